@@ -1,1 +1,3 @@
-//! (to be written)
+//! The seam (being written).
+mod time;
+pub use time::{Duration, Instant};
