@@ -1,3 +1,184 @@
-//! The seam (being written).
+//! The seam between a file system and the machine it runs on.
+//!
+//! A file system sees the world only through the traits of this crate: a clock, tasks, marks of processor
+//! work, messages, disks and bounded buffers, bundled behind one type parameter, [`Machine`]. Two crates
+//! implement them, `sim` in virtual time and `real` over sockets and files, and `fs` cannot import either.
+//! The laws both must keep are functions in [`conformance`].
+//!
+//! Map of the code, in reading order:
+//!
+//! - [`Machine`], [`Net`], [`Disk`] in `lib.rs`: the seam itself; start here
+//! - `time.rs`: instants and durations in nanoseconds
+//! - `payload.rs`: data that fs moves but never looks at, real or phantom
+//! - `buffer.rs`: pools of buffers; `memory.rs`: where a compute node wants its data
+//! - `condition.rs`: how tasks of one node wait for each other
+//! - `work.rs`: names of processor work; `error.rs`: what can go wrong
+//! - `conformance.rs`: the laws
+//!
+//! What is not here, on purpose: randomness (seeds come in through configuration), paths, connections
+//! (nodes have names, the machine connects), timeouts (a sleep raced against anything is one), and any way
+//! to ask which world this is.
+
+mod buffer;
+mod condition;
+pub mod conformance;
+mod error;
+mod memory;
+mod payload;
 mod time;
+mod work;
+
+use std::fmt;
+use std::future::Future;
+
+pub use buffer::{Buf, BufferPool};
+pub use condition::{Condition, Wait};
+pub use error::{Error, Result};
+pub use memory::Memory;
+pub use payload::{Payload, Piece, SharedBytes, Source};
 pub use time::{Duration, Instant};
+pub use work::Work;
+
+/// The name of a node, unique among the nodes that talk to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u64);
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "node {:x}", self.0)
+    }
+}
+
+/// One node of a parallel machine, real or simulated.
+///
+/// A `Machine` is a handle: cloning is cheap. A node lives on one thread, so nothing here is `Send`, and
+/// tasks of a node share their state in plain cells.
+pub trait Machine: Clone + 'static {
+    /// The node's access to the network.
+    type Net: Net;
+    /// A disk of the node.
+    type Disk: Disk;
+
+    /// This node's name.
+    fn node(&self) -> NodeId;
+
+    /// The time since the machine started. Never runs backwards.
+    fn now(&self) -> Instant;
+
+    /// Waits until `deadline`; not at all if it has passed.
+    fn sleep_until(&self, deadline: Instant) -> impl Future<Output = ()>;
+
+    /// Starts a task of this node that runs on its own.
+    ///
+    /// Its error is never lost: on a simulated machine it ends the run, on a real one it is reported. `name`
+    /// is what the report calls the task.
+    fn spawn(&self, name: &'static str, task: impl Future<Output = Result<()>> + 'static);
+
+    /// Occupies the node's processor for as long as `work` takes there.
+    ///
+    /// A simulated machine looks the cost up in its description and waits for the processor. On a real one
+    /// the work itself takes the time, and this does nothing.
+    fn compute(&self, work: Work) -> impl Future<Output = ()>;
+
+    /// The node's access to the network.
+    fn net(&self) -> &Self::Net;
+
+    /// The node's own disks.
+    fn disks(&self) -> &[Self::Disk];
+
+    /// The node's memory for transfers.
+    fn buffers(&self) -> &BufferPool;
+}
+
+/// What one node says to another: a header the file system encodes, and data it does not look into.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Message {
+    /// Real bytes in both worlds, so that the codec is always exercised.
+    pub header: Vec<u8>,
+    /// Data that travel with it.
+    pub payload: Payload,
+}
+
+impl Message {
+    /// The longest header a machine has to carry, in bytes.
+    pub const HEADER_BYTES_MAX: usize = 64 * 1024;
+    /// The longest payload a machine has to carry, in bytes.
+    pub const PAYLOAD_BYTES_MAX: u64 = 4 * 1024 * 1024;
+}
+
+/// What a node hears from the network.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Delivery {
+    /// A message from the node.
+    Message(Message),
+    /// The node is gone, for the reason given; nothing more comes from it under this connection.
+    Gone(String),
+}
+
+/// Reliable messages between nodes, in order for each pair.
+pub trait Net {
+    /// Sends `message` to node `to`.
+    ///
+    /// Completes when the message has left this node: its payload is no longer looked at, and whatever is
+    /// sent to the same node later arrives later. Says nothing about arrival.
+    fn send(&self, to: NodeId, message: Message) -> impl Future<Output = Result<()>>;
+
+    /// Waits for the next message, or the loss of a peer. Fails once the network is closed.
+    fn receive(&self) -> impl Future<Output = Result<(NodeId, Delivery)>>;
+
+    /// Closes this node's network: its peers hear that it is gone, its own `receive` fails.
+    fn close(&self);
+}
+
+/// An open object on a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId(pub u64);
+
+/// What a disk knows about an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// The name under which it is read and written from now on.
+    pub id: ObjectId,
+    /// What its creator wrote on it.
+    pub label: Vec<u8>,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// One disk: a store of named objects, each an extensible array of bytes with a label.
+///
+/// Where an object lies is the disk's affair, as it is in reality that of the file system below: a
+/// simulated disk lays objects out as its description says, a real one keeps each in a file.
+pub trait Disk {
+    /// Makes an empty object named `name`, carrying `label`. Fails if there is one.
+    fn create(&self, name: &str, label: &[u8]) -> impl Future<Output = Result<Object>>;
+
+    /// Opens the object named `name`.
+    fn open(&self, name: &str) -> impl Future<Output = Result<Object>>;
+
+    /// The names of all objects, sorted.
+    fn list(&self) -> impl Future<Output = Result<Vec<String>>>;
+
+    /// Removes the object named `name`. Who has it open can go on reading it.
+    fn remove(&self, name: &str) -> impl Future<Output = Result<()>>;
+
+    /// Cuts the object to `bytes`, or extends it to them with zeros.
+    fn resize(&self, object: ObjectId, bytes: u64) -> impl Future<Output = Result<()>>;
+
+    /// Fills all of `into` with the object's bytes from `offset` on and gives it back; what lies past the
+    /// object's end is zeros.
+    ///
+    /// If the future is dropped the transfer still completes, and the buffer then returns to its pool.
+    fn read(&self, object: ObjectId, offset: u64, into: Buf) -> impl Future<Output = Result<Buf>>;
+
+    /// Writes `from` at `offset`, extending the object if need be.
+    fn write(&self, object: ObjectId, offset: u64, from: Payload) -> impl Future<Output = Result<()>>;
+
+    /// Waits until everything written to the object is on the medium.
+    fn flush(&self, object: ObjectId) -> impl Future<Output = Result<()>>;
+
+    /// A number that grows with the physical position of the object's byte at `offset`, as far as known.
+    ///
+    /// Good for sorting accesses by position, and for nothing else.
+    fn position(&self, object: ObjectId, offset: u64) -> u64;
+}

@@ -70,10 +70,7 @@ impl Duration {
     /// If `seconds` is negative, not a number, or more than 584 years.
     pub fn from_secs_f64(seconds: f64) -> Self {
         let nanoseconds = (seconds * 1e9).ceil();
-        assert!(
-            (0.0..u64::MAX as f64).contains(&nanoseconds),
-            "{seconds} s is no duration"
-        );
+        assert!((0.0..u64::MAX as f64).contains(&nanoseconds), "{seconds} s is no duration");
         Duration(nanoseconds as u64)
     }
 
@@ -82,8 +79,7 @@ impl Duration {
     /// # Panics
     /// If `bytes_per_second` is zero.
     pub fn of_transfer(bytes: u64, bytes_per_second: u64) -> Self {
-        let nanoseconds =
-            (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(bytes_per_second));
+        let nanoseconds = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(bytes_per_second));
         Duration(u64::try_from(nanoseconds).expect("a transfer of less than 584 years"))
     }
 

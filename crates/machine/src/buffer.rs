@@ -1,0 +1,296 @@
+//! Buffers: memory of a bounded pool, owned by one task or one transfer at a time.
+//!
+//! A transfer takes its buffer by value and gives it back; so no memory is ever written by a device
+//! after its owner has gone, and io_uring is as easy as a plain read. Dropping a buffer, or the last
+//! payload frozen from it, returns its bytes to the pool. The bound of the pool is a node's flow
+//! control: who finds none free waits, in order of arrival.
+
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+use std::rc::Rc;
+
+use crate::condition::Condition;
+use crate::payload::{Payload, Piece, SharedBytes};
+
+/// A bounded set of buffers, by bytes. Cloning gives another handle on the same pool.
+#[derive(Clone)]
+pub struct BufferPool {
+    inner: Rc<PoolInner>,
+}
+
+struct PoolInner {
+    capacity_bytes: u64,
+    free_bytes: Cell<u64>,
+    waiting: Cell<usize>,
+    returned: Condition,
+    /// Memory kept for the next taker, so that pages stay mapped and warm.
+    spare: RefCell<Vec<Vec<u8>>>,
+}
+
+/// At most so many spare allocations are kept; more would hoard memory without helping.
+const SPARE_MAX: usize = 64;
+
+impl BufferPool {
+    /// A pool that never lends more than `capacity_bytes` at once.
+    pub fn new(capacity_bytes: u64) -> Self {
+        BufferPool {
+            inner: Rc::new(PoolInner {
+                capacity_bytes,
+                free_bytes: Cell::new(capacity_bytes),
+                waiting: Cell::new(0),
+                returned: Condition::new(),
+                spare: RefCell::default(),
+            }),
+        }
+    }
+
+    /// Takes a buffer of `bytes`, waiting behind earlier takers until there is room.
+    ///
+    /// # Panics
+    /// If `bytes` is more than the whole pool holds: that wait would never end.
+    pub async fn take(&self, bytes: u64) -> Buf {
+        let pool = &self.inner;
+        assert!(
+            bytes <= pool.capacity_bytes,
+            "a buffer of {bytes} bytes from a pool of {}",
+            pool.capacity_bytes
+        );
+        // Whoever comes while others wait goes to the back of the line, even if there is room for him.
+        let mut first_in_line = pool.waiting.get() == 0;
+        while !(first_in_line && bytes <= pool.free_bytes.get()) {
+            let _line = Waiting::new(&pool.waiting);
+            if first_in_line {
+                pool.returned.wait_in_front().await;
+            } else {
+                pool.returned.wait().await;
+            }
+            first_in_line = true;
+        }
+        let buffer = self.lend(bytes);
+        // What is left may do for the next in line.
+        pool.returned.wake_one();
+        buffer
+    }
+
+    /// Takes a buffer of `bytes` if there is room and nobody waits.
+    pub fn try_take(&self, bytes: u64) -> Option<Buf> {
+        let room = self.inner.waiting.get() == 0 && bytes <= self.inner.free_bytes.get();
+        room.then(|| self.lend(bytes))
+    }
+
+    /// Bytes that nobody holds.
+    pub fn free_bytes(&self) -> u64 {
+        self.inner.free_bytes.get()
+    }
+
+    /// Bytes the pool can lend in all.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.inner.capacity_bytes
+    }
+
+    fn lend(&self, bytes: u64) -> Buf {
+        self.inner.free_bytes.set(self.inner.free_bytes.get() - bytes);
+        let lease = Rc::new(Lease { pool: self.inner.clone(), bytes });
+        Buf { lease, contents: Payload::zeros(bytes) }
+    }
+}
+
+/// Counts a waiter for as long as it waits, also if it is dropped while waiting.
+struct Waiting<'a>(&'a Cell<usize>);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a Cell<usize>) -> Self {
+        count.set(count.get() + 1);
+        Waiting(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+/// The right to so many bytes of a pool; returned when dropped.
+struct Lease {
+    pool: Rc<PoolInner>,
+    bytes: u64,
+}
+
+impl Lease {
+    fn recycle(&self, memory: Vec<u8>) {
+        let mut spare = self.pool.spare.borrow_mut();
+        if memory.capacity() > 0 && spare.len() < SPARE_MAX {
+            spare.push(memory);
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.pool.free_bytes.set(self.pool.free_bytes.get() + self.bytes);
+        self.pool.returned.wake_one();
+    }
+}
+
+/// Memory shared by payloads, with the lease it was taken under, if any.
+pub(crate) struct Slot {
+    bytes: Vec<u8>,
+    lease: Option<Rc<Lease>>,
+}
+
+impl Slot {
+    pub(crate) fn unpooled(bytes: Vec<u8>) -> Self {
+        Slot { bytes, lease: None }
+    }
+
+    /// Takes the memory out, so that it is not recycled.
+    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if let Some(lease) = &self.lease {
+            lease.recycle(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+/// A writable buffer. Its contents start as zeros.
+///
+/// Payloads sliced from it share its memory and keep it from returning to the pool. A payload without
+/// memory (zeros, phantoms) keeps nothing: hold the buffer itself until its transfer is over.
+pub struct Buf {
+    lease: Rc<Lease>,
+    contents: Payload,
+}
+
+impl Buf {
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        self.contents.len()
+    }
+
+    /// Whether the buffer has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.contents.is_empty()
+    }
+
+    /// The bytes `range` of the contents, shared: later changes to the buffer do not show in them.
+    pub fn slice(&self, range: Range<u64>) -> Payload {
+        self.contents.slice(range)
+    }
+
+    /// Puts `payload` at offset `at` of the contents.
+    ///
+    /// # Panics
+    /// If it does not fit.
+    pub fn put(&mut self, at: u64, payload: &Payload) {
+        let (end, bytes) = (at + payload.len(), self.len());
+        assert!(end <= bytes, "{} bytes at {at} of a buffer of {bytes}", payload.len());
+        if payload.pieces().iter().all(is_real) {
+            let target = &mut self.exclusive_memory()[at as usize..end as usize];
+            assert!(payload.copy_to(target), "all pieces are real");
+        } else {
+            let (before, after) = (self.contents.slice(0..at), self.contents.slice(end..bytes));
+            self.contents = Payload::concat([&before, payload, &after]);
+        }
+    }
+
+    /// Makes `payload` the whole contents, without copying. For devices that deliver a payload.
+    ///
+    /// # Panics
+    /// If it is not exactly as long as the buffer.
+    pub fn fill(&mut self, payload: Payload) {
+        assert_eq!(payload.len(), self.len(), "as long as the buffer");
+        self.contents = payload;
+    }
+
+    /// Takes memory for a device that fills a vector; its length is 0, its capacity the buffer's.
+    ///
+    /// The contents are zeros until [`fill_memory`](Self::fill_memory) gives the memory back.
+    pub fn take_memory(&mut self) -> Vec<u8> {
+        let bytes = self.len();
+        let contents = std::mem::replace(&mut self.contents, Payload::zeros(bytes));
+        let own = contents.into_single_piece().and_then(Piece::into_exclusive_memory);
+        let mut memory = own.unwrap_or_else(|| self.lease.pool.spare.borrow_mut().pop().unwrap_or_default());
+        memory.clear();
+        memory.reserve_exact(bytes as usize);
+        memory
+    }
+
+    /// Makes `memory` the contents; what it lacks of the buffer's length is zeros.
+    ///
+    /// # Panics
+    /// If it is longer than the buffer.
+    pub fn fill_memory(&mut self, mut memory: Vec<u8>) {
+        let bytes = self.len() as usize;
+        assert!(memory.len() <= bytes, "memory no longer than the buffer");
+        memory.resize(bytes, 0);
+        let slot = Rc::new(Slot { bytes: memory, lease: Some(self.lease.clone()) });
+        self.contents = Payload::from(Piece::Bytes(SharedBytes::new(slot, 0..bytes)));
+    }
+
+    /// The contents as memory nobody else sees, copied there if they are not yet.
+    fn exclusive_memory(&mut self) -> &mut [u8] {
+        if self.contents.exclusive_bytes().is_none() {
+            let old = self.contents.clone();
+            let mut memory = self.take_memory();
+            memory.resize(old.len() as usize, 0);
+            assert!(old.copy_to(&mut memory), "a buffer holds real bytes or phantoms, not both");
+            drop(old);
+            self.fill_memory(memory);
+        }
+        self.contents.exclusive_bytes().expect("just made exclusive")
+    }
+}
+
+fn is_real(piece: &Piece) -> bool {
+    matches!(piece, Piece::Bytes(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_returns_with_the_last_payload() {
+        let pool = BufferPool::new(100);
+        let mut buffer = pool.try_take(60).expect("room for 60 of 100");
+        buffer.put(10, &Payload::from(vec![1, 2, 3]));
+        let payload = buffer.slice(10..13);
+        drop(buffer);
+        assert!(pool.try_take(60).is_none());
+        assert_eq!(payload.to_vec(), Some(vec![1, 2, 3]));
+        drop(payload);
+        assert_eq!(pool.free_bytes(), 100);
+    }
+
+    #[test]
+    fn a_slice_does_not_see_later_puts() {
+        let mut buffer = BufferPool::new(8).try_take(4).expect("room");
+        buffer.put(0, &Payload::from(vec![1, 1, 1, 1]));
+        let before = buffer.slice(0..4);
+        buffer.put(1, &Payload::from(vec![2, 2]));
+        assert_eq!(before.to_vec(), Some(vec![1, 1, 1, 1]));
+        assert_eq!(buffer.slice(0..4).to_vec(), Some(vec![1, 2, 2, 1]));
+    }
+
+    #[test]
+    fn phantoms_are_put_without_memory() {
+        let mut buffer = BufferPool::new(1 << 40).try_take(1 << 40).expect("room");
+        buffer.put(1 << 30, &Payload::phantom(crate::Source(3), 0, 1 << 20));
+        assert_eq!(buffer.slice(1 << 30..(1 << 30) + 5), Payload::phantom(crate::Source(3), 0, 5));
+        assert_eq!(buffer.slice(0..9), Payload::zeros(9));
+    }
+}

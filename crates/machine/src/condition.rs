@@ -1,0 +1,122 @@
+//! A condition variable for tasks of one node: the one primitive tasks wait on among themselves.
+//!
+//! Nodes are single-threaded, so state shared by their tasks lives in plain cells, and all that is
+//! missing is a way to wait until it changes:
+//!
+//! ```text
+//! while !state.is_ready() { condition.wait().await; }      // one task
+//! state.make_ready(); condition.wake_one();                // another
+//! ```
+//!
+//! Waiters are woken in the order in which they came. That order is part of the determinism of a
+//! simulated run, and the reason why this is not taken from a library.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+/// A queue of waiting tasks, woken first come, first served.
+#[derive(Default)]
+pub struct Condition {
+    /// Sorted by ticket; whoever is woken is taken out.
+    waiting: RefCell<VecDeque<(i64, Waker)>>,
+    last_ticket: Cell<i64>,
+    first_ticket: Cell<i64>,
+}
+
+impl Condition {
+    /// A condition nobody waits on.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Waits, behind all others, until woken.
+    pub fn wait(&self) -> Wait<'_> {
+        Wait { condition: self, ticket: None, in_front: false }
+    }
+
+    /// Waits before all others until woken: for a task that was woken in vain and keeps its place.
+    pub fn wait_in_front(&self) -> Wait<'_> {
+        Wait { condition: self, ticket: None, in_front: true }
+    }
+
+    /// Wakes the task that has waited longest, if any.
+    pub fn wake_one(&self) {
+        let first = self.waiting.borrow_mut().pop_front();
+        if let Some((_, waker)) = first {
+            waker.wake();
+        }
+    }
+
+    /// Wakes all tasks that wait now, in order.
+    pub fn wake_all(&self) {
+        let all = std::mem::take(&mut *self.waiting.borrow_mut());
+        for (_, waker) in all {
+            waker.wake();
+        }
+    }
+
+    /// How many tasks wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.borrow().len()
+    }
+
+    fn enqueue(&self, in_front: bool, waker: &Waker) -> i64 {
+        let mut waiting = self.waiting.borrow_mut();
+        if in_front {
+            let ticket = self.first_ticket.get() - 1;
+            self.first_ticket.set(ticket);
+            waiting.push_front((ticket, waker.clone()));
+            ticket
+        } else {
+            let ticket = self.last_ticket.get() + 1;
+            self.last_ticket.set(ticket);
+            waiting.push_back((ticket, waker.clone()));
+            ticket
+        }
+    }
+
+    fn position(&self, ticket: i64) -> Option<usize> {
+        self.waiting.borrow().binary_search_by_key(&ticket, |&(ticket, _)| ticket).ok()
+    }
+}
+
+/// A wait on a [`Condition`]. Dropped after it was woken but before it ran, it wakes the next instead.
+pub struct Wait<'a> {
+    condition: &'a Condition,
+    ticket: Option<i64>,
+    in_front: bool,
+}
+
+impl Future for Wait<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Some(ticket) = self.ticket else {
+            self.ticket = Some(self.condition.enqueue(self.in_front, context.waker()));
+            return Poll::Pending;
+        };
+        match self.condition.position(ticket) {
+            Some(position) => {
+                self.condition.waiting.borrow_mut()[position].1.clone_from(context.waker());
+                Poll::Pending
+            }
+            None => {
+                self.ticket = None;
+                Poll::Ready(())
+            }
+        }
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket else { return };
+        match self.condition.position(ticket) {
+            Some(position) => drop(self.condition.waiting.borrow_mut().remove(position)),
+            None => self.condition.wake_one(),
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! The laws of the seam, each one function, generic over the machine. Both machines must keep them all.
+//!
+//! A crate that implements [`Machine`] writes a [`Testbed`] and calls [`check_all`] from its tests, or each
+//! law from a test of its own.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::rc::Rc;
+
+use crate::{
+    Buf, Condition, Delivery, Disk, Duration, Error, Instant, Machine, Message, Net, Payload, Result, Work,
+};
+
+/// How a law gets nodes to run on.
+pub trait Testbed {
+    /// The kind of machine under test.
+    type Machine: Machine;
+
+    /// Runs `test` on `nodes` fresh nodes that can all talk to each other, each with one empty disk and
+    /// [`POOL_BYTES`] of buffers, until it is over.
+    ///
+    /// Returns its result, or the error of the first detached task that failed meanwhile. All of the nodes
+    /// share the calling thread.
+    fn run<T, F>(&self, nodes: usize, test: impl FnOnce(Vec<Self::Machine>) -> F) -> Result<T>
+    where
+        F: Future<Output = T> + 'static,
+        T: 'static;
+}
+
+/// The size of each node's buffer pool in a [`Testbed`].
+pub const POOL_BYTES: u64 = 1 << 20;
+
+/// Checks all laws.
+///
+/// # Panics
+/// If a law is broken.
+pub fn check_all(testbed: &impl Testbed) {
+    time_never_runs_backwards(testbed);
+    sleepers_wake_in_order_of_their_deadlines(testbed);
+    messages_of_a_pair_arrive_in_order(testbed);
+    a_completed_send_looks_at_its_payload_no_more(testbed);
+    sending_does_not_wait_for_the_receiver_to_listen(testbed);
+    large_messages_arrive_whole(testbed);
+    a_closed_node_is_gone_for_its_peers(testbed);
+    sending_to_a_closed_node_fails_or_is_lost(testbed);
+    buffers_come_back_and_waiters_get_them_in_order(testbed);
+    a_dropped_read_gives_its_buffer_back(testbed);
+    what_is_written_is_read_and_the_rest_is_zeros(testbed);
+    reads_and_writes_of_many_tasks_keep_apart(testbed);
+    objects_carry_their_names_and_labels(testbed);
+    removed_and_missing_objects_are_errors(testbed);
+    resizing_cuts_and_extends(testbed);
+    errors_of_detached_tasks_do_not_vanish(testbed);
+    waiting_tasks_of_a_node_are_woken_in_order(testbed);
+}
+
+fn ok<T>(result: Result<T>) -> T {
+    result.expect("no task of this test fails")
+}
+
+fn message(number: u8, payload: impl Into<Payload>) -> Message {
+    Message { header: vec![number], payload: payload.into() }
+}
+
+async fn expect_message<M: Machine>(machine: &M, from: &M) -> Message {
+    match machine.net().receive().await {
+        Ok((node, Delivery::Message(message))) if node == from.node() => message,
+        other => panic!("expected a message from {}, got {other:?}", from.node()),
+    }
+}
+
+async fn buffer<M: Machine>(machine: &M, bytes: u64) -> Buf {
+    machine.buffers().take(bytes).await
+}
+
+/// The clock never runs backwards, over sleeping, computing, sending and disk accesses, and a sleeper never
+/// wakes before its deadline.
+pub fn time_never_runs_backwards(testbed: &impl Testbed) {
+    ok(testbed.run(2, |nodes| async move {
+        let machine = &nodes[0];
+        let mut latest = machine.now();
+        let check = |latest: &mut Instant| {
+            assert!(machine.now() >= *latest);
+            *latest = machine.now();
+        };
+        machine.sleep_until(Instant::START).await;
+        check(&mut latest);
+        let deadline = latest + Duration::from_micros(300);
+        machine.sleep_until(deadline).await;
+        assert!(machine.now() >= deadline);
+        check(&mut latest);
+        machine.compute(Work::Copy { bytes: 100_000 }).await;
+        check(&mut latest);
+        ok(machine.net().send(nodes[1].node(), message(1, Payload::empty())).await);
+        check(&mut latest);
+        let object = ok(machine.disks()[0].create("clock", b"").await);
+        ok(machine.disks()[0].write(object.id, 0, Payload::from(vec![1; 512])).await);
+        check(&mut latest);
+    }));
+}
+
+/// Sleepers wake in the order of their deadlines, not of their starting.
+pub fn sleepers_wake_in_order_of_their_deadlines(testbed: &impl Testbed) {
+    let order = ok(testbed.run(1, |nodes| async move {
+        let (machine, order) = (nodes[0].clone(), Rc::new(RefCell::new(Vec::new())));
+        let start = machine.now();
+        for delay in [30, 10, 20] {
+            let (sleeper, order) = (machine.clone(), order.clone());
+            machine.spawn("sleeper", async move {
+                sleeper.sleep_until(start + Duration::from_millis(delay)).await;
+                order.borrow_mut().push(delay);
+                Ok(())
+            });
+        }
+        machine.sleep_until(start + Duration::from_millis(60)).await;
+        order.take()
+    }));
+    assert_eq!(order, [10, 20, 30]);
+}
+
+/// Messages from one node to another arrive in the order in which they were sent, each as it was.
+pub fn messages_of_a_pair_arrive_in_order(testbed: &impl Testbed) {
+    ok(testbed.run(2, |nodes| async move {
+        let (source, target) = (nodes[0].clone(), nodes[1].clone());
+        let to = target.node();
+        let sender = source.clone();
+        source.spawn("sender", async move {
+            for number in 0..100 {
+                // Sizes vary, so that a short message has the chance to overtake a long one.
+                let payload = vec![number; if number % 3 == 0 { 5_000 } else { 3 }];
+                sender.net().send(to, message(number, payload)).await?;
+            }
+            Ok(())
+        });
+        for number in 0..100 {
+            let received = expect_message(&target, &source).await;
+            assert_eq!(received.header, [number]);
+            let bytes = if number % 3 == 0 { 5_000 } else { 3 };
+            assert_eq!(received.payload.to_vec(), Some(vec![number; bytes]));
+        }
+    }));
+}
+
+/// Once a send has completed, changing the buffer it was sent from does not change what arrives.
+pub fn a_completed_send_looks_at_its_payload_no_more(testbed: &impl Testbed) {
+    ok(testbed.run(2, |nodes| async move {
+        let mut memory = buffer(&nodes[0], 4096).await;
+        memory.put(0, &Payload::from(vec![7; 4096]));
+        ok(nodes[0].net().send(nodes[1].node(), message(1, memory.slice(0..4096))).await);
+        memory.put(0, &Payload::from(vec![8; 4096]));
+        drop(memory);
+        assert_eq!(nodes[0].buffers().free_bytes(), POOL_BYTES);
+        let received = expect_message(&nodes[1], &nodes[0]).await;
+        assert_eq!(received.payload.to_vec(), Some(vec![7; 4096]));
+    }));
+}
+
+/// A few small sends complete though nobody receives yet: a send says nothing about arrival.
+pub fn sending_does_not_wait_for_the_receiver_to_listen(testbed: &impl Testbed) {
+    ok(testbed.run(2, |nodes| async move {
+        for number in 0..4 {
+            ok(nodes[0].net().send(nodes[1].node(), message(number, vec![number; 100])).await);
+        }
+        for number in 0..4 {
+            assert_eq!(expect_message(&nodes[1], &nodes[0]).await.header, [number]);
+        }
+    }));
+}
+
+/// A message whose header and payload are as long as allowed arrives as it was.
+pub fn large_messages_arrive_whole(testbed: &impl Testbed) {
+    ok(testbed.run(2, |nodes| async move {
+        let header = vec![3; Message::HEADER_BYTES_MAX];
+        let bytes: Vec<u8> = (0..POOL_BYTES / 2).map(|at| (at % 251) as u8).collect();
+        let sent = Message { header, payload: Payload::from(bytes) };
+        let (sender, to, copy) = (nodes[0].clone(), nodes[1].node(), sent.clone());
+        nodes[0].spawn("sender", async move { sender.net().send(to, copy).await });
+        assert!(expect_message(&nodes[1], &nodes[0]).await == sent);
+    }));
+}
+
+/// A peer hears that a node has closed its network, after all that it had sent; the node itself hears no more.
+pub fn a_closed_node_is_gone_for_its_peers(testbed: &impl Testbed) {
+    ok(testbed.run(2, |nodes| async move {
+        ok(nodes[0].net().send(nodes[1].node(), message(1, Payload::empty())).await);
+        nodes[0].net().close();
+        assert_eq!(expect_message(&nodes[1], &nodes[0]).await.header, [1]);
+        let (node, delivery) = ok(nodes[1].net().receive().await);
+        assert_eq!(node, nodes[0].node());
+        assert!(matches!(delivery, Delivery::Gone(_)), "{delivery:?}");
+        assert_eq!(nodes[0].net().receive().await, Err(Error::Closed));
+        let send = nodes[0].net().send(nodes[1].node(), message(2, Payload::empty()));
+        assert_eq!(send.await, Err(Error::Closed));
+    }));
+}
+
+/// Sending to a node that is gone fails, at the latest once its loss has been heard of.
+pub fn sending_to_a_closed_node_fails_or_is_lost(testbed: &impl Testbed) {
+    ok(testbed.run(2, |nodes| async move {
+        ok(nodes[0].net().send(nodes[1].node(), message(1, Payload::empty())).await);
+        expect_message(&nodes[1], &nodes[0]).await;
+        nodes[1].net().close();
+        let (node, delivery) = ok(nodes[0].net().receive().await);
+        assert!(node == nodes[1].node() && matches!(delivery, Delivery::Gone(_)), "{delivery:?}");
+        let refused = nodes[0].net().send(node, message(2, Payload::empty())).await;
+        assert!(matches!(refused, Err(Error::PeerGone { node: gone, .. }) if gone == node), "{refused:?}");
+    }));
+}
+
+/// Whoever waits for a buffer gets it in order of arrival, and all of the pool comes back in the end.
+pub fn buffers_come_back_and_waiters_get_them_in_order(testbed: &impl Testbed) {
+    let order = ok(testbed.run(1, |nodes| async move {
+        let (machine, order) = (nodes[0].clone(), Rc::new(RefCell::new(Vec::new())));
+        let held = buffer(&machine, POOL_BYTES * 3 / 4).await;
+        // The first asks for more than is left; the second, who could be served, still comes after him.
+        for (name, bytes) in [(1, POOL_BYTES / 2), (2, 16), (3, POOL_BYTES)] {
+            let (taker, order) = (machine.clone(), order.clone());
+            machine.spawn("taker", async move {
+                let taken = buffer(&taker, bytes).await;
+                order.borrow_mut().push(name);
+                taker.sleep_until(taker.now() + Duration::from_millis(1)).await;
+                drop(taken);
+                Ok(())
+            });
+        }
+        machine.sleep_until(machine.now() + Duration::from_millis(5)).await;
+        assert!(order.borrow().is_empty());
+        drop(held);
+        machine.sleep_until(machine.now() + Duration::from_millis(30)).await;
+        assert_eq!(machine.buffers().free_bytes(), POOL_BYTES);
+        order.take()
+    }));
+    assert_eq!(order, [1, 2, 3]);
+}
+
+/// A read that nobody waits for any more still gives its buffer back, and the disk goes on working.
+pub fn a_dropped_read_gives_its_buffer_back(testbed: &impl Testbed) {
+    ok(testbed.run(1, |nodes| async move {
+        let (machine, disk) = (&nodes[0], &nodes[0].disks()[0]);
+        let object = ok(disk.create("dropped", b"").await);
+        ok(disk.write(object.id, 0, Payload::from(vec![5; 8192])).await);
+        let into = buffer(machine, 8192).await;
+        let mut read = Box::pin(disk.read(object.id, 0, into));
+        // Polled once, so that it has begun.
+        std::future::poll_fn(|context| {
+            let _ = read.as_mut().poll(context);
+            std::task::Poll::Ready(())
+        })
+        .await;
+        drop(read);
+        let all = buffer(machine, POOL_BYTES).await;
+        drop(all);
+        let again = ok(disk.read(object.id, 0, buffer(machine, 8192).await).await);
+        assert_eq!(again.slice(0..8192).to_vec(), Some(vec![5; 8192]));
+    }));
+}
+
+/// A read sees what was written last, and zeros where nothing was or the object has ended.
+pub fn what_is_written_is_read_and_the_rest_is_zeros(testbed: &impl Testbed) {
+    ok(testbed.run(1, |nodes| async move {
+        let (machine, disk) = (&nodes[0], &nodes[0].disks()[0]);
+        let object = ok(disk.create("written", b"").await);
+        ok(disk.write(object.id, 10_000, Payload::from(vec![1; 100])).await);
+        ok(disk.write(object.id, 10_050, Payload::from(vec![2; 100])).await);
+        ok(disk.flush(object.id).await);
+        let read = ok(disk.read(object.id, 9_990, buffer(machine, 200).await).await);
+        let mut expected = vec![0; 200];
+        expected[10..60].fill(1);
+        expected[60..160].fill(2);
+        assert_eq!(read.slice(0..200).to_vec(), Some(expected));
+        assert_eq!(ok(disk.open("written").await).bytes, 10_150);
+    }));
+}
+
+/// Accesses of many tasks at once, each to its own place, do not disturb each other.
+pub fn reads_and_writes_of_many_tasks_keep_apart(testbed: &impl Testbed) {
+    ok(testbed.run(1, |nodes| async move {
+        let machine = nodes[0].clone();
+        let object = ok(machine.disks()[0].create("shared", b"").await);
+        let (left, done) = (Rc::new(Cell::new(16)), Rc::new(Condition::new()));
+        for number in 0..16_u8 {
+            let (task, left, done) = (machine.clone(), left.clone(), done.clone());
+            machine.spawn("reader and writer", async move {
+                let (disk, at) = (&task.disks()[0], u64::from(number) * 4096);
+                disk.write(object.id, at, Payload::from(vec![number; 4096])).await?;
+                let read = disk.read(object.id, at, buffer(&task, 4096).await).await?;
+                assert_eq!(read.slice(0..4096).to_vec(), Some(vec![number; 4096]));
+                left.set(left.get() - 1);
+                done.wake_all();
+                Ok(())
+            });
+        }
+        while left.get() > 0 {
+            done.wait().await;
+        }
+    }));
+}
+
+/// An object is found under its name with its label and length; names are listed in order.
+pub fn objects_carry_their_names_and_labels(testbed: &impl Testbed) {
+    ok(testbed.run(1, |nodes| async move {
+        let disk = &nodes[0].disks()[0];
+        for name in ["zebra", "a name with spaces", "größe", "deep/er", "..", "100%"] {
+            let made = ok(disk.create(name, name.as_bytes()).await);
+            assert_eq!((made.bytes, made.label), (0, name.as_bytes().to_vec()));
+            let opened = ok(disk.open(name).await);
+            assert_eq!((opened.bytes, opened.label), (0, name.as_bytes().to_vec()));
+        }
+        assert_eq!(ok(disk.list().await), ["..", "100%", "a name with spaces", "deep/er", "größe", "zebra"]);
+    }));
+}
+
+/// Opening or removing what is not there, and creating what is, are told as such.
+pub fn removed_and_missing_objects_are_errors(testbed: &impl Testbed) {
+    ok(testbed.run(1, |nodes| async move {
+        let disk = &nodes[0].disks()[0];
+        assert!(matches!(disk.open("nothing").await, Err(Error::NotFound { .. })));
+        assert!(matches!(disk.remove("nothing").await, Err(Error::NotFound { .. })));
+        ok(disk.create("thing", b"1").await);
+        assert!(matches!(disk.create("thing", b"2").await, Err(Error::Exists { .. })));
+        assert_eq!(ok(disk.open("thing").await).label, b"1");
+        ok(disk.remove("thing").await);
+        assert!(matches!(disk.open("thing").await, Err(Error::NotFound { .. })));
+        ok(disk.create("thing", b"3").await);
+    }));
+}
+
+/// Cutting an object loses its end for good; extending it gives zeros.
+pub fn resizing_cuts_and_extends(testbed: &impl Testbed) {
+    ok(testbed.run(1, |nodes| async move {
+        let (machine, disk) = (&nodes[0], &nodes[0].disks()[0]);
+        let object = ok(disk.create("resized", b"").await);
+        ok(disk.write(object.id, 0, Payload::from(vec![1; 1000])).await);
+        ok(disk.resize(object.id, 400).await);
+        ok(disk.resize(object.id, 800).await);
+        assert_eq!(ok(disk.open("resized").await).bytes, 800);
+        let read = ok(disk.read(object.id, 0, buffer(machine, 800).await).await);
+        let mut expected = vec![1; 400];
+        expected.resize(800, 0);
+        assert_eq!(read.slice(0..800).to_vec(), Some(expected));
+    }));
+}
+
+/// The failure of a task that nobody waits for comes to light.
+pub fn errors_of_detached_tasks_do_not_vanish(testbed: &impl Testbed) {
+    let result = testbed.run(1, |nodes| async move {
+        let failure = Error::Io { what: "canary".into(), why: "on purpose".into() };
+        nodes[0].spawn("canary task", async move { Err(failure) });
+        nodes[0].sleep_until(nodes[0].now() + Duration::from_millis(50)).await;
+    });
+    let text = result.expect_err("the run fails").to_string();
+    assert!(text.contains("canary"), "{text}");
+}
+
+/// Tasks that wait on a condition are woken first come, first served.
+pub fn waiting_tasks_of_a_node_are_woken_in_order(testbed: &impl Testbed) {
+    let order = ok(testbed.run(1, |nodes| async move {
+        let machine = nodes[0].clone();
+        let (condition, order) = (Rc::new(Condition::new()), Rc::new(RefCell::new(Vec::new())));
+        for number in 0..5 {
+            let (condition, order) = (condition.clone(), order.clone());
+            machine.spawn("waiter", async move {
+                condition.wait().await;
+                order.borrow_mut().push(number);
+                Ok(())
+            });
+        }
+        machine.sleep_until(machine.now() + Duration::from_millis(1)).await;
+        condition.wake_one();
+        condition.wake_one();
+        condition.wake_all();
+        machine.sleep_until(machine.now() + Duration::from_millis(1)).await;
+        order.take()
+    }));
+    assert_eq!(order, [0, 1, 2, 3, 4]);
+}

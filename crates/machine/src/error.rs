@@ -1,0 +1,65 @@
+//! What can go wrong below the seam, told apart only where a caller might act on it.
+
+use crate::NodeId;
+
+/// A failure of the machine: the network, a disk, or what lies on it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The other node cannot be reached any more.
+    #[error("{node} is gone: {why}")]
+    PeerGone {
+        /// The node that was to be talked to.
+        node: NodeId,
+        /// What happened, as far as this side knows.
+        why: String,
+    },
+    /// This node's network has been closed.
+    #[error("the network is closed")]
+    Closed,
+    /// No object of that name is on the disk.
+    #[error("{what} does not exist")]
+    NotFound {
+        /// The object and its disk.
+        what: String,
+    },
+    /// An object of that name is on the disk already.
+    #[error("{what} exists already")]
+    Exists {
+        /// The object and its disk.
+        what: String,
+    },
+    /// The disk is full.
+    #[error("no space left on {what}")]
+    NoSpace {
+        /// The disk.
+        what: String,
+    },
+    /// The object on the disk is not one this version can read.
+    #[error("{what} is damaged: {why}")]
+    Damaged {
+        /// The object and its disk.
+        what: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A task of the node could not go on.
+    #[error("{task}: {why}")]
+    Failed {
+        /// The task.
+        task: String,
+        /// Why not.
+        why: String,
+    },
+    /// Another failure of a device or of the system under it.
+    #[error("{what}: {why}")]
+    Io {
+        /// What was being done, on what.
+        what: String,
+        /// What the system said.
+        why: String,
+    },
+}
+
+/// The result of an operation of the machine.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,154 @@
+//! A compute node's memory: where a read places its data and a write takes them from.
+//!
+//! Placing is the one copy the file system makes. On real bytes it is a copy; of phantoms it keeps the
+//! list, so that a test can ask afterwards which byte of which source lies where.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::payload::Payload;
+
+/// A range of a node's memory, shared by the tasks of one operation. Cloning gives another handle.
+#[derive(Clone)]
+pub struct Memory {
+    bytes: u64,
+    contents: Rc<RefCell<Contents>>,
+}
+
+enum Contents {
+    /// One payload that is memory, replaced as a whole only if someone still shares it.
+    Real(crate::buffer::Buf),
+    /// What was placed, by offset; nothing overlaps.
+    Phantom(BTreeMap<u64, Payload>),
+}
+
+impl Memory {
+    /// Memory of real bytes, with these contents.
+    pub fn real(bytes: Vec<u8>) -> Self {
+        let length = bytes.len() as u64;
+        let mut buffer = crate::buffer::BufferPool::new(length).try_take(length).expect("an empty pool");
+        buffer.fill_memory(bytes);
+        Memory { bytes: length, contents: Rc::new(RefCell::new(Contents::Real(buffer))) }
+    }
+
+    /// Memory that keeps track of `bytes` bytes without storing them. What is not placed is zeros.
+    pub fn phantom(bytes: u64) -> Self {
+        Memory { bytes, contents: Rc::new(RefCell::new(Contents::Phantom(BTreeMap::new()))) }
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Whether `bytes` from offset `at` lie within.
+    pub fn holds(&self, at: u64, bytes: u64) -> bool {
+        at.checked_add(bytes).is_some_and(|end| end <= self.bytes)
+    }
+
+    /// Places `payload` at offset `at`.
+    ///
+    /// # Panics
+    /// If it does not lie within the memory.
+    pub fn place(&self, at: u64, payload: &Payload) {
+        assert!(self.holds(at, payload.len()), "{} bytes at {at} of {}", payload.len(), self.bytes);
+        match &mut *self.contents.borrow_mut() {
+            Contents::Real(buffer) => buffer.put(at, payload),
+            Contents::Phantom(placed) => place_phantom(placed, at, payload),
+        }
+    }
+
+    /// The bytes `at..at + bytes`, as they are now.
+    ///
+    /// # Panics
+    /// If they do not lie within the memory.
+    pub fn get(&self, at: u64, bytes: u64) -> Payload {
+        assert!(self.holds(at, bytes), "{bytes} bytes at {at} of {}", self.bytes);
+        match &*self.contents.borrow() {
+            Contents::Real(buffer) => buffer.slice(at..at + bytes),
+            Contents::Phantom(placed) => get_phantom(placed, at, bytes),
+        }
+    }
+
+    /// The bytes themselves, if they are real.
+    pub fn into_vec(self) -> Option<Vec<u8>> {
+        match &mut *self.contents.borrow_mut() {
+            Contents::Real(buffer) => {
+                if buffer.is_empty() {
+                    return Some(Vec::new());
+                }
+                let shared = buffer.slice(0..self.bytes);
+                buffer.fill(Payload::zeros(self.bytes));
+                shared.into_vec()
+            }
+            Contents::Phantom(_) => None,
+        }
+    }
+}
+
+fn place_phantom(placed: &mut BTreeMap<u64, Payload>, at: u64, payload: &Payload) {
+    let end = at + payload.len();
+    let overlapped: Vec<u64> = overlapping(placed, at, end).map(|(&start, _)| start).collect();
+    for start in overlapped {
+        let old = placed.remove(&start).expect("just found");
+        let old_end = start + old.len();
+        if start < at {
+            placed.insert(start, old.slice(0..at - start));
+        }
+        if old_end > end {
+            placed.insert(end, old.slice(end - start..old.len()));
+        }
+    }
+    placed.insert(at, payload.clone());
+}
+
+fn get_phantom(placed: &BTreeMap<u64, Payload>, at: u64, bytes: u64) -> Payload {
+    let (mut found, end) = (Payload::empty(), at + bytes);
+    for (&start, payload) in overlapping(placed, at, end) {
+        let (first, last) = (start.max(at), (start + payload.len()).min(end));
+        found.push(&Payload::zeros(first - at - found.len()));
+        found.push(&payload.slice(first - start..last - start));
+    }
+    found.push(&Payload::zeros(bytes - found.len()));
+    found
+}
+
+fn overlapping(placed: &BTreeMap<u64, Payload>, at: u64, end: u64) -> impl Iterator<Item = (&u64, &Payload)> {
+    let before = placed.range(..at).next_back().filter(move |(start, payload)| *start + payload.len() > at);
+    before.into_iter().chain(placed.range(at..end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload::Source;
+
+    #[test]
+    fn real_memory_gives_back_what_was_placed() {
+        let memory = Memory::real(vec![9; 6]);
+        memory.place(2, &Payload::from(vec![1, 2]));
+        assert_eq!(memory.get(1, 4).to_vec(), Some(vec![9, 1, 2, 9]));
+        assert_eq!(memory.into_vec(), Some(vec![9, 9, 1, 2, 9, 9]));
+    }
+
+    #[test]
+    fn phantom_memory_knows_which_bytes_lie_where() {
+        let (memory, file) = (Memory::phantom(100), Source(5));
+        memory.place(10, &Payload::phantom(file, 1000, 20));
+        memory.place(15, &Payload::phantom(file, 0, 5));
+        let expected = [
+            Payload::zeros(10),
+            Payload::phantom(file, 1000, 5),
+            Payload::phantom(file, 0, 5),
+            Payload::phantom(file, 1010, 10),
+            Payload::zeros(70),
+        ];
+        assert_eq!(memory.get(0, 100), Payload::concat(&expected));
+    }
+}

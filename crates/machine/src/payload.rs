@@ -1,0 +1,410 @@
+//! Payloads: the data of messages and disk transfers, which nobody above the seam looks into.
+//!
+//! A payload is an ordered list of pieces. A piece is either real bytes, shared and immutable, or a
+//! *phantom*: no bytes at all, only the statement "these are the bytes of source *s* from offset *o*, so
+//! many of them". Slicing and joining work on both alike, and neighbouring phantoms merge, so a test can
+//! prove that a scattered collective read delivered exactly the right bytes of a file of any size without
+//! storing any of them.
+//!
+//! `fs` may cut, join and place payloads. Only machines, doors and tests look inside.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use crate::buffer::Slot;
+
+/// Where the bytes of a phantom come from: a file's identity, or any number a test chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Source(pub u64);
+
+impl Source {
+    /// The source whose every byte is zero: what has never been written.
+    pub const ZEROS: Source = Source(0);
+}
+
+/// Immutable data, cheap to clone, slice and join; real bytes or phantom.
+#[derive(Clone, Default)]
+pub struct Payload {
+    bytes: u64,
+    pieces: Pieces,
+}
+
+/// Most payloads are one piece; only joined ones need a list.
+#[derive(Clone, Default)]
+enum Pieces {
+    #[default]
+    None,
+    One(Piece),
+    Many(Vec<Piece>),
+}
+
+/// A maximal run of a payload that is of one kind.
+#[derive(Clone)]
+pub enum Piece {
+    /// Real bytes.
+    Bytes(SharedBytes),
+    /// The bytes `offset..offset + bytes` of `source`, which exist only as this statement.
+    Phantom {
+        /// Whose bytes these are.
+        source: Source,
+        /// Offset in bytes of the first of them in the source.
+        offset: u64,
+        /// How many bytes.
+        bytes: u64,
+    },
+}
+
+/// A range of immutable shared memory.
+#[derive(Clone)]
+pub struct SharedBytes {
+    slot: Rc<Slot>,
+    start: usize,
+    end: usize,
+}
+
+impl SharedBytes {
+    pub(crate) fn new(slot: Rc<Slot>, range: Range<usize>) -> Self {
+        debug_assert!(range.start <= range.end && range.end <= slot.bytes().len());
+        SharedBytes { slot, start: range.start, end: range.end }
+    }
+
+    /// The bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.slot.bytes()[self.start..self.end]
+    }
+
+    fn is_whole(&self) -> bool {
+        self.start == 0 && self.end == self.slot.bytes().len()
+    }
+
+    fn slice(&self, range: Range<u64>) -> Self {
+        let start = self.start + range.start as usize;
+        SharedBytes { slot: self.slot.clone(), start, end: start + (range.end - range.start) as usize }
+    }
+
+    pub(crate) fn slot_mut(&mut self) -> Option<&mut [u8]> {
+        let (start, end) = (self.start, self.end);
+        Rc::get_mut(&mut self.slot).map(|slot| &mut slot.bytes_mut()[start..end])
+    }
+}
+
+impl Piece {
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Piece::Bytes(shared) => (shared.end - shared.start) as u64,
+            Piece::Phantom { bytes, .. } => *bytes,
+        }
+    }
+
+    /// Whether the piece has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The memory behind the piece, if it is real and nobody else shares it.
+    pub(crate) fn into_exclusive_memory(self) -> Option<Vec<u8>> {
+        match self {
+            Piece::Bytes(shared) => Rc::try_unwrap(shared.slot).ok().map(Slot::into_bytes),
+            Piece::Phantom { .. } => None,
+        }
+    }
+
+    fn slice(&self, range: Range<u64>) -> Piece {
+        match self {
+            Piece::Bytes(shared) => Piece::Bytes(shared.slice(range)),
+            Piece::Phantom { source, offset, .. } => Piece::Phantom {
+                source: *source,
+                offset: if *source == Source::ZEROS { 0 } else { offset + range.start },
+                bytes: range.end - range.start,
+            },
+        }
+    }
+
+    /// Appends `next` if the two are one run of the same thing.
+    fn merge(&mut self, next: &Piece) -> bool {
+        match (self, next) {
+            (Piece::Bytes(mine), Piece::Bytes(theirs)) => {
+                let adjacent = Rc::ptr_eq(&mine.slot, &theirs.slot) && mine.end == theirs.start;
+                if adjacent {
+                    mine.end = theirs.end;
+                }
+                adjacent
+            }
+            (
+                Piece::Phantom { source, offset, bytes },
+                Piece::Phantom { source: next_source, offset: next_offset, bytes: next_bytes },
+            ) => {
+                let adjacent =
+                    source == next_source && (*source == Source::ZEROS || *offset + *bytes == *next_offset);
+                if adjacent {
+                    *bytes += next_bytes;
+                }
+                adjacent
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Payload {
+    /// The payload of no bytes.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// A phantom: the bytes `offset..offset + bytes` of `source`.
+    pub fn phantom(source: Source, offset: u64, bytes: u64) -> Self {
+        let offset = if source == Source::ZEROS { 0 } else { offset };
+        Self::from(Piece::Phantom { source, offset, bytes })
+    }
+
+    /// So many zero bytes, without storing them.
+    pub fn zeros(bytes: u64) -> Self {
+        Self::phantom(Source::ZEROS, 0, bytes)
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// The pieces in order.
+    pub fn pieces(&self) -> &[Piece] {
+        match &self.pieces {
+            Pieces::None => &[],
+            Pieces::One(piece) => std::slice::from_ref(piece),
+            Pieces::Many(pieces) => pieces,
+        }
+    }
+
+    /// The bytes `range` of this payload, shared with it.
+    ///
+    /// # Panics
+    /// If the range is not within the payload.
+    pub fn slice(&self, range: Range<u64>) -> Payload {
+        assert!(
+            range.start <= range.end && range.end <= self.bytes,
+            "slice {range:?} of {} bytes",
+            self.bytes
+        );
+        let mut part = Payload::empty();
+        let mut at = 0;
+        for piece in self.pieces() {
+            let (first, last) = (range.start.max(at), range.end.min(at + piece.len()));
+            if first < last {
+                part.push_piece(piece.slice(first - at..last - at));
+            }
+            at += piece.len();
+        }
+        part
+    }
+
+    /// Appends `next`.
+    pub fn push(&mut self, next: &Payload) {
+        for piece in next.pieces() {
+            self.push_piece(piece.clone());
+        }
+    }
+
+    /// Joins the parts in order.
+    pub fn concat<'a>(parts: impl IntoIterator<Item = &'a Payload>) -> Payload {
+        let mut whole = Payload::empty();
+        for part in parts {
+            whole.push(part);
+        }
+        whole
+    }
+
+    fn push_piece(&mut self, piece: Piece) {
+        if piece.is_empty() {
+            return;
+        }
+        self.bytes += piece.len();
+        match &mut self.pieces {
+            Pieces::None => self.pieces = Pieces::One(piece),
+            Pieces::One(last) => {
+                if !last.merge(&piece) {
+                    let Pieces::One(first) = std::mem::take(&mut self.pieces) else { unreachable!() };
+                    self.pieces = Pieces::Many(vec![first, piece]);
+                }
+            }
+            Pieces::Many(pieces) => {
+                let last = pieces.last_mut().expect("a list of at least two");
+                if !last.merge(&piece) {
+                    pieces.push(piece);
+                }
+            }
+        }
+    }
+
+    /// The payload as one run of real bytes in memory, if it is that (or empty).
+    pub fn as_contiguous(&self) -> Option<&[u8]> {
+        match self.pieces() {
+            [] => Some(&[]),
+            [Piece::Bytes(shared)] => Some(shared.as_slice()),
+            _ => None,
+        }
+    }
+
+    /// Copies the payload into `target`, zeros included.
+    ///
+    /// Returns `false`, and leaves `target` unspecified, if a piece is a phantom of something else.
+    ///
+    /// # Panics
+    /// If `target` is not exactly as long as the payload.
+    #[must_use]
+    pub fn copy_to(&self, target: &mut [u8]) -> bool {
+        assert_eq!(target.len() as u64, self.bytes, "target as long as the payload");
+        let mut rest = target;
+        for piece in self.pieces() {
+            let (here, later) = rest.split_at_mut(piece.len() as usize);
+            match piece {
+                Piece::Bytes(shared) => here.copy_from_slice(shared.as_slice()),
+                Piece::Phantom { source: Source::ZEROS, .. } => here.fill(0),
+                Piece::Phantom { .. } => return false,
+            }
+            rest = later;
+        }
+        true
+    }
+
+    /// A copy of the bytes, or `None` if some are phantoms of anything but zeros.
+    pub fn to_vec(&self) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; self.bytes as usize];
+        self.copy_to(&mut bytes).then_some(bytes)
+    }
+
+    /// The bytes as a vector, without copying where nobody else shares them.
+    pub fn into_vec(self) -> Option<Vec<u8>> {
+        match self.pieces() {
+            [Piece::Bytes(shared)] if shared.is_whole() => {
+                let Pieces::One(Piece::Bytes(shared)) = self.pieces else { unreachable!() };
+                Some(Rc::try_unwrap(shared.slot).map_or_else(|slot| slot.bytes().to_vec(), Slot::into_bytes))
+            }
+            _ => self.to_vec(),
+        }
+    }
+
+    pub(crate) fn into_single_piece(mut self) -> Option<Piece> {
+        match std::mem::take(&mut self.pieces) {
+            Pieces::One(piece) => Some(piece),
+            _ => None,
+        }
+    }
+
+    /// The memory of the payload for writing, if it is one run of real bytes that nobody else shares.
+    pub(crate) fn exclusive_bytes(&mut self) -> Option<&mut [u8]> {
+        match &mut self.pieces {
+            Pieces::One(Piece::Bytes(shared)) => shared.slot_mut(),
+            _ => None,
+        }
+    }
+}
+
+impl From<Piece> for Payload {
+    fn from(piece: Piece) -> Self {
+        let mut payload = Payload::empty();
+        payload.push_piece(piece);
+        payload
+    }
+}
+
+impl From<Vec<u8>> for Payload {
+    fn from(bytes: Vec<u8>) -> Self {
+        let range = 0..bytes.len();
+        Payload::from(Piece::Bytes(SharedBytes::new(Rc::new(Slot::unpooled(bytes)), range)))
+    }
+}
+
+impl From<&[u8]> for Payload {
+    fn from(bytes: &[u8]) -> Self {
+        Payload::from(bytes.to_vec())
+    }
+}
+
+/// Two payloads are equal if they stand for the same bytes, however these are cut into pieces.
+///
+/// A phantom equals only a phantom of the same source and offset (zeros also equal real zero bytes).
+impl PartialEq for Payload {
+    fn eq(&self, other: &Self) -> bool {
+        if self.bytes != other.bytes {
+            return false;
+        }
+        let mut at = 0;
+        while at < self.bytes {
+            let (mine, theirs) = (self.piece_at(at), other.piece_at(at));
+            let bytes = mine.len().min(theirs.len());
+            if !same_bytes(&mine.slice(0..bytes), &theirs.slice(0..bytes)) {
+                return false;
+            }
+            at += bytes;
+        }
+        true
+    }
+}
+
+impl Payload {
+    /// The rest, from byte `at` on, of the piece that holds it.
+    fn piece_at(&self, at: u64) -> Piece {
+        let mut start = 0;
+        for piece in self.pieces() {
+            if at < start + piece.len() {
+                return piece.slice(at - start..piece.len());
+            }
+            start += piece.len();
+        }
+        panic!("byte {at} of a payload of {}", self.bytes)
+    }
+}
+
+fn same_bytes(left: &Piece, right: &Piece) -> bool {
+    match (left, right) {
+        (Piece::Bytes(left), Piece::Bytes(right)) => left.as_slice() == right.as_slice(),
+        (Piece::Bytes(real), Piece::Phantom { source, .. })
+        | (Piece::Phantom { source, .. }, Piece::Bytes(real)) => {
+            *source == Source::ZEROS && real.as_slice().iter().all(|&byte| byte == 0)
+        }
+        (
+            Piece::Phantom { source, offset, .. },
+            Piece::Phantom { source: other_source, offset: other_offset, .. },
+        ) => source == other_source && offset == other_offset,
+    }
+}
+
+impl std::fmt::Debug for Payload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Payload({} bytes in {} pieces)", self.bytes, self.pieces().len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbouring_phantoms_merge_and_others_do_not() {
+        let file = Source(7);
+        let mut payload = Payload::phantom(file, 0, 8);
+        payload.push(&Payload::phantom(file, 8, 8));
+        assert_eq!(payload.pieces().len(), 1);
+        payload.push(&Payload::phantom(file, 32, 8));
+        assert_eq!(payload.pieces().len(), 2);
+        assert_eq!(
+            payload.slice(4..20),
+            Payload::concat([&Payload::phantom(file, 4, 12), &Payload::phantom(file, 32, 4)])
+        );
+    }
+
+    #[test]
+    fn zeros_equal_zero_bytes_and_nothing_else() {
+        assert_eq!(Payload::zeros(3), Payload::from(vec![0, 0, 0]));
+        assert_ne!(Payload::zeros(3), Payload::from(vec![0, 1, 0]));
+        assert_ne!(Payload::phantom(Source(7), 0, 3), Payload::from(vec![0, 0, 0]));
+    }
+}

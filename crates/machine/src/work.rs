@@ -1,0 +1,147 @@
+//! Work: what a node's processor is asked to do, by name.
+//!
+//! The file system marks its work where it does it; a machine description says what each kind costs, in
+//! cycles and for some in cycles for each unit. A simulated machine charges that to the node's processor. A
+//! real one does nothing: there the work itself takes the time.
+
+/// A piece of work done by a file system on a node's processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A compute node turns part of a file request into a request to one I/O node.
+    BuildRequest,
+    /// A compute node takes in the reply to one of its requests.
+    HandleReply,
+    /// An I/O node decodes a request and dispatches it.
+    HandleRequest,
+    /// An I/O node starts a thread for one request.
+    StartThread,
+    /// An I/O node hands a request to a waiting thread of its pool.
+    WakeThread,
+    /// An I/O node looks a block up in its cache.
+    LookUpCache,
+    /// An I/O node puts a request into a disk's queue.
+    QueueDiskRequest,
+    /// A disk's driver takes in the completion of a request.
+    CompleteDiskRequest,
+    /// Bytes are copied from memory to memory.
+    Copy {
+        /// How many bytes.
+        bytes: u64,
+    },
+    /// An I/O node lists the blocks of a collective request that lie on one of its disks.
+    ListBlocks {
+        /// How many blocks.
+        blocks: u64,
+    },
+    /// An I/O node sorts such a list.
+    SortBlocks {
+        /// How many blocks.
+        blocks: u64,
+    },
+    /// An I/O node finds the next piece of a block that goes to, or comes from, one compute node.
+    MatchPiece,
+    /// A node begins to put data into another node's memory.
+    CallMemput,
+    /// The other node places such data.
+    HandleMemput {
+        /// How many bytes of data.
+        bytes: u64,
+    },
+    /// The first node learns that its data are in place.
+    ReturnMemput,
+    /// A node begins to get data from another node's memory.
+    CallMemget,
+    /// The other node sends such data.
+    HandleMemget {
+        /// How many bytes of data.
+        bytes: u64,
+    },
+    /// The first node takes in such data.
+    ReturnMemget {
+        /// How many bytes of data.
+        bytes: u64,
+    },
+    /// A node does its part of a barrier.
+    Barrier,
+}
+
+impl Work {
+    /// The names of all kinds, as machine descriptions use them, at their [`index`](Self::index).
+    pub const NAMES: [&'static str; 19] = [
+        "build_request",
+        "handle_reply",
+        "handle_request",
+        "start_thread",
+        "wake_thread",
+        "look_up_cache",
+        "queue_disk_request",
+        "complete_disk_request",
+        "copy",
+        "list_blocks",
+        "sort_blocks",
+        "match_piece",
+        "call_memput",
+        "handle_memput",
+        "return_memput",
+        "call_memget",
+        "handle_memget",
+        "return_memget",
+        "barrier",
+    ];
+
+    /// The kind of work as a number below the count of [`NAMES`](Self::NAMES).
+    pub const fn index(self) -> usize {
+        match self {
+            Work::BuildRequest => 0,
+            Work::HandleReply => 1,
+            Work::HandleRequest => 2,
+            Work::StartThread => 3,
+            Work::WakeThread => 4,
+            Work::LookUpCache => 5,
+            Work::QueueDiskRequest => 6,
+            Work::CompleteDiskRequest => 7,
+            Work::Copy { .. } => 8,
+            Work::ListBlocks { .. } => 9,
+            Work::SortBlocks { .. } => 10,
+            Work::MatchPiece => 11,
+            Work::CallMemput => 12,
+            Work::HandleMemput { .. } => 13,
+            Work::ReturnMemput => 14,
+            Work::CallMemget => 15,
+            Work::HandleMemget { .. } => 16,
+            Work::ReturnMemget { .. } => 17,
+            Work::Barrier => 18,
+        }
+    }
+
+    /// The kind's name, as machine descriptions use it.
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self.index()]
+    }
+
+    /// How many units a cost per unit is multiplied with: bytes, or blocks; zero for work without a size.
+    pub const fn units(self) -> u64 {
+        match self {
+            Work::Copy { bytes }
+            | Work::HandleMemput { bytes }
+            | Work::HandleMemget { bytes }
+            | Work::ReturnMemget { bytes } => bytes,
+            Work::ListBlocks { blocks } | Work::SortBlocks { blocks } => blocks,
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stand_at_their_index() {
+        assert_eq!(Work::BuildRequest.name(), "build_request");
+        assert_eq!(Work::Copy { bytes: 1 }.name(), "copy");
+        assert_eq!(Work::MatchPiece.name(), "match_piece");
+        assert_eq!(Work::ReturnMemget { bytes: 1 }.name(), "return_memget");
+        assert_eq!(Work::Barrier.name(), "barrier");
+    }
+}
