@@ -1,1 +1,42 @@
-//! (to be written)
+//! Where every byte of a parallel file lives: on which disk, and in whose memory.
+//!
+//! Pure arithmetic. Nothing here waits, allocates in a loop, knows a clock or touches a byte of data;
+//! everything is a function of a few numbers, so the same answers come out on every node of both machines.
+//!
+//! ```text
+//!              memory of the compute nodes
+//!        view  |  chunks, pieces                 view.rs, chunks.rs, pieces.rs; named by pattern.rs
+//!            the file
+//!    striping  |  requests, one per block        striping.rs
+//!            the stripes
+//!   placement  |  one stripe to a disk           placement.rs
+//!              disks of the I/O nodes
+//! ```
+//!
+//! Start with [`Striping`] for the lower half and with [`Pattern`] for the upper half.
+//!
+//! All offsets and lengths are in bytes unless a name says otherwise, and no file is longer than
+//! [`FILE_BYTES_MAX`], so the sum of any two of them fits in 64 bits.
+
+mod axis;
+mod chunks;
+mod distribution;
+mod error;
+mod extent;
+mod pattern;
+mod pieces;
+mod placement;
+mod shape;
+mod striping;
+mod view;
+
+pub use chunks::{Chunk, Chunks};
+pub use distribution::{Dimension, Distribution};
+pub use error::LayoutError;
+pub use extent::{Extent, FILE_BYTES_MAX};
+pub use pattern::{Operation, Pattern, Problem};
+pub use pieces::{Piece, Pieces};
+pub use placement::{DISKS_MAX, DiskPlace, stripe_disks};
+pub use shape::{Grid, Shape};
+pub use striping::{BlockPlace, BlockRequest, BlockRequests, StripePlace, Striping};
+pub use view::{DIMENSIONS_MAX, NODES_MAX, View};

@@ -1,0 +1,272 @@
+//! The canonical form of a distributed array: at most a few axes, the innermost counted in bytes.
+//!
+//! A record is one more dimension of the array, of `record_bytes` bytes and never distributed. A dimension
+//! of which every index goes to the same part can be merged with the one outside it, because together they
+//! are one longer dimension with longer runs. What remains is short, and its runs are nearly the chunks:
+//!
+//! ```text
+//!   rows cyclic over 16, columns whole, records of 8 bytes       1280 x 1024 x 8
+//!   = one axis of 10485760 bytes, dealt to 16 parts in runs of 8192
+//! ```
+//!
+//! The same merging finds that two patterns with different names are the same distribution.
+
+use crate::distribution::Dimension;
+use crate::view::DIMENSIONS_MAX;
+
+/// One axis: `length` indices dealt to `parts` parts in runs of `run`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Axis {
+    pub(crate) length: u64,
+    /// Indices in a row that go to the same part; at most `length`.
+    pub(crate) run: u64,
+    /// Indices from one run of a part to its next: `run * parts`, saturated.
+    pub(crate) cycle: u64,
+    pub(crate) parts: u32,
+    /// Difference of the numbers of two nodes that are neighbours along this axis.
+    pub(crate) node_stride: u32,
+    /// Bytes of the file from one index to the next.
+    pub(crate) index_bytes: u64,
+    /// Indices of every part in whole cycles, and indices left over after them.
+    whole: u64,
+    rest: u64,
+}
+
+impl Axis {
+    fn new(length: u64, run: u64, parts: u32, node_stride: u32, index_bytes: u64) -> Self {
+        let cycle = run.saturating_mul(u64::from(parts));
+        let whole = length / cycle * run;
+        let rest = length % cycle;
+        Axis { length, run, cycle, parts, node_stride, index_bytes, whole, rest }
+    }
+
+    /// The number of indices that `part` has.
+    pub(crate) fn share(&self, part: u32) -> u64 {
+        let before = u64::from(part).saturating_mul(self.run);
+        self.whole + self.rest.saturating_sub(before).min(self.run)
+    }
+
+    /// The part of this axis that `node` has.
+    pub(crate) fn part_of(&self, node: u32) -> u32 {
+        node / self.node_stride % self.parts
+    }
+
+    /// Whether every index goes to part 0.
+    fn is_whole(&self) -> bool {
+        self.run == self.length
+    }
+
+    /// The axis that `self` and all of `inner` inside it make together; `inner` is whole.
+    fn around(self, inner: Axis) -> Axis {
+        let (length, run) = (self.length * inner.length, self.run * inner.length);
+        Axis::new(length, run, self.parts, self.node_stride, inner.index_bytes)
+    }
+
+    /// The axis that `count` repetitions of `self` make, if the deal goes on evenly from one to the next.
+    fn repeated(self, count: u64) -> Option<Axis> {
+        let even = self.rest == 0;
+        let length = self.length * count;
+        even.then(|| Axis::new(length, self.run, self.parts, self.node_stride, self.index_bytes))
+    }
+}
+
+/// The axes of an array, innermost first, as few as possible.
+///
+/// Either there is one axis, or each is dealt to several parts, or it is the whole of several uneven deals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Axes {
+    axes: [Axis; DIMENSIONS_MAX],
+    count: usize,
+}
+
+impl Axes {
+    /// The axes of an array with these dimensions, outermost first, each checked, and of fewer bytes than
+    /// the largest file.
+    pub(crate) fn new(record_bytes: u64, dimensions: &[Dimension]) -> Self {
+        let mut axes = Axes { axes: Default::default(), count: 1 };
+        axes.axes[0] = Axis::new(record_bytes, record_bytes, 1, 1, 1);
+        let mut node_stride = 1;
+        for dimension in dimensions.iter().rev() {
+            axes.wrap(dimension, node_stride);
+            node_stride *= dimension.parts;
+        }
+        axes
+    }
+
+    /// Puts one more dimension around the axes so far.
+    fn wrap(&mut self, dimension: &Dimension, node_stride: u32) {
+        let last = self.axes[self.count - 1];
+        let index_bytes = last.length * last.index_bytes;
+        let (length, run) = (dimension.length, dimension.run());
+        let outer = Axis::new(length, run, dimension.parts, node_stride, index_bytes);
+        if last.is_whole() {
+            self.axes[self.count - 1] = outer.around(last);
+        } else if let (true, Some(repeated)) = (outer.is_whole(), last.repeated(length)) {
+            self.axes[self.count - 1] = repeated;
+        } else {
+            self.axes[self.count] = outer;
+            self.count += 1;
+        }
+    }
+
+    /// The axis counted in bytes. One walk along it is a row.
+    pub(crate) fn inner(&self) -> &Axis {
+        &self.axes[0]
+    }
+
+    /// The axes around it, innermost first.
+    pub(crate) fn outer(&self) -> &[Axis] {
+        &self.axes[1..self.count]
+    }
+
+    /// All axes, innermost first.
+    pub(crate) fn all(&self) -> &[Axis] {
+        &self.axes[..self.count]
+    }
+}
+
+/// A position on an axis, whoever has it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spot {
+    pub(crate) index: u64,
+    /// The part that has this index.
+    pub(crate) part: u32,
+    /// How many indices before this one that part has.
+    pub(crate) local: u64,
+    /// Indices left in this run, with this one; at least 1.
+    pub(crate) left: u64,
+}
+
+impl Spot {
+    /// The spot at `index`, which is below the length of `axis`.
+    pub(crate) fn at(axis: &Axis, index: u64) -> Self {
+        let (cycle, in_cycle) = (index / axis.cycle, index % axis.cycle);
+        let (part, in_run) = (in_cycle / axis.run, in_cycle % axis.run);
+        Spot {
+            index,
+            part: part as u32,
+            local: cycle * axis.run + in_run,
+            left: (axis.run - in_run).min(axis.length - index),
+        }
+    }
+
+    /// Moves on by `count` indices, at most to the end of the run.
+    ///
+    /// Returns whether it came to the end of the axis and so began again at its start.
+    #[inline]
+    pub(crate) fn advance(&mut self, axis: &Axis, count: u64) -> bool {
+        self.index += count;
+        self.local += count;
+        self.left -= count;
+        if self.left > 0 {
+            return false;
+        }
+        let ended = self.index == axis.length;
+        if ended {
+            *self = Spot::default();
+        } else if self.part + 1 < axis.parts {
+            self.part += 1;
+            self.local -= axis.run;
+        } else {
+            self.part = 0;
+        }
+        self.left = axis.run.min(axis.length - self.index);
+        ended
+    }
+}
+
+/// A position on an axis among those that one part has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OwnSpot {
+    pub(crate) index: u64,
+    /// Index of the first one the part has.
+    first: u64,
+    /// Indices left in this run, with this one; at least 1.
+    left: u64,
+}
+
+impl OwnSpot {
+    /// The first index that `part` has; it has one.
+    pub(crate) fn first(axis: &Axis, part: u32) -> Self {
+        let first = u64::from(part) * axis.run;
+        OwnSpot { index: first, first, left: axis.run.min(axis.length - first) }
+    }
+
+    /// Moves on to the next index the part has.
+    ///
+    /// Returns whether there was none, so that it began again at its first.
+    #[inline]
+    pub(crate) fn step(&mut self, axis: &Axis) -> bool {
+        self.index += 1;
+        self.left -= 1;
+        if self.left == 0 { self.jump(axis, self.index.saturating_add(axis.cycle - axis.run)) } else { false }
+    }
+
+    /// Moves from the start of a run to the start of the part's next.
+    ///
+    /// Returns whether there was none, so that it began again at its first.
+    #[inline]
+    pub(crate) fn step_run(&mut self, axis: &Axis) -> bool {
+        self.jump(axis, self.index.saturating_add(axis.cycle))
+    }
+
+    /// Indices left in this run, with this one.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    #[inline]
+    fn jump(&mut self, axis: &Axis, index: u64) -> bool {
+        let ended = index >= axis.length;
+        self.index = if ended { self.first } else { index };
+        self.left = axis.run.min(axis.length - self.index);
+        ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_dimensions_inside_lengthen_the_runs() {
+        let axes = Axes::new(8, &[Dimension::cyclic(1280, 16), Dimension::whole(1024)]);
+        assert_eq!(axes.all().len(), 1);
+        assert_eq!((axes.inner().length, axes.inner().run), (10 << 20, 8192));
+    }
+
+    #[test]
+    fn whole_dimensions_outside_repeat_an_even_deal() {
+        let even = Axes::new(8, &[Dimension::whole(5), Dimension::cyclic(8, 4)]);
+        assert_eq!(even, Axes::new(8, &[Dimension::cyclic(40, 4)]));
+        let uneven = Axes::new(8, &[Dimension::whole(5), Dimension::cyclic(9, 4)]);
+        assert_eq!(uneven.all().len(), 2);
+    }
+
+    #[test]
+    fn walking_an_axis_agrees_with_going_there() {
+        let axes = Axes::new(1, &[Dimension { length: 23, ..Dimension::cyclic(0, 3) }]);
+        let axis = axes.inner();
+        let mut spot = Spot::at(axis, 0);
+        for index in 0..23 {
+            let there = Spot::at(axis, index);
+            assert_eq!(
+                (spot.index, spot.part, spot.local, spot.left),
+                (there.index, there.part, there.local, there.left)
+            );
+            assert_eq!(spot.advance(axis, 1), index == 22);
+        }
+        assert_eq!(spot.index, 0);
+    }
+
+    #[test]
+    fn shares_add_up_to_the_length() {
+        for parts in 1..9 {
+            for dimension in [Dimension::block(23, parts), Dimension::cyclic(23, parts)] {
+                let axes = Axes::new(1, &[dimension]);
+                let axis = axes.inner();
+                assert_eq!((0..parts).map(|part| axis.share(part)).sum::<u64>(), 23);
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! A stretch of consecutive bytes.
+
+use serde::{Deserialize, Serialize};
+
+/// The largest file, in bytes: offsets fit in a signed 64-bit number, as every operating system wants it.
+pub const FILE_BYTES_MAX: u64 = i64::MAX as u64;
+
+/// Consecutive bytes of a file.
+///
+/// Any two numbers are an extent; the functions that take one clip it to the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Extent {
+    /// Offset of the first byte, in bytes.
+    pub offset: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+}
+
+impl Extent {
+    /// The extent of `bytes` bytes from `offset` on.
+    pub const fn new(offset: u64, bytes: u64) -> Self {
+        Extent { offset, bytes }
+    }
+
+    /// The offset just after the last byte; saturates instead of overflowing.
+    pub const fn end(self) -> u64 {
+        self.offset.saturating_add(self.bytes)
+    }
+
+    /// Whether there is no byte in it.
+    pub const fn is_empty(self) -> bool {
+        self.bytes == 0
+    }
+
+    /// The part of the extent that lies below `limit`; empty, at `limit`, if none does.
+    pub fn clip(self, limit: u64) -> Self {
+        let offset = self.offset.min(limit);
+        Extent::new(offset, self.end().min(limit) - offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clipping_keeps_what_lies_below_the_limit() {
+        assert_eq!(Extent::new(2, 5).clip(10), Extent::new(2, 5));
+        assert_eq!(Extent::new(2, 5).clip(4), Extent::new(2, 2));
+        assert_eq!(Extent::new(9, 5).clip(4), Extent::new(4, 0));
+        assert_eq!(Extent::new(3, u64::MAX).clip(10), Extent::new(3, 7));
+    }
+}

@@ -1,0 +1,173 @@
+//! Who has the bytes of an extent of the file, as pieces: contiguous in the file and in one node's memory.
+//!
+//! This is what an I/O node asks about a block it is about to scatter to the compute nodes, or to gather
+//! from them.
+//!
+//! ```text
+//!   extent of the file      |  n0  | n1 | n2 | n3 | n0 | n1 |     pieces, in file order
+//!                              |     |    |    |    |    |
+//!   place in that memory      16     0    0    0    24   8
+//! ```
+
+use std::iter::FusedIterator;
+
+use crate::axis::{Axes, Spot};
+use crate::extent::Extent;
+use crate::view::DIMENSIONS_MAX;
+
+/// Bytes contiguous in the file and in the memory of the node that has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Piece {
+    /// The compute node.
+    pub node: u32,
+    /// Offset of the first byte in that node's memory, in bytes.
+    pub memory_offset: u64,
+    /// Offset of the first byte in the file, in bytes.
+    pub file_offset: u64,
+    /// Length in bytes; at least one.
+    pub bytes: u64,
+}
+
+/// The pieces of an extent, each as long as it can be within it.
+///
+/// They come in file order and cover the extent once; or, if every node has the whole file, in the order
+/// of the nodes, one piece for each. Owns all it needs and allocates nothing.
+#[derive(Clone, Debug)]
+pub struct Pieces(State);
+
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation for every extent asked about")]
+enum State {
+    Dealt(Dealt),
+    Copies(Copies),
+}
+
+impl Pieces {
+    /// The pieces of an extent, which lies within the file, of an array dealt out to nodes.
+    pub(crate) fn dealt(axes: Axes, extent: Extent) -> Self {
+        Pieces(State::Dealt(Dealt::new(axes, extent)))
+    }
+
+    /// The extent once for each node.
+    pub(crate) fn copies(extent: Extent, nodes: u32) -> Self {
+        let nodes = if extent.is_empty() { 0 } else { nodes };
+        Pieces(State::Copies(Copies { extent, node: 0, nodes }))
+    }
+}
+
+impl Iterator for Pieces {
+    type Item = Piece;
+
+    #[inline]
+    fn next(&mut self) -> Option<Piece> {
+        match &mut self.0 {
+            State::Dealt(dealt) => dealt.next(),
+            State::Copies(copies) => copies.next(),
+        }
+    }
+}
+
+impl FusedIterator for Pieces {}
+
+/// A walk along the file, run by run.
+#[derive(Clone, Debug)]
+struct Dealt {
+    axes: Axes,
+    file_offset: u64,
+    end: u64,
+    /// Where the walk is, on each axis, innermost first.
+    spots: [Spot; DIMENSIONS_MAX],
+    /// The node that has the run, but for its part of the innermost axis.
+    row_node: u32,
+    /// How many rows that node has before this one.
+    row_local: u64,
+}
+
+impl Dealt {
+    fn new(axes: Axes, extent: Extent) -> Self {
+        let mut spots = [Spot::default(); DIMENSIONS_MAX];
+        for (spot, axis) in spots.iter_mut().zip(axes.all()) {
+            let index = extent.offset / axis.index_bytes % axis.length;
+            *spot = Spot::at(axis, index);
+        }
+        let (file_offset, end) = (extent.offset, extent.end());
+        let mut dealt = Dealt { axes, file_offset, end, spots, row_node: 0, row_local: 0 };
+        dealt.find_row();
+        dealt
+    }
+
+    #[inline]
+    fn node(&self) -> u32 {
+        self.row_node + self.spots[0].part * self.axes.inner().node_stride
+    }
+
+    #[inline]
+    fn memory_offset(&self) -> u64 {
+        let spot = &self.spots[0];
+        self.row_local * self.axes.inner().share(spot.part) + spot.local
+    }
+
+    /// Passes over the next run, or what the extent has of it; returns its bytes.
+    #[inline]
+    fn take_run(&mut self) -> u64 {
+        let bytes = self.spots[0].left.min(self.end - self.file_offset);
+        self.file_offset += bytes;
+        if self.spots[0].advance(self.axes.inner(), bytes) {
+            self.next_row();
+        }
+        bytes
+    }
+
+    fn next_row(&mut self) {
+        for (spot, axis) in self.spots[1..].iter_mut().zip(self.axes.outer()) {
+            if !spot.advance(axis, 1) {
+                break;
+            }
+        }
+        self.find_row();
+    }
+
+    fn find_row(&mut self) {
+        (self.row_node, self.row_local) = (0, 0);
+        for (spot, axis) in self.spots[1..].iter().zip(self.axes.outer()).rev() {
+            self.row_node += spot.part * axis.node_stride;
+            self.row_local = self.row_local * axis.share(spot.part) + spot.local;
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<Piece> {
+        if self.file_offset == self.end {
+            return None;
+        }
+        let (node, memory_offset) = (self.node(), self.memory_offset());
+        let file_offset = self.file_offset;
+        let mut bytes = self.take_run();
+        // A node keeps the order of the file, so neighbours in the file are neighbours in its memory.
+        // It happens where rows meet, and for the same reason as with chunks at most once.
+        if self.node() == node && self.file_offset != self.end {
+            bytes += self.take_run();
+        }
+        Some(Piece { node, memory_offset, file_offset, bytes })
+    }
+}
+
+/// The same extent for one node after the other.
+#[derive(Clone, Debug)]
+struct Copies {
+    extent: Extent,
+    node: u32,
+    nodes: u32,
+}
+
+impl Copies {
+    fn next(&mut self) -> Option<Piece> {
+        if self.node == self.nodes {
+            return None;
+        }
+        let node = self.node;
+        self.node += 1;
+        let Extent { offset, bytes } = self.extent;
+        Some(Piece { node, memory_offset: offset, file_offset: offset, bytes })
+    }
+}

@@ -1,0 +1,222 @@
+//! A view: what part of a file each compute node sees, and where in its memory.
+//!
+//! The file is an array of records in row-major order, the last dimension varying fastest. Each dimension
+//! is dealt to one side of a grid of nodes; the nodes fill the grid in row-major order too. A node keeps
+//! its records in file order, without gaps.
+//!
+//! ```text
+//!   4 x 8 records, both dimensions in blocks over a 2 x 2 grid
+//!
+//!      0 0 0 0 1 1 1 1        node 2's memory:  row 2, columns 0-3
+//!      0 0 0 0 1 1 1 1                          row 3, columns 0-3
+//!      2 2 2 2 3 3 3 3
+//!      2 2 2 2 3 3 3 3
+//! ```
+//!
+//! The file consists of whole records: a file with a part of a record at its end is an error here and must
+//! be viewed with smaller records (of one byte, if need be).
+//!
+//! A view is a few numbers. It travels with collective requests, and one that arrives is checked like one
+//! that is made here: it cannot be wrong in itself. Whether it fits the file is for the receiver to
+//! compare, with [`View::file_bytes`]; iterate the pieces of extents of the real file only, since the file
+//! a view describes may be 2^63 bytes long.
+
+use serde::{Deserialize, Serialize};
+
+use crate::axis::Axes;
+use crate::chunks::Chunks;
+use crate::distribution::{Dimension, Distribution};
+use crate::error::LayoutError;
+use crate::extent::{Extent, FILE_BYTES_MAX};
+use crate::pieces::Pieces;
+
+/// The most dimensions an array has.
+pub const DIMENSIONS_MAX: usize = 4;
+
+/// The most compute nodes a file is dealt to.
+pub const NODES_MAX: u32 = 1 << 20;
+
+/// What part of a file each compute node sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "RawView", into = "RawView")]
+pub struct View {
+    record_bytes: u64,
+    nodes: u32,
+    replicated: bool,
+    dimensions: [Dimension; DIMENSIONS_MAX],
+    dimension_count: usize,
+    file_bytes: u64,
+    axes: Axes,
+}
+
+/// What travels: any numbers, checked on arrival. It is as small as its dimensions are few.
+#[derive(Serialize, Deserialize)]
+#[serde(rename = "View")]
+struct RawView {
+    record_bytes: u64,
+    nodes: u32,
+    replicated: bool,
+    dimensions: Vec<Dimension>,
+}
+
+impl View {
+    /// The view of an array of records of `record_bytes` bytes, dealt to `nodes` nodes.
+    ///
+    /// The dimensions are given outermost first, and the product of their parts is `nodes`; but if none of
+    /// them is distributed, node 0 has the whole array, however many nodes there are.
+    pub fn new(record_bytes: u64, dimensions: &[Dimension], nodes: u32) -> Result<Self, LayoutError> {
+        let view = View::unplaced(record_bytes, dimensions, nodes, false)?;
+        let places = dimensions.iter().map(|dimension| u64::from(dimension.parts));
+        let places = places.fold(1, u64::saturating_mul);
+        if places == u64::from(nodes) || dimensions.iter().all(is_undistributed) {
+            Ok(View { axes: Axes::new(record_bytes, dimensions), ..view })
+        } else {
+            Err(LayoutError::GridMismatch { places, nodes })
+        }
+    }
+
+    /// The view in which each of `nodes` nodes has all of the array, whose dimensions are not distributed.
+    pub fn replicated(record_bytes: u64, dimensions: &[Dimension], nodes: u32) -> Result<Self, LayoutError> {
+        let view = View::unplaced(record_bytes, dimensions, nodes, true)?;
+        match dimensions.iter().position(|dimension| !is_undistributed(dimension)) {
+            Some(dimension) => Err(LayoutError::DistributedCopy { dimension }),
+            None => Ok(View { axes: Axes::new(record_bytes, dimensions), ..view }),
+        }
+    }
+
+    /// Checks all but the grid; the axes are still to be found.
+    fn unplaced(
+        record_bytes: u64,
+        dimensions: &[Dimension],
+        nodes: u32,
+        replicated: bool,
+    ) -> Result<Self, LayoutError> {
+        if record_bytes == 0 {
+            return Err(LayoutError::NoRecordBytes);
+        }
+        if !(1..=NODES_MAX).contains(&nodes) {
+            return Err(LayoutError::NodeCount { nodes });
+        }
+        let count = dimensions.len();
+        if !(1..=DIMENSIONS_MAX).contains(&count) {
+            return Err(LayoutError::DimensionCount { count });
+        }
+        let mut file_bytes = record_bytes;
+        for (index, dimension) in dimensions.iter().enumerate() {
+            dimension.check(index)?;
+            file_bytes = file_bytes.checked_mul(dimension.length).ok_or(LayoutError::FileTooLarge)?;
+        }
+        if file_bytes > FILE_BYTES_MAX {
+            return Err(LayoutError::FileTooLarge);
+        }
+        let mut kept = [Dimension::default(); DIMENSIONS_MAX];
+        kept[..count].copy_from_slice(dimensions);
+        Ok(View {
+            record_bytes,
+            nodes,
+            replicated,
+            dimensions: kept,
+            dimension_count: count,
+            file_bytes,
+            axes: Axes::new(1, &[]),
+        })
+    }
+
+    /// The size of the file in bytes.
+    pub const fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// The size of a record in bytes.
+    pub const fn record_bytes(&self) -> u64 {
+        self.record_bytes
+    }
+
+    /// The number of compute nodes.
+    pub const fn nodes(&self) -> u32 {
+        self.nodes
+    }
+
+    /// Whether every node has the whole file.
+    pub const fn is_replicated(&self) -> bool {
+        self.replicated
+    }
+
+    /// The dimensions of the array, outermost first.
+    pub fn dimensions(&self) -> &[Dimension] {
+        &self.dimensions[..self.dimension_count]
+    }
+
+    /// The bytes that `node` has of the file, all of its memory; zero for a node there is not.
+    pub fn node_bytes(&self, node: u32) -> u64 {
+        if node >= self.nodes {
+            0
+        } else if self.replicated {
+            self.file_bytes
+        } else {
+            self.dealt_bytes(node)
+        }
+    }
+
+    /// As [`View::node_bytes`], by dimension: the axes have forgotten whose parts are empty.
+    fn dealt_bytes(&self, node: u32) -> u64 {
+        let mut place = node;
+        let mut bytes = self.record_bytes;
+        for dimension in self.dimensions().iter().rev() {
+            let axes = Axes::new(1, std::slice::from_ref(dimension));
+            bytes *= axes.inner().share(place % dimension.parts);
+            place /= dimension.parts;
+        }
+        if place == 0 { bytes } else { 0 }
+    }
+
+    /// The chunks of `node`, in file order; none for a node there is not.
+    pub fn chunks(&self, node: u32) -> Chunks {
+        if self.node_bytes(node) == 0 {
+            Chunks::none(self.axes)
+        } else if self.replicated {
+            Chunks::new(self.axes, 0)
+        } else {
+            Chunks::new(self.axes, node)
+        }
+    }
+
+    /// Who has the bytes of an extent of the file; what lies beyond the end of the file is left out.
+    pub fn pieces(&self, extent: Extent) -> Pieces {
+        let extent = extent.clip(self.file_bytes);
+        if self.replicated { Pieces::copies(extent, self.nodes) } else { Pieces::dealt(self.axes, extent) }
+    }
+
+    /// Whether both views put every byte of the file in the same place, whatever they call it.
+    ///
+    /// `false` may also mean that the two were described too differently to tell.
+    pub fn agrees_with(&self, other: &View) -> bool {
+        (self.axes, self.nodes, self.replicated) == (other.axes, other.nodes, other.replicated)
+    }
+}
+
+fn is_undistributed(dimension: &Dimension) -> bool {
+    dimension.distribution == Distribution::None
+}
+
+impl TryFrom<RawView> for View {
+    type Error = LayoutError;
+    fn try_from(raw: RawView) -> Result<Self, LayoutError> {
+        if raw.replicated {
+            View::replicated(raw.record_bytes, &raw.dimensions, raw.nodes)
+        } else {
+            View::new(raw.record_bytes, &raw.dimensions, raw.nodes)
+        }
+    }
+}
+
+impl From<View> for RawView {
+    fn from(view: View) -> Self {
+        RawView {
+            record_bytes: view.record_bytes,
+            nodes: view.nodes,
+            replicated: view.replicated,
+            dimensions: view.dimensions().to_vec(),
+        }
+    }
+}
