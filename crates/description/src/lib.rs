@@ -1,1 +1,19 @@
-//! (to be written)
+//! Descriptions of machines and disks: TOML in which every number says where it comes from.
+//!
+//! A description is checked completely when it is read, so that whoever builds a machine from it need
+//! not doubt it: an unknown key, a wrong unit or a value no disk can have is refused with the file, the
+//! line and what was expected there. This crate knows nothing of how a disk behaves; the crate `disk`
+//! gives the numbers their meaning.
+//!
+//! Reading order: [`Quantity`] (a number with a unit), [`Sourced`] (a quantity with its source),
+//! [`DiskDescription`] (the quantities of a disk), [`Description`] (how text becomes any of these).
+
+mod disk;
+mod load;
+mod quantity;
+mod sourced;
+
+pub use disk::{Controller, DiskDescription, MechanicalDisk, Region, Seek, StreamingDisk, TrackAddress};
+pub use load::{Description, Error, Misfit, SIZE_LIMIT};
+pub use quantity::{Bytes, Cycles, Frequency, Quantity, Rate, Rpm, Time};
+pub use sourced::Sourced;

@@ -1,0 +1,111 @@
+//! How text becomes a description, or a complaint that names file and line.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+
+/// The longest text that is read as a description, in bytes.
+pub const SIZE_LIMIT: usize = 1 << 20;
+
+/// Something described by one TOML text.
+pub trait Description: Sized {
+    /// What is described, to complete the sentence "no ... of this name".
+    const KIND: &'static str;
+
+    /// Name and text of the descriptions that are part of the program.
+    const BUILT_IN: &'static [(&'static str, &'static str)];
+
+    /// Reads the shape of the text: keys, units and types.
+    fn decode(text: &str) -> Result<Self, toml::de::Error>;
+
+    /// Checks what the shape cannot say: that the values are possible, alone and together.
+    fn check(&self) -> Result<(), Misfit>;
+
+    /// Reads and checks `text`; complaints will name `file`.
+    fn parse(text: &str, file: &str) -> Result<Self, Error> {
+        let refuse =
+            |offset, message| Error::Refused { file: file.to_owned(), line: line_of(text, offset), message };
+        if text.len() > SIZE_LIMIT {
+            return Err(refuse(0, format!("expected at most {SIZE_LIMIT} bytes of description")));
+        }
+        let description = Self::decode(text)
+            .map_err(|error| refuse(error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
+        let misfit = |misfit: Misfit| refuse(misfit.span.start, misfit.message);
+        description.check().map_err(misfit)?;
+        Ok(description)
+    }
+
+    /// Reads the description at a path ending in `.toml`, or else the built-in one of that name.
+    fn load(name_or_path: &str) -> Result<Self, Error> {
+        if name_or_path.ends_with(".toml") {
+            return Self::parse(&read_bounded(name_or_path)?, name_or_path);
+        }
+        let known = Self::BUILT_IN.iter().find(|(name, _)| *name == name_or_path);
+        let Some((name, text)) = known else {
+            return Err(Error::Unknown {
+                kind: Self::KIND,
+                name: name_or_path.to_owned(),
+                known: Self::BUILT_IN.iter().map(|(name, _)| *name).collect(),
+            });
+        };
+        Self::parse(text, &format!("{name}.toml"))
+    }
+}
+
+/// Why there is no description.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The text is not a possible description.
+    #[error("{file}:{line}: {message}")]
+    Refused {
+        /// The file as the caller named it.
+        file: String,
+        /// The line of the mistake, counted from one.
+        line: usize,
+        /// What was expected there.
+        message: String,
+    },
+
+    /// The file cannot be read.
+    #[error("{file}: {error}")]
+    Unreadable {
+        /// The file as the caller named it.
+        file: String,
+        /// What the operating system said.
+        error: io::Error,
+    },
+
+    /// No built-in description has this name.
+    #[error("no {kind} of the name {name:?}: expected a path ending in .toml or one of {}", .known.join(", "))]
+    Unknown {
+        /// What was looked for.
+        kind: &'static str,
+        /// The name looked for.
+        name: String,
+        /// The names there are.
+        known: Vec<&'static str>,
+    },
+}
+
+/// A value that is well written but impossible, and where it stands in the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The bytes of the text that are to blame.
+    pub span: Range<usize>,
+    /// What was expected, as a lower-case fragment.
+    pub message: String,
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
+}
+
+/// The text of `file`, or of its beginning if it is too long; [`Description::parse`] then refuses it.
+fn read_bounded(file: &str) -> Result<String, Error> {
+    let unreadable = |error| Error::Unreadable { file: file.to_owned(), error };
+    let mut text = String::new();
+    let mut bounded = File::open(file).map_err(unreadable)?.take(SIZE_LIMIT as u64 + 1);
+    bounded.read_to_string(&mut text).map_err(unreadable)?;
+    Ok(text)
+}

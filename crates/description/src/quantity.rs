@@ -1,0 +1,294 @@
+//! Numbers with units, as people write them: `"2.2 ms"`, `"128 KiB"`, `"10e6 B/s"`.
+//!
+//! The decimal number is read exactly, never through floating point, so `"2.2 ms"` is 2,200,000 ns and
+//! not one more. What does not come out whole is rounded to the slow side: times up, rates down.
+//! `MB/s` is 2^20 bytes per second, as in the literature we reproduce; powers of ten are written out
+//! (`"10e6 B/s"`).
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use machine::Duration;
+use serde::de::{Deserialize, Deserializer, Visitor};
+
+/// Something written as text in a description.
+pub trait Quantity: Sized {
+    /// What a correct text looks like, to complete the sentence "expected ...".
+    const EXPECTED: &'static str;
+
+    /// Reads `text`, or returns `None` if it is not what [`EXPECTED`](Self::EXPECTED) says.
+    fn parse(text: &str) -> Option<Self>;
+}
+
+/// A length of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time(pub Duration);
+
+/// A number of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Bytes(pub u64);
+
+/// Bytes per second, never zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rate(pub u64);
+
+/// Cycles per second, never zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Frequency(pub u64);
+
+/// Revolutions per minute, never zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rpm(pub u64);
+
+/// A length of CPU work, written as a plain integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
+pub struct Cycles(pub u64);
+
+impl Rpm {
+    /// The time of one revolution, rounded up to a whole nanosecond.
+    pub fn period(self) -> Duration {
+        Duration::from_nanos(60_000_000_000_u64.div_ceil(self.0))
+    }
+}
+
+impl Cycles {
+    /// The time this work takes on a CPU of `frequency`, rounded up to a whole nanosecond.
+    ///
+    /// # Panics
+    /// If that is more than 584 years.
+    pub fn at(self, frequency: Frequency) -> Duration {
+        Duration::of_transfer(self.0, frequency.0)
+    }
+}
+
+impl Quantity for Time {
+    const EXPECTED: &'static str = "a time such as \"2.2 ms\" (in ns, us, ms or s)";
+
+    fn parse(text: &str) -> Option<Self> {
+        let (number, unit) = Number::with_unit(text)?;
+        let nanoseconds = match unit {
+            "ns" => 1,
+            "us" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            _ => return None,
+        };
+        number.ceil(nanoseconds).map(Duration::from_nanos).map(Time)
+    }
+}
+
+impl Quantity for Bytes {
+    const EXPECTED: &'static str = "a whole number of bytes such as \"128 KiB\" (in B, KiB, MiB, GiB or TiB)";
+
+    fn parse(text: &str) -> Option<Self> {
+        let (number, unit) = Number::with_unit(text)?;
+        let bytes = match unit {
+            "B" => 1,
+            "KiB" => 1 << 10,
+            "MiB" => 1 << 20,
+            "GiB" => 1 << 30,
+            "TiB" => 1 << 40,
+            _ => return None,
+        };
+        number.whole(bytes).map(Bytes)
+    }
+}
+
+impl Quantity for Rate {
+    const EXPECTED: &'static str =
+        "a rate above zero such as \"10e6 B/s\" or \"20 MB/s\" (in B/s, KB/s, MB/s or GB/s; MB is 2^20 B)";
+
+    fn parse(text: &str) -> Option<Self> {
+        let (number, unit) = Number::with_unit(text)?;
+        let bytes = match unit {
+            "B/s" => 1,
+            "KB/s" => 1 << 10,
+            "MB/s" => 1 << 20,
+            "GB/s" => 1 << 30,
+            _ => return None,
+        };
+        number.floor(bytes).filter(|&rate| rate > 0).map(Rate)
+    }
+}
+
+impl Quantity for Frequency {
+    const EXPECTED: &'static str = "a frequency above zero such as \"50 MHz\" (in Hz, kHz, MHz or GHz)";
+
+    fn parse(text: &str) -> Option<Self> {
+        let (number, unit) = Number::with_unit(text)?;
+        let hertz = match unit {
+            "Hz" => 1,
+            "kHz" => 1_000,
+            "MHz" => 1_000_000,
+            "GHz" => 1_000_000_000,
+            _ => return None,
+        };
+        number.floor(hertz).filter(|&hertz| hertz > 0).map(Frequency)
+    }
+}
+
+impl Quantity for Rpm {
+    const EXPECTED: &'static str = "a whole rotation speed above zero such as \"4002 rpm\"";
+
+    fn parse(text: &str) -> Option<Self> {
+        let (number, unit) = Number::with_unit(text)?;
+        let rpm = number.whole(1).filter(|&rpm| unit == "rpm" && rpm > 0)?;
+        Some(Rpm(rpm))
+    }
+}
+
+/// A decimal number that is not negative: `digits` times ten to the `exponent`.
+#[derive(Clone, Copy)]
+struct Number {
+    digits: u128,
+    exponent: i32,
+}
+
+/// Enough for any quantity that fits 64 bits, and few enough that no step of the arithmetic overflows unseen.
+const DIGITS_MAX: usize = 20;
+
+impl Number {
+    /// Splits `text` at its one gap into a number and a unit.
+    fn with_unit(text: &str) -> Option<(Self, &str)> {
+        let (number, unit) = text.split_once(' ')?;
+        Some((Number::parse(number)?, unit))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let digits = format!("{whole}{fraction}");
+        let are_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+        if whole.is_empty() || !are_digits || digits.len() > DIGITS_MAX || mantissa.ends_with('.') {
+            return None;
+        }
+        let exponent: i8 = exponent.parse().ok()?;
+        Some(Number {
+            digits: digits.parse().ok()?,
+            exponent: i32::from(exponent) - i32::try_from(fraction.len()).ok()?,
+        })
+    }
+
+    /// The number of base units in this many of `unit` base units, as a fraction.
+    fn times(self, unit: u64) -> Option<(u128, u128)> {
+        let power = 10_u128.checked_pow(self.exponent.unsigned_abs())?;
+        let units = self.digits.checked_mul(u128::from(unit))?;
+        if self.exponent < 0 { Some((units, power)) } else { Some((units.checked_mul(power)?, 1)) }
+    }
+
+    fn floor(self, unit: u64) -> Option<u64> {
+        let (numerator, denominator) = self.times(unit)?;
+        u64::try_from(numerator / denominator).ok()
+    }
+
+    fn ceil(self, unit: u64) -> Option<u64> {
+        let (numerator, denominator) = self.times(unit)?;
+        u64::try_from(numerator.div_ceil(denominator)).ok()
+    }
+
+    fn whole(self, unit: u64) -> Option<u64> {
+        self.floor(unit).filter(|&floor| self.ceil(unit) == Some(floor))
+    }
+}
+
+struct QuantityVisitor<Q>(PhantomData<Q>);
+
+impl<Q: Quantity> Visitor<'_> for QuantityVisitor<Q> {
+    type Value = Q;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Q::EXPECTED)
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Q, E> {
+        Q::parse(text).ok_or_else(|| E::custom(format!("expected {}, found {text:?}", Q::EXPECTED)))
+    }
+}
+
+/// Reads a quantity from a string of any serialisation; the body of its `Deserialize`.
+pub(crate) fn deserialize<'de, D, Q>(deserializer: D) -> Result<Q, D::Error>
+where
+    D: Deserializer<'de>,
+    Q: Quantity,
+{
+    deserializer.deserialize_str(QuantityVisitor(PhantomData))
+}
+
+macro_rules! deserialize_as_quantity {
+    ($($quantity:ty),*) => {$(
+        impl<'de> Deserialize<'de> for $quantity {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserialize(deserializer)
+            }
+        }
+    )*};
+}
+
+deserialize_as_quantity!(Time, Bytes, Rate, Frequency, Rpm);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nanoseconds(text: &str) -> Option<u64> {
+        Time::parse(text).map(|time| time.0.as_nanos())
+    }
+
+    #[test]
+    fn decimal_times_are_exact() {
+        assert_eq!(nanoseconds("2.2 ms"), Some(2_200_000));
+        assert_eq!(nanoseconds("20 ns"), Some(20));
+        assert_eq!(nanoseconds("1.5 us"), Some(1_500));
+        assert_eq!(nanoseconds("3 s"), Some(3_000_000_000));
+        assert_eq!(nanoseconds("3e-3 s"), Some(3_000_000));
+        assert_eq!(nanoseconds("0 ms"), Some(0));
+    }
+
+    #[test]
+    fn what_is_not_whole_is_rounded_to_the_slow_side() {
+        assert_eq!(nanoseconds("0.1 ns"), Some(1));
+        assert_eq!(Rate::parse("2.3 MB/s"), Some(Rate(2_411_724)));
+        assert_eq!(Rpm(4002).period(), Duration::from_nanos(14_992_504));
+        assert_eq!(Cycles(7).at(Frequency(3_000_000_000)), Duration::from_nanos(3));
+    }
+
+    #[test]
+    fn a_megabyte_per_second_is_a_power_of_two() {
+        assert_eq!(Rate::parse("20 MB/s"), Some(Rate(20 << 20)));
+        assert_eq!(Rate::parse("10e6 B/s"), Some(Rate(10_000_000)));
+        assert_eq!(Bytes::parse("128 KiB"), Some(Bytes(131_072)));
+        assert_eq!(Frequency::parse("50 MHz"), Some(Frequency(50_000_000)));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in [
+            "",
+            " ",
+            "ms",
+            "2.2",
+            "2.2ms",
+            "-1 ms",
+            "+1 ms",
+            "1. ms",
+            ".5 ms",
+            "1  ms",
+            "1 ms ",
+            "2.2 parsecs",
+            "1e99 s",
+            "999999999999999999999 ns",
+            "1e-200 s",
+            "1e s",
+            "NaN s",
+            "inf s",
+            "0x10 ns",
+            "1e19 s",
+        ] {
+            assert_eq!(nanoseconds(text), None, "{text:?}");
+        }
+        assert_eq!(Bytes::parse("0.5 B"), None);
+        assert_eq!(Rate::parse("0 MB/s"), None);
+        assert_eq!(Rpm::parse("0 rpm"), None);
+        assert_eq!(Rpm::parse("72 Hz"), None);
+    }
+}
