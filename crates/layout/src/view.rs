@@ -220,3 +220,71 @@ impl From<View> for RawView {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cyclic(length: u64, run: u64, parts: u32) -> Dimension {
+        Dimension { length, distribution: Distribution::Cyclic(run), parts }
+    }
+
+    #[test]
+    fn a_node_keeps_its_records_in_file_order_without_gaps() {
+        let view = View::new(1, &[Dimension::block(4, 2), Dimension::block(8, 2)], 4).unwrap();
+        let chunks: Vec<_> = view.chunks(2).map(|chunk| (chunk.file_offset, chunk.memory_offset)).collect();
+        assert_eq!(chunks, [(16, 0), (24, 4)]);
+        assert_eq!(view.node_bytes(2), 8);
+    }
+
+    #[test]
+    fn runs_that_meet_where_rows_meet_are_one_chunk() {
+        // 0 1 2 0 | 0 1 2 0: two rows of four records, cyclic over three nodes.
+        let view = View::new(1, &[Dimension::whole(2), Dimension::cyclic(4, 3)], 3).unwrap();
+        let chunks: Vec<_> = view.chunks(0).map(|chunk| (chunk.file_offset, chunk.bytes)).collect();
+        assert_eq!(chunks, [(0, 1), (3, 2), (7, 1)]);
+        let pieces: Vec<_> = view.pieces(Extent::new(2, 4)).map(|piece| (piece.node, piece.bytes)).collect();
+        assert_eq!(pieces, [(2, 1), (0, 2), (1, 1)]);
+    }
+
+    #[test]
+    fn an_extent_need_not_respect_records() {
+        let view = View::new(10, &[Dimension::cyclic(4, 2)], 2).unwrap();
+        let pieces = view.pieces(Extent::new(25, 10));
+        let places: Vec<_> = pieces.map(|piece| (piece.node, piece.memory_offset, piece.bytes)).collect();
+        assert_eq!(places, [(0, 15, 5), (1, 10, 5)]);
+    }
+
+    #[test]
+    fn what_is_impossible_is_an_error() {
+        let error = |record_bytes, dimensions: &[Dimension], nodes| {
+            View::new(record_bytes, dimensions, nodes).unwrap_err()
+        };
+        let whole = Dimension::whole;
+        assert_eq!(error(0, &[whole(1)], 1), LayoutError::NoRecordBytes);
+        assert_eq!(error(1, &[], 1), LayoutError::DimensionCount { count: 0 });
+        assert_eq!(error(1, &[whole(1); 5], 1), LayoutError::DimensionCount { count: 5 });
+        assert_eq!(error(1, &[whole(1)], 0), LayoutError::NodeCount { nodes: 0 });
+        assert_eq!(error(1, &[whole(1)], NODES_MAX + 1), LayoutError::NodeCount { nodes: NODES_MAX + 1 });
+        assert_eq!(error(1, &[whole(0)], 1), LayoutError::EmptyDimension { dimension: 0 });
+        assert_eq!(error(1, &[whole(1), cyclic(1, 1, 0)], 1), LayoutError::NoParts { dimension: 1 });
+        assert_eq!(error(1, &[cyclic(1, 0, 1)], 1), LayoutError::EmptyRun { dimension: 0 });
+        assert_eq!(error(1, &[cyclic(9, 1, 3)], 4), LayoutError::GridMismatch { places: 3, nodes: 4 });
+        assert_eq!(error(1, &[whole(1 << 63)], 1), LayoutError::FileTooLarge);
+        assert_eq!(error(1 << 32, &[whole(1 << 32)], 1), LayoutError::FileTooLarge);
+        let copy = View::replicated(1, &[cyclic(4, 1, 4)], 4).unwrap_err();
+        assert_eq!(copy, LayoutError::DistributedCopy { dimension: 0 });
+    }
+
+    #[test]
+    fn the_largest_numbers_do_not_overflow() {
+        // Eight runs of 2^62 bytes would be a cycle of 2^65: only the first two have records.
+        let view = View::new(1, &[cyclic(FILE_BYTES_MAX, 1 << 62, 8)], 8).unwrap();
+        let bytes: Vec<_> = (0..8).map(|node| view.node_bytes(node)).collect();
+        assert_eq!(bytes, [1 << 62, (1 << 62) - 1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(view.chunks(1).map(|chunk| chunk.bytes).collect::<Vec<_>>(), [(1 << 62) - 1]);
+        assert_eq!(view.chunks(7).count(), 0);
+        let nodes: Vec<_> = view.pieces(Extent::new(0, u64::MAX)).map(|piece| piece.node).collect();
+        assert_eq!(nodes, [0, 1]);
+    }
+}

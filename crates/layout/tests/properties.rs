@@ -33,7 +33,11 @@ fn dimension() -> impl Strategy<Value = Dimension> {
 
 /// Views of small arrays of one to four dimensions, with every way to deal them out.
 fn view() -> impl Strategy<Value = View> {
-    (1..5_u64, vec(dimension(), 1..=4)).prop_map(|(record_bytes, dimensions)| {
+    view_of(4)
+}
+
+fn view_of(dimensions_max: usize) -> impl Strategy<Value = View> {
+    (1..5_u64, vec(dimension(), 1..=dimensions_max)).prop_map(|(record_bytes, dimensions)| {
         let nodes = dimensions.iter().map(|dimension| dimension.parts).product();
         View::new(record_bytes, &dimensions, nodes).unwrap()
     })
@@ -184,6 +188,15 @@ proptest! {
         if first.agrees_with(&second) {
             prop_assert_eq!(places_by_definition(&first), places_by_definition(&second));
         }
+    }
+
+    #[test]
+    fn a_record_is_one_more_dimension(view in view_of(3)) {
+        let mut dimensions = view.dimensions().to_vec();
+        dimensions.push(Dimension::whole(view.record_bytes()));
+        let bytewise = View::new(1, &dimensions, view.nodes()).unwrap();
+        prop_assert_eq!(places_by_definition(&bytewise), places_by_definition(&view));
+        prop_assert!(bytewise.agrees_with(&view));
     }
 
     #[test]
