@@ -16,7 +16,6 @@ use crate::{Description, Misfit, Sourced};
 
 /// A disk, of one of the kinds that `kind = "..."` names.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum DiskDescription {
     /// `kind = "mechanical"`: arm, rotation and cache.
     Mechanical(Box<MechanicalDisk>),

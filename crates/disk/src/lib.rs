@@ -1,1 +1,211 @@
-//! (to be written)
+//! How long a disk takes: timing models without tasks, queues or data.
+//!
+//! A [`Model`] is asked when a command will be done and answers with an instant. It never waits itself,
+//! so the simulator and a real machine whose disks are slowed down to the model use the same code. The
+//! bus is not part of it: the caller adds the time the data spend there.
+//!
+//! ```text
+//! A random read, and the write that follows it, on a mechanical disk (H: host, D: drive, M: medium):
+//!
+//! H  |read                                          |==bus==|write             |==bus==| next command
+//!    v                                              ^       v                  ^       v
+//! D  [overhead]                                     |       [overhead]---------|  in buffer
+//!              v                                    |                                  v
+//! M            [--seek--][~~rotation~~][##transfer##|##read-ahead##>|              [--seek--][~~][####]
+//!              now+2.2 ms                           answer          stopped        write         settled
+//!                                                   of `read`       by the write
+//!
+//! Sequential reads: the medium streams on while command and bus go by,
+//!
+//! H  |read 0        |==bus==|read 1 |==bus==|read 2
+//! D  [overhead]     ^       [overhead]      ^       [overhead]
+//! M  ...[##block 0##|####block 1####|####block 2####|..
+//!
+//! and sequential writes: one is in the buffer while the one before it goes onto the medium.
+//!
+//! H  |write 0   |==bus==|write 1   |==bus==|write 2          |==bus==|
+//! D  [overhead] ^       [overhead] ^       [overhead].......^  room when write 1 leaves the buffer
+//! M             [--seek--][~~rotation~~][##block 0##|##block 1##|##block 2##
+//! ```
+//!
+//! # What a mechanical disk does
+//!
+//! The terms and the numbers of the HP 97560 are those of Ruemmler & Wilkes, "An introduction to disk
+//! drive modeling" (IEEE Computer, March 1994), whom Kotz, Toh & Radhakrishnan (Dartmouth PCS-TR94-220)
+//! followed for the disks of STARFISH. This model is written anew from those descriptions.
+//!
+//! * *Read*: overhead, then seek or head switch (a seek hides the switch), then rotation until the first
+//!   sector comes round, then transfer. Nothing of it overlaps, nor does the bus overlap the transfer.
+//! * *Transfer*: a sector takes `period / sectors per track`. Going on to the next track takes the track
+//!   skew, which hides the head switch; to the next cylinder the cylinder skew, which hides the seek. On
+//!   the HP 97560 that is 36,864 B in 80 sector times, 2.1104 MB/s, less a little at every cylinder.
+//! * *Read-ahead*: after a read the medium streams on, over tracks and cylinders, until the cache is full
+//!   or a command arrives. A read of what has passed is answered after its overhead; a read of what will
+//!   pass within a track waits for it; any other stops the read-ahead.
+//! * *Write*: completion is reported when the data are in the buffer. One write may wait there while
+//!   another goes onto the medium, so overhead and bus hide behind the mechanics. A write that is there in
+//!   time to continue the one before it loses no rotation.
+//!
+//! # Assumptions, and where they are wrong
+//!
+//! * The rotation is exact and the seek curve has no spread; real arms and spindles have some.
+//! * A head switch, a seek to the next cylinder and the same for a write cost the same, though writing
+//!   needs better settling. The allowance for it, "exposed per repositioned write", is zero unless given.
+//! * The read and write fences of the real drive, which divide its cache, are not modelled, nor are hits
+//!   of a read in the write buffer: a read waits until all accepted writes are on the medium.
+//! * A read-ahead never gives way to the rotation: a wanted sector a little behind the head waits a turn.
+//! * Spare tracks lie in fixed regions; no sector has been moved there for a defect.
+//! * One command at a time: there is no queue in the drive, as on disks of that age.
+//! * Published evaluations of such models stop at about four per cent of the measured times.
+
+mod geometry;
+mod mechanical;
+mod mechanism;
+mod rotation;
+mod seek;
+mod streaming;
+
+use description::DiskDescription;
+use machine::{Duration, Instant};
+
+use mechanical::Mechanical;
+use streaming::Streaming;
+
+/// The state of one disk, as far as it decides how long the next command takes.
+///
+/// Commands come one at a time and in order of time: none before the last one has been answered. Sectors
+/// are counted from zero; a command that is empty or goes beyond the last sector is a bug of the caller.
+#[derive(Clone, Debug)]
+pub struct Model {
+    kind: Kind,
+    latest: Instant,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Mechanical(Box<Mechanical>),
+    Streaming(Streaming),
+}
+
+/// What a disk has done since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Commands for which the disk had to move: arm, head or waiting for the rotation.
+    pub movements: u64,
+    /// Time the controller took for commands.
+    pub overhead: Duration,
+    /// Time the arm moved or heads were switched.
+    pub seek: Duration,
+    /// Time the head waited for a sector to come round.
+    pub rotation: Duration,
+    /// Time sectors passed that were read, wanted or ahead, or written.
+    pub transfer: Duration,
+}
+
+impl Statistics {
+    /// Time the mechanics were at work.
+    pub fn busy(&self) -> Duration {
+        self.seek + self.rotation + self.transfer
+    }
+}
+
+impl Model {
+    /// The disk of `description`, whose spindle has turned by `rotation_phase` of a revolution at the start.
+    ///
+    /// # Panics
+    /// If `rotation_phase` is not in 0..1.
+    pub fn new(description: &DiskDescription, rotation_phase: f64) -> Self {
+        let kind = match description {
+            DiskDescription::Mechanical(disk) => {
+                Kind::Mechanical(Box::new(Mechanical::new(disk, rotation_phase)))
+            }
+            DiskDescription::Streaming(disk) => Kind::Streaming(Streaming::new(disk)),
+        };
+        Model { kind, latest: Instant::START }
+    }
+
+    /// Bytes in a sector.
+    pub fn sector_bytes(&self) -> u64 {
+        match &self.kind {
+            Kind::Mechanical(disk) => disk.sector_bytes(),
+            Kind::Streaming(disk) => disk.sector_bytes(),
+        }
+    }
+
+    /// Sectors on the disk.
+    pub fn capacity_sectors(&self) -> u64 {
+        match &self.kind {
+            Kind::Mechanical(disk) => disk.capacity_sectors(),
+            Kind::Streaming(disk) => disk.capacity_sectors(),
+        }
+    }
+
+    /// A read command reaches the drive at `now`; returns when all its data are ready to cross the bus.
+    pub fn read(&mut self, now: Instant, first_sector: u64, sectors: u64) -> Instant {
+        self.check_command(now, first_sector, sectors);
+        match &mut self.kind {
+            Kind::Mechanical(disk) => disk.read(now, first_sector, sectors),
+            Kind::Streaming(disk) => disk.read(now, first_sector, sectors),
+        }
+    }
+
+    /// A write command reaches the drive at `now`; returns when its data may cross the bus.
+    ///
+    /// Call [`write`](Self::write) when they have.
+    pub fn write_ready(&mut self, now: Instant) -> Instant {
+        self.check_time(now);
+        match &mut self.kind {
+            Kind::Mechanical(disk) => disk.write_ready(now),
+            Kind::Streaming(disk) => disk.write_ready(now),
+        }
+    }
+
+    /// The data of the write have crossed the bus by `now`; returns when the drive reports completion.
+    ///
+    /// They are then in its buffer; [`settled`](Self::settled) says when they will be on the medium.
+    pub fn write(&mut self, now: Instant, first_sector: u64, sectors: u64) -> Instant {
+        self.check_command(now, first_sector, sectors);
+        match &mut self.kind {
+            Kind::Mechanical(disk) => disk.write(now, first_sector, sectors),
+            Kind::Streaming(disk) => disk.write(now, first_sector, sectors),
+        }
+    }
+
+    /// When everything written so far is on the medium.
+    pub fn settled(&self) -> Instant {
+        match &self.kind {
+            Kind::Mechanical(disk) => disk.settled(),
+            Kind::Streaming(disk) => disk.settled(),
+        }
+    }
+
+    /// Movements so far, as [`Statistics::movements`] counts them.
+    pub fn movements(&self) -> u64 {
+        match &self.kind {
+            Kind::Mechanical(disk) => disk.movements(),
+            Kind::Streaming(disk) => disk.statistics().movements,
+        }
+    }
+
+    /// What the disk has done by `now`: all commands given so far, to their end, and read-ahead until `now`.
+    pub fn statistics(&self, now: Instant) -> Statistics {
+        match &self.kind {
+            Kind::Mechanical(disk) => disk.statistics(now),
+            Kind::Streaming(disk) => disk.statistics(),
+        }
+    }
+
+    fn check_command(&mut self, now: Instant, first_sector: u64, sectors: u64) {
+        self.check_time(now);
+        let capacity = self.capacity_sectors();
+        assert!(
+            sectors > 0 && first_sector < capacity && sectors <= capacity - first_sector,
+            "{sectors} sectors from {first_sector} on a disk of {capacity}"
+        );
+    }
+
+    fn check_time(&mut self, now: Instant) {
+        assert!(self.latest <= now, "a command at {now} after one at {}", self.latest);
+        self.latest = now;
+    }
+}

@@ -1,0 +1,198 @@
+//! The controller of a mechanical disk: read-ahead, write-behind, and what counts as a movement.
+//!
+//! Read-ahead is evaluated lazily: nothing happens between two commands, but each command first lets the
+//! medium turn up to the present. The cache is a ring of the sectors that passed last; read-ahead pauses
+//! where it would overwrite the beginning of the last command, and goes on when a command makes room.
+//!
+//! A movement is counted, following the published counts of STARFISH, when
+//! 1. a command makes the arm move or wait for the rotation,
+//! 2. a sequential read starts exactly at a track that read-ahead has not yet entered,
+//! 3. a read finds that read-ahead has paused, even if its own data are in the cache;
+//!
+//! a write that continues the write in progress counts nothing.
+
+use std::mem;
+
+use description::MechanicalDisk;
+use machine::{Duration, Instant};
+
+use crate::Statistics;
+use crate::mechanism::{Mechanism, Run};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Mechanical {
+    mechanism: Mechanism,
+    activity: Activity,
+    /// When the mechanics are at rest, or will be, unless they read ahead.
+    at_rest: Instant,
+    /// When the mechanics took or will take the last write out of the buffer.
+    buffer_empty: Instant,
+    /// When all writes are on the medium.
+    written: Instant,
+    read_overhead: Duration,
+    write_overhead: Duration,
+    exposed_per_repositioned_write: Duration,
+    cache_sectors: u64,
+    sector_bytes: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Activity {
+    Idle,
+    Reading(Stream),
+    /// A write that ends before sector `next`.
+    Writing {
+        next: u64,
+    },
+}
+
+/// A read and the read-ahead that follows it.
+#[derive(Clone, Debug)]
+struct Stream {
+    /// The sector at which the stream began.
+    first: u64,
+    /// The sector before which read-ahead pauses.
+    limit: u64,
+    run: Run,
+}
+
+impl Stream {
+    fn has_paused(&self) -> bool {
+        self.run.sector == self.limit
+    }
+}
+
+impl Mechanical {
+    pub(crate) fn new(disk: &MechanicalDisk, phase: f64) -> Self {
+        let controller = &disk.controller;
+        let exposed = controller.exposed_per_repositioned_write.as_ref();
+        Mechanical {
+            mechanism: Mechanism::new(disk, phase),
+            activity: Activity::Idle,
+            at_rest: Instant::START,
+            buffer_empty: Instant::START,
+            written: Instant::START,
+            read_overhead: controller.read_overhead.value.0,
+            write_overhead: controller.write_overhead.value.0,
+            exposed_per_repositioned_write: exposed.map_or(Duration::ZERO, |time| time.value.0),
+            cache_sectors: controller.cache.value.0 / disk.sector_bytes.value.0,
+            sector_bytes: disk.sector_bytes.value.0,
+        }
+    }
+
+    pub(crate) fn sector_bytes(&self) -> u64 {
+        self.sector_bytes
+    }
+
+    pub(crate) fn capacity_sectors(&self) -> u64 {
+        self.mechanism.geometry.capacity
+    }
+
+    pub(crate) fn read(&mut self, now: Instant, first: u64, sectors: u64) -> Instant {
+        let decoded = now + self.read_overhead;
+        self.mechanism.statistics.overhead += self.read_overhead;
+        let end = first + sectors;
+        let limit = (first + self.cache_sectors.max(sectors)).min(self.capacity_sectors());
+        let mut stream = match self.stream_with(first, now) {
+            Some(mut stream) => {
+                self.keep_ahead(&mut stream, first, limit, now, decoded);
+                stream
+            }
+            None => self.new_stream(first, limit, decoded.max(self.at_rest)),
+        };
+        let missing = end.saturating_sub(stream.run.sector);
+        let passed = if missing == 0 { decoded } else { self.mechanism.pass(&mut stream.run, missing) };
+        self.activity = Activity::Reading(stream);
+        decoded.max(passed)
+    }
+
+    /// The stream in progress, brought up to `now`, if it has read `first` or soon will; otherwise ends it.
+    fn stream_with(&mut self, first: u64, now: Instant) -> Option<Stream> {
+        let mut stream = match mem::replace(&mut self.activity, Activity::Idle) {
+            Activity::Reading(stream) => stream,
+            Activity::Idle | Activity::Writing { .. } => return None,
+        };
+        self.mechanism.pass_until(&mut stream.run, stream.limit, now);
+        if self.serves(&stream, first) {
+            return Some(stream);
+        }
+        self.at_rest = self.mechanism.abandon(&stream.run, now);
+        None
+    }
+
+    /// Whether `first` is in the cache, or about to pass: waiting for up to a track beats stopping for it.
+    fn serves(&self, stream: &Stream, first: u64) -> bool {
+        let next = stream.run.sector;
+        let oldest = stream.first.max(next.saturating_sub(self.cache_sectors));
+        let soon = if stream.has_paused() { 0 } else { self.mechanism.geometry.sectors_per_track };
+        (oldest..=next + soon).contains(&first)
+    }
+
+    /// Lets read-ahead go on to `limit` for a read at `first`, and counts what that takes.
+    fn keep_ahead(&mut self, stream: &mut Stream, first: u64, limit: u64, now: Instant, decoded: Instant) {
+        let has_paused = stream.has_paused();
+        let makes_room = limit > stream.limit;
+        stream.limit = stream.limit.max(limit);
+        if has_paused && makes_room {
+            self.mechanism.statistics.movements += 1;
+            stream.run = self.mechanism.turn_to(stream.run.sector, decoded);
+        } else if first == stream.run.sector
+            && self.mechanism.geometry.is_track_start(first)
+            && self.mechanism.awaits_track(&stream.run, now)
+        {
+            self.mechanism.statistics.movements += 1;
+        }
+    }
+
+    fn new_stream(&mut self, first: u64, limit: u64, start: Instant) -> Stream {
+        self.mechanism.statistics.movements += 1;
+        Stream { first, limit, run: self.mechanism.turn_to(first, start) }
+    }
+
+    pub(crate) fn write_ready(&mut self, now: Instant) -> Instant {
+        self.stop_reading(now);
+        self.mechanism.statistics.overhead += self.write_overhead;
+        (now + self.write_overhead).max(self.buffer_empty)
+    }
+
+    pub(crate) fn write(&mut self, now: Instant, first: u64, sectors: u64) -> Instant {
+        let continues = matches!(self.activity, Activity::Writing { next } if next == first);
+        let mut start = now.max(self.at_rest);
+        if !(continues && now <= self.at_rest) {
+            self.mechanism.statistics.movements += 1;
+            self.mechanism.statistics.overhead += self.exposed_per_repositioned_write;
+            start += self.exposed_per_repositioned_write;
+        }
+        let mut run = self.mechanism.turn_to(first, start);
+        self.buffer_empty = start;
+        self.written = self.mechanism.pass(&mut run, sectors);
+        self.at_rest = self.written;
+        self.activity = Activity::Writing { next: first + sectors };
+        now
+    }
+
+    fn stop_reading(&mut self, now: Instant) {
+        if let Activity::Reading(stream) = &mut self.activity {
+            self.mechanism.pass_until(&mut stream.run, stream.limit, now);
+            self.at_rest = self.mechanism.abandon(&stream.run, now);
+            self.activity = Activity::Idle;
+        }
+    }
+
+    pub(crate) fn settled(&self) -> Instant {
+        self.written
+    }
+
+    pub(crate) fn movements(&self) -> u64 {
+        self.mechanism.statistics.movements
+    }
+
+    pub(crate) fn statistics(&self, now: Instant) -> Statistics {
+        match &self.activity {
+            Activity::Reading(stream) => {
+                self.mechanism.clone().statistics_during(stream.run, stream.limit, now)
+            }
+            Activity::Idle | Activity::Writing { .. } => self.mechanism.statistics,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Which sector is under the head, at any nanosecond, without drift.
+//!
+//! Time is divided into *slots*: in slot `s` the sector at angle `s mod sectors_per_track` passes. Slot
+//! `s` begins `s * period / sectors_per_track` after the spindle passed angle 0, rounded up; because every
+//! slot is computed from the first and not from the one before it, errors never add up.
+
+use machine::Instant;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Rotation {
+    period: u128,
+    sectors: u128,
+    /// Nanoseconds from the passage of angle 0 to the start of the machine.
+    phase: u64,
+}
+
+/// The passage of one sector, counted from angle 0 of the rotation in which the machine started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Slot(u64);
+
+impl Slot {
+    pub(crate) fn after(self, sectors: u64) -> Slot {
+        Slot(self.0 + sectors)
+    }
+}
+
+impl Rotation {
+    /// A spindle that has turned by `phase` of a revolution when the machine starts.
+    pub(crate) fn new(period: machine::Duration, sectors: u64, phase: f64) -> Self {
+        let period = period.as_nanos();
+        assert!((0.0..1.0).contains(&phase), "rotation phase {phase} is not in 0..1");
+        Rotation { period: period.into(), sectors: sectors.into(), phase: (phase * period as f64) as u64 }
+    }
+
+    /// When `slot` begins, which is when the slot before it ends.
+    ///
+    /// A slot that began before the machine did counts as beginning with it.
+    pub(crate) fn begins(&self, slot: Slot) -> Instant {
+        let nanoseconds = (u128::from(slot.0) * self.period).div_ceil(self.sectors);
+        let nanoseconds = u64::try_from(nanoseconds).expect("less than 584 years");
+        Instant::from_nanos(nanoseconds.saturating_sub(self.phase))
+    }
+
+    /// The first slot at or after `now` in which the sector at `angle` passes from its beginning.
+    pub(crate) fn next(&self, now: Instant, angle: u64) -> Slot {
+        let sectors = self.sectors as u64;
+        let first = self.first_at(now);
+        Slot(first + (angle + sectors - first % sectors) % sectors)
+    }
+
+    /// How many whole slots, counted from `slot`, have passed by `now`.
+    pub(crate) fn passed(&self, slot: Slot, now: Instant) -> u64 {
+        if self.begins(slot) > now { 0 } else { self.last_begun(now).saturating_sub(slot.0) }
+    }
+
+    /// The least slot that begins at `now` or later.
+    fn first_at(&self, now: Instant) -> u64 {
+        let elapsed = u128::from(now.as_nanos()) + u128::from(self.phase);
+        // ceil(s * period / sectors) >= elapsed  <=>  s * period > (elapsed - 1) * sectors
+        let slot = elapsed.checked_sub(1).map_or(0, |before| before * self.sectors / self.period + 1);
+        u64::try_from(slot).expect("less than 584 years")
+    }
+
+    /// The greatest slot that begins at `now` or earlier.
+    fn last_begun(&self, now: Instant) -> u64 {
+        let elapsed = u128::from(now.as_nanos()) + u128::from(self.phase);
+        u64::try_from(elapsed * self.sectors / self.period).expect("less than 584 years")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machine::Duration;
+
+    fn rotation(phase: f64) -> Rotation {
+        Rotation::new(Duration::from_nanos(14_992_504), 72, phase)
+    }
+
+    #[test]
+    fn the_slot_that_begins_now_is_the_next() {
+        let rotation = rotation(0.3);
+        for slot in (30..100_000).map(Slot) {
+            let begins = rotation.begins(slot);
+            let late = begins + Duration::from_nanos(1);
+            assert_eq!(rotation.next(begins, slot.0 % 72), slot);
+            assert_eq!(rotation.next(late, slot.0 % 72), slot.after(72));
+            assert_eq!(rotation.passed(slot, begins), 0);
+            assert_eq!(rotation.passed(Slot(25), begins), slot.0 - 25);
+            assert_eq!(rotation.passed(Slot(25), late), slot.0 - 25);
+        }
+    }
+
+    #[test]
+    fn a_thousand_million_rotations_do_not_drift() {
+        let rotation = rotation(0.0);
+        let rotations = 1_000_000_000;
+        assert_eq!(rotation.begins(Slot(72 * rotations)), Instant::from_nanos(14_992_504 * rotations));
+    }
+
+    #[test]
+    fn the_phase_is_time_already_turned() {
+        let rotation = rotation(0.5);
+        assert_eq!(rotation.begins(rotation.next(Instant::START, 36)), Instant::START);
+        assert_eq!(rotation.begins(rotation.next(Instant::START, 0)), Instant::from_nanos(7_496_252));
+    }
+}

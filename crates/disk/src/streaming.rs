@@ -1,0 +1,112 @@
+//! A disk without mechanics: data stream at a constant rate, and going elsewhere has a fixed price.
+//!
+//! A command that starts at the sector where the last one ended continues it and is charged the transfer
+//! alone; any other is charged the positioning too. A continued read is read ahead: its transfer begins
+//! when the last one ended, however late the command comes, but never more than one command ahead. Writes
+//! are buffered as on a mechanical disk. There is no rotation to miss and no cache to hit.
+
+use description::StreamingDisk;
+use machine::{Duration, Instant};
+
+use crate::Statistics;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Streaming {
+    sector_bytes: u64,
+    capacity: u64,
+    bytes_per_second: u64,
+    positioning: Duration,
+    command_overhead: Duration,
+    last: Option<Access>,
+    /// When the medium is free of all accepted commands.
+    free: Instant,
+    /// When the medium took or will take the last write out of the buffer.
+    buffer_empty: Instant,
+    /// When all writes are on the medium.
+    written: Instant,
+    statistics: Statistics,
+}
+
+/// A command that has been served, and the sector after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Access {
+    Read { next: u64 },
+    Write { next: u64 },
+}
+
+impl Streaming {
+    pub(crate) fn new(disk: &StreamingDisk) -> Self {
+        let overhead = disk.command_overhead.as_ref();
+        Streaming {
+            sector_bytes: disk.sector_bytes.value.0,
+            capacity: disk.capacity.value.0 / disk.sector_bytes.value.0,
+            bytes_per_second: disk.rate.value.0,
+            positioning: disk.positioning.value.0,
+            command_overhead: overhead.map_or(Duration::ZERO, |time| time.value.0),
+            last: None,
+            free: Instant::START,
+            buffer_empty: Instant::START,
+            written: Instant::START,
+            statistics: Statistics::default(),
+        }
+    }
+
+    pub(crate) fn sector_bytes(&self) -> u64 {
+        self.sector_bytes
+    }
+
+    pub(crate) fn capacity_sectors(&self) -> u64 {
+        self.capacity
+    }
+
+    pub(crate) fn read(&mut self, now: Instant, first: u64, sectors: u64) -> Instant {
+        let decoded = self.decode(now);
+        let is_read_ahead = self.last == Some(Access::Read { next: first });
+        let start = if is_read_ahead { self.free } else { decoded.max(self.free) };
+        self.free = decoded.max(self.access(start, first, sectors));
+        self.last = Some(Access::Read { next: first + sectors });
+        self.free
+    }
+
+    pub(crate) fn write_ready(&mut self, now: Instant) -> Instant {
+        self.decode(now).max(self.buffer_empty)
+    }
+
+    pub(crate) fn write(&mut self, now: Instant, first: u64, sectors: u64) -> Instant {
+        self.buffer_empty = now.max(self.free);
+        self.written = self.access(self.buffer_empty, first, sectors);
+        self.free = self.written;
+        self.last = Some(Access::Write { next: first + sectors });
+        now
+    }
+
+    pub(crate) fn settled(&self) -> Instant {
+        self.written
+    }
+
+    pub(crate) fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    fn decode(&mut self, now: Instant) -> Instant {
+        self.statistics.overhead += self.command_overhead;
+        now + self.command_overhead
+    }
+
+    /// Positions if need be, transfers, and returns the end of it.
+    fn access(&mut self, start: Instant, first: u64, sectors: u64) -> Instant {
+        let mut end = start;
+        if !self.continues_at(first) {
+            self.statistics.movements += 1;
+            self.statistics.seek += self.positioning;
+            end += self.positioning;
+        }
+        let transfer = Duration::of_transfer(sectors * self.sector_bytes, self.bytes_per_second);
+        self.statistics.transfer += transfer;
+        end + transfer
+    }
+
+    fn continues_at(&self, first: u64) -> bool {
+        matches!(self.last, Some(Access::Read { next } | Access::Write { next }) if next == first)
+    }
+}

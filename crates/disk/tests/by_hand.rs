@@ -1,0 +1,313 @@
+//! Accesses whose time can be computed by hand, to the nanosecond.
+//!
+//! The spindles here start at angle 0, so sector slot `k` begins `k / 72` of a revolution of 14,992,504 ns
+//! after the start. Sector 0 lies on cylinder 1, head 4, hence at angle (162 + 4 * 8) mod 72 = 50: each
+//! whole cylinder turns the tracks by 18 * 8 + 18 = 162 sectors. The arm starts at cylinder 0, head 0.
+
+use description::{Description, DiskDescription, MechanicalDisk, Sourced, Time};
+use disk::Model;
+use machine::{Duration, Instant};
+
+const OVERHEAD: Duration = Duration::from_micros(2_200);
+const BUS: Duration = Duration::from_nanos(819_200);
+const MILLISECOND: Duration = Duration::from_millis(1);
+const SECTORS: u64 = 16;
+
+/// Sectors on the first region of the disk, which ends with track 646:3.
+const REGION: u64 = 645 * 19 * 72;
+
+fn hp97560() -> Model {
+    Model::new(&DiskDescription::load("hp97560").unwrap(), 0.0)
+}
+
+fn changed(change: impl FnOnce(&mut MechanicalDisk)) -> Model {
+    let mut description = DiskDescription::load("hp97560").unwrap();
+    if let DiskDescription::Mechanical(disk) = &mut description {
+        change(disk);
+    }
+    Model::new(&description, 0.0)
+}
+
+/// When slot `k` begins.
+fn slot(k: u64) -> Instant {
+    Instant::from_nanos((k * 14_992_504).div_ceil(72))
+}
+
+fn at(nanoseconds: u64) -> Instant {
+    Instant::from_nanos(nanoseconds)
+}
+
+fn write(disk: &mut Model, now: Instant, first: u64) -> Instant {
+    let arrived = disk.write_ready(now) + BUS;
+    disk.write(arrived, first, SECTORS)
+}
+
+#[test]
+fn the_disk_has_the_visible_size_of_the_drive() {
+    assert_eq!(hp97560().capacity_sectors(), 1935 * 19 * 72);
+    assert_eq!(hp97560().sector_bytes(), 512);
+}
+
+#[test]
+fn a_read_is_overhead_then_seek_then_rotation_then_transfer() {
+    let mut disk = hp97560();
+    // The arm arrives 2.2 + 3.64 ms after the start; slot 50 is the first to carry angle 50 after that.
+    assert_eq!(disk.read(Instant::START, 0, SECTORS), slot(66));
+    let statistics = disk.statistics(slot(66));
+    assert_eq!(statistics.overhead, OVERHEAD);
+    assert_eq!(statistics.seek, Duration::from_micros(3_640));
+    assert_eq!(statistics.rotation, slot(50).since(at(5_840_000)));
+    assert_eq!(statistics.transfer, slot(66).since(slot(50)));
+    assert_eq!(statistics.busy() + OVERHEAD, slot(66).since(Instant::START));
+    assert_eq!(statistics.movements, 1);
+}
+
+#[test]
+fn a_sequential_reader_waits_only_for_the_medium() {
+    let mut disk = hp97560();
+    let mut now = disk.read(Instant::START, 0, SECTORS);
+    for block in 1..19 {
+        // Track ends come before sectors 72, 144, 216 and 288; each costs the skew of eight slots.
+        let skew = 8 * ((block * SECTORS + SECTORS - 1) / 72);
+        now = disk.read(now + BUS, block * SECTORS, SECTORS);
+        assert_eq!(now, slot(66 + block * SECTORS + skew));
+    }
+    // The first read, and those at sectors 144 and 288, where head switch and block begin together.
+    assert_eq!(disk.movements(), 3);
+}
+
+#[test]
+fn the_skews_allow_the_published_sequential_rate() {
+    let mut disk = hp97560();
+    let track = 72;
+    let first = disk.read(Instant::START, 0, track);
+    let second = disk.read(first, track, track);
+    assert_eq!(second.since(first), slot(50 + 72 + 80).since(slot(50 + 72)));
+    let megabytes_per_second = 36_864.0 / 1_048_576.0 / second.since(first).as_secs_f64();
+    assert!((megabytes_per_second - 2.1104).abs() < 1e-4);
+}
+
+#[test]
+fn going_on_to_the_next_cylinder_takes_the_cylinder_skew() {
+    let mut disk = hp97560();
+    let last_track_of_cylinder_1 = 14 * 72;
+    // Track 1:18 begins at angle 162 + 18 * 8 = 18 (mod 72); the arm arrives in slot 28.
+    let first = disk.read(Instant::START, last_track_of_cylinder_1, 72);
+    assert_eq!(first, slot(90 + 72));
+    assert_eq!(disk.read(first, last_track_of_cylinder_1 + 72, 72), slot(162 + 18 + 72));
+}
+
+#[test]
+fn going_on_to_the_next_region_takes_a_seek_over_the_spare_tracks() {
+    let mut disk = hp97560();
+    // Track 646:3 begins at angle 646 * 162 + 3 * 8 = 60 (mod 72); the arm arrives after 2.2 + 13.168 ms, in
+    // slot 73.
+    let first = disk.read(Instant::START, REGION - 72, 72);
+    assert_eq!(first, slot(132 + 72));
+    // From 646:3 to 654:0 the tracks turn by 8 * 162 - 3 * 8 = 48 (mod 72) sectors, and the seek over eight
+    // cylinders takes 4.372 ms, less than 21 slots.
+    assert_eq!(disk.read(first, REGION, SECTORS), slot(204 + 48 + SECTORS));
+}
+
+#[test]
+fn data_in_the_cache_cost_only_the_overhead() {
+    let mut disk = hp97560();
+    let now = disk.read(Instant::START, 0, SECTORS) + MILLISECOND * 20;
+    assert_eq!(disk.read(now, 0, SECTORS), now + OVERHEAD);
+    assert_eq!(disk.read(now + OVERHEAD, 32, SECTORS), now + OVERHEAD + OVERHEAD);
+    assert_eq!(disk.movements(), 1);
+}
+
+#[test]
+fn data_about_to_pass_are_waited_for() {
+    let mut disk = hp97560();
+    let now = disk.read(Instant::START, 0, SECTORS);
+    assert_eq!(disk.read(now, 3 * SECTORS, SECTORS), slot(66 + 3 * SECTORS));
+    assert_eq!(disk.movements(), 1);
+}
+
+#[test]
+fn read_ahead_pauses_when_the_cache_is_full() {
+    let mut disk = hp97560();
+    let now = disk.read(Instant::START, 0, SECTORS) + MILLISECOND * 500;
+    // 128 KiB are 256 sectors: the first command and 240 more.
+    let read = disk.statistics(now).transfer.as_nanos() * 72 / 14_992_504;
+    assert_eq!(read, 256);
+    assert_eq!(disk.read(now, SECTORS, SECTORS), now + OVERHEAD);
+    assert_eq!(disk.movements(), 2, "the pause ends, which costs a movement even on a hit");
+}
+
+#[test]
+fn what_read_ahead_has_overwritten_is_read_again() {
+    let mut disk = hp97560();
+    let mut now = disk.read(Instant::START, 0, SECTORS);
+    for block in 1..=20 {
+        now = disk.read(now, block * SECTORS, SECTORS);
+    }
+    let movements = disk.movements();
+    assert!(disk.read(now, 0, SECTORS) > now + OVERHEAD);
+    assert_eq!(disk.movements(), movements + 1);
+}
+
+#[test]
+fn a_read_elsewhere_stops_read_ahead_where_it_is() {
+    let mut disk = hp97560();
+    let now = disk.read(Instant::START, 0, SECTORS);
+    let later = now + MILLISECOND;
+    disk.read(later, REGION, SECTORS);
+    let statistics = disk.statistics(later);
+    // Cylinder 654 is 653 away: 8 + 5.224 ms.
+    assert_eq!(statistics.seek, Duration::from_micros(3_640 + 13_224));
+    // Sixteen sectors asked for, four read ahead in that millisecond, and sixteen asked for.
+    assert_eq!(statistics.transfer.as_nanos() * 72 / 14_992_504, 16 + 4 + 16);
+}
+
+#[test]
+fn a_full_stroke_takes_as_long_as_the_curve_says() {
+    let mut disk = changed(|disk| {
+        disk.regions.value = vec![description::Region {
+            first: description::TrackAddress { cylinder: 1961, head: 0 },
+            last: description::TrackAddress { cylinder: 1961, head: 0 },
+        }];
+    });
+    disk.read(Instant::START, 0, 1);
+    assert_eq!(disk.statistics(Instant::START).seek, Duration::from_micros(23_688));
+}
+
+#[test]
+fn a_write_is_reported_when_its_data_are_in_the_buffer() {
+    let mut disk = hp97560();
+    assert_eq!(disk.write_ready(Instant::START), Instant::START + OVERHEAD);
+    let arrived = Instant::START + OVERHEAD + BUS;
+    assert_eq!(disk.write(arrived, 0, SECTORS), arrived);
+    // The arm arrives 3.0192 + 3.64 ms after the start; slot 50 comes round at 10.41 ms.
+    assert_eq!(disk.settled(), slot(66));
+}
+
+#[test]
+fn one_write_waits_in_the_buffer_and_the_next_before_it() {
+    let mut disk = hp97560();
+    let first_reported = write(&mut disk, Instant::START, 0);
+    let first_settled = disk.settled();
+    let ready = disk.write_ready(first_reported);
+    assert_eq!(ready, first_reported + OVERHEAD, "the buffer is empty while the first write is going on");
+    let second_reported = disk.write(ready + BUS, REGION, SECTORS);
+    assert_eq!(disk.write_ready(second_reported), first_settled, "the second write leaves the buffer");
+    assert_eq!(disk.movements(), 2);
+}
+
+#[test]
+fn a_sequential_writer_waits_only_for_the_medium() {
+    let mut disk = hp97560();
+    let mut now = Instant::START;
+    for block in 0..19 {
+        now = write(&mut disk, now, block * SECTORS);
+        let skew = 8 * ((block * SECTORS + SECTORS - 1) / 72);
+        assert_eq!(disk.settled(), slot(66 + block * SECTORS + skew));
+    }
+    assert_eq!(disk.movements(), 1);
+}
+
+#[test]
+fn a_sequential_write_that_comes_late_waits_a_rotation() {
+    let mut disk = hp97560();
+    write(&mut disk, Instant::START, 0);
+    let late = disk.settled();
+    write(&mut disk, late, SECTORS);
+    assert_eq!(disk.settled(), slot(66 + 72 + SECTORS));
+    assert_eq!(disk.movements(), 2);
+}
+
+#[test]
+fn a_read_waits_until_the_writes_are_on_the_medium() {
+    let mut disk = hp97560();
+    let reported = write(&mut disk, Instant::START, 0);
+    assert_eq!(disk.settled(), slot(66));
+    // The same track again: sector 0 comes round after the rest of the rotation.
+    assert_eq!(disk.read(reported, 0, SECTORS), slot(66 + 72));
+}
+
+#[test]
+fn a_write_stops_read_ahead_and_starts_from_its_track() {
+    let mut disk = hp97560();
+    let now = disk.read(Instant::START, 0, SECTORS);
+    write(&mut disk, now, SECTORS);
+    // Same track, no seek; but the sectors have gone by, so it waits for them to come round.
+    assert_eq!(disk.settled(), slot(66 + 72 + SECTORS));
+    assert_eq!(disk.statistics(now).seek, Duration::from_micros(3_640));
+    assert_eq!(disk.movements(), 2);
+}
+
+#[test]
+fn a_repositioned_write_pays_what_is_exposed() {
+    let exposed = Duration::from_micros(300);
+    let mut disk = changed(|disk| {
+        disk.controller.exposed_per_repositioned_write = Some(Sourced::new(Time(exposed), "this test"));
+    });
+    write(&mut disk, Instant::START, 0);
+    write(&mut disk, Instant::START + OVERHEAD + BUS, SECTORS);
+    let statistics = disk.statistics(disk.settled());
+    assert_eq!(statistics.overhead, OVERHEAD + OVERHEAD + exposed);
+    // Busy ends with the second write, which continues the first; it began after bus and exposed time.
+    assert_eq!(disk.settled(), Instant::START + OVERHEAD + BUS + exposed + statistics.busy());
+}
+
+#[test]
+fn a_disk_without_cache_turns_once_for_each_block() {
+    let mut disk = changed(|disk| disk.controller.cache.value = description::Bytes(0));
+    let first = disk.read(Instant::START, 0, SECTORS);
+    assert_eq!(disk.read(first, SECTORS, SECTORS), slot(66 + 72 + SECTORS));
+}
+
+#[test]
+fn the_end_of_the_disk_ends_read_ahead() {
+    let mut disk = hp97560();
+    let last = disk.capacity_sectors() - SECTORS;
+    let now = disk.read(Instant::START, last, SECTORS) + MILLISECOND * 100;
+    assert_eq!(disk.read(now, last, SECTORS), now + OVERHEAD);
+}
+
+#[test]
+fn a_streaming_disk_charges_only_for_going_elsewhere() {
+    let mut disk = Model::new(&DiskDescription::load("streaming-20").unwrap(), 0.0);
+    let transfer = Duration::from_micros(3_125); // 64 KiB at 20 * 2^20 B/s
+    let first = disk.read(Instant::START, 1_000, 128);
+    assert_eq!(first, Instant::START + MILLISECOND * 8 + transfer);
+    let second = disk.read(first + MILLISECOND, 1_128, 128);
+    assert_eq!(second, first + transfer, "it was read ahead while the command was on its way");
+    let idle = second + MILLISECOND * 100;
+    assert_eq!(disk.read(idle, 1_256, 128), idle);
+    assert_eq!(disk.read(idle, 1_384, 128), idle + transfer, "one command ahead and no more");
+    assert_eq!(disk.movements(), 1);
+}
+
+#[test]
+fn a_streaming_disk_buffers_one_write() {
+    let mut disk = Model::new(&DiskDescription::load("streaming-20").unwrap(), 0.0);
+    let transfer = Duration::from_micros(3_125);
+    let first = Instant::START + MILLISECOND * 8 + transfer;
+    assert_eq!(disk.write_ready(Instant::START), Instant::START);
+    assert_eq!(disk.write(Instant::START, 0, 128), Instant::START);
+    assert_eq!(disk.settled(), first);
+    assert_eq!(disk.write_ready(Instant::START), Instant::START);
+    assert_eq!(disk.write(Instant::START, 128, 128), Instant::START);
+    assert_eq!(disk.settled(), first + transfer);
+    assert_eq!(disk.write_ready(Instant::START), first);
+    assert_eq!(disk.read(first, 5_000, 128), first + transfer + MILLISECOND * 8 + transfer);
+}
+
+#[test]
+#[should_panic(expected = "16 sectors from 2647072 on a disk of 2647080")]
+fn a_command_beyond_the_end_is_a_bug() {
+    let mut disk = hp97560();
+    disk.read(Instant::START, disk.capacity_sectors() - 8, SECTORS);
+}
+
+#[test]
+#[should_panic(expected = "a command at")]
+fn a_command_from_the_past_is_a_bug() {
+    let mut disk = hp97560();
+    let now = disk.read(Instant::START, 0, SECTORS);
+    disk.read(now, 0, SECTORS);
+    disk.read(Instant::START, 0, SECTORS);
+}
