@@ -1,1 +1,30 @@
-//! (to be written)
+//! The file system: one source for simulated and real machines.
+//!
+//! Everything here is generic over [`machine::Machine`] and never asks which one it runs on.
+//!
+//! Map of the code, in the order in which a read passes through it:
+//!
+//! - [`Client`], [`File`] in `client/`: a compute node's half; start here
+//! - `endpoint.rs`: calls and their answers; `protocol.rs`: what travels, and its bytes
+//! - [`serve`] in `io_node/`: an I/O node's half, for block requests and collective ones
+//! - `cache.rs`, `byte_set.rs`, `schedule.rs`: decisions without futures
+//! - `disk_queue.rs`: whose turn it is at a disk
+//! - `name.rs`, `error.rs`: what a file may be called; what can go wrong
+
+mod byte_set;
+mod cache;
+mod client;
+mod disk_queue;
+mod endpoint;
+mod error;
+mod io_node;
+mod name;
+pub mod protocol;
+mod schedule;
+
+pub use client::{Client, ClientSettings, File, FileStat, Group};
+pub use error::{Error, Failure, FailureKind, Result};
+pub use io_node::{IoNodeSettings, Threads, serve};
+pub use name::check as check_name;
+pub use protocol::FileId;
+pub use schedule::Scheduling;

@@ -1,0 +1,82 @@
+//! Which bytes of a block are there: a small sorted list of runs.
+
+use std::ops::Range;
+
+/// A set of byte offsets within a block, as disjoint runs in increasing order that do not touch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ByteSet {
+    runs: Vec<Range<u64>>,
+}
+
+impl ByteSet {
+    pub(crate) fn whole(bytes: u64) -> Self {
+        let mut set = ByteSet::default();
+        set.insert(0..bytes);
+        set
+    }
+
+    pub(crate) fn insert(&mut self, range: Range<u64>) {
+        if range.is_empty() {
+            return;
+        }
+        // All runs that overlap or touch the range become one with it.
+        let first = self.runs.partition_point(|run| run.end < range.start);
+        let last = self.runs.partition_point(|run| run.start <= range.end);
+        let start = self.runs.get(first).map_or(range.start, |run| run.start.min(range.start));
+        let end = if last > first { self.runs[last - 1].end.max(range.end) } else { range.end };
+        if last == first + 1 {
+            self.runs[first] = start.min(range.start)..end;
+        } else if last == first {
+            self.runs.insert(first, range);
+        } else {
+            self.runs.splice(first..last, std::iter::once(start..end));
+        }
+    }
+
+    pub(crate) fn contains(&self, range: &Range<u64>) -> bool {
+        let at = self.runs.partition_point(|run| run.end < range.end);
+        range.is_empty() || self.runs.get(at).is_some_and(|run| run.start <= range.start)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    pub(crate) fn runs(&self) -> &[Range<u64>] {
+        &self.runs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn touching_runs_become_one() {
+        let mut set = ByteSet::default();
+        for start in [8, 0, 24, 16] {
+            set.insert(start..start + 8);
+        }
+        assert_eq!(set, ByteSet::whole(32));
+    }
+
+    proptest! {
+        #[test]
+        fn a_set_holds_what_was_put_in_and_nothing_else(ranges: Vec<(u8, u8)>, asked: (u8, u8)) {
+            let (mut set, mut bits) = (ByteSet::default(), [false; 512]);
+            for (start, bytes) in ranges {
+                let range = u64::from(start)..u64::from(start) + u64::from(bytes);
+                bits[range.start as usize..range.end as usize].fill(true);
+                set.insert(range);
+            }
+            let asked = u64::from(asked.0)..u64::from(asked.0) + u64::from(asked.1);
+            let all = bits[asked.start as usize..asked.end as usize].iter().all(|&bit| bit);
+            prop_assert_eq!(set.contains(&asked), all);
+            let counted: u64 = set.runs().iter().map(|run| run.end - run.start).sum();
+            prop_assert_eq!(counted as usize, bits.iter().filter(|&&bit| bit).count());
+            let apart = set.runs().windows(2).all(|pair| pair[0].end < pair[1].start);
+            prop_assert!(apart, "{:?}", set);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The blocks an I/O node keeps in memory, and which of them goes first: pure state, without futures.
+//!
+//! ```text
+//!            claim              load begins          load ends
+//!  (absent) -------> empty ----------------> loading ---------> all valid
+//!                      | write                                     | write
+//!                      v                                           v
+//!                  partly valid, dirty  --- write-behind --->  clean again
+//! ```
+//!
+//! A block in use is pinned. Among blocks that are neither pinned, loading, nor dirty, the least recently
+//! used is the first to give its place to another.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+use machine::{Buf, Condition};
+use slab::Slab;
+
+use crate::byte_set::ByteSet;
+use crate::protocol::FileId;
+
+/// Names a block: the file, the stripe, the block within the stripe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct BlockKey {
+    pub(crate) file: FileId,
+    pub(crate) stripe: u32,
+    pub(crate) block: u64,
+}
+
+/// A block in the cache.
+pub(crate) struct Block {
+    pub(crate) key: BlockKey,
+    /// Away only while the block is loading.
+    pub(crate) buffer: Option<Buf>,
+    /// The bytes of the buffer that are the file's.
+    pub(crate) valid: ByteSet,
+    /// Those of them that are not on the disk yet.
+    pub(crate) dirty: ByteSet,
+    pub(crate) loading: bool,
+    /// Whether a task is going to write the dirty bytes to the disk.
+    pub(crate) write_queued: bool,
+    /// Tasks that use the block now.
+    pins: u32,
+    last_use: u64,
+    /// Woken when loading ends.
+    pub(crate) loaded: Rc<Condition>,
+}
+
+impl Block {
+    fn is_idle(&self) -> bool {
+        self.pins == 0 && !self.loading && self.dirty.is_empty() && !self.write_queued
+    }
+
+    /// Notes that `range` of the buffer now holds what was written.
+    pub(crate) fn mark_written(&mut self, range: Range<u64>) {
+        self.valid.insert(range.clone());
+        self.dirty.insert(range);
+    }
+}
+
+/// Where a block is in the cache. Good until the block is unpinned.
+pub(crate) type Place = usize;
+
+/// A bounded set of blocks, least recently used out first.
+pub(crate) struct Cache {
+    blocks_max: usize,
+    blocks: Slab<Block>,
+    by_key: BTreeMap<BlockKey, Place>,
+    /// Idle and busy blocks alike, by the time of their last use.
+    by_use: BTreeMap<u64, Place>,
+    uses: u64,
+}
+
+impl Cache {
+    pub(crate) fn new(blocks_max: usize) -> Self {
+        assert!(blocks_max > 0, "a cache of no blocks cannot serve anything");
+        Cache {
+            blocks_max,
+            blocks: Slab::with_capacity(blocks_max),
+            by_key: BTreeMap::new(),
+            by_use: BTreeMap::new(),
+            uses: 0,
+        }
+    }
+
+    pub(crate) fn contains(&self, key: BlockKey) -> bool {
+        self.by_key.contains_key(&key)
+    }
+
+    /// Finds and pins the block.
+    pub(crate) fn pin(&mut self, key: BlockKey) -> Option<Place> {
+        let place = *self.by_key.get(&key)?;
+        self.touch(place);
+        self.blocks[place].pins += 1;
+        Some(place)
+    }
+
+    /// Whether there is a place for another block, emptied of the least recently used idle one if need be.
+    pub(crate) fn make_room(&mut self) -> bool {
+        if self.blocks.len() < self.blocks_max {
+            return true;
+        }
+        let idle = self.by_use.values().copied().find(|&place| self.blocks[place].is_idle());
+        idle.map(|place| self.remove(place)).is_some()
+    }
+
+    /// Puts an empty block into the cache, pinned. Call [`make_room`](Self::make_room) first.
+    pub(crate) fn insert(&mut self, key: BlockKey, buffer: Buf) -> Place {
+        assert!(self.blocks.len() < self.blocks_max, "the caller has made room");
+        self.uses += 1;
+        let place = self.blocks.insert(Block {
+            key,
+            buffer: Some(buffer),
+            valid: ByteSet::default(),
+            dirty: ByteSet::default(),
+            loading: false,
+            write_queued: false,
+            pins: 1,
+            last_use: self.uses,
+            loaded: Rc::default(),
+        });
+        self.by_use.insert(self.uses, place);
+        self.by_key.insert(key, place);
+        place
+    }
+
+    pub(crate) fn unpin(&mut self, place: Place) {
+        self.blocks[place].pins -= 1;
+    }
+
+    pub(crate) fn block(&mut self, place: Place) -> &mut Block {
+        &mut self.blocks[place]
+    }
+
+    /// The dirty blocks nobody is writing yet, of one stripe or of all, in order.
+    pub(crate) fn unwritten(&self, stripe: Option<(FileId, u32)>) -> Vec<Place> {
+        let range = match stripe {
+            Some((file, stripe)) => key_range(file, stripe, 0),
+            None => BlockKey { file: FileId(0), stripe: 0, block: 0 }..=LAST_KEY,
+        };
+        let places = self.by_key.range(range).map(|(_, &place)| place);
+        places.filter(|&place| self.blocks[place].needs_writing()).collect()
+    }
+
+    /// Forgets the blocks of a stripe from `first` on. Returns whether all were idle and are gone.
+    pub(crate) fn forget(&mut self, file: FileId, stripe: u32, first: u64) -> bool {
+        let range = key_range(file, stripe, first);
+        let places: Vec<Place> = self.by_key.range(range).map(|(_, &place)| place).collect();
+        let mut all = true;
+        for place in places {
+            if self.blocks[place].is_idle() {
+                self.remove(place);
+            } else {
+                all = false;
+            }
+        }
+        all
+    }
+
+    /// Takes out a block that could not be loaded, if nobody else waits for it.
+    pub(crate) fn discard(&mut self, place: Place) {
+        if self.blocks[place].is_idle() && self.blocks[place].valid.is_empty() {
+            self.remove(place);
+        }
+    }
+
+    fn touch(&mut self, place: Place) {
+        self.uses += 1;
+        let block = &mut self.blocks[place];
+        self.by_use.remove(&block.last_use);
+        block.last_use = self.uses;
+        self.by_use.insert(self.uses, place);
+    }
+
+    fn remove(&mut self, place: Place) {
+        let block = self.blocks.remove(place);
+        self.by_use.remove(&block.last_use);
+        self.by_key.remove(&block.key);
+    }
+}
+
+impl Block {
+    fn needs_writing(&self) -> bool {
+        !self.dirty.is_empty() && !self.write_queued
+    }
+}
+
+const LAST_KEY: BlockKey = BlockKey { file: FileId(u64::MAX), stripe: u32::MAX, block: u64::MAX };
+
+fn key_range(file: FileId, stripe: u32, first: u64) -> std::ops::RangeInclusive<BlockKey> {
+    BlockKey { file, stripe, block: first }..=BlockKey { file, stripe, block: u64::MAX }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machine::BufferPool;
+
+    fn key(block: u64) -> BlockKey {
+        BlockKey { file: FileId(1), stripe: 0, block }
+    }
+
+    fn cache_of(blocks: &[u64]) -> (Cache, BufferPool) {
+        let (mut cache, pool) = (Cache::new(blocks.len()), BufferPool::new(64));
+        for &block in blocks {
+            let place = cache.insert(key(block), pool.try_take(8).expect("room"));
+            cache.unpin(place);
+        }
+        (cache, pool)
+    }
+
+    #[test]
+    fn the_least_recently_used_goes_first() {
+        let (mut cache, _) = cache_of(&[1, 2, 3]);
+        let place = cache.pin(key(1)).expect("present");
+        cache.unpin(place);
+        assert!(cache.make_room());
+        assert_eq!([1, 2, 3].map(|block| cache.contains(key(block))), [true, false, true]);
+    }
+
+    #[test]
+    fn pinned_loading_and_dirty_blocks_stay() {
+        let (mut cache, _) = cache_of(&[1, 2, 3]);
+        cache.pin(key(1)).expect("present");
+        for (block, loading) in [(2, true), (3, false)] {
+            let place = cache.pin(key(block)).expect("present");
+            cache.block(place).loading = loading;
+            if !loading {
+                cache.block(place).mark_written(0..1);
+            }
+            cache.unpin(place);
+        }
+        assert!(!cache.make_room());
+        assert_eq!(cache.unwritten(None).len(), 1);
+    }
+
+    #[test]
+    fn forgetting_leaves_other_stripes_and_earlier_blocks() {
+        let (mut cache, _) = cache_of(&[1, 2, 3]);
+        assert!(cache.forget(FileId(1), 1, 0));
+        assert!(cache.forget(FileId(1), 0, 2));
+        assert_eq!([1, 2, 3].map(|block| cache.contains(key(block))), [true, false, false]);
+    }
+}

@@ -1,0 +1,262 @@
+//! An open file, and the traditional method at the compute node.
+//!
+//! A file request, one contiguous run of bytes, is cut into block requests. Up to K of them are under way to
+//! each disk; when one is answered, the next for the same disk goes out. The file request is over when all
+//! its block requests are.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use layout::{BlockRequest, Extent, StripePlace, Striping};
+use machine::{Machine, Memory, NodeId, Payload, Work};
+
+use super::{Client, FileStat};
+use crate::endpoint::Mailbox;
+use crate::error::{Error, Failure, FailureKind, Result};
+use crate::protocol::{FileId, Reply, Request};
+
+/// A file open on a compute node. Cloning gives another handle on the same.
+pub struct File<M: Machine> {
+    pub(super) client: Client<M>,
+    inner: Rc<FileInner>,
+}
+
+impl<M: Machine> Clone for File<M> {
+    fn clone(&self) -> Self {
+        File { client: self.client.clone(), inner: self.inner.clone() }
+    }
+}
+
+struct FileInner {
+    name: String,
+    file: FileId,
+    striping: Striping,
+    /// The I/O node of each stripe.
+    homes: Vec<NodeId>,
+    /// The size as far as this client knows: others may have made the file longer.
+    bytes: Cell<u64>,
+}
+
+/// Which way a file request goes.
+#[derive(Clone, Copy, PartialEq)]
+enum Access {
+    Read,
+    Write,
+}
+
+impl<M: Machine> File<M> {
+    pub(super) fn new(client: Client<M>, name: &str, stat: FileStat) -> Self {
+        let homes = stat.stripes.iter().map(|&(node, _, _)| node).collect();
+        let FileStat { file, bytes, striping, .. } = stat;
+        let inner = FileInner { name: name.into(), file, striping, homes, bytes: Cell::new(bytes) };
+        File { client, inner: Rc::new(inner) }
+    }
+
+    /// The name under which the file was opened.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// The file's identity.
+    pub fn id(&self) -> FileId {
+        self.inner.file
+    }
+
+    /// How the file is striped.
+    pub fn striping(&self) -> Striping {
+        self.inner.striping
+    }
+
+    /// The size in bytes, as of the last time this client heard of it or changed it.
+    pub fn bytes(&self) -> u64 {
+        self.inner.bytes.get()
+    }
+
+    /// Asks the I/O nodes for the size, and returns it.
+    pub async fn refresh(&self) -> Result<u64> {
+        let stat = self.client.stat(&self.inner.name).await?;
+        if stat.file != self.inner.file {
+            let text = format!("{} has been replaced by another file", self.inner.name);
+            return Err(Error::Invalid(text));
+        }
+        self.inner.bytes.set(stat.bytes);
+        Ok(stat.bytes)
+    }
+
+    /// Reads `bytes` from `offset` on into `memory` at `at`. Returns how many there were: fewer at the end.
+    pub async fn read(&self, offset: u64, bytes: u64, memory: &Memory, at: u64) -> Result<u64> {
+        if offset.saturating_add(bytes) > self.bytes() {
+            self.refresh().await?;
+        }
+        let extent = Extent::new(offset, bytes).clip(self.bytes().max(offset));
+        check_memory(memory, at, extent.bytes)?;
+        self.transfer(Access::Read, extent, memory, at).await?;
+        Ok(extent.bytes)
+    }
+
+    /// Writes `bytes` of `memory` from `at` on to the file at `offset`, making it longer if need be.
+    ///
+    /// When this completes the data are at the I/O nodes. [`flush`](Self::flush) brings them to the disks.
+    pub async fn write(&self, offset: u64, bytes: u64, memory: &Memory, at: u64) -> Result<()> {
+        check_memory(memory, at, bytes)?;
+        let extent = Extent::new(offset, bytes);
+        if extent.clip(layout::FILE_BYTES_MAX) != extent {
+            return Err(Error::Invalid(format!("{bytes} bytes at {offset} reach beyond any file")));
+        }
+        self.transfer(Access::Write, extent, memory, at).await?;
+        self.note_end(extent.end());
+        Ok(())
+    }
+
+    pub(super) fn note_end(&self, end: u64) {
+        self.inner.bytes.set(self.bytes().max(end));
+    }
+
+    /// Cuts the file to `bytes`, or extends it to them with zeros.
+    pub async fn truncate(&self, bytes: u64) -> Result<()> {
+        if bytes > layout::FILE_BYTES_MAX {
+            return Err(Error::Invalid(format!("no file can have {bytes} bytes")));
+        }
+        let striping = self.striping();
+        self.ask_homes(|home| {
+            let here = (0..).zip(&self.inner.homes).filter(|&(_, &node)| node == home);
+            let stripes = here.map(|(stripe, _)| (stripe, striping.stripe_bytes(bytes, stripe))).collect();
+            Request::Resize { file: self.inner.file, stripes }
+        })
+        .await?;
+        self.inner.bytes.set(bytes);
+        Ok(())
+    }
+
+    /// Waits until everything written to the file is on the media. Reports any write that failed since.
+    pub async fn flush(&self) -> Result<()> {
+        self.ask_homes(|_| Request::Flush { file: self.inner.file }).await
+    }
+
+    /// Asks every I/O node that has a stripe, and fails with the first failure after all have answered.
+    pub(super) async fn ask_homes(&self, request_to: impl Fn(NodeId) -> Request) -> Result<()> {
+        let homes = &self.inner.homes;
+        let answers = self
+            .client
+            .ask_all(|index| {
+                let node = self.client.io_nodes()[index];
+                homes.contains(&node).then(|| request_to(node))
+            })
+            .await;
+        let mut outcome = Ok(());
+        for (_, answer) in answers {
+            outcome = outcome.and(answer.map(drop));
+        }
+        outcome
+    }
+
+    /// Carries out a file request; once more if an I/O node has forgotten the file, as after a new start.
+    async fn transfer(&self, access: Access, extent: Extent, memory: &Memory, at: u64) -> Result<()> {
+        match FileRequest::new(self, access, extent, memory, at).carry_out().await {
+            Err(Error::Remote { failure: Failure { kind: FailureKind::NotOpen, .. }, .. }) => {
+                self.refresh().await?;
+                FileRequest::new(self, access, extent, memory, at).carry_out().await
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+fn check_memory(memory: &Memory, at: u64, bytes: u64) -> Result<()> {
+    if memory.holds(at, bytes) {
+        Ok(())
+    } else {
+        Err(Error::Invalid(format!("{bytes} bytes at {at} do not lie in a memory of {}", memory.len())))
+    }
+}
+
+/// A file request under way.
+struct FileRequest<'a, M: Machine> {
+    file: &'a File<M>,
+    access: Access,
+    extent: Extent,
+    memory: &'a Memory,
+    /// Where in the memory the extent begins.
+    at: u64,
+    mailbox: Rc<Mailbox>,
+    /// The block requests under way; a token is an index here.
+    under_way: Vec<BlockRequest>,
+}
+
+impl<'a, M: Machine> FileRequest<'a, M> {
+    fn new(file: &'a File<M>, access: Access, extent: Extent, memory: &'a Memory, at: u64) -> Self {
+        FileRequest { file, access, extent, memory, at, mailbox: Mailbox::new(), under_way: Vec::new() }
+    }
+
+    async fn carry_out(mut self) -> Result<()> {
+        let per_disk = self.file.client.inner.settings.outstanding_per_disk;
+        let stripes = self.file.inner.homes.len();
+        // Consecutive blocks lie on consecutive disks, so so many of them are K for each disk.
+        let first: Vec<BlockRequest> =
+            self.file.striping().requests(self.extent).take(per_disk.saturating_mul(stripes)).collect();
+        for (token, request) in first.into_iter().enumerate() {
+            self.under_way.push(request);
+            self.begin(token, request).await;
+        }
+        let (mut left, mut outcome) = (self.under_way.len(), Ok(()));
+        while left > 0 {
+            let (token, answer) = self.mailbox.next().await;
+            self.file.client.inner.endpoint.machine().compute(Work::HandleReply).await;
+            let answered = self.under_way[token];
+            outcome = outcome.and(answer.and_then(|reply| self.take_in(answered, reply)));
+            match self.next_on_same_disk(answered).filter(|_| outcome.is_ok()) {
+                Some(next) => {
+                    self.under_way[token] = next;
+                    self.begin(token, next).await;
+                }
+                None => left -= 1,
+            }
+        }
+        outcome
+    }
+
+    async fn begin(&self, token: usize, part: BlockRequest) {
+        let (inner, endpoint) = (&self.file.inner, &self.file.client.inner.endpoint);
+        endpoint.machine().compute(Work::BuildRequest).await;
+        let BlockRequest { stripe, stripe_offset: offset, bytes, .. } = part;
+        let (request, data) = match self.access {
+            Access::Read => {
+                let bytes = bytes as u32;
+                (Request::Read { file: inner.file, stripe, offset, bytes }, Payload::empty())
+            }
+            Access::Write => (
+                Request::Write { file: inner.file, stripe, offset },
+                self.memory.get(self.memory_offset(part), bytes),
+            ),
+        };
+        endpoint.begin(inner.homes[stripe as usize], request, data, &self.mailbox, token).await;
+    }
+
+    fn take_in(&self, part: BlockRequest, (reply, data): (Reply, Payload)) -> Result<()> {
+        let node = self.file.inner.homes[part.stripe as usize];
+        let expected = if self.access == Access::Read { part.bytes } else { 0 };
+        if reply != Reply::Done || data.len() != expected {
+            let why = format!("answered a request for {expected} bytes with {}", data.len());
+            return Err(Error::Protocol { node, why });
+        }
+        if self.access == Access::Read {
+            self.memory.place(self.memory_offset(part), &data);
+        }
+        Ok(())
+    }
+
+    fn memory_offset(&self, part: BlockRequest) -> u64 {
+        self.at + (part.file_offset - self.extent.offset)
+    }
+
+    /// The first block request, after those already made, that goes to the same disk as `answered`.
+    fn next_on_same_disk(&mut self, answered: BlockRequest) -> Option<BlockRequest> {
+        let striping = self.file.striping();
+        let per_disk = self.file.client.inner.settings.outstanding_per_disk as u64;
+        let block = striping.place_of(answered.file_offset).offset / striping.block_bytes() + per_disk;
+        let offset = block.checked_mul(striping.block_bytes())?;
+        let start = striping.file_offset_of(StripePlace { stripe: answered.stripe, offset }).ok()?;
+        let rest = Extent::new(start, striping.block_bytes()).clip(self.extent.end());
+        striping.requests(rest).next()
+    }
+}

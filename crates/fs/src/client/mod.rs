@@ -1,0 +1,334 @@
+//! The client: the file system's half on a compute node.
+//!
+//! - this file: connecting, and operations on names
+//! - `file.rs`: an open file; reading and writing it by the traditional method
+//! - `collective.rs`: reading and writing a file together with a group of compute nodes
+
+mod collective;
+mod file;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use layout::{DiskPlace, Striping, stripe_disks};
+use machine::{Condition, Machine, Memory, NodeId, Payload, Work};
+
+pub use collective::Group;
+pub use file::File;
+
+use crate::endpoint::{Answer, Endpoint, Mailbox, Service};
+use crate::error::{Error, Failure, FailureKind, Result};
+use crate::name;
+use crate::protocol::{FileId, FoundStripe, Label, MemoryId, Reply, Request, StripePlace};
+use collective::Meeting;
+
+/// How a client works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientSettings {
+    /// The reports' K: how many block requests of one file request are under way to each disk at once.
+    pub outstanding_per_disk: usize,
+}
+
+impl Default for ClientSettings {
+    fn default() -> Self {
+        ClientSettings { outstanding_per_disk: 4 }
+    }
+}
+
+/// What can be known of a file without reading it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileStat {
+    /// Its identity.
+    pub file: FileId,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// How it is striped.
+    pub striping: Striping,
+    /// Where each stripe lies: I/O node and disk, with the stripe's length in bytes.
+    pub stripes: Vec<(NodeId, u32, u64)>,
+}
+
+/// A compute node's access to the file system. Cloning gives another handle on the same.
+pub struct Client<M: Machine> {
+    inner: Rc<ClientInner<M>>,
+}
+
+impl<M: Machine> Clone for Client<M> {
+    fn clone(&self) -> Self {
+        Client { inner: self.inner.clone() }
+    }
+}
+
+struct ClientInner<M: Machine> {
+    endpoint: Rc<Endpoint<M>>,
+    settings: ClientSettings,
+    io_nodes: Vec<NodeId>,
+    /// How many disks each I/O node has.
+    disks: RefCell<Vec<u32>>,
+    block_bytes_max: Cell<u64>,
+    /// Memory open to others, for collective operations under way.
+    memories: RefCell<BTreeMap<MemoryId, Memory>>,
+    /// Barriers this node keeps, as the first of its group.
+    meetings: RefCell<BTreeMap<MemoryId, Meeting>>,
+    meeting_changed: Condition,
+    gone: RefCell<BTreeSet<NodeId>>,
+}
+
+impl<M: Machine> Client<M> {
+    /// Connects this node to the file system kept by `io_nodes`, and asks each of them what it has.
+    pub async fn connect(machine: M, io_nodes: Vec<NodeId>, settings: ClientSettings) -> Result<Client<M>> {
+        if io_nodes.is_empty() {
+            return Err(Error::Invalid("a file system needs at least one I/O node".into()));
+        }
+        if settings.outstanding_per_disk == 0 {
+            return Err(Error::Invalid("at least one request for each disk must be allowed".into()));
+        }
+        let inner = Rc::new(ClientInner {
+            endpoint: Endpoint::new(machine.clone()),
+            settings,
+            io_nodes,
+            disks: RefCell::default(),
+            block_bytes_max: Cell::new(u64::MAX),
+            memories: RefCell::default(),
+            meetings: RefCell::default(),
+            meeting_changed: Condition::new(),
+            gone: RefCell::default(),
+        });
+        let listener = inner.clone();
+        machine.spawn("client", async move { listener.endpoint.listen(&listener).await });
+        let client = Client { inner };
+        client.describe().await?;
+        Ok(client)
+    }
+
+    async fn describe(&self) -> Result<()> {
+        let answers = self.ask_all(|_| Some(Request::Describe)).await;
+        for (node, answer) in answers {
+            let (Reply::Described { disks, block_bytes_max }, _) = answer? else {
+                return Err(unexpected(node));
+            };
+            self.inner.disks.borrow_mut().push(disks);
+            let smallest = self.inner.block_bytes_max.get().min(block_bytes_max);
+            self.inner.block_bytes_max.set(smallest);
+        }
+        Ok(())
+    }
+
+    /// The I/O nodes this client knows.
+    pub fn io_nodes(&self) -> &[NodeId] {
+        &self.inner.io_nodes
+    }
+
+    /// The number of disks of all I/O nodes together.
+    pub fn disks(&self) -> u32 {
+        self.inner.disks.borrow().iter().sum()
+    }
+
+    /// The largest block that all I/O nodes can handle, in bytes.
+    pub fn block_bytes_max(&self) -> u64 {
+        self.inner.block_bytes_max.get()
+    }
+
+    /// Makes an empty file over all disks, in blocks of `block_bytes`.
+    ///
+    /// `file` is its identity, drawn at random by the caller. Fails if there is a file of that name.
+    pub async fn create(&self, name: &str, file: FileId, block_bytes: u64) -> Result<File<M>> {
+        check_name(name)?;
+        let disks: Vec<DiskPlace> = stripe_disks(&self.inner.disks.borrow())?;
+        let striping = Striping::new(block_bytes, disks.len() as u32)?;
+        let request_to = |node: usize| {
+            let here = (0..).zip(&disks).filter(|(_, place)| place.node as usize == node);
+            let stripes: Vec<_> =
+                here.map(|(stripe, place)| StripePlace { stripe, disk: place.disk }).collect();
+            let request = Request::Create { name: name.into(), file, striping, stripes };
+            Some(request)
+        };
+        let answers = self.ask_all(request_to).await;
+        let made = answers.iter().filter(|(_, answer)| answer.is_ok()).map(|&(node, _)| node);
+        let made: Vec<NodeId> = made.collect();
+        if let Some(error) = answers.into_iter().find_map(|(_, answer)| answer.err()) {
+            // Nothing half-made stays behind; what cannot be undone now can be removed by name later.
+            for node in made {
+                let _ = self
+                    .inner
+                    .endpoint
+                    .call(node, Request::Unlink { name: name.into() }, Payload::empty())
+                    .await;
+            }
+            return Err(named(error, name));
+        }
+        self.open(name).await
+    }
+
+    /// Opens a file, after checking that all its stripes are there and belong together.
+    pub async fn open(&self, name: &str) -> Result<File<M>> {
+        let stat = self.stat(name).await?;
+        Ok(File::new(self.clone(), name, stat))
+    }
+
+    /// What there is to know of a file.
+    pub async fn stat(&self, name: &str) -> Result<FileStat> {
+        check_name(name)?;
+        let mut found = Vec::new();
+        for (node, answer) in self.ask_all(|_| Some(Request::Open { name: name.into() })).await {
+            let (Reply::Opened { stripes }, _) = answer.map_err(|error| named(error, name))? else {
+                return Err(unexpected(node));
+            };
+            found.extend(stripes.into_iter().map(|stripe| (node, stripe)));
+        }
+        assemble(name, found)
+    }
+
+    /// The names of all files, sorted: every name that any I/O node has a stripe of.
+    pub async fn list(&self) -> Result<Vec<String>> {
+        let mut all = BTreeSet::new();
+        for (node, answer) in self.ask_all(|_| Some(Request::List)).await {
+            let (Reply::Listed { names }, _) = answer? else { return Err(unexpected(node)) };
+            all.extend(names);
+        }
+        Ok(all.into_iter().collect())
+    }
+
+    /// Removes a file, or whatever is left of one.
+    pub async fn unlink(&self, name: &str) -> Result<()> {
+        check_name(name)?;
+        let mut found = false;
+        for (_, answer) in self.ask_all(|_| Some(Request::Unlink { name: name.into() })).await {
+            match answer {
+                Ok(_) => found = true,
+                Err(Error::Remote { failure: Failure { kind: FailureKind::NotFound, .. }, .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if found { Ok(()) } else { Err(Error::NotFound { name: name.into() }) }
+    }
+
+    /// Asks all I/O nodes at once, each the request for its index if there is one, and waits for them all.
+    async fn ask_all(&self, request_to: impl Fn(usize) -> Option<Request>) -> Vec<(NodeId, Answer)> {
+        let inner = &self.inner;
+        let mailbox = Mailbox::new();
+        let mut answers: Vec<Option<(NodeId, Answer)>> = Vec::new();
+        let mut asked = 0;
+        for (index, &node) in inner.io_nodes.iter().enumerate() {
+            answers.push(None);
+            if let Some(request) = request_to(index) {
+                inner.endpoint.begin(node, request, Payload::empty(), &mailbox, index).await;
+                asked += 1;
+            }
+        }
+        for _ in 0..asked {
+            let (index, answer) = mailbox.next().await;
+            answers[index] = Some((inner.io_nodes[index], answer));
+        }
+        answers.into_iter().flatten().collect()
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    name::check(name).map_err(|why| Error::BadName { name: name.into(), why })
+}
+
+fn unexpected(node: NodeId) -> Error {
+    Error::Protocol { node, why: "sent a reply to another question".into() }
+}
+
+/// Gives an I/O node's failure the file's name, where that is what it is about.
+fn named(error: Error, name: &str) -> Error {
+    match &error {
+        Error::Remote { failure, .. } if failure.kind == FailureKind::Exists => {
+            Error::Exists { name: name.into() }
+        }
+        _ => error,
+    }
+}
+
+/// Makes a file of the stripes found under a name, or says why they are none.
+fn assemble(name: &str, found: Vec<(NodeId, FoundStripe)>) -> Result<FileStat> {
+    let Some(first) = found.first().map(|(_, stripe)| stripe.label) else {
+        return Err(Error::NotFound { name: name.into() });
+    };
+    let count = first.striping.stripe_count();
+    let mut stripes: BTreeMap<u32, (NodeId, u32, u64)> = BTreeMap::new();
+    for (node, stripe) in found {
+        let FoundStripe { disk, label, bytes } = stripe;
+        let foreign = |expected: String| Error::ForeignStripe {
+            name: name.into(),
+            node,
+            disk,
+            found: label.to_string(),
+            expected,
+        };
+        if label != (Label { stripe: label.stripe, ..first }) {
+            return Err(foreign(format!("a stripe of what others hold: {first}")));
+        }
+        if let Some((other, other_disk, _)) = stripes.insert(label.stripe, (node, disk, bytes)) {
+            return Err(foreign(format!("another stripe: {other} disk {other_disk} holds this one too")));
+        }
+    }
+    if let Some(index) = (0..count).find(|index| !stripes.contains_key(index)) {
+        return Err(Error::MissingStripe { name: name.into(), index, count });
+    }
+    let stripes: Vec<_> = stripes.into_values().collect();
+    let lengths: Vec<u64> = stripes.iter().map(|&(_, _, bytes)| bytes).collect();
+    let bytes = first.striping.file_bytes(&lengths)?;
+    Ok(FileStat { file: first.file, bytes, striping: first.striping, stripes })
+}
+
+impl<M: Machine> Service for Rc<ClientInner<M>> {
+    async fn handle(
+        &self,
+        from: NodeId,
+        tag: u64,
+        request: Request,
+        payload: Payload,
+    ) -> machine::Result<()> {
+        let machine = self.endpoint.machine();
+        match request {
+            Request::Memput { memory, offset } => {
+                machine.compute(Work::HandleMemput { bytes: payload.len() }).await;
+                let outcome = self.memory(memory, offset, payload.len());
+                let outcome = outcome.map(|memory| memory.place(offset, &payload));
+                let outcome = outcome.map(|()| (Reply::Done, Payload::empty()));
+                self.endpoint.reply(from, tag, outcome).await
+            }
+            Request::Memget { memory, offset, bytes } => {
+                let bytes = u64::from(bytes);
+                machine.compute(Work::HandleMemget { bytes }).await;
+                let outcome = self.memory(memory, offset, bytes);
+                let outcome = outcome.map(|memory| (Reply::Done, memory.get(offset, bytes)));
+                // In the background, as by DMA: what comes next is not kept waiting.
+                let endpoint = self.endpoint.clone();
+                machine.spawn("memget", async move { endpoint.reply(from, tag, outcome).await });
+                Ok(())
+            }
+            Request::Enter { memory, failure } => {
+                self.enter(memory, from, tag, failure);
+                Ok(())
+            }
+            other => {
+                let failure = Failure::invalid(format!("a compute node does not serve {other:?}"));
+                self.endpoint.reply(from, tag, Err(failure)).await
+            }
+        }
+    }
+
+    fn peer_gone(&self, peer: NodeId) {
+        self.gone.borrow_mut().insert(peer);
+        self.meeting_changed.wake_all();
+    }
+}
+
+impl<M: Machine> ClientInner<M> {
+    /// The open memory of that name, if it holds the bytes asked for.
+    fn memory(&self, id: MemoryId, offset: u64, bytes: u64) -> std::result::Result<Memory, Failure> {
+        let memories = self.memories.borrow();
+        let memory = memories.get(&id).ok_or_else(|| Failure::invalid(format!("{id:?} is not open")))?;
+        if memory.holds(offset, bytes) {
+            Ok(memory.clone())
+        } else {
+            let length = memory.len();
+            Err(Failure::invalid(format!("{bytes} bytes at {offset} of a memory of {length}")))
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! One node's end of its conversations: calls under way, and who waits for which reply.
+//!
+//! Every question carries a tag; its answer, which carries the same tag, is put into the [`Mailbox`] of the
+//! task that asked. A task may have many questions under way at once and takes the answers as they come.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use machine::{Condition, Delivery, Machine, Message, Net, NodeId, Payload};
+use slab::Slab;
+
+use crate::error::{Error, Failure, Result};
+use crate::protocol::{Frame, Reply, Request};
+
+/// The tag of a complaint about a frame too garbled to have a tag of its own. No call has it.
+const NO_TAG: u64 = 0;
+
+/// A node's calls under way.
+pub(crate) struct Endpoint<M: Machine> {
+    machine: M,
+    calls: RefCell<Slab<Call>>,
+    /// Tells apart calls that have the same place in `calls` one after the other.
+    generation: Cell<u32>,
+}
+
+struct Call {
+    tag: u64,
+    to: NodeId,
+    mailbox: Rc<Mailbox>,
+    token: usize,
+}
+
+/// An answer: the reply and the data that came with it, or why there is none.
+pub(crate) type Answer = Result<(Reply, Payload)>;
+
+/// Where the answers to a task's calls arrive.
+#[derive(Default)]
+pub(crate) struct Mailbox {
+    answers: RefCell<VecDeque<(usize, Answer)>>,
+    arrived: Condition,
+}
+
+impl Mailbox {
+    pub(crate) fn new() -> Rc<Self> {
+        Rc::default()
+    }
+
+    /// Waits for the next answer: the token its call was begun with, and what came of it.
+    pub(crate) async fn next(&self) -> (usize, Answer) {
+        loop {
+            let answer = self.answers.borrow_mut().pop_front();
+            match answer {
+                Some(answer) => return answer,
+                None => self.arrived.wait().await,
+            }
+        }
+    }
+
+    fn put(&self, token: usize, answer: Answer) {
+        self.answers.borrow_mut().push_back((token, answer));
+        self.arrived.wake_one();
+    }
+}
+
+/// What a node does with the questions it is asked.
+pub(crate) trait Service {
+    /// Deals with a request of `from`, or sees to it that somebody does; `tag` goes back with the reply.
+    ///
+    /// Nothing else is received meanwhile, so it must not wait for anything that has to be received.
+    async fn handle(&self, from: NodeId, tag: u64, request: Request, payload: Payload)
+    -> machine::Result<()>;
+
+    /// Hears that a peer is gone.
+    fn peer_gone(&self, peer: NodeId);
+}
+
+impl<M: Machine> Endpoint<M> {
+    pub(crate) fn new(machine: M) -> Rc<Self> {
+        Rc::new(Endpoint { machine, calls: RefCell::default(), generation: Cell::new(0) })
+    }
+
+    pub(crate) fn machine(&self) -> &M {
+        &self.machine
+    }
+
+    /// Asks `to`; the answer will come to `mailbox` with `token`. Completes when the question has left.
+    pub(crate) async fn begin(
+        &self,
+        to: NodeId,
+        request: Request,
+        payload: Payload,
+        mailbox: &Rc<Mailbox>,
+        token: usize,
+    ) {
+        let tag = self.enter_call(to, mailbox.clone(), token);
+        let message = Message { header: Frame::Request(tag, request).encode(), payload };
+        if let Err(error) = self.machine.net().send(to, message).await {
+            self.finish_call(to, tag, Err(error.into()));
+        }
+    }
+
+    /// Asks `to` and waits for the answer. A failure it reports is an error here.
+    pub(crate) async fn call(&self, to: NodeId, request: Request, payload: Payload) -> Answer {
+        let mailbox = Mailbox::new();
+        self.begin(to, request, payload, &mailbox, 0).await;
+        mailbox.next().await.1
+    }
+
+    /// Answers a question of `to`. That `to` is gone meanwhile is no error: then nobody wants the answer.
+    pub(crate) async fn reply(
+        &self,
+        to: NodeId,
+        tag: u64,
+        outcome: std::result::Result<(Reply, Payload), Failure>,
+    ) -> machine::Result<()> {
+        let (reply, payload) = outcome.unwrap_or_else(|failure| (Reply::Failed(failure), Payload::empty()));
+        let message = Message { header: Frame::Reply(tag, reply).encode(), payload };
+        match self.machine.net().send(to, message).await {
+            Err(machine::Error::PeerGone { .. } | machine::Error::Closed) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Receives until the network is closed: answers go to their mailboxes, questions to `service`.
+    pub(crate) async fn listen(&self, service: &impl Service) -> machine::Result<()> {
+        loop {
+            let (from, delivery) = match self.machine.net().receive().await {
+                Err(machine::Error::Closed) => return Ok(()),
+                other => other?,
+            };
+            match delivery {
+                Delivery::Message(message) => self.take_in(from, message, service).await?,
+                Delivery::Gone(why) => {
+                    self.fail_calls(from, |node| {
+                        Error::Machine(machine::Error::PeerGone { node, why: why.clone() })
+                    });
+                    service.peer_gone(from);
+                }
+            }
+        }
+    }
+
+    async fn take_in(&self, from: NodeId, message: Message, service: &impl Service) -> machine::Result<()> {
+        match Frame::decode(&message.header) {
+            Ok(Frame::Request(tag, request)) => service.handle(from, tag, request, message.payload).await,
+            Ok(Frame::Reply(NO_TAG, reply)) => {
+                self.fail_calls(from, |node| Error::Protocol { node, why: format!("complains: {reply:?}") });
+                Ok(())
+            }
+            Ok(Frame::Reply(tag, Reply::Failed(failure))) => {
+                self.finish_call(from, tag, Err(Error::Remote { node: from, failure }));
+                Ok(())
+            }
+            Ok(Frame::Reply(tag, reply)) => {
+                self.finish_call(from, tag, Ok((reply, message.payload)));
+                Ok(())
+            }
+            Err(why) => self.reply(from, NO_TAG, Err(Failure::invalid(format!("bad frame: {why}")))).await,
+        }
+    }
+
+    fn enter_call(&self, to: NodeId, mailbox: Rc<Mailbox>, token: usize) -> u64 {
+        let generation = self.generation.get().wrapping_add(1).max(1);
+        self.generation.set(generation);
+        let mut calls = self.calls.borrow_mut();
+        let entry = calls.vacant_entry();
+        let tag = (u64::from(generation) << 32) | entry.key() as u64;
+        entry.insert(Call { tag, to, mailbox, token });
+        tag
+    }
+
+    /// Ends the call of this tag to that node. An answer nobody asked for is dropped.
+    fn finish_call(&self, from: NodeId, tag: u64, answer: Answer) {
+        let key = (tag & u64::from(u32::MAX)) as usize;
+        let mut calls = self.calls.borrow_mut();
+        if calls.get(key).is_some_and(|call| call.tag == tag && call.to == from) {
+            let call = calls.remove(key);
+            drop(calls);
+            call.mailbox.put(call.token, answer);
+        }
+    }
+
+    fn fail_calls(&self, node: NodeId, error: impl Fn(NodeId) -> Error) {
+        let calls = self.calls.borrow();
+        let lost: Vec<u64> =
+            calls.iter().filter(|(_, call)| call.to == node).map(|(_, call)| call.tag).collect();
+        drop(calls);
+        for tag in lost {
+            self.finish_call(node, tag, Err(error(node)));
+        }
+    }
+}

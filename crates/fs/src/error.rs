@@ -1,0 +1,150 @@
+//! What can go wrong in the file system, as its users see it and as it travels.
+
+use machine::NodeId;
+use serde::{Deserialize, Serialize};
+
+/// A failure of a file-system operation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No such file.
+    #[error("{name}: no such file")]
+    NotFound {
+        /// The file's name.
+        name: String,
+    },
+    /// There is a file of that name already.
+    #[error("{name}: file exists already")]
+    Exists {
+        /// The file's name.
+        name: String,
+    },
+    /// The name cannot name a file.
+    #[error("{name:?} is no file name: {why}")]
+    BadName {
+        /// The name.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// Stripes of the file are not there.
+    #[error("{name}: stripe {index} of {count} is missing on every I/O node asked")]
+    MissingStripe {
+        /// The file's name.
+        name: String,
+        /// The first stripe that is missing.
+        index: u32,
+        /// How many stripes the file has.
+        count: u32,
+    },
+    /// What lies under the file's name does not belong together.
+    #[error("{name}: {node} disk {disk} holds {found}, expected {expected}")]
+    ForeignStripe {
+        /// The file's name.
+        name: String,
+        /// The I/O node.
+        node: NodeId,
+        /// The disk of that node.
+        disk: u32,
+        /// What was found there.
+        found: String,
+        /// What should have been there.
+        expected: String,
+    },
+    /// An I/O node reported a failure.
+    #[error("{node}: {failure}")]
+    Remote {
+        /// The I/O node.
+        node: NodeId,
+        /// What it reported.
+        failure: Failure,
+    },
+    /// A peer does not speak the protocol, or another version of it.
+    #[error("{node}: {why}")]
+    Protocol {
+        /// The peer.
+        node: NodeId,
+        /// What was wrong with what it sent.
+        why: String,
+    },
+    /// The request makes no sense as it is.
+    #[error("{0}")]
+    Invalid(String),
+    /// The machine failed.
+    #[error(transparent)]
+    Machine(#[from] machine::Error),
+    /// The layout cannot be computed.
+    #[error(transparent)]
+    Layout(#[from] layout::LayoutError),
+}
+
+/// The result of a file-system operation.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A failure of an I/O node as it travels to the client: a kind to act on, a text to read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{text}")]
+pub struct Failure {
+    /// What a caller can act on.
+    pub kind: FailureKind,
+    /// What a person can read: names the disk and what was being done.
+    pub text: String,
+}
+
+/// Kinds of failure that some caller acts on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FailureKind {
+    /// The I/O node has no such file.
+    NotFound,
+    /// The I/O node has a file of that name.
+    Exists,
+    /// The file is not open there, maybe because the I/O node started anew. Opening it again helps.
+    NotOpen,
+    /// A disk is full.
+    NoSpace,
+    /// What lies on the disk cannot be trusted.
+    Damaged,
+    /// The request makes no sense.
+    Invalid,
+    /// Anything else.
+    Io,
+}
+
+impl Failure {
+    pub(crate) fn new(kind: FailureKind, text: impl Into<String>) -> Self {
+        Failure { kind, text: text.into() }
+    }
+
+    pub(crate) fn invalid(text: impl Into<String>) -> Self {
+        Failure::new(FailureKind::Invalid, text)
+    }
+}
+
+impl From<machine::Error> for Failure {
+    fn from(error: machine::Error) -> Self {
+        let kind = match &error {
+            machine::Error::NotFound { .. } => FailureKind::NotFound,
+            machine::Error::Exists { .. } => FailureKind::Exists,
+            machine::Error::NoSpace { .. } => FailureKind::NoSpace,
+            machine::Error::Damaged { .. } => FailureKind::Damaged,
+            _ => FailureKind::Io,
+        };
+        Failure::new(kind, error.to_string())
+    }
+}
+
+impl From<layout::LayoutError> for Failure {
+    fn from(error: layout::LayoutError) -> Self {
+        Failure::invalid(error.to_string())
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Remote { failure, .. } => failure,
+            Error::Machine(error) => error.into(),
+            other => Failure::new(FailureKind::Io, other.to_string()),
+        }
+    }
+}

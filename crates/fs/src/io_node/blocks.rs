@@ -1,0 +1,291 @@
+//! Block requests through the cache: the traditional method at the I/O node.
+//!
+//! A read finds its block in the cache or loads it, replies, and then brings the next block of the same
+//! stripe in. A write goes into the cache and is answered at once; when every byte of the block has been
+//! written (*WriteFull*) the block is queued for its disk. What remains is written when somebody flushes.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use machine::{Buf, Disk, Machine, Payload, Work};
+
+use super::IoNode;
+use super::stripes::OpenStripe;
+use crate::byte_set::ByteSet;
+use crate::cache::{BlockKey, Place};
+use crate::error::Failure;
+use crate::protocol::FileId;
+
+/// Part of one block: which block, and which bytes of it.
+struct Part {
+    key: BlockKey,
+    range: Range<u64>,
+}
+
+impl Part {
+    fn new(stripe: &OpenStripe, offset: u64, bytes: u64) -> Result<Part, Failure> {
+        let block_bytes = stripe.block_bytes();
+        let (block, start) = (offset / block_bytes, offset % block_bytes);
+        let key = BlockKey { file: stripe.file(), stripe: stripe.label.stripe, block };
+        if bytes > block_bytes - start || offset > layout::FILE_BYTES_MAX {
+            return Err(Failure::invalid(format!(
+                "{bytes} bytes at offset {offset} cross the end of a block of {block_bytes}"
+            )));
+        }
+        Ok(Part { key, range: start..start + bytes })
+    }
+}
+
+impl<M: Machine> IoNode<M> {
+    pub(super) async fn read(
+        self: &Rc<Self>,
+        file: FileId,
+        stripe: u32,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<Payload, Failure> {
+        let stripe = self.stripes.get(file, stripe)?;
+        let part = Part::new(&stripe, offset, bytes)?;
+        self.machine.compute(Work::LookUpCache).await;
+        let place = self.pin(&stripe, part.key).await;
+        let outcome = self.make_valid(&stripe, place, &part.range).await;
+        let data = outcome.map(|()| self.with_buffer(place, |buffer| buffer.slice(part.range)));
+        self.unpin(place);
+        data
+    }
+
+    pub(super) async fn write(
+        self: &Rc<Self>,
+        file: FileId,
+        stripe: u32,
+        offset: u64,
+        data: Payload,
+    ) -> Result<(), Failure> {
+        let stripe = self.stripes.get(file, stripe)?;
+        stripe.check()?;
+        let part = Part::new(&stripe, offset, data.len())?;
+        // From the message onto the thread's stack, and from there into the cache.
+        self.machine.compute(Work::Copy { bytes: data.len() }).await;
+        self.machine.compute(Work::LookUpCache).await;
+        let place = self.pin(&stripe, part.key).await;
+        self.wait_until_loaded(place).await;
+        self.machine.compute(Work::Copy { bytes: data.len() }).await;
+        let block_bytes = stripe.block_bytes();
+        {
+            let mut cache = self.cache.borrow_mut();
+            let block = cache.block(place);
+            block.buffer.as_mut().expect("not loading").put(part.range.start, &data);
+            block.mark_written(part.range);
+        }
+        stripe.reach(offset + data.len());
+        if self.cache.borrow_mut().block(place).dirty == ByteSet::whole(block_bytes) {
+            self.start_writing(&stripe, place);
+        }
+        self.unpin(place);
+        Ok(())
+    }
+
+    /// Brings the blocks after the one at `offset` into the cache, as far as there is room for them now.
+    pub(super) async fn prefetch(self: &Rc<Self>, file: FileId, stripe: u32, offset: u64) {
+        let Ok(stripe) = self.stripes.get(file, stripe) else { return };
+        let (block, blocks) =
+            (offset / stripe.block_bytes(), stripe.bytes.get().div_ceil(stripe.block_bytes()));
+        for block in (block + 1..blocks).take(self.settings.prefetch_blocks as usize) {
+            let key = BlockKey { file, stripe: stripe.label.stripe, block };
+            if self.cache.borrow().contains(key) {
+                continue;
+            }
+            let Some(place) = self.try_insert(&stripe, key) else { return };
+            let (node, stripe) = (self.clone(), stripe.clone());
+            self.machine.spawn("prefetch", async move {
+                // A block that cannot be prefetched will be asked for, and fail then.
+                let _ = node.make_valid(&stripe, place, &(0..stripe.block_bytes())).await;
+                node.unpin(place);
+                Ok(())
+            });
+        }
+    }
+
+    /// Finds or makes a place for the block and pins it.
+    async fn pin(self: &Rc<Self>, stripe: &Rc<OpenStripe>, key: BlockKey) -> Place {
+        loop {
+            let found = self.cache.borrow_mut().pin(key);
+            if let Some(place) = found.or_else(|| self.try_insert(stripe, key)) {
+                return place;
+            }
+            // All blocks are in use or dirty: have the dirty ones written.
+            let unwritten = self.cache.borrow().unwritten(None);
+            for place in unwritten {
+                let key = self.cache.borrow_mut().block(place).key;
+                if let Ok(stripe) = self.stripes.get(key.file, key.stripe) {
+                    self.start_writing(&stripe, place);
+                }
+            }
+            self.room.wait().await;
+        }
+    }
+
+    fn try_insert(&self, stripe: &OpenStripe, key: BlockKey) -> Option<Place> {
+        let mut cache = self.cache.borrow_mut();
+        if !cache.make_room() {
+            return None;
+        }
+        let buffer = self.cache_buffers.try_take(stripe.block_bytes())?;
+        Some(cache.insert(key, buffer))
+    }
+
+    fn unpin(&self, place: Place) {
+        let mut cache = self.cache.borrow_mut();
+        cache.unpin(place);
+        cache.discard(place);
+        drop(cache);
+        self.room.wake_all();
+    }
+
+    fn with_buffer<T>(&self, place: Place, look: impl FnOnce(&Buf) -> T) -> T {
+        let mut cache = self.cache.borrow_mut();
+        look(cache.block(place).buffer.as_ref().expect("a block that is not loading has its buffer"))
+    }
+
+    async fn wait_until_loaded(&self, place: Place) {
+        loop {
+            let loaded = {
+                let mut cache = self.cache.borrow_mut();
+                let block = cache.block(place);
+                if !block.loading {
+                    return;
+                }
+                block.loaded.clone()
+            };
+            loaded.wait().await;
+        }
+    }
+
+    /// Sees to it that `range` of the pinned block is in the buffer.
+    async fn make_valid(&self, stripe: &OpenStripe, place: Place, range: &Range<u64>) -> Result<(), Failure> {
+        self.wait_until_loaded(place).await;
+        if self.cache.borrow_mut().block(place).valid.contains(range) {
+            return Ok(());
+        }
+        self.load(stripe, place).await
+    }
+
+    /// Reads the block from its disk, under what has been written to it meanwhile.
+    async fn load(&self, stripe: &OpenStripe, place: Place) -> Result<(), Failure> {
+        let (key, own) = {
+            let mut cache = self.cache.borrow_mut();
+            let block = cache.block(place);
+            block.loading = true;
+            // A block that is partly written keeps its buffer; the disk's bytes come beside it.
+            let own = if block.valid.is_empty() { block.buffer.take() } else { None };
+            (block.key, own)
+        };
+        let into = match own {
+            Some(buffer) => buffer,
+            None => self.cache_buffers.take(stripe.block_bytes()).await,
+        };
+        let outcome = self.read_block(stripe, key.block, into).await;
+        self.machine.compute(Work::CompleteDiskRequest).await;
+        let mut cache = self.cache.borrow_mut();
+        let block = cache.block(place);
+        block.loading = false;
+        block.loaded.wake_all();
+        match outcome {
+            Ok(mut buffer) => {
+                if let Some(written) = &block.buffer {
+                    for run in block.valid.runs() {
+                        buffer.put(run.start, &written.slice(run.clone()));
+                    }
+                }
+                block.buffer = Some(buffer);
+                block.valid = ByteSet::whole(stripe.block_bytes());
+                Ok(())
+            }
+            Err(error) => {
+                let empty = || self.cache_buffers.try_take(stripe.block_bytes()).expect("its own came back");
+                block.buffer.get_or_insert_with(empty);
+                Err(error.into())
+            }
+        }
+    }
+
+    async fn read_block(&self, stripe: &OpenStripe, block: u64, into: Buf) -> machine::Result<Buf> {
+        let offset = block * stripe.block_bytes();
+        self.machine.compute(Work::QueueDiskRequest).await;
+        let _turn = self.disk_queues[stripe.disk].turn((stripe.object.0, offset)).await;
+        self.machine.disks()[stripe.disk].read(stripe.object, offset, into).await
+    }
+
+    /// Starts a task that writes the dirty bytes of the block to its disk.
+    fn start_writing(self: &Rc<Self>, stripe: &Rc<OpenStripe>, place: Place) {
+        {
+            let mut cache = self.cache.borrow_mut();
+            let block = cache.block(place);
+            if block.write_queued {
+                return;
+            }
+            block.write_queued = true;
+        }
+        stripe.writes.set(stripe.writes.get() + 1);
+        let (node, stripe) = (self.clone(), stripe.clone());
+        self.machine.spawn("write-behind", async move {
+            let outcome = node.write_behind(&stripe, place).await;
+            if let Err(error) = outcome {
+                stripe.failure.borrow_mut().get_or_insert(error.into());
+            }
+            stripe.writes.set(stripe.writes.get() - 1);
+            stripe.written.wake_all();
+            node.room.wake_all();
+            Ok(())
+        });
+    }
+
+    async fn write_behind(&self, stripe: &OpenStripe, place: Place) -> machine::Result<()> {
+        let start = self.cache.borrow_mut().block(place).key.block * stripe.block_bytes();
+        self.machine.compute(Work::QueueDiskRequest).await;
+        let turn = self.disk_queues[stripe.disk].turn((stripe.object.0, start)).await;
+        // Taken only now, so that what was written while the request waited goes with it.
+        let runs: Vec<(u64, Payload)> = {
+            let mut cache = self.cache.borrow_mut();
+            let block = cache.block(place);
+            let dirty = std::mem::take(&mut block.dirty);
+            let buffer = block.buffer.as_ref();
+            let buffer = buffer.expect("a dirty block keeps its buffer while it loads");
+            dirty.runs().iter().map(|run| (start + run.start, buffer.slice(run.clone()))).collect()
+        };
+        let mut outcome = Ok(());
+        for (offset, data) in runs {
+            let written = self.machine.disks()[stripe.disk].write(stripe.object, offset, data).await;
+            outcome = outcome.and(written);
+        }
+        drop(turn);
+        self.machine.compute(Work::CompleteDiskRequest).await;
+        self.cache.borrow_mut().block(place).write_queued = false;
+        outcome
+    }
+
+    /// Starts writing all that is dirty of a stripe.
+    pub(super) fn start_writing_out(self: &Rc<Self>, stripe: &Rc<OpenStripe>) {
+        let unwritten = self.cache.borrow().unwritten(Some((stripe.file(), stripe.label.stripe)));
+        for place in unwritten {
+            self.start_writing(stripe, place);
+        }
+    }
+
+    /// Writes all that is dirty of a stripe and waits for it.
+    pub(super) async fn write_out(self: &Rc<Self>, stripe: &Rc<OpenStripe>) {
+        self.start_writing_out(stripe);
+        stripe.wait_for_writes().await;
+    }
+
+    /// Forgets the blocks of a stripe from `first` on, once they are idle. Nothing of them is dirty.
+    pub(super) async fn forget_blocks(&self, stripe: &OpenStripe, first: u64) {
+        loop {
+            let all_gone = self.cache.borrow_mut().forget(stripe.file(), stripe.label.stripe, first);
+            if all_gone {
+                return;
+            }
+            self.room.wait().await;
+        }
+    }
+}

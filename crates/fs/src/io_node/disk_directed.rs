@@ -1,0 +1,243 @@
+//! Collective requests: the disk-directed method at the I/O node (Kotz 1994).
+//!
+//! One request describes the whole transfer. For each disk the I/O node lists the blocks of the file that
+//! lie on it, may sort them by physical position, and lets a few buffers take them one after the other:
+//! while one buffer is at the disk, the other exchanges its pieces with the compute nodes' memory.
+//!
+//! ```text
+//!  buffer 0:  [disk: block 0][pieces to nodes][ waits ][disk: block 2][pieces ...
+//!  buffer 1:  [    waits    ][disk: block 1  ][pieces to nodes][ waits ][disk: ...
+//! ```
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use layout::{BlockRequest, Extent, Piece};
+use machine::{Buf, BufferPool, Condition, Disk, Machine, NodeId, Payload, Work};
+
+use super::stripes::OpenStripe;
+use super::{COLLECTIVES_MAX, IoNode};
+use crate::endpoint::Mailbox;
+use crate::error::Failure;
+use crate::protocol::{Collective, Direction, MemoryId, Reply, Request};
+
+/// One stripe's part of a collective request.
+struct StripeTransfer<M: Machine> {
+    node: Rc<IoNode<M>>,
+    request: Rc<Collective>,
+    stripe: Rc<OpenStripe>,
+    /// The blocks still to be moved, the next one last.
+    blocks: RefCell<Vec<BlockRequest>>,
+    buffers: BufferPool,
+}
+
+/// Counts tasks that are to end, and keeps the first failure among them.
+#[derive(Default)]
+struct Tasks {
+    running: Cell<usize>,
+    failure: RefCell<Option<Failure>>,
+    ended: Condition,
+}
+
+impl Tasks {
+    fn begin(&self) {
+        self.running.set(self.running.get() + 1);
+    }
+
+    fn end(&self, outcome: Result<(), Failure>) {
+        if let Err(failure) = outcome {
+            self.failure.borrow_mut().get_or_insert(failure);
+        }
+        self.running.set(self.running.get() - 1);
+        self.ended.wake_all();
+    }
+
+    fn failed(&self) -> bool {
+        self.failure.borrow().is_some()
+    }
+
+    async fn join(&self) -> Result<(), Failure> {
+        while self.running.get() > 0 {
+            self.ended.wait().await;
+        }
+        self.failure.borrow_mut().take().map_or(Ok(()), Err)
+    }
+}
+
+impl<M: Machine> IoNode<M> {
+    pub(super) async fn serve_collective(self: &Rc<Self>, request: Collective) -> Result<Reply, Failure> {
+        while self.collectives.get() >= COLLECTIVES_MAX {
+            self.collective_done.wait().await;
+        }
+        self.collectives.set(self.collectives.get() + 1);
+        let outcome = self.move_all(Rc::new(request)).await;
+        self.collectives.set(self.collectives.get() - 1);
+        self.collective_done.wake_one();
+        outcome.map(|()| Reply::Done)
+    }
+
+    async fn move_all(self: &Rc<Self>, request: Rc<Collective>) -> Result<(), Failure> {
+        check(&request)?;
+        self.machine.compute(Work::HandleRequest).await;
+        let tasks = Rc::new(Tasks::default());
+        let stripes = self.stripes.of_file(request.file);
+        for stripe in &stripes {
+            let transfer = Rc::new(self.plan(&request, stripe).await?);
+            for _ in 0..self.settings.buffers_per_disk {
+                let (transfer, tasks) = (transfer.clone(), tasks.clone());
+                tasks.begin();
+                self.machine.spawn("collective buffer", async move {
+                    let outcome = transfer.move_blocks(&tasks).await;
+                    tasks.end(outcome);
+                    Ok(())
+                });
+            }
+        }
+        tasks.join().await?;
+        if request.direction == Direction::Write {
+            for stripe in &stripes {
+                // What others read meanwhile may be from before.
+                self.forget_blocks(stripe, 0).await;
+                self.machine.disks()[stripe.disk].flush(stripe.object).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists the blocks of the stripe in the order in which they will be moved.
+    async fn plan(
+        self: &Rc<Self>,
+        request: &Rc<Collective>,
+        stripe: &Rc<OpenStripe>,
+    ) -> Result<StripeTransfer<M>, Failure> {
+        // What the cache holds would be passed over: it goes to the disk first, and is not valid after.
+        self.write_out(stripe).await;
+        stripe.check()?;
+        if request.direction == Direction::Write {
+            self.forget_blocks(stripe, 0).await;
+        }
+        let striping = stripe.label.striping;
+        let file_bytes = request.view.file_bytes();
+        let mut blocks: Vec<_> = striping.blocks_of_stripe(stripe.label.stripe, file_bytes).collect();
+        self.machine.compute(Work::ListBlocks { blocks: blocks.len() as u64 }).await;
+        if request.presort {
+            let disk = &self.machine.disks()[stripe.disk];
+            self.machine.compute(Work::SortBlocks { blocks: blocks.len() as u64 }).await;
+            blocks.sort_by_cached_key(|block| disk.position(stripe.object, block.stripe_offset));
+        }
+        blocks.reverse();
+        if request.direction == Direction::Write {
+            let end = striping.stripe_bytes(file_bytes, stripe.label.stripe);
+            // Space for the whole stripe at once, where the disk can make use of that.
+            if end > stripe.bytes.get() {
+                self.machine.disks()[stripe.disk].resize(stripe.object, end).await?;
+            }
+            stripe.reach(end);
+        }
+        Ok(StripeTransfer {
+            node: self.clone(),
+            request: request.clone(),
+            stripe: stripe.clone(),
+            blocks: RefCell::new(blocks),
+            buffers: BufferPool::new(striping.block_bytes() * self.settings.buffers_per_disk as u64),
+        })
+    }
+}
+
+fn check(request: &Collective) -> Result<(), Failure> {
+    let (members, nodes) = (request.members.len(), request.view.nodes());
+    if members as u64 == u64::from(nodes) {
+        Ok(())
+    } else {
+        Err(Failure::invalid(format!("a group of {members} nodes with a view for {nodes}")))
+    }
+}
+
+impl<M: Machine> StripeTransfer<M> {
+    /// A buffer's life: moves one block after the other until none is left, or something has failed.
+    async fn move_blocks(&self, tasks: &Tasks) -> Result<(), Failure> {
+        let mut buffer = self.buffers.take(self.stripe.block_bytes()).await;
+        while !tasks.failed() {
+            let Some(block) = self.blocks.borrow_mut().pop() else { break };
+            buffer = match self.request.direction {
+                Direction::Read => self.read_block(block, buffer).await?,
+                Direction::Write => self.write_block(block, buffer).await?,
+            };
+        }
+        Ok(())
+    }
+
+    fn pieces(&self, block: BlockRequest) -> impl Iterator<Item = Piece> + use<M> {
+        self.request.view.pieces(Extent::new(block.file_offset, block.bytes))
+    }
+
+    async fn load_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Failure> {
+        let (node, stripe) = (&self.node, &self.stripe);
+        let _turn = node.disk_queues[stripe.disk].turn((stripe.object.0, block.stripe_offset)).await;
+        Ok(node.machine.disks()[stripe.disk].read(stripe.object, block.stripe_offset, buffer).await?)
+    }
+
+    async fn read_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Failure> {
+        let buffer = self.load_block(block, buffer).await?;
+        let machine = &self.node.machine;
+        machine.compute(Work::CompleteDiskRequest).await;
+        let (mailbox, mut under_way) = (Mailbox::new(), 0);
+        for piece in self.pieces(block) {
+            machine.compute(Work::MatchPiece).await;
+            machine.compute(Work::CallMemput).await;
+            let at = piece.file_offset - block.file_offset;
+            let request = Request::Memput { memory: self.memory(), offset: piece.memory_offset };
+            let data = buffer.slice(at..at + piece.bytes);
+            self.node.endpoint.begin(self.member(piece), request, data, &mailbox, 0).await;
+            under_way += 1;
+        }
+        for _ in 0..under_way {
+            mailbox.next().await.1?;
+            machine.compute(Work::ReturnMemput).await;
+        }
+        Ok(buffer)
+    }
+
+    async fn write_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Failure> {
+        let machine = &self.node.machine;
+        // The compute nodes' pieces cover the block, or the file ends within it: nothing to read first.
+        let mut buffer = buffer;
+        let (mailbox, mut places) = (Mailbox::new(), Vec::new());
+        for piece in self.pieces(block) {
+            machine.compute(Work::MatchPiece).await;
+            machine.compute(Work::CallMemget).await;
+            let request = Request::Memget {
+                memory: self.memory(),
+                offset: piece.memory_offset,
+                bytes: piece.bytes as u32,
+            };
+            let token = places.len();
+            places.push((piece.file_offset - block.file_offset, piece.bytes));
+            let to = self.member(piece);
+            self.node.endpoint.begin(to, request, Payload::empty(), &mailbox, token).await;
+        }
+        for _ in 0..places.len() {
+            let (token, answer) = mailbox.next().await;
+            let (at, bytes) = places[token];
+            let (_, data) = answer?;
+            if data.len() != bytes {
+                return Err(Failure::invalid(format!("{} bytes from a Memget of {bytes}", data.len())));
+            }
+            machine.compute(Work::ReturnMemget { bytes }).await;
+            buffer.put(at, &data);
+        }
+        let stripe = &self.stripe;
+        let _turn = self.node.disk_queues[stripe.disk].turn((stripe.object.0, block.stripe_offset)).await;
+        let data = buffer.slice(0..block.bytes);
+        machine.disks()[stripe.disk].write(stripe.object, block.stripe_offset, data).await?;
+        Ok(buffer)
+    }
+
+    fn memory(&self) -> MemoryId {
+        self.request.memory
+    }
+
+    fn member(&self, piece: Piece) -> NodeId {
+        NodeId(self.request.members[piece.node as usize])
+    }
+}

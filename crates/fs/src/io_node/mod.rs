@@ -1,0 +1,250 @@
+//! The I/O node: receives requests, serves them from its cache and disks, replies.
+//!
+//! ```text
+//!  network --> listen --> block requests --> queue --> threads --> cache --> disk queue --> disk
+//!                   \---> collective ------> two buffers per disk --------------^
+//!                    \--> names, sizes, flush: a task each
+//! ```
+//!
+//! - this file: the service, its settings, the threads that serve block requests
+//! - `stripes.rs`: which stripes are open, and the operations on names
+//! - `blocks.rs`: block requests through the cache (the traditional method)
+//! - `disk_directed.rs`: collective requests
+
+mod blocks;
+mod disk_directed;
+mod stripes;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use machine::{BufferPool, Condition, Machine, NodeId, Payload, Work};
+
+use crate::cache::Cache;
+use crate::disk_queue::DiskQueue;
+use crate::endpoint::{Endpoint, Service};
+use crate::error::Failure;
+use crate::protocol::{FileId, Reply, Request};
+use crate::schedule::Scheduling;
+use stripes::Stripes;
+
+/// How an I/O node serves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IoNodeSettings {
+    /// The order in which a disk's waiting requests are served.
+    pub scheduling: Scheduling,
+    /// How many blocks the cache holds. The reports give it two for each compute node, disk and outstanding
+    /// request (`2 K` for each compute node and disk).
+    pub cache_blocks: usize,
+    /// The largest block of any file, in bytes.
+    pub block_bytes_max: u64,
+    /// Who serves block requests.
+    pub threads: Threads,
+    /// How many blocks ahead of each read are brought into the cache.
+    pub prefetch_blocks: u64,
+    /// How many buffers a collective request uses for each disk.
+    pub buffers_per_disk: usize,
+}
+
+/// Who serves block requests at an I/O node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// So many threads, made beforehand, take requests from a queue ("queued requests").
+    Pool(usize),
+    /// Each request gets a new thread ("thread requests").
+    PerRequest,
+}
+
+impl Default for IoNodeSettings {
+    fn default() -> Self {
+        IoNodeSettings {
+            scheduling: Scheduling::CyclicScan,
+            cache_blocks: 1024,
+            block_bytes_max: 64 * 1024,
+            threads: Threads::Pool(128),
+            prefetch_blocks: 1,
+            buffers_per_disk: 2,
+        }
+    }
+}
+
+/// Block requests beyond this many wait in the network.
+const REQUESTS_MAX: usize = 4096;
+
+/// Collective requests served at a time; others wait.
+const COLLECTIVES_MAX: usize = 16;
+
+/// An I/O node at work.
+struct IoNode<M: Machine> {
+    machine: M,
+    endpoint: Rc<Endpoint<M>>,
+    settings: IoNodeSettings,
+    stripes: Stripes,
+    cache: RefCell<Cache>,
+    /// Woken when a block of the cache may have become idle.
+    room: Condition,
+    cache_buffers: BufferPool,
+    disk_queues: Vec<DiskQueue>,
+    requests: RefCell<VecDeque<BlockRequest>>,
+    request_came: Condition,
+    request_taken: Condition,
+    collectives: Cell<usize>,
+    collective_done: Condition,
+}
+
+/// A request for part of one block, and where the answer goes.
+struct BlockRequest {
+    from: NodeId,
+    tag: u64,
+    access: Access,
+    file: FileId,
+    stripe: u32,
+    offset: u64,
+    bytes: u64,
+}
+
+enum Access {
+    Read,
+    Write(Payload),
+}
+
+/// Serves requests on this node until its network is closed.
+pub async fn serve<M: Machine>(machine: M, settings: IoNodeSettings) -> machine::Result<()> {
+    let node = Rc::new(IoNode::new(machine.clone(), settings));
+    if let Threads::Pool(count) = node.settings.threads {
+        for _ in 0..count {
+            machine.spawn("request thread", node.clone().serve_requests());
+        }
+    }
+    node.endpoint.clone().listen(&node).await
+}
+
+impl<M: Machine> IoNode<M> {
+    fn new(machine: M, settings: IoNodeSettings) -> Self {
+        let disks = machine.disks().len();
+        // Beside the cached blocks, each disk may be loading the rest of a block that is partly written.
+        let buffers = (settings.cache_blocks + disks) as u64;
+        IoNode {
+            endpoint: Endpoint::new(machine.clone()),
+            stripes: Stripes::default(),
+            cache: RefCell::new(Cache::new(settings.cache_blocks)),
+            room: Condition::new(),
+            cache_buffers: BufferPool::new(buffers * settings.block_bytes_max),
+            disk_queues: (0..disks).map(|_| DiskQueue::new(settings.scheduling)).collect(),
+            requests: RefCell::default(),
+            request_came: Condition::new(),
+            request_taken: Condition::new(),
+            collectives: Cell::new(0),
+            collective_done: Condition::new(),
+            machine,
+            settings,
+        }
+    }
+
+    /// A thread of the pool: serves one block request after the other.
+    async fn serve_requests(self: Rc<Self>) -> machine::Result<()> {
+        loop {
+            let request = self.requests.borrow_mut().pop_front();
+            match request {
+                Some(request) => {
+                    self.request_taken.wake_one();
+                    self.serve_block_request(request).await?;
+                }
+                None => self.request_came.wait().await,
+            }
+        }
+    }
+
+    /// Gives a block request to a thread.
+    async fn dispatch(self: &Rc<Self>, request: BlockRequest) {
+        match self.settings.threads {
+            Threads::Pool(_) => {
+                self.machine.compute(Work::WakeThread).await;
+                while self.requests.borrow().len() >= REQUESTS_MAX {
+                    self.request_taken.wait().await;
+                }
+                self.requests.borrow_mut().push_back(request);
+                self.request_came.wake_one();
+            }
+            Threads::PerRequest => {
+                self.machine.compute(Work::StartThread).await;
+                let node = self.clone();
+                self.machine.spawn("request thread", async move { node.serve_block_request(request).await });
+            }
+        }
+    }
+
+    async fn serve_block_request(self: &Rc<Self>, request: BlockRequest) -> machine::Result<()> {
+        let BlockRequest { from, tag, access, file, stripe, offset, bytes } = request;
+        self.machine.compute(Work::HandleRequest).await;
+        match access {
+            Access::Read => {
+                let outcome = self.read(file, stripe, offset, bytes).await;
+                let worked = outcome.is_ok();
+                self.endpoint.reply(from, tag, outcome.map(|data| (Reply::Done, data))).await?;
+                if worked {
+                    self.prefetch(file, stripe, offset).await;
+                }
+                Ok(())
+            }
+            Access::Write(data) => {
+                let outcome = self.write(file, stripe, offset, data).await;
+                self.endpoint.reply(from, tag, outcome.map(|()| (Reply::Done, Payload::empty()))).await
+            }
+        }
+    }
+
+    /// Serves everything but block requests.
+    async fn serve_other(self: &Rc<Self>, request: Request) -> Result<Reply, Failure> {
+        match request {
+            Request::Describe => Ok(Reply::Described {
+                disks: self.machine.disks().len() as u32,
+                block_bytes_max: self.settings.block_bytes_max,
+            }),
+            Request::Create { name, file, striping, stripes } => {
+                self.create(&name, file, striping, &stripes).await
+            }
+            Request::Open { name } => self.open(&name).await,
+            Request::List => self.list().await,
+            Request::Unlink { name } => self.unlink(&name).await,
+            Request::Resize { file, stripes } => self.resize(file, &stripes).await,
+            Request::Flush { file } => self.flush(file).await,
+            Request::Collective(collective) => self.serve_collective(*collective).await,
+            other => Err(Failure::invalid(format!("an I/O node does not serve {other:?}"))),
+        }
+    }
+}
+
+impl<M: Machine> Service for Rc<IoNode<M>> {
+    async fn handle(
+        &self,
+        from: NodeId,
+        tag: u64,
+        request: Request,
+        payload: Payload,
+    ) -> machine::Result<()> {
+        match request {
+            Request::Read { file, stripe, offset, bytes } => {
+                let bytes = u64::from(bytes);
+                let access = Access::Read;
+                self.dispatch(BlockRequest { from, tag, access, file, stripe, offset, bytes }).await;
+            }
+            Request::Write { file, stripe, offset } => {
+                let bytes = payload.len();
+                let access = Access::Write(payload);
+                self.dispatch(BlockRequest { from, tag, access, file, stripe, offset, bytes }).await;
+            }
+            other => {
+                let node = self.clone();
+                self.machine.spawn("request", async move {
+                    let outcome = node.serve_other(other).await;
+                    node.endpoint.reply(from, tag, outcome.map(|reply| (reply, Payload::empty()))).await
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn peer_gone(&self, _peer: NodeId) {}
+}

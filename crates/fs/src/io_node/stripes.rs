@@ -1,0 +1,257 @@
+//! The stripes an I/O node has open, and the operations on names and sizes.
+//!
+//! A stripe is an object on a disk under the file's name; its label says which file it belongs to and which
+//! stripe it is. Whatever is opened is judged by its label alone, so a stripe that was swapped, copied from
+//! elsewhere or left over is noticed and named.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use layout::Striping;
+use machine::{Condition, Disk, Machine, ObjectId};
+
+use super::IoNode;
+use crate::error::{Failure, FailureKind};
+use crate::name;
+use crate::protocol::{FileId, FoundStripe, Label, Reply, StripePlace};
+
+/// A stripe that requests can name.
+pub(super) struct OpenStripe {
+    pub(super) label: Label,
+    /// Index of the disk it lies on.
+    pub(super) disk: usize,
+    pub(super) object: ObjectId,
+    /// Its length in bytes, with what is still in the cache.
+    pub(super) bytes: Cell<u64>,
+    /// Writes to the disk that are queued or under way.
+    pub(super) writes: Cell<usize>,
+    /// The first write-behind that failed since somebody was told.
+    pub(super) failure: RefCell<Option<Failure>>,
+    /// Woken when `writes` falls.
+    pub(super) written: Condition,
+}
+
+impl OpenStripe {
+    pub(super) fn file(&self) -> FileId {
+        self.label.file
+    }
+
+    pub(super) fn block_bytes(&self) -> u64 {
+        self.label.striping.block_bytes()
+    }
+
+    /// Notes that the stripe reaches at least to `end`.
+    pub(super) fn reach(&self, end: u64) {
+        self.bytes.set(self.bytes.get().max(end));
+    }
+
+    /// Fails if a write-behind failed of which nobody has been told.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        self.failure.borrow_mut().take().map_or(Ok(()), Err)
+    }
+
+    pub(super) async fn wait_for_writes(&self) {
+        while self.writes.get() > 0 {
+            self.written.wait().await;
+        }
+    }
+}
+
+/// Stripes by file and index.
+#[derive(Default)]
+pub(super) struct Stripes {
+    open: RefCell<BTreeMap<(FileId, u32), Rc<OpenStripe>>>,
+}
+
+/// Open stripes beyond this many push out one that nobody uses.
+const OPEN_MAX: usize = 65_536;
+
+impl Stripes {
+    pub(super) fn get(&self, file: FileId, stripe: u32) -> Result<Rc<OpenStripe>, Failure> {
+        let found = self.open.borrow().get(&(file, stripe)).cloned();
+        found.ok_or_else(|| {
+            let text = format!("stripe {stripe} of file {:016x} is not open", file.0);
+            Failure::new(FailureKind::NotOpen, text)
+        })
+    }
+
+    pub(super) fn of_file(&self, file: FileId) -> Vec<Rc<OpenStripe>> {
+        let range = (file, 0)..=(file, u32::MAX);
+        self.open.borrow().range(range).map(|(_, stripe)| stripe.clone()).collect()
+    }
+
+    /// Makes the stripe known, unless it is already: what is in the cache belongs to that one.
+    fn insert(&self, label: Label, disk: usize, object: ObjectId, bytes: u64) -> Rc<OpenStripe> {
+        let mut open = self.open.borrow_mut();
+        if open.len() >= OPEN_MAX {
+            let idle = open.iter().find(|(_, stripe)| {
+                Rc::strong_count(stripe) == 1 && stripe.writes.get() == 0 && stripe.failure.borrow().is_none()
+            });
+            if let Some(key) = idle.map(|(&key, _)| key) {
+                open.remove(&key);
+            }
+        }
+        let known = open.get(&(label.file, label.stripe));
+        if let Some(known) = known.filter(|known| known.disk == disk && known.object == object) {
+            return known.clone();
+        }
+        let stripe = Rc::new(OpenStripe {
+            label,
+            disk,
+            object,
+            bytes: Cell::new(bytes),
+            writes: Cell::new(0),
+            failure: RefCell::default(),
+            written: Condition::new(),
+        });
+        open.insert((label.file, label.stripe), stripe.clone());
+        stripe
+    }
+
+    fn remove(&self, label: Label) {
+        self.open.borrow_mut().remove(&(label.file, label.stripe));
+    }
+}
+
+impl<M: Machine> IoNode<M> {
+    pub(super) async fn create(
+        &self,
+        name: &str,
+        file: FileId,
+        striping: Striping,
+        stripes: &[StripePlace],
+    ) -> Result<Reply, Failure> {
+        name::check(name).map_err(Failure::invalid)?;
+        let block_bytes_max = self.settings.block_bytes_max;
+        if striping.block_bytes() > block_bytes_max {
+            let asked = striping.block_bytes();
+            return Err(Failure::invalid(format!("blocks of {asked} bytes; at most {block_bytes_max} here")));
+        }
+        let mut made = Vec::new();
+        for place in stripes {
+            let outcome = self.create_stripe(name, file, striping, *place).await;
+            if let Err(failure) = outcome {
+                for disk in made {
+                    self.machine.disks()[disk as usize].remove(name).await?;
+                }
+                return Err(failure);
+            }
+            made.push(place.disk);
+        }
+        Ok(Reply::Done)
+    }
+
+    async fn create_stripe(
+        &self,
+        name: &str,
+        file: FileId,
+        striping: Striping,
+        place: StripePlace,
+    ) -> Result<(), Failure> {
+        let label = Label { file, striping, stripe: place.stripe };
+        if place.stripe >= striping.stripe_count() {
+            return Err(Failure::invalid(format!("there is no {label}")));
+        }
+        let disks = self.machine.disks();
+        let disk = disks.get(place.disk as usize).ok_or_else(|| {
+            Failure::invalid(format!("disk {} of an I/O node with {}", place.disk, disks.len()))
+        })?;
+        let object = disk.create(name, &label.encode()).await?;
+        self.stripes.insert(label, place.disk as usize, object.id, 0);
+        Ok(())
+    }
+
+    /// Opens what the disks hold under the name. Judging whether it is a file is the client's part.
+    pub(super) async fn open(&self, name: &str) -> Result<Reply, Failure> {
+        name::check(name).map_err(Failure::invalid)?;
+        let mut stripes = Vec::new();
+        for (index, disk) in self.machine.disks().iter().enumerate() {
+            let object = match disk.open(name).await {
+                Err(machine::Error::NotFound { .. }) => continue,
+                other => other?,
+            };
+            let label = read_label(name, index, &object.label)?;
+            let stripe = self.stripes.insert(label, index, object.id, object.bytes);
+            stripes.push(FoundStripe { disk: index as u32, label, bytes: stripe.bytes.get() });
+        }
+        Ok(Reply::Opened { stripes })
+    }
+
+    pub(super) async fn list(&self) -> Result<Reply, Failure> {
+        let mut names = Vec::new();
+        for disk in self.machine.disks() {
+            names.extend(disk.list().await?);
+        }
+        names.sort();
+        names.dedup();
+        Ok(Reply::Listed { names })
+    }
+
+    pub(super) async fn unlink(self: &Rc<Self>, name: &str) -> Result<Reply, Failure> {
+        name::check(name).map_err(Failure::invalid)?;
+        let mut found = false;
+        for disk in self.machine.disks() {
+            let object = match disk.open(name).await {
+                Err(machine::Error::NotFound { .. }) => continue,
+                // What cannot be read can still be removed.
+                Err(machine::Error::Damaged { .. }) => None,
+                other => Some(other?),
+            };
+            if let Some(label) = object.and_then(|object| Label::decode(&object.label).ok()) {
+                self.drop_cached(label).await;
+                self.stripes.remove(label);
+            }
+            disk.remove(name).await?;
+            found = true;
+        }
+        if found {
+            Ok(Reply::Done)
+        } else {
+            Err(Failure::new(FailureKind::NotFound, format!("{name}: no stripe of it here")))
+        }
+    }
+
+    /// Lets go of all that is cached of a stripe, after the writes under way.
+    async fn drop_cached(self: &Rc<Self>, label: Label) {
+        let Ok(stripe) = self.stripes.get(label.file, label.stripe) else { return };
+        self.write_out(&stripe).await;
+        self.forget_blocks(&stripe, 0).await;
+    }
+
+    pub(super) async fn resize(
+        self: &Rc<Self>,
+        file: FileId,
+        stripes: &[(u32, u64)],
+    ) -> Result<Reply, Failure> {
+        for &(index, bytes) in stripes {
+            let stripe = self.stripes.get(file, index)?;
+            self.write_out(&stripe).await;
+            self.forget_blocks(&stripe, bytes / stripe.block_bytes()).await;
+            stripe.check()?;
+            self.machine.disks()[stripe.disk].resize(stripe.object, bytes).await?;
+            stripe.bytes.set(bytes);
+        }
+        Ok(Reply::Done)
+    }
+
+    pub(super) async fn flush(self: &Rc<Self>, file: FileId) -> Result<Reply, Failure> {
+        let stripes = self.stripes.of_file(file);
+        for stripe in &stripes {
+            self.start_writing_out(stripe);
+        }
+        for stripe in &stripes {
+            stripe.wait_for_writes().await;
+            stripe.check()?;
+            self.machine.disks()[stripe.disk].flush(stripe.object).await?;
+        }
+        Ok(Reply::Done)
+    }
+}
+
+fn read_label(name: &str, disk: usize, label: &[u8]) -> Result<Label, Failure> {
+    Label::decode(label).map_err(|why| {
+        let text = format!("{name}: what lies on disk {disk} is no stripe of ours: {why}");
+        Failure::new(FailureKind::Damaged, text)
+    })
+}

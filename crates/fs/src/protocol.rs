@@ -1,0 +1,328 @@
+//! What nodes say to each other, and its bytes.
+//!
+//! A header is `"SF"`, one byte of version, then a [`Frame`] in postcard's encoding (its format is stable and
+//! published); data travel beside it as the message's payload. Nothing is trusted: decoding garbage,
+//! truncated headers or unknown versions gives an error that says what was expected.
+//!
+//! ```text
+//! 'S' 'F' version | Request tag body            a node asks; tag is its own
+//! 'S' 'F' version | Reply   tag body            the other answers with the same tag
+//! ```
+
+use layout::{Striping, View};
+use machine::Message;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Failure;
+
+/// The version of the protocol and of the labels on stripes. Another version is refused.
+pub const VERSION: u8 = 1;
+
+const MAGIC: [u8; 2] = *b"SF";
+
+/// The most bytes a file name has, in UTF-8.
+pub const NAME_BYTES_MAX: usize = 200;
+
+/// Identifies a file for its whole life, whatever its name; drawn by whoever creates it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct FileId(pub u64);
+
+/// Memory that a compute node has opened to others for the time of one collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct MemoryId {
+    /// The group that works together.
+    pub group: u64,
+    /// The how many-th operation of the group.
+    pub operation: u32,
+}
+
+/// Who asked what, or the answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Frame {
+    /// A question; the answer carries the same tag.
+    Request(u64, Request),
+    /// The answer to the request of that tag.
+    Reply(u64, Reply),
+}
+
+/// What a node can ask of another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Request {
+    /// How many disks have you?
+    Describe,
+    /// Make these stripes of a new file.
+    Create {
+        /// The file's name.
+        name: String,
+        /// Its identity.
+        file: FileId,
+        /// How it is striped.
+        striping: Striping,
+        /// Which stripes go to which of the I/O node's disks.
+        stripes: Vec<StripePlace>,
+    },
+    /// Open all the stripes you have of the file of this name.
+    Open {
+        /// The file's name.
+        name: String,
+    },
+    /// Which names have you stripes of?
+    List,
+    /// Remove all the stripes you have of the file of this name.
+    Unlink {
+        /// The file's name.
+        name: String,
+    },
+    /// Cut or extend stripes of an open file to these lengths.
+    Resize {
+        /// The file.
+        file: FileId,
+        /// Pairs of stripe index and length in bytes.
+        stripes: Vec<(u32, u64)>,
+    },
+    /// Bring everything written to the file onto the media.
+    Flush {
+        /// The file.
+        file: FileId,
+    },
+    /// Give me part of one block; the data come as the payload of the reply.
+    Read {
+        /// The file.
+        file: FileId,
+        /// The stripe.
+        stripe: u32,
+        /// Offset in bytes within the stripe.
+        offset: u64,
+        /// How many bytes; not across the end of a block.
+        bytes: u32,
+    },
+    /// Take part of one block; the data are the payload.
+    Write {
+        /// The file.
+        file: FileId,
+        /// The stripe.
+        stripe: u32,
+        /// Offset in bytes within the stripe; the data do not cross the end of a block.
+        offset: u64,
+    },
+    /// Move the whole file between your disks and the memory of a group of compute nodes.
+    Collective(Box<Collective>),
+    /// Place the payload in your memory.
+    Memput {
+        /// The memory.
+        memory: MemoryId,
+        /// Offset in bytes within it.
+        offset: u64,
+    },
+    /// Give me bytes of your memory; they come as the payload of the reply.
+    Memget {
+        /// The memory.
+        memory: MemoryId,
+        /// Offset in bytes within it.
+        offset: u64,
+        /// How many bytes.
+        bytes: u32,
+    },
+    /// I have come to the barrier; answer when all have.
+    Enter {
+        /// The barrier: the group and the how many-th of its meetings.
+        memory: MemoryId,
+        /// What went wrong on the way there, if anything did.
+        failure: Option<Failure>,
+    },
+}
+
+/// A stripe of a file and the disk, counted within its I/O node, that it lies on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StripePlace {
+    /// Index of the stripe.
+    pub stripe: u32,
+    /// Index of the disk within its node.
+    pub disk: u32,
+}
+
+/// A disk-directed request: one for a whole collective operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Collective {
+    /// The file.
+    pub file: FileId,
+    /// Whether data go to the disks or come from them.
+    pub direction: Direction,
+    /// Whether each disk's blocks are taken in the order of their physical position.
+    pub presort: bool,
+    /// Which part of the file each member has.
+    pub view: View,
+    /// The members' memory.
+    pub memory: MemoryId,
+    /// The nodes of the group; member *i* has the part of node *i* of the view.
+    pub members: Vec<u64>,
+}
+
+/// Which way data move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Direction {
+    /// From the disks to the compute nodes.
+    Read,
+    /// From the compute nodes to the disks.
+    Write,
+}
+
+/// What a node can answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Reply {
+    /// It is done; data asked for are the payload.
+    Done,
+    /// It could not be done.
+    Failed(Failure),
+    /// To [`Request::Describe`].
+    Described {
+        /// The number of disks of the I/O node.
+        disks: u32,
+        /// The largest block it can handle, in bytes.
+        block_bytes_max: u64,
+    },
+    /// To [`Request::Open`]: what was found under the name.
+    Opened {
+        /// One entry for each disk that has an object of that name.
+        stripes: Vec<FoundStripe>,
+    },
+    /// To [`Request::List`], sorted.
+    Listed {
+        /// The names.
+        names: Vec<String>,
+    },
+}
+
+/// A stripe found on a disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundStripe {
+    /// Index of the disk within its node.
+    pub disk: u32,
+    /// What the stripe says it is.
+    pub label: Label,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+/// What a stripe says of itself, on its disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Label {
+    /// The file it belongs to.
+    pub file: FileId,
+    /// How that file is striped.
+    pub striping: Striping,
+    /// Which of the stripes this is.
+    pub stripe: u32,
+}
+
+impl Label {
+    /// The label's bytes, as they lie on the disk.
+    pub fn encode(&self) -> Vec<u8> {
+        encode(self)
+    }
+
+    /// Reads a label from a disk.
+    pub fn decode(bytes: &[u8]) -> Result<Label, String> {
+        let label: Label = decode(bytes)?;
+        if label.stripe < label.striping.stripe_count() {
+            Ok(label)
+        } else {
+            Err(format!("claims to be stripe {} of {}", label.stripe, label.striping.stripe_count()))
+        }
+    }
+}
+
+impl std::fmt::Display for Label {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Label { file, striping, stripe } = self;
+        let (count, block) = (striping.stripe_count(), striping.block_bytes());
+        write!(f, "stripe {stripe} of {count} of file {:016x} in blocks of {block} bytes", file.0)
+    }
+}
+
+impl Frame {
+    /// The header that carries this frame.
+    pub fn encode(&self) -> Vec<u8> {
+        encode(self)
+    }
+
+    /// Reads a header. The text of the error says what was expected.
+    pub fn decode(header: &[u8]) -> Result<Frame, String> {
+        if header.len() > Message::HEADER_BYTES_MAX {
+            return Err(format!("a header of {} bytes is too long", header.len()));
+        }
+        decode(header)
+    }
+}
+
+fn encode<T: Serialize>(value: &T) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(32);
+    bytes.extend_from_slice(&MAGIC);
+    bytes.push(VERSION);
+    postcard::to_extend(value, bytes).expect("a vector takes any encoding")
+}
+
+fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, String> {
+    let Some(rest) = bytes.strip_prefix(&MAGIC) else {
+        return Err("not Starfish's: it does not begin with \"SF\"".into());
+    };
+    let Some((&version, body)) = rest.split_first() else {
+        return Err("truncated before its version".into());
+    };
+    if version != VERSION {
+        return Err(format!("version {version}, but this program speaks version {VERSION}"));
+    }
+    match postcard::take_from_bytes(body) {
+        Ok((value, [])) => Ok(value),
+        Ok((_, rest)) => Err(format!("{} bytes too many", rest.len())),
+        Err(error) => Err(format!("garbled: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn another_version_is_refused_by_number() {
+        let mut header = Frame::Request(1, Request::List).encode();
+        header[2] = VERSION + 1;
+        let error = Frame::decode(&header).unwrap_err();
+        assert!(error.contains(&format!("version {}", VERSION + 1)), "{error}");
+    }
+
+    #[test]
+    fn a_label_that_contradicts_itself_is_refused() {
+        let striping = Striping::new(8192, 4).unwrap();
+        let label = Label { file: FileId(7), striping, stripe: 4 };
+        assert!(Label::decode(&label.encode()).unwrap_err().contains("stripe 4 of 4"));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_decoded(tag: u64, offset: u64, bytes: u32, name in ".{0,50}") {
+            let frames = [
+                Frame::Request(tag, Request::Read { file: FileId(offset), stripe: bytes, offset, bytes }),
+                Frame::Request(tag, Request::Open { name: name.clone() }),
+                Frame::Reply(tag, Reply::Failed(Failure::invalid(name))),
+            ];
+            for frame in frames {
+                prop_assert_eq!(Frame::decode(&frame.encode()), Ok(frame));
+            }
+        }
+
+        #[test]
+        fn garbage_is_an_error_and_nothing_worse(bytes: Vec<u8>, cut in 0usize..40) {
+            let _ = Frame::decode(&bytes);
+            let mut dressed = vec![b'S', b'F', VERSION];
+            dressed.extend(&bytes);
+            let _ = Frame::decode(&dressed);
+            let _ = Label::decode(&dressed);
+            let whole = Frame::Request(9, Request::Unlink { name: "a name of some length".into() }).encode();
+            if cut < whole.len() {
+                prop_assert!(Frame::decode(&whole[..cut]).is_err());
+            }
+        }
+    }
+}
