@@ -40,8 +40,10 @@
 //!   skew, which hides the head switch; to the next cylinder the cylinder skew, which hides the seek. On
 //!   the HP 97560 that is 36,864 B in 80 sector times, 2.1104 MB/s, less a little at every cylinder.
 //! * *Read-ahead*: after a read the medium streams on, over tracks and cylinders, until the cache is full
-//!   or a command arrives. A read of what has passed is answered after its overhead; a read of what will
-//!   pass within a track waits for it; any other stops the read-ahead.
+//!   or a command arrives. A read of what has passed is answered after its overhead; a read of the next
+//!   sector goes on with the stream; any other, even one that only skips a little, stops it and starts
+//!   anew. (Were skips waited for, sixteen readers of neighbouring parts of a file would look sequential to
+//!   the drive; the movements published for STARFISH show that they did not.)
 //! * *Write*: completion is reported when the data are in the buffer. One write may wait there while
 //!   another goes onto the medium, so overhead and bus hide behind the mechanics. A write that is there in
 //!   time to continue the one before it loses no rotation.
@@ -49,14 +51,16 @@
 //! # Assumptions, and where they are wrong
 //!
 //! * The rotation is exact and the seek curve has no spread; real arms and spindles have some.
-//! * A head switch, a seek to the next cylinder and the same for a write cost the same, though writing
-//!   needs better settling. The allowance for it, "exposed per repositioned write", is zero unless given.
+//! * The arm settles for a write as fast as for a read, though real arms need longer. The allowance for
+//!   it, "exposed per repositioned write", is zero unless a description gives one.
 //! * The read and write fences of the real drive, which divide its cache, are not modelled, nor are hits
 //!   of a read in the write buffer: a read waits until all accepted writes are on the medium.
-//! * A read-ahead never gives way to the rotation: a wanted sector a little behind the head waits a turn.
+//! * A read starts at its first sector; a drive that took the sectors as they come would wait less.
 //! * Spare tracks lie in fixed regions; no sector has been moved there for a defect.
 //! * One command at a time: there is no queue in the drive, as on disks of that age.
 //! * Published evaluations of such models stop at about four per cent of the measured times.
+//!
+//! A streaming disk keeps the buffer of this and drops the mechanics; `streaming.rs` says how.
 
 mod geometry;
 mod mechanical;

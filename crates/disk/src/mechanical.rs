@@ -106,7 +106,7 @@ impl Mechanical {
         decoded.max(passed)
     }
 
-    /// The stream in progress, brought up to `now`, if it has read `first` or soon will; otherwise ends it.
+    /// The stream in progress, brought up to `now`, if it has read `first` or reads it next; otherwise ends it.
     fn stream_with(&mut self, first: u64, now: Instant) -> Option<Stream> {
         let mut stream = match mem::replace(&mut self.activity, Activity::Idle) {
             Activity::Reading(stream) => stream,
@@ -120,12 +120,11 @@ impl Mechanical {
         None
     }
 
-    /// Whether `first` is in the cache, or about to pass: waiting for up to a track beats stopping for it.
+    /// Whether `first` is in the cache or the next sector to pass.
     fn serves(&self, stream: &Stream, first: u64) -> bool {
         let next = stream.run.sector;
         let oldest = stream.first.max(next.saturating_sub(self.cache_sectors));
-        let soon = if stream.has_paused() { 0 } else { self.mechanism.geometry.sectors_per_track };
-        (oldest..=next + soon).contains(&first)
+        (oldest..=next).contains(&first)
     }
 
     /// Lets read-ahead go on to `limit` for a read at `first`, and counts what that takes.

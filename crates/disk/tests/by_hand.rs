@@ -119,11 +119,27 @@ fn data_in_the_cache_cost_only_the_overhead() {
 }
 
 #[test]
-fn data_about_to_pass_are_waited_for() {
+fn a_read_that_skips_ahead_starts_anew() {
     let mut disk = hp97560();
     let now = disk.read(Instant::START, 0, SECTORS);
-    assert_eq!(disk.read(now, 3 * SECTORS, SECTORS), slot(66 + 3 * SECTORS));
-    assert_eq!(disk.movements(), 1);
+    // The overhead lasts until slot 66 + 10.6: sector 24 has gone by then, in slot 74, and comes round again.
+    let now = disk.read(now, 24, SECTORS);
+    assert_eq!(now, slot(74 + 72 + SECTORS));
+    // Sector 56 is far enough from sector 40 to be met in time, yet the disk had to look for it.
+    assert_eq!(disk.read(now, 56, SECTORS), slot(74 + 72 + 32 + SECTORS));
+    assert_eq!(disk.movements(), 3);
+}
+
+#[test]
+fn sixteen_readers_of_neighbouring_parts_are_not_sequential_to_the_drive() {
+    let mut disk = hp97560();
+    let mut now = Instant::START;
+    for block in 0..5 {
+        for reader in 0..16 {
+            now = disk.read(now, (reader * 5 + block) * SECTORS, SECTORS) + BUS;
+        }
+    }
+    assert_eq!(disk.movements(), 80, "published: 1280 on sixteen disks");
 }
 
 #[test]
