@@ -14,6 +14,7 @@
 mod byte_set;
 mod cache;
 mod client;
+pub mod conformance;
 mod disk_queue;
 mod endpoint;
 mod error;

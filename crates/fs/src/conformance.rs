@@ -1,0 +1,453 @@
+//! What the file system promises, each promise one function, generic over the machine.
+//!
+//! The crates that implement machines call [`check_all`] from their tests, so the same promises are checked
+//! in simulation and in reality.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use layout::{Operation, Pattern, Problem};
+use machine::conformance::Testbed;
+use machine::{Condition, Delivery, Disk, Machine, Memory, Message, Net, NodeId, Payload};
+
+use crate::protocol::{Frame, Reply, Request};
+use crate::{Client, ClientSettings, Error, File, FileId, Group, IoNodeSettings, Scheduling, Threads, serve};
+
+/// Checks all promises.
+///
+/// # Panics
+/// If one is broken.
+pub fn check_all(testbed: &impl Testbed) {
+    files_of_any_size_are_read_back(testbed);
+    random_operations_agree_with_a_file_in_memory(testbed);
+    clients_that_write_side_by_side_do_not_disturb_each_other(testbed);
+    every_pattern_is_read_and_written_alike_by_both_methods(testbed);
+    collective_operations_follow_each_other(testbed);
+    names_name_files_and_nothing_else(testbed);
+    a_missing_stripe_is_named(testbed);
+    a_foreign_stripe_is_named(testbed);
+    garbage_costs_nobody_else_anything(testbed);
+    a_client_that_goes_away_leaves_the_others_served(testbed);
+    an_io_node_that_goes_away_fails_the_calls_to_it(testbed);
+    a_failing_member_fails_the_whole_group(testbed);
+}
+
+const BLOCK: u64 = 512;
+
+/// Settings in which everything that has a bound is small, so that the bounds are met.
+fn small(scheduling: Scheduling, threads: Threads) -> IoNodeSettings {
+    IoNodeSettings {
+        scheduling,
+        cache_blocks: 4,
+        block_bytes_max: 4096,
+        threads,
+        prefetch_blocks: 1,
+        buffers_per_disk: 2,
+    }
+}
+
+/// The first `io_nodes` nodes serve; the rest get clients.
+async fn start<M: Machine>(nodes: &[M], io_nodes: usize, settings: IoNodeSettings) -> Vec<Client<M>> {
+    let names: Vec<NodeId> = nodes[..io_nodes].iter().map(|node| node.node()).collect();
+    for node in &nodes[..io_nodes] {
+        node.spawn("I/O node", serve(node.clone(), settings.clone()));
+    }
+    let mut clients = Vec::new();
+    for node in &nodes[io_nodes..] {
+        let connected = Client::connect(node.clone(), names.clone(), ClientSettings::default()).await;
+        clients.push(connected.expect("all I/O nodes answer"));
+    }
+    clients
+}
+
+fn run<B, F>(testbed: &B, nodes: usize, test: impl FnOnce(Vec<B::Machine>) -> F)
+where
+    B: Testbed,
+    F: Future<Output = ()> + 'static,
+{
+    testbed.run(nodes, test).expect("no task of this test fails");
+}
+
+/// Bytes that tell where they belong: no two blocks are alike.
+fn contents(bytes: u64) -> Vec<u8> {
+    (0..bytes).map(|at| (at.wrapping_mul(31) ^ (at >> 8).wrapping_mul(97)) as u8).collect()
+}
+
+async fn write<M: Machine>(file: &File<M>, offset: u64, data: &[u8]) {
+    let memory = Memory::real(data.to_vec());
+    file.write(offset, memory.len(), &memory, 0).await.expect("the write succeeds");
+}
+
+async fn read<M: Machine>(file: &File<M>, offset: u64, bytes: u64) -> Vec<u8> {
+    let memory = Memory::real(vec![0xEE; bytes as usize]);
+    let got = file.read(offset, bytes, &memory, 0).await.expect("the read succeeds");
+    let mut data = memory.into_vec().expect("real memory");
+    data.truncate(got as usize);
+    data
+}
+
+/// A file of any size is read back as written, by the writer and by one who opens it anew.
+pub fn files_of_any_size_are_read_back(testbed: &impl Testbed) {
+    run(testbed, 5, |nodes| async move {
+        let clients = start(&nodes, 3, small(Scheduling::CyclicScan, Threads::Pool(4))).await;
+        for bytes in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 20 * BLOCK + 7] {
+            let (name, data) = (format!("file of {bytes}"), contents(bytes));
+            let file = clients[0].create(&name, FileId(bytes + 1), BLOCK).await.expect("created");
+            write(&file, 0, &data).await;
+            assert!(read(&file, 0, bytes + 10).await == data);
+            assert!(read(&file, bytes, 10).await.is_empty());
+            let other = clients[1].open(&name).await.expect("opened");
+            assert_eq!(other.bytes(), bytes);
+            assert!(read(&other, 0, bytes).await == data);
+            other.flush().await.expect("flushed");
+            assert!(read(&other, 0, bytes).await == data);
+        }
+    });
+}
+
+/// A small stream of numbers that is the same everywhere.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// Reads, writes, truncations and flushes by two clients in turn give what a file in memory would give,
+/// with a cache far smaller than the file and under every setting.
+pub fn random_operations_agree_with_a_file_in_memory(testbed: &impl Testbed) {
+    for (seed, scheduling, threads) in [
+        (1, Scheduling::CyclicScan, Threads::Pool(4)),
+        (2, Scheduling::Fcfs, Threads::PerRequest),
+        (3, Scheduling::CyclicScan, Threads::PerRequest),
+    ] {
+        run(testbed, 5, move |nodes| async move {
+            let clients = start(&nodes, 3, small(scheduling, threads)).await;
+            random_operations(&clients, seed).await;
+        });
+    }
+}
+
+async fn random_operations<M: Machine>(clients: &[Client<M>], seed: u64) {
+    let (mut draw, mut model) = (Draw(seed), Vec::<u8>::new());
+    let mut files = vec![clients[0].create("random", FileId(seed), BLOCK).await.expect("created")];
+    files.push(clients[1].open("random").await.expect("opened"));
+    for step in 0..120 {
+        let file = &files[draw.below(2) as usize];
+        let (offset, bytes) = (draw.below(24 * BLOCK), draw.below(4 * BLOCK));
+        match draw.below(8) {
+            0..=3 => {
+                let data: Vec<u8> = (0..bytes).map(|_| draw.below(256) as u8).collect();
+                write(file, offset, &data).await;
+                if bytes > 0 {
+                    let end = (offset + bytes) as usize;
+                    model.resize(model.len().max(end), 0);
+                    model[offset as usize..end].copy_from_slice(&data);
+                }
+            }
+            4..=5 => {
+                // This client may not have heard yet that the other has cut the file.
+                file.refresh().await.expect("refreshed");
+                let start = (offset as usize).min(model.len());
+                let end = ((offset + bytes) as usize).min(model.len());
+                assert!(read(file, offset, bytes).await == model[start..end.max(start)], "step {step}");
+            }
+            6 => {
+                let bytes = draw.below(24 * BLOCK);
+                file.truncate(bytes).await.expect("truncated");
+                model.resize(bytes as usize, 0);
+            }
+            _ => file.flush().await.expect("flushed"),
+        }
+        assert_eq!(file.refresh().await.expect("refreshed"), model.len() as u64, "step {step}");
+    }
+    assert!(read(&files[1], 0, 30 * BLOCK).await == model);
+}
+
+/// Several clients write interleaved records at the same time; all of them arrive.
+pub fn clients_that_write_side_by_side_do_not_disturb_each_other(testbed: &impl Testbed) {
+    run(testbed, 7, |nodes| async move {
+        let clients = start(&nodes, 3, small(Scheduling::CyclicScan, Threads::Pool(3))).await;
+        let data = contents(40 * BLOCK);
+        clients[0].create("shared", FileId(9), BLOCK).await.expect("created");
+        let (left, done) = (Rc::new(Cell::new(clients.len())), Rc::new(Condition::new()));
+        for (number, client) in clients.iter().enumerate() {
+            let (client, data) = (client.clone(), data.clone());
+            let (left, done) = (left.clone(), done.clone());
+            nodes[3 + number].spawn("writer", async move {
+                let file = client.open("shared").await.expect("opened");
+                // Records of 96 bytes, a fourth of them each, so that most blocks have several writers.
+                for (index, record) in data.chunks(96).enumerate().skip(number).step_by(4) {
+                    write(&file, index as u64 * 96, record).await;
+                }
+                left.set(left.get() - 1);
+                done.wake_all();
+                Ok(())
+            });
+        }
+        while left.get() > 0 {
+            done.wait().await;
+        }
+        let file = clients[0].open("shared").await.expect("opened");
+        assert!(read(&file, 0, 50 * BLOCK).await == data);
+    });
+}
+
+/// Every pattern of the reports, for records of several sizes: what a group writes by one method it reads by
+/// the other, each member its own part.
+pub fn every_pattern_is_read_and_written_alike_by_both_methods(testbed: &impl Testbed) {
+    for (record_bytes, presort) in [(8, false), (BLOCK, true), (96, true)] {
+        run(testbed, 6, move |nodes| async move {
+            let clients = start(&nodes, 2, small(Scheduling::CyclicScan, Threads::Pool(4))).await;
+            for (number, pattern) in (1..).zip(Pattern::all()) {
+                let name = format!("{pattern} {record_bytes}");
+                let file = clients[0].create(&name, FileId(number), BLOCK).await.expect("created");
+                let problem = Problem::new(16 * 96 * 8, record_bytes, 4);
+                check_pattern(&nodes[2..], &clients, &file, pattern, &problem, presort).await;
+            }
+        });
+    }
+}
+
+async fn check_pattern<M: Machine>(
+    nodes: &[M],
+    clients: &[Client<M>],
+    whole: &File<M>,
+    pattern: Pattern,
+    problem: &Problem,
+    presort: bool,
+) {
+    let (view, data) = (pattern.view(problem).expect("a view"), contents(problem.file_bytes));
+    if pattern.operation() == Operation::Read {
+        write(whole, 0, &data).await;
+    }
+    let members: Vec<NodeId> = nodes.iter().map(|node| node.node()).collect();
+    let (left, done) = (Rc::new(Cell::new(nodes.len())), Rc::new(Condition::new()));
+    for (rank, client) in clients.iter().enumerate() {
+        let group = Group::new(7, members.clone(), rank);
+        let mut part = vec![0; view.node_bytes(rank as u32) as usize];
+        for chunk in view.chunks(rank as u32) {
+            let (file, memory) = (chunk.file_offset as usize, chunk.memory_offset as usize);
+            let bytes = chunk.bytes as usize;
+            part[memory..memory + bytes].copy_from_slice(&data[file..file + bytes]);
+        }
+        let (client, name) = (client.clone(), whole.name().to_owned());
+        let (left, done) = (left.clone(), done.clone());
+        nodes[rank].spawn("member", async move {
+            let file = client.open(&name).await.expect("opened");
+            if pattern.operation() == Operation::Read {
+                let memory = Memory::real(vec![0xEE; part.len()]);
+                file.read_collective(&group, &view, &memory, presort).await.expect("read");
+                assert!(memory.into_vec() == Some(part), "{pattern} member {rank}");
+            } else {
+                let memory = Memory::real(part);
+                file.write_collective(&group, &view, &memory, presort).await.expect("written");
+            }
+            left.set(left.get() - 1);
+            done.wake_all();
+            Ok(())
+        });
+    }
+    while left.get() > 0 {
+        done.wait().await;
+    }
+    assert!(read(whole, 0, problem.file_bytes).await == data, "{pattern} by single requests");
+}
+
+/// Collective writes and reads of the same group, mixed with single ones, see each other's data.
+pub fn collective_operations_follow_each_other(testbed: &impl Testbed) {
+    run(testbed, 3, |nodes| async move {
+        let clients = start(&nodes, 2, small(Scheduling::CyclicScan, Threads::Pool(4))).await;
+        let file = clients[0].create("alternating", FileId(4), BLOCK).await.expect("created");
+        let group = Group::new(1, vec![nodes[2].node()], 0);
+        let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(8 * BLOCK, BLOCK, 1)));
+        let view = view.expect("a view");
+        for round in 0..3_u8 {
+            let written = Memory::real(vec![round; (8 * BLOCK) as usize]);
+            file.write_collective(&group, &view, &written, false).await.expect("written");
+            assert!(read(&file, BLOCK, 10).await == [round; 10]);
+            write(&file, BLOCK, &[round + 100; 10]).await;
+            let back = Memory::real(vec![0; (8 * BLOCK) as usize]);
+            file.read_collective(&group, &view, &back, true).await.expect("read");
+            let back = back.into_vec().expect("real memory");
+            assert!(back[BLOCK as usize..][..12] == [[round + 100; 10].as_slice(), &[round; 2]].concat());
+        }
+    });
+}
+
+/// Files are created once, found by name, listed and removed; what is no name is refused.
+pub fn names_name_files_and_nothing_else(testbed: &impl Testbed) {
+    run(testbed, 3, |nodes| async move {
+        let client = &start(&nodes, 2, small(Scheduling::CyclicScan, Threads::Pool(4))).await[0];
+        for name in ["b", "a file", "größe/2"] {
+            client.create(name, FileId(1), BLOCK).await.expect("created");
+        }
+        assert_eq!(client.list().await.expect("listed"), ["a file", "b", "größe/2"]);
+        assert_eq!(
+            client.create("b", FileId(2), BLOCK).await.err(),
+            Some(Error::Exists { name: "b".into() })
+        );
+        client.unlink("b").await.expect("removed");
+        assert_eq!(client.unlink("b").await.err(), Some(Error::NotFound { name: "b".into() }));
+        assert_eq!(client.open("b").await.err(), Some(Error::NotFound { name: "b".into() }));
+        let again = client.create("b", FileId(3), BLOCK).await.expect("created");
+        assert_eq!((again.id(), again.bytes()), (FileId(3), 0));
+        for name in ["", "../b", "/b", "a//b", "nul\0"] {
+            assert!(matches!(client.open(name).await.err(), Some(Error::BadName { .. })), "{name:?}");
+            let created = client.create(name, FileId(5), BLOCK).await;
+            assert!(matches!(created.err(), Some(Error::BadName { .. })), "{name:?}");
+        }
+        let too_large = client.create("large", FileId(6), 1 << 20).await.err();
+        assert!(too_large.is_some_and(|error| error.to_string().contains("at most 4096")));
+        assert_eq!(client.list().await.expect("listed"), ["a file", "b", "größe/2"]);
+    });
+}
+
+/// A file that lacks a stripe is not opened; the error says which.
+pub fn a_missing_stripe_is_named(testbed: &impl Testbed) {
+    run(testbed, 4, |nodes| async move {
+        let client = &start(&nodes, 3, small(Scheduling::CyclicScan, Threads::Pool(4))).await[0];
+        client.create("torn", FileId(1), BLOCK).await.expect("created");
+        nodes[1].disks()[0].remove("torn").await.expect("removed behind its back");
+        let expected = Error::MissingStripe { name: "torn".into(), index: 1, count: 3 };
+        assert_eq!(client.open("torn").await.err(), Some(expected));
+        client.unlink("torn").await.expect("what is left of it can be removed");
+        assert_eq!(client.list().await, Ok(vec![]));
+    });
+}
+
+/// A stripe of another file, or one that is twice there, is not served under the name; the error says where.
+pub fn a_foreign_stripe_is_named(testbed: &impl Testbed) {
+    run(testbed, 4, |nodes| async move {
+        let client = &start(&nodes, 3, small(Scheduling::CyclicScan, Threads::Pool(4))).await[0];
+        for (name, donor, says) in
+            [("mixed", 0, "a stripe of what others hold"), ("twice", 1, "this one too")]
+        {
+            client.create(name, FileId(1), BLOCK).await.expect("created");
+            client.create("donor", FileId(if donor == 0 { 2 } else { 1 }), BLOCK).await.expect("created");
+            let label = nodes[donor].disks()[0].open("donor").await.expect("opened").label;
+            nodes[2].disks()[0].remove(name).await.expect("removed");
+            nodes[2].disks()[0].create(name, &label).await.expect("swapped");
+            let error = client.open(name).await.err().expect("not opened");
+            let told =
+                matches!(&error, Error::ForeignStripe { node, disk: 0, .. } if *node == nodes[2].node());
+            assert!(told && error.to_string().contains(says), "{error}");
+            client.unlink("donor").await.expect("removed");
+            client.unlink(name).await.expect("removed");
+        }
+        let foreign = nodes[0].disks()[0].create("garbled", b"no label of ours").await;
+        foreign.expect("created behind its back");
+        let error = client.open("garbled").await.err().expect("not opened").to_string();
+        assert!(error.contains("garbled") && error.contains("disk 0"), "{error}");
+    });
+}
+
+/// Frames that make no sense are answered with a complaint; everybody else is served on.
+pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed) {
+    run(testbed, 3, |nodes| async move {
+        let clients = start(&nodes[..2], 1, small(Scheduling::CyclicScan, Threads::Pool(4))).await;
+        let file = clients[0].create("sound", FileId(1), BLOCK).await.expect("created");
+        let (vandal, target) = (&nodes[2], nodes[0].node());
+        let mut other_version = Frame::Request(5, Request::List).encode();
+        other_version[2] += 1;
+        let truncated = Frame::Request(5, Request::Open { name: "x".repeat(50) }).encode()[..20].to_vec();
+        for header in [vec![], vec![0; 100], other_version, truncated] {
+            let message = Message { header, payload: Payload::from(vec![1; 9]) };
+            vandal.net().send(target, message).await.expect("sent");
+            let Ok((_, Delivery::Message(answer))) = vandal.net().receive().await else {
+                panic!("an answer")
+            };
+            let Ok(Frame::Reply(0, Reply::Failed(failure))) = Frame::decode(&answer.header) else {
+                panic!("a complaint")
+            };
+            assert!(failure.text.contains("bad frame"), "{failure}");
+        }
+        for request in [
+            Request::Read { file: FileId(1), stripe: 0, offset: u64::MAX, bytes: 1 },
+            Request::Read { file: FileId(1), stripe: 0, offset: 1, bytes: u32::MAX },
+            Request::Read { file: FileId(77), stripe: 0, offset: 0, bytes: 1 },
+            Request::Resize { file: FileId(1), stripes: vec![(1000, 5)] },
+            Request::Open { name: "../../etc/passwd".into() },
+        ] {
+            let message = Message { header: Frame::Request(6, request).encode(), payload: Payload::empty() };
+            vandal.net().send(target, message).await.expect("sent");
+            let Ok((_, Delivery::Message(answer))) = vandal.net().receive().await else {
+                panic!("an answer")
+            };
+            let refused = matches!(Frame::decode(&answer.header), Ok(Frame::Reply(6, Reply::Failed(_))));
+            assert!(refused, "{:?}", Frame::decode(&answer.header));
+        }
+        write(&file, 0, b"still served").await;
+        assert!(read(&file, 0, 100).await == b"still served");
+    });
+}
+
+/// A client that vanishes takes nothing with it.
+pub fn a_client_that_goes_away_leaves_the_others_served(testbed: &impl Testbed) {
+    run(testbed, 4, |nodes| async move {
+        let clients = start(&nodes, 2, small(Scheduling::CyclicScan, Threads::Pool(4))).await;
+        let file = clients[0].create("kept", FileId(1), BLOCK).await.expect("created");
+        let memory = Memory::real(contents(30 * BLOCK));
+        let leaver = file.clone();
+        nodes[2].spawn("leaver", async move {
+            // May or may not get through before its node is gone.
+            let _ = leaver.write(0, 30 * BLOCK, &memory, 0).await;
+            Ok(())
+        });
+        nodes[2].net().close();
+        let file = clients[1].open("kept").await.expect("opened");
+        write(&file, 40 * BLOCK, b"another client").await;
+        file.flush().await.expect("flushed");
+        assert!(read(&file, 40 * BLOCK, 100).await == b"another client");
+    });
+}
+
+/// When an I/O node is lost, calls to it fail with its name instead of waiting for ever.
+pub fn an_io_node_that_goes_away_fails_the_calls_to_it(testbed: &impl Testbed) {
+    run(testbed, 3, |nodes| async move {
+        let client = &start(&nodes, 2, small(Scheduling::CyclicScan, Threads::Pool(4))).await[0];
+        let file = client.create("lost", FileId(1), BLOCK).await.expect("created");
+        write(&file, 0, &contents(20 * BLOCK)).await;
+        nodes[1].net().close();
+        let memory = Memory::real(vec![0; (20 * BLOCK) as usize]);
+        let error = file.read(0, 20 * BLOCK, &memory, 0).await.expect_err("a stripe is out of reach");
+        let lost = nodes[1].node();
+        let named = matches!(error, Error::Machine(machine::Error::PeerGone { node, .. }) if node == lost);
+        assert!(named, "{error}");
+        assert!(client.list().await.is_err());
+    });
+}
+
+/// If one member of a group cannot take part, all members of the operation fail, and the next one works.
+pub fn a_failing_member_fails_the_whole_group(testbed: &impl Testbed) {
+    run(testbed, 4, |nodes| async move {
+        let clients = start(&nodes, 2, small(Scheduling::CyclicScan, Threads::Pool(4))).await;
+        let whole = clients[0].create("group", FileId(1), BLOCK).await.expect("created");
+        write(&whole, 0, &contents(8 * BLOCK)).await;
+        let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(8 * BLOCK, BLOCK, 2)));
+        let view = view.expect("a view");
+        let members: Vec<NodeId> = nodes[2..].iter().map(|node| node.node()).collect();
+        let (left, done) = (Rc::new(Cell::new(2)), Rc::new(Condition::new()));
+        for (rank, client) in clients.iter().enumerate() {
+            let (group, client) = (Group::new(3, members.clone(), rank), client.clone());
+            let (left, done) = (left.clone(), done.clone());
+            nodes[2 + rank].spawn("member", async move {
+                let file = client.open("group").await.expect("opened");
+                let too_small = Memory::real(vec![0; if rank == 1 { 10 } else { 4 * BLOCK as usize }]);
+                let failed = file.read_collective(&group, &view, &too_small, false).await;
+                let text = failed.expect_err("a member has too little memory").to_string();
+                assert!(text.contains("memory of 10 bytes"), "{text}");
+                let memory = Memory::real(vec![0; 4 * BLOCK as usize]);
+                file.read_collective(&group, &view, &memory, false).await.expect("read");
+                left.set(left.get() - 1);
+                done.wake_all();
+                Ok(())
+            });
+        }
+        while left.get() > 0 {
+            done.wait().await;
+        }
+    });
+}
