@@ -10,10 +10,15 @@
 
 mod disk;
 mod load;
+mod machine;
 mod quantity;
 mod sourced;
 
 pub use disk::{Controller, DiskDescription, MechanicalDisk, Region, Seek, StreamingDisk, TrackAddress};
 pub use load::{Description, Error, Misfit, SIZE_LIMIT};
+pub use machine::{
+    Buffers, Buses, Disks, Level, MachineDescription, Network, Nodes, Placement, Processor, SystemCosts,
+    Topology, Torus, WorkCost, WorkCosts,
+};
 pub use quantity::{Bytes, Cycles, Frequency, Quantity, Rate, Rpm, Time};
 pub use sourced::Sourced;

@@ -37,19 +37,25 @@ pub trait Description: Sized {
 
     /// Reads the description at a path ending in `.toml`, or else the built-in one of that name.
     fn load(name_or_path: &str) -> Result<Self, Error> {
-        if name_or_path.ends_with(".toml") {
-            return Self::parse(&read_bounded(name_or_path)?, name_or_path);
-        }
-        let known = Self::BUILT_IN.iter().find(|(name, _)| *name == name_or_path);
-        let Some((name, text)) = known else {
-            return Err(Error::Unknown {
-                kind: Self::KIND,
-                name: name_or_path.to_owned(),
-                known: Self::BUILT_IN.iter().map(|(name, _)| *name).collect(),
-            });
-        };
-        Self::parse(text, &format!("{name}.toml"))
+        let (text, file) = text_of::<Self>(name_or_path)?;
+        Self::parse(&text, &file)
     }
+}
+
+/// The text of a description, and what complaints call it.
+pub(crate) fn text_of<D: Description>(name_or_path: &str) -> Result<(String, String), Error> {
+    if name_or_path.ends_with(".toml") {
+        return Ok((read_bounded(name_or_path)?, name_or_path.to_owned()));
+    }
+    let known = D::BUILT_IN.iter().find(|(name, _)| *name == name_or_path);
+    let Some((name, text)) = known else {
+        return Err(Error::Unknown {
+            kind: D::KIND,
+            name: name_or_path.to_owned(),
+            known: D::BUILT_IN.iter().map(|(name, _)| *name).collect(),
+        });
+    };
+    Ok(((*text).to_owned(), format!("{name}.toml")))
 }
 
 /// Why there is no description.

@@ -1,1 +1,37 @@
-//! (to be written)
+//! The simulated machine: nodes, network, buses and disks in virtual time, on one thread.
+//!
+//! A [`Simulation`] is made from a `description::MachineDescription`, [`Settings`] and nothing else; its nodes
+//! implement the seam of the crate `machine`, so whatever runs on real machines runs here too. The same
+//! description, seed and code give the same run, event by event; [`Simulation::digest`] tells.
+//!
+//! Map of the code, in reading order:
+//!
+//! - [`Simulation`] in `simulation.rs`: making and running a machine, and what it has done; start here
+//! - `machine.rs`: a node, [`SimMachine`]; each of its calls leads to one of the models below
+//! - `processor.rs`: threads, interrupts and what work costs
+//! - `network.rs`: messages; `fabric.rs`: how long they travel
+//! - `disk.rs`: transfers over drives and buses; `store.rs`: what lies on a disk and where
+//! - `executor.rs`: tasks, time and the main loop; `heap.rs`: what happens when; `waker.rs`: whom to wake
+//! - `world.rs`: all of it tied together; `random.rs`, `sleep.rs`, `table.rs`: small parts
+//!
+//! What is not here: threads, clocks, files, sockets, and anything that iterates in an order that is not ours.
+
+mod disk;
+mod executor;
+mod fabric;
+mod heap;
+mod machine;
+mod network;
+mod processor;
+mod random;
+mod simulation;
+mod sleep;
+mod store;
+mod table;
+mod waker;
+mod world;
+
+pub use disk::{Disk, DiskCounts};
+pub use machine::SimMachine;
+pub use network::Net;
+pub use simulation::{DiskStatistics, Layout, NodeStatistics, Settings, Simulation, Statistics};

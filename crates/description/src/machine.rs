@@ -1,0 +1,521 @@
+//! What can be said about a machine: its nodes, what work costs their processors, and what joins them.
+//!
+//! A cost is a number of cycles, for some work with cycles for each word or block on top. Every kind of work
+//! must be given, also what is free: a cost that was forgotten would look like one that is zero.
+//!
+//! Any value can be overridden by its dotted key before the description is checked
+//! ([`MachineDescription::load_with`]), so that one file serves for a whole series of machines.
+
+use machine::Work;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
+use toml::de::{DeTable, DeValue};
+
+use crate::load::{Description, Error, Misfit, text_of};
+use crate::quantity::{Bytes, Cycles, Frequency, Rate, Time};
+use crate::{DiskDescription, Sourced};
+
+/// A machine of compute nodes and I/O nodes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MachineDescription {
+    /// What the machine is called.
+    pub name: String,
+    /// How many nodes there are of each kind.
+    pub nodes: Nodes,
+    /// The processor that every node has.
+    pub processor: Processor,
+    /// What joins the nodes.
+    pub network: Network,
+    /// The disks of the I/O nodes.
+    pub disks: Disks,
+    /// The buses between disks and memory of the I/O nodes; without them that way takes no time.
+    pub buses: Option<Buses>,
+    /// The memory each node has for transfers.
+    pub buffers: Buffers,
+}
+
+/// How many nodes there are.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nodes {
+    /// Nodes that run the application.
+    pub compute: Sourced<u32>,
+    /// Nodes with disks.
+    pub io: Sourced<u32>,
+}
+
+/// A node's one processor.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Processor {
+    /// Cycles per second.
+    pub clock: Sourced<Frequency>,
+    /// Size of the words that costs per word count.
+    pub word: Sourced<Bytes>,
+    /// What the machine's own doings cost.
+    pub system: SystemCosts,
+    /// What the file system's work costs, by name.
+    pub cost: WorkCosts,
+}
+
+/// Costs of what the machine does unasked.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SystemCosts {
+    /// A thread hands a message to the network.
+    pub send_message: Sourced<Cycles>,
+    /// An interrupt takes in a message.
+    pub receive_message: Sourced<Cycles>,
+    /// An interrupt takes in the end of a disk transfer.
+    pub disk_interrupt: Sourced<Cycles>,
+    /// The processor turns to another thread than the one it worked for last.
+    pub switch_thread: Sourced<Cycles>,
+}
+
+/// The cost of every kind of [`Work`].
+#[derive(Clone, Debug)]
+pub struct WorkCosts([WorkCost; Work::NAMES.len()]);
+
+/// The cost of one kind of work.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkCost {
+    /// Whether it waits its turn.
+    #[serde(default)]
+    pub level: Level,
+    /// The cost whatever the size.
+    pub cycles: Sourced<Cycles>,
+    /// The cost of each word, for work on bytes.
+    pub cycles_per_word: Option<Sourced<Cycles>>,
+    /// The cost of each block, for work on lists of blocks.
+    pub cycles_per_block: Option<Sourced<Cycles>>,
+}
+
+/// The two levels at which a processor works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// One thread after the other.
+    #[default]
+    Thread,
+    /// Before all threads, one interrupt after the other.
+    Interrupt,
+}
+
+/// What joins the nodes.
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// Bytes on the wire for each message, besides its header and payload.
+    pub envelope: Sourced<Bytes>,
+    /// How messages travel.
+    pub topology: Topology,
+}
+
+/// How messages travel, chosen by `kind`.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Topology {
+    /// `kind = "constant"`: after the same delay, whatever else travels.
+    Constant {
+        /// The delay.
+        delay: Sourced<Time>,
+    },
+    /// `kind = "switch"`: through the sender's link and the receiver's, joined by a fabric without contention.
+    Switch {
+        /// Rate of every node's link, in each direction.
+        link_bandwidth: Sourced<Rate>,
+        /// Time through the fabric.
+        latency: Sourced<Time>,
+    },
+    /// `kind = "torus"`: from router to router of a two-dimensional torus.
+    Torus(Torus),
+}
+
+/// A two-dimensional torus with a router, and at most one node, at every crossing.
+#[derive(Clone, Debug)]
+pub struct Torus {
+    /// Routers in each row.
+    pub columns: Sourced<u32>,
+    /// Routers in each column.
+    pub rows: Sourced<u32>,
+    /// Rate of every link in each direction, also of those between a node and its router.
+    pub link_bandwidth: Sourced<Rate>,
+    /// Time for the head of a message to pass a router.
+    pub router_latency: Sourced<Time>,
+    /// The router of the first node, counted row by row; the other nodes follow.
+    pub first_router: Sourced<u32>,
+    /// In what order.
+    pub placement: Sourced<Placement>,
+}
+
+/// The order in which nodes are put to the routers of a torus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// All compute nodes, then all I/O nodes.
+    ComputeThenIo,
+    /// A compute node and an I/O node in turn, then what is left of either.
+    Interleaved,
+}
+
+/// The disks of the I/O nodes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disks {
+    /// A disk description, by name or path, or `"memory"` for disks that take no time.
+    pub model: Sourced<String>,
+    /// How many each I/O node has.
+    pub per_io_node: Sourced<u32>,
+    /// Whether a flush waits until the disk's own buffer is on the medium.
+    pub wait_for_disk_buffer: Sourced<bool>,
+}
+
+/// The buses of the I/O nodes; a node's disks are dealt out to its buses in turn.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Buses {
+    /// How many each I/O node has.
+    pub per_io_node: Sourced<u32>,
+    /// Rate of each.
+    pub bandwidth: Sourced<Rate>,
+}
+
+/// Memory for transfers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Buffers {
+    /// Of each compute node.
+    pub compute: Sourced<Bytes>,
+    /// Of each I/O node.
+    pub io: Sourced<Bytes>,
+}
+
+impl WorkCosts {
+    /// The same cost for every kind of work, for descriptions made by programs.
+    pub fn uniform(cost: &WorkCost) -> Self {
+        WorkCosts(std::array::from_fn(|_| cost.clone()))
+    }
+
+    /// What `work` costs.
+    pub fn of(&self, work: Work) -> &WorkCost {
+        &self.0[work.index()]
+    }
+
+    /// What work of the name `Work::NAMES[index]` costs.
+    pub fn at(&self, index: usize) -> &WorkCost {
+        &self.0[index]
+    }
+
+    /// The same, to be changed.
+    pub fn at_mut(&mut self, index: usize) -> &mut WorkCost {
+        &mut self.0[index]
+    }
+}
+
+impl Description for MachineDescription {
+    const KIND: &'static str = "machine";
+
+    const BUILT_IN: &'static [(&'static str, &'static str)] = &[
+        ("starfish-1996", include_str!("../../../machines/starfish-1996.toml")),
+        ("cluster-switch", include_str!("../../../machines/cluster-switch.toml")),
+        ("golden", include_str!("../../../machines/golden.toml")),
+    ];
+
+    fn decode(text: &str) -> Result<Self, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    fn check(&self) -> Result<(), Misfit> {
+        for count in [&self.nodes.compute, &self.nodes.io] {
+            check_count(count, NODES_MAX, "nodes")?;
+        }
+        check_count(&self.disks.per_io_node, DISKS_PER_NODE_MAX, "disks")?;
+        if let Some(buses) = &self.buses {
+            check_count(&buses.per_io_node, DISKS_PER_NODE_MAX, "buses")?;
+            buses.per_io_node.ensure(buses.per_io_node.value <= self.disks.per_io_node.value, || {
+                format!("expected no more buses than the {} disks", self.disks.per_io_node.value)
+            })?;
+        }
+        for buffers in [&self.buffers.compute, &self.buffers.io] {
+            buffers.ensure(buffers.value.0 <= BYTES_MAX, || format!("expected at most {BYTES_MAX} bytes"))?;
+        }
+        self.processor.check()?;
+        self.network.check(self.node_count())?;
+        self.disk().map(|_| ()).map_err(|error| self.disks.model.misfit(error.to_string()))
+    }
+}
+
+impl MachineDescription {
+    /// Like [`load`](Description::load), with values replaced first: pairs of a dotted key, such as
+    /// `network.link_bandwidth`, and what its value is to be, such as `400e6 B/s`.
+    pub fn load_with(name_or_path: &str, overrides: &[(&str, &str)]) -> Result<Self, Error> {
+        let (text, file) = text_of::<Self>(name_or_path)?;
+        Self::parse_with(&text, &file, overrides)
+    }
+
+    /// Like [`parse`](Description::parse), with values replaced first.
+    pub fn parse_with(text: &str, file: &str, overrides: &[(&str, &str)]) -> Result<Self, Error> {
+        let mut text = text.to_owned();
+        for (key, value) in overrides {
+            text = replace(&text, file, key, value)?;
+        }
+        Self::parse(&text, file)
+    }
+
+    /// How many nodes there are in all.
+    pub fn node_count(&self) -> u32 {
+        self.nodes.compute.value + self.nodes.io.value
+    }
+
+    /// The description of the disks; `None` if they are mere memory.
+    pub fn disk(&self) -> Result<Option<DiskDescription>, Error> {
+        if self.disks.model.value == "memory" {
+            Ok(None)
+        } else {
+            DiskDescription::load(&self.disks.model.value).map(Some)
+        }
+    }
+}
+
+impl Processor {
+    fn check(&self) -> Result<(), Misfit> {
+        let frequency = &self.clock;
+        frequency.ensure(frequency.value.0 <= HERTZ_MAX, || format!("expected at most {HERTZ_MAX} Hz"))?;
+        let word = &self.word;
+        word.ensure((1..=64).contains(&word.value.0), || "expected a word of 1 to 64 bytes".to_owned())?;
+        let SystemCosts { send_message, receive_message, disk_interrupt, switch_thread } = &self.system;
+        for cycles in [send_message, receive_message, disk_interrupt, switch_thread] {
+            check_cycles(cycles)?;
+        }
+        for (cost, &name) in self.cost.0.iter().zip(&Work::NAMES) {
+            check_cycles(&cost.cycles)?;
+            for (cycles, unit, units) in [
+                (&cost.cycles_per_word, "words", WORK_ON_BYTES),
+                (&cost.cycles_per_block, "blocks", WORK_ON_BLOCKS),
+            ] {
+                let Some(cycles) = cycles else { continue };
+                check_cycles(cycles)?;
+                cycles.ensure(units.contains(&name), || {
+                    format!("expected no such cost: {name} does not work on {unit}")
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Network {
+    fn check(&self, node_count: u32) -> Result<(), Misfit> {
+        let envelope = &self.envelope;
+        envelope.ensure(envelope.value.0 <= 1 << 20, || "expected at most 1048576 bytes".to_owned())?;
+        match &self.topology {
+            Topology::Constant { delay } => check_time(delay),
+            Topology::Switch { latency, .. } => check_time(latency),
+            Topology::Torus(torus) => torus.check(node_count),
+        }
+    }
+}
+
+impl Torus {
+    fn check(&self, node_count: u32) -> Result<(), Misfit> {
+        check_time(&self.router_latency)?;
+        check_count(&self.columns, NODES_MAX, "columns")?;
+        check_count(&self.rows, NODES_MAX, "rows")?;
+        let routers = u64::from(self.columns.value) * u64::from(self.rows.value);
+        let (first, nodes) = (u64::from(self.first_router.value), u64::from(node_count));
+        self.columns.ensure(routers <= u64::from(NODES_MAX), || {
+            format!("expected at most {NODES_MAX} routers, not {routers}")
+        })?;
+        self.columns.ensure(first + nodes <= routers, || {
+            format!("expected routers for {nodes} nodes from router {first} on, not {routers} in all")
+        })
+    }
+}
+
+/// Every node and disk has an index in the events of a simulation, which have room for so many.
+const NODES_MAX: u32 = 1 << 16;
+const DISKS_PER_NODE_MAX: u32 = 1 << 8;
+const _: () = assert!((NODES_MAX as u64) * (DISKS_PER_NODE_MAX as u64) <= 1 << 24);
+
+/// No single cost, times the largest transfer, may come near the end of 64 bits of nanoseconds.
+const CYCLES_MAX: u64 = 1_000_000_000;
+const HERTZ_MAX: u64 = 1_000_000_000_000;
+const BYTES_MAX: u64 = 1 << 50;
+
+const WORK_ON_BYTES: &[&str] = &["copy", "handle_memput", "handle_memget", "return_memget"];
+const WORK_ON_BLOCKS: &[&str] = &["list_blocks", "sort_blocks"];
+
+fn check_count(count: &Sourced<u32>, max: u32, of: &str) -> Result<(), Misfit> {
+    count.ensure((1..=max).contains(&count.value), || format!("expected from 1 to {max} {of}"))
+}
+
+fn check_cycles(cycles: &Sourced<Cycles>) -> Result<(), Misfit> {
+    cycles.ensure(cycles.value.0 <= CYCLES_MAX, || format!("expected at most {CYCLES_MAX} cycles"))
+}
+
+fn check_time(time: &Sourced<Time>) -> Result<(), Misfit> {
+    let max = machine::Duration::from_secs(100);
+    time.ensure(time.value.0 <= max, || format!("expected a time of at most {max}"))
+}
+
+impl<'de> Deserialize<'de> for WorkCosts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(WorkCostsVisitor)
+    }
+}
+
+struct WorkCostsVisitor;
+
+impl<'de> Visitor<'de> for WorkCostsVisitor {
+    type Value = WorkCosts;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a table of the costs of all kinds of work")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WorkCosts, A::Error> {
+        let mut costs: [Option<WorkCost>; Work::NAMES.len()] = Default::default();
+        while let Some(WorkIndex(index)) = map.next_key()? {
+            costs[index] = Some(map.next_value()?);
+        }
+        let missing = costs.iter().zip(Work::NAMES).find(|(cost, _)| cost.is_none());
+        if let Some((_, name)) = missing {
+            return Err(A::Error::custom(format!("expected the cost of {name}, be it 0, which is missing")));
+        }
+        Ok(WorkCosts(costs.map(|cost| cost.expect("none is missing"))))
+    }
+}
+
+/// The name of a kind of work, as its index.
+struct WorkIndex(usize);
+
+impl<'de> Deserialize<'de> for WorkIndex {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Work::NAMES.iter().position(|known| *known == name).map(WorkIndex).ok_or_else(|| {
+            D::Error::custom(format!("unknown work {name:?}, expected one of {}", Work::NAMES.join(", ")))
+        })
+    }
+}
+
+/// The keys of all kinds of network; which of them must be there, and which must not, `kind` says.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenNetwork {
+    kind: NetworkKind,
+    envelope: Sourced<Bytes>,
+    delay: Option<Sourced<Time>>,
+    latency: Option<Sourced<Time>>,
+    link_bandwidth: Option<Sourced<Rate>>,
+    columns: Option<Sourced<u32>>,
+    rows: Option<Sourced<u32>>,
+    router_latency: Option<Sourced<Time>>,
+    first_router: Option<Sourced<u32>>,
+    placement: Option<Sourced<Placement>>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum NetworkKind {
+    Constant,
+    Switch,
+    Torus,
+}
+
+impl<'de> Deserialize<'de> for Network {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut written = WrittenNetwork::deserialize(deserializer)?;
+        let topology = written.topology().map_err(D::Error::custom)?;
+        written.expect_nothing_left().map_err(D::Error::custom)?;
+        Ok(Network { envelope: written.envelope, topology })
+    }
+}
+
+impl WrittenNetwork {
+    fn topology(&mut self) -> Result<Topology, String> {
+        Ok(match self.kind {
+            NetworkKind::Constant => Topology::Constant { delay: needed(&mut self.delay, "delay")? },
+            NetworkKind::Switch => Topology::Switch {
+                link_bandwidth: needed(&mut self.link_bandwidth, "link_bandwidth")?,
+                latency: needed(&mut self.latency, "latency")?,
+            },
+            NetworkKind::Torus => Topology::Torus(Torus {
+                columns: needed(&mut self.columns, "columns")?,
+                rows: needed(&mut self.rows, "rows")?,
+                link_bandwidth: needed(&mut self.link_bandwidth, "link_bandwidth")?,
+                router_latency: needed(&mut self.router_latency, "router_latency")?,
+                first_router: needed(&mut self.first_router, "first_router")?,
+                placement: needed(&mut self.placement, "placement")?,
+            }),
+        })
+    }
+
+    fn expect_nothing_left(&self) -> Result<(), String> {
+        let left = [
+            ("delay", self.delay.is_some()),
+            ("latency", self.latency.is_some()),
+            ("link_bandwidth", self.link_bandwidth.is_some()),
+            ("columns", self.columns.is_some()),
+            ("rows", self.rows.is_some()),
+            ("router_latency", self.router_latency.is_some()),
+            ("first_router", self.first_router.is_some()),
+            ("placement", self.placement.is_some()),
+        ];
+        match left.iter().find(|(_, is_left)| *is_left) {
+            Some((key, _)) => Err(format!("expected no {key} in a network of this kind")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn needed<T>(value: &mut Option<T>, key: &str) -> Result<T, String> {
+    value.take().ok_or_else(|| format!("expected the {key} of a network of this kind, which is missing"))
+}
+
+/// `text` with the value at the dotted `key` replaced, on the same line, by `value`.
+fn replace(text: &str, file: &str, key: &str, value: &str) -> Result<String, Error> {
+    let refuse = |message| Error::Refused { file: format!("{key}={value}"), line: 1, message };
+    let table = match DeTable::parse(text) {
+        Ok(table) => table,
+        // The text is refused for what is wrong with itself.
+        Err(_) => return MachineDescription::parse(text, file).map(|_| text.to_owned()),
+    };
+    let mut here = table.get_ref();
+    let mut steps = key.split('.').peekable();
+    while let Some(step) = steps.next() {
+        let Some(found) = here.get(step) else {
+            let known: Vec<&str> = here.keys().map(|key| key.get_ref().as_ref()).collect();
+            return Err(refuse(format!("unknown key {step:?}, expected one of {}", known.join(", "))));
+        };
+        match (found.get_ref(), steps.peek()) {
+            (DeValue::Table(inner), None) => {
+                let Some(old) = inner.get("value") else {
+                    let known: Vec<&str> = inner.keys().map(|key| key.get_ref().as_ref()).collect();
+                    return Err(refuse(format!(
+                        "expected a longer key, with one of {} after {step}",
+                        known.join(", ")
+                    )));
+                };
+                let literal = literal_like(old.get_ref(), value);
+                let written = format!("{{ value = {literal}, source = \"override\" }}");
+                return Ok(splice(text, found.span(), &written));
+            }
+            (DeValue::Table(inner), Some(_)) => here = inner,
+            (old, None) => return Ok(splice(text, found.span(), &literal_like(old, value))),
+            (_, Some(next)) => return Err(refuse(format!("{step} is a value, which has no {next:?}"))),
+        }
+    }
+    Err(refuse("expected a key".to_owned()))
+}
+
+/// `value` as TOML writes it where `old` stood: strings in quotes, which may be given or not.
+fn literal_like(old: &DeValue<'_>, value: &str) -> String {
+    let bare = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
+    if matches!(old, DeValue::String(_)) { toml::Value::from(bare).to_string() } else { bare.to_owned() }
+}
+
+fn splice(text: &str, span: std::ops::Range<usize>, new: &str) -> String {
+    let lines_gone = text[span.clone()].matches('\n').count();
+    format!("{}{new}{}{}", &text[..span.start], "\n".repeat(lines_gone), &text[span.end..])
+}

@@ -1,0 +1,612 @@
+//! Disks with their buses, driven by the timing models of the crate `disk`.
+//!
+//! ```text
+//!  read:   [ drive: overhead, seek, rotation, medium ][ bus ][ disk_interrupt ] done
+//!  write:  [ drive: overhead, room in its buffer ][ bus ][ drive: report ][ disk_interrupt ] done
+//!  flush:  [ drive: until its buffer is on the medium ] done
+//! ```
+//!
+//! A drive takes one command at a time, in order of arrival; others wait in its queue here. A bus carries one
+//! transfer at a time, in order of asking, and may be shared by several drives. An access to blocks that do not
+//! lie together is one command for each run of them. Commands are whole sectors; that a write of part of a
+//! sector would have to read it first is not modelled. A disk that is mere memory answers at once.
+//!
+//! Transfers live in a table and not in the futures of those who wait for them: so one that nobody waits for
+//! any more still takes its time, and gives its buffer back.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use ::disk::Model;
+use description::MachineDescription;
+use machine::{Buf, Duration, Error, Instant, Object, ObjectId, Payload, Result};
+
+use crate::executor::{Executor, Waiter};
+use crate::heap::{Kind, Target};
+use crate::network::own;
+use crate::processor::{Costs, Processors};
+use crate::random::Stream;
+use crate::simulation::Settings;
+use crate::store::{Run, Space, Store};
+use crate::table::Table;
+use crate::world::World;
+
+pub(crate) struct Disks {
+    drives: Vec<RefCell<Drive>>,
+    buses: Vec<RefCell<Bus>>,
+    transfers: RefCell<Table<Transfer>>,
+    wait_for_disk_buffer: bool,
+}
+
+struct Drive {
+    node: usize,
+    bus: Option<usize>,
+    model: Option<Model>,
+    sectors_per_block: u64,
+    store: Store,
+    queue: VecDeque<u32>,
+    command: Option<Command>,
+    /// What the command has still to access, last first.
+    runs: Vec<Run>,
+    counts: DiskCounts,
+}
+
+/// What a drive is doing for the transfer with this index.
+#[derive(Clone, Copy)]
+struct Command {
+    transfer: usize,
+    step: Step,
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    ReadMedium,
+    ReadBus,
+    WriteRoom,
+    WriteBus,
+    WriteReport,
+}
+
+/// How much was asked of a disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskCounts {
+    /// Reads completed.
+    pub reads: u64,
+    /// Writes completed.
+    pub writes: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+}
+
+/// A bus: one transfer at a time, first come, first served.
+#[derive(Default)]
+struct Bus {
+    bytes_per_second: u64,
+    free: u64,
+    busy: u64,
+}
+
+struct Transfer {
+    object: u64,
+    offset: u64,
+    access: Access,
+    state: State,
+}
+
+enum Access {
+    Read(Buf),
+    Write(Payload),
+    Flush,
+}
+
+enum State {
+    /// Under way, and who waits for it.
+    Begun(Option<Waiter>),
+    /// Under way, with nobody waiting any more.
+    Abandoned,
+    /// Over; the buffer of a read is back in the access.
+    Over(Result<()>),
+}
+
+impl Disks {
+    pub(crate) fn new(
+        description: &MachineDescription,
+        settings: &Settings,
+    ) -> std::result::Result<Self, description::Error> {
+        let disk = description.disk()?;
+        let per_node = description.disks.per_io_node.value as usize;
+        let (io_nodes, first_io_node) =
+            (description.nodes.io.value as usize, description.nodes.compute.value as usize);
+        let buses_per_node = description.buses.as_ref().map(|buses| buses.per_io_node.value as usize);
+        let drive = |index: usize| {
+            let stream = |what| Stream::new(settings.seed, &format!("disk {index} {what}"));
+            let model = disk.as_ref().map(|disk| Model::new(disk, stream("phase").fraction()));
+            let space = model.as_ref().map(|model| {
+                let blocks = model.capacity_sectors() * model.sector_bytes() / settings.block_bytes;
+                Space::new(settings.block_bytes, blocks, settings.layout, stream("layout"))
+            });
+            let (node, on_node) = (index / per_node, index % per_node);
+            RefCell::new(Drive {
+                node: first_io_node + node,
+                bus: buses_per_node.map(|buses| node * buses + on_node % buses),
+                sectors_per_block: model
+                    .as_ref()
+                    .map_or(1, |model| settings.block_bytes / model.sector_bytes()),
+                model,
+                store: Store::new(space),
+                queue: VecDeque::new(),
+                command: None,
+                runs: Vec::new(),
+                counts: DiskCounts::default(),
+            })
+        };
+        let bus = |_| {
+            let rate = description.buses.as_ref().map_or(1, |buses| buses.bandwidth.value.0);
+            RefCell::new(Bus { bytes_per_second: rate, ..Bus::default() })
+        };
+        Ok(Disks {
+            drives: (0..io_nodes * per_node).map(drive).collect(),
+            buses: (0..io_nodes * buses_per_node.unwrap_or(0)).map(bus).collect(),
+            transfers: RefCell::default(),
+            wait_for_disk_buffer: description.disks.wait_for_disk_buffer.value,
+        })
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.drives.len()
+    }
+
+    pub(crate) fn bus_count(&self) -> usize {
+        self.buses.len()
+    }
+
+    pub(crate) fn counts(&self, disk: usize) -> DiskCounts {
+        self.drives[disk].borrow().counts
+    }
+
+    pub(crate) fn mechanics(&self, disk: usize, now: Instant) -> Option<::disk::Statistics> {
+        self.drives[disk].borrow().model.as_ref().map(|model| model.statistics(now))
+    }
+
+    pub(crate) fn bus_busy(&self, bus: usize) -> Duration {
+        Duration::from_nanos(self.buses[bus].borrow().busy)
+    }
+
+    /// Begins a transfer, and says where in the table it is.
+    fn begin(&self, world: &World, disk: usize, transfer: Transfer) -> usize {
+        let index = self.transfers.borrow_mut().insert(transfer);
+        self.drives[disk].borrow_mut().queue.push_back(index as u32);
+        self.advance(&world.executor, &world.processors, &world.costs, disk);
+        index
+    }
+
+    /// Lets an idle drive take the next transfers from its queue, as many as end at once and one that does not.
+    fn advance(&self, executor: &Executor, processors: &Processors, costs: &Costs, disk: usize) {
+        loop {
+            let mut drive = self.drives[disk].borrow_mut();
+            if drive.command.is_some() {
+                return;
+            }
+            let Some(index) = drive.queue.pop_front() else { return };
+            let index = index as usize;
+            match self.prepare(&mut drive, index) {
+                Err(error) => {
+                    drop(drive);
+                    self.end(executor, index, Err(error));
+                }
+                Ok(Begin::Flush) => {
+                    let settled = drive.model.as_ref().map_or(0, |model| model.settled().as_nanos());
+                    drop(drive);
+                    if self.wait_for_disk_buffer && settled > executor.now() {
+                        executor.schedule(settled, Target::new(Kind::Transfer, index));
+                    } else {
+                        self.end(executor, index, Ok(()));
+                    }
+                }
+                // Nothing of it lies on the medium: no command, no bus, no interrupt.
+                Ok(_) if drive.runs.is_empty() => {
+                    self.apply(&mut drive, index);
+                    drop(drive);
+                    self.end(executor, index, Ok(()));
+                }
+                Ok(Begin::Read) => {
+                    drive.command = Some(Command { transfer: index, step: Step::ReadMedium });
+                    let now = Instant::from_nanos(executor.now());
+                    let ready = drive.read_medium(now);
+                    drop(drive);
+                    return self.step_at(executor, processors, costs, disk, ready);
+                }
+                Ok(Begin::Write) => {
+                    drive.command = Some(Command { transfer: index, step: Step::WriteRoom });
+                    let now = Instant::from_nanos(executor.now());
+                    let ready = drive.model_mut().write_ready(now);
+                    drop(drive);
+                    return self.step_at(executor, processors, costs, disk, ready);
+                }
+            }
+        }
+    }
+
+    fn step_at(
+        &self,
+        executor: &Executor,
+        processors: &Processors,
+        costs: &Costs,
+        disk: usize,
+        time: Instant,
+    ) {
+        if time.as_nanos() > executor.now() {
+            executor.schedule(time.as_nanos(), Target::new(Kind::Disk, disk));
+        } else {
+            self.fire(executor, processors, costs, disk);
+        }
+    }
+
+    /// Reserves places and finds the runs of the transfer.
+    fn prepare(&self, drive: &mut Drive, index: usize) -> Result<Begin> {
+        let transfers = self.transfers.borrow();
+        let Transfer { object, offset, access, .. } = transfers.get(index);
+        let (begin, bytes) = match access {
+            Access::Flush => return Ok(Begin::Flush),
+            Access::Read(buffer) => (Begin::Read, buffer.len()),
+            Access::Write(payload) => (Begin::Write, payload.len()),
+        };
+        let Some(end) = offset.checked_add(bytes) else { return Err(no_space(drive.node)) };
+        if matches!(begin, Begin::Write) && bytes > 0 && !drive.store.reserve(*object, *offset, end) {
+            return Err(no_space(drive.node));
+        }
+        drive.find_runs(*object, *offset, end);
+        Ok(begin)
+    }
+
+    /// The drive with this index is through with a step.
+    pub(crate) fn fire(&self, executor: &Executor, processors: &Processors, costs: &Costs, disk: usize) {
+        let mut drive = self.drives[disk].borrow_mut();
+        let drive_state = &mut *drive;
+        let now = Instant::from_nanos(executor.now());
+        let command = drive_state.command.as_mut().expect("a command whose step ends");
+        let (step, next) = match command.step {
+            Step::ReadMedium => (Step::ReadBus, self.bus_transfer(drive_state, now)),
+            Step::WriteRoom => (Step::WriteBus, self.bus_transfer(drive_state, now)),
+            Step::WriteBus => (Step::WriteReport, drive_state.write_medium(now)),
+            Step::ReadBus | Step::WriteReport => {
+                let (was_read, transfer) = (matches!(command.step, Step::ReadBus), command.transfer);
+                drive_state.runs.pop();
+                if drive_state.runs.is_empty() {
+                    drive_state.command = None;
+                    self.apply(drive_state, transfer);
+                    let node = drive_state.node;
+                    drop(drive);
+                    self.interrupt(executor, processors, costs, node, transfer);
+                    return self.advance(executor, processors, costs, disk);
+                }
+                if was_read {
+                    (Step::ReadMedium, drive_state.read_medium(now))
+                } else {
+                    (Step::WriteRoom, drive_state.model_mut().write_ready(now))
+                }
+            }
+        };
+        drive_state.command.as_mut().expect("as before").step = step;
+        drop(drive);
+        self.step_at(executor, processors, costs, disk, next);
+    }
+
+    /// Moves the current run over the drive's bus, if it has one; gives the end.
+    fn bus_transfer(&self, drive: &Drive, now: Instant) -> Instant {
+        let Some(bus) = drive.bus else { return now };
+        let (_, sectors) = drive.sectors();
+        let bytes = sectors * drive.model.as_ref().map_or(0, Model::sector_bytes);
+        self.buses[bus].borrow_mut().transfer(now, bytes)
+    }
+
+    /// Moves the data of a transfer whose time has come between its payload and the store.
+    fn apply(&self, drive: &mut Drive, index: usize) {
+        let mut transfers = self.transfers.borrow_mut();
+        let Transfer { object, offset, access, .. } = transfers.get_mut(index);
+        let stored = drive.store.object_mut(*object).expect("checked when it began");
+        match access {
+            Access::Read(buffer) => {
+                drive.counts.reads += 1;
+                drive.counts.bytes_read += buffer.len();
+                buffer.fill(stored.get(*offset, buffer.len()));
+            }
+            Access::Write(payload) => {
+                drive.counts.writes += 1;
+                drive.counts.bytes_written += payload.len();
+                stored.put(*offset, payload);
+            }
+            Access::Flush => {}
+        }
+    }
+
+    fn interrupt(
+        &self,
+        executor: &Executor,
+        processors: &Processors,
+        costs: &Costs,
+        node: usize,
+        transfer: usize,
+    ) {
+        if costs.disk_interrupt == 0 {
+            return self.end(executor, transfer, Ok(()));
+        }
+        let end = processors.interrupt(executor, node, costs.disk_interrupt);
+        executor.schedule(end, Target::new(Kind::Transfer, transfer));
+    }
+
+    /// The transfer is over, without error.
+    pub(crate) fn complete(&self, executor: &Executor, index: usize) {
+        self.end(executor, index, Ok(()));
+    }
+
+    fn end(&self, executor: &Executor, index: usize, result: Result<()>) {
+        let mut transfers = self.transfers.borrow_mut();
+        let transfer = transfers.get_mut(index);
+        match std::mem::replace(&mut transfer.state, State::Over(result)) {
+            State::Begun(waiter) => {
+                drop(transfers);
+                if let Some(waiter) = waiter {
+                    executor.wake_waiter(waiter);
+                }
+            }
+            State::Abandoned => {
+                let abandoned = transfers.remove(index);
+                drop(transfers);
+                drop(abandoned);
+            }
+            State::Over(_) => unreachable!("a transfer ends once"),
+        }
+    }
+}
+
+enum Begin {
+    Read,
+    Write,
+    Flush,
+}
+
+impl Bus {
+    fn transfer(&mut self, now: Instant, bytes: u64) -> Instant {
+        let time = Duration::of_transfer(bytes, self.bytes_per_second);
+        let end = Instant::from_nanos(self.free.max(now.as_nanos())) + time;
+        self.free = end.as_nanos();
+        self.busy += time.as_nanos();
+        end
+    }
+}
+
+impl Drive {
+    fn model_mut(&mut self) -> &mut Model {
+        self.model.as_mut().expect("only a disk with a model has commands")
+    }
+
+    /// Finds where the bytes `first..end` of the object lie, in sectors, last first.
+    fn find_runs(&mut self, object: u64, first: u64, end: u64) {
+        self.runs.clear();
+        let (Some(model), Some(stored)) = (&self.model, self.store.object(object)) else { return };
+        if first == end {
+            return;
+        }
+        let sector_bytes = model.sector_bytes();
+        let block_bytes = self.sectors_per_block * sector_bytes;
+        stored.runs(first / block_bytes, end.div_ceil(block_bytes), &mut self.runs);
+        // From blocks to sectors, without those at the ends that are not touched.
+        let skipped = first % block_bytes / sector_bytes;
+        let spared = (block_bytes - 1 - (end - 1) % block_bytes) / sector_bytes;
+        let (has_first, has_last) =
+            (stored.place(first / block_bytes).is_some(), stored.place((end - 1) / block_bytes).is_some());
+        for run in &mut self.runs {
+            run.place *= self.sectors_per_block;
+            run.blocks *= self.sectors_per_block;
+        }
+        if let Some(run) = self.runs.first_mut().filter(|_| has_first) {
+            run.place += skipped;
+            run.blocks -= skipped;
+        }
+        if let Some(run) = self.runs.last_mut().filter(|_| has_last) {
+            run.blocks -= spared;
+        }
+        self.runs.reverse();
+    }
+
+    /// First sector and count of the current run.
+    fn sectors(&self) -> (u64, u64) {
+        let run = self.runs.last().expect("a run to access");
+        (run.place, run.blocks)
+    }
+
+    fn read_medium(&mut self, now: Instant) -> Instant {
+        let (first, count) = self.sectors();
+        self.model_mut().read(now, first, count)
+    }
+
+    fn write_medium(&mut self, now: Instant) -> Instant {
+        let (first, count) = self.sectors();
+        self.model_mut().write(now, first, count)
+    }
+}
+
+fn no_space(node: usize) -> Error {
+    Error::NoSpace { what: format!("a disk of {}", machine::NodeId(node as u64)) }
+}
+
+/// A disk of a simulated node.
+#[derive(Clone)]
+pub struct Disk {
+    world: Rc<World>,
+    index: usize,
+}
+
+impl Disk {
+    pub(crate) fn new(world: Rc<World>, index: usize) -> Self {
+        Disk { world, index }
+    }
+
+    /// The number of the disk among all disks of the machine.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Puts `payload` at `offset` of the object named `name` without taking any time, making the object, with
+    /// an empty label, if need be. For the files that an experiment finds when it starts.
+    pub fn install(&self, name: &str, offset: u64, payload: &Payload) -> Result<ObjectId> {
+        let mut drive = self.drive().borrow_mut();
+        let found = drive.store.names.get(name).copied();
+        let id = match found {
+            Some(id) => id,
+            None => drive.store.create(name, b"").expect("there is none yet"),
+        };
+        drop(drive);
+        self.put(ObjectId(id), offset, payload)?;
+        Ok(ObjectId(id))
+    }
+
+    /// Puts `payload` at `offset` of an object without taking any time.
+    pub fn put(&self, object: ObjectId, offset: u64, payload: &Payload) -> Result<()> {
+        self.check(object)?;
+        let mut drive = self.drive().borrow_mut();
+        let end = offset.checked_add(payload.len()).ok_or_else(|| no_space(drive.node))?;
+        if !payload.is_empty() && !drive.store.reserve(object.0, offset, end) {
+            return Err(no_space(drive.node));
+        }
+        drive.store.object_mut(object.0).expect("checked").put(offset, &own(payload.clone()));
+        Ok(())
+    }
+
+    fn drive(&self) -> &RefCell<Drive> {
+        &self.world.disks.drives[self.index]
+    }
+
+    fn what(&self, name: &str) -> String {
+        let node = machine::NodeId(self.drive().borrow().node as u64);
+        format!("object {name:?} on disk {} ({node})", self.index)
+    }
+
+    fn not_found(&self, name: &str) -> Error {
+        Error::NotFound { what: self.what(name) }
+    }
+
+    fn check(&self, object: ObjectId) -> Result<()> {
+        let known = self.drive().borrow().store.object(object.0).is_some();
+        if known { Ok(()) } else { Err(self.not_found(&format!("number {}", object.0))) }
+    }
+
+    fn transfer(&self, object: ObjectId, offset: u64, access: Access) -> Ongoing<'_> {
+        let transfer = Transfer { object: object.0, offset, access, state: State::Begun(None) };
+        let index = self.world.disks.begin(&self.world, self.index, transfer);
+        Ongoing { disks: &self.world.disks, index: Some(index) }
+    }
+}
+
+impl machine::Disk for Disk {
+    async fn create(&self, name: &str, label: &[u8]) -> Result<Object> {
+        let made = self.drive().borrow_mut().store.create(name, label);
+        match made {
+            Some(id) => Ok(Object { id: ObjectId(id), label: label.to_vec(), bytes: 0 }),
+            None => Err(Error::Exists { what: self.what(name) }),
+        }
+    }
+
+    async fn open(&self, name: &str) -> Result<Object> {
+        let drive = self.drive().borrow();
+        let id = drive.store.names.get(name).copied();
+        match id.and_then(|id| Some((id, drive.store.object(id)?))) {
+            Some((id, stored)) => {
+                Ok(Object { id: ObjectId(id), label: stored.label.clone(), bytes: stored.bytes })
+            }
+            None => {
+                drop(drive);
+                Err(self.not_found(name))
+            }
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<String>> {
+        Ok(self.drive().borrow().store.names.keys().cloned().collect())
+    }
+
+    async fn remove(&self, name: &str) -> Result<()> {
+        let removed = self.drive().borrow_mut().store.remove(name);
+        if removed { Ok(()) } else { Err(self.not_found(name)) }
+    }
+
+    async fn resize(&self, object: ObjectId, bytes: u64) -> Result<()> {
+        self.check(object)?;
+        let mut drive = self.drive().borrow_mut();
+        if drive.store.resize(object.0, bytes) { Ok(()) } else { Err(no_space(drive.node)) }
+    }
+
+    async fn read(&self, object: ObjectId, offset: u64, into: Buf) -> Result<Buf> {
+        self.check(object)?;
+        match self.transfer(object, offset, Access::Read(into)).await? {
+            Access::Read(buffer) => Ok(buffer),
+            Access::Write(_) | Access::Flush => unreachable!("a read was begun"),
+        }
+    }
+
+    async fn write(&self, object: ObjectId, offset: u64, from: Payload) -> Result<()> {
+        self.check(object)?;
+        self.transfer(object, offset, Access::Write(own(from))).await.map(|_| ())
+    }
+
+    async fn flush(&self, object: ObjectId) -> Result<()> {
+        self.check(object)?;
+        self.transfer(object, 0, Access::Flush).await.map(|_| ())
+    }
+
+    fn position(&self, object: ObjectId, offset: u64) -> u64 {
+        let drive = self.drive().borrow();
+        drive.store.position(object.0, offset)
+    }
+}
+
+/// Waits for a transfer to end, and gives back what it was about.
+struct Ongoing<'a> {
+    disks: &'a Disks,
+    index: Option<usize>,
+}
+
+impl Future for Ongoing<'_> {
+    type Output = Result<Access>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let index = self.index.expect("a transfer that is not over");
+        let mut transfers = self.disks.transfers.borrow_mut();
+        match &mut transfers.get_mut(index).state {
+            State::Begun(Some(waiter)) if waiter.is(context) => Poll::Pending,
+            State::Begun(waiter) => {
+                *waiter = Some(Waiter::of(context));
+                Poll::Pending
+            }
+            State::Over(_) => {
+                self.index = None;
+                let Transfer { access, state: State::Over(result), .. } = transfers.remove(index) else {
+                    unreachable!("it is over")
+                };
+                Poll::Ready(result.map(|()| access))
+            }
+            State::Abandoned => unreachable!("somebody waits"),
+        }
+    }
+}
+
+impl Drop for Ongoing<'_> {
+    fn drop(&mut self) {
+        let Some(index) = self.index else { return };
+        let mut transfers = self.disks.transfers.borrow_mut();
+        if matches!(transfers.get(index).state, State::Over(_)) {
+            let transfer = transfers.remove(index);
+            drop(transfers);
+            drop(transfer);
+        } else {
+            transfers.get_mut(index).state = State::Abandoned;
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! A node's processor: one thread at a time, interrupts before all threads.
+//!
+//! ```text
+//!  interrupts            |==A==|=B=|            in order of arrival, one after the other
+//!  thread 1    |#########|     |   |####|       finishes later by what interrupts took from it
+//!  thread 2    waits................... |#####  threads take turns in order of asking, without time slices
+//! ```
+//!
+//! A thread's work has one event, at the time it would end undisturbed. Interrupts that come meanwhile only
+//! add to a sum; the event, when it comes, is put off by that sum. So an interrupt costs no event of its own
+//! unless somebody waits for its end.
+//!
+//! What is modelled: the time of work, and optionally of changing from one thread to another. What is not:
+//! caches, memory bandwidth, several processors in a node. A wait that is dropped leaves its work in the
+//! queue: what was begun is done.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use description::{Cycles, Level, MachineDescription};
+use machine::{Duration, Work};
+
+use crate::executor::{Executor, Waiter};
+use crate::heap::{Kind, Target};
+use crate::waker::TaskKey;
+
+/// What everything costs a processor of the machine, in nanoseconds where possible.
+pub(crate) struct Costs {
+    work: [Cost; Work::NAMES.len()],
+    word_bytes: u64,
+    hertz: u64,
+    pub(crate) send_message: u64,
+    pub(crate) receive_message: u64,
+    pub(crate) disk_interrupt: u64,
+    switch_thread: u64,
+}
+
+struct Cost {
+    level: Level,
+    cycles: u64,
+    /// The time of `cycles` alone.
+    nanoseconds: u64,
+    cycles_per_word: u64,
+    cycles_per_block: u64,
+}
+
+impl Costs {
+    pub(crate) fn new(description: &MachineDescription) -> Self {
+        let processor = &description.processor;
+        let time = |cycles: &description::Sourced<Cycles>| cycles.value.at(processor.clock.value).as_nanos();
+        let cycles = |cycles: &Option<description::Sourced<Cycles>>| {
+            cycles.as_ref().map_or(0, |cycles| cycles.value.0)
+        };
+        let work = std::array::from_fn(|index| {
+            let cost = processor.cost.at(index);
+            Cost {
+                level: cost.level,
+                cycles: cost.cycles.value.0,
+                nanoseconds: time(&cost.cycles),
+                cycles_per_word: cycles(&cost.cycles_per_word),
+                cycles_per_block: cycles(&cost.cycles_per_block),
+            }
+        });
+        Costs {
+            work,
+            word_bytes: processor.word.value.0,
+            hertz: processor.clock.value.0,
+            send_message: time(&processor.system.send_message),
+            receive_message: time(&processor.system.receive_message),
+            disk_interrupt: time(&processor.system.disk_interrupt),
+            switch_thread: time(&processor.system.switch_thread),
+        }
+    }
+
+    /// How long `work` takes in nanoseconds, and at which level it is done.
+    pub(crate) fn of(&self, work: Work) -> (u64, Level) {
+        let cost = &self.work[work.index()];
+        let per_unit = cost.cycles_per_word | cost.cycles_per_block;
+        if per_unit == 0 {
+            return (cost.nanoseconds, cost.level);
+        }
+        // Work on bytes has no cost per block, and the other way round, as the description checks.
+        let units =
+            if cost.cycles_per_word > 0 { work.units().div_ceil(self.word_bytes) } else { work.units() };
+        let cycles = cost.cycles + per_unit * units;
+        let nanoseconds = match cycles.checked_mul(1_000_000_000) {
+            Some(scaled) => scaled.div_ceil(self.hertz),
+            None => Duration::of_transfer(cycles, self.hertz).as_nanos(),
+        };
+        (nanoseconds, cost.level)
+    }
+}
+
+/// The processors of all nodes.
+pub(crate) struct Processors {
+    each: Vec<RefCell<Processor>>,
+    switch_thread: u64,
+}
+
+#[derive(Default)]
+struct Processor {
+    /// Work of threads in order; the first is being done.
+    threads: VecDeque<ThreadWork>,
+    /// How much work of threads has been done; the number of the first in the queue.
+    done: u64,
+    /// When the first in the queue is through, but for `stolen`.
+    finish: u64,
+    /// What interrupts have taken from the first in the queue since `finish` was computed.
+    stolen: u64,
+    /// When all interrupts so far are through.
+    interrupts_until: u64,
+    last_thread: Option<TaskKey>,
+    thread_time: u64,
+    interrupt_time: u64,
+}
+
+struct ThreadWork {
+    waiter: Waiter,
+    thread: TaskKey,
+    nanoseconds: u64,
+}
+
+impl Processors {
+    pub(crate) fn new(count: usize, costs: &Costs) -> Self {
+        let each = (0..count).map(|_| RefCell::default()).collect();
+        Processors { each, switch_thread: costs.switch_thread }
+    }
+
+    /// Does `nanoseconds` of interrupt work on `node`, and says when it is through.
+    pub(crate) fn interrupt(&self, executor: &Executor, node: usize, nanoseconds: u64) -> u64 {
+        let mut processor = self.each[node].borrow_mut();
+        let end = processor.interrupts_until.max(executor.now()) + nanoseconds;
+        processor.interrupts_until = end;
+        processor.stolen += nanoseconds;
+        processor.interrupt_time += nanoseconds;
+        end
+    }
+
+    /// Does `nanoseconds` of the current task's work on `node`.
+    pub(crate) fn occupy<'a>(&'a self, executor: &'a Executor, node: usize, nanoseconds: u64) -> Occupy<'a> {
+        Occupy { processors: self, executor, node, nanoseconds, number: None }
+    }
+
+    /// The first thread's work of `node` is through, if no interrupt came in between.
+    pub(crate) fn fire(&self, executor: &Executor, node: usize) {
+        let mut processor = self.each[node].borrow_mut();
+        if processor.stolen > 0 {
+            processor.finish += std::mem::take(&mut processor.stolen);
+            let finish = processor.finish;
+            drop(processor);
+            return executor.schedule(finish, Target::new(Kind::Processor, node));
+        }
+        let ended = processor.threads.pop_front().expect("work that ends");
+        processor.done += 1;
+        if !processor.threads.is_empty() {
+            processor.begin(executor, node, self.switch_thread);
+        }
+        drop(processor);
+        executor.wake_waiter(ended.waiter);
+    }
+
+    /// How long the processor of `node` has worked for threads and for interrupts, in nanoseconds. Counted
+    /// when work begins, so what is under way counts in full.
+    pub(crate) fn busy(&self, node: usize) -> (u64, u64) {
+        let processor = self.each[node].borrow();
+        (processor.thread_time, processor.interrupt_time)
+    }
+}
+
+impl Processor {
+    /// Begins the first work in the queue.
+    fn begin(&mut self, executor: &Executor, node: usize, switch_thread: u64) {
+        let work = &self.threads[0];
+        let mut nanoseconds = work.nanoseconds;
+        if self.last_thread != Some(work.thread) {
+            self.last_thread = Some(work.thread);
+            nanoseconds += switch_thread;
+        }
+        self.thread_time += nanoseconds;
+        self.stolen = 0;
+        self.finish = self.interrupts_until.max(executor.now()) + nanoseconds;
+        executor.schedule(self.finish, Target::new(Kind::Processor, node));
+    }
+}
+
+/// Waits until work of a thread is done.
+pub(crate) struct Occupy<'a> {
+    processors: &'a Processors,
+    executor: &'a Executor,
+    node: usize,
+    nanoseconds: u64,
+    number: Option<u64>,
+}
+
+impl Future for Occupy<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        if this.nanoseconds == 0 {
+            return Poll::Ready(());
+        }
+        let mut processor = this.processors.each[this.node].borrow_mut();
+        match this.number {
+            Some(number) if number < processor.done => return Poll::Ready(()),
+            Some(number) => {
+                let index = (number - processor.done) as usize;
+                let waiter = &mut processor.threads[index].waiter;
+                if !waiter.is(context) {
+                    *waiter = Waiter::of(context);
+                }
+            }
+            None => {
+                this.number = Some(processor.done + processor.threads.len() as u64);
+                processor.threads.push_back(ThreadWork {
+                    waiter: Waiter::of(context),
+                    thread: this.executor.current(),
+                    nanoseconds: this.nanoseconds,
+                });
+                if processor.threads.len() == 1 {
+                    processor.begin(this.executor, this.node, this.processors.switch_thread);
+                }
+            }
+        }
+        Poll::Pending
+    }
+}

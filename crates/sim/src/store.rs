@@ -1,0 +1,383 @@
+//! What lies on a disk, and where: objects with contents, and the blocks they occupy.
+//!
+//! Contents and places are kept apart. Contents are payloads by offset, real or phantom, so a read gives back
+//! what was written without anything being copied. Places are runs of blocks; they decide only how long an
+//! access takes. Names, labels, lengths and the map of blocks are metadata, which a simulated machine keeps
+//! in its head: reading or changing them takes no time and no disk access.
+//!
+//! Two layouts, as in the studies of disk-directed I/O:
+//!
+//! * *contiguous*: an object is one run of blocks as far as possible. The first object written to starts at
+//!   block 0. Space is reserved ahead of growth, so that objects growing side by side stay in large runs.
+//!   An object has no holes: a write beyond its end reserves what lies between.
+//! * *random*: every block lies at a place of its own, drawn evenly from all free ones on the whole disk.
+//!   Blocks that were skipped have no place; reading them takes no time and gives zeros.
+//!
+//! Removing an object frees its places at once; its contents stay readable for whoever has it open, until the
+//! end of the simulation.
+
+use std::collections::BTreeMap;
+
+use machine::{Memory, Payload};
+
+use crate::random::Stream;
+use crate::simulation::Layout;
+
+/// Consecutive blocks of an object that lie on consecutive blocks of the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// The first block on the disk.
+    pub(crate) place: u64,
+    /// How many.
+    pub(crate) blocks: u64,
+}
+
+pub(crate) struct Stored {
+    pub(crate) label: Vec<u8>,
+    pub(crate) bytes: u64,
+    contents: Memory,
+    /// Its runs by their first block in the object.
+    runs: BTreeMap<u64, Run>,
+}
+
+impl Stored {
+    pub(crate) fn get(&self, offset: u64, bytes: u64) -> Payload {
+        // What a cut has left is beyond the end and must not come back.
+        let kept = bytes.min(self.bytes.saturating_sub(offset));
+        let mut payload = if kept > 0 { self.contents.get(offset, kept) } else { Payload::empty() };
+        payload.push(&Payload::zeros(bytes - kept));
+        payload
+    }
+
+    pub(crate) fn put(&mut self, offset: u64, payload: &Payload) {
+        if payload.is_empty() {
+            return;
+        }
+        self.contents.place(offset, payload);
+        self.bytes = self.bytes.max(offset + payload.len());
+    }
+
+    /// The runs that hold blocks `first..end`, clipped to them; places that do not exist are left out.
+    pub(crate) fn runs(&self, first: u64, end: u64, into: &mut Vec<Run>) {
+        into.clear();
+        let before = self.runs.range(..=first).next_back();
+        let after = self.runs.range(first + 1..end.max(first + 1));
+        for (&start, run) in before.into_iter().chain(after) {
+            let (from, until) = (start.max(first), (start + run.blocks).min(end));
+            if from >= until {
+                continue;
+            }
+            let clipped = Run { place: run.place + (from - start), blocks: until - from };
+            match into.last_mut() {
+                Some(last) if last.place + last.blocks == clipped.place => last.blocks += clipped.blocks,
+                _ => into.push(clipped),
+            }
+        }
+    }
+
+    /// The place of one block.
+    pub(crate) fn place(&self, block: u64) -> Option<u64> {
+        let (&start, run) = self.runs.range(..=block).next_back()?;
+        (block < start + run.blocks).then(|| run.place + (block - start))
+    }
+}
+
+/// The objects of one disk and its free space.
+pub(crate) struct Store {
+    pub(crate) names: BTreeMap<String, u64>,
+    objects: Vec<Stored>,
+    space: Option<Space>,
+}
+
+/// Offsets in objects are below this.
+const OBJECT_BYTES_MAX: u64 = 1 << 60;
+
+impl Store {
+    /// A store on a disk with these places; on none if it is mere memory.
+    pub(crate) fn new(space: Option<Space>) -> Self {
+        Store { names: BTreeMap::new(), objects: Vec::new(), space }
+    }
+
+    pub(crate) fn create(&mut self, name: &str, label: &[u8]) -> Option<u64> {
+        if self.names.contains_key(name) {
+            return None;
+        }
+        let id = self.objects.len() as u64;
+        self.objects.push(Stored {
+            label: label.to_vec(),
+            bytes: 0,
+            contents: Memory::phantom(OBJECT_BYTES_MAX),
+            runs: BTreeMap::new(),
+        });
+        self.names.insert(name.to_owned(), id);
+        Some(id)
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) -> bool {
+        let Some(id) = self.names.remove(name) else { return false };
+        let object = &mut self.objects[id as usize];
+        if let Some(space) = &mut self.space {
+            std::mem::take(&mut object.runs).values().for_each(|&run| space.free(run));
+        }
+        true
+    }
+
+    pub(crate) fn object(&self, id: u64) -> Option<&Stored> {
+        self.objects.get(usize::try_from(id).ok()?)
+    }
+
+    pub(crate) fn object_mut(&mut self, id: u64) -> Option<&mut Stored> {
+        self.objects.get_mut(usize::try_from(id).ok()?)
+    }
+
+    /// Cuts or extends the object; `false` if there is no room for it.
+    pub(crate) fn resize(&mut self, id: u64, bytes: u64) -> bool {
+        let old = self.objects[id as usize].bytes;
+        if bytes > old && !self.reserve(id, old, bytes) {
+            return false;
+        }
+        let object = &mut self.objects[id as usize];
+        if bytes < old {
+            object.contents.place(bytes, &Payload::zeros(old - bytes));
+        }
+        object.bytes = bytes;
+        if let Some(space) = &mut self.space {
+            let kept_blocks = bytes.div_ceil(space.block_bytes);
+            cut(&mut object.runs, kept_blocks, |run| space.free(run));
+        }
+        true
+    }
+
+    /// A number that grows with the physical position of a byte: that of the byte on the disk if it has one.
+    ///
+    /// What has no place yet comes behind all that has, in the order of the object. On mere memory, objects lie
+    /// one behind the other.
+    pub(crate) fn position(&self, id: u64, offset: u64) -> u64 {
+        let Some(space) = &self.space else {
+            return id.wrapping_mul(OBJECT_BYTES_MAX >> 20).wrapping_add(offset);
+        };
+        let place = self.object(id).and_then(|object| object.place(offset / space.block_bytes));
+        match place {
+            Some(place) => place * space.block_bytes + offset % space.block_bytes,
+            None => space.bytes().saturating_add(offset),
+        }
+    }
+
+    /// Gives places to the bytes `first..end` of the object; `false` if there are not enough.
+    pub(crate) fn reserve(&mut self, id: u64, first: u64, end: u64) -> bool {
+        if end > OBJECT_BYTES_MAX {
+            return false;
+        }
+        let Some(space) = &mut self.space else { return true };
+        let runs = &mut self.objects[id as usize].runs;
+        let (first, end) = (first / space.block_bytes, end.div_ceil(space.block_bytes));
+        space.reserve(runs, first, end)
+    }
+}
+
+/// Forgets the blocks from `kept_blocks` on.
+fn cut(runs: &mut BTreeMap<u64, Run>, kept_blocks: u64, mut free: impl FnMut(Run)) {
+    for (_, run) in runs.split_off(&kept_blocks) {
+        free(run);
+    }
+    if let Some((&start, last)) = runs.iter_mut().next_back() {
+        let kept = (kept_blocks - start).min(last.blocks);
+        if kept < last.blocks {
+            free(Run { place: last.place + kept, blocks: last.blocks - kept });
+            last.blocks = kept;
+        }
+    }
+}
+
+/// The places of a disk.
+pub(crate) struct Space {
+    pub(crate) block_bytes: u64,
+    blocks: u64,
+    free: Free,
+}
+
+enum Free {
+    /// Free runs by their first block, and how many blocks are reserved at a time.
+    Runs { by_place: BTreeMap<u64, u64>, reserved_ahead: u64 },
+    /// Which blocks are used, how many are not, and where places are drawn from.
+    Blocks { used: Vec<bool>, count: u64, stream: Stream },
+}
+
+impl Space {
+    pub(crate) fn new(block_bytes: u64, blocks: u64, layout: Layout, stream: Stream) -> Self {
+        let free = match layout {
+            Layout::Contiguous { reserve_bytes } => Free::Runs {
+                by_place: BTreeMap::from([(0, blocks)]),
+                reserved_ahead: reserve_bytes.div_ceil(block_bytes).max(1),
+            },
+            Layout::Random => Free::Blocks { used: vec![false; blocks as usize], count: blocks, stream },
+        };
+        Space { block_bytes, blocks, free }
+    }
+
+    /// The size of the disk.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.blocks * self.block_bytes
+    }
+
+    fn reserve(&mut self, runs: &mut BTreeMap<u64, Run>, first: u64, end: u64) -> bool {
+        let reserved =
+            |runs: &BTreeMap<u64, Run>| runs.last_key_value().map_or(0, |(&start, run)| start + run.blocks);
+        match &mut self.free {
+            Free::Runs { by_place, reserved_ahead } => {
+                while reserved(runs) < end {
+                    let wanted = (end - reserved(runs)).max(*reserved_ahead);
+                    let after = runs.last_key_value().map(|(_, run)| run.place + run.blocks);
+                    let Some(run) = take_run(by_place, after, wanted) else { return false };
+                    let start = reserved(runs);
+                    append(runs, start, run);
+                }
+                true
+            }
+            Free::Blocks { used, count, stream } => {
+                for block in first..end {
+                    let known = runs.range(..=block).next_back();
+                    if known.is_some_and(|(&start, run)| block < start + run.blocks) {
+                        continue;
+                    }
+                    if *count == 0 {
+                        return false;
+                    }
+                    let place = draw(used, stream);
+                    used[place as usize] = true;
+                    *count -= 1;
+                    runs.insert(block, Run { place, blocks: 1 });
+                }
+                true
+            }
+        }
+    }
+
+    fn free(&mut self, run: Run) {
+        match &mut self.free {
+            Free::Runs { by_place, .. } => {
+                let mut run = run;
+                if let Some(next) = by_place.remove(&(run.place + run.blocks)) {
+                    run.blocks += next;
+                }
+                match by_place.range_mut(..run.place).next_back() {
+                    Some((&place, blocks)) if place + *blocks == run.place => *blocks += run.blocks,
+                    _ => drop(by_place.insert(run.place, run.blocks)),
+                }
+            }
+            Free::Blocks { used, count, .. } => {
+                used[run.place as usize..(run.place + run.blocks) as usize].fill(false);
+                *count += run.blocks;
+            }
+        }
+    }
+}
+
+/// Takes up to `wanted` blocks: what is free at `after`, or the first free run that has all, or the largest.
+fn take_run(free: &mut BTreeMap<u64, u64>, after: Option<u64>, wanted: u64) -> Option<Run> {
+    let place = after
+        .filter(|place| free.contains_key(place))
+        .or_else(|| free.iter().find(|&(_, &blocks)| blocks >= wanted).map(|(&place, _)| place))
+        .or_else(|| {
+            free.iter().max_by_key(|&(&place, &blocks)| (blocks, u64::MAX - place)).map(|(&place, _)| place)
+        })?;
+    let blocks = free.remove(&place)?;
+    let taken = blocks.min(wanted);
+    if taken < blocks {
+        free.insert(place + taken, blocks - taken);
+    }
+    Some(Run { place, blocks: taken })
+}
+
+fn append(runs: &mut BTreeMap<u64, Run>, start: u64, run: Run) {
+    if let Some((_, last)) = runs.iter_mut().next_back()
+        && last.place + last.blocks == run.place
+    {
+        last.blocks += run.blocks;
+    } else {
+        runs.insert(start, run);
+    }
+}
+
+/// An even choice among the free blocks; there is at least one.
+fn draw(used: &[bool], stream: &mut Stream) -> u64 {
+    for _ in 0..64 {
+        let place = stream.below(used.len() as u64);
+        if !used[place as usize] {
+            return place;
+        }
+    }
+    // On a disk nearly full, choose among the free ones by number.
+    let free = used.iter().filter(|used| !**used).count() as u64;
+    let number = stream.below(free) as usize;
+    let (place, _) = used.iter().enumerate().filter(|(_, used)| !**used).nth(number).expect("counted");
+    place as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store(layout: Layout, blocks: u64) -> Store {
+        Store::new(Some(Space::new(8192, blocks, layout, Stream::new(7, "test"))))
+    }
+
+    fn runs(store: &Store, id: u64, end: u64) -> Vec<Run> {
+        let mut runs = Vec::new();
+        store.object(id).expect("made").runs(0, end, &mut runs);
+        runs
+    }
+
+    #[test]
+    fn contiguous_objects_lie_one_after_the_other_and_grow_in_place() {
+        let mut store = store(Layout::Contiguous { reserve_bytes: 10 * 8192 }, 100);
+        let (first, second) = (store.create("a", b"").expect("new"), store.create("b", b"").expect("new"));
+        assert!(store.reserve(first, 0, 8192) && store.reserve(second, 5 * 8192, 6 * 8192));
+        assert_eq!(runs(&store, first, 8), [Run { place: 0, blocks: 8 }]);
+        assert_eq!(runs(&store, second, 8), [Run { place: 10, blocks: 8 }]);
+        assert!(store.reserve(second, 0, 25 * 8192));
+        assert_eq!(runs(&store, second, 25), [Run { place: 10, blocks: 25 }]);
+        assert!(store.reserve(first, 0, 15 * 8192));
+        assert_eq!(runs(&store, first, 15), [Run { place: 0, blocks: 10 }, Run { place: 35, blocks: 5 }]);
+        assert!(!store.reserve(first, 0, 100 * 8192));
+    }
+
+    #[test]
+    fn what_is_removed_or_cut_is_free_again() {
+        for layout in [Layout::Contiguous { reserve_bytes: 8192 }, Layout::Random] {
+            let mut store = store(layout, 100);
+            for _ in 0..50 {
+                let id = store.create("a", b"").expect("new");
+                assert!(store.resize(id, 100 * 8192));
+                let other = store.create("b", b"").expect("new");
+                assert!(!store.resize(other, 8192));
+                assert!(store.resize(id, 60 * 8192 + 1) && store.resize(other, 39 * 8192));
+                assert!(!store.reserve(other, 39 * 8192, 40 * 8192));
+                assert!(store.remove("a") && store.remove("b"));
+            }
+        }
+    }
+
+    #[test]
+    fn random_places_are_all_over_the_disk() {
+        let mut store = store(Layout::Random, 10_000);
+        let id = store.create("a", b"").expect("new");
+        assert!(store.reserve(id, 0, 1000 * 8192));
+        let places: Vec<u64> = (0..1000).filter_map(|block| store.object(id)?.place(block)).collect();
+        assert_eq!(places.len(), 1000);
+        let mean = places.iter().sum::<u64>() / 1000;
+        assert!((4700..5300).contains(&mean), "{mean}");
+        assert!(places.iter().any(|&place| place < 100) && places.iter().any(|&place| place >= 9900));
+    }
+
+    #[test]
+    fn a_cut_object_has_lost_its_end() {
+        let mut store = store(Layout::Random, 10);
+        let id = store.create("a", b"").expect("new");
+        store.object_mut(id).expect("made").put(0, &Payload::from(vec![1; 100]));
+        assert!(store.resize(id, 10) && store.resize(id, 50));
+        let object = store.object(id).expect("made");
+        assert_eq!(object.get(0, 10).to_vec(), Some(vec![1; 10]));
+        assert_eq!(object.get(10, 90), Payload::zeros(90));
+    }
+}

@@ -1,0 +1,46 @@
+//! A table that hands out indices and reuses those that are given back, last first.
+//!
+//! Like a slab, but its order of reuse is ours to state: indices go into the digest of a run.
+
+use crate::heap::INDEX_END;
+
+pub(crate) struct Table<T> {
+    entries: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Table { entries: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Table<T> {
+    pub(crate) fn insert(&mut self, value: T) -> usize {
+        match self.free.pop() {
+            Some(index) => {
+                self.entries[index as usize] = Some(value);
+                index as usize
+            }
+            None => {
+                assert!(self.entries.len() < INDEX_END, "fewer than {INDEX_END} entries at once");
+                self.entries.push(Some(value));
+                self.entries.len() - 1
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, index: usize) -> T {
+        let value = self.entries[index].take().expect("an entry in use");
+        self.free.push(index as u32);
+        value
+    }
+
+    pub(crate) fn get(&self, index: usize) -> &T {
+        self.entries[index].as_ref().expect("an entry in use")
+    }
+
+    pub(crate) fn get_mut(&mut self, index: usize) -> &mut T {
+        self.entries[index].as_mut().expect("an entry in use")
+    }
+}

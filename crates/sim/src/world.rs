@@ -1,0 +1,48 @@
+//! All of one simulated machine, and what each timed event means to it.
+
+use std::rc::Rc;
+
+use description::MachineDescription;
+
+use crate::disk::Disks;
+use crate::executor::Executor;
+use crate::heap::Kind;
+use crate::network::Network;
+use crate::processor::{Costs, Processors};
+use crate::simulation::Settings;
+
+pub(crate) struct World {
+    pub(crate) executor: Rc<Executor>,
+    pub(crate) costs: Costs,
+    pub(crate) processors: Processors,
+    pub(crate) network: Network,
+    pub(crate) disks: Disks,
+}
+
+impl World {
+    pub(crate) fn new(
+        description: &MachineDescription,
+        settings: &Settings,
+    ) -> Result<Self, description::Error> {
+        let costs = Costs::new(description);
+        Ok(World {
+            executor: Executor::new(),
+            processors: Processors::new(description.node_count() as usize, &costs),
+            costs,
+            network: Network::new(description),
+            disks: Disks::new(description, settings)?,
+        })
+    }
+
+    pub(crate) fn fire(&self, kind: Kind, index: usize) {
+        let World { executor, costs, processors, network, disks } = self;
+        match kind {
+            Kind::Processor => processors.fire(executor, index),
+            Kind::Arrival => network.arrive(executor, processors, costs, index),
+            Kind::Delivery => network.deliver(executor, index),
+            Kind::Disk => disks.fire(executor, processors, costs, index),
+            Kind::Transfer => disks.complete(executor, index),
+            Kind::Task | Kind::Foreign => unreachable!("the executor's own"),
+        }
+    }
+}
