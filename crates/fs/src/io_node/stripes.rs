@@ -173,6 +173,7 @@ impl<M: Machine> IoNode<M> {
             };
             let label = read_label(name, index, &object.label)?;
             let stripe = self.stripes.insert(label, index, object.id, object.bytes);
+            stripe.reach(object.bytes);
             stripes.push(FoundStripe { disk: index as u32, label, bytes: stripe.bytes.get() });
         }
         Ok(Reply::Opened { stripes })

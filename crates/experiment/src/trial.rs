@@ -1,0 +1,262 @@
+//! One trial of an experiment.
+//!
+//! ```text
+//!  set up: serve, connect, make the file          untimed
+//!  start:  all compute nodes at the same instant  ------.
+//!  ...     each moves its part                          | the elapsed time
+//!  end:    the last is done, all data on the media  ----'
+//!  check:  every byte, where it should be         untimed
+//! ```
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use fs::protocol::Label;
+use fs::{Client, ClientSettings, File, FileId, Group};
+use layout::{Extent, Operation, View};
+use machine::{Condition, Disk, Duration, Machine, Memory, NodeId};
+use sim::{Layout, Settings, SimMachine, Simulation, Statistics};
+
+use crate::{DiskLayout, Error, Experiment, Method};
+
+/// What one trial took.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// Virtual time from the common start until all data are where they belong.
+    pub elapsed: Duration,
+    /// The bytes moved in it, for all compute nodes together.
+    pub bytes_moved: u64,
+    /// Disk movements of all disks in it.
+    pub disk_movements: u64,
+    /// Timed events in it.
+    pub events: u64,
+    /// A mix of all events of the trial, set-up and check included: equal for equal trials.
+    pub digest: u64,
+    /// What each part of the machine has done when it ended, since the machine started.
+    pub statistics: Statistics,
+}
+
+impl Trial {
+    /// Throughput in MB/s, MB = 2^20 bytes.
+    pub fn throughput_mb_s(&self) -> f64 {
+        self.bytes_moved as f64 / f64::from(1 << 20) / self.elapsed.as_secs_f64()
+    }
+}
+
+const NAME: &str = "experiment";
+const FILE: FileId = FileId(1);
+
+impl Experiment {
+    /// Runs the trial of this number. Trials of different numbers differ in all that is random.
+    pub fn trial(&self, number: u64) -> Result<Trial, Error> {
+        self.check()?;
+        let settings = Settings {
+            // An odd multiplier keeps trials of neighbouring seeds apart.
+            seed: self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(number),
+            layout: match self.layout {
+                DiskLayout::Contiguous => Layout::default(),
+                DiskLayout::Random => Layout::Random,
+            },
+            block_bytes: self.options.block_bytes,
+        };
+        let simulation = Simulation::new(&self.machine, settings)?;
+        let view = self.pattern.view(&self.problem)?;
+        let files = simulation.run(self.set_up(&simulation))??;
+        let memories = self.memories(&view);
+        let (before, start) = (simulation.statistics(), simulation.now());
+        simulation.run(self.access(simulation.compute_nodes(), &files, &view, &memories))??;
+        let (after, elapsed) = (simulation.statistics(), simulation.now().since(start));
+        match self.operation() {
+            Operation::Read => self.check_memories(&view, &memories)?,
+            Operation::Write => simulation.run(self.check_file(&files[0]))??,
+        }
+        Ok(Trial {
+            elapsed,
+            bytes_moved: self.bytes_moved(),
+            disk_movements: after.movements() - before.movements(),
+            events: after.events - before.events,
+            digest: simulation.digest(),
+            statistics: after,
+        })
+    }
+
+    /// Starts the file system, makes the file, and opens it on every compute node.
+    async fn set_up(&self, simulation: &Simulation) -> Result<Vec<File<SimMachine>>, Error> {
+        let io_nodes: Vec<NodeId> = simulation.io_nodes().iter().map(|node| node.node()).collect();
+        for node in simulation.io_nodes() {
+            node.spawn("I/O node", fs::serve(node.clone(), self.io_node_settings()));
+        }
+        let settings = ClientSettings { outstanding_per_disk: self.options.outstanding };
+        let mut clients = Vec::new();
+        for node in simulation.compute_nodes() {
+            clients.push(Client::connect(node.clone(), io_nodes.clone(), settings).await?);
+        }
+        clients[0].create(NAME, FILE, self.options.block_bytes).await?;
+        if self.operation() == Operation::Read {
+            self.install(simulation.io_nodes()).await?;
+        }
+        let mut files = Vec::new();
+        for client in &clients {
+            files.push(client.open(NAME).await?);
+        }
+        Ok(files)
+    }
+
+    /// Puts the contents onto the disks, without any time passing.
+    async fn install(&self, io_nodes: &[SimMachine]) -> Result<(), Error> {
+        for disk in io_nodes.iter().flat_map(|node| node.disks()) {
+            let object = disk.open(NAME).await?;
+            let label = Label::decode(&object.label).map_err(Error::Invalid)?;
+            for block in label.striping.blocks_of_stripe(label.stripe, self.problem.file_bytes) {
+                let payload = self.contents.payload(block.file_offset, block.bytes);
+                disk.put(object.id, block.stripe_offset, &payload)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The memory of each compute node: empty before a read, its part of the file before a write.
+    fn memories(&self, view: &View) -> Vec<Memory> {
+        let memory = |node| {
+            let memory = self.contents.memory(view.node_bytes(node));
+            if self.operation() == Operation::Write {
+                for chunk in view.chunks(node) {
+                    memory.place(chunk.memory_offset, &self.contents.payload(chunk.file_offset, chunk.bytes));
+                }
+            }
+            memory
+        };
+        (0..view.nodes()).map(memory).collect()
+    }
+
+    /// The timed part: all compute nodes start at once, in their order; over when the last is done.
+    async fn access(
+        &self,
+        nodes: &[SimMachine],
+        files: &[File<SimMachine>],
+        view: &View,
+        memories: &[Memory],
+    ) -> Result<(), Error> {
+        let members: Vec<NodeId> = nodes.iter().map(|node| node.node()).collect();
+        let all = Rc::new(Members::new(nodes.len()));
+        for (rank, node) in nodes.iter().enumerate() {
+            let part = Part {
+                method: self.method,
+                operation: self.operation(),
+                presort: self.options.presort,
+                file: files[rank].clone(),
+                view: *view,
+                memory: memories[rank].clone(),
+                group: Group::new(1, members.clone(), rank),
+            };
+            let all = all.clone();
+            node.spawn("application", async move {
+                all.leave(part.access().await);
+                Ok(())
+            });
+        }
+        all.wait().await?;
+        if self.operation() == Operation::Write {
+            files[0].flush().await?;
+        }
+        Ok(())
+    }
+
+    fn check_memories(&self, view: &View, memories: &[Memory]) -> Result<(), Error> {
+        for (node, memory) in (0..).zip(memories) {
+            for chunk in view.chunks(node) {
+                if !self.contents.matches(memory, chunk.memory_offset, chunk.file_offset, chunk.bytes) {
+                    let (bytes, offset) = (chunk.bytes, chunk.file_offset);
+                    let text = format!("the {bytes} bytes of compute node {node} from file offset {offset}");
+                    return Err(Error::WrongData(text));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn check_file(&self, file: &File<SimMachine>) -> Result<(), Error> {
+        let bytes = self.problem.file_bytes;
+        let memory = self.contents.memory(bytes);
+        let found = file.read(0, bytes, &memory, 0).await?;
+        let block = self.options.block_bytes;
+        let right = |&offset: &u64| {
+            let extent = Extent::new(offset, block).clip(bytes);
+            self.contents.matches(&memory, offset, offset, extent.bytes)
+        };
+        match (0..bytes).step_by(block as usize).find(|offset| !right(offset)) {
+            None if found == bytes => Ok(()),
+            None => Err(Error::WrongData(format!("the file has {found} bytes instead of {bytes}"))),
+            Some(offset) => Err(Error::WrongData(format!("the file's block at offset {offset}"))),
+        }
+    }
+}
+
+/// One compute node's part of the access.
+struct Part {
+    method: Method,
+    operation: Operation,
+    presort: bool,
+    file: File<SimMachine>,
+    view: View,
+    memory: Memory,
+    group: Group,
+}
+
+impl Part {
+    async fn access(&self) -> fs::Result<()> {
+        let Part { file, group, view, memory, presort, .. } = self;
+        match (self.method, self.operation) {
+            (Method::Traditional, _) => self.access_chunks().await,
+            (Method::DiskDirected, Operation::Read) => {
+                file.read_collective(group, view, memory, *presort).await
+            }
+            (Method::DiskDirected, Operation::Write) => {
+                file.write_collective(group, view, memory, *presort).await
+            }
+        }
+    }
+
+    /// One file request for each contiguous chunk, one after the other.
+    async fn access_chunks(&self) -> fs::Result<()> {
+        for chunk in self.view.chunks(self.group.rank as u32) {
+            let (offset, bytes, at) = (chunk.file_offset, chunk.bytes, chunk.memory_offset);
+            match self.operation {
+                Operation::Read => drop(self.file.read(offset, bytes, &self.memory, at).await?),
+                Operation::Write => self.file.write(offset, bytes, &self.memory, at).await?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Waits for all compute nodes to be done.
+struct Members {
+    left: Cell<usize>,
+    outcome: RefCell<fs::Result<()>>,
+    changed: Condition,
+}
+
+impl Members {
+    fn new(count: usize) -> Self {
+        Members { left: Cell::new(count), outcome: RefCell::new(Ok(())), changed: Condition::new() }
+    }
+
+    fn leave(&self, outcome: fs::Result<()>) {
+        if let Err(error) = outcome {
+            let mut first = self.outcome.borrow_mut();
+            if first.is_ok() {
+                *first = Err(error);
+            }
+        }
+        self.left.set(self.left.get() - 1);
+        self.changed.wake_all();
+    }
+
+    async fn wait(&self) -> fs::Result<()> {
+        while self.left.get() > 0 && self.outcome.borrow().is_ok() {
+            self.changed.wait().await;
+        }
+        self.outcome.replace(Ok(()))
+    }
+}
