@@ -185,7 +185,6 @@ impl<M: Machine> IoNode<M> {
             None => self.cache_buffers.take(stripe.block_bytes()).await,
         };
         let outcome = self.read_block(stripe, key.block, into).await;
-        self.machine.compute(Work::CompleteDiskRequest).await;
         let mut cache = self.cache.borrow_mut();
         let block = cache.block(place);
         block.loading = false;
@@ -213,7 +212,9 @@ impl<M: Machine> IoNode<M> {
         let offset = block * stripe.block_bytes();
         self.machine.compute(Work::QueueDiskRequest).await;
         let _turn = self.disk_queues[stripe.disk].turn((stripe.object.0, offset)).await;
-        self.machine.disks()[stripe.disk].read(stripe.object, offset, into).await
+        let outcome = self.machine.disks()[stripe.disk].read(stripe.object, offset, into).await;
+        self.machine.compute(Work::CompleteDiskRequest).await;
+        outcome
     }
 
     /// Starts a task that writes the dirty bytes of the block to its disk.
@@ -258,8 +259,8 @@ impl<M: Machine> IoNode<M> {
             let written = self.machine.disks()[stripe.disk].write(stripe.object, offset, data).await;
             outcome = outcome.and(written);
         }
-        drop(turn);
         self.machine.compute(Work::CompleteDiskRequest).await;
+        drop(turn);
         self.cache.borrow_mut().block(place).write_queued = false;
         outcome
     }

@@ -120,20 +120,20 @@ impl<M: Machine> IoNode<M> {
         let file_bytes = request.view.file_bytes();
         let mut blocks: Vec<_> = striping.blocks_of_stripe(stripe.label.stripe, file_bytes).collect();
         self.machine.compute(Work::ListBlocks { blocks: blocks.len() as u64 }).await;
+        if request.direction == Direction::Write {
+            let end = striping.stripe_bytes(file_bytes, stripe.label.stripe);
+            // All the space first, so that sorting knows where each block will be.
+            if end > stripe.bytes.get() {
+                self.machine.disks()[stripe.disk].resize(stripe.object, end).await?;
+            }
+            stripe.reach(end);
+        }
         if request.presort {
             let disk = &self.machine.disks()[stripe.disk];
             self.machine.compute(Work::SortBlocks { blocks: blocks.len() as u64 }).await;
             blocks.sort_by_cached_key(|block| disk.position(stripe.object, block.stripe_offset));
         }
         blocks.reverse();
-        if request.direction == Direction::Write {
-            let end = striping.stripe_bytes(file_bytes, stripe.label.stripe);
-            // Space for the whole stripe at once, where the disk can make use of that.
-            if end > stripe.bytes.get() {
-                self.machine.disks()[stripe.disk].resize(stripe.object, end).await?;
-            }
-            stripe.reach(end);
-        }
         Ok(StripeTransfer {
             node: self.clone(),
             request: request.clone(),
@@ -174,13 +174,15 @@ impl<M: Machine> StripeTransfer<M> {
     async fn load_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Failure> {
         let (node, stripe) = (&self.node, &self.stripe);
         let _turn = node.disk_queues[stripe.disk].turn((stripe.object.0, block.stripe_offset)).await;
-        Ok(node.machine.disks()[stripe.disk].read(stripe.object, block.stripe_offset, buffer).await?)
+        let outcome =
+            node.machine.disks()[stripe.disk].read(stripe.object, block.stripe_offset, buffer).await;
+        node.machine.compute(Work::CompleteDiskRequest).await;
+        Ok(outcome?)
     }
 
     async fn read_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Failure> {
         let buffer = self.load_block(block, buffer).await?;
         let machine = &self.node.machine;
-        machine.compute(Work::CompleteDiskRequest).await;
         let (mailbox, mut under_way) = (Mailbox::new(), 0);
         for piece in self.pieces(block) {
             machine.compute(Work::MatchPiece).await;
@@ -229,7 +231,9 @@ impl<M: Machine> StripeTransfer<M> {
         let stripe = &self.stripe;
         let _turn = self.node.disk_queues[stripe.disk].turn((stripe.object.0, block.stripe_offset)).await;
         let data = buffer.slice(0..block.bytes);
-        machine.disks()[stripe.disk].write(stripe.object, block.stripe_offset, data).await?;
+        let outcome = machine.disks()[stripe.disk].write(stripe.object, block.stripe_offset, data).await;
+        machine.compute(Work::CompleteDiskRequest).await;
+        outcome?;
         Ok(buffer)
     }
 
