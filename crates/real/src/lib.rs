@@ -1,1 +1,49 @@
-//! (to be written)
+//! The real machine: a node of sockets and files, one async runtime on one thread.
+//!
+//! Implements the seam of the crate `machine` over TCP and the files of a directory. A process that wants
+//! to be a node calls [`run`] with [`Settings`] and gets a [`RealMachine`]:
+//!
+//! ```no_run
+//! use std::path::PathBuf;
+//!
+//! use machine::{Machine, NodeId};
+//! use real::{DiskSettings, Settings};
+//!
+//! # fn main() -> machine::Result<()> {
+//! let disk = DiskSettings::plain(PathBuf::from("/srv/starfish/0"));
+//! let settings =
+//!     Settings { listen: Some(([0, 0, 0, 0], 7117).into()), disks: vec![disk], ..Settings::new(NodeId(1)) };
+//! real::run(settings, |machine| async move {
+//!     println!("{} listens at {:?}", machine.node(), machine.address());
+//! })?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Map of the code, in reading order:
+//!
+//! - `settings.rs`: what a node can be told; `report.rs`: what it tells of what no caller hears
+//! - `machine.rs`: [`RealMachine`]; `runtime.rs`: [`run`] and the choice of the driver
+//! - `task.rs`: tasks that nobody waits for, and transfers that complete though nobody waits any more
+//! - `net/`: frames, handshakes and connections
+//! - `disk/`: one file for each object, and disks slowed down to a model
+//!
+//! What is not here, on purpose: reconnecting (a lost peer is told to the file system, which knows what to
+//! do), retrying, and any type of the async runtime in a signature.
+
+mod bytes;
+mod clock;
+mod disk;
+mod machine;
+mod net;
+mod report;
+mod runtime;
+mod settings;
+mod task;
+
+pub use disk::Disk;
+pub use machine::RealMachine;
+pub use net::Net;
+pub use report::{Report, Reporter};
+pub use runtime::{block_on, run};
+pub use settings::{DiskSettings, Driver, Limits, Peer, Settings};

@@ -1,0 +1,198 @@
+//! The directory of a disk: making, finding and removing the files of objects. Blocking calls, all of it.
+//!
+//! An object comes into being in one step. Its header is written to a file of another name, made safe, and
+//! only then linked to its own name, which fails if there is one. A node killed meanwhile leaves at worst a
+//! file of the other kind, which nobody lists and the next start removes.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use machine::{Error, NodeId, Result};
+
+use super::header::{self, Header};
+use super::name::{self, Decoded};
+
+/// How the names of files begin that are not objects yet. No object's file name begins with a dot, except
+/// that of the object without a name.
+const UNBORN: &str = ".unborn-";
+
+const LOCK: &str = ".starfish.lock";
+
+/// What tells a file from all others, those that have its name later among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+/// An object's file, opened.
+pub(crate) struct Found {
+    pub(crate) file: File,
+    pub(crate) identity: Identity,
+    pub(crate) header: Header,
+    /// Length of the object, without the header.
+    pub(crate) bytes: u64,
+}
+
+/// A directory that belongs to this process.
+pub(crate) struct Directory {
+    path: PathBuf,
+    unborn: AtomicU64,
+    /// Locked for as long as it is open.
+    _lock: File,
+}
+
+impl Directory {
+    /// Takes the directory for `node`, and removes what a killed node left half-made.
+    pub(crate) fn take(path: &Path, node: NodeId) -> Result<Self> {
+        let failed = |error| io_error(&format!("disk directory {}", path.display()), error);
+        match fs::create_dir(path) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
+            _ => {}
+        }
+        let lock = lock(path, node)?;
+        for entry in fs::read_dir(path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            if entry.file_name().as_encoded_bytes().starts_with(UNBORN.as_bytes()) {
+                fs::remove_file(entry.path()).map_err(failed)?;
+            }
+        }
+        Ok(Directory { path: path.to_owned(), unborn: AtomicU64::new(0), _lock: lock })
+    }
+
+    fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(name::encode(name))
+    }
+
+    /// The object as error messages call it.
+    pub(crate) fn describe(&self, name: &str) -> String {
+        format!("object `{name}` ({})", self.path_of(name).display())
+    }
+
+    pub(crate) fn create(&self, name: &str, label: &[u8]) -> Result<Found> {
+        let header = Header::encode(name, label)?;
+        let failed = |error| io_error(&self.describe(name), error);
+        let serial = self.unborn.fetch_add(1, Ordering::Relaxed);
+        let unborn = self.path.join(format!("{UNBORN}{serial}"));
+        let made = (|| {
+            let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(&unborn)?;
+            file.write_all(&header)?;
+            file.sync_data()?;
+            fs::hard_link(&unborn, self.path_of(name))?;
+            let identity = Identity::of(&file)?;
+            Ok((file, identity))
+        })();
+        let removed = fs::remove_file(&unborn);
+        let (file, identity) = made.map_err(failed)?;
+        removed.map_err(failed)?;
+        let header = Header { name: name.to_owned(), label: label.to_vec() };
+        Ok(Found { file, identity, header, bytes: 0 })
+    }
+
+    pub(crate) fn open(&self, name: &str) -> Result<Found> {
+        let failed = |error| io_error(&self.describe(name), error);
+        let damaged = |why| Error::Damaged { what: self.describe(name), why };
+        let file = OpenOptions::new().read(true).write(true).open(self.path_of(name)).map_err(failed)?;
+        let header = read_header(&file).map_err(failed)?.map_err(damaged)?;
+        if header.name != name {
+            return Err(damaged(format!("it calls itself `{}`: was its file renamed?", header.name)));
+        }
+        let bytes = file.metadata().map_err(failed)?.len() - header::BYTES as u64;
+        let identity = Identity::of(&file).map_err(failed)?;
+        Ok(Found { file, identity, header, bytes })
+    }
+
+    /// The names of all objects, sorted. Other files are left alone.
+    pub(crate) fn list(&self) -> Result<Vec<String>> {
+        let failed = |error| io_error(&format!("disk directory {}", self.path.display()), error);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let decoded = entry.file_name().to_str().and_then(name::decode);
+            match decoded {
+                Some(_) if !entry.file_type().map_err(failed)?.is_file() => {}
+                Some(Decoded::Name(name)) => names.push(name),
+                Some(Decoded::Shortened) => names.extend(full_name(&entry.path())),
+                None => {}
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Removes an object, also one that is damaged.
+    pub(crate) fn remove(&self, name: &str) -> Result<()> {
+        fs::remove_file(self.path_of(name)).map_err(|error| io_error(&self.describe(name), error))
+    }
+
+    /// Waits until all that was made and removed is so on the medium.
+    pub(crate) fn sync(&self) -> Result<()> {
+        let synced = File::open(&self.path).and_then(|directory| directory.sync_all());
+        synced.map_err(|error| io_error(&format!("disk directory {}", self.path.display()), error))
+    }
+}
+
+impl Identity {
+    fn of(file: &File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Identity { device: metadata.dev(), inode: metadata.ino() })
+    }
+}
+
+fn lock(path: &Path, node: NodeId) -> Result<File> {
+    let what = format!("disk directory {}", path.display());
+    let failed = |error| io_error(&what, error);
+    let mut lock = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path.join(LOCK))
+        .map_err(failed)?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            // Who it is helps, but that it is so suffices.
+            let _ = lock.read_to_string(&mut holder);
+            let why = format!("it is in use by another agent ({})", holder.trim());
+            return Err(Error::Io { what, why });
+        }
+        Err(TryLockError::Error(error)) => return Err(failed(error)),
+    }
+    let holder = format!("{node}, process {}\n", std::process::id());
+    lock.set_len(0).and_then(|()| lock.write_all(holder.as_bytes())).map_err(failed)?;
+    Ok(lock)
+}
+
+/// The header of an object's file, or what is wrong with it.
+fn read_header(file: &File) -> io::Result<std::result::Result<Header, String>> {
+    let mut bytes = [0; header::BYTES];
+    match file.read_exact_at(&mut bytes, 0) {
+        Ok(()) => Ok(Header::decode(&bytes)),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            Ok(Err(format!("its file is shorter than the header of {} bytes", header::BYTES)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The name of an object whose file name is too short for it. One that cannot be read is not listed.
+fn full_name(path: &Path) -> Option<String> {
+    let header = read_header(&File::open(path).ok()?).ok()?.ok()?;
+    (path.file_name()?.to_str()? == name::encode(&header.name)).then_some(header.name)
+}
+
+/// The failure of an operation on `what`, told apart as far as callers care.
+pub(crate) fn io_error(what: &str, error: io::Error) -> Error {
+    let what = what.to_owned();
+    match error.kind() {
+        ErrorKind::NotFound => Error::NotFound { what },
+        ErrorKind::AlreadyExists => Error::Exists { what },
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Error::NoSpace { what },
+        _ => Error::Io { what, why: error.to_string() },
+    }
+}

@@ -1,0 +1,101 @@
+//! The first block of an object's file: what it is, whose it is, and what its creator wrote on it.
+//!
+//! ```text
+//! | "STARFISH" | version 4 | name length 4 | label length 4 | name | label | zeros ... | hash 32 |
+//! 0            8           12              16               20                        4064     4096
+//! ```
+//!
+//! The data begin at byte 4096, so that they are as aligned in the file as they are in the object. The hash
+//! (BLAKE3) is of all before it.
+
+use machine::{Error, Result};
+
+/// Length of the header, and so the offset of the data in the file.
+pub(crate) const BYTES: usize = 4096;
+
+const MAGIC: [u8; 8] = *b"STARFISH";
+const VERSION: u32 = 1;
+const FIXED_BYTES: usize = 20;
+const HASHED_BYTES: usize = BYTES - 32;
+
+/// What stands in a header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) name: String,
+    pub(crate) label: Vec<u8>,
+}
+
+impl Header {
+    pub(crate) fn encode(name: &str, label: &[u8]) -> Result<Vec<u8>> {
+        let room = HASHED_BYTES - FIXED_BYTES;
+        if name.len() + label.len() > room {
+            let why = format!("name and label together have more than {room} bytes");
+            return Err(Error::Io { what: format!("creating object `{name}`"), why });
+        }
+        let mut bytes = Vec::with_capacity(BYTES);
+        bytes.extend_from_slice(&MAGIC);
+        for number in [VERSION, name.len() as u32, label.len() as u32] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.extend_from_slice(label);
+        bytes.resize(HASHED_BYTES, 0);
+        let hash = blake3::hash(&bytes);
+        bytes.extend_from_slice(hash.as_bytes());
+        Ok(bytes)
+    }
+
+    /// Reads a header, or says what is wrong with it.
+    pub(crate) fn decode(bytes: &[u8; BYTES]) -> std::result::Result<Self, String> {
+        let number = |at| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        if bytes[..8] != MAGIC {
+            return Err("it does not begin as an object of Starfish".to_owned());
+        }
+        let version = number(8);
+        if version != VERSION {
+            return Err(format!("it is of version {version}, and this program knows version {VERSION} only"));
+        }
+        if blake3::hash(&bytes[..HASHED_BYTES])
+            != *<&[u8; 32]>::try_from(&bytes[HASHED_BYTES..]).expect("32 bytes")
+        {
+            return Err("the checksum of its header is wrong".to_owned());
+        }
+        let (name_bytes, label_bytes) = (number(12) as usize, number(16) as usize);
+        let name = bytes[FIXED_BYTES..HASHED_BYTES].get(..name_bytes);
+        let label = bytes[FIXED_BYTES..HASHED_BYTES].get(name_bytes..name_bytes.saturating_add(label_bytes));
+        match (name.map(|name| String::from_utf8(name.to_vec())), label) {
+            (Some(Ok(name)), Some(label)) => Ok(Header { name, label: label.to_vec() }),
+            _ => Err("its header makes no sense".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded() -> [u8; BYTES] {
+        Header::encode("name", b"label").expect("short").try_into().expect("one block")
+    }
+
+    #[test]
+    fn what_was_encoded_is_decoded() {
+        let header = Header { name: "name".to_owned(), label: b"label".to_vec() };
+        assert_eq!(Header::decode(&encoded()), Ok(header));
+    }
+
+    #[test]
+    fn every_flipped_bit_is_noticed() {
+        for at in (0..BYTES).step_by(7) {
+            let mut bytes = encoded();
+            bytes[at] ^= 1 << (at % 8);
+            assert!(Header::decode(&bytes).is_err(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_label_that_does_not_fit_is_refused() {
+        assert!(Header::encode("", &[0; HASHED_BYTES - FIXED_BYTES]).is_ok());
+        assert!(Header::encode("x", &[0; HASHED_BYTES - FIXED_BYTES]).is_err());
+    }
+}

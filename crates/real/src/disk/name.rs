@@ -1,0 +1,105 @@
+//! File names of objects: any object name becomes a name that stays within the directory, and back.
+//!
+//! What a path or a person would misread (`/`, `%`, control characters, a leading `.`) is written as `%`
+//! and two hexadecimal digits. A name that becomes too long for a file this way is shortened to its
+//! beginning and a hash of the whole; the whole then stands in the object's header only.
+
+use std::fmt::Write;
+
+/// How the file names of objects end. Other files in the directory are not ours.
+const SUFFIX: &str = ".stripe";
+
+/// No file system in use takes longer names.
+const FILE_NAME_BYTES_MAX: usize = 255;
+
+/// How a shortened name begins. In a name that was not shortened, digits follow a `%`.
+const SHORTENED: &str = "%~";
+
+/// Bytes that a shortened name keeps of the name it stands for.
+const KEPT_BYTES: usize = 150;
+
+const _: () = assert!(SHORTENED.len() + KEPT_BYTES + 1 + 64 + SUFFIX.len() <= FILE_NAME_BYTES_MAX);
+
+/// The object that a file name stands for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Decoded {
+    Name(String),
+    /// Some object; its header knows its name.
+    Shortened,
+}
+
+/// The name of the file that holds the object `name`.
+pub(crate) fn encode(name: &str) -> String {
+    let mut encoded = escape(name);
+    if encoded.len() + SUFFIX.len() > FILE_NAME_BYTES_MAX {
+        let kept = (0..=KEPT_BYTES).rev().find(|&end| encoded.is_char_boundary(end)).unwrap_or(0);
+        let hash = blake3::hash(name.as_bytes()).to_hex();
+        encoded = format!("{SHORTENED}{}~{hash}", &encoded[..kept]);
+    }
+    encoded + SUFFIX
+}
+
+/// The object in a file of this name, if the file can be one of ours.
+pub(crate) fn decode(file_name: &str) -> Option<Decoded> {
+    let encoded = file_name.strip_suffix(SUFFIX)?;
+    if encoded.starts_with(SHORTENED) {
+        return Some(Decoded::Shortened);
+    }
+    let name = unescape(encoded)?;
+    // Only what `encode` writes: two files are never the same object.
+    (encode(&name) == file_name).then_some(Decoded::Name(name))
+}
+
+fn escape(name: &str) -> String {
+    let mut escaped = String::with_capacity(name.len());
+    for (at, character) in name.char_indices() {
+        let is_misread = matches!(character, '/' | '\\' | '%') || character.is_ascii_control();
+        if is_misread || (at == 0 && character == '.') {
+            write!(escaped, "%{:02X}", u32::from(character)).expect("a string takes all");
+        } else {
+            escaped.push(character);
+        }
+    }
+    escaped
+}
+
+fn unescape(escaped: &str) -> Option<String> {
+    let mut parts = escaped.split('%');
+    let mut name = parts.next()?.to_owned();
+    for part in parts {
+        let byte = u8::from_str_radix(part.get(..2)?, 16).ok()?;
+        name.push(char::from(byte));
+        name.push_str(&part[2..]);
+    }
+    Some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_names_stay_readable() {
+        assert_eq!(encode("matrix.dat"), "matrix.dat.stripe");
+        assert_eq!(encode("größe"), "größe.stripe");
+        assert_eq!(encode("deep/er"), "deep%2Fer.stripe");
+        assert_eq!(encode(".."), "%2E..stripe");
+        assert_eq!(encode(""), ".stripe");
+    }
+
+    #[test]
+    fn files_of_others_are_not_objects() {
+        for foreign in
+            ["README", "x.stripe.bak", "a%2.stripe", "a%zz.stripe", "%61.stripe", "..stripe", "a%2f.stripe"]
+        {
+            assert_eq!(decode(foreign), None, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn names_that_become_too_long_are_shortened_and_differ() {
+        let (long, other) = ("/ü".repeat(66), "/ü".repeat(65) + "/u");
+        assert!(encode(&long).len() <= 255 && encode(&long) != encode(&other));
+        assert_eq!(decode(&encode(&long)), Some(Decoded::Shortened));
+    }
+}

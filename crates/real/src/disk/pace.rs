@@ -1,0 +1,171 @@
+//! A disk made as slow as a model says: the bytes are real, the time is the model's.
+//!
+//! Commands are served one at a time in order of arrival. The model is asked when a command that arrives
+//! now is answered; the real transfer is made, and the answer kept back until then.
+//!
+//! ```text
+//! model   |---- A ----|---- B ----|---- C ----|
+//! timer               |.late      |..late     |.late
+//! caller  A waits .....A done, B was in line: begins at the instant A was due, not when the timer fired
+//! ```
+//!
+//! So lateness of timers does not add up, and a disk with a command always in line keeps exactly the
+//! model's rate. A caller that issues its next command only when it has the last answer pays its own delay
+//! once; whether the disk makes up for that, by reading ahead or buffering writes, is the model's affair.
+//!
+//! Where it is wrong: a real transfer that takes longer than the model's makes the disk slower than the
+//! model. Making, opening, listing and removing objects takes the time it takes.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+
+use description::DiskDescription;
+use disk::Model;
+use machine::{Instant, ObjectId, Result};
+
+use crate::clock::Clock;
+use crate::task::Turns;
+
+/// Regions into which a modelled disk is divided; each object lies in one, from its beginning on.
+///
+/// No file system lays its files out quite so, but objects are contiguous and apart, as they would be.
+const REGION_BYTES_MAX: u64 = 1 << 30;
+
+/// A disk has at least so many regions, that objects do not all lie in the same place.
+const REGIONS_MIN: u64 = 16;
+
+/// The times of a modelled disk.
+pub(crate) struct Pace {
+    model: RefCell<Model>,
+    turns: Turns,
+    /// When the last command was answered as the model has it.
+    answered: Cell<Instant>,
+    place: Place,
+    clock: Clock,
+}
+
+/// Where on the modelled disk objects lie.
+#[derive(Clone, Copy)]
+struct Place {
+    sector_bytes: u64,
+    capacity_sectors: u64,
+    region_sectors: u64,
+}
+
+/// What a command does to the disk.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    Read,
+    Write,
+}
+
+/// A part of an object.
+#[derive(Clone, Copy)]
+pub(crate) struct Extent {
+    pub(crate) object: ObjectId,
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Pace {
+    pub(crate) fn new(description: &DiskDescription, clock: Clock) -> Self {
+        let model = Model::new(description, 0.0);
+        let place = Place::new(model.sector_bytes(), model.capacity_sectors());
+        let answered = Cell::new(Instant::START);
+        Pace { model: RefCell::new(model), turns: Turns::new(), answered, place, clock }
+    }
+
+    /// Makes `transfer` in the time a command of this kind takes.
+    pub(crate) async fn keep<T>(
+        &self,
+        kind: Kind,
+        extent: Extent,
+        transfer: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        if extent.bytes == 0 {
+            return transfer.await;
+        }
+        let arrived = self.clock.now();
+        let _turn = self.turns.take().await;
+        let due = self.command(kind, extent, arrived.max(self.answered.get()));
+        let outcome = transfer.await;
+        // If the transfer itself was late the next command is not served faster for it.
+        self.answered.set(due.max(self.clock.now()));
+        self.clock.sleep_until(due).await;
+        outcome
+    }
+
+    /// Waits until all that was written is on the modelled medium.
+    pub(crate) async fn settle(&self) {
+        let settled = self.model.borrow().settled();
+        self.clock.sleep_until(settled).await;
+    }
+
+    /// Where the byte at `offset` of the object lies on the modelled disk.
+    pub(crate) fn position(&self, object: ObjectId, offset: u64) -> u64 {
+        (self.place.first_sector(object) * self.place.sector_bytes).saturating_add(offset)
+    }
+
+    fn command(&self, kind: Kind, extent: Extent, now: Instant) -> Instant {
+        let (first, sectors) = self.place.sectors(extent);
+        let mut model = self.model.borrow_mut();
+        match kind {
+            Kind::Read => model.read(now, first, sectors),
+            Kind::Write => {
+                let ready = model.write_ready(now);
+                model.write(ready, first, sectors)
+            }
+        }
+    }
+}
+
+impl Place {
+    fn new(sector_bytes: u64, capacity_sectors: u64) -> Self {
+        let region_sectors = (REGION_BYTES_MAX / sector_bytes).min(capacity_sectors / REGIONS_MIN).max(1);
+        Place { sector_bytes, capacity_sectors, region_sectors }
+    }
+
+    fn first_sector(&self, object: ObjectId) -> u64 {
+        let regions = self.capacity_sectors / self.region_sectors;
+        object.0 % regions * self.region_sectors
+    }
+
+    /// The sectors an access touches: the first of them, and how many. An object that goes beyond the end
+    /// of the disk goes on at its beginning; an access that would span the two is put before the end.
+    fn sectors(&self, extent: Extent) -> (u64, u64) {
+        let first = extent.offset / self.sector_bytes;
+        let last = extent.offset.saturating_add(extent.bytes - 1) / self.sector_bytes;
+        let sectors = (last - first + 1).min(self.capacity_sectors);
+        let first = (self.first_sector(extent.object) + first) % self.capacity_sectors;
+        (first.min(self.capacity_sectors - sectors), sectors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_contiguous_and_apart() {
+        let place = Place::new(512, 1 << 25);
+        let sectors =
+            |object, offset, bytes| place.sectors(Extent { object: ObjectId(object), offset, bytes });
+        assert_eq!(sectors(1, 0, 4096), (1 << 21, 8));
+        assert_eq!(sectors(1, 4096, 4096), ((1 << 21) + 8, 8));
+        assert_eq!(sectors(2, 0, 1), (2 << 21, 1));
+        assert_eq!(sectors(2, 511, 2), (2 << 21, 2));
+    }
+
+    #[test]
+    fn every_access_lies_on_the_disk() {
+        let place = Place::new(512, 1000);
+        for object in 0..40 {
+            for offset in [0, 511, 100_000, 511_000, 10_000_000, u64::MAX - 9000] {
+                for bytes in [1, 512, 9000, 600_000] {
+                    let (first, sectors) = place.sectors(Extent { object: ObjectId(object), offset, bytes });
+                    assert!(sectors > 0 && first + sectors <= 1000, "{object} {offset} {bytes}");
+                }
+            }
+        }
+    }
+}

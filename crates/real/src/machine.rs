@@ -1,0 +1,111 @@
+//! A real node: clock, tasks, network, disks and buffers in one handle.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use machine::{BufferPool, Instant, Machine, NodeId, Result, Work};
+
+use crate::clock::Clock;
+use crate::disk::Disk;
+use crate::net::Net;
+use crate::settings::{Peer, Settings};
+use crate::task::Tasks;
+
+/// A node made of this computer's clock, sockets and files. Cloning gives another handle on it.
+#[derive(Clone)]
+pub struct RealMachine {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    node: NodeId,
+    clock: Clock,
+    tasks: Tasks,
+    net: Net,
+    disks: Vec<Disk>,
+    buffers: BufferPool,
+    drain: std::time::Duration,
+}
+
+impl RealMachine {
+    /// Opens the disks, begins to listen, and connects to the peers of `settings`.
+    ///
+    /// Runs only within [`block_on`](crate::block_on). Whoever starts a node this way also ends it, with
+    /// [`finish`](Self::finish). The driver among the settings has been chosen by then and is not looked at.
+    pub async fn start(settings: Settings) -> Result<Self> {
+        let clock = Clock::start();
+        let tasks = Tasks::new(settings.node, settings.reporter);
+        let mut disks = Vec::with_capacity(settings.disks.len());
+        for disk in &settings.disks {
+            disks.push(Disk::start(disk, settings.node, clock, tasks.clone()).await?);
+        }
+        let drain = settings.limits.drain;
+        let net = Net::start(settings.node, settings.listen, settings.limits, tasks.clone())?;
+        let buffers = BufferPool::new(settings.buffer_bytes);
+        let inner = Inner { node: settings.node, clock, tasks, net, disks, buffers, drain };
+        let machine = RealMachine { inner: Rc::new(inner) };
+        machine.connect(&settings.peers).await?;
+        Ok(machine)
+    }
+
+    /// Where this node listens, with the port it got.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.inner.net.address()
+    }
+
+    /// Connects to all of `peers` to which there is no connection, or fails at the first that cannot be.
+    pub async fn connect(&self, peers: &[Peer]) -> Result<()> {
+        for &peer in peers {
+            self.inner.net.connect(peer).await?;
+        }
+        Ok(())
+    }
+
+    /// Closes the network and waits until all that was sent has left and all transfers have completed.
+    pub async fn finish(&self) {
+        use machine::Net as _;
+        self.inner.net.close();
+        let drained = async {
+            self.inner.net.drained().await;
+            self.inner.tasks.transfers_completed().await;
+        };
+        // Late is late: whoever does not take what we have for him is not waited for.
+        let _ = compio::time::timeout(self.inner.drain, drained).await;
+    }
+}
+
+impl Machine for RealMachine {
+    type Net = Net;
+    type Disk = Disk;
+
+    fn node(&self) -> NodeId {
+        self.inner.node
+    }
+
+    fn now(&self) -> Instant {
+        self.inner.clock.now()
+    }
+
+    async fn sleep_until(&self, deadline: Instant) {
+        self.inner.clock.sleep_until(deadline).await;
+    }
+
+    fn spawn(&self, name: &'static str, task: impl Future<Output = Result<()>> + 'static) {
+        self.inner.tasks.spawn(name, task);
+    }
+
+    async fn compute(&self, _work: Work) {}
+
+    fn net(&self) -> &Net {
+        &self.inner.net
+    }
+
+    fn disks(&self) -> &[Disk] {
+        &self.inner.disks
+    }
+
+    fn buffers(&self) -> &BufferPool {
+        &self.inner.buffers
+    }
+}

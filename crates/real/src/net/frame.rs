@@ -1,0 +1,231 @@
+//! What lies on the wire between two nodes.
+//!
+//! ```text
+//! connecting node                          listening node
+//!   Hello  {magic, version, from, to}  -->
+//!                                      <--  Answer {magic, version, verdict, node}
+//!   frames                             <->  frames
+//!
+//! frame:  | magic 4 | header length 4 | payload length 8 | header ... | payload ... |
+//! ```
+//!
+//! Numbers are little-endian. Lengths are checked against their bounds before anything is allocated for
+//! them. The first sixteen bytes of a hello never change, so that nodes of any two versions can tell each
+//! other that they differ.
+
+use machine::{Message, NodeId};
+
+/// The version of everything below; raised with every change of it.
+const VERSION: u32 = 1;
+
+/// How both sides of a handshake begin.
+const GREETING: [u8; 8] = *b"STARFISH";
+
+/// How every frame begins, so that a reader who has lost his place notices at once.
+const FRAME_MAGIC: [u8; 4] = *b"SFfr";
+
+/// The lengths of a frame's parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Prelude {
+    pub(crate) header_bytes: usize,
+    pub(crate) payload_bytes: u64,
+}
+
+impl Prelude {
+    pub(crate) const BYTES: usize = 16;
+
+    pub(crate) fn encode(self) -> [u8; Self::BYTES] {
+        let header_bytes = u32::try_from(self.header_bytes).expect("a header of bounded length");
+        let mut bytes = [0; Self::BYTES];
+        bytes[0..4].copy_from_slice(&FRAME_MAGIC);
+        bytes[4..8].copy_from_slice(&header_bytes.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.payload_bytes.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, String> {
+        if bytes[0..4] != FRAME_MAGIC {
+            return Err(format!("it sent {:02x?} where a frame should begin", &bytes[0..4]));
+        }
+        let (header_bytes, payload_bytes) = (u32_at(bytes, 4) as usize, u64_at(bytes, 8));
+        let (header_max, payload_max) = (Message::HEADER_BYTES_MAX, Message::PAYLOAD_BYTES_MAX);
+        if header_bytes > header_max {
+            return Err(format!(
+                "it sent a header of {header_bytes} bytes, more than the {header_max} allowed"
+            ));
+        }
+        if payload_bytes > payload_max {
+            return Err(format!(
+                "it sent a payload of {payload_bytes} bytes, more than the {payload_max} allowed"
+            ));
+        }
+        Ok(Prelude { header_bytes, payload_bytes })
+    }
+}
+
+/// What a connecting node says first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hello {
+    /// Who is calling.
+    pub(crate) from: NodeId,
+    /// Whom it expects to have reached.
+    pub(crate) to: NodeId,
+}
+
+impl Hello {
+    pub(crate) const BYTES: usize = 32;
+
+    pub(crate) fn encode(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        encode_greeting(&mut bytes);
+        bytes[16..24].copy_from_slice(&self.from.0.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.to.0.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, NotUnderstood> {
+        decode_greeting(bytes)?;
+        Ok(Hello { from: NodeId(u64_at(bytes, 16)), to: NodeId(u64_at(bytes, 24)) })
+    }
+}
+
+/// What a listening node answers to a hello.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) verdict: Verdict,
+    /// Who answers.
+    pub(crate) node: NodeId,
+}
+
+/// Whether a connection is welcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Welcome,
+    OtherVersion,
+    OtherNode,
+    AlreadyConnected,
+    Full,
+    Closed,
+}
+
+impl Answer {
+    pub(crate) const BYTES: usize = 32;
+
+    pub(crate) fn encode(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        encode_greeting(&mut bytes);
+        bytes[12..16].copy_from_slice(&(self.verdict as u32).to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.node.0.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, NotUnderstood> {
+        decode_greeting(bytes)?;
+        let code = u32_at(bytes, 12);
+        let verdict = Verdict::ALL.into_iter().find(|&verdict| verdict as u32 == code);
+        let verdict = verdict.ok_or(NotUnderstood::Answer(code))?;
+        Ok(Answer { verdict, node: NodeId(u64_at(bytes, 16)) })
+    }
+}
+
+impl Verdict {
+    const ALL: [Verdict; 6] = [
+        Verdict::Welcome,
+        Verdict::OtherVersion,
+        Verdict::OtherNode,
+        Verdict::AlreadyConnected,
+        Verdict::Full,
+        Verdict::Closed,
+    ];
+
+    /// Why a connection is not welcome, in words for whoever made it.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Verdict::Welcome => "it welcomed this node",
+            Verdict::OtherVersion => "it speaks another version of the protocol",
+            Verdict::OtherNode => "another node listens there",
+            Verdict::AlreadyConnected => "a node of this node's name is already connected to it",
+            Verdict::Full => "it has as many connections as its limit allows",
+            Verdict::Closed => "it is about to stop",
+        }
+    }
+}
+
+/// Why a greeting makes no sense here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotUnderstood {
+    NotStarfish,
+    Version(u32),
+    Answer(u32),
+}
+
+impl std::fmt::Display for NotUnderstood {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NotUnderstood::NotStarfish => write!(f, "that is not a Starfish node"),
+            NotUnderstood::Version(theirs) => {
+                write!(f, "it speaks version {theirs} of the protocol, this node version {VERSION}")
+            }
+            NotUnderstood::Answer(code) => write!(f, "it gave the unknown answer {code}"),
+        }
+    }
+}
+
+fn encode_greeting(bytes: &mut [u8; 32]) {
+    bytes[0..8].copy_from_slice(&GREETING);
+    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+}
+
+fn decode_greeting(bytes: &[u8; 32]) -> Result<(), NotUnderstood> {
+    if bytes[0..8] != GREETING {
+        return Err(NotUnderstood::NotStarfish);
+    }
+    match u32_at(bytes, 8) {
+        VERSION => Ok(()),
+        theirs => Err(NotUnderstood::Version(theirs)),
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_encoded_is_decoded() {
+        let prelude = Prelude { header_bytes: 77, payload_bytes: 1 << 20 };
+        assert_eq!(Prelude::decode(&prelude.encode()), Ok(prelude));
+        let hello = Hello { from: NodeId(u64::MAX), to: NodeId(1) };
+        assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
+        for verdict in Verdict::ALL {
+            let answer = Answer { verdict, node: NodeId(3) };
+            assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
+        }
+    }
+
+    #[test]
+    fn too_long_is_refused_and_just_long_enough_is_not() {
+        let longest =
+            Prelude { header_bytes: Message::HEADER_BYTES_MAX, payload_bytes: Message::PAYLOAD_BYTES_MAX };
+        assert_eq!(Prelude::decode(&longest.encode()), Ok(longest));
+        let header = Prelude { header_bytes: Message::HEADER_BYTES_MAX + 1, payload_bytes: 0 };
+        assert!(Prelude::decode(&header.encode()).expect_err("too long").contains("header of 65537 bytes"));
+        let payload = Prelude { header_bytes: 0, payload_bytes: u64::MAX };
+        assert!(Prelude::decode(&payload.encode()).expect_err("too long").contains("payload"));
+    }
+
+    #[test]
+    fn strangers_and_other_versions_are_told_apart() {
+        assert_eq!(Hello::decode(b"GET / HTTP/1.1\r\nHost: example.or"), Err(NotUnderstood::NotStarfish));
+        let mut future = Hello { from: NodeId(1), to: NodeId(2) }.encode();
+        future[8] = 9;
+        assert_eq!(Hello::decode(&future), Err(NotUnderstood::Version(9)));
+    }
+}

@@ -1,0 +1,75 @@
+//! The inbox of a node: what has arrived and was not received yet, of all connections in one line.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use machine::{Condition, Delivery, Error, Message, NodeId, Result};
+
+/// Messages of one connection that may wait in the inbox; when so many do, no more are read.
+const WAITING_MAX: usize = 64;
+
+/// What has arrived for a node.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    arrived: RefCell<VecDeque<(NodeId, Delivery, Rc<Place>)>>,
+    arrival: Condition,
+    closed: Cell<bool>,
+}
+
+/// A connection's share of the inbox.
+#[derive(Default)]
+pub(crate) struct Place {
+    waiting: Cell<usize>,
+    taken: Condition,
+}
+
+impl Inbox {
+    /// Puts a message at the end of the line, as soon as the connection has room there.
+    pub(crate) async fn put(&self, from: NodeId, message: Message, place: &Rc<Place>) {
+        while place.waiting.get() >= WAITING_MAX && !self.closed.get() {
+            place.taken.wait().await;
+        }
+        self.append(from, Delivery::Message(message), place);
+    }
+
+    /// Puts the end of a connection behind all that came over it.
+    pub(crate) fn put_gone(&self, from: NodeId, why: String, place: &Rc<Place>) {
+        self.append(from, Delivery::Gone(why), place);
+    }
+
+    fn append(&self, from: NodeId, delivery: Delivery, place: &Rc<Place>) {
+        if !self.closed.get() {
+            place.waiting.set(place.waiting.get() + 1);
+            self.arrived.borrow_mut().push_back((from, delivery, place.clone()));
+            self.arrival.wake_one();
+        }
+    }
+
+    pub(crate) async fn receive(&self) -> Result<(NodeId, Delivery)> {
+        loop {
+            if self.closed.get() {
+                return Err(Error::Closed);
+            }
+            let first = self.arrived.borrow_mut().pop_front();
+            match first {
+                Some((from, delivery, place)) => {
+                    place.waiting.set(place.waiting.get() - 1);
+                    place.taken.wake_one();
+                    return Ok((from, delivery));
+                }
+                None => self.arrival.wait().await,
+            }
+        }
+    }
+
+    /// Throws away what has arrived and whatever will.
+    pub(crate) fn close(&self) {
+        self.closed.set(true);
+        let thrown_away = std::mem::take(&mut *self.arrived.borrow_mut());
+        for (_, _, place) in &thrown_away {
+            place.taken.wake_all();
+        }
+        self.arrival.wake_all();
+    }
+}

@@ -1,0 +1,188 @@
+//! The outbox of a connection: messages in the order in which they leave.
+//!
+//! A message once put here is sent, whether or not its sender still waits, so that frames never interleave
+//! and a sender that gives up leaves no half of one behind. The bound is by bytes: whoever finds the outbox
+//! full waits, first come, first served.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use compio::buf::IoBuf;
+use machine::{Buf, BufferPool, Condition, Error, Message, Result};
+
+use super::frame::Prelude;
+use crate::bytes::{RUNS_MAX, Run, push_runs};
+
+/// Bytes that may wait in an outbox: some of the largest messages, so that one is ready when another has left.
+const WAITING_BYTES_MAX: u64 = 16 << 20;
+
+/// A batch of messages is closed when it has reached this size. A megabyte for one system call is plenty,
+/// and a large message is not kept waiting for the memory of others.
+const BATCH_BYTES: u64 = 1 << 20;
+
+const _: () = assert!(WAITING_BYTES_MAX > Message::PAYLOAD_BYTES_MAX + Message::HEADER_BYTES_MAX as u64);
+
+/// Messages that wait to be written to a connection.
+pub(crate) struct Outbox {
+    waiting: RefCell<VecDeque<Waiting>>,
+    /// Used for its bound and its line alone: what it lends never becomes memory.
+    room: BufferPool,
+    put: Condition,
+    /// The messages being written.
+    leaving: RefCell<Vec<Rc<Sent>>>,
+    state: RefCell<State>,
+}
+
+enum State {
+    Open,
+    /// What waits is still sent, but no more is taken.
+    Closing,
+    /// Nothing leaves any more, for this reason.
+    Lost(Error),
+}
+
+struct Waiting {
+    runs: Vec<Run>,
+    bytes: u64,
+    _room: Buf,
+    sent: Rc<Sent>,
+}
+
+/// What became of a message.
+#[derive(Default)]
+struct Sent {
+    outcome: Cell<Option<Result<()>>>,
+    known: Condition,
+}
+
+/// Messages that leave with one system call.
+pub(crate) struct Batch {
+    pub(crate) runs: Vec<Run>,
+    _room: Vec<Buf>,
+}
+
+impl Outbox {
+    pub(crate) fn new() -> Self {
+        Outbox {
+            waiting: RefCell::default(),
+            room: BufferPool::new(WAITING_BYTES_MAX),
+            put: Condition::new(),
+            leaving: RefCell::default(),
+            state: RefCell::new(State::Open),
+        }
+    }
+
+    /// Sends `message`; completes when the system has taken it.
+    pub(crate) async fn send(&self, message: Message) -> Result<()> {
+        let Message { header, payload } = message;
+        let prelude = Prelude { header_bytes: header.len(), payload_bytes: payload.len() };
+        assert!(prelude.header_bytes <= Message::HEADER_BYTES_MAX, "{prelude:?}: too long a header");
+        assert!(prelude.payload_bytes <= Message::PAYLOAD_BYTES_MAX, "{prelude:?}: too long a payload");
+        let mut head = Vec::with_capacity(Prelude::BYTES + header.len());
+        head.extend_from_slice(&prelude.encode());
+        head.extend_from_slice(&header);
+        let mut runs = vec![Run::Owned(head)];
+        push_runs(&payload, &mut runs)?;
+        drop(payload);
+        let room = self.room.take(runs[0].buf_len() as u64 + prelude.payload_bytes).await;
+        self.put(runs, room)?.outcome().await
+    }
+
+    /// Puts the first bytes of a connection, before anything else.
+    pub(crate) fn greet(&self, bytes: &[u8]) {
+        let room = self.room.try_take(bytes.len() as u64).expect("an outbox still empty");
+        self.put(vec![Run::Owned(bytes.to_vec())], room).expect("an outbox still open");
+    }
+
+    fn put(&self, runs: Vec<Run>, room: Buf) -> Result<Rc<Sent>> {
+        self.check()?;
+        let sent = Rc::<Sent>::default();
+        let waiting = Waiting { runs, bytes: room.len(), _room: room, sent: sent.clone() };
+        self.waiting.borrow_mut().push_back(waiting);
+        self.put.wake_one();
+        Ok(sent)
+    }
+
+    fn check(&self) -> Result<()> {
+        match &*self.state.borrow() {
+            State::Open => Ok(()),
+            State::Closing => Err(Error::Closed),
+            State::Lost(error) => Err(error.clone()),
+        }
+    }
+
+    /// Waits for messages to write; `None` when there are none and will be none.
+    pub(crate) async fn next_batch(&self) -> Option<Batch> {
+        loop {
+            if let Some(batch) = self.take_batch() {
+                return Some(batch);
+            }
+            if !matches!(*self.state.borrow(), State::Open) {
+                return None;
+            }
+            self.put.wait().await;
+        }
+    }
+
+    fn take_batch(&self) -> Option<Batch> {
+        let (mut waiting, mut leaving) = (self.waiting.borrow_mut(), self.leaving.borrow_mut());
+        debug_assert!(leaving.is_empty(), "one batch at a time");
+        let (mut batch, mut bytes) = (Batch { runs: Vec::new(), _room: Vec::new() }, 0);
+        while let Some(next) = waiting.front() {
+            let fits = bytes + next.bytes <= BATCH_BYTES && batch.runs.len() + next.runs.len() <= RUNS_MAX;
+            if !(fits || leaving.is_empty()) {
+                break;
+            }
+            let next = waiting.pop_front().expect("just looked at");
+            bytes += next.bytes;
+            batch.runs.extend(next.runs);
+            batch._room.push(next._room);
+            leaving.push(next.sent);
+        }
+        (!leaving.is_empty()).then_some(batch)
+    }
+
+    /// Tells the senders of the last batch that it has left. Its memory must have been let go of before.
+    pub(crate) fn settle(&self) {
+        for sent in self.leaving.take() {
+            sent.settle(Ok(()));
+        }
+    }
+
+    /// Takes no more messages. What waits is still sent.
+    pub(crate) fn close(&self) {
+        let mut state = self.state.borrow_mut();
+        if matches!(*state, State::Open) {
+            *state = State::Closing;
+        }
+        drop(state);
+        self.put.wake_all();
+    }
+
+    /// Fails all that has not left and whatever comes.
+    pub(crate) fn lose(&self, error: Error) {
+        *self.state.borrow_mut() = State::Lost(error.clone());
+        let (leaving, waiting) = (self.leaving.take(), self.waiting.take());
+        for sent in leaving.into_iter().chain(waiting.into_iter().map(|waiting| waiting.sent)) {
+            sent.settle(Err(error.clone()));
+        }
+        self.put.wake_all();
+    }
+}
+
+impl Sent {
+    fn settle(&self, outcome: Result<()>) {
+        self.outcome.set(Some(outcome));
+        self.known.wake_one();
+    }
+
+    async fn outcome(&self) -> Result<()> {
+        loop {
+            match self.outcome.take() {
+                Some(outcome) => return outcome,
+                None => self.known.wait().await,
+            }
+        }
+    }
+}

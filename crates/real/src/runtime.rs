@@ -1,0 +1,61 @@
+//! Running a node: the choice of the driver, the start, and an orderly end.
+
+use std::future::Future;
+
+use compio::driver::{DriverType, ProactorBuilder};
+use compio::runtime::{JoinError, ResumeUnwind};
+use compio::runtime::{Runtime, RuntimeBuilder};
+use machine::{Error, Result};
+
+use crate::machine::RealMachine;
+use crate::settings::{Driver, Settings};
+
+/// Runs a node on this thread until `node` is done, then ends it in order.
+///
+/// The node has its disks, listens, and is connected to its peers before `node` is called. At the end its
+/// network is closed; what was sent still leaves and transfers complete, within the time
+/// [`Limits::drain`](crate::Limits::drain) gives them. Other tasks of the node are dropped.
+///
+/// # Panics
+/// If `node` does.
+pub fn run<T, F>(settings: Settings, node: impl FnOnce(RealMachine) -> F) -> Result<T>
+where
+    F: Future<Output = T> + 'static,
+    T: 'static,
+{
+    block_on(settings.driver, async {
+        let machine = RealMachine::start(settings).await?;
+        let outcome = compio::runtime::spawn(node(machine.clone())).await;
+        machine.finish().await;
+        Ok(unwrap_outcome(outcome))
+    })?
+}
+
+/// Runs `future` on a runtime of its own on this thread. For several nodes on one thread; else use [`run`].
+pub fn block_on<T>(driver: Driver, future: impl Future<Output = T>) -> Result<T> {
+    Ok(build(driver)?.block_on(future))
+}
+
+fn unwrap_outcome<T>(outcome: std::result::Result<T, JoinError>) -> T {
+    outcome.resume_unwind().expect("a task is cancelled only when its handle is dropped")
+}
+
+/// File operations in flight without io_uring, of all disks of a node. Beyond it the runtime spins.
+const THREADS_MAX: usize = 256;
+
+fn build(driver: Driver) -> Result<Runtime> {
+    let mut proactor = ProactorBuilder::new();
+    proactor.thread_pool_limit(THREADS_MAX);
+    match driver {
+        Driver::Automatic => {}
+        Driver::IoUring => drop(proactor.driver_type(DriverType::IoUring)),
+        Driver::Polling => drop(proactor.driver_type(DriverType::Poll)),
+    }
+    RuntimeBuilder::new().with_proactor(proactor).build().map_err(|error| Error::Io {
+        what: format!("starting a node with the driver `{driver}`"),
+        why: match driver {
+            Driver::IoUring => format!("{error}; the driver `polling` does without io_uring"),
+            _ => error.to_string(),
+        },
+    })
+}

@@ -1,0 +1,155 @@
+//! What a node can be told before it starts.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use description::DiskDescription;
+use machine::NodeId;
+
+use crate::report::Reporter;
+
+/// How a node is to be: its name, its disks, and whom it talks to.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The node's name, unique among the nodes that talk to each other.
+    pub node: NodeId,
+    /// How the node talks to the operating system.
+    pub driver: Driver,
+    /// Where the node listens for others; port 0 takes any free one. A node that only calls has none.
+    pub listen: Option<SocketAddr>,
+    /// Nodes to connect to at the start.
+    pub peers: Vec<Peer>,
+    /// The node's disks.
+    pub disks: Vec<DiskSettings>,
+    /// Size in bytes of the file system's buffer pool.
+    pub buffer_bytes: u64,
+    /// What the node takes from others before they have to wait, and how long it waits for them.
+    pub limits: Limits,
+    /// Who hears what no caller is told.
+    pub reporter: Reporter,
+}
+
+/// Another node and where it listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its name.
+    pub node: NodeId,
+    /// Its address.
+    pub address: SocketAddr,
+}
+
+/// A disk: a directory for its objects, and perhaps a model of how slow it is to be.
+#[derive(Clone, Debug)]
+pub struct DiskSettings {
+    /// The directory. It is made if only its last part is missing.
+    pub directory: PathBuf,
+    /// The disk whose times the disk is to take. Without one it is as fast as it can.
+    pub model: Option<DiskDescription>,
+}
+
+/// Bounds on what others can demand of a node.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Bytes of received data that wait for the file system or are in its hands.
+    ///
+    /// They have memory of their own, apart from the file system's pool: if both shared one, tasks that
+    /// hold data received and wait for a buffer could wait for each other.
+    pub receive_bytes: u64,
+    /// Connections, beyond which others are refused.
+    pub connections: usize,
+    /// Time another node has for connecting and introducing itself.
+    pub handshake: Duration,
+    /// Time the node takes at its end to send what was promised and to see its transfers complete.
+    pub drain: Duration,
+}
+
+/// How a node talks to the operating system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Driver {
+    /// io_uring where the kernel allows it, else polling.
+    #[default]
+    Automatic,
+    /// io_uring, or fail.
+    IoUring,
+    /// Readiness of sockets, and a pool of threads for files.
+    Polling,
+}
+
+impl Settings {
+    /// A node that does not listen, has no disks, and connects to nobody.
+    pub fn new(node: NodeId) -> Self {
+        Settings {
+            node,
+            driver: Driver::default(),
+            listen: None,
+            peers: Vec::new(),
+            disks: Vec::new(),
+            buffer_bytes: 64 << 20,
+            limits: Limits::default(),
+            reporter: Reporter::default(),
+        }
+    }
+}
+
+impl DiskSettings {
+    /// A disk in `directory`, as fast as it can.
+    pub fn plain(directory: PathBuf) -> Self {
+        DiskSettings { directory, model: None }
+    }
+
+    /// A disk in `directory` that takes the times of `model`.
+    pub fn modelled(directory: PathBuf, model: DiskDescription) -> Self {
+        DiskSettings { directory, model: Some(model) }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            receive_bytes: 64 << 20,
+            connections: 1024,
+            handshake: Duration::from_secs(10),
+            drain: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Driver {
+    /// The names of all drivers, as settings use them.
+    pub const NAMES: [&'static str; 3] = ["automatic", "io_uring", "polling"];
+}
+
+impl fmt::Display for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::NAMES[*self as usize])
+    }
+}
+
+impl FromStr for Driver {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "automatic" => Ok(Driver::Automatic),
+            "io_uring" => Ok(Driver::IoUring),
+            "polling" => Ok(Driver::Polling),
+            other => Err(format!("no driver is called `{other}`: use one of {}", Self::NAMES.join(", "))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drivers_are_known_by_their_names() {
+        for name in Driver::NAMES {
+            assert_eq!(name.parse::<Driver>().map(|driver| driver.to_string()), Ok(name.to_owned()));
+        }
+        assert!("kqueue".parse::<Driver>().expect_err("unknown").contains("io_uring"));
+    }
+}

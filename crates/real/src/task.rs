@@ -1,0 +1,167 @@
+//! Tasks that run on their own.
+//!
+//! The runtime would cancel a task when its handle is dropped and swallow the panic of one that is
+//! detached. Here both are made good: the failure of a detached task is reported, and a *transfer*, once
+//! begun, runs to its end whether or not anyone still waits for it.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use compio::runtime::{JoinError, JoinHandle};
+use machine::{Condition, Error, NodeId, Result};
+
+use crate::report::{Report, Reporter};
+
+/// The tasks of one node. Cloning gives another handle.
+#[derive(Clone)]
+pub(crate) struct Tasks {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    node: NodeId,
+    reporter: Reporter,
+    transfers: Cell<usize>,
+    transfer_ended: Condition,
+}
+
+impl Tasks {
+    pub(crate) fn new(node: NodeId, reporter: Reporter) -> Self {
+        let (transfers, transfer_ended) = (Cell::new(0), Condition::new());
+        Tasks { inner: Rc::new(Inner { node, reporter, transfers, transfer_ended }) }
+    }
+
+    pub(crate) fn report(&self, report: &Report) {
+        self.inner.reporter.report(report);
+    }
+
+    /// Starts a task whose failure is reported.
+    pub(crate) fn spawn(&self, name: &'static str, task: impl Future<Output = Result<()>> + 'static) {
+        let tasks = self.clone();
+        let supervised = async move {
+            if let Err(error) = catch_panic(name, task).await {
+                tasks.report(&Report::TaskFailed { node: tasks.inner.node, task: name, error });
+            }
+        };
+        compio::runtime::spawn(supervised).detach();
+    }
+
+    /// Runs `transfer` to its end, even if the future returned is dropped after its first poll.
+    pub(crate) async fn complete<T: 'static>(
+        &self,
+        name: &'static str,
+        transfer: impl Future<Output = Result<T>> + 'static,
+    ) -> Result<T> {
+        let counted = Counted::new(self.inner.clone());
+        let handle = compio::runtime::spawn(async move {
+            let outcome = transfer.await;
+            drop(counted);
+            outcome
+        });
+        match DetachOnDrop(Some(handle)).await {
+            Ok(outcome) => outcome,
+            Err(JoinError::Panicked(panic)) => Err(panicked(name, &*panic)),
+            Err(JoinError::Cancelled) => {
+                Err(Error::Failed { task: name.to_owned(), why: "the node has stopped".to_owned() })
+            }
+        }
+    }
+
+    /// Waits until no transfer is under way.
+    pub(crate) async fn transfers_completed(&self) {
+        while self.inner.transfers.get() > 0 {
+            self.inner.transfer_ended.wait().await;
+        }
+    }
+}
+
+/// Counts a transfer for as long as it runs.
+struct Counted(Rc<Inner>);
+
+impl Counted {
+    fn new(inner: Rc<Inner>) -> Self {
+        inner.transfers.set(inner.transfers.get() + 1);
+        Counted(inner)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.transfers.set(self.0.transfers.get() - 1);
+        self.0.transfer_ended.wake_all();
+    }
+}
+
+/// Waits for a task, which goes on if the wait is dropped.
+struct DetachOnDrop<T>(Option<JoinHandle<T>>);
+
+impl<T> Future for DetachOnDrop<T> {
+    type Output = std::result::Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let handle = self.0.as_mut().expect("present until dropped");
+        Pin::new(handle).poll(context)
+    }
+}
+
+impl<T> Drop for DetachOnDrop<T> {
+    fn drop(&mut self) {
+        if let Some(handle) = self.0.take() {
+            handle.detach();
+        }
+    }
+}
+
+async fn catch_panic(name: &'static str, task: impl Future<Output = Result<()>>) -> Result<()> {
+    let mut task = pin!(task);
+    poll_fn(|context| {
+        // A task that has panicked is never polled again, so nobody sees it in an inconsistent state. What it
+        // shares with others it leaves as it was between two statements, like a task that ends early.
+        match catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(context))) {
+            Ok(poll) => poll,
+            Err(panic) => Poll::Ready(Err(panicked(name, &*panic))),
+        }
+    })
+    .await
+}
+
+fn panicked(task: &str, panic: &(dyn Any + Send)) -> Error {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message");
+    Error::Failed { task: task.to_owned(), why: format!("panicked: {text}") }
+}
+
+/// A turn at something only one task may do at a time, first come, first served.
+///
+/// That is what a pool of a single byte gives, so it is one.
+pub(crate) struct Turns(machine::BufferPool);
+
+/// Ends a turn when dropped.
+pub(crate) struct Turn {
+    _byte: machine::Buf,
+}
+
+impl Turns {
+    pub(crate) fn new() -> Self {
+        Turns(machine::BufferPool::new(1))
+    }
+
+    pub(crate) async fn take(&self) -> Turn {
+        Turn { _byte: self.0.take(1).await }
+    }
+}
+
+/// Waits for whichever comes first; `None` if that is `end`.
+pub(crate) async fn unless<T>(end: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
+    let (mut end, mut work) = (pin!(end), pin!(work));
+    poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => end.as_mut().poll(context).map(|()| None),
+    })
+    .await
+}

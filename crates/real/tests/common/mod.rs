@@ -1,0 +1,79 @@
+//! What the tests of this crate share: drivers to test with, nodes in temporary directories, and reports.
+
+#![allow(dead_code, reason = "each test crate uses a part of it")]
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use machine::{Machine, NodeId};
+use real::{DiskSettings, Driver, Peer, RealMachine, Report, Reporter, Settings};
+use tempfile::TempDir;
+
+/// The drivers this computer allows. Tests run with each; polling is always among them.
+pub(crate) fn drivers() -> Vec<Driver> {
+    let io_uring = real::block_on(Driver::IoUring, async {});
+    match io_uring {
+        Ok(()) => vec![Driver::Polling, Driver::IoUring],
+        Err(error) => {
+            println!("not tested with io_uring: {error}");
+            vec![Driver::Polling]
+        }
+    }
+}
+
+/// Where the listeners of tests listen.
+pub(crate) fn any_port() -> SocketAddr {
+    ([127, 0, 0, 1], 0).into()
+}
+
+/// What nodes under test have reported.
+#[derive(Clone, Default)]
+pub(crate) struct Reports(Arc<Mutex<Vec<Report>>>);
+
+impl Reports {
+    pub(crate) fn reporter(&self) -> Reporter {
+        let reports = self.clone();
+        Reporter::new(move |report| reports.0.lock().expect("no panic meanwhile").push(report.clone()))
+    }
+
+    pub(crate) fn failure(&self) -> Option<machine::Error> {
+        self.0.lock().expect("no panic meanwhile").iter().find_map(|report| match report {
+            Report::TaskFailed { error, .. } => Some(error.clone()),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn refusals(&self) -> Vec<String> {
+        let reports = self.0.lock().expect("no panic meanwhile");
+        let why = |report: &Report| match report {
+            Report::Refused { why, .. } => Some(why.clone()),
+            _ => None,
+        };
+        reports.iter().filter_map(why).collect()
+    }
+}
+
+/// A listening node with one disk in `directory`.
+pub(crate) fn settings(node: u64, directory: &TempDir, reports: &Reports) -> Settings {
+    Settings {
+        listen: Some(any_port()),
+        disks: vec![DiskSettings::plain(directory.path().join(format!("disk-{node}")))],
+        reporter: reports.reporter(),
+        ..Settings::new(NodeId(node))
+    }
+}
+
+/// The node as others connect to it.
+pub(crate) fn peer(machine: &RealMachine) -> Peer {
+    Peer { node: machine.node(), address: machine.address().expect("it listens") }
+}
+
+/// Waits until `condition` holds; fails after a time that no healthy test needs.
+pub(crate) async fn until(machine: &RealMachine, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(20), "the condition never came true");
+        machine.sleep_until(machine.now() + machine::Duration::from_millis(1)).await;
+    }
+}

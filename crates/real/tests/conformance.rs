@@ -1,0 +1,99 @@
+//! The laws of the seam, kept by real nodes with each driver.
+
+mod common;
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
+use common::{Reports, drivers, peer, settings};
+use machine::conformance::{self, POOL_BYTES, Testbed};
+use real::{Driver, RealMachine, Settings};
+
+/// Nodes on one thread, connected over the loopback device, with disks in a temporary directory.
+struct Loopback {
+    driver: Driver,
+}
+
+impl Testbed for Loopback {
+    type Machine = RealMachine;
+
+    fn run<T, F>(&self, nodes: usize, test: impl FnOnce(Vec<RealMachine>) -> F) -> machine::Result<T>
+    where
+        F: Future<Output = T> + 'static,
+        T: 'static,
+    {
+        real::block_on(self.driver, async {
+            let (directory, reports) =
+                (tempfile::tempdir().expect("a temporary directory"), Reports::default());
+            let mut machines: Vec<RealMachine> = Vec::new();
+            for node in 0..nodes {
+                let peers = machines.iter().map(peer).collect();
+                let settings = settings(node as u64 + 1, &directory, &reports);
+                let settings = Settings { peers, buffer_bytes: POOL_BYTES, ..settings };
+                machines.push(RealMachine::start(settings).await?);
+            }
+            let outcome = until_failure(test(machines.clone()), &reports).await;
+            for machine in &machines {
+                machine::Net::close(machine::Machine::net(machine));
+            }
+            for machine in &machines {
+                machine.finish().await;
+            }
+            outcome
+        })?
+    }
+}
+
+/// Ends with `test`, or with the first failure that is reported meanwhile.
+async fn until_failure<T>(test: impl Future<Output = T>, reports: &Reports) -> machine::Result<T> {
+    let mut test = pin!(test);
+    poll_fn(|context| {
+        let poll = test.as_mut().poll(context);
+        match reports.failure() {
+            Some(error) => Poll::Ready(Err(error)),
+            None => poll.map(Ok),
+        }
+    })
+    .await
+}
+
+macro_rules! laws {
+    ($($law:ident,)*) => {
+        $(
+            #[test]
+            fn $law() {
+                for driver in drivers() {
+                    conformance::$law(&Loopback { driver });
+                }
+            }
+        )*
+    };
+}
+
+laws! {
+    time_never_runs_backwards,
+    sleepers_wake_in_order_of_their_deadlines,
+    messages_of_a_pair_arrive_in_order,
+    a_completed_send_looks_at_its_payload_no_more,
+    sending_does_not_wait_for_the_receiver_to_listen,
+    large_messages_arrive_whole,
+    a_closed_node_is_gone_for_its_peers,
+    sending_to_a_closed_node_fails_or_is_lost,
+    buffers_come_back_and_waiters_get_them_in_order,
+    a_dropped_read_gives_its_buffer_back,
+    what_is_written_is_read_and_the_rest_is_zeros,
+    reads_and_writes_of_many_tasks_keep_apart,
+    objects_carry_their_names_and_labels,
+    removed_and_missing_objects_are_errors,
+    resizing_cuts_and_extends,
+    errors_of_detached_tasks_do_not_vanish,
+    waiting_tasks_of_a_node_are_woken_in_order,
+}
+
+#[test]
+fn all_laws_are_kept_one_after_the_other() {
+    for driver in drivers() {
+        conformance::check_all(&Loopback { driver });
+    }
+}
