@@ -114,7 +114,6 @@ pub struct Network {
 
 /// How messages travel, chosen by `kind`.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum Topology {
     /// `kind = "constant"`: after the same delay, whatever else travels.
     Constant {
@@ -129,7 +128,7 @@ pub enum Topology {
         latency: Sourced<Time>,
     },
     /// `kind = "torus"`: from router to router of a two-dimensional torus.
-    Torus(Torus),
+    Torus(Box<Torus>),
 }
 
 /// A two-dimensional torus with a router, and at most one node, at every crossing.
@@ -440,14 +439,14 @@ impl WrittenNetwork {
                 link_bandwidth: needed(&mut self.link_bandwidth, "link_bandwidth")?,
                 latency: needed(&mut self.latency, "latency")?,
             },
-            NetworkKind::Torus => Topology::Torus(Torus {
+            NetworkKind::Torus => Topology::Torus(Box::new(Torus {
                 columns: needed(&mut self.columns, "columns")?,
                 rows: needed(&mut self.rows, "rows")?,
                 link_bandwidth: needed(&mut self.link_bandwidth, "link_bandwidth")?,
                 router_latency: needed(&mut self.router_latency, "router_latency")?,
                 first_router: needed(&mut self.first_router, "first_router")?,
                 placement: needed(&mut self.placement, "placement")?,
-            }),
+            })),
         })
     }
 

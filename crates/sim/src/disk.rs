@@ -25,8 +25,8 @@ use ::disk::Model;
 use description::MachineDescription;
 use machine::{Buf, Duration, Error, Instant, Object, ObjectId, Payload, Result};
 
+use crate::agenda::{Kind, Target};
 use crate::executor::{Executor, Waiter};
-use crate::heap::{Kind, Target};
 use crate::network::own;
 use crate::processor::{Costs, Processors};
 use crate::random::Stream;
@@ -471,12 +471,14 @@ impl Disk {
     /// Puts `payload` at `offset` of an object without taking any time.
     pub fn put(&self, object: ObjectId, offset: u64, payload: &Payload) -> Result<()> {
         self.check(object)?;
+        let mut payload = payload.clone();
+        own(&mut payload);
         let mut drive = self.drive().borrow_mut();
         let end = offset.checked_add(payload.len()).ok_or_else(|| no_space(drive.node))?;
         if !payload.is_empty() && !drive.store.reserve(object.0, offset, end) {
             return Err(no_space(drive.node));
         }
-        drive.store.object_mut(object.0).expect("checked").put(offset, &own(payload.clone()));
+        drive.store.object_mut(object.0).expect("checked").put(offset, &payload);
         Ok(())
     }
 
@@ -551,9 +553,10 @@ impl machine::Disk for Disk {
         }
     }
 
-    async fn write(&self, object: ObjectId, offset: u64, from: Payload) -> Result<()> {
+    async fn write(&self, object: ObjectId, offset: u64, mut from: Payload) -> Result<()> {
         self.check(object)?;
-        self.transfer(object, offset, Access::Write(own(from))).await.map(|_| ())
+        own(&mut from);
+        self.transfer(object, offset, Access::Write(from)).await.map(|_| ())
     }
 
     async fn flush(&self, object: ObjectId) -> Result<()> {

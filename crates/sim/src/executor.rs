@@ -1,7 +1,7 @@
 //! The executor: tasks, virtual time and the one loop that drives both.
 //!
 //! Tasks that can run do so in the order in which they were woken; only when none is left does time move on,
-//! to the next event of the heap. Nothing here depends on the host: no clock, no threads, no addresses, no
+//! to the next event of the agenda. Nothing here depends on the host: no clock, no threads, no addresses, no
 //! hashing. So a run is a function of what was started, and its digest, a mix of the time and target of every
 //! event, tells two runs apart or proves them alike.
 //!
@@ -10,7 +10,7 @@
 //!   ....---------> ready (FIFO) ----------------> task: schedules events, wakes others
 //!   :                 ^                             :
 //!   :                 | empty? then                 v
-//!   event <--- heap.pop(), now = its time <------ heap.push(time, target)
+//!   event <--- agenda.pop(), now = its time <- agenda.push(time, target)
 //! ```
 //!
 //! The ready queue is the place for a second task order (seeded random, to hunt for bugs), should it be wanted.
@@ -18,13 +18,15 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
+use std::num::NonZeroUsize;
 use std::pin::Pin;
+use std::ptr::NonNull;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 
-use machine::{Error, NodeId, Result};
+use machine::{Error, Instant, NodeId, Result};
 
-use crate::heap::{EventHeap, INDEX_END, Kind, Target};
+use crate::agenda::{Agenda, INDEX_END, Kind, Target};
 use crate::table::Table;
 use crate::waker::TaskKey;
 
@@ -37,6 +39,8 @@ const MAIN: usize = 0;
 const POLLS_AT_ONCE: u64 = 1_000_000;
 /// So many further polls of one task in one instant are taken for a task that never waits.
 const POLLS_OF_ONE_TASK: u64 = 100_000;
+/// A report of waiting tasks names so many at most.
+const NAMES_MAX: usize = 40;
 
 /// Whom to wake: one of our tasks, by its key, or whatever a combinator put in our place.
 #[derive(Clone, Debug)]
@@ -60,6 +64,21 @@ impl Waiter {
     }
 }
 
+/// What tells a waker from others for as long as a clone of it is kept somewhere.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WakerId {
+    vtable: NonZeroUsize,
+    data: usize,
+}
+
+impl WakerId {
+    #[inline]
+    pub(crate) fn of(waker: &Waker) -> Self {
+        let vtable = NonZeroUsize::from(NonNull::from_ref(waker.vtable()).addr());
+        WakerId { vtable, data: waker.data().addr() }
+    }
+}
+
 struct Slot {
     /// Taken out while it is polled; `None` also in a free slot.
     future: Option<Task>,
@@ -70,26 +89,25 @@ struct Slot {
     used: bool,
 }
 
-/// Why a run ended before its main task did.
-enum Stop {
-    Failed(Error),
-    Restless { task: String },
-}
-
 pub(crate) struct Executor {
     number: u16,
     now: Cell<u64>,
-    events: RefCell<EventHeap>,
-    ready: RefCell<VecDeque<u32>>,
-    slots: RefCell<Vec<Slot>>,
-    free: RefCell<Vec<u32>>,
-    foreign: RefCell<Table<Waker>>,
     current: Cell<TaskKey>,
-    event_count: Cell<u64>,
-    digest: Cell<u64>,
-    polls_now: Cell<u64>,
-    restless: RefCell<BTreeMap<u32, u64>>,
-    stop: RefCell<Option<Stop>>,
+    core: RefCell<Core>,
+}
+
+/// All that changes, but the clock. Borrowed for moments only, never while a task is polled or dropped.
+struct Core {
+    events: Agenda,
+    ready: VecDeque<u32>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    foreign: Table<Waker>,
+    event_count: u64,
+    digest: u64,
+    polls_now: u64,
+    /// Polls of each task in this instant, once there are suspiciously many.
+    restless: BTreeMap<u32, u64>,
 }
 
 thread_local! {
@@ -151,20 +169,22 @@ impl Executor {
         });
         let main =
             Slot { future: None, name: "main", node: u32::MAX, generation: 0, ready: false, used: true };
+        let core = Core {
+            events: Agenda::default(),
+            ready: VecDeque::new(),
+            slots: vec![main],
+            free: Vec::new(),
+            foreign: Table::default(),
+            event_count: 0,
+            digest: 0,
+            polls_now: 0,
+            restless: BTreeMap::new(),
+        };
         let executor = Rc::new(Executor {
             number,
             now: Cell::new(0),
-            events: RefCell::default(),
-            ready: RefCell::default(),
-            slots: RefCell::new(vec![main]),
-            free: RefCell::default(),
-            foreign: RefCell::default(),
             current: Cell::new(TaskKey::new(number, 0, MAIN)),
-            event_count: Cell::new(0),
-            digest: Cell::new(0),
-            polls_now: Cell::new(0),
-            restless: RefCell::default(),
-            stop: RefCell::new(None),
+            core: RefCell::new(core),
         });
         HERE.with(|here| here.borrow_mut().all.push((number, Rc::downgrade(&executor))));
         executor
@@ -176,12 +196,12 @@ impl Executor {
 
     /// How many timed events there have been.
     pub(crate) fn event_count(&self) -> u64 {
-        self.event_count.get()
+        self.core.borrow().event_count
     }
 
     /// A mix of the times and targets of all events so far.
     pub(crate) fn digest(&self) -> u64 {
-        self.digest.get()
+        self.core.borrow().digest
     }
 
     /// The task that is being polled.
@@ -191,8 +211,9 @@ impl Executor {
 
     /// Starts a task; it first runs when its turn comes.
     pub(crate) fn spawn(&self, name: &'static str, node: u32, task: Task) {
-        let mut slots = self.slots.borrow_mut();
-        let index = self.free.borrow_mut().pop().unwrap_or_else(|| {
+        let mut core = self.core.borrow_mut();
+        let Core { slots, free, ready, .. } = &mut *core;
+        let index = free.pop().unwrap_or_else(|| {
             assert!(slots.len() < INDEX_END, "fewer than {INDEX_END} tasks at once");
             slots.push(Slot { future: None, name, node, generation: 0, ready: false, used: false });
             slots.len() as u32 - 1
@@ -200,19 +221,21 @@ impl Executor {
         let slot = &mut slots[index as usize];
         let generation = slot.generation;
         *slot = Slot { future: Some(task), name, node, generation, ready: true, used: true };
-        self.ready.borrow_mut().push_back(index);
+        ready.push_back(index);
     }
 
     /// Puts the task at the end of the ready queue, unless it is there already or is gone.
     pub(crate) fn wake(&self, key: TaskKey) {
+        let mut core = self.core.borrow_mut();
         let index = key.index();
-        let slot = &mut self.slots.borrow_mut()[index];
+        let slot = &mut core.slots[index];
         if slot.generation == key.generation() && !slot.ready {
             slot.ready = true;
-            self.ready.borrow_mut().push_back(index as u32);
+            core.ready.push_back(index as u32);
         }
     }
 
+    #[inline]
     pub(crate) fn wake_waiter(&self, waiter: Waiter) {
         match waiter {
             Waiter::Task(key) if key.executor() == self.number => self.wake(key),
@@ -222,215 +245,152 @@ impl Executor {
     }
 
     /// Lets `target` happen at `time`.
+    #[inline]
     pub(crate) fn schedule(&self, time: u64, target: Target) {
         debug_assert!(time >= self.now(), "no event in the past");
-        self.events.borrow_mut().push(time, target);
+        self.core.borrow_mut().events.push(time, target);
     }
 
-    /// Wakes `waiter` at `time`.
-    pub(crate) fn schedule_wake(&self, time: u64, waiter: Waiter) {
-        let target = match waiter {
-            Waiter::Task(key) if key.executor() == self.number => Target::new(Kind::Task, key.index()),
-            Waiter::Task(key) => Target::new(Kind::Foreign, self.foreign.borrow_mut().insert(key.waker())),
-            Waiter::Foreign(waker) => Target::new(Kind::Foreign, self.foreign.borrow_mut().insert(waker)),
+    /// Wakes `waker` at `time`.
+    #[inline]
+    pub(crate) fn schedule_wake(&self, time: u64, waker: &Waker) {
+        let target = match TaskKey::of(waker) {
+            Some(key) if key.executor() == self.number => Target::new(Kind::Task, key.index()),
+            _ => self.foreign_target(waker.clone()),
         };
         self.schedule(time, target);
+    }
+
+    #[cold]
+    fn foreign_target(&self, waker: Waker) -> Target {
+        Target::new(Kind::Foreign, self.core.borrow_mut().foreign.insert(waker))
     }
 
     /// Runs until `main` is over; `fire` is told of all events that are not for tasks.
     pub(crate) fn run<T>(
         self: &Rc<Self>,
-        main: Pin<&mut dyn Future<Output = T>>,
+        mut main: Pin<&mut dyn Future<Output = T>>,
         fire: impl Fn(Kind, usize),
     ) -> Result<T> {
-        let running = Running::new(self);
-        let key = self.begin_main();
-        let waker = key.waker();
-        let mut main = main;
-        let result = self.drive(
-            || match main.as_mut().poll(&mut Context::from_waker(&waker)) {
-                Poll::Ready(value) => Some(value),
-                Poll::Pending => None,
-            },
-            fire,
-        );
-        drop(running);
-        result?.ok_or_else(|| self.stalled())
+        let _running = Running::new(self);
+        let waker = self.begin_main().waker();
+        let mut main_context = Context::from_waker(&waker);
+        let poll_main = || main.as_mut().poll(&mut main_context);
+        self.drive(poll_main, fire)?.ok_or_else(|| self.stalled())
     }
 
     /// Runs until nothing is left to happen.
     pub(crate) fn run_until_idle(self: &Rc<Self>, fire: impl Fn(Kind, usize)) -> Result<()> {
         let _running = Running::new(self);
-        self.drive(|| None::<()>, fire).map(|_| ())
+        self.drive(|| Poll::<()>::Pending, fire).map(|_| ())
     }
 
     /// Readies the main task under a new generation, so that wakers of an earlier run do not concern it.
     fn begin_main(&self) -> TaskKey {
-        let slot = &mut self.slots.borrow_mut()[MAIN];
+        let mut core = self.core.borrow_mut();
+        let slot = &mut core.slots[MAIN];
         slot.generation = (slot.generation + 1) % TaskKey::GENERATION_END;
-        if !slot.ready {
-            slot.ready = true;
-            self.ready.borrow_mut().push_back(MAIN as u32);
+        let key = TaskKey::new(self.number, slot.generation, MAIN);
+        if !std::mem::replace(&mut slot.ready, true) {
+            core.ready.push_back(MAIN as u32);
         }
-        TaskKey::new(self.number, slot.generation, MAIN)
+        key
     }
 
     /// The loop. Gives what `poll_main` gave, or nothing once there is nothing left to happen.
     fn drive<T>(
         &self,
-        mut poll_main: impl FnMut() -> Option<T>,
+        mut poll_main: impl FnMut() -> Poll<T>,
         fire: impl Fn(Kind, usize),
     ) -> Result<Option<T>> {
+        let mut core = self.core.borrow_mut();
         loop {
-            loop {
-                let Some(index) = self.ready.borrow_mut().pop_front() else { break };
-                if let Some(value) = self.poll(index, &mut poll_main)? {
-                    return Ok(Some(value));
+            let index = match core.ready.pop_front() {
+                Some(index) => index as usize,
+                None => {
+                    let Some((time, target)) = core.events.pop() else { return Ok(None) };
+                    core.count(&self.now, time, target);
+                    match target.kind() {
+                        // Nobody is ready, so the queue would give this very task back at once.
+                        Kind::Task => target.index(),
+                        Kind::Foreign => {
+                            let waker = core.foreign.remove(target.index());
+                            drop(core);
+                            waker.wake();
+                            core = self.core.borrow_mut();
+                            continue;
+                        }
+                        kind => {
+                            drop(core);
+                            fire(kind, target.index());
+                            core = self.core.borrow_mut();
+                            continue;
+                        }
+                    }
                 }
+            };
+            core.polls_now += 1;
+            if core.polls_now > POLLS_AT_ONCE {
+                core.watch(index, self.now())?;
             }
-            let event = self.events.borrow_mut().pop();
-            let Some((time, target)) = event else { return Ok(None) };
-            self.pass_to(time, target);
-            let index = target.index();
-            match target.kind() {
-                // Nobody is ready, so the queue would give this very task back at once.
-                Kind::Task => {
-                    if let Some(value) = self.poll(index as u32, &mut poll_main)? {
+            let Core { slots, free, .. } = &mut *core;
+            let slot = &mut slots[index];
+            let was_ready = std::mem::replace(&mut slot.ready, false);
+            let key = TaskKey::new(self.number, slot.generation, index);
+            self.current.set(key);
+            let Some(mut task) = slot.future.take() else {
+                if index == MAIN {
+                    drop(core);
+                    if let Poll::Ready(value) = poll_main() {
                         return Ok(Some(value));
                     }
+                    core = self.core.borrow_mut();
+                } else if was_ready && !slot.used {
+                    free.push(index as u32);
                 }
-                Kind::Foreign => {
-                    let waker = self.foreign.borrow_mut().remove(index);
-                    waker.wake();
-                }
-                kind => fire(kind, index),
-            }
-        }
-    }
-
-    fn pass_to(&self, time: u64, target: Target) {
-        if time != self.now.get() {
-            self.now.set(time);
-            self.polls_now.set(0);
-        }
-        self.event_count.set(self.event_count.get() + 1);
-        let mixed = (self.digest.get() ^ time).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(target.bits());
-        self.digest.set(mixed.rotate_left(23));
-    }
-
-    #[inline]
-    fn poll<T>(&self, index: u32, poll_main: &mut impl FnMut() -> Option<T>) -> Result<Option<T>> {
-        let polls = self.polls_now.get() + 1;
-        self.polls_now.set(polls);
-        if polls > POLLS_AT_ONCE {
-            self.watch(index);
-        }
-        if index == MAIN as u32 {
-            let mut slots = self.slots.borrow_mut();
-            slots[MAIN].ready = false;
-            self.current.set(TaskKey::new(self.number, slots[MAIN].generation, MAIN));
-            drop(slots);
-            let value = poll_main();
-            if value.is_some() {
-                return Ok(value);
-            }
-        } else {
-            self.poll_detached(index as usize);
-        }
-        if self.stop.borrow().is_some() { Err(self.take_stop()) } else { Ok(None) }
-    }
-
-    fn poll_detached(&self, index: usize) {
-        let (mut task, generation) = {
-            let slot = &mut self.slots.borrow_mut()[index];
-            let was_ready = std::mem::replace(&mut slot.ready, false);
-            match slot.future.take() {
-                Some(task) => (task, slot.generation),
-                None => {
-                    if was_ready && !slot.used {
-                        self.free.borrow_mut().push(index as u32);
-                    }
-                    return;
-                }
-            }
-        };
-        let key = TaskKey::new(self.number, generation, index);
-        self.current.set(key);
-        let waker = key.waker();
-        match task.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Pending => self.slots.borrow_mut()[index].future = Some(task),
-            Poll::Ready(result) => {
+                continue;
+            };
+            drop(core);
+            let waker = key.waker();
+            let polled = task.as_mut().poll(&mut Context::from_waker(&waker));
+            if polled.is_ready() {
                 // Dropped before its slot is free: what it drops may wake and spawn.
                 drop(task);
-                self.retire(index, result);
+                core = self.core.borrow_mut();
+                core.retire(index);
+                if let Poll::Ready(Err(error)) = polled {
+                    return Err(Error::Failed {
+                        task: task_name(&core.slots[index]),
+                        why: error.to_string(),
+                    });
+                }
+            } else {
+                core = self.core.borrow_mut();
+                core.slots[index].future = Some(task);
             }
-        }
-    }
-
-    fn retire(&self, index: usize, result: Result<()>) {
-        let mut slots = self.slots.borrow_mut();
-        let slot = &mut slots[index];
-        slot.generation = (slot.generation + 1) % TaskKey::GENERATION_END;
-        slot.used = false;
-        // One that was woken as it ended still has its place in the queue, and is free once that has come up.
-        if !slot.ready {
-            self.free.borrow_mut().push(index as u32);
-        }
-        if let Err(error) = result {
-            let failed = Error::Failed { task: task_name(slot), why: error.to_string() };
-            self.stop.borrow_mut().get_or_insert(Stop::Failed(failed));
-        }
-    }
-
-    /// Counts the polls of single tasks once there have been suspiciously many in one instant.
-    #[cold]
-    fn watch(&self, index: u32) {
-        let mut restless = self.restless.borrow_mut();
-        if self.polls_now.get() == POLLS_AT_ONCE + 1 {
-            restless.clear();
-        }
-        let polls = restless.entry(index).or_insert(0);
-        *polls += 1;
-        if *polls > POLLS_OF_ONE_TASK {
-            let task = task_name(&self.slots.borrow()[index as usize]);
-            self.stop.borrow_mut().get_or_insert(Stop::Restless { task });
-        }
-    }
-
-    #[cold]
-    fn take_stop(&self) -> Error {
-        let now = machine::Instant::from_nanos(self.now());
-        match self.stop.take().expect("a reason to stop") {
-            Stop::Failed(error) => error,
-            Stop::Restless { task } => Error::Failed {
-                task,
-                why: format!("ran {POLLS_OF_ONE_TASK} times at {now} and time did not pass"),
-            },
         }
     }
 
     #[cold]
     fn stalled(&self) -> Error {
         let mut waiting: BTreeMap<String, u64> = BTreeMap::new();
-        for slot in self.slots.borrow().iter().skip(1).filter(|slot| slot.used) {
+        for slot in self.core.borrow().slots.iter().skip(1).filter(|slot| slot.used) {
             *waiting.entry(task_name(slot)).or_insert(0) += 1;
         }
         let mut names: Vec<String> = waiting
             .iter()
             .map(|(name, &count)| if count == 1 { name.clone() } else { format!("{name} ({count} times)") })
             .collect();
-        if names.len() > 40 {
-            let more = names.len() - 40;
-            names.truncate(40);
+        if names.len() > NAMES_MAX {
+            let more = names.len() - NAMES_MAX;
+            names.truncate(NAMES_MAX);
             names.push(format!("and {more} more"));
         }
         let others = if names.is_empty() { "no other task".to_owned() } else { names.join(", ") };
+        let now = Instant::from_nanos(self.now());
         Error::Failed {
             task: "main".to_owned(),
-            why: format!(
-                "stalled at {}: nothing is left to happen; also waiting: {others}",
-                machine::Instant::from_nanos(self.now())
-            ),
+            why: format!("stalled at {now}: nothing is left to happen; also waiting: {others}"),
         }
     }
 
@@ -439,17 +399,59 @@ impl Executor {
     pub(crate) fn clear(self: &Rc<Self>) {
         let _running = Running::new(self);
         loop {
-            let tasks: Vec<Task> =
-                self.slots.borrow_mut().iter_mut().filter_map(|s| s.future.take()).collect();
+            let mut core = self.core.borrow_mut();
+            let tasks: Vec<Task> = core.slots.iter_mut().filter_map(|slot| slot.future.take()).collect();
+            let foreign = std::mem::take(&mut core.foreign);
+            core.events = Agenda::default();
+            core.ready.clear();
+            drop(core);
+            drop(foreign);
             if tasks.is_empty() {
                 break;
             }
-            drop(tasks);
         }
-        let foreign = self.foreign.take();
-        drop(foreign);
-        self.events.take();
-        self.ready.borrow_mut().clear();
+    }
+}
+
+impl Core {
+    /// Lets time move to an event, and counts it.
+    #[inline]
+    fn count(&mut self, now: &Cell<u64>, time: u64, target: Target) {
+        if time != now.get() {
+            now.set(time);
+            self.polls_now = 0;
+        }
+        self.event_count += 1;
+        let mixed = (self.digest ^ time).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(target.bits());
+        self.digest = mixed.rotate_left(23);
+    }
+
+    fn retire(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        slot.generation = (slot.generation + 1) % TaskKey::GENERATION_END;
+        slot.used = false;
+        // One that was woken as it ended still has its place in the queue, and is free once that has come up.
+        if !slot.ready {
+            self.free.push(index as u32);
+        }
+    }
+
+    /// Counts the polls of single tasks once there have been suspiciously many in one instant.
+    #[cold]
+    fn watch(&mut self, index: usize, now: u64) -> Result<()> {
+        if self.polls_now == POLLS_AT_ONCE + 1 {
+            self.restless.clear();
+        }
+        let polls = self.restless.entry(index as u32).or_insert(0);
+        *polls += 1;
+        if *polls <= POLLS_OF_ONE_TASK {
+            return Ok(());
+        }
+        let now = Instant::from_nanos(now);
+        Err(Error::Failed {
+            task: task_name(&self.slots[index]),
+            why: format!("ran {POLLS_OF_ONE_TASK} times at {now} and time did not pass"),
+        })
     }
 }
 

@@ -11,15 +11,15 @@
 //! - `processor.rs`: threads, interrupts and what work costs
 //! - `network.rs`: messages; `fabric.rs`: how long they travel
 //! - `disk.rs`: transfers over drives and buses; `store.rs`: what lies on a disk and where
-//! - `executor.rs`: tasks, time and the main loop; `heap.rs`: what happens when; `waker.rs`: whom to wake
+//! - `executor.rs`: tasks, time and the main loop; `agenda.rs`: what happens when; `waker.rs`: whom to wake
 //! - `world.rs`: all of it tied together; `random.rs`, `sleep.rs`, `table.rs`: small parts
 //!
 //! What is not here: threads, clocks, files, sockets, and anything that iterates in an order that is not ours.
 
+mod agenda;
 mod disk;
 mod executor;
 mod fabric;
-mod heap;
 mod machine;
 mod network;
 mod processor;

@@ -13,7 +13,7 @@
 //! Inboxes have no bound: on the machines modelled here, what limits messages under way are the buffers and
 //! requests of those who talk.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -23,29 +23,50 @@ use std::task::{Context, Poll};
 use description::MachineDescription;
 use machine::{Delivery, Error, Message, NodeId, Payload, Piece, Result};
 
-use crate::executor::{Executor, Waiter};
+use crate::agenda::{Kind, Target};
+use crate::executor::{Executor, Waiter, WakerId};
 use crate::fabric::Fabric;
-use crate::heap::{Kind, Target};
 use crate::processor::{Costs, Processors};
-use crate::sleep::Sleep;
 use crate::table::Table;
 use crate::world::World;
 
 pub(crate) struct Network {
-    fabric: RefCell<Fabric>,
+    state: RefCell<State>,
+    node_count: usize,
     envelope_bytes: u64,
-    in_flight: RefCell<Table<InFlight>>,
-    ports: Vec<RefCell<Port>>,
-    /// Whether a node ever sent anything to another, at `source * nodes + target`.
-    acquainted: RefCell<Vec<bool>>,
-    messages: Cell<u64>,
-    bytes: Cell<u64>,
 }
 
-struct InFlight {
+/// All that changes. Borrowed for moments only: nothing is woken and no message dropped meanwhile.
+struct State {
+    fabric: Fabric,
+    in_flight: Table<Delivery>,
+    /// Of the deliveries of the same index.
+    routes: Vec<Route>,
+    ports: Vec<Port>,
+    /// Whether a node ever sent anything to another, at `source * nodes + target`.
+    acquainted: Vec<bool>,
+    messages: u64,
+    bytes: u64,
+}
+
+/// From where to where.
+#[derive(Clone, Copy)]
+struct Route {
     source: u32,
     target: u32,
-    delivery: Delivery,
+}
+
+impl State {
+    #[inline]
+    fn insert(&mut self, source: usize, target: usize, delivery: Delivery) -> usize {
+        let index = self.in_flight.insert(delivery);
+        let route = Route { source: source as u32, target: target as u32 };
+        match self.routes.get_mut(index) {
+            Some(free) => *free = route,
+            None => self.routes.push(route),
+        }
+        index
+    }
 }
 
 #[derive(Default)]
@@ -67,141 +88,180 @@ impl Port {
             Some(_) => self.more_waiters.push(Waiter::of(context)),
         }
     }
-
-    /// All wake up, first come first; who finds nothing waits again. So none is missed if the first has
-    /// given up meanwhile.
-    fn take_waiters(&mut self) -> (Option<Waiter>, Vec<Waiter>) {
-        (self.waiter.take(), std::mem::take(&mut self.more_waiters))
-    }
 }
 
 impl Network {
     pub(crate) fn new(description: &MachineDescription) -> Self {
-        let nodes = description.node_count() as usize;
-        Network {
-            fabric: RefCell::new(Fabric::new(description)),
-            envelope_bytes: description.network.envelope.value.0,
-            in_flight: RefCell::default(),
-            ports: (0..nodes).map(|_| RefCell::default()).collect(),
-            acquainted: RefCell::new(vec![false; nodes * nodes]),
-            messages: Cell::new(0),
-            bytes: Cell::new(0),
-        }
+        let node_count = description.node_count() as usize;
+        let state = State {
+            fabric: Fabric::new(description),
+            in_flight: Table::default(),
+            routes: Vec::new(),
+            ports: (0..node_count).map(|_| Port::default()).collect(),
+            acquainted: vec![false; node_count * node_count],
+            messages: 0,
+            bytes: 0,
+        };
+        let envelope_bytes = description.network.envelope.value.0;
+        Network { state: RefCell::new(state), node_count, envelope_bytes }
     }
 
     /// How many messages were sent, and how many bytes they had on the wire.
     pub(crate) fn sent(&self) -> (u64, u64) {
-        (self.messages.get(), self.bytes.get())
+        let state = self.state.borrow();
+        (state.messages, state.bytes)
     }
 
     /// How long the link out of `node` and the link into it have been held in all, in nanoseconds.
     pub(crate) fn held(&self, node: usize) -> (u64, u64) {
-        self.fabric.borrow().held(node)
+        self.state.borrow().fabric.held(node)
     }
 
-    fn check_open(&self, source: usize, to: NodeId) -> Result<usize> {
-        let port = self.ports[source].borrow();
-        if port.closed {
-            return Err(Error::Closed);
+    /// Takes a message to be sent into the table.
+    #[inline]
+    fn accept(
+        &self,
+        source: usize,
+        to: NodeId,
+        mut message: Message,
+    ) -> std::result::Result<usize, Box<Error>> {
+        let mut state = self.state.borrow_mut();
+        let port = &state.ports[source];
+        if port.closed || !port.gone.is_empty() || to.0 >= self.node_count as u64 {
+            port.check(to, self.node_count)?;
         }
-        let gone = |why: &str| Err(Error::PeerGone { node: to, why: why.to_owned() });
-        let target = usize::try_from(to.0).unwrap_or(usize::MAX);
-        if target >= self.ports.len() {
-            return gone("there is no such node");
-        }
-        if port.gone.contains(&(target as u32)) {
-            return gone(CLOSED);
-        }
-        Ok(target)
+        own(&mut message.payload);
+        Ok(state.insert(source, to.0 as usize, Delivery::Message(message)))
     }
 
-    /// Sends a message on its way; gives the time of its departure.
-    fn inject(&self, executor: &Executor, source: usize, target: usize, message: Message) -> u64 {
-        let bytes = message.header.len() as u64 + message.payload.len();
-        self.acquainted.borrow_mut()[source * self.ports.len() + target] = true;
-        self.messages.set(self.messages.get() + 1);
-        self.bytes.set(self.bytes.get() + bytes + self.envelope_bytes);
-        let message = Message { header: message.header, payload: own(message.payload) };
-        self.pass(executor, source, target, bytes, Delivery::Message(message))
+    /// Why a message of the table cannot be sent any more, if it cannot.
+    fn check(&self, index: usize) -> std::result::Result<(), Box<Error>> {
+        let state = self.state.borrow();
+        let Route { source, target } = state.routes[index];
+        state.ports[source as usize].check(NodeId(u64::from(target)), self.node_count)
     }
 
-    fn pass(&self, executor: &Executor, source: usize, target: usize, bytes: u64, delivery: Delivery) -> u64 {
-        let bytes = bytes + self.envelope_bytes;
-        let passage = self.fabric.borrow_mut().pass(executor.now(), source, target, bytes);
-        let message = InFlight { source: source as u32, target: target as u32, delivery };
-        let index = self.in_flight.borrow_mut().insert(message);
+    /// Sends a message of the table on its way; gives the time of its departure.
+    #[inline]
+    fn inject(&self, executor: &Executor, index: usize) -> u64 {
+        let mut state = self.state.borrow_mut();
+        let State { fabric, in_flight, routes, acquainted, messages, bytes, .. } = &mut *state;
+        let (source, target) = (routes[index].source as usize, routes[index].target as usize);
+        let mut wire_bytes = self.envelope_bytes;
+        if let Delivery::Message(message) = in_flight.get(index) {
+            wire_bytes += message.header.len() as u64 + message.payload.len();
+        }
+        acquainted[source * self.node_count + target] = true;
+        *messages += 1;
+        *bytes += wire_bytes;
+        let passage = fabric.pass(executor.now(), source, target, wire_bytes);
         executor.schedule(passage.arrival, Target::new(Kind::Arrival, index));
         passage.departure
     }
 
+    /// A message that did not get on its way is gone.
+    fn discard(&self, index: usize) {
+        let delivery = self.state.borrow_mut().in_flight.remove(index);
+        drop(delivery);
+    }
+
     /// A message is at its target's end of the network: the processor there takes it in.
+    #[inline]
     pub(crate) fn arrive(&self, executor: &Executor, processors: &Processors, costs: &Costs, index: usize) {
         if costs.receive_message == 0 {
             return self.deliver(executor, index);
         }
-        let target = self.in_flight.borrow().get(index).target as usize;
+        let target = self.state.borrow().routes[index].target as usize;
         let end = processors.interrupt(executor, target, costs.receive_message);
         executor.schedule(end, Target::new(Kind::Delivery, index));
     }
 
     /// A message is ready to be received.
+    #[inline]
     pub(crate) fn deliver(&self, executor: &Executor, index: usize) {
-        let (source, target, is_gone) = {
-            let in_flight = self.in_flight.borrow();
-            let message = in_flight.get(index);
-            (message.source, message.target, matches!(message.delivery, Delivery::Gone(_)))
-        };
-        let mut port = self.ports[target as usize].borrow_mut();
+        let mut state = self.state.borrow_mut();
+        let State { in_flight, routes, ports, .. } = &mut *state;
+        let Route { source, target } = routes[index];
+        let port = &mut ports[target as usize];
         if port.closed {
-            let lost = self.in_flight.borrow_mut().remove(index);
-            drop(port);
-            return drop(lost);
+            drop(state);
+            return self.discard(index);
         }
-        if is_gone {
+        if let Delivery::Gone(_) = in_flight.get(index) {
             port.gone.push(source);
         }
         port.inbox.push_back(index as u32);
-        let (waiter, more_waiters) = port.take_waiters();
-        drop(port);
-        for waiter in waiter.into_iter().chain(more_waiters) {
+        // All wake up, first come first; who finds nothing waits again. So none is missed if the first has
+        // given up meanwhile.
+        let waiter = port.waiter.take();
+        let has_more = !port.more_waiters.is_empty();
+        drop(state);
+        if let Some(waiter) = waiter {
             executor.wake_waiter(waiter);
+        }
+        if has_more {
+            self.wake_more(executor, target as usize);
         }
     }
 
+    #[cold]
+    fn wake_more(&self, executor: &Executor, node: usize) {
+        let waiters = std::mem::take(&mut self.state.borrow_mut().ports[node].more_waiters);
+        waiters.into_iter().for_each(|waiter| executor.wake_waiter(waiter));
+    }
+
     fn close(&self, executor: &Executor, node: usize) {
-        let mut port = self.ports[node].borrow_mut();
+        let mut state = self.state.borrow_mut();
+        let port = &mut state.ports[node];
         if std::mem::replace(&mut port.closed, true) {
             return;
         }
         let unheard = std::mem::take(&mut port.inbox);
-        let (waiter, more_waiters) = port.take_waiters();
-        drop(port);
-        for index in unheard {
-            let lost = self.in_flight.borrow_mut().remove(index as usize);
-            drop(lost);
+        let waiter = port.waiter.take();
+        let count = self.node_count;
+        let peers = (0..count).filter(|&peer| {
+            peer != node && (state.acquainted[node * count + peer] || state.acquainted[peer * count + node])
+        });
+        let peers: Vec<usize> = peers.collect();
+        let partings: Vec<usize> =
+            peers.iter().map(|&peer| state.insert(node, peer, Delivery::Gone(CLOSED.to_owned()))).collect();
+        drop(state);
+        unheard.into_iter().for_each(|index| self.discard(index as usize));
+        waiter.into_iter().for_each(|waiter| executor.wake_waiter(waiter));
+        self.wake_more(executor, node);
+        for parting in partings {
+            self.inject(executor, parting);
         }
-        for waiter in waiter.into_iter().chain(more_waiters) {
-            executor.wake_waiter(waiter);
-        }
-        let nodes = self.ports.len();
-        for peer in (0..nodes).filter(|&peer| peer != node) {
-            let acquainted = self.acquainted.borrow();
-            let known = acquainted[node * nodes + peer] || acquainted[peer * nodes + node];
-            drop(acquainted);
-            if known {
-                self.pass(executor, node, peer, 0, Delivery::Gone(CLOSED.to_owned()));
-            }
+    }
+}
+
+impl Port {
+    /// Why nothing can be sent from here to `to`, if nothing can.
+    fn check(&self, to: NodeId, node_count: usize) -> std::result::Result<(), Box<Error>> {
+        let gone = |why: &str| Err(Box::new(Error::PeerGone { node: to, why: why.to_owned() }));
+        if self.closed {
+            Err(Box::new(Error::Closed))
+        } else if to.0 >= node_count as u64 {
+            gone("there is no such node")
+        } else if self.gone.contains(&(to.0 as u32)) {
+            gone(CLOSED)
+        } else {
+            Ok(())
         }
     }
 }
 
 const CLOSED: &str = "it has closed its network";
 
-/// The payload with memory of its own: the copy that the network, or a disk, makes of real bytes.
-pub(crate) fn own(payload: Payload) -> Payload {
-    if !payload.pieces().iter().any(|piece| matches!(piece, Piece::Bytes(_))) {
-        return payload;
+/// Gives the payload memory of its own: the copy that the network, or a disk, makes of real bytes.
+#[inline]
+pub(crate) fn own(payload: &mut Payload) {
+    if payload.pieces().iter().any(|piece| matches!(piece, Piece::Bytes(_))) {
+        *payload = copy(payload);
     }
+}
+
+fn copy(payload: &Payload) -> Payload {
     let mut copy = Payload::empty();
     for piece in payload.pieces() {
         copy.push(&match piece {
@@ -226,18 +286,13 @@ impl Net {
 }
 
 impl machine::Net for Net {
-    async fn send(&self, to: NodeId, message: Message) -> Result<()> {
-        let World { executor, processors, network, costs, .. } = &*self.world;
-        let mut target = network.check_open(self.node, to)?;
-        if costs.send_message > 0 {
-            processors.occupy(executor, self.node, costs.send_message).await;
-            target = network.check_open(self.node, to)?;
-        }
-        let departure = network.inject(executor, self.node, target, message);
-        if departure > executor.now() {
-            Sleep::until(executor, departure).await;
-        }
-        Ok(())
+    #[inline]
+    fn send(&self, to: NodeId, message: Message) -> impl Future<Output = Result<()>> {
+        let stage = match self.world.network.accept(self.node, to, message) {
+            Ok(index) => Stage::Accepted { index },
+            Err(error) => Stage::Refused(error),
+        };
+        Send { net: self, stage }
     }
 
     fn receive(&self) -> impl Future<Output = Result<(NodeId, Delivery)>> {
@@ -246,6 +301,100 @@ impl machine::Net for Net {
 
     fn close(&self) {
         self.world.network.close(&self.world.executor, self.node);
+    }
+}
+
+/// Sends a message, which lies in the table from the call on.
+struct Send<'a> {
+    net: &'a Net,
+    stage: Stage,
+}
+
+enum Stage {
+    /// Nothing has been done yet.
+    Accepted {
+        index: usize,
+    },
+    /// The processor does work of this number.
+    Charged {
+        index: usize,
+        work: u64,
+    },
+    /// The message is on its way and has not left yet.
+    Leaving {
+        departure: u64,
+        scheduled: WakerId,
+    },
+    Refused(Box<Error>),
+    Over,
+}
+
+impl Future for Send<'_> {
+    type Output = Result<()>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        let Net { world, node } = self.net;
+        let World { executor, processors, network, costs, .. } = &**world;
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Accepted { index } if costs.send_message == 0 => self.inject(index, context),
+            Stage::Accepted { index } => {
+                let work = processors.begin(executor, *node, costs.send_message, context);
+                self.stage = Stage::Charged { index, work };
+                Poll::Pending
+            }
+            Stage::Charged { index, work } => {
+                if processors.poll_work(*node, work, context).is_pending() {
+                    self.stage = Stage::Charged { index, work };
+                    return Poll::Pending;
+                }
+                if let Err(error) = network.check(index) {
+                    network.discard(index);
+                    return Poll::Ready(Err(*error));
+                }
+                self.inject(index, context)
+            }
+            Stage::Leaving { departure, scheduled } => {
+                if executor.now() >= departure {
+                    return Poll::Ready(Ok(()));
+                }
+                self.leave(departure, Some(scheduled), context)
+            }
+            Stage::Refused(error) => Poll::Ready(Err(*error)),
+            Stage::Over => panic!("a send polled after its end"),
+        }
+    }
+}
+
+impl Send<'_> {
+    #[inline]
+    fn inject(&mut self, index: usize, context: &Context<'_>) -> Poll<Result<()>> {
+        let World { executor, network, .. } = &*self.net.world;
+        let departure = network.inject(executor, index);
+        if departure > executor.now() { self.leave(departure, None, context) } else { Poll::Ready(Ok(())) }
+    }
+
+    fn leave(
+        &mut self,
+        departure: u64,
+        scheduled: Option<WakerId>,
+        context: &Context<'_>,
+    ) -> Poll<Result<()>> {
+        let waker = context.waker();
+        if scheduled != Some(WakerId::of(waker)) {
+            self.net.world.executor.schedule_wake(departure, waker);
+        }
+        self.stage = Stage::Leaving { departure, scheduled: WakerId::of(waker) };
+        Poll::Pending
+    }
+}
+
+impl Drop for Send<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Stage::Accepted { index } | Stage::Charged { index, .. } = self.stage {
+            self.net.world.network.discard(index);
+        }
     }
 }
 
@@ -258,14 +407,15 @@ impl Future for Receive<'_> {
     type Output = Result<(NodeId, Delivery)>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut port = self.network.ports[self.node].borrow_mut();
+        let mut state = self.network.state.borrow_mut();
+        let port = &mut state.ports[self.node];
         if port.closed {
             return Poll::Ready(Err(Error::Closed));
         }
         match port.inbox.pop_front() {
             Some(index) => {
-                let message = self.network.in_flight.borrow_mut().remove(index as usize);
-                Poll::Ready(Ok((NodeId(u64::from(message.source)), message.delivery)))
+                let source = state.routes[index as usize].source;
+                Poll::Ready(Ok((NodeId(u64::from(source)), state.in_flight.remove(index as usize))))
             }
             None => {
                 port.add_waiter(context);

@@ -23,8 +23,8 @@ use std::task::{Context, Poll};
 use description::{Cycles, Level, MachineDescription};
 use machine::{Duration, Work};
 
+use crate::agenda::{Kind, Target};
 use crate::executor::{Executor, Waiter};
-use crate::heap::{Kind, Target};
 use crate::waker::TaskKey;
 
 /// What everything costs a processor of the machine, in nanoseconds where possible.
@@ -144,6 +144,38 @@ impl Processors {
         Occupy { processors: self, executor, node, nanoseconds, number: None }
     }
 
+    /// Puts work of the current task at the end of the queue of `node`; gives its number there.
+    pub(crate) fn begin(
+        &self,
+        executor: &Executor,
+        node: usize,
+        nanoseconds: u64,
+        context: &Context<'_>,
+    ) -> u64 {
+        let mut processor = self.each[node].borrow_mut();
+        let number = processor.done + processor.threads.len() as u64;
+        let thread = executor.current();
+        processor.threads.push_back(ThreadWork { waiter: Waiter::of(context), thread, nanoseconds });
+        if processor.threads.len() == 1 {
+            processor.begin(executor, node, self.switch_thread);
+        }
+        number
+    }
+
+    /// Whether the work of this number has been done.
+    pub(crate) fn poll_work(&self, node: usize, number: u64, context: &Context<'_>) -> Poll<()> {
+        let mut processor = self.each[node].borrow_mut();
+        if number < processor.done {
+            return Poll::Ready(());
+        }
+        let index = (number - processor.done) as usize;
+        let waiter = &mut processor.threads[index].waiter;
+        if !waiter.is(context) {
+            *waiter = Waiter::of(context);
+        }
+        Poll::Pending
+    }
+
     /// The first thread's work of `node` is through, if no interrupt came in between.
     pub(crate) fn fire(&self, executor: &Executor, node: usize) {
         let mut processor = self.each[node].borrow_mut();
@@ -200,31 +232,13 @@ impl Future for Occupy<'_> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        if this.nanoseconds == 0 {
-            return Poll::Ready(());
+        if let Some(number) = this.number {
+            this.processors.poll_work(this.node, number, context)
+        } else if this.nanoseconds == 0 {
+            Poll::Ready(())
+        } else {
+            this.number = Some(this.processors.begin(this.executor, this.node, this.nanoseconds, context));
+            Poll::Pending
         }
-        let mut processor = this.processors.each[this.node].borrow_mut();
-        match this.number {
-            Some(number) if number < processor.done => return Poll::Ready(()),
-            Some(number) => {
-                let index = (number - processor.done) as usize;
-                let waiter = &mut processor.threads[index].waiter;
-                if !waiter.is(context) {
-                    *waiter = Waiter::of(context);
-                }
-            }
-            None => {
-                this.number = Some(processor.done + processor.threads.len() as u64);
-                processor.threads.push_back(ThreadWork {
-                    waiter: Waiter::of(context),
-                    thread: this.executor.current(),
-                    nanoseconds: this.nanoseconds,
-                });
-                if processor.threads.len() == 1 {
-                    processor.begin(this.executor, this.node, this.processors.switch_thread);
-                }
-            }
-        }
-        Poll::Pending
     }
 }

@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 /// A stream of random numbers.
-pub(crate) struct Stream(ChaCha8Rng);
+pub(crate) struct Stream(Box<ChaCha8Rng>);
 
 impl Stream {
     /// The stream called `name` of the run with this `seed`.
@@ -15,12 +15,12 @@ impl Stream {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         key[8..16].copy_from_slice(&hash(name).to_le_bytes());
-        Stream(ChaCha8Rng::from_seed(key))
+        Stream(Box::new(ChaCha8Rng::from_seed(key)))
     }
 
     /// A number below `end`, all alike likely but for one part in 2^64 / `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
-        (u128::from(self.0.next_u64()) * u128::from(end) >> 64) as u64
+        ((u128::from(self.0.next_u64()) * u128::from(end)) >> 64) as u64
     }
 
     /// A number from 0 to below 1.

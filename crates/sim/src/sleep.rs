@@ -4,34 +4,35 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crate::executor::{Executor, Waiter};
+use crate::executor::{Executor, WakerId};
 
 /// Waits until `deadline`, at least.
 pub(crate) struct Sleep<'a> {
     executor: &'a Executor,
     deadline: u64,
     /// Whose waking is scheduled.
-    waiter: Option<Waiter>,
+    scheduled: Option<WakerId>,
 }
 
 impl<'a> Sleep<'a> {
     pub(crate) fn until(executor: &'a Executor, deadline: u64) -> Self {
-        Sleep { executor, deadline, waiter: None }
+        Sleep { executor, deadline, scheduled: None }
     }
 }
 
 impl Future for Sleep<'_> {
     type Output = ();
 
+    #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         if this.executor.now() >= this.deadline {
             return Poll::Ready(());
         }
-        if !this.waiter.as_ref().is_some_and(|waiter| waiter.is(context)) {
-            let waiter = Waiter::of(context);
-            this.waiter = Some(waiter.clone());
-            this.executor.schedule_wake(this.deadline, waiter);
+        let waker = context.waker();
+        if this.scheduled != Some(WakerId::of(waker)) {
+            this.scheduled = Some(WakerId::of(waker));
+            this.executor.schedule_wake(this.deadline, waker);
         }
         Poll::Pending
     }

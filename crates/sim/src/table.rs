@@ -2,7 +2,7 @@
 //!
 //! Like a slab, but its order of reuse is ours to state: indices go into the digest of a run.
 
-use crate::heap::INDEX_END;
+use crate::agenda::INDEX_END;
 
 pub(crate) struct Table<T> {
     entries: Vec<Option<T>>,
@@ -16,6 +16,7 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
+    #[inline]
     pub(crate) fn insert(&mut self, value: T) -> usize {
         match self.free.pop() {
             Some(index) => {
@@ -30,10 +31,10 @@ impl<T> Table<T> {
         }
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, index: usize) -> T {
-        let value = self.entries[index].take().expect("an entry in use");
         self.free.push(index as u32);
-        value
+        self.entries[index].take().expect("an entry in use")
     }
 
     pub(crate) fn get(&self, index: usize) -> &T {

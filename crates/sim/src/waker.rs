@@ -27,7 +27,7 @@ impl TaskKey {
     pub(crate) const GENERATION_END: u32 = 1 << 24;
 
     pub(crate) fn new(executor: u16, generation: u32, index: usize) -> Self {
-        debug_assert!(generation < Self::GENERATION_END && index < crate::heap::INDEX_END);
+        debug_assert!(generation < Self::GENERATION_END && index < crate::agenda::INDEX_END);
         TaskKey(u64::from(executor) << 48 | u64::from(generation) << 24 | index as u64)
     }
 
@@ -45,7 +45,7 @@ impl TaskKey {
     }
 
     pub(crate) fn index(self) -> usize {
-        self.0 as usize & (crate::heap::INDEX_END - 1)
+        self.0 as usize & (crate::agenda::INDEX_END - 1)
     }
 
     pub(crate) fn waker(self) -> Waker {

@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use description::MachineDescription;
 
+use crate::agenda::Kind;
 use crate::disk::Disks;
 use crate::executor::Executor;
-use crate::heap::Kind;
 use crate::network::Network;
 use crate::processor::{Costs, Processors};
 use crate::simulation::Settings;
@@ -34,6 +34,7 @@ impl World {
         })
     }
 
+    #[inline]
     pub(crate) fn fire(&self, kind: Kind, index: usize) {
         let World { executor, costs, processors, network, disks } = self;
         match kind {

@@ -1,0 +1,272 @@
+//! The agenda: what happens when, as small integers in order.
+//!
+//! One entry is 128 bits: the time, then the serial number of its making, then what happens. So entries
+//! compare as plain numbers, and those of one instant come out in the order in which they went in.
+//!
+//! ```text
+//!   soon: sorted, short                        later: a 4-ary heap
+//!   | e1 | e2 | e3 | ............. | e60 |     none of it before e60
+//!     ^ next                 ^ most new entries come in here, a few steps from the end
+//! ```
+//!
+//! Machines with few nodes have few events pending, and a new event is mostly later than most of them: then
+//! sorting it in from the back of a short list takes a third of the instructions of a heap. What does not fit
+//! the list waits in the heap, whose four children of a node share a cache line.
+
+/// What a timed event is for: one of eight kinds, and the index of whom it concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Target(u32);
+
+/// The kinds of timed events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The task with this index is to be polled.
+    Task,
+    /// The foreign waker with this index is to be woken.
+    Foreign,
+    /// The processor with this index has done its thread's work, unless interrupts held it up.
+    Processor,
+    /// The message with this index is at its receiver.
+    Arrival,
+    /// The receiver's processor has taken in the message with this index.
+    Delivery,
+    /// The disk with this index is done with a step of its command.
+    Disk,
+    /// The transfer with this index is over and its node knows.
+    Transfer,
+}
+
+const INDEX_BITS: u32 = 24;
+const TARGET_BITS: u32 = INDEX_BITS + 3;
+const SERIAL_MAX: u64 = 1 << (64 - TARGET_BITS);
+
+/// No index in a [`Target`] reaches this: a bound on tasks, messages and transfers alive at once.
+pub(crate) const INDEX_END: usize = 1 << INDEX_BITS;
+
+impl Target {
+    pub(crate) fn new(kind: Kind, index: usize) -> Self {
+        debug_assert!(index < INDEX_END);
+        Target((kind as u32) << INDEX_BITS | index as u32)
+    }
+
+    pub(crate) fn kind(self) -> Kind {
+        match self.0 >> INDEX_BITS {
+            0 => Kind::Task,
+            1 => Kind::Foreign,
+            2 => Kind::Processor,
+            3 => Kind::Arrival,
+            4 => Kind::Delivery,
+            5 => Kind::Disk,
+            _ => Kind::Transfer,
+        }
+    }
+
+    pub(crate) fn index(self) -> usize {
+        (self.0 & (INDEX_END as u32 - 1)) as usize
+    }
+
+    pub(crate) fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+/// All timed events to come.
+#[derive(Default)]
+pub(crate) struct Agenda {
+    /// The first entries in order, from `next` on; what is before has happened.
+    soon: Vec<u128>,
+    next: usize,
+    /// The rest; empty if `soon` is.
+    later: Heap,
+    next_serial: u64,
+}
+
+/// When more entries than this are sorted, half of them go to the heap.
+const SOON_MAX: usize = 64;
+
+impl Agenda {
+    /// Adds an event; among those of the same time it is the last.
+    #[inline]
+    pub(crate) fn push(&mut self, time: u64, target: Target) {
+        if self.next_serial == SERIAL_MAX {
+            self.renumber();
+        }
+        let serial = self.next_serial << TARGET_BITS | u64::from(target.0);
+        let entry = u128::from(time) << 64 | u128::from(serial);
+        self.next_serial += 1;
+        if !self.later.entries.is_empty() && self.soon.last().is_some_and(|&last| last < entry) {
+            return self.later.push(entry);
+        }
+        // Its serial number is the highest, so it comes before those of a later time and no others.
+        let mut hole = self.soon.len();
+        self.soon.push(entry);
+        let soon = &mut self.soon[..];
+        while hole > self.next && (soon[hole - 1] >> 64) as u64 > time {
+            soon[hole] = soon[hole - 1];
+            hole -= 1;
+        }
+        soon[hole] = entry;
+        if soon.len() - self.next > SOON_MAX {
+            self.put_off();
+        }
+    }
+
+    /// Takes out the first event.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<(u64, Target)> {
+        let &first = self.soon.get(self.next)?;
+        self.next += 1;
+        if self.next == self.soon.len() || self.next == 4 * SOON_MAX {
+            self.tidy();
+        }
+        Some(((first >> 64) as u64, Target(first as u32 & ((1 << TARGET_BITS) - 1))))
+    }
+
+    /// Moves the last half of the list into the heap.
+    #[cold]
+    fn put_off(&mut self) {
+        for entry in self.soon.drain(self.next + SOON_MAX / 2..) {
+            self.later.push(entry);
+        }
+    }
+
+    /// Forgets what has happened, and fills an empty list from the heap.
+    fn tidy(&mut self) {
+        self.soon.drain(..self.next);
+        self.next = 0;
+        if self.soon.is_empty() {
+            self.soon.extend(std::iter::from_fn(|| self.later.pop()).take(SOON_MAX / 2));
+        }
+    }
+
+    /// Gives all entries new serial numbers from 0 on; their order stays.
+    fn renumber(&mut self) {
+        let rest = std::iter::from_fn(|| self.later.pop());
+        let mut entries: Vec<u128> = self.soon.drain(self.next..).chain(rest).collect();
+        for (serial, entry) in entries.iter_mut().enumerate() {
+            let target = *entry as u32 & ((1 << TARGET_BITS) - 1);
+            *entry = *entry >> 64 << 64 | (serial as u128) << TARGET_BITS | u128::from(target);
+        }
+        self.next_serial = entries.len() as u64;
+        self.later.entries = entries.split_off(entries.len().min(SOON_MAX));
+        (self.soon, self.next) = (entries, 0);
+    }
+}
+
+/// A 4-ary heap of entries, least first.
+#[derive(Default)]
+struct Heap {
+    entries: Vec<u128>,
+}
+
+impl Heap {
+    fn push(&mut self, entry: u128) {
+        let mut hole = self.entries.len();
+        self.entries.push(entry);
+        let entries = &mut self.entries[..];
+        while hole > 0 {
+            let parent = (hole - 1) / 4;
+            if entries[parent] < entry {
+                break;
+            }
+            entries[hole] = entries[parent];
+            hole = parent;
+        }
+        entries[hole] = entry;
+    }
+
+    fn pop(&mut self) -> Option<u128> {
+        let last = self.entries.pop()?;
+        let Some(&first) = self.entries.first() else { return Some(last) };
+        self.sink(last);
+        Some(first)
+    }
+
+    /// Lets `entry` sink from the root to its place.
+    fn sink(&mut self, entry: u128) {
+        let entries = &mut self.entries[..];
+        let mut hole = 0;
+        loop {
+            let first_child = 4 * hole + 1;
+            let (least, child) = if let Some(&[a, b, c, d]) = entries.get(first_child..first_child + 4) {
+                let (left, left_at) = if b < a { (b, first_child + 1) } else { (a, first_child) };
+                let (right, right_at) = if d < c { (d, first_child + 3) } else { (c, first_child + 2) };
+                if right < left { (right, right_at) } else { (left, left_at) }
+            } else {
+                let Some(rest) = entries.get(first_child..).filter(|rest| !rest.is_empty()) else { break };
+                let (at, &least) =
+                    rest.iter().enumerate().min_by_key(|&(_, entry)| entry).expect("not empty");
+                (least, first_child + at)
+            };
+            if entry < least {
+                break;
+            }
+            entries[hole] = least;
+            hole = child;
+        }
+        entries[hole] = entry;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_out_by_time_and_then_by_order_of_making() {
+        let mut agenda = Agenda::default();
+        let (mut state, mut expected) = (1_u64, Vec::new());
+        for index in 0..1000 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let time = state >> 60;
+            agenda.push(time, Target::new(Kind::Delivery, index));
+            expected.push((time, index));
+            if index == 500 {
+                agenda.renumber();
+            }
+        }
+        expected.sort();
+        for (time, index) in expected {
+            assert_eq!(agenda.pop(), Some((time, Target::new(Kind::Delivery, index))));
+        }
+        assert_eq!(agenda.pop(), None);
+    }
+
+    #[test]
+    fn events_may_be_added_at_any_time() {
+        let (mut agenda, mut reference) = (Agenda::default(), std::collections::BTreeSet::new());
+        let (mut state, mut now) = (1_u64, 0);
+        for index in 0..10_000 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            if state >> 62 == 0 || index > 9_000 {
+                let expected = reference.pop_first();
+                assert_eq!(
+                    agenda.pop(),
+                    expected.map(|(time, index)| (time, Target::new(Kind::Disk, index)))
+                );
+                now = expected.map_or(now, |(time, _)| time);
+            } else {
+                let time = now + (state >> 40) % 64;
+                agenda.push(time, Target::new(Kind::Disk, index));
+                reference.insert((time, index));
+            }
+        }
+    }
+
+    #[test]
+    fn a_target_gives_back_its_parts() {
+        let kinds = [
+            Kind::Task,
+            Kind::Foreign,
+            Kind::Processor,
+            Kind::Arrival,
+            Kind::Delivery,
+            Kind::Disk,
+            Kind::Transfer,
+        ];
+        for kind in kinds {
+            let target = Target::new(kind, INDEX_END - 1);
+            assert_eq!((target.kind(), target.index()), (kind, INDEX_END - 1));
+        }
+    }
+}
