@@ -1,0 +1,272 @@
+//! A two-dimensional torus with wormhole routing, router by router.
+//!
+//! A message is a worm (Dally and Seitz 1987): its head moves from router to router and takes each link when it
+//! is there and the link is free; the body follows through the links the head holds. A head that finds a link
+//! taken waits in that link's queue, first come, first served, and holds all links behind it meanwhile. With
+//! the links of a way numbered 0 (from the source node into its router), 1 .. n-2 (between routers), n-1 (from
+//! the last router into the target node), latency *l* of a router and *b* the time of the body on a link:
+//!
+//! ```text
+//! the head takes link i      when it has come through the router before it, l after link i-1,
+//!                            and the link is free
+//! the tail is at the target  b after the head took link n-1: the arrival
+//! the tail has left link i   (n-1-i) l before that: then it is free; for i = 0 this is the departure
+//!
+//!  source    |-link 0-- - - - - waits with the head - - - - - ------------------|
+//!  router      |-link 1- - - - - - - - - - - - - - - - - - - - ------------------|
+//!  router        |.....head waits for link 2 until it is free.|-link 2------------|
+//!  target                                                       |-link 3-----------| arrival
+//! ```
+//!
+//! So an undisturbed message of *B* bytes over *h* hops takes `(h + 1) l + B / bandwidth`. Ways go along the row
+//! first, then along the column (dimension order), each the shorter way round, to higher numbers if both are
+//! equal. Rings of waiting worms would block each other for ever; so every link between routers is two virtual
+//! channels, and a worm that has gone round the end of a ring goes on in the second one.
+//!
+//! A head's step is an event of its own only if anything else happens before it: else it is taken at once.
+//!
+//! Not modelled: buffers in routers (a waiting body shortens nothing), flits (a link is taken for nanoseconds,
+//! not flits), and that the two virtual channels of a link share its bandwidth when both are used at once.
+
+use std::collections::VecDeque;
+
+use description::{MachineDescription, Placement};
+
+use crate::fabric::{Passage, Transfer};
+use crate::table::Table;
+
+/// The time at which a link is free whose worm's tail is still on its way.
+const HELD: u64 = u64::MAX;
+
+pub(crate) struct Torus {
+    rate: Transfer,
+    latency: u64,
+    columns: u32,
+    rows: u32,
+    /// The router of each node, by column and row.
+    routers: Vec<(u32, u32)>,
+    /// One from each node into its router, one back, then eight of each router: to the next and the previous
+    /// column, to the next and the previous row, two virtual channels each.
+    links: Vec<Link>,
+    worms: Table<Worm>,
+    /// Ways of worms that have arrived, to be used again.
+    spare_ways: Vec<Vec<Step>>,
+}
+
+/// A link, or virtual channel, in one direction.
+#[derive(Default)]
+struct Link {
+    free: u64,
+    /// How long it has been held in all.
+    held: u64,
+    /// The worms whose heads wait for it.
+    queue: VecDeque<u32>,
+}
+
+struct Worm {
+    message: usize,
+    body: u64,
+    way: Vec<Step>,
+    /// How many links of its way the head has taken.
+    taken: usize,
+}
+
+/// A link of a way, and when the head took it.
+struct Step {
+    link: u32,
+    at: u64,
+}
+
+/// A message that has taken all links of its way.
+pub(crate) struct Through {
+    pub(crate) message: usize,
+    pub(crate) passage: Passage,
+}
+
+impl Torus {
+    pub(crate) fn new(torus: &description::Torus, description: &MachineDescription) -> Self {
+        let (columns, rows) = (torus.columns.value, torus.rows.value);
+        let nodes = description.node_count();
+        let compute = description.nodes.compute.value;
+        let routers = (0..nodes)
+            .map(|node| {
+                let place = match torus.placement.value {
+                    Placement::ComputeThenIo => node,
+                    Placement::Interleaved => interleaved(node, compute, nodes - compute),
+                };
+                let router = torus.first_router.value + place;
+                (router % columns, router / columns)
+            })
+            .collect();
+        let links = 2 * nodes + 8 * columns * rows;
+        Torus {
+            rate: Transfer { bytes_per_second: torus.link_bandwidth.value.0 },
+            latency: torus.router_latency.value.0.as_nanos(),
+            columns,
+            rows,
+            routers,
+            links: (0..links).map(|_| Link::default()).collect(),
+            worms: Table::default(),
+            spare_ways: Vec::new(),
+        }
+    }
+
+    /// Puts the message at the beginning of its way; gives the number of its worm, to be advanced at once.
+    pub(crate) fn begin(&mut self, message: usize, source: usize, target: usize, bytes: u64) -> usize {
+        let mut way = self.spare_ways.pop().unwrap_or_default();
+        self.find_way(source, target, &mut way);
+        self.worms.insert(Worm { message, body: self.rate.time(bytes), way, taken: 0 })
+    }
+
+    /// Lets the head go on at `now`, and further as long as nothing else happens before `quiet_until`.
+    ///
+    /// If it has to go on later, or others can, `schedule` is told when to advance which worm.
+    pub(crate) fn advance(
+        &mut self,
+        worm: usize,
+        mut now: u64,
+        quiet_until: u64,
+        mut schedule: impl FnMut(u64, usize),
+    ) -> Option<Through> {
+        loop {
+            let Worm { way, taken, .. } = self.worms.get_mut(worm);
+            let step = &mut way[*taken];
+            if !self.links[step.link as usize].take(worm as u32, now, &mut schedule) {
+                return None;
+            }
+            step.at = now;
+            *taken += 1;
+            if *taken == way.len() {
+                return Some(self.finish(worm, now, schedule));
+            }
+            now += self.latency;
+            if now >= quiet_until {
+                schedule(now, worm);
+                return None;
+            }
+        }
+    }
+
+    /// The head is at the target: from now on it is known when each link will be free.
+    fn finish(&mut self, worm: usize, now: u64, mut schedule: impl FnMut(u64, usize)) -> Through {
+        let Worm { message, body, mut way, .. } = self.worms.remove(worm);
+        let arrival = now + body;
+        let mut tail = arrival;
+        for step in way.iter().rev() {
+            self.links[step.link as usize].release(step.at, tail, &mut schedule);
+            tail -= self.latency;
+        }
+        let departure = tail + self.latency;
+        way.clear();
+        self.spare_ways.push(way);
+        Through { message, passage: Passage { departure, arrival } }
+    }
+
+    fn find_way(&self, source: usize, target: usize, way: &mut Vec<Step>) {
+        let nodes = self.routers.len() as u32;
+        let ((mut column, mut row), (to_column, to_row)) = (self.routers[source], self.routers[target]);
+        let mut go = |link| way.push(Step { link, at: 0 });
+        go(source as u32);
+        let (right, count) = shorter(column, to_column, self.columns);
+        let mut channel = 0;
+        for _ in 0..count {
+            let direction = if right { 0 } else { 1 };
+            go(2 * nodes + 8 * (row * self.columns + column) + 2 * direction + channel);
+            let next = step(column, right, self.columns);
+            channel |= u32::from((next > column) != right);
+            column = next;
+        }
+        let (down, count) = shorter(row, to_row, self.rows);
+        channel = 0;
+        for _ in 0..count {
+            let direction = if down { 2 } else { 3 };
+            go(2 * nodes + 8 * (row * self.columns + column) + 2 * direction + channel);
+            let next = step(row, down, self.rows);
+            channel |= u32::from((next > row) != down);
+            row = next;
+        }
+        go(nodes + target as u32);
+    }
+
+    /// How long the link out of `node` and the link into it have been held in all, in nanoseconds.
+    pub(crate) fn held(&self, node: usize) -> (u64, u64) {
+        (self.links[node].held, self.links[self.routers.len() + node].held)
+    }
+}
+
+impl Link {
+    /// Takes the link for a worm whose head is here, if it is free and nobody was here before.
+    fn take(&mut self, worm: u32, now: u64, schedule: &mut impl FnMut(u64, usize)) -> bool {
+        let first = self.queue.front().is_none_or(|&first| first == worm);
+        if first && self.free <= now {
+            self.queue.pop_front();
+            self.free = HELD;
+            return true;
+        }
+        if self.queue.is_empty() && self.free != HELD {
+            schedule(self.free, worm as usize);
+        }
+        self.queue.push_back(worm);
+        false
+    }
+
+    /// The tail of the worm that took the link at `taken` will have left it at `free`.
+    fn release(&mut self, taken: u64, free: u64, schedule: &mut impl FnMut(u64, usize)) {
+        self.free = free;
+        self.held += free - taken;
+        if let Some(&next) = self.queue.front() {
+            schedule(free, next as usize);
+        }
+    }
+}
+
+/// The shorter way round a ring: whether to higher numbers, and how many steps.
+fn shorter(from: u32, to: u32, ring: u32) -> (bool, u32) {
+    let up = if to >= from { to - from } else { to + ring - from };
+    if up <= ring - up { (true, up) } else { (false, ring - up) }
+}
+
+fn step(at: u32, up: bool, ring: u32) -> u32 {
+    match (up, at) {
+        (true, at) if at + 1 == ring => 0,
+        (true, at) => at + 1,
+        (false, 0) => ring - 1,
+        (false, at) => at - 1,
+    }
+}
+
+/// The place of a node when compute nodes and I/O nodes take turns until one kind is used up.
+fn interleaved(node: u32, compute: u32, io: u32) -> u32 {
+    let pairs = compute.min(io);
+    match node.checked_sub(compute) {
+        None if node < pairs => 2 * node,
+        None => pairs + node,
+        Some(io_node) if io_node < pairs => 2 * io_node + 1,
+        Some(_) => node,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interleaving_uses_every_place_once() {
+        for (compute, io) in [(16, 16), (3, 7), (7, 3), (1, 1)] {
+            let mut places: Vec<u32> = (0..compute + io).map(|node| interleaved(node, compute, io)).collect();
+            places.sort_unstable();
+            assert_eq!(places, (0..compute + io).collect::<Vec<_>>());
+        }
+        assert_eq!([0, 1, 2, 3, 4].map(|node| interleaved(node, 2, 3)), [0, 2, 1, 3, 4]);
+    }
+
+    #[test]
+    fn the_shorter_way_round_is_taken() {
+        assert_eq!(shorter(0, 5, 6), (false, 1));
+        assert_eq!(shorter(5, 0, 6), (true, 1));
+        assert_eq!(shorter(1, 4, 6), (true, 3));
+        assert_eq!(shorter(4, 1, 6), (true, 3));
+        assert_eq!(shorter(2, 2, 6), (true, 0));
+        assert_eq!((step(5, true, 6), step(0, false, 6)), (0, 5));
+    }
+}
