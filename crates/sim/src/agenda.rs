@@ -34,6 +34,8 @@ pub(crate) enum Kind {
     Disk,
     /// The transfer with this index is over and its node knows.
     Transfer,
+    /// The head of the worm with this index is at its next link, or that link is free.
+    Head,
 }
 
 const INDEX_BITS: u32 = 24;
@@ -57,7 +59,8 @@ impl Target {
             3 => Kind::Arrival,
             4 => Kind::Delivery,
             5 => Kind::Disk,
-            _ => Kind::Transfer,
+            6 => Kind::Transfer,
+            _ => Kind::Head,
         }
     }
 
@@ -120,6 +123,12 @@ impl Agenda {
             self.tidy();
         }
         Some(((first >> 64) as u64, Target(first as u32 & ((1 << TARGET_BITS) - 1))))
+    }
+
+    /// The time of the first event.
+    #[inline]
+    pub(crate) fn first_time(&self) -> Option<u64> {
+        self.soon.get(self.next).map(|&first| (first >> 64) as u64)
     }
 
     /// Moves the last half of the list into the heap.

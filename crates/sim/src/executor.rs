@@ -251,6 +251,12 @@ impl Executor {
         self.core.borrow_mut().events.push(time, target);
     }
 
+    /// The time before which nothing else happens, to be asked when an event happens: no task is ready then.
+    #[inline]
+    pub(crate) fn quiet_until(&self) -> u64 {
+        self.core.borrow().events.first_time().unwrap_or(u64::MAX)
+    }
+
     /// Wakes `waker` at `time`.
     #[inline]
     pub(crate) fn schedule_wake(&self, time: u64, waker: &Waker) {

@@ -9,7 +9,7 @@
 //! - [`Simulation`] in `simulation.rs`: making and running a machine, and what it has done; start here
 //! - `machine.rs`: a node, [`SimMachine`]; each of its calls leads to one of the models below
 //! - `processor.rs`: threads, interrupts and what work costs
-//! - `network.rs`: messages; `fabric.rs`: how long they travel
+//! - `network.rs`: messages; `fabric.rs`, `torus.rs`: how they travel
 //! - `disk.rs`: transfers over drives and buses; `store.rs`: what lies on a disk and where
 //! - `executor.rs`: tasks, time and the main loop; `agenda.rs`: what happens when; `waker.rs`: whom to wake
 //! - `world.rs`: all of it tied together; `random.rs`, `sleep.rs`, `table.rs`: small parts
@@ -28,6 +28,7 @@ mod simulation;
 mod sleep;
 mod store;
 mod table;
+mod torus;
 mod waker;
 mod world;
 

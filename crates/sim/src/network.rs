@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use description::MachineDescription;
 use machine::{Delivery, Error, Message, NodeId, Payload, Piece, Result};
@@ -28,6 +28,7 @@ use crate::executor::{Executor, Waiter, WakerId};
 use crate::fabric::Fabric;
 use crate::processor::{Costs, Processors};
 use crate::table::Table;
+use crate::torus::Through;
 use crate::world::World;
 
 pub(crate) struct Network {
@@ -43,6 +44,8 @@ struct State {
     /// Of the deliveries of the same index.
     routes: Vec<Route>,
     ports: Vec<Port>,
+    /// Departures that senders wait for and that were not known when they began to.
+    departures: Table<Departure>,
     /// Whether a node ever sent anything to another, at `source * nodes + target`.
     acquainted: Vec<bool>,
     messages: u64,
@@ -54,19 +57,27 @@ struct State {
 struct Route {
     source: u32,
     target: u32,
+    /// The departure that its sender waits for, while it is not known; see [`State::departures`].
+    departure: Option<u32>,
 }
 
 impl State {
     #[inline]
     fn insert(&mut self, source: usize, target: usize, delivery: Delivery) -> usize {
         let index = self.in_flight.insert(delivery);
-        let route = Route { source: source as u32, target: target as u32 };
+        let route = Route { source: source as u32, target: target as u32, departure: None };
         match self.routes.get_mut(index) {
             Some(free) => *free = route,
             None => self.routes.push(route),
         }
         index
     }
+}
+
+/// When a message leaves its source, once that is known, and who waits for it.
+struct Departure {
+    time: Option<u64>,
+    waker: Waker,
 }
 
 #[derive(Default)]
@@ -97,6 +108,7 @@ impl Network {
             fabric: Fabric::new(description),
             in_flight: Table::default(),
             routes: Vec::new(),
+            departures: Table::default(),
             ports: (0..node_count).map(|_| Port::default()).collect(),
             acquainted: vec![false; node_count * node_count],
             messages: 0,
@@ -118,7 +130,7 @@ impl Network {
     }
 
     /// Takes a message to be sent into the table.
-    #[inline]
+    #[inline(never)]
     fn accept(
         &self,
         source: usize,
@@ -137,13 +149,13 @@ impl Network {
     /// Why a message of the table cannot be sent any more, if it cannot.
     fn check(&self, index: usize) -> std::result::Result<(), Box<Error>> {
         let state = self.state.borrow();
-        let Route { source, target } = state.routes[index];
+        let Route { source, target, .. } = state.routes[index];
         state.ports[source as usize].check(NodeId(u64::from(target)), self.node_count)
     }
 
-    /// Sends a message of the table on its way; gives the time of its departure.
+    /// Sends a message of the table on its way; gives the time of its departure, if that is known yet.
     #[inline]
-    fn inject(&self, executor: &Executor, index: usize) -> u64 {
+    fn inject(&self, executor: &Executor, index: usize) -> Option<u64> {
         let mut state = self.state.borrow_mut();
         let State { fabric, in_flight, routes, acquainted, messages, bytes, .. } = &mut *state;
         let (source, target) = (routes[index].source as usize, routes[index].target as usize);
@@ -154,9 +166,72 @@ impl Network {
         acquainted[source * self.node_count + target] = true;
         *messages += 1;
         *bytes += wire_bytes;
-        let passage = fabric.pass(executor.now(), source, target, wire_bytes);
-        executor.schedule(passage.arrival, Target::new(Kind::Arrival, index));
-        passage.departure
+        if let Some(passage) = fabric.pass(executor.now(), source, target, wire_bytes) {
+            executor.schedule(passage.arrival, Target::new(Kind::Arrival, index));
+            return Some(passage.departure);
+        }
+        if let Fabric::Torus(torus) = fabric {
+            let worm = torus.begin(index, source, target, wire_bytes);
+            // Others may send at this very moment, so the head goes no further than to its first link.
+            let through = torus.advance(worm, executor.now(), executor.now(), |time, worm| {
+                executor.schedule(time, Target::new(Kind::Head, worm));
+            });
+            debug_assert!(through.is_none(), "a way has two links at least");
+        }
+        None
+    }
+
+    /// The head of a worm in the torus goes on.
+    pub(crate) fn advance(&self, executor: &Executor, worm: usize) {
+        let mut state = self.state.borrow_mut();
+        let State { fabric: Fabric::Torus(torus), routes, departures, .. } = &mut *state else {
+            unreachable!("worms live in a torus")
+        };
+        let quiet_until = executor.quiet_until();
+        let through = torus.advance(worm, executor.now(), quiet_until, |time, worm| {
+            executor.schedule(time, Target::new(Kind::Head, worm));
+        });
+        let Some(Through { message, passage }) = through else { return };
+        executor.schedule(passage.arrival, Target::new(Kind::Arrival, message));
+        if let Some(index) = routes[message].departure.take() {
+            let departure = departures.get_mut(index as usize);
+            departure.time = Some(passage.departure);
+            executor.schedule_wake(passage.departure, &departure.waker);
+        }
+    }
+
+    /// Registers the sender of a message whose departure is not known yet.
+    fn await_departure(&self, index: usize, waker: &Waker) -> usize {
+        let mut state = self.state.borrow_mut();
+        let departure = state.departures.insert(Departure { time: None, waker: waker.clone() });
+        state.routes[index].departure = Some(departure as u32);
+        departure
+    }
+
+    /// Whether the message of this departure has left.
+    fn poll_departure(&self, executor: &Executor, index: usize, waker: &Waker) -> bool {
+        let mut state = self.state.borrow_mut();
+        let departure = state.departures.get_mut(index);
+        match departure.time {
+            Some(time) if time <= executor.now() => {
+                state.departures.remove(index);
+                return true;
+            }
+            Some(time) if !departure.waker.will_wake(waker) => executor.schedule_wake(time, waker),
+            _ => {}
+        }
+        departure.waker.clone_from(waker);
+        false
+    }
+
+    /// Nobody waits any more for the departure of the message of this index.
+    fn forget_departure(&self, message: usize, index: usize) {
+        let mut state = self.state.borrow_mut();
+        let departure = state.departures.remove(index);
+        if departure.time.is_none() {
+            // The message is still at its source, so its index is its own.
+            state.routes[message].departure = None;
+        }
     }
 
     /// A message that did not get on its way is gone.
@@ -181,7 +256,7 @@ impl Network {
     pub(crate) fn deliver(&self, executor: &Executor, index: usize) {
         let mut state = self.state.borrow_mut();
         let State { in_flight, routes, ports, .. } = &mut *state;
-        let Route { source, target } = routes[index];
+        let Route { source, target, .. } = routes[index];
         let port = &mut ports[target as usize];
         if port.closed {
             drop(state);
@@ -208,6 +283,13 @@ impl Network {
     fn wake_more(&self, executor: &Executor, node: usize) {
         let waiters = std::mem::take(&mut self.state.borrow_mut().ports[node].more_waiters);
         waiters.into_iter().for_each(|waiter| executor.wake_waiter(waiter));
+    }
+
+    /// Takes a message that is received out of the table.
+    #[inline(always)]
+    fn take(&self, index: usize) -> (NodeId, Delivery) {
+        let mut state = self.state.borrow_mut();
+        (NodeId(u64::from(state.routes[index].source)), state.in_flight.remove(index))
     }
 
     fn close(&self, executor: &Executor, node: usize) {
@@ -286,7 +368,8 @@ impl Net {
 }
 
 impl machine::Net for Net {
-    #[inline]
+    // Inlined, so that the future is made where it is to be; what it is made of comes in registers.
+    #[inline(always)]
     fn send(&self, to: NodeId, message: Message) -> impl Future<Output = Result<()>> {
         let stage = match self.world.network.accept(self.node, to, message) {
             Ok(index) => Stage::Accepted { index },
@@ -295,6 +378,7 @@ impl machine::Net for Net {
         Send { net: self, stage }
     }
 
+    #[inline]
     fn receive(&self) -> impl Future<Output = Result<(NodeId, Delivery)>> {
         Receive { network: &self.world.network, node: self.node }
     }
@@ -324,6 +408,11 @@ enum Stage {
     Leaving {
         departure: u64,
         scheduled: WakerId,
+    },
+    /// The message waits to get on its way; this is its entry among the departures.
+    Waiting {
+        index: usize,
+        departure: usize,
     },
     Refused(Box<Error>),
     Over,
@@ -360,6 +449,13 @@ impl Future for Send<'_> {
                 }
                 self.leave(departure, Some(scheduled), context)
             }
+            Stage::Waiting { index, departure } => {
+                if network.poll_departure(executor, departure, context.waker()) {
+                    return Poll::Ready(Ok(()));
+                }
+                self.stage = Stage::Waiting { index, departure };
+                Poll::Pending
+            }
             Stage::Refused(error) => Poll::Ready(Err(*error)),
             Stage::Over => panic!("a send polled after its end"),
         }
@@ -370,8 +466,15 @@ impl Send<'_> {
     #[inline]
     fn inject(&mut self, index: usize, context: &Context<'_>) -> Poll<Result<()>> {
         let World { executor, network, .. } = &*self.net.world;
-        let departure = network.inject(executor, index);
-        if departure > executor.now() { self.leave(departure, None, context) } else { Poll::Ready(Ok(())) }
+        match network.inject(executor, index) {
+            Some(departure) if departure > executor.now() => self.leave(departure, None, context),
+            Some(_) => Poll::Ready(Ok(())),
+            None => {
+                let departure = network.await_departure(index, context.waker());
+                self.stage = Stage::Waiting { index, departure };
+                Poll::Pending
+            }
+        }
     }
 
     fn leave(
@@ -392,8 +495,12 @@ impl Send<'_> {
 impl Drop for Send<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Stage::Accepted { index } | Stage::Charged { index, .. } = self.stage {
-            self.net.world.network.discard(index);
+        match self.stage {
+            Stage::Accepted { index } | Stage::Charged { index, .. } => self.net.world.network.discard(index),
+            Stage::Waiting { index, departure } => {
+                self.net.world.network.forget_departure(index, departure);
+            }
+            Stage::Leaving { .. } | Stage::Refused(_) | Stage::Over => {}
         }
     }
 }
@@ -406,20 +513,36 @@ struct Receive<'a> {
 impl Future for Receive<'_> {
     type Output = Result<(NodeId, Delivery)>;
 
+    // Inlined, so that the message goes from the table to where the caller wants it at once: every stop on the
+    // way of 64 bytes that were just written waits for them to leave the store buffer.
+    #[inline(always)]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.next(context) {
+            Next::Message(index) => Poll::Ready(Ok(self.network.take(index))),
+            Next::Closed => Poll::Ready(Err(Error::Closed)),
+            Next::NotYet => Poll::Pending,
+        }
+    }
+}
+
+enum Next {
+    Message(usize),
+    Closed,
+    NotYet,
+}
+
+impl Receive<'_> {
+    fn next(&self, context: &Context<'_>) -> Next {
         let mut state = self.network.state.borrow_mut();
         let port = &mut state.ports[self.node];
         if port.closed {
-            return Poll::Ready(Err(Error::Closed));
+            return Next::Closed;
         }
         match port.inbox.pop_front() {
-            Some(index) => {
-                let source = state.routes[index as usize].source;
-                Poll::Ready(Ok((NodeId(u64::from(source)), state.in_flight.remove(index as usize))))
-            }
+            Some(index) => Next::Message(index as usize),
             None => {
                 port.add_waiter(context);
-                Poll::Pending
+                Next::NotYet
             }
         }
     }

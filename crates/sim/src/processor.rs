@@ -3,7 +3,8 @@
 //! ```text
 //!  interrupts            |==A==|=B=|            in order of arrival, one after the other
 //!  thread 1    |#########|     |   |####|       finishes later by what interrupts took from it
-//!  thread 2    waits................... |#####  threads take turns in order of asking, without time slices
+//!  thread 2    waits................... |#####  threads take turns in order of asking, without time slices;
+//!                                               one keeps its turn until it waits for something else
 //! ```
 //!
 //! A thread's work has one event, at the time it would end undisturbed. Interrupts that come meanwhile only
@@ -102,13 +103,17 @@ pub(crate) struct Processors {
 
 #[derive(Default)]
 struct Processor {
-    /// Work of threads in order; the first is being done.
-    threads: VecDeque<ThreadWork>,
-    /// How much work of threads has been done; the number of the first in the queue.
-    done: u64,
-    /// When the first in the queue is through, but for `stolen`.
+    /// Work of the thread that has the processor.
+    running: Option<ThreadWork>,
+    /// Work of other threads, in order of asking, which is also that of their numbers.
+    waiting: VecDeque<ThreadWork>,
+    /// The number of the work asked for last.
+    last_number: u64,
+    /// Whether the thread that had the processor may go on before the next one gets it.
+    handing_over: bool,
+    /// When the running work is through, but for `stolen`.
     finish: u64,
-    /// What interrupts have taken from the first in the queue since `finish` was computed.
+    /// What interrupts have taken from the running work since `finish` was computed.
     stolen: u64,
     /// When all interrupts so far are through.
     interrupts_until: u64,
@@ -118,6 +123,7 @@ struct Processor {
 }
 
 struct ThreadWork {
+    number: u64,
     waiter: Waiter,
     thread: TaskKey,
     nanoseconds: u64,
@@ -144,7 +150,7 @@ impl Processors {
         Occupy { processors: self, executor, node, nanoseconds, number: None }
     }
 
-    /// Puts work of the current task at the end of the queue of `node`; gives its number there.
+    /// Asks for the processor of `node` for work of the current task; gives the work's number.
     pub(crate) fn begin(
         &self,
         executor: &Executor,
@@ -153,11 +159,15 @@ impl Processors {
         context: &Context<'_>,
     ) -> u64 {
         let mut processor = self.each[node].borrow_mut();
-        let number = processor.done + processor.threads.len() as u64;
-        let thread = executor.current();
-        processor.threads.push_back(ThreadWork { waiter: Waiter::of(context), thread, nanoseconds });
-        if processor.threads.len() == 1 {
-            processor.begin(executor, node, self.switch_thread);
+        processor.last_number += 1;
+        let (number, thread) = (processor.last_number, executor.current());
+        let work = ThreadWork { number, waiter: Waiter::of(context), thread, nanoseconds };
+        let goes_on = processor.handing_over && processor.last_thread == Some(thread);
+        if goes_on || (processor.running.is_none() && !processor.handing_over) {
+            processor.handing_over = false;
+            processor.begin(executor, node, self.switch_thread, work);
+        } else {
+            processor.waiting.push_back(work);
         }
         number
     }
@@ -165,30 +175,39 @@ impl Processors {
     /// Whether the work of this number has been done.
     pub(crate) fn poll_work(&self, node: usize, number: u64, context: &Context<'_>) -> Poll<()> {
         let mut processor = self.each[node].borrow_mut();
-        if number < processor.done {
-            return Poll::Ready(());
+        match processor.find(number) {
+            None => Poll::Ready(()),
+            Some(work) => {
+                if !work.waiter.is(context) {
+                    work.waiter = Waiter::of(context);
+                }
+                Poll::Pending
+            }
         }
-        let index = (number - processor.done) as usize;
-        let waiter = &mut processor.threads[index].waiter;
-        if !waiter.is(context) {
-            *waiter = Waiter::of(context);
-        }
-        Poll::Pending
     }
 
-    /// The first thread's work of `node` is through, if no interrupt came in between.
+    /// The running work is through, if no interrupt came in between; or the thread that had the processor has
+    /// not gone on, and the next one gets it.
     pub(crate) fn fire(&self, executor: &Executor, node: usize) {
         let mut processor = self.each[node].borrow_mut();
+        if std::mem::take(&mut processor.handing_over) {
+            let next = processor.waiting.pop_front().expect("handed over to somebody");
+            return processor.begin(executor, node, self.switch_thread, next);
+        }
+        if executor.now() < processor.finish {
+            // The thread did go on.
+            return;
+        }
         if processor.stolen > 0 {
             processor.finish += std::mem::take(&mut processor.stolen);
             let finish = processor.finish;
             drop(processor);
             return executor.schedule(finish, Target::new(Kind::Processor, node));
         }
-        let ended = processor.threads.pop_front().expect("work that ends");
-        processor.done += 1;
-        if !processor.threads.is_empty() {
-            processor.begin(executor, node, self.switch_thread);
+        let ended = processor.running.take().expect("work that ends");
+        if !processor.waiting.is_empty() {
+            processor.handing_over = true;
+            executor.schedule(executor.now(), Target::new(Kind::Processor, node));
         }
         drop(processor);
         executor.wake_waiter(ended.waiter);
@@ -203,18 +222,27 @@ impl Processors {
 }
 
 impl Processor {
-    /// Begins the first work in the queue.
-    fn begin(&mut self, executor: &Executor, node: usize, switch_thread: u64) {
-        let work = &self.threads[0];
+    /// Begins work of a thread.
+    fn begin(&mut self, executor: &Executor, node: usize, switch_thread: u64, work: ThreadWork) {
         let mut nanoseconds = work.nanoseconds;
         if self.last_thread != Some(work.thread) {
             self.last_thread = Some(work.thread);
             nanoseconds += switch_thread;
         }
+        self.running = Some(work);
         self.thread_time += nanoseconds;
         self.stolen = 0;
         self.finish = self.interrupts_until.max(executor.now()) + nanoseconds;
         executor.schedule(self.finish, Target::new(Kind::Processor, node));
+    }
+
+    /// The work of this number, unless it is done.
+    fn find(&mut self, number: u64) -> Option<&mut ThreadWork> {
+        if self.running.as_ref().is_some_and(|work| work.number == number) {
+            return self.running.as_mut();
+        }
+        let index = self.waiting.binary_search_by_key(&number, |work| work.number).ok()?;
+        self.waiting.get_mut(index)
     }
 }
 

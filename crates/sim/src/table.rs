@@ -18,20 +18,22 @@ impl<T> Default for Table<T> {
 impl<T> Table<T> {
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> usize {
-        match self.free.pop() {
-            Some(index) => {
-                self.entries[index as usize] = Some(value);
-                index as usize
-            }
-            None => {
-                assert!(self.entries.len() < INDEX_END, "fewer than {INDEX_END} entries at once");
-                self.entries.push(Some(value));
-                self.entries.len() - 1
-            }
-        }
+        let index = self.free.pop().map_or_else(|| self.grow(), |index| index as usize);
+        let vacant = self.entries[index].replace(value);
+        debug_assert!(vacant.is_none(), "a free entry");
+        // Known to be nothing, but not to the compiler, which would copy `value` once more lest its drop panics.
+        std::mem::forget(vacant);
+        index
     }
 
-    #[inline]
+    #[cold]
+    fn grow(&mut self) -> usize {
+        assert!(self.entries.len() < INDEX_END, "fewer than {INDEX_END} entries at once");
+        self.entries.push(None);
+        self.entries.len() - 1
+    }
+
+    #[inline(always)]
     pub(crate) fn remove(&mut self, index: usize) -> T {
         self.free.push(index as u32);
         self.entries[index].take().expect("an entry in use")

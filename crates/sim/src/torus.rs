@@ -66,12 +66,15 @@ struct Link {
 struct Worm {
     message: usize,
     body: u64,
+    /// How many links the body is long at most.
+    links: usize,
     way: Vec<Step>,
     /// How many links of its way the head has taken.
     taken: usize,
 }
 
 /// A link of a way, and when the head took it.
+#[derive(Clone, Copy)]
 struct Step {
     link: u32,
     at: u64,
@@ -115,7 +118,9 @@ impl Torus {
     pub(crate) fn begin(&mut self, message: usize, source: usize, target: usize, bytes: u64) -> usize {
         let mut way = self.spare_ways.pop().unwrap_or_default();
         self.find_way(source, target, &mut way);
-        self.worms.insert(Worm { message, body: self.rate.time(bytes), way, taken: 0 })
+        let body = self.rate.time(bytes);
+        let links = body.checked_div(self.latency).map_or(usize::MAX, |links| links as usize + 1);
+        self.worms.insert(Worm { message, body, links, way, taken: 0 })
     }
 
     /// Lets the head go on at `now`, and further as long as nothing else happens before `quiet_until`.
@@ -129,12 +134,17 @@ impl Torus {
         mut schedule: impl FnMut(u64, usize),
     ) -> Option<Through> {
         loop {
-            let Worm { way, taken, .. } = self.worms.get_mut(worm);
+            let Worm { way, taken, links, .. } = self.worms.get_mut(worm);
             let step = &mut way[*taken];
             if !self.links[step.link as usize].take(worm as u32, now, &mut schedule) {
                 return None;
             }
             step.at = now;
+            if let Some(left) = taken.checked_sub(*links) {
+                // A short body has left the links far behind its head already.
+                let Step { link, at } = way[left];
+                self.links[link as usize].release(at, now, &mut schedule);
+            }
             *taken += 1;
             if *taken == way.len() {
                 return Some(self.finish(worm, now, schedule));
@@ -147,16 +157,17 @@ impl Torus {
         }
     }
 
-    /// The head is at the target: from now on it is known when each link will be free.
+    /// The head is at the target: from now on it is known when each link that is still held will be free.
     fn finish(&mut self, worm: usize, now: u64, mut schedule: impl FnMut(u64, usize)) -> Through {
-        let Worm { message, body, mut way, .. } = self.worms.remove(worm);
+        let Worm { message, body, links, mut way, .. } = self.worms.remove(worm);
         let arrival = now + body;
         let mut tail = arrival;
-        for step in way.iter().rev() {
+        for step in way.iter().rev().take(links) {
             self.links[step.link as usize].release(step.at, tail, &mut schedule);
-            tail -= self.latency;
+            tail = tail.saturating_sub(self.latency);
         }
-        let departure = tail + self.latency;
+        // The sender of a short message hears of its departure when the head has arrived.
+        let departure = (arrival - body.min((way.len() as u64 - 1) * self.latency)).max(now);
         way.clear();
         self.spare_ways.push(way);
         Through { message, passage: Passage { departure, arrival } }

@@ -39,6 +39,7 @@ impl World {
         let World { executor, costs, processors, network, disks } = self;
         match kind {
             Kind::Processor => processors.fire(executor, index),
+            Kind::Head => network.advance(executor, index),
             Kind::Arrival => network.arrive(executor, processors, costs, index),
             Kind::Delivery => network.deliver(executor, index),
             Kind::Disk => disks.fire(executor, processors, costs, index),

@@ -58,15 +58,16 @@ fn two_messages_share_a_link_one_after_the_other() {
     receive(&log, simulation.node(3), 1, "second");
     simulation.run_until_idle().expect("nothing fails");
     let body = 100 * NS_PER_BYTE;
-    // The first takes links 0-1 and 1-2 at 20 and 40 and its target at 60; its tail has left link 1-2 at
-    // 40 + body. Only then the second takes it, then link 2-3, then its target.
+    // The second is nearer to link 1-2: it takes it at 20, link 2-3 at 40 and its target at 60; its tail has
+    // left link 1-2 at 20 + body. Only then the first takes it, 20 later its target; its tail has left its
+    // source 60 before it arrives.
     assert_eq!(
         log.take(),
         [
-            ("first left", body),
-            ("first", 60 + body),
-            ("second left", 20 + 2 * body),
-            ("second", 80 + 2 * body)
+            ("second left", body),
+            ("second", 60 + body),
+            ("first left", 40 + 2 * body - 60),
+            ("first", 40 + 2 * body),
         ]
     );
 }
@@ -82,8 +83,9 @@ fn messages_of_sixteen_nodes_to_one_queue_at_its_door() {
     simulation.run_until_idle().expect("nothing fails");
     let arrivals: Vec<u64> =
         log.take().into_iter().filter(|entry| entry.0 == "arrived").map(|e| e.1).collect();
-    // From node 0 to node 16 are 4 hops: 2 along the row (4 is -2 mod 6), 2 along the column.
-    let (first, body) = (5 * ROUTER_NS + 8192 * NS_PER_BYTE, 8192 * NS_PER_BYTE);
+    // Node 10 is next to node 16, so its head is there first: one hop. Nobody is further away than a body is
+    // long, so the others follow one upon the other.
+    let (first, body) = (2 * ROUTER_NS + 8192 * NS_PER_BYTE, 8192 * NS_PER_BYTE);
     let expected: Vec<u64> = (0..16).map(|earlier| first + earlier * body).collect();
     assert_eq!(arrivals, expected);
 }
@@ -195,10 +197,12 @@ fn switching_to_another_thread_costs_and_going_on_does_not() {
         });
     }
     simulation.run_until_idle().expect("nothing fails");
-    let turn = (51 + 10) * 20;
+    let (call, switch) = (51 * 20, 10 * 20);
+    let first = switch + call;
+    let second = first + call + switch + call;
     assert_eq!(
         log.take(),
-        [("first", turn), ("second", 2 * turn), ("first", 3 * turn), ("second", 4 * turn)]
+        [("first", first), ("first", first + call), ("second", second), ("second", second + call)]
     );
     let lone = simulation.node(1).clone();
     let start = simulation.now().as_nanos();
