@@ -6,7 +6,8 @@
 //! gives the numbers their meaning.
 //!
 //! Reading order: [`Quantity`] (a number with a unit), [`Sourced`] (a quantity with its source),
-//! [`DiskDescription`] (the quantities of a disk), [`Description`] (how text becomes any of these).
+//! [`DiskDescription`] (the quantities of a disk), [`MachineDescription`] (those of a machine around it),
+//! [`Description`] (how text becomes any of these).
 
 mod disk;
 mod load;

@@ -342,7 +342,7 @@ const CYCLES_MAX: u64 = 1_000_000_000;
 const HERTZ_MAX: u64 = 1_000_000_000_000;
 const BYTES_MAX: u64 = 1 << 50;
 
-const WORK_ON_BYTES: &[&str] = &["copy", "handle_memput", "handle_memget", "return_memget"];
+const WORK_ON_BYTES: &[&str] = &["accept_data", "copy", "handle_memput", "handle_memget", "return_memget"];
 const WORK_ON_BLOCKS: &[&str] = &["list_blocks", "sort_blocks"];
 
 fn check_count(count: &Sourced<u32>, max: u32, of: &str) -> Result<(), Misfit> {

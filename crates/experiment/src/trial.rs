@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  set up: serve, connect, make the file          untimed
-//!  start:  all compute nodes at the same instant  ------.
+//!  start:  the compute nodes, one just after another ---.
 //!  ...     each moves its part                          | the elapsed time
 //!  end:    the last is done, all data on the media  ----'
 //!  check:  every byte, where it should be         untimed
@@ -129,7 +129,10 @@ impl Experiment {
         (0..view.nodes()).map(memory).collect()
     }
 
-    /// The timed part: all compute nodes start at once, in their order; over when the last is done.
+    /// The timed part; over when the last compute node is done.
+    ///
+    /// The nodes start in their order, each when its predecessor does but for the time of sending one
+    /// message: so a driver program that tells one after the other to begin would have it.
     async fn access(
         &self,
         nodes: &[SimMachine],
@@ -149,8 +152,10 @@ impl Experiment {
                 memory: memories[rank].clone(),
                 group: Group::new(1, members.clone(), rank),
             };
-            let all = all.clone();
+            let (all, machine) = (all.clone(), node.clone());
+            let start = node.now() + self.start_interval() * rank as u64;
             node.spawn("application", async move {
+                machine.sleep_until(start).await;
                 all.leave(part.access().await);
                 Ok(())
             });
@@ -160,6 +165,11 @@ impl Experiment {
             files[0].flush().await?;
         }
         Ok(())
+    }
+
+    fn start_interval(&self) -> Duration {
+        let processor = &self.machine.processor;
+        processor.system.send_message.value.at(processor.clock.value)
     }
 
     fn check_memories(&self, view: &View, memories: &[Memory]) -> Result<(), Error> {

@@ -23,6 +23,11 @@ pub enum Work {
     QueueDiskRequest,
     /// A disk's driver takes in the completion of a request.
     CompleteDiskRequest,
+    /// An I/O node copies the data of a message to where the thread that will serve it finds them.
+    AcceptData {
+        /// How many bytes.
+        bytes: u64,
+    },
     /// Bytes are copied from memory to memory.
     Copy {
         /// How many bytes.
@@ -67,7 +72,7 @@ pub enum Work {
 
 impl Work {
     /// The names of all kinds, as machine descriptions use them, at their [`index`](Self::index).
-    pub const NAMES: [&'static str; 19] = [
+    pub const NAMES: [&'static str; 20] = [
         "build_request",
         "handle_reply",
         "handle_request",
@@ -76,6 +81,7 @@ impl Work {
         "look_up_cache",
         "queue_disk_request",
         "complete_disk_request",
+        "accept_data",
         "copy",
         "list_blocks",
         "sort_blocks",
@@ -100,17 +106,18 @@ impl Work {
             Work::LookUpCache => 5,
             Work::QueueDiskRequest => 6,
             Work::CompleteDiskRequest => 7,
-            Work::Copy { .. } => 8,
-            Work::ListBlocks { .. } => 9,
-            Work::SortBlocks { .. } => 10,
-            Work::MatchPiece => 11,
-            Work::CallMemput => 12,
-            Work::HandleMemput { .. } => 13,
-            Work::ReturnMemput => 14,
-            Work::CallMemget => 15,
-            Work::HandleMemget { .. } => 16,
-            Work::ReturnMemget { .. } => 17,
-            Work::Barrier => 18,
+            Work::AcceptData { .. } => 8,
+            Work::Copy { .. } => 9,
+            Work::ListBlocks { .. } => 10,
+            Work::SortBlocks { .. } => 11,
+            Work::MatchPiece => 12,
+            Work::CallMemput => 13,
+            Work::HandleMemput { .. } => 14,
+            Work::ReturnMemput => 15,
+            Work::CallMemget => 16,
+            Work::HandleMemget { .. } => 17,
+            Work::ReturnMemget { .. } => 18,
+            Work::Barrier => 19,
         }
     }
 
@@ -122,7 +129,8 @@ impl Work {
     /// How many units a cost per unit is multiplied with: bytes, or blocks; zero for work without a size.
     pub const fn units(self) -> u64 {
         match self {
-            Work::Copy { bytes }
+            Work::AcceptData { bytes }
+            | Work::Copy { bytes }
             | Work::HandleMemput { bytes }
             | Work::HandleMemget { bytes }
             | Work::ReturnMemget { bytes } => bytes,

@@ -120,6 +120,10 @@ impl Disks {
         settings: &Settings,
     ) -> std::result::Result<Self, description::Error> {
         let disk = description.disk()?;
+        if let Some(disk) = &disk {
+            let (block, sector) = (settings.block_bytes, Model::new(disk, 0.0).sector_bytes());
+            assert!(block > 0 && block % sector == 0, "blocks of {block} bytes on sectors of {sector}");
+        }
         let per_node = description.disks.per_io_node.value as usize;
         let (io_nodes, first_io_node) =
             (description.nodes.io.value as usize, description.nodes.compute.value as usize);

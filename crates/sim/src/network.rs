@@ -46,8 +46,8 @@ struct State {
     ports: Vec<Port>,
     /// Departures that senders wait for and that were not known when they began to.
     departures: Table<Departure>,
-    /// Whether a node ever sent anything to another, at `source * nodes + target`.
-    acquainted: Vec<bool>,
+    /// To whom each node ever sent anything.
+    acquainted: Vec<NodeSet>,
     messages: u64,
     bytes: u64,
 }
@@ -59,6 +59,24 @@ struct Route {
     target: u32,
     /// The departure that its sender waits for, while it is not known; see [`State::departures`].
     departure: Option<u32>,
+}
+
+/// A set of nodes, one bit for each up to the highest.
+#[derive(Default)]
+struct NodeSet(Vec<u64>);
+
+impl NodeSet {
+    #[inline]
+    fn insert(&mut self, node: usize) {
+        if node / 64 >= self.0.len() {
+            self.0.resize(node / 64 + 1, 0);
+        }
+        self.0[node / 64] |= 1 << (node % 64);
+    }
+
+    fn contains(&self, node: usize) -> bool {
+        self.0.get(node / 64).is_some_and(|word| word >> (node % 64) & 1 == 1)
+    }
 }
 
 impl State {
@@ -110,7 +128,7 @@ impl Network {
             routes: Vec::new(),
             departures: Table::default(),
             ports: (0..node_count).map(|_| Port::default()).collect(),
-            acquainted: vec![false; node_count * node_count],
+            acquainted: (0..node_count).map(|_| NodeSet::default()).collect(),
             messages: 0,
             bytes: 0,
         };
@@ -142,7 +160,9 @@ impl Network {
         if port.closed || !port.gone.is_empty() || to.0 >= self.node_count as u64 {
             port.check(to, self.node_count)?;
         }
-        own(&mut message.payload);
+        if !message.payload.is_empty() {
+            own(&mut message.payload);
+        }
         Ok(state.insert(source, to.0 as usize, Delivery::Message(message)))
     }
 
@@ -163,7 +183,7 @@ impl Network {
         if let Delivery::Message(message) = in_flight.get(index) {
             wire_bytes += message.header.len() as u64 + message.payload.len();
         }
-        acquainted[source * self.node_count + target] = true;
+        acquainted[source].insert(target);
         *messages += 1;
         *bytes += wire_bytes;
         if let Some(passage) = fabric.pass(executor.now(), source, target, wire_bytes) {
@@ -300,9 +320,8 @@ impl Network {
         }
         let unheard = std::mem::take(&mut port.inbox);
         let waiter = port.waiter.take();
-        let count = self.node_count;
-        let peers = (0..count).filter(|&peer| {
-            peer != node && (state.acquainted[node * count + peer] || state.acquainted[peer * count + node])
+        let peers = (0..self.node_count).filter(|&peer| {
+            peer != node && (state.acquainted[node].contains(peer) || state.acquainted[peer].contains(node))
         });
         let peers: Vec<usize> = peers.collect();
         let partings: Vec<usize> =

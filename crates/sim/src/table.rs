@@ -18,12 +18,23 @@ impl<T> Default for Table<T> {
 impl<T> Table<T> {
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> usize {
-        let index = self.free.pop().map_or_else(|| self.grow(), |index| index as usize);
+        let index = self.vacancy();
+        self.occupy(index, value);
+        index
+    }
+
+    /// An entry to be occupied at once.
+    #[inline]
+    pub(crate) fn vacancy(&mut self) -> usize {
+        self.free.pop().map_or_else(|| self.grow(), |index| index as usize)
+    }
+
+    #[inline]
+    pub(crate) fn occupy(&mut self, index: usize, value: T) {
         let vacant = self.entries[index].replace(value);
         debug_assert!(vacant.is_none(), "a free entry");
         // Known to be nothing, but not to the compiler, which would copy `value` once more lest its drop panics.
         std::mem::forget(vacant);
-        index
     }
 
     #[cold]

@@ -64,8 +64,6 @@ impl<M: Machine> IoNode<M> {
         let stripe = self.stripes.get(file, stripe)?;
         stripe.check()?;
         let part = Part::new(&stripe, offset, data.len())?;
-        // From the message onto the thread's stack, and from there into the cache.
-        self.machine.compute(Work::Copy { bytes: data.len() }).await;
         self.machine.compute(Work::LookUpCache).await;
         let place = self.pin(&stripe, part.key).await;
         self.wait_until_loaded(place).await;

@@ -232,6 +232,7 @@ impl<M: Machine> Service for Rc<IoNode<M>> {
             }
             Request::Write { file, stripe, offset } => {
                 let bytes = payload.len();
+                self.machine.compute(Work::AcceptData { bytes }).await;
                 let access = Access::Write(payload);
                 self.dispatch(BlockRequest { from, tag, access, file, stripe, offset, bytes }).await;
             }
