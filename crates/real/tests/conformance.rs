@@ -2,11 +2,9 @@
 
 mod common;
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
+use std::future::Future;
 
-use common::{Reports, drivers, peer, settings};
+use common::{Reports, drivers, run_nodes};
 use machine::conformance::{self, POOL_BYTES, Testbed};
 use real::{Driver, RealMachine, Settings};
 
@@ -23,39 +21,9 @@ impl Testbed for Loopback {
         F: Future<Output = T> + 'static,
         T: 'static,
     {
-        real::block_on(self.driver, async {
-            let (directory, reports) =
-                (tempfile::tempdir().expect("a temporary directory"), Reports::default());
-            let mut machines: Vec<RealMachine> = Vec::new();
-            for node in 0..nodes {
-                let peers = machines.iter().map(peer).collect();
-                let settings = settings(node as u64 + 1, &directory, &reports);
-                let settings = Settings { peers, buffer_bytes: POOL_BYTES, ..settings };
-                machines.push(RealMachine::start(settings).await?);
-            }
-            let outcome = until_failure(test(machines.clone()), &reports).await;
-            for machine in &machines {
-                machine::Net::close(machine::Machine::net(machine));
-            }
-            for machine in &machines {
-                machine.finish().await;
-            }
-            outcome
-        })?
+        let adapt = |settings| Settings { buffer_bytes: POOL_BYTES, ..settings };
+        run_nodes(self.driver, nodes as u64, &Reports::default(), adapt, test)
     }
-}
-
-/// Ends with `test`, or with the first failure that is reported meanwhile.
-async fn until_failure<T>(test: impl Future<Output = T>, reports: &Reports) -> machine::Result<T> {
-    let mut test = pin!(test);
-    poll_fn(|context| {
-        let poll = test.as_mut().poll(context);
-        match reports.failure() {
-            Some(error) => Poll::Ready(Err(error)),
-            None => poll.map(Ok),
-        }
-    })
-    .await
 }
 
 macro_rules! laws {

@@ -196,3 +196,49 @@ pub(crate) fn io_error(what: &str, error: io::Error) -> Error {
         _ => Error::Io { what, why: error.to_string() },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn name() -> impl Strategy<Value = String> {
+        // Any characters; those that file systems dislike; and more of these than a file name takes.
+        prop_oneof![".{0,50}", "[./%\\\\\\x00-\\x1f~]{0,20}", "(/[a-z.]|%|ü){0,66}", "(\\.|\\./)*[a-z]{0,3}"]
+            .prop_filter("at most 200 bytes", |name| name.len() <= 200)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+        #[test]
+        fn every_name_stays_in_the_directory_and_is_listed(names in proptest::collection::btree_set(name(), 1..20)) {
+            let place = tempfile::tempdir().expect("a temporary directory");
+            let path = place.path().join("disk");
+            let directory = Directory::take(&path, NodeId(1)).expect("a fresh directory");
+            for name in &names {
+                directory.create(name, b"").expect("a new object");
+                let again = directory.create(name, b"").map(drop);
+                prop_assert!(matches!(again, Err(Error::Exists { .. })), "{:?}", again);
+                prop_assert_eq!(&directory.open(name).expect("just made").header.name, name);
+            }
+            let listed = directory.list().expect("a directory");
+            prop_assert_eq!(BTreeSet::from_iter(listed), names.clone());
+            // As many files as objects, and the lock; and nothing beside the directory.
+            prop_assert_eq!(fs::read_dir(&path).expect("a directory").count(), names.len() + 1);
+            prop_assert_eq!(fs::read_dir(place.path()).expect("a directory").count(), 1);
+        }
+    }
+
+    #[test]
+    fn failures_that_callers_act_on_are_told_apart() {
+        let told = |kind: ErrorKind| io_error("disk", kind.into());
+        assert_eq!(told(ErrorKind::StorageFull), Error::NoSpace { what: "disk".to_owned() });
+        assert_eq!(told(ErrorKind::QuotaExceeded), Error::NoSpace { what: "disk".to_owned() });
+        assert_eq!(told(ErrorKind::NotFound), Error::NotFound { what: "disk".to_owned() });
+        assert!(matches!(told(ErrorKind::PermissionDenied), Error::Io { .. }));
+    }
+}

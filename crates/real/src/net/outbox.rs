@@ -13,6 +13,7 @@ use machine::{Buf, BufferPool, Condition, Error, Message, Result};
 
 use super::frame::Prelude;
 use crate::bytes::{RUNS_MAX, Run, push_runs};
+use crate::task::unless;
 
 /// Bytes that may wait in an outbox: some of the largest messages, so that one is ready when another has left.
 const WAITING_BYTES_MAX: u64 = 16 << 20;
@@ -29,6 +30,8 @@ pub(crate) struct Outbox {
     /// Used for its bound and its line alone: what it lends never becomes memory.
     room: BufferPool,
     put: Condition,
+    /// No more is taken from now on.
+    end: Condition,
     /// The messages being written.
     leaving: RefCell<Vec<Rc<Sent>>>,
     state: RefCell<State>,
@@ -68,6 +71,7 @@ impl Outbox {
             waiting: RefCell::default(),
             room: BufferPool::new(WAITING_BYTES_MAX),
             put: Condition::new(),
+            end: Condition::new(),
             leaving: RefCell::default(),
             state: RefCell::new(State::Open),
         }
@@ -85,7 +89,11 @@ impl Outbox {
         let mut runs = vec![Run::Owned(head)];
         push_runs(&payload, &mut runs)?;
         drop(payload);
-        let room = self.room.take(runs[0].buf_len() as u64 + prelude.payload_bytes).await;
+        self.check()?;
+        let bytes = runs[0].buf_len() as u64 + prelude.payload_bytes;
+        // Whoever waits for room must not wait for others who wait before him when there will be none.
+        let room = unless(self.end.wait(), self.room.take(bytes)).await;
+        let Some(room) = room else { return Err(self.check().err().unwrap_or(Error::Closed)) };
         self.put(runs, room)?.outcome().await
     }
 
@@ -158,6 +166,7 @@ impl Outbox {
         }
         drop(state);
         self.put.wake_all();
+        self.end.wake_all();
     }
 
     /// Fails all that has not left and whatever comes.
@@ -168,6 +177,7 @@ impl Outbox {
             sent.settle(Err(error.clone()));
         }
         self.put.wake_all();
+        self.end.wake_all();
     }
 }
 

@@ -2,13 +2,16 @@
 
 #![allow(dead_code, reason = "each test crate uses a part of it")]
 
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
+use std::path::Path;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use machine::{Machine, NodeId};
+use machine::{Machine, Net, NodeId};
 use real::{DiskSettings, Driver, Peer, RealMachine, Report, Reporter, Settings};
-use tempfile::TempDir;
 
 /// The drivers this computer allows. Tests run with each; polling is always among them.
 pub(crate) fn drivers() -> Vec<Driver> {
@@ -55,13 +58,56 @@ impl Reports {
 }
 
 /// A listening node with one disk in `directory`.
-pub(crate) fn settings(node: u64, directory: &TempDir, reports: &Reports) -> Settings {
+pub(crate) fn settings(node: u64, directory: &Path, reports: &Reports) -> Settings {
     Settings {
         listen: Some(any_port()),
-        disks: vec![DiskSettings::plain(directory.path().join(format!("disk-{node}")))],
+        disks: vec![DiskSettings::plain(directory.join(format!("disk-{node}")))],
         reporter: reports.reporter(),
         ..Settings::new(NodeId(node))
     }
+}
+
+/// Runs `test` on nodes 1, 2, ..., all connected, on one thread. `adapt` changes the settings of each.
+pub(crate) fn run_nodes<T, F>(
+    driver: Driver,
+    nodes: u64,
+    reports: &Reports,
+    adapt: impl Fn(Settings) -> Settings,
+    test: impl FnOnce(Vec<RealMachine>) -> F,
+) -> machine::Result<T>
+where
+    F: Future<Output = T>,
+{
+    real::block_on(driver, async {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut machines: Vec<RealMachine> = Vec::new();
+        for node in 1..=nodes {
+            let peers = machines.iter().map(peer).collect();
+            let settings = Settings { peers, ..settings(node, directory.path(), reports) };
+            machines.push(RealMachine::start(adapt(settings)).await?);
+        }
+        let outcome = until_failure(test(machines.clone()), reports).await;
+        for machine in &machines {
+            machine.net().close();
+        }
+        for machine in &machines {
+            machine.finish().await;
+        }
+        outcome
+    })?
+}
+
+/// Ends with `test`, or with the first failure that is reported meanwhile.
+async fn until_failure<T>(test: impl Future<Output = T>, reports: &Reports) -> machine::Result<T> {
+    let mut test = pin!(test);
+    poll_fn(|context| {
+        let poll = test.as_mut().poll(context);
+        match reports.failure() {
+            Some(error) => Poll::Ready(Err(error)),
+            None => poll.map(Ok),
+        }
+    })
+    .await
 }
 
 /// The node as others connect to it.
@@ -76,4 +122,14 @@ pub(crate) async fn until(machine: &RealMachine, condition: impl Fn() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(20), "the condition never came true");
         machine.sleep_until(machine.now() + machine::Duration::from_millis(1)).await;
     }
+}
+
+/// Polls `future` once, so that it has begun, and gives it back.
+pub(crate) async fn begun<F: Future + Unpin>(mut future: F) -> F {
+    poll_fn(|context| {
+        let _ = pin!(&mut future).poll(context);
+        Poll::Ready(())
+    })
+    .await;
+    future
 }

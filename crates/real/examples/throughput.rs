@@ -1,0 +1,109 @@
+//! How fast data get from the disks of some nodes to another, without a file system in between.
+//!
+//! Covers: starting nodes on threads of their own, messages, disks, modelled disks.
+//! Scenario: four agents, each with a file on a disk; a client keeps eight reads under way at each until it
+//! has read all files. Says how many MB/s (of 10^6 bytes) arrived.
+//!
+//! ```text
+//! cargo run --release -p real --example throughput -- [block KiB] [MiB per agent] [driver] [disk model]
+//! cargo run --release -p real --example throughput -- 256 64 polling streaming-20
+//! ```
+
+use std::sync::mpsc;
+use std::time::Instant;
+
+use description::{Description, DiskDescription};
+use machine::{Delivery, Disk, Machine, Message, Net, NodeId, Payload, Result};
+use real::{DiskSettings, Driver, Peer, RealMachine, Settings};
+
+const AGENTS: u64 = 4;
+const READS_UNDER_WAY: u64 = 8;
+const CLIENT: NodeId = NodeId(100);
+
+#[derive(Clone)]
+struct Plan {
+    block_bytes: u64,
+    blocks: u64,
+    model: Option<DiskDescription>,
+}
+
+fn main() -> Result<()> {
+    let mut words = std::env::args().skip(1);
+    let mut number = |default| words.next().map_or(default, |word| word.parse().expect("a number"));
+    let block_bytes = number(256) << 10;
+    let blocks = (number(256) << 20) / block_bytes;
+    let driver = words.next().map_or(Driver::Automatic, |word| word.parse().expect("a driver"));
+    let model = words.next().map(|name| DiskDescription::load(&name).expect("a disk"));
+    let plan = Plan { block_bytes, blocks, model };
+
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (addresses, listening) = mpsc::channel();
+    let agents: Vec<_> = (1..=AGENTS)
+        .map(|node| {
+            let (plan, addresses, path) = (plan.clone(), addresses.clone(), directory.path().to_owned());
+            std::thread::spawn(move || {
+                let disk = DiskSettings { directory: path.join(node.to_string()), model: plan.model.clone() };
+                let listen = Some(([127, 0, 0, 1], 0).into());
+                let settings = Settings { driver, listen, disks: vec![disk], ..Settings::new(NodeId(node)) };
+                real::run(settings, |machine| agent(machine, plan, addresses))?
+            })
+        })
+        .collect();
+    let peers: Vec<Peer> = listening.iter().take(AGENTS as usize).collect();
+    let settings = Settings { driver, peers, ..Settings::new(CLIENT) };
+    real::run(settings, |machine| client(machine, plan))??;
+    agents.into_iter().try_for_each(|agent| agent.join().expect("no panic"))
+}
+
+/// Writes a file and sends blocks of it to whoever asks, until he is gone.
+async fn agent(machine: RealMachine, plan: Plan, addresses: mpsc::Sender<Peer>) -> Result<()> {
+    let disk = &machine.disks()[0];
+    let object = disk.create("file", b"").await?.id;
+    for block in 0..plan.blocks {
+        let bytes = vec![block as u8; plan.block_bytes as usize];
+        disk.write(object, block * plan.block_bytes, Payload::from(bytes)).await?;
+    }
+    disk.flush(object).await?;
+    let address = machine.address().expect("it listens");
+    addresses.send(Peer { node: machine.node(), address }).expect("the client waits for it");
+    while let (from, Delivery::Message(request)) = machine.net().receive().await? {
+        let offset = u64::from_le_bytes(request.header.as_slice().try_into().expect("an offset"));
+        let (machine, bytes) = (machine.clone(), plan.block_bytes);
+        machine.clone().spawn("read", async move {
+            let buffer = machine.buffers().take(bytes).await;
+            let buffer = machine.disks()[0].read(object, offset, buffer).await?;
+            let reply = Message { header: request.header, payload: buffer.slice(0..bytes) };
+            drop(buffer);
+            machine.net().send(from, reply).await
+        });
+    }
+    Ok(())
+}
+
+/// Reads the files of all agents, and says how long that took.
+async fn client(machine: RealMachine, plan: Plan) -> Result<()> {
+    let ask = async |agent: NodeId, block: u64| {
+        let header = (block * plan.block_bytes).to_le_bytes().to_vec();
+        machine.net().send(agent, Message { header, payload: Payload::empty() }).await
+    };
+    let (start, mut next) = (Instant::now(), vec![0; AGENTS as usize + 1]);
+    for agent in 1..=AGENTS {
+        for _ in 0..READS_UNDER_WAY.min(plan.blocks) {
+            ask(NodeId(agent), next[agent as usize]).await?;
+            next[agent as usize] += 1;
+        }
+    }
+    for _ in 0..AGENTS * plan.blocks {
+        let (agent, delivery) = machine.net().receive().await?;
+        let Delivery::Message(reply) = delivery else { panic!("{agent} is gone") };
+        assert_eq!(reply.payload.len(), plan.block_bytes);
+        let block = &mut next[agent.0 as usize];
+        if *block < plan.blocks {
+            ask(agent, *block).await?;
+            *block += 1;
+        }
+    }
+    let (bytes, seconds) = (AGENTS * plan.blocks * plan.block_bytes, start.elapsed().as_secs_f64());
+    println!("{:.1} MB/s ({bytes} bytes in {seconds:.3} s)", bytes as f64 / 1e6 / seconds);
+    Ok(())
+}

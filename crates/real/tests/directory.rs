@@ -1,0 +1,240 @@
+//! What the disk of a node keeps to beyond the laws: foreign, stale and damaged files, the lock on the
+//! directory, removed objects, more objects than open files, and modelled time.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{Reports, drivers, settings};
+use description::{Description, DiskDescription};
+use machine::{Disk, Duration, Error, Machine, NodeId, Object, Payload};
+use real::{DiskSettings, Driver, RealMachine, Settings};
+use tempfile::TempDir;
+
+/// Runs `test` on a node whose disk is `directory`/disk-1, with each driver in a directory of its own.
+fn on_a_disk(prepare: impl Fn(&Path), test: impl AsyncFn(RealMachine, PathBuf)) {
+    for driver in drivers() {
+        let (directory, reports) = (temporary(), Reports::default());
+        let path = directory.path().join("disk-1");
+        fs::create_dir(&path).expect("a fresh directory");
+        prepare(&path);
+        run_on(driver, settings(1, directory.path(), &reports), async |machine| test(machine, path).await);
+    }
+}
+
+fn run_on(driver: Driver, settings: Settings, test: impl AsyncFnOnce(RealMachine)) {
+    let outcome = real::block_on(driver, async {
+        let machine = RealMachine::start(settings).await?;
+        test(machine.clone()).await;
+        machine.finish().await;
+        Ok::<(), Error>(())
+    });
+    outcome.and_then(|outcome| outcome).expect("the node starts");
+}
+
+fn temporary() -> TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+async fn create(machine: &RealMachine, name: &str, contents: &[u8]) -> Object {
+    let disk = &machine.disks()[0];
+    let object = disk.create(name, b"label").await.expect("a new object");
+    disk.write(object.id, 0, Payload::from(contents)).await.expect("a disk with room");
+    object
+}
+
+async fn read(machine: &RealMachine, object: Object, bytes: u64) -> machine::Result<Vec<u8>> {
+    let buffer = machine.buffers().take(bytes).await;
+    let buffer = machine.disks()[0].read(object.id, 0, buffer).await?;
+    Ok(buffer.slice(0..bytes).to_vec().expect("real bytes"))
+}
+
+#[test]
+fn what_a_killed_node_left_half_made_is_removed_and_foreign_files_are_left_alone() {
+    let prepare = |path: &Path| {
+        for name in [".unborn-7", "README", "a%zz.stripe", "thing.stripe~"] {
+            fs::write(path.join(name), "something").expect("room");
+        }
+        fs::create_dir(path.join("directory.stripe")).expect("room");
+    };
+    on_a_disk(prepare, async |machine, path| {
+        create(&machine, "thing", b"contents").await;
+        assert_eq!(machine.disks()[0].list().await, Ok(vec!["thing".to_owned()]));
+        assert!(!path.join(".unborn-7").exists());
+        for foreign in ["README", "a%zz.stripe", "thing.stripe~", "directory.stripe"] {
+            assert!(path.join(foreign).exists(), "{foreign}");
+        }
+    });
+}
+
+#[test]
+fn damage_is_told_with_the_path_and_what_is_wrong() {
+    type Damage = fn(&mut Vec<u8>);
+    let damages: [(&str, Damage); 5] = [
+        ("shorter than the header", |bytes| bytes.truncate(4095)),
+        ("shorter than the header", Vec::clear),
+        ("checksum", |bytes| bytes[25] ^= 1),
+        ("version 2", |bytes| bytes[8] = 2),
+        ("does not begin as an object", |bytes| bytes[0] = b'X'),
+    ];
+    on_a_disk(
+        |_| {},
+        async |machine, path| {
+            let file = path.join("thing.stripe");
+            for (expected, damage) in damages {
+                create(&machine, "thing", b"contents").await;
+                let mut bytes = fs::read(&file).expect("an object's file");
+                damage(&mut bytes);
+                fs::write(&file, bytes).expect("room");
+                match machine.disks()[0].open("thing").await {
+                    Err(Error::Damaged { what, why }) => {
+                        assert!(
+                            what.contains(&*file.to_string_lossy()) && why.contains(expected),
+                            "{what}: {why}"
+                        );
+                    }
+                    other => panic!("{other:?} for {expected}"),
+                }
+                machine.disks()[0].remove("thing").await.expect("what is damaged can be removed");
+            }
+            create(&machine, "one", b"1").await;
+            fs::rename(path.join("one.stripe"), path.join("two.stripe")).expect("the same directory");
+            let renamed = machine.disks()[0].open("two").await;
+            assert!(matches!(renamed, Err(Error::Damaged { why, .. }) if why.contains("`one`")));
+        },
+    );
+}
+
+#[test]
+fn a_directory_belongs_to_one_agent() {
+    for driver in drivers() {
+        let (directory, reports) = (temporary(), Reports::default());
+        let first = || settings(1, directory.path(), &reports);
+        let second = || Settings { disks: first().disks, ..settings(2, directory.path(), &reports) };
+        run_on(driver, first(), async |_first| {
+            let error = RealMachine::start(second()).await.err().expect("the directory is taken").to_string();
+            let process = format!("process {}", std::process::id());
+            for part in ["disk-1", "in use by another agent", "node 1", &process] {
+                assert!(error.contains(part), "{error}");
+            }
+        });
+        run_on(driver, second(), async |_second| {});
+    }
+}
+
+#[test]
+fn a_missing_directory_is_made_but_not_all_the_way_to_it() {
+    let directory = temporary();
+    let missing = DiskSettings::plain(directory.path().join("not/there"));
+    let settings = Settings { disks: vec![missing], ..Settings::new(NodeId(1)) };
+    let error = real::run(settings, |_| async {}).expect_err("no such directory");
+    assert!(matches!(&error, Error::NotFound { what } if what.contains("not/there")), "{error}");
+}
+
+#[test]
+fn objects_outlive_the_node() {
+    for driver in drivers() {
+        let (directory, reports) = (temporary(), Reports::default());
+        run_on(driver, settings(1, directory.path(), &reports), async |machine| {
+            let object = create(&machine, "thing", &[7; 10_000]).await;
+            machine.disks()[0].flush(object.id).await.expect("a disk");
+        });
+        run_on(driver, settings(1, directory.path(), &reports), async |machine| {
+            let object = machine.disks()[0].open("thing").await.expect("it is there");
+            assert_eq!((object.bytes, object.label.as_slice()), (10_000, &b"label"[..]));
+            assert_eq!(read(&machine, object, 10_000).await, Ok(vec![7; 10_000]));
+        });
+    }
+}
+
+#[test]
+fn a_removed_object_can_be_read_on_and_its_name_used_again() {
+    on_a_disk(
+        |_| {},
+        async |machine, _| {
+            let (disk, old) = (&machine.disks()[0], create(&machine, "thing", b"old").await);
+            assert_eq!(disk.open("thing").await.expect("it is there").id, old.id);
+            disk.remove("thing").await.expect("it is there");
+            let new = create(&machine, "thing", b"new").await;
+            assert_ne!(old.id, new.id);
+            assert_eq!(read(&machine, old, 3).await, Ok(b"old".to_vec()));
+            assert_eq!(read(&machine, new, 3).await, Ok(b"new".to_vec()));
+        },
+    );
+}
+
+#[test]
+fn there_can_be_more_objects_than_open_files() {
+    on_a_disk(
+        |_| {},
+        async |machine, _| {
+            let mut objects = Vec::new();
+            for number in 0..600_u32 {
+                objects.push(create(&machine, &format!("object {number}"), &number.to_le_bytes()).await);
+            }
+            // The first has been closed to make room, and is opened when it is removed.
+            machine.disks()[0].remove("object 0").await.expect("it is there");
+            for (number, object) in (0_u32..).zip(objects) {
+                assert_eq!(read(&machine, object, 4).await, Ok(number.to_le_bytes().to_vec()));
+            }
+        },
+    );
+}
+
+#[test]
+fn objects_nobody_opened_are_unknown() {
+    on_a_disk(
+        |_| {},
+        async |machine, _| {
+            let nothing = Object { id: machine::ObjectId(77), label: Vec::new(), bytes: 0 };
+            assert!(matches!(read(&machine, nothing, 1).await, Err(Error::NotFound { .. })));
+        },
+    );
+}
+
+#[test]
+fn large_and_scattered_payloads_are_written_whole() {
+    on_a_disk(
+        |_| {},
+        async |machine, _| {
+            let parts: Vec<Payload> = (0..3000_u32)
+                .map(|number| match number % 3 {
+                    0 => Payload::zeros(1000),
+                    _ => Payload::from(vec![number as u8; 100]),
+                })
+                .collect();
+            let (disk, payload) = (&machine.disks()[0], Payload::concat(&parts));
+            let object = disk.create("scattered", b"").await.expect("a new object");
+            disk.write(object.id, 0, payload.clone()).await.expect("a disk with room");
+            assert_eq!(
+                Some(read(&machine, object, payload.len()).await.expect("it is there")),
+                payload.to_vec()
+            );
+            let zeros = Payload::zeros(300_000);
+            let object = disk.create("zeros", b"").await.expect("a new object");
+            disk.write(object.id, 5, zeros).await.expect("a disk with room");
+            assert_eq!(disk.open("zeros").await.expect("it is there").bytes, 300_005);
+        },
+    );
+}
+
+#[test]
+fn a_modelled_disk_is_not_faster_than_its_model() {
+    let model = DiskDescription::load("streaming-20").expect("a built-in disk");
+    for driver in drivers() {
+        let directory = temporary();
+        let disk = DiskSettings::modelled(directory.path().join("disk"), model.clone());
+        let settings = Settings { disks: vec![disk], ..Settings::new(NodeId(1)) };
+        run_on(driver, settings, async |machine| {
+            let object = create(&machine, "thing", &vec![3; 1 << 20]).await;
+            let start = machine.now();
+            assert_eq!(read(&machine, object.clone(), 1 << 20).await, Ok(vec![3; 1 << 20]));
+            // 1 MiB at 20 MiB/s; and all that was asked for later comes after it.
+            assert!(machine.now().since(start) >= Duration::from_millis(50));
+            machine.disks()[0].flush(object.id).await.expect("a disk");
+            let position = |offset| machine.disks()[0].position(object.id, offset);
+            assert!(position(0) < position(1));
+        });
+    }
+}

@@ -1,0 +1,350 @@
+//! What the network of a node keeps to beyond the laws: who is let in, what a broken or hostile connection
+//! costs, and what happens when nobody receives.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::rc::Rc;
+use std::time::Duration;
+
+use common::{Reports, begun, drivers, peer, run_nodes, until};
+use machine::{Delivery, Error, Machine, Message, Net, NodeId, Payload};
+use proptest::prelude::*;
+use real::{Driver, Limits, Peer, RealMachine, Settings};
+
+fn message(number: u8, bytes: usize) -> Message {
+    Message { header: vec![number], payload: Payload::from(vec![number; bytes]) }
+}
+
+async fn receive(machine: &RealMachine) -> (NodeId, Delivery) {
+    machine.net().receive().await.expect("an open network")
+}
+
+async fn expect_message(machine: &RealMachine, number: u8, bytes: usize) {
+    let (_, delivery) = receive(machine).await;
+    assert!(delivery == Delivery::Message(message(number, bytes)), "{delivery:?} for message {number}");
+}
+
+/// A greeting as nodes of version 1 send it; written out here so that a change of it does not go unnoticed.
+fn hello(version: u32, from: u64, to: u64) -> Vec<u8> {
+    let mut bytes = b"STARFISH".to_vec();
+    bytes.extend_from_slice(&version.to_le_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(&from.to_le_bytes());
+    bytes.extend_from_slice(&to.to_le_bytes());
+    bytes
+}
+
+fn prelude(header_bytes: u32, payload_bytes: u64) -> Vec<u8> {
+    let mut bytes = b"SFfr".to_vec();
+    bytes.extend_from_slice(&header_bytes.to_le_bytes());
+    bytes.extend_from_slice(&payload_bytes.to_le_bytes());
+    bytes
+}
+
+/// Sends `bytes` to `address` from another thread, says that no more come, and returns what was answered.
+async fn throw(at: &RealMachine, bytes: Vec<u8>) -> Vec<u8> {
+    let address = at.address().expect("it listens");
+    let thrower = std::thread::spawn(move || {
+        let mut stream = TcpStream::connect(address).expect("someone listens");
+        let mut answer = Vec::new();
+        // The node may hang up at any time: that is what is tested.
+        let _ = stream.write_all(&bytes);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let _ = stream.read_to_end(&mut answer);
+        answer
+    });
+    until(at, || thrower.is_finished()).await;
+    thrower.join().expect("no panic")
+}
+
+#[test]
+fn strangers_are_refused_and_told_why_if_they_can_understand() {
+    for driver in drivers() {
+        let reports = Reports::default();
+        let limits = Limits { connections: 1, ..Limits::default() };
+        let adapt = |settings| Settings { limits: limits.clone(), ..settings };
+        run_nodes(driver, 2, &reports, adapt, async |nodes: Vec<RealMachine>| {
+            let node = &nodes[0];
+            assert_eq!(throw(node, b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n".to_vec()).await, b"");
+            assert_eq!(throw(node, b"STAR".to_vec()).await, b"");
+            for (greeting, verdict) in
+                [(hello(2, 7, 1), 1), (hello(1, 7, 9), 2), (hello(1, 2, 1), 3), (hello(1, 7, 1), 4)]
+            {
+                let answer = throw(node, greeting).await;
+                assert_eq!((&answer[..8], answer[12], answer[16]), (&b"STARFISH"[..], verdict, 1));
+            }
+        })
+        .expect("no task fails");
+        let refusals = reports.refusals();
+        let expected = [
+            "not a Starfish node",
+            "",
+            "version 2",
+            "wants to talk to node 9",
+            "connected already",
+            "too many",
+        ];
+        assert_eq!(refusals.len(), expected.len(), "{refusals:?}");
+        for (refusal, expected) in refusals.iter().zip(expected) {
+            assert!(refusal.contains(expected), "{refusal} for {expected}");
+        }
+    }
+}
+
+#[test]
+fn whoever_says_nothing_is_not_waited_for() {
+    for driver in drivers() {
+        let reports = Reports::default();
+        let limits = Limits { handshake: Duration::from_millis(30), ..Limits::default() };
+        let adapt = |settings| Settings { limits: limits.clone(), ..settings };
+        run_nodes(driver, 1, &reports, adapt, async |nodes: Vec<RealMachine>| {
+            let _silent = TcpStream::connect(nodes[0].address().expect("it listens")).expect("it does");
+            until(&nodes[0], || reports.refusals().iter().any(|why| why.contains("introduce itself"))).await;
+        })
+        .expect("no task fails");
+    }
+}
+
+async fn connect_error(machine: &RealMachine, node: u64, address: SocketAddr) -> String {
+    let peer = Peer { node: NodeId(node), address };
+    machine.connect(&[peer]).await.expect_err("nobody suitable is there").to_string()
+}
+
+#[test]
+fn a_peer_that_cannot_be_reached_is_named_with_the_reason() {
+    for driver in drivers() {
+        let adapt = |settings| settings;
+        run_nodes(driver, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
+            let free = TcpListener::bind(common::any_port()).and_then(|listener| listener.local_addr());
+            let free = free.expect("a free port");
+            let error = connect_error(&nodes[0], 5, free).await;
+            for part in ["node 5", &free.to_string(), "refused", "is `starfish agent` running there?"] {
+                assert!(error.contains(part), "{error}");
+            }
+            let error = connect_error(&nodes[0], 5, nodes[1].address().expect("it listens")).await;
+            assert!(error.contains("node 2 listens there"), "{error}");
+
+            let other = TcpListener::bind(common::any_port()).expect("a free port");
+            let address = other.local_addr().expect("bound");
+            std::thread::spawn(move || {
+                let (mut stream, _) = other.accept().expect("a connection");
+                let _ = stream.write_all(b"SSH-2.0-OpenSSH_10.0 and more that fills a whole answer\r\n");
+                let _ = stream.read_to_end(&mut Vec::new());
+            });
+            let error = connect_error(&nodes[0], 5, address).await;
+            assert!(error.contains("not a Starfish node"), "{error}");
+        })
+        .expect("no task fails");
+    }
+}
+
+#[test]
+fn a_frame_that_breaks_the_rules_ends_its_connection_only() {
+    for driver in drivers() {
+        let adapt = |settings| settings;
+        run_nodes(driver, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
+            let cases = [
+                (prelude(65_537, 0), "header of 65537 bytes"),
+                (prelude(0, (4 << 20) + 1), "payload of 4194305 bytes"),
+                (prelude(u32::MAX, u64::MAX), "header of 4294967295 bytes"),
+                (b"what is this here?".to_vec(), "where a frame should begin"),
+                (prelude(10, 100_000), "in the middle of a message"),
+                ([prelude(4, 100_000), vec![1; 50_000]].concat(), "in the middle of a message"),
+                (b"SFfr".to_vec(), "in the middle of a message"),
+                (Vec::new(), "closed the connection"),
+            ];
+            for (bytes, expected) in cases {
+                throw(&nodes[0], [hello(1, 7, 1), bytes].concat()).await;
+                let (from, delivery) = receive(&nodes[0]).await;
+                let Delivery::Gone(why) = delivery else { panic!("{delivery:?}") };
+                assert!(from == NodeId(7) && why.contains(expected), "{why} for {expected}");
+                nodes[1].net().send(NodeId(1), message(1, 10_000)).await.expect("a connection");
+                expect_message(&nodes[0], 1, 10_000).await;
+            }
+        })
+        .expect("no task fails");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_bytes_disturb_nobody(
+        throws in proptest::collection::vec((any::<bool>(), any::<bool>(), proptest::collection::vec(any::<u8>(), 0..3000)), 1..6),
+    ) {
+        let adapt = |settings| settings;
+        run_nodes(Driver::Polling, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
+            for (number, (is_greeted, is_framed, bytes)) in throws.into_iter().enumerate() {
+                let greeting = if is_greeted { hello(1, 1000 + number as u64, 1) } else { Vec::new() };
+                let frame = if is_framed { prelude(3, 10) } else { Vec::new() };
+                throw(&nodes[0], [greeting, frame, bytes].concat()).await;
+                nodes[1].net().send(NodeId(1), message(1, 5000)).await.expect("a connection");
+                // What the stranger managed to say comes first or last, but does not get in between.
+                loop {
+                    let (from, delivery) = receive(&nodes[0]).await;
+                    if from == NodeId(2) {
+                        assert!(delivery == Delivery::Message(message(1, 5000)));
+                        break;
+                    }
+                }
+            }
+        })
+        .expect("no task fails");
+    }
+}
+
+#[test]
+fn a_node_that_does_not_receive_holds_up_its_senders() {
+    const MESSAGES: u8 = 64;
+    for driver in drivers() {
+        let limits = Limits { receive_bytes: 2 << 20, ..Limits::default() };
+        let adapt = |settings| Settings { limits: limits.clone(), ..settings };
+        run_nodes(driver, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
+            let left = Rc::new(std::cell::Cell::new(0));
+            let (sender, count) = (nodes[0].clone(), left.clone());
+            nodes[0].spawn("sender", async move {
+                for number in 0..MESSAGES {
+                    sender.net().send(NodeId(2), message(number, 1 << 20)).await?;
+                    count.set(count.get() + 1);
+                }
+                Ok(())
+            });
+            nodes[0].sleep_until(nodes[0].now() + machine::Duration::from_millis(200)).await;
+            assert!(left.get() < MESSAGES, "64 MiB were taken for a node that has room for 2");
+            for number in 0..MESSAGES {
+                expect_message(&nodes[1], number, 1 << 20).await;
+            }
+        })
+        .expect("no task fails");
+    }
+}
+
+#[test]
+fn a_send_given_up_midway_leaves_whole_frames() {
+    for driver in drivers() {
+        let limits = Limits { receive_bytes: 4 << 20, ..Limits::default() };
+        let adapt = |settings| Settings { limits: limits.clone(), ..settings };
+        run_nodes(driver, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
+            for number in 0..20 {
+                let send = nodes[0].net().send(NodeId(2), message(number, 3 << 20));
+                let send = begun(Box::pin(send)).await;
+                let pause = machine::Duration::from_micros(u64::from(number) * 100);
+                nodes[0].sleep_until(nodes[0].now() + pause).await;
+                drop(send);
+            }
+            nodes[0].spawn("last sender", {
+                let node = nodes[0].clone();
+                async move { node.net().send(NodeId(2), message(255, 10)).await }
+            });
+            // Those that found the outbox full never were sent; what came is in order and whole.
+            let mut latest = -1;
+            loop {
+                let (_, delivery) = receive(&nodes[1]).await;
+                let Delivery::Message(received) = delivery else { panic!("{delivery:?}") };
+                let number = received.header[0];
+                assert!(i32::from(number) > latest);
+                latest = number.into();
+                if number == 255 {
+                    break;
+                }
+                assert!(received == message(number, 3 << 20));
+            }
+        })
+        .expect("no task fails");
+    }
+}
+
+#[test]
+fn what_was_being_sent_when_a_node_closed_still_arrives() {
+    for driver in drivers() {
+        let adapt = |settings| settings;
+        run_nodes(driver, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
+            let mut sends = Vec::new();
+            for number in 0..5 {
+                let send = nodes[0].net().send(NodeId(2), message(number, 3 << 20));
+                sends.push(begun(Box::pin(send)).await);
+            }
+            nodes[0].net().close();
+            for number in 0..5 {
+                expect_message(&nodes[1], number, 3 << 20).await;
+            }
+            let (from, delivery) = receive(&nodes[1]).await;
+            assert!(from == NodeId(1) && matches!(delivery, Delivery::Gone(_)), "{delivery:?}");
+            for send in sends {
+                assert_eq!(send.await, Ok(()));
+            }
+        })
+        .expect("no task fails");
+    }
+}
+
+#[test]
+fn senders_do_not_wait_for_a_peer_that_has_vanished() {
+    for driver in drivers() {
+        let adapt = |settings| settings;
+        run_nodes(driver, 1, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
+            let mut stream = TcpStream::connect(nodes[0].address().expect("it listens")).expect("it does");
+            stream.write_all(&hello(1, 7, 1)).expect("room for a greeting");
+            stream.write_all(&[prelude(1, 0), vec![9]].concat()).expect("room for a message");
+            expect_message(&nodes[0], 9, 0).await;
+            // Nobody reads the other end: some of these are under way and the rest waits.
+            let mut sends = Vec::new();
+            for number in 0..12 {
+                let send = nodes[0].net().send(NodeId(7), message(number, 4 << 20));
+                sends.push(begun(Box::pin(send)).await);
+            }
+            drop(stream);
+            let last = sends.pop().expect("twelve").await;
+            assert!(matches!(last, Err(Error::PeerGone { node: NodeId(7), .. })), "{last:?}");
+            for send in sends {
+                // The first may have left before.
+                let _ = send.await;
+            }
+            let (from, delivery) = receive(&nodes[0]).await;
+            assert!(from == NodeId(7) && matches!(delivery, Delivery::Gone(_)), "{delivery:?}");
+        })
+        .expect("no task fails");
+    }
+}
+
+#[test]
+fn nodes_on_threads_of_their_own_talk_and_end_in_order() {
+    for driver in drivers() {
+        let (addresses, listening) = std::sync::mpsc::channel();
+        let listener = std::thread::spawn(move || {
+            let settings = Settings { driver, listen: Some(common::any_port()), ..Settings::new(NodeId(1)) };
+            real::run(settings, |machine| async move {
+                addresses.send(peer(&machine)).expect("the other waits for it");
+                expect_message(&machine, 3, 1 << 20).await;
+                machine.net().send(NodeId(2), message(4, 1 << 20)).await
+            })
+        });
+        let peers = vec![listening.recv().expect("the listener starts")];
+        let settings = Settings { driver, peers, ..Settings::new(NodeId(2)) };
+        let called = real::run(settings, |machine| async move {
+            machine.net().send(NodeId(1), message(3, 1 << 20)).await.expect("a connection");
+            expect_message(&machine, 4, 1 << 20).await;
+        });
+        assert_eq!(called, Ok(()));
+        assert_eq!(listener.join().expect("no panic"), Ok(Ok(())));
+    }
+}
+
+#[test]
+fn a_task_that_panics_is_reported_and_the_node_goes_on() {
+    for driver in drivers() {
+        let reports = Reports::default();
+        let settings = Settings { driver, reporter: reports.reporter(), ..Settings::new(NodeId(1)) };
+        let outcome = real::run(settings, |machine| async move {
+            machine.spawn("unlucky", async { panic!("out of {}", "luck") });
+            machine.sleep_until(machine.now() + machine::Duration::from_millis(5)).await;
+            "went on"
+        });
+        assert_eq!(outcome, Ok("went on"));
+        let expected = Error::Failed { task: "unlucky".to_owned(), why: "panicked: out of luck".to_owned() };
+        assert_eq!(reports.failure(), Some(expected));
+    }
+}
