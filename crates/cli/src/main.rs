@@ -1,2 +1,87 @@
-//! (to be written)
-fn main() {}
+//! The program `starfish`: a parallel file system on real machines, and the same one simulated.
+//!
+//! This page shows every command; each lives in a file of its own under `command/`. What they share:
+//!
+//! - `store/`: finding agents, connecting, moving files
+//! - `local.rs`, `progress.rs`, `table.rs`, `size.rs`: files, terminals and numbers of this computer
+//! - `node.rs`, `interrupt.rs`, `failure.rs`: starting nodes, stopping, and saying what went wrong
+
+mod command;
+mod failure;
+mod interrupt;
+mod local;
+mod node;
+mod processes;
+mod progress;
+mod simulation;
+mod size;
+mod store;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use command::{agent, bench, cat, completions, demo, get, ls, machines, put, rm, simulate, stat};
+use failure::Result;
+
+/// Spread files over the disks of several machines, and try the same file system on a simulated one.
+#[derive(Parser)]
+#[command(name = "starfish", version, propagate_version = true, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish demo                                    see it work, in less than a minute
+  starfish agent --root /disk1 --listen :7117      give a disk of this machine to the file system
+  starfish put big.dat --agents a:7117,b:7117      spread a file over the disks of two agents
+  starfish simulate --pattern rb                   read a file on a simulated machine of 1996
+
+Exit codes: 0 it is done; 1 it could not be done; 2 the command was not understood.
+The environment variable STARFISH_DRIVER (io_uring, polling) chooses how nodes talk to the kernel.";
+
+#[derive(Subcommand)]
+enum Command {
+    Agent(agent::Arguments),
+    Put(put::Arguments),
+    Get(get::Arguments),
+    Cat(cat::Arguments),
+    Ls(ls::Arguments),
+    Stat(stat::Arguments),
+    Rm(rm::Arguments),
+    Demo(demo::Arguments),
+    Simulate(simulate::Arguments),
+    Machines(machines::Arguments),
+    Bench(bench::Arguments),
+    Completions(completions::Arguments),
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            failure.code()
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Agent(arguments) => agent::run(arguments),
+        Command::Put(arguments) => put::run(arguments),
+        Command::Get(arguments) => get::run(arguments),
+        Command::Cat(arguments) => cat::run(arguments),
+        Command::Ls(arguments) => ls::run(arguments),
+        Command::Stat(arguments) => stat::run(arguments),
+        Command::Rm(arguments) => rm::run(arguments),
+        Command::Demo(arguments) => demo::run(arguments),
+        Command::Simulate(arguments) => simulate::run(arguments),
+        Command::Machines(arguments) => machines::run(arguments),
+        Command::Bench(arguments) => bench::run(arguments),
+        Command::Completions(arguments) => completions::run::<Arguments>(arguments),
+    }
+}

@@ -1,0 +1,197 @@
+//! `starfish agent`: an I/O node that serves disks of this machine until it is told to stop.
+
+use std::io::{self, Read};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use description::{Description, DiskDescription};
+use fs::{IoNodeSettings, Scheduling, Threads};
+use machine::{Machine, Message, Net};
+use real::{DiskSettings, RealMachine, Report, Reporter, Settings};
+
+use crate::failure::{Failure, Result};
+use crate::size::Size;
+use crate::{interrupt, local, node};
+
+/// Serve disks of this machine to the file system (one I/O node).
+///
+/// An agent keeps its share of every file in the directories it is given, one for each disk. Start one on
+/// every machine that has a disk to give, then name them all to `starfish put` and `starfish get`. It runs
+/// until Ctrl-C or SIGTERM. It trusts whoever can connect: listen on a private network only.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Directory of a disk; give it once for each disk.
+    #[arg(long, value_name = "DIR", required = true, num_args = 1..)]
+    root: Vec<PathBuf>,
+
+    /// Where to listen: HOST:PORT, or :PORT for all networks of this machine. Port 0 takes a free one.
+    #[arg(long, value_name = "ADDR")]
+    listen: String,
+
+    /// Make the disks as slow as this model: a name that `starfish machines` lists, or a TOML file.
+    #[arg(long, value_name = "NAME")]
+    disk_model: Option<String>,
+
+    /// The largest block (stripe unit) that files may have.
+    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
+    block_max: Size,
+
+    /// Memory for blocks of files, read or not yet written.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    cache: Size,
+
+    /// Blocks to bring into memory ahead of each read.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    prefetch: u64,
+
+    /// The order in which a disk serves waiting requests.
+    #[arg(long, value_enum, default_value_t = SchedulingName::CyclicScan)]
+    scheduling: SchedulingName,
+
+    /// Stop when standard input ends, for programs that start agents and may die without warning.
+    #[arg(long, hide = true)]
+    until_input_ends: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish agent --root /disk1 --listen :7117
+  starfish agent --root /disk1 /disk2 --listen 192.168.1.5:7117 --cache 1GiB
+  starfish agent --root /tmp/slow --listen 127.0.0.1:0 --disk-model streaming-20";
+
+/// The name of a disk schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchedulingName {
+    /// First come, first served.
+    Fcfs,
+    /// In the direction of growing positions, then again from the lowest (C-SCAN).
+    CyclicScan,
+}
+
+impl From<SchedulingName> for Scheduling {
+    fn from(name: SchedulingName) -> Self {
+        match name {
+            SchedulingName::Fcfs => Scheduling::Fcfs,
+            SchedulingName::CyclicScan => Scheduling::CyclicScan,
+        }
+    }
+}
+
+/// Requests served at a time.
+const THREADS: usize = 128;
+
+/// Fewer blocks than this would make requests wait for each other.
+const CACHE_BLOCKS_MIN: u64 = 8;
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let settings = settings(&arguments)?;
+    let io_node = io_node_settings(&arguments)?;
+    let stop = interrupt::channel()?;
+    let until_input_ends = arguments.until_input_ends;
+    let served = real::run(settings, move |machine| async move {
+        print_ready(&machine, &arguments.root)?;
+        let network = machine.clone();
+        machine.spawn("waiting for the signal to stop", async move {
+            // Without anybody who could send a signal there is nothing to wait for either.
+            let _ = stop.recv_async().await;
+            network.net().close();
+            Ok(())
+        });
+        if until_input_ends {
+            close_when_input_ends(machine.clone());
+        }
+        fs::serve(machine, io_node).await.map_err(|error| Failure::new("serving", error))
+    });
+    served.map_err(|error| Failure::new("starting the agent", error))?
+}
+
+fn settings(arguments: &Arguments) -> Result<Settings> {
+    let model = arguments.disk_model.as_deref().map(load_model).transpose()?;
+    let disk = |directory: &PathBuf| DiskSettings { directory: directory.clone(), model: model.clone() };
+    Ok(Settings {
+        listen: Some(listen_address(&arguments.listen)?),
+        disks: arguments.root.iter().map(disk).collect(),
+        reporter: Reporter::new(log),
+        ..node::settings()?
+    })
+}
+
+fn io_node_settings(arguments: &Arguments) -> Result<IoNodeSettings> {
+    let (block, cache) = (arguments.block_max, arguments.cache);
+    if !(1..=Message::PAYLOAD_BYTES_MAX).contains(&block.0) {
+        let why = format!("a block has from 1 B to {}", Size(Message::PAYLOAD_BYTES_MAX));
+        return Err(Failure::usage(format!("--block-max {block}"), why));
+    }
+    let cache_blocks = cache.0 / block.0;
+    if cache_blocks < CACHE_BLOCKS_MIN {
+        let failure =
+            Failure::usage(format!("--cache {cache}"), format!("that is room for {cache_blocks} blocks"));
+        return Err(failure.remedy(format!("Give at least {}.", Size(CACHE_BLOCKS_MIN * block.0))));
+    }
+    Ok(IoNodeSettings {
+        scheduling: arguments.scheduling.into(),
+        cache_blocks: cache_blocks as usize,
+        block_bytes_max: block.0,
+        threads: Threads::Pool(THREADS),
+        prefetch_blocks: arguments.prefetch,
+        ..IoNodeSettings::default()
+    })
+}
+
+/// Reads a disk model by name or path.
+pub(crate) fn load_model(name: &str) -> Result<DiskDescription> {
+    let model = DiskDescription::load(name);
+    model.map_err(|error| {
+        Failure::usage("--disk-model", error).remedy("`starfish machines` lists the models.")
+    })
+}
+
+fn listen_address(text: &str) -> Result<SocketAddr> {
+    let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+    let failed = |why: String| {
+        Failure::usage(format!("--listen {text}"), why)
+            .remedy("Write HOST:PORT or :PORT, as in 127.0.0.1:7117.")
+    };
+    let mut found = full.to_socket_addrs().map_err(|error| failed(error.to_string()))?;
+    found.next().ok_or_else(|| failed("it has no address".into()))
+}
+
+/// Says that the agent is ready, in one line that programs can read.
+fn print_ready(machine: &RealMachine, roots: &[PathBuf]) -> Result<()> {
+    let address = machine.address().expect("an agent listens");
+    let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+    let disks = if roots.len() == 1 { "1 disk".into() } else { format!("{} disks", roots.len()) };
+    local::print([format!("listening on {address}, {disks}: {}", roots.join(", "))])
+}
+
+/// Closes the network when standard input ends.
+fn close_when_input_ends(machine: RealMachine) {
+    let (ended, end) = flume::bounded::<()>(0);
+    std::thread::spawn(move || {
+        // What comes is of no interest, and an error is an end too.
+        let _ = io::copy(&mut io::stdin().lock().take(u64::MAX), &mut io::sink());
+        drop(ended);
+    });
+    let network = machine.clone();
+    machine.spawn("waiting for the end of input", async move {
+        let _ = end.recv_async().await;
+        network.net().close();
+        Ok(())
+    });
+}
+
+/// Tells the log, which is standard error, what no client is told.
+fn log(report: &Report) {
+    // Clients ask for this node's name by calling it by no name.
+    let is_question = |why: &str| why.ends_with(&format!("wants to talk to {}", node::NOBODY));
+    match report {
+        Report::Refused { why, .. } if is_question(why) => {}
+        Report::TaskFailed { task, error, .. } => eprintln!("starfish agent: {task}: {error}"),
+        Report::Refused { from, why, .. } => eprintln!("starfish agent: refused {from}: {why}"),
+        Report::CannotAccept { why, .. } => eprintln!("starfish agent: cannot accept a connection: {why}"),
+        other => eprintln!("starfish agent: {other}"),
+    }
+}

@@ -1,0 +1,42 @@
+//! `starfish cat`: files one after the other on standard output.
+
+use std::path::Path;
+
+use clap::Args;
+
+use crate::failure::Result;
+use crate::local::{self, Hashing, STANDARD};
+use crate::progress::{Progress, Show};
+use crate::store::agents::AgentsArgs;
+use crate::store::transfer::{self, Method, MethodArgs};
+
+/// Print files to standard output, one after the other.
+///
+/// The disks are read ahead while the output is taken, in a bounded window of memory.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The files' names.
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+
+    #[command(flatten)]
+    agents: AgentsArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish cat notes.txt --agents node1:7117,node2:7117
+  starfish cat part1 part2 part3 | sort | uniq -c";
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let agents = arguments.agents.find()?;
+    let method = MethodArgs { method: Method::Traditional, compute_nodes: 1 };
+    for name in &arguments.names {
+        let (_, output) = local::create(Path::new(STANDARD), name, false)?;
+        let progress = Progress::bytes(Show::Never, name);
+        transfer::get(&agents, name, method, Hashing::new(output, false), &progress)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! `starfish get`: a file in stripes becomes a local file.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::failure::Result;
+use crate::local::{self, Hashing, STANDARD};
+use crate::progress::{Progress, Show};
+use crate::store::agents::AgentsArgs;
+use crate::store::transfer::{self, MethodArgs};
+
+/// Get a file from the agents, reading all their disks at once.
+///
+/// The local file appears under its name only when it is complete.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The file's name there.
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    /// Where to put it: a file, a directory, or `-` for standard output. Without this: its name, here.
+    #[arg(value_name = "LOCAL")]
+    local: Option<PathBuf>,
+
+    #[command(flatten)]
+    agents: AgentsArgs,
+
+    #[command(flatten)]
+    method: MethodArgs,
+
+    /// Replace the local file if there is one.
+    #[arg(long, short)]
+    force: bool,
+
+    /// Print the blake3 hash of the file, as b3sum does; on standard error if the file goes to output.
+    #[arg(long)]
+    hash: bool,
+
+    /// Whether to show progress.
+    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
+    progress: Show,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish get big.dat --agents node1:7117,node2:7117
+  starfish get results/today.dat /tmp --force --hash
+  starfish get directory.tar - | tar x
+  starfish get big.dat --method disk-directed --compute-nodes 8";
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let name = &arguments.name;
+    let local = arguments.local.unwrap_or_else(|| local::last_part(name).into());
+    let agents = arguments.agents.find()?;
+    let (target, output) = local::create(&local, name, arguments.force)?;
+    let progress = Progress::bytes(arguments.progress, name);
+    let output = Hashing::new(output, arguments.hash);
+    let done = transfer::get(&agents, name, arguments.method, output, &progress)?;
+    progress.finish();
+    target.complete()?;
+    match done.hash {
+        Some(hash) if local == Path::new(STANDARD) => {
+            eprintln!("{hash}  {name}");
+            Ok(())
+        }
+        Some(hash) => local::print([format!("{hash}  {name}")]),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,14 @@
+//! The commands, one file each: its arguments, and a function `run` that does what they say.
+
+pub(crate) mod agent;
+pub(crate) mod bench;
+pub(crate) mod cat;
+pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod get;
+pub(crate) mod ls;
+pub(crate) mod machines;
+pub(crate) mod put;
+pub(crate) mod rm;
+pub(crate) mod simulate;
+pub(crate) mod stat;

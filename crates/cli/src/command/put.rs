@@ -1,0 +1,122 @@
+//! `starfish put`: a local file becomes a file in stripes.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::failure::{Failure, Result};
+use crate::local::{self, Hashing, STANDARD};
+use crate::progress::{Progress, Show};
+use crate::size::Size;
+use crate::store::agents::{Agent, AgentsArgs};
+use crate::store::transfer::{self, Method, MethodArgs, Put};
+
+/// Put a local file onto the agents, in stripes over all their disks.
+///
+/// The file is cut into blocks, which are dealt to the disks in turn, so that reading it later keeps all of
+/// them busy. When the command ends the data are on the disks. If it fails, nothing is left of the file.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The local file; `-` is standard input.
+    #[arg(value_name = "LOCAL")]
+    local: PathBuf,
+
+    /// What to call it there. Without this: its own name, without directories.
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+
+    #[command(flatten)]
+    agents: AgentsArgs,
+
+    /// Size of a block: bytes on one disk before the file goes on on the next.
+    #[arg(long, value_name = "SIZE", default_value = BLOCK)]
+    block: Size,
+
+    #[command(flatten)]
+    method: MethodArgs,
+
+    /// Replace the file if there is one of that name.
+    #[arg(long)]
+    replace: bool,
+
+    /// Read the file back afterwards and compare its blake3 hash.
+    #[arg(long)]
+    verify: bool,
+
+    /// Print the blake3 hash of the file, as b3sum does.
+    #[arg(long)]
+    hash: bool,
+
+    /// Whether to show progress.
+    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
+    progress: Show,
+}
+
+/// The size of a block if nobody says otherwise: see `starfish bench`.
+pub(crate) const BLOCK: &str = "256KiB";
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish put big.dat --agents node1:7117,node2:7117
+  starfish put big.dat results/today.dat --verify
+  tar c directory | starfish put - directory.tar --block 1MiB
+  starfish put big.dat --method disk-directed --compute-nodes 8 --replace";
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let name = name(&arguments.local, arguments.name.as_deref())?;
+    let agents = arguments.agents.find()?;
+    let (input, size) = local::open(&arguments.local)?;
+    let put = Put { block_bytes: arguments.block.0, method: arguments.method, replace: arguments.replace };
+    let progress = Progress::bytes(arguments.progress, &name);
+    if let Some(size) = size {
+        progress.expect(size);
+    }
+    let input = Hashing::new(input, arguments.hash || arguments.verify);
+    let done = transfer::put(&agents, &name, put, input, size, &progress)?;
+    progress.finish();
+    if arguments.verify {
+        verify(&agents, &name, done.hash, arguments.progress)?;
+    }
+    match done.hash.filter(|_| arguments.hash) {
+        Some(hash) => local::print([format!("{hash}  {name}")]),
+        None => Ok(()),
+    }
+}
+
+/// What the file is to be called.
+fn name(local: &Path, name: Option<&str>) -> Result<String> {
+    let failed = |why: &str| {
+        Failure::usage(local.display().to_string(), why).remedy("Say what to call it: put LOCAL NAME.")
+    };
+    let name = match name {
+        Some(name) => name.to_owned(),
+        None if local.as_os_str() == STANDARD => return Err(failed("standard input has no name")),
+        None => {
+            let last = local.file_name().ok_or_else(|| failed("it has no name of its own"))?;
+            last.to_str().ok_or_else(|| failed("its name is not UTF-8"))?.to_owned()
+        }
+    };
+    fs::check_name(&name).map_err(|why| Failure::usage(format!("{name:?} is no file name"), why))?;
+    Ok(name)
+}
+
+/// Reads the file back and compares.
+fn verify(agents: &[Agent], name: &str, expected: Option<blake3::Hash>, show: Show) -> Result<()> {
+    let progress = Progress::bytes(show, &format!("verifying {name}"));
+    let method = MethodArgs { method: Method::Traditional, compute_nodes: 1 };
+    let output = Hashing::new(std::io::sink(), true);
+    let done = transfer::get(agents, name, method, output, &progress)?;
+    progress.finish();
+    match (expected, done.hash) {
+        (Some(expected), Some(found)) if expected == found => Ok(()),
+        (expected, found) => {
+            let hex =
+                |hash: Option<blake3::Hash>| hash.map_or_else(|| "?".to_owned(), |hash| hash.to_string());
+            let why = format!("it was read back with blake3 {} instead of {}", hex(found), hex(expected));
+            Err(Failure::new(name, why)
+                .remedy("A disk or a network corrupts data, or somebody wrote meanwhile."))
+        }
+    }
+}

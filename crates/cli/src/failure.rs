@@ -1,0 +1,62 @@
+//! Failures as the user meets them: what, why, and what to do about it.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// Why a command did not do what it was told.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    what: String,
+    why: String,
+    remedy: Option<String>,
+    code: u8,
+}
+
+/// The result of a step of a command.
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+/// The exit code of a command that failed.
+const FAILED: u8 = 1;
+
+/// The exit code of a command that was called wrongly, the same as clap's.
+const USAGE: u8 = 2;
+
+impl Failure {
+    /// `what` was to be done, and `why` it was not.
+    pub(crate) fn new(what: impl Into<String>, why: impl fmt::Display) -> Self {
+        Failure { what: what.into(), why: why.to_string(), remedy: None, code: FAILED }
+    }
+
+    /// A failure that lies in how the command was called. Nothing has been done yet.
+    pub(crate) fn usage(what: impl Into<String>, why: impl fmt::Display) -> Self {
+        Failure { code: USAGE, ..Failure::new(what, why) }
+    }
+
+    /// The same failure with advice.
+    pub(crate) fn remedy(self, remedy: impl Into<String>) -> Self {
+        Failure { remedy: Some(remedy.into()), ..self }
+    }
+
+    /// What the process ends with.
+    pub(crate) fn code(&self) -> ExitCode {
+        ExitCode::from(self.code)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "starfish: {}: {}", self.what, self.why)?;
+        self.remedy.as_ref().map_or(Ok(()), |remedy| write!(f, "\n  {remedy}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_stands_on_a_line_of_its_own() {
+        let failure = Failure::new("get x", "no such file").remedy("Try ls.");
+        assert_eq!(failure.to_string(), "starfish: get x: no such file\n  Try ls.");
+    }
+}

@@ -1,0 +1,150 @@
+//! Local files: what is put, and what is got.
+//!
+//! A file that is got appears under its name only when it is whole: until then it is a temporary file beside it.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::{NamedTempFile, TempPath};
+
+use crate::failure::{Failure, Result};
+use crate::interrupt;
+
+/// What stands for standard input and output.
+pub(crate) const STANDARD: &str = "-";
+
+/// Where data from the file system go.
+pub(crate) enum Target {
+    /// A new file, or one that is replaced.
+    File {
+        /// Its name.
+        path: PathBuf,
+        /// What it is until it is whole.
+        temporary: TempPath,
+        /// Whether there may be a file of that name already.
+        replace: bool,
+    },
+    /// Something that exists and is no file: standard output, a device, a pipe.
+    Stream,
+}
+
+/// Opens `path` to receive a file called `name`. A directory receives it under its own last name.
+pub(crate) fn create(path: &Path, name: &str, replace: bool) -> Result<(Target, File)> {
+    let failed = |path: &Path, error: io::Error| Failure::new(path.display().to_string(), error);
+    if path.as_os_str() == STANDARD {
+        let output = io::stdout().as_fd().try_clone_to_owned();
+        return Ok((Target::Stream, File::from(output.map_err(|error| failed(path, error))?)));
+    }
+    let path = if path.is_dir() { path.join(last_part(name)) } else { path.to_owned() };
+    match path.metadata() {
+        Ok(found) if found.is_dir() => {
+            return Err(Failure::usage(path.display().to_string(), "it is a directory"));
+        }
+        Ok(found) if found.is_file() && !replace => {
+            let failure = Failure::new(path.display().to_string(), "there is such a file already");
+            return Err(failure.remedy("Give --force to replace it, or another name."));
+        }
+        Ok(found) if !found.is_file() => {
+            let device = File::options().write(true).open(&path).map_err(|error| failed(&path, error))?;
+            return Ok((Target::Stream, device));
+        }
+        _ => {}
+    }
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let temporary = tempfile::Builder::new()
+        .prefix(".starfish-")
+        .permissions(std::fs::Permissions::from_mode(0o666))
+        .tempfile_in(directory);
+    let (file, temporary) = NamedTempFile::into_parts(temporary.map_err(|error| failed(directory, error))?);
+    let leftover = temporary.to_path_buf();
+    interrupt::tidy_up_and_exit(move || drop(std::fs::remove_file(&leftover)))?;
+    Ok((Target::File { path, temporary, replace }, file))
+}
+
+impl Target {
+    /// Gives a file that is whole now its name.
+    pub(crate) fn complete(self) -> Result<()> {
+        let Target::File { path, temporary, replace } = self else { return Ok(()) };
+        let persisted = if replace { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
+        persisted.map_err(|error| Failure::new(path.display().to_string(), error.error))
+    }
+}
+
+/// Opens what is to be put, with its size if that is known beforehand.
+pub(crate) fn open(path: &Path) -> Result<(File, Option<u64>)> {
+    let failed = |error: io::Error| Failure::new(path.display().to_string(), error);
+    if path.as_os_str() == STANDARD {
+        let input = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
+        return Ok((File::from(input), None));
+    }
+    let file = File::open(path).map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    if found.is_dir() {
+        let failure = Failure::usage(path.display().to_string(), "it is a directory");
+        return Err(failure.remedy("Put its files one by one."));
+    }
+    Ok((file, found.is_file().then_some(found.len())))
+}
+
+/// The last part of a path or of a name in the file system.
+pub(crate) fn last_part(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// Passes bytes on and hashes them on the way, if asked to.
+pub(crate) struct Hashing<T> {
+    inner: T,
+    hasher: Option<Box<blake3::Hasher>>,
+}
+
+impl<T> Hashing<T> {
+    /// Hashes what goes through if `hash`.
+    pub(crate) fn new(inner: T, hash: bool) -> Self {
+        Hashing { inner, hasher: hash.then(Box::default) }
+    }
+
+    /// The hash of all that went through.
+    pub(crate) fn hash(&self) -> Option<blake3::Hash> {
+        self.hasher.as_ref().map(|hasher| hasher.finalize())
+    }
+
+    fn take_in(&mut self, bytes: &[u8]) {
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(bytes);
+        }
+    }
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.take_in(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl<R: Read> Read for Hashing<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(bytes)?;
+        self.take_in(&bytes[..read]);
+        Ok(read)
+    }
+}
+
+/// Prints lines on standard output. That nobody reads them any more is no failure.
+pub(crate) fn print(lines: impl IntoIterator<Item = String>) -> Result<()> {
+    let mut output = io::stdout().lock();
+    let written =
+        lines.into_iter().try_for_each(|line| writeln!(output, "{line}")).and_then(|()| output.flush());
+    match written {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other.map_err(|error| Failure::new("standard output", error)),
+    }
+}

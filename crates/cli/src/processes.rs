@@ -1,0 +1,181 @@
+//! Agents of one's own: processes of this same program, on this computer, for as long as they are needed.
+//!
+//! They live in a temporary directory that is removed with them. If this process dies without a word, they
+//! notice that their input has ended, and stop.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tempfile::TempDir;
+
+use crate::failure::{Failure, Result};
+use crate::interrupt;
+use crate::store::agents::{Agent, AgentsArgs};
+
+/// What an agent prints when it is ready, before its address.
+const READY: &str = "listening on ";
+
+/// An agent's complaints beyond this are not kept.
+const COMPLAINTS_BYTES_MAX: u64 = 16 << 10;
+
+/// Some agents, and a directory for them and others.
+pub(crate) struct Agents {
+    processes: Arc<Mutex<Processes>>,
+    /// Where the agents listen.
+    pub(crate) agents: Vec<Agent>,
+    directory: PathBuf,
+}
+
+#[derive(Default)]
+struct Processes {
+    children: Vec<Process>,
+    directory: Option<TempDir>,
+}
+
+struct Process {
+    child: Child,
+    complaints: Arc<Mutex<String>>,
+}
+
+impl Agents {
+    /// Starts `count` agents with one disk each, and more `options` than they need.
+    ///
+    /// If this process is interrupted they end, and everything in their directory is removed.
+    pub(crate) fn start(count: usize, options: &[String]) -> Result<Agents> {
+        let failed = |error: std::io::Error| Failure::new("making a temporary directory", error);
+        let directory = tempfile::Builder::new().prefix("starfish-").tempdir().map_err(failed)?;
+        let path = directory.path().to_owned();
+        let processes = Processes { children: Vec::new(), directory: Some(directory) };
+        let mut agents =
+            Agents { processes: Arc::new(Mutex::new(processes)), agents: Vec::new(), directory: path };
+        agents.tidy_up_when_interrupted()?;
+        let mut names = Vec::new();
+        for index in 0..count {
+            let root = agents.directory.join(format!("disk{index}"));
+            names.push(agents.start_one(&root, options)?);
+        }
+        agents.agents = AgentsArgs::of(names).find()?;
+        Ok(agents)
+    }
+
+    /// A path in the directory that will be removed.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// Fails if an agent has died, with what it said.
+    pub(crate) fn check(&self) -> Result<()> {
+        for (index, process) in self.lock().children.iter_mut().enumerate() {
+            if let Ok(Some(status)) = process.child.try_wait() {
+                return Err(Failure::new(format!("agent {index} ended ({status})"), process.complaints()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Prefers the death of an agent as the reason of a failure.
+    pub(crate) fn explain<T>(&self, outcome: Result<T>) -> Result<T> {
+        outcome.map_err(|failure| self.check().err().unwrap_or(failure))
+    }
+
+    fn start_one(&self, root: &Path, options: &[String]) -> Result<String> {
+        let failed = |error: std::io::Error| Failure::new("starting an agent", error);
+        let program = std::env::current_exe().map_err(failed)?;
+        let mut child = Command::new(program)
+            .args(["agent", "--listen", "127.0.0.1:0", "--until-input-ends", "--root"])
+            .arg(root)
+            .args(options)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        let output = child.stdout.take().expect("it was piped");
+        let complaints = collect(child.stderr.take().expect("it was piped"));
+        self.lock().children.push(Process { child, complaints: complaints.clone() });
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line).map_err(failed)?;
+        let address =
+            line.strip_prefix(READY).and_then(|rest| rest.split_once(',')).map(|(address, _)| address);
+        address.map(str::to_owned).ok_or_else(|| {
+            // It says nothing only if it is about to end, and then all it complained of arrives.
+            let _ = self.lock().children.last_mut().map(|process| process.child.wait());
+            self.check()
+                .err()
+                .unwrap_or_else(|| Failure::new("starting an agent", format!("it said {line:?}")))
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Processes> {
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tidy_up_when_interrupted(&self) -> Result<()> {
+        let processes = self.processes.clone();
+        interrupt::tidy_up_and_exit(move || {
+            processes.lock().unwrap_or_else(PoisonError::into_inner).end();
+        })
+    }
+}
+
+impl Drop for Agents {
+    fn drop(&mut self) {
+        self.lock().end();
+    }
+}
+
+impl Processes {
+    fn end(&mut self) {
+        for process in &mut self.children {
+            // One that has ended already need not be ended.
+            let _ = process.child.kill();
+            let _ = process.child.wait();
+        }
+        self.children.clear();
+        drop(self.directory.take());
+    }
+}
+
+impl Process {
+    fn complaints(&self) -> String {
+        let text = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        if text.is_empty() { "it said nothing about it".into() } else { text.trim_end().to_owned() }
+    }
+}
+
+/// Collects what a process complains of, on a thread that ends with it.
+fn collect(errors: ChildStderr) -> Arc<Mutex<String>> {
+    let complaints = Arc::new(Mutex::new(String::new()));
+    let kept = complaints.clone();
+    std::thread::spawn(move || {
+        let mut errors = BufReader::new(errors);
+        let mut line = String::new();
+        while errors.by_ref().take(COMPLAINTS_BYTES_MAX).read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if (kept.len() + line.len()) as u64 <= COMPLAINTS_BYTES_MAX {
+                kept.push_str(&line);
+            }
+            line.clear();
+        }
+    });
+    complaints
+}
+
+/// Makes a file of pseudo-random bytes: each block is the output of blake3 for the number of the block.
+pub(crate) fn make_file(path: &Path, bytes: u64) -> Result<()> {
+    let failed = |error: std::io::Error| Failure::new(path.display().to_string(), error);
+    let mut file = File::create(path).map_err(failed)?;
+    let mut reader = blake3::Hasher::new().update(b"starfish").finalize_xof();
+    let mut block = vec![0; 1 << 20];
+    let mut left = bytes;
+    while left > 0 {
+        let length = left.min(block.len() as u64) as usize;
+        reader.fill(&mut block[..length]);
+        std::io::Write::write_all(&mut file, &block[..length]).map_err(failed)?;
+        left -= length as u64;
+    }
+    Ok(())
+}

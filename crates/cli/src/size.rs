@@ -1,0 +1,72 @@
+//! Sizes in bytes, as people write them: `8`, `8192`, `64KiB`, `64 KiB`, `10M`.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A number of bytes. All units are powers of two; `K` is short for `KiB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Size(pub(crate) u64);
+
+/// Units from the smallest on, each 1024 times the one before.
+const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+        let (number, unit) = text.split_at(digits);
+        let unit = unit.trim_start();
+        let power =
+            UNITS.iter().position(|known| *known == unit || (!unit.is_empty() && known.starts_with(unit)));
+        let power = if unit.is_empty() { Some(0) } else { power };
+        let bytes = number
+            .parse()
+            .ok()
+            .zip(power)
+            .and_then(|(number, power): (u64, usize)| number.checked_mul(1 << (10 * power)));
+        bytes.map(Size).ok_or_else(|| "expected a number of bytes such as 8192, 64KiB or 10MiB".into())
+    }
+}
+
+impl fmt::Display for Size {
+    /// Exact, in the largest unit that is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mut number, mut power) = (self.0, 0);
+        while number >= 1024 && number.is_multiple_of(1024) && power + 1 < UNITS.len() {
+            number /= 1024;
+            power += 1;
+        }
+        f.pad(&format!("{number} {}", UNITS[power]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(text: &str) -> Option<u64> {
+        text.parse().ok().map(|Size(bytes)| bytes)
+    }
+
+    #[test]
+    fn sizes_are_read_with_and_without_units() {
+        assert_eq!(bytes("8"), Some(8));
+        assert_eq!(bytes("8 B"), Some(8));
+        assert_eq!(bytes("64KiB"), Some(65_536));
+        assert_eq!(bytes("64 K"), Some(65_536));
+        assert_eq!(bytes("10MiB"), Some(10 << 20));
+        for text in ["", "KiB", "-1", "1.5MiB", "1 parsec", "1kb", "99999999999TiB"] {
+            assert_eq!(bytes(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_written_exactly() {
+        for (bytes, text) in
+            [(0, "0 B"), (1023, "1023 B"), (65_536, "64 KiB"), (65_537, "65537 B"), (10 << 20, "10 MiB")]
+        {
+            assert_eq!(Size(bytes).to_string(), text);
+        }
+    }
+}

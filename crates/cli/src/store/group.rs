@@ -1,0 +1,209 @@
+//! A group of compute nodes that moves a whole file together: the disk-directed method.
+//!
+//! Each node is a thread with a runtime and connections of its own, and has one block of the file (pattern
+//! `rb` or `wb`) in its memory. So the whole file has to fit into the memory of this computer.
+//!
+//! ```text
+//!  node 0   connect  open  say where -------- ready   go   [ collective ]  part 0 of the file
+//!  node 1   connect  open  connect to node 0  ready   go   [ operation  ]  part 1
+//! ```
+
+use std::net::SocketAddr;
+use std::panic::resume_unwind;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use flume::{Receiver, Sender};
+use fs::Group;
+use layout::{Operation, Pattern, Problem, View};
+use machine::{Memory, NodeId};
+use real::{Peer, Settings};
+
+use super::agents::Agent;
+use super::session::{self, Session};
+use crate::failure::{Failure, Result};
+use crate::node;
+use crate::size::Size;
+
+/// A file that a group has moved.
+pub(crate) struct Moved {
+    /// The parts of the file in order; each was one node's.
+    pub(crate) parts: Vec<Vec<u8>>,
+    /// How long the collective operation took, from the moment all nodes were ready.
+    pub(crate) elapsed: Duration,
+}
+
+/// What the group is to do, and with which file.
+#[derive(Clone)]
+struct Task {
+    name: String,
+    operation: Operation,
+    view: View,
+    agents: Vec<Agent>,
+    members: Vec<NodeId>,
+    group: u64,
+}
+
+/// Where the first member listens: it tells, the others hear.
+type Leader = (Sender<SocketAddr>, Receiver<SocketAddr>);
+
+/// One member's connections to the others while all get ready.
+struct Start {
+    rank: usize,
+    leader: Leader,
+    ready: Sender<()>,
+    go: Receiver<()>,
+}
+
+/// Reads a file of `bytes` bytes with `nodes` compute nodes.
+pub(crate) fn read(agents: &[Agent], name: &str, bytes: u64, nodes: u32) -> Result<Moved> {
+    check_memory(name, bytes)?;
+    let lengths = lengths(name, bytes, nodes)?;
+    let parts = lengths.into_iter().map(|length| vec![0; length as usize]).collect();
+    carry_out(agents, name, Operation::Read, parts)
+}
+
+/// Writes a file that is there already, of the parts in order; each is one compute node's.
+///
+/// Their lengths are those that [`lengths`] says.
+pub(crate) fn write(agents: &[Agent], name: &str, parts: Vec<Vec<u8>>) -> Result<Moved> {
+    carry_out(agents, name, Operation::Write, parts)
+}
+
+/// The lengths of the parts that `nodes` compute nodes have of a file of `bytes` bytes.
+///
+/// Fails if this computer has not the memory for them.
+pub(crate) fn lengths(name: &str, bytes: u64, nodes: u32) -> Result<Vec<u64>> {
+    check_memory(name, bytes)?;
+    if bytes == 0 {
+        return Ok(vec![0; nodes as usize]);
+    }
+    let view = view_of(name, bytes, nodes)?;
+    Ok((0..nodes).map(|node| view.node_bytes(node)).collect())
+}
+
+/// Each node has one block of the file, which is the same for reading and for writing.
+fn view_of(name: &str, bytes: u64, nodes: u32) -> Result<View> {
+    let pattern: Pattern = "rb".parse().expect("a pattern of the reports");
+    pattern.view(&Problem::new(bytes, 1, nodes)).map_err(|error| Failure::usage(name, error))
+}
+
+/// Refuses what would not fit into memory, before it is tried.
+fn check_memory(name: &str, bytes: u64) -> Result<()> {
+    let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| available_bytes(&text));
+    match available {
+        Some(available) if bytes > available / 10 * 9 => {
+            let (file, free) = (Size(bytes), Size(available));
+            let why = format!("the file of {file} does not fit into the {free} of memory that are free");
+            Err(Failure::new(name, why).remedy("The method `traditional` needs only a window of memory."))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The free memory according to the text of /proc/meminfo.
+fn available_bytes(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+}
+
+fn carry_out(agents: &[Agent], name: &str, operation: Operation, parts: Vec<Vec<u8>>) -> Result<Moved> {
+    let bytes = parts.iter().map(|part| part.len() as u64).sum();
+    if bytes == 0 {
+        return Ok(Moved { parts, elapsed: Duration::ZERO });
+    }
+    let task = Task {
+        name: name.into(),
+        operation,
+        view: view_of(name, bytes, parts.len() as u32)?,
+        agents: agents.to_vec(),
+        members: parts.iter().map(|_| node::name()).collect::<Result<_>>()?,
+        group: node::random()?,
+    };
+    let (ready, all_ready) = flume::unbounded();
+    let (mut threads, mut begin) = (Vec::new(), Vec::new());
+    let leader = flume::unbounded();
+    for (rank, part) in parts.into_iter().enumerate() {
+        let (go, wait) = flume::bounded::<()>(1);
+        let start = Start { rank, leader: leader.clone(), ready: ready.clone(), go: wait };
+        let task = task.clone();
+        threads.push(thread::spawn(move || task.member(start, part)));
+        begin.push(go);
+    }
+    drop((ready, leader));
+    // Whoever fails before it is ready drops its sender; with the last sender this ends, too early.
+    let all = all_ready.iter().take(threads.len()).count() == threads.len();
+    let start = Instant::now();
+    for go in begin.into_iter().filter(|_| all) {
+        // A member that is gone meanwhile tells so itself.
+        let _ = go.send(());
+    }
+    let outcomes =
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+    let members = outcomes.collect::<Vec<_>>().into_iter().collect::<Result<Vec<(Vec<u8>, Instant)>>>()?;
+    let end = members.iter().map(|&(_, end)| end).max().unwrap_or(start);
+    let parts = members.into_iter().map(|(part, _)| part).collect();
+    Ok(Moved { parts, elapsed: end.saturating_duration_since(start) })
+}
+
+impl Task {
+    /// The life of one member, on a thread of its own. Gives back its part of the file, and when it was done.
+    fn member(self, start: Start, part: Vec<u8>) -> Result<(Vec<u8>, Instant)> {
+        let listen = (start.rank == 0).then(|| ([127, 0, 0, 1], 0).into());
+        let settings = Settings { node: self.members[start.rank], listen, ..node::settings()? };
+        session::run_node(settings, self.agents.clone(), move |session| async move {
+            let file = session.open(&self.name).await?;
+            let Start { rank, leader, ready, go } = start;
+            self.meet(&session, rank, leader).await?;
+            let _ = ready.send(());
+            drop(ready);
+            if go.recv_async().await.is_err() {
+                // Another member could not start, and says why.
+                return Ok((part, Instant::now()));
+            }
+            let group = Group::new(self.group, self.members.clone(), rank);
+            let memory = Memory::real(part);
+            let moved = match self.operation {
+                Operation::Read => file.read_collective(&group, &self.view, &memory, false).await,
+                Operation::Write => file.write_collective(&group, &self.view, &memory, false).await,
+            };
+            let end = Instant::now();
+            session.told(&self.name, moved)?;
+            Ok((memory.into_vec().expect("real memory"), end))
+        })
+    }
+
+    /// Connects this member to the first, which keeps the barriers; the others need no connections.
+    async fn meet(&self, session: &Session, rank: usize, leader: Leader) -> Result<()> {
+        let (tell, hear) = leader;
+        if rank == 0 {
+            let address = session.machine.address().expect("it listens");
+            self.members[1..].iter().for_each(|_| drop(tell.send(address)));
+            return Ok(());
+        }
+        drop(tell);
+        let failed = |why: String| Failure::new("joining the group of compute nodes", why);
+        let address = hear.recv_async().await.map_err(|_| failed("its first node could not start".into()))?;
+        let peer = Peer { node: self.members[0], address };
+        session.machine.connect(&[peer]).await.map_err(|error| failed(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_are_the_whole_file() {
+        for (bytes, nodes) in [(0, 4), (1, 4), (65_537, 4), (5 << 20, 3)] {
+            let lengths = lengths("x", bytes, nodes).expect("it fits");
+            assert_eq!((lengths.len(), lengths.iter().sum::<u64>()), (nodes as usize, bytes));
+        }
+    }
+
+    #[test]
+    fn free_memory_is_found_in_the_kernels_words() {
+        let text = "MemTotal:       24576000 kB\nMemFree:  1 kB\nMemAvailable:   2048 kB\n";
+        assert_eq!(available_bytes(text), Some(2 << 20));
+    }
+}

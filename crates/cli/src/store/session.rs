@@ -1,0 +1,158 @@
+//! This process as a compute node: connected to the agents, with the file system open.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::rc::Rc;
+
+use fs::{Client, ClientSettings, File, FileStat};
+use machine::NodeId;
+use real::{Peer, RealMachine, Settings};
+
+use super::agents::Agent;
+use crate::failure::{Failure, Result};
+use crate::node;
+
+/// Block requests of one call under way to each disk. Calls are short pieces of a file (see `stream.rs`),
+/// so what bounds the data under way is the window there.
+const OUTSTANDING_PER_DISK: usize = 64;
+
+/// A connection to the file system. Cloning gives another handle.
+#[derive(Clone)]
+pub(crate) struct Session {
+    /// This node.
+    pub(crate) machine: RealMachine,
+    /// Its access to the file system.
+    pub(crate) client: Client<RealMachine>,
+    names: Rc<Names>,
+}
+
+/// What the user calls each agent.
+pub(crate) struct Names(BTreeMap<NodeId, String>);
+
+/// Connects to the agents and does `work` there.
+pub(crate) fn run<T, F>(agents: Vec<Agent>, work: impl FnOnce(Session) -> F + 'static) -> Result<T>
+where
+    T: 'static,
+    F: Future<Output = Result<T>> + 'static,
+{
+    run_node(node::settings()?, agents, work)
+}
+
+/// Like [`run`], as the node that `settings` describe.
+pub(crate) fn run_node<T, F>(
+    settings: Settings,
+    agents: Vec<Agent>,
+    work: impl FnOnce(Session) -> F + 'static,
+) -> Result<T>
+where
+    T: 'static,
+    F: Future<Output = Result<T>> + 'static,
+{
+    let started = real::run(settings, |machine| async move {
+        let session = Session::start(machine, agents).await?;
+        work(session).await
+    });
+    started.map_err(|error| Failure::new("starting this node", error))?
+}
+
+impl Session {
+    async fn start(machine: RealMachine, agents: Vec<Agent>) -> Result<Session> {
+        let mut names = Names(BTreeMap::new());
+        for agent in agents {
+            let node = connect(&machine, &agent).await?;
+            names.0.insert(node, agent.name);
+        }
+        let io_nodes = names.0.keys().copied().collect();
+        let settings = ClientSettings { outstanding_per_disk: OUTSTANDING_PER_DISK };
+        let client = Client::connect(machine.clone(), io_nodes, settings).await;
+        let client = client.map_err(|error| names.explain("asking the agents for their disks", &error))?;
+        Ok(Session { machine, client, names: Rc::new(names) })
+    }
+
+    /// Opens a file.
+    pub(crate) async fn open(&self, name: &str) -> Result<File<RealMachine>> {
+        self.told(name, self.client.open(name).await)
+    }
+
+    /// What there is to know of a file.
+    pub(crate) async fn stat(&self, name: &str) -> Result<FileStat> {
+        self.told(name, self.client.stat(name).await)
+    }
+
+    /// Puts an error of the file system into words the user knows; `what` is what was to be done.
+    pub(crate) fn told<T>(&self, what: &str, outcome: fs::Result<T>) -> Result<T> {
+        outcome.map_err(|error| self.names.explain(what, &error))
+    }
+
+    /// What the user calls an agent.
+    pub(crate) fn name(&self, node: NodeId) -> &str {
+        self.names.0.get(&node).map_or("?", String::as_str)
+    }
+}
+
+impl Names {
+    fn explain(&self, what: &str, error: &fs::Error) -> Failure {
+        let mut text = error.to_string();
+        for (node, name) in &self.0 {
+            text = text.replace(&node.to_string(), &format!("agent {name}"));
+        }
+        // The name of the file stands before this already.
+        let why = text.strip_prefix(&format!("{what}: ")).unwrap_or(&text);
+        let failure = Failure::new(what, why);
+        match error {
+            fs::Error::NotFound { .. } => failure.remedy("`starfish ls` lists the files there are."),
+            fs::Error::Exists { .. } => {
+                failure.remedy("Remove it with `starfish rm`, or put with --replace.")
+            }
+            fs::Error::MissingStripe { .. } => failure.remedy(
+                "If all agents that had the file when it was put are named, the stripe is lost; \
+                 `starfish rm` removes the rest.",
+            ),
+            fs::Error::ForeignStripe { .. } => failure
+                .remedy("Put back the stripe that belongs there, or remove the file with `starfish rm`."),
+            fs::Error::Machine(machine::Error::PeerGone { .. }) => {
+                failure.remedy("Is the agent still running? Its standard error tells what happened to it.")
+            }
+            _ => failure,
+        }
+    }
+}
+
+/// Connects to an agent and learns the name of its node, which it drew when it started.
+///
+/// A node that is called by a wrong name says its right one: so nobody needs to be told beforehand.
+async fn connect(machine: &RealMachine, agent: &Agent) -> Result<NodeId> {
+    let call = async |node| machine.connect(&[Peer { node, address: agent.address }]).await;
+    let Err(refusal) = call(node::NOBODY).await else { return Ok(node::NOBODY) };
+    let refusal = refusal.to_string();
+    let node = named_in(&refusal).ok_or_else(|| unreachable_agent(agent, &refusal))?;
+    call(node).await.map_err(|error| unreachable_agent(agent, &error.to_string()))?;
+    Ok(node)
+}
+
+/// The node named in "... node 1f listens there ...".
+fn named_in(refusal: &str) -> Option<NodeId> {
+    let before = refusal.split_once(" listens there")?.0;
+    let digits = before.rsplit_once("node ")?.1;
+    u64::from_str_radix(digits, 16).ok().map(NodeId)
+}
+
+fn unreachable_agent(agent: &Agent, why: &str) -> Failure {
+    // What was being done is said already, and the advice comes below.
+    let why = why.split_once(&format!("{}: ", agent.address)).map_or(why, |(_, why)| why);
+    let why = why.split_once(" (is `starfish agent`").map_or(why, |(why, _)| why);
+    Failure::new(format!("agent {}", agent.name), why)
+        .remedy("Is it running? Start it with: starfish agent --root DIR --listen HOST:PORT")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_tells_who_listens() {
+        let refusal = "connecting to node 0 at 1.2.3.4:5: node 8f00 listens there (is it?)";
+        assert_eq!(named_in(refusal), Some(NodeId(0x8f00)));
+        assert_eq!(named_in("connecting to node 0 at 1.2.3.4:5: refused"), None);
+    }
+}

@@ -1,0 +1,202 @@
+//! Moving a whole file by either method, with its hash and the time it took.
+
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use fs::FileId;
+
+use super::agents::Agent;
+use super::{group, session, stream};
+use crate::failure::{Failure, Result};
+use crate::local::Hashing;
+use crate::node;
+use crate::progress::Progress;
+
+/// How data get from disks to memory and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Method {
+    /// Request block after block, through a window of memory. For files of any size.
+    Traditional,
+    /// Let a group of compute nodes make one request and the agents move the data in the order of their
+    /// disks. The file has to fit into memory.
+    DiskDirected,
+}
+
+/// The options of the method.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct MethodArgs {
+    /// How data get from disks to memory and back.
+    #[arg(long, value_enum, default_value_t = Method::Traditional)]
+    pub(crate) method: Method,
+
+    /// Compute nodes in the group; only with `--method disk-directed`.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) compute_nodes: u32,
+}
+
+/// A transfer that is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Done {
+    /// Bytes of the file.
+    pub(crate) bytes: u64,
+    /// Time it took, from the first request until the last byte was where it belongs.
+    pub(crate) elapsed: Duration,
+    /// The file's hash, if it was asked for.
+    pub(crate) hash: Option<blake3::Hash>,
+}
+
+/// Reads a file and writes all of it to `output`.
+pub(crate) fn get<W: Write + Send + 'static>(
+    agents: &[Agent],
+    name: &str,
+    method: MethodArgs,
+    output: Hashing<W>,
+    progress: &Progress,
+) -> Result<Done> {
+    match method.method {
+        Method::Traditional => get_traditional(agents, name, output, progress),
+        Method::DiskDirected => get_disk_directed(agents, name, method.compute_nodes, output, progress),
+    }
+}
+
+fn get_traditional<W: Write + Send + 'static>(
+    agents: &[Agent],
+    name: &str,
+    output: Hashing<W>,
+    progress: &Progress,
+) -> Result<Done> {
+    let (name, progress) = (name.to_owned(), progress.clone());
+    session::run(agents.to_vec(), |session| async move {
+        let file = session.open(&name).await?;
+        progress.expect(file.bytes());
+        let start = Instant::now();
+        let output = stream::download(&session, &file, output, &progress).await?;
+        Ok(Done { bytes: file.bytes(), elapsed: start.elapsed(), hash: output.hash() })
+    })
+}
+
+fn get_disk_directed<W: Write>(
+    agents: &[Agent],
+    name: &str,
+    nodes: u32,
+    mut output: Hashing<W>,
+    progress: &Progress,
+) -> Result<Done> {
+    let owned = name.to_owned();
+    let bytes =
+        session::run(agents.to_vec(), |session| async move { Ok(session.stat(&owned).await?.bytes) })?;
+    progress.expect(bytes);
+    let moved = group::read(agents, name, bytes, nodes)?;
+    for part in &moved.parts {
+        let written = output.write_all(part);
+        written.map_err(|error| Failure::new(format!("writing what {name} holds"), error))?;
+        progress.add(part.len() as u64);
+    }
+    Ok(Done { bytes, elapsed: moved.elapsed, hash: output.hash() })
+}
+
+/// How a file is to be put.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Put {
+    /// Bytes on one disk before the file goes on on the next.
+    pub(crate) block_bytes: u64,
+    /// How data get to the disks.
+    pub(crate) method: MethodArgs,
+    /// Whether a file of the same name makes place.
+    pub(crate) replace: bool,
+}
+
+/// Makes a file of all that `input` holds, on the disks when this returns. What fails leaves no file.
+///
+/// `size` is the size of the input, as far as known.
+pub(crate) fn put<R: Read + Send + 'static>(
+    agents: &[Agent],
+    name: &str,
+    put: Put,
+    input: Hashing<R>,
+    size: Option<u64>,
+    progress: &Progress,
+) -> Result<Done> {
+    match (put.method.method, size) {
+        (Method::Traditional, _) => put_traditional(agents, name, put, input, progress),
+        (Method::DiskDirected, Some(bytes)) => put_disk_directed(agents, name, put, input, bytes, progress),
+        (Method::DiskDirected, None) => {
+            let failure = Failure::usage(name, "the method disk-directed has to know the size beforehand");
+            Err(failure.remedy("Put a file, or use --method traditional."))
+        }
+    }
+}
+
+fn put_traditional<R: Read + Send + 'static>(
+    agents: &[Agent],
+    name: &str,
+    put: Put,
+    input: Hashing<R>,
+    progress: &Progress,
+) -> Result<Done> {
+    let (name, progress) = (name.to_owned(), progress.clone());
+    session::run(agents.to_vec(), move |session| async move {
+        let file = create(&session, &name, put).await?;
+        let start = Instant::now();
+        match stream::upload(&session, &file, input, &progress).await {
+            Ok((input, bytes)) => Ok(Done { bytes, elapsed: start.elapsed(), hash: input.hash() }),
+            Err(failure) => {
+                // Half a file is worse than none. The failure is what counts.
+                let _ = session.client.unlink(&name).await;
+                Err(failure)
+            }
+        }
+    })
+}
+
+fn put_disk_directed<R: Read>(
+    agents: &[Agent],
+    name: &str,
+    put: Put,
+    mut input: Hashing<R>,
+    bytes: u64,
+    progress: &Progress,
+) -> Result<Done> {
+    let mut parts = Vec::new();
+    for length in group::lengths(name, bytes, put.method.compute_nodes)? {
+        let mut part = vec![0; length as usize];
+        input.read_exact(&mut part).map_err(|error| Failure::new("reading what is to be put", error))?;
+        parts.push(part);
+    }
+    let owned = name.to_owned();
+    session::run(
+        agents.to_vec(),
+        move |session| async move { create(&session, &owned, put).await.map(drop) },
+    )?;
+    match group::write(agents, name, parts) {
+        Ok(moved) => {
+            progress.add(bytes);
+            Ok(Done { bytes, elapsed: moved.elapsed, hash: input.hash() })
+        }
+        Err(failure) => {
+            let _ = remove(agents, name);
+            Err(failure)
+        }
+    }
+}
+
+/// Removes a file.
+pub(crate) fn remove(agents: &[Agent], name: &str) -> Result<()> {
+    let name = name.to_owned();
+    session::run(
+        agents.to_vec(),
+        |session| async move { session.told(&name, session.client.unlink(&name).await) },
+    )
+}
+
+async fn create(session: &session::Session, name: &str, put: Put) -> Result<fs::File<real::RealMachine>> {
+    if put.replace {
+        match session.client.unlink(name).await {
+            Ok(()) | Err(fs::Error::NotFound { .. }) => {}
+            Err(error) => session.told(name, Err(error))?,
+        }
+    }
+    let file = FileId(node::random()?);
+    session.told(name, session.client.create(name, file, put.block_bytes).await)
+}
