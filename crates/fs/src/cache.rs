@@ -39,8 +39,10 @@ pub(crate) struct Block {
     /// Those of them that are not on the disk yet.
     pub(crate) dirty: ByteSet,
     pub(crate) loading: bool,
-    /// Whether a task is going to write the dirty bytes to the disk.
+    /// Whether a task is going to take the dirty bytes to the disk.
     pub(crate) write_queued: bool,
+    /// Tasks that are going to write, or are writing, bytes of the block to the disk.
+    pub(crate) writers: u32,
     /// Tasks that use the block now.
     pins: u32,
     last_use: u64,
@@ -50,7 +52,7 @@ pub(crate) struct Block {
 
 impl Block {
     fn is_idle(&self) -> bool {
-        self.pins == 0 && !self.loading && self.dirty.is_empty() && !self.write_queued
+        self.pins == 0 && !self.loading && self.dirty.is_empty() && self.writers == 0
     }
 
     /// Notes that `range` of the buffer now holds what was written.
@@ -117,6 +119,7 @@ impl Cache {
             dirty: ByteSet::default(),
             loading: false,
             write_queued: false,
+            writers: 0,
             pins: 1,
             last_use: self.uses,
             loaded: Rc::default(),

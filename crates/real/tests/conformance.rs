@@ -1,30 +1,11 @@
 //! The laws of the seam, kept by real nodes with each driver.
 
 mod common;
+mod testbed;
 
-use std::future::Future;
-
-use common::{Reports, drivers, run_nodes};
-use machine::conformance::{self, POOL_BYTES, Testbed};
-use real::{Driver, RealMachine, Settings};
-
-/// Nodes on one thread, connected over the loopback device, with disks in a temporary directory.
-struct Loopback {
-    driver: Driver,
-}
-
-impl Testbed for Loopback {
-    type Machine = RealMachine;
-
-    fn run<T, F>(&self, nodes: usize, test: impl FnOnce(Vec<RealMachine>) -> F) -> machine::Result<T>
-    where
-        F: Future<Output = T> + 'static,
-        T: 'static,
-    {
-        let adapt = |settings| Settings { buffer_bytes: POOL_BYTES, ..settings };
-        run_nodes(self.driver, nodes as u64, &Reports::default(), adapt, test)
-    }
-}
+use common::drivers;
+use machine::conformance;
+use testbed::Loopback;
 
 macro_rules! laws {
     ($($law:ident,)*) => {

@@ -1,32 +1,11 @@
-//! The simulated machine keeps the laws of the seam, on a machine without costs and on a modelled one.
+//! The simulated machine keeps the laws of the seam, on a machine without costs and on modelled ones.
 
-use std::future::Future;
+mod testbed;
 
 use description::{Description, MachineDescription};
-use machine::Result;
-use machine::conformance::{POOL_BYTES, Testbed, check_all};
-use sim::{Layout, Settings, SimMachine, Simulation};
-
-struct Simulated {
-    description: MachineDescription,
-    settings: Settings,
-}
-
-impl Testbed for Simulated {
-    type Machine = SimMachine;
-
-    fn run<T, F>(&self, nodes: usize, test: impl FnOnce(Vec<SimMachine>) -> F) -> Result<T>
-    where
-        F: Future<Output = T> + 'static,
-        T: 'static,
-    {
-        let mut description = self.description.clone();
-        description.nodes.io.value = nodes as u32;
-        description.buffers.io.value.0 = POOL_BYTES;
-        let simulation = Simulation::new(&description, self.settings).expect("a sound description");
-        simulation.run(test(simulation.io_nodes().to_vec()))
-    }
-}
+use machine::conformance::check_all;
+use sim::{Layout, Settings};
+use testbed::Simulated;
 
 fn check(machine: &str, layout: Layout) {
     let description = MachineDescription::load(machine).expect("built in");

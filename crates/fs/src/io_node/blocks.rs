@@ -224,6 +224,7 @@ impl<M: Machine> IoNode<M> {
                 return;
             }
             block.write_queued = true;
+            block.writers += 1;
         }
         stripe.writes.set(stripe.writes.get() + 1);
         let (node, stripe) = (self.clone(), stripe.clone());
@@ -248,6 +249,8 @@ impl<M: Machine> IoNode<M> {
             let mut cache = self.cache.borrow_mut();
             let block = cache.block(place);
             let dirty = std::mem::take(&mut block.dirty);
+            // What is written from now on needs another task.
+            block.write_queued = false;
             let buffer = block.buffer.as_ref();
             let buffer = buffer.expect("a dirty block keeps its buffer while it loads");
             dirty.runs().iter().map(|run| (start + run.start, buffer.slice(run.clone()))).collect()
@@ -259,7 +262,7 @@ impl<M: Machine> IoNode<M> {
         }
         self.machine.compute(Work::CompleteDiskRequest).await;
         drop(turn);
-        self.cache.borrow_mut().block(place).write_queued = false;
+        self.cache.borrow_mut().block(place).writers -= 1;
         outcome
     }
 

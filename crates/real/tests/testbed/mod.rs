@@ -1,0 +1,26 @@
+//! Real nodes to check laws and promises on.
+
+use std::future::Future;
+
+use machine::conformance::{POOL_BYTES, Testbed};
+use real::{Driver, RealMachine, Settings};
+
+use crate::common::{Reports, run_nodes};
+
+/// Nodes on one thread, connected over the loopback device, with disks in a temporary directory.
+pub(crate) struct Loopback {
+    pub(crate) driver: Driver,
+}
+
+impl Testbed for Loopback {
+    type Machine = RealMachine;
+
+    fn run<T, F>(&self, nodes: usize, test: impl FnOnce(Vec<RealMachine>) -> F) -> machine::Result<T>
+    where
+        F: Future<Output = T> + 'static,
+        T: 'static,
+    {
+        let adapt = |settings| Settings { buffer_bytes: POOL_BYTES, ..settings };
+        run_nodes(self.driver, nodes as u64, &Reports::default(), adapt, test)
+    }
+}
