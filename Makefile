@@ -1,0 +1,71 @@
+# The verbs of the house. `make` alone lists them.
+#
+#   FILE=path     for run: the file to demonstrate with
+#   SEED=number   for sim: where all randomness comes from
+#   PREFIX=path   for install: the program goes to $(PREFIX)/bin
+#   CARGO_FLAGS   handed to every cargo command, for example --locked or --offline
+
+SHELL := /bin/bash
+FILE ?=
+SEED ?= 1
+PREFIX ?= $(HOME)/.local
+CARGO_FLAGS ?=
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+STARFISH := $(TARGET)/release/starfish
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check fmt lint docs sim bench bench-sim bench-peers install clean tools build
+
+help: ## List these verbs
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+
+run: build ## Build everything needed and show it at work: starfish demo [FILE=...]
+	$(STARFISH) demo $(if $(FILE),"$(FILE)")
+
+test: tools ## Build everything needed and run every test
+	cargo test $(CARGO_FLAGS) --workspace
+
+check: ## All that is asked of a change: format, lints, tests
+	cargo fmt --all --check
+	$(MAKE) lint
+	$(MAKE) test
+
+fmt: ## Format the code
+	cargo fmt --all
+
+lint: tools ## Look for what the linter dislikes; a warning is an error
+	cargo clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings
+
+docs: tools ## Build the documentation of the code (target/doc)
+	RUSTDOCFLAGS="-D warnings" cargo doc $(CARGO_FLAGS) --workspace --no-deps --document-private-items
+
+sim: build ## Simulate the reports' patterns by both methods, 8192-byte records [SEED=1]
+	$(STARFISH) simulate --pattern all --method all --record 8192 --seed $(SEED)
+
+bench: build ## Measure this computer: against a bare stripe, then with modelled disks
+	$(STARFISH) bench
+	$(STARFISH) bench --modelled --rounds 1
+
+bench-sim: tools ## Measure the simulator: nanoseconds for an event, bare and with everything modelled
+	cargo run $(CARGO_FLAGS) --release -p sim --example golden
+	cargo run $(CARGO_FLAGS) --release -p sim --example modelled
+
+bench-peers: tools ## Measure the simulator beside SimPy and SimGrid
+	@command -v python3 > /dev/null || { echo "python3 is missing: sudo apt-get install python3 python3-venv" >&2; exit 1; }
+	python3 benches/peers/run.py
+
+install: tools ## Install the program [PREFIX=~/.local]
+	cargo install $(CARGO_FLAGS) --path crates/cli --root "$(PREFIX)"
+
+clean: ## Remove all that was built
+	cargo clean
+
+# The optimised program.
+build: tools
+	cargo build $(CARGO_FLAGS) --release -p starfish
+
+# What has to be there before anything can be built.
+tools:
+	@command -v cargo > /dev/null || { echo "cargo is missing: install Rust, see https://rustup.rs" >&2; exit 1; }
+	@command -v cc > /dev/null || { echo "a C compiler and linker are missing: sudo apt-get install build-essential" >&2; exit 1; }

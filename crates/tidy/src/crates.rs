@@ -1,0 +1,161 @@
+//! Who may depend on whom.
+//!
+//! ```text
+//!   machine    layout              nothing of ours
+//!   description, disk              machine
+//!   fs                             machine, layout     never sim or real: that is the wall
+//!   sim, real                      machine, description, disk; fs in tests only
+//!   experiment                     sim and fs
+//!   starfish (crates/cli)          anything; nothing depends on it
+//! ```
+
+use toml::{Table, Value};
+
+use crate::{Text, Tree};
+
+/// What each crate may depend on, of ours.
+const ARROWS: [(&str, &[&str]); 10] = [
+    ("machine", &[]),
+    ("layout", &[]),
+    ("description", &["machine"]),
+    ("disk", &["description", "machine"]),
+    ("fs", &["layout", "machine"]),
+    ("sim", &["description", "disk", "machine"]),
+    ("real", &["description", "disk", "machine"]),
+    ("experiment", &["description", "fs", "layout", "machine", "sim"]),
+    ("starfish", &["description", "experiment", "fs", "layout", "machine", "real", "sim"]),
+    ("tidy", &[]),
+];
+
+/// The crates below which nothing may depend on a runtime, and what they may use of others.
+const FEW: [(&str, &[&str]); 2] = [("machine", &["thiserror"]), ("layout", &["serde", "thiserror"])];
+
+/// The record that gives the reason for every crate that is not ours.
+const REASONS: &str = "docs/adr/0010-dependencies.md";
+
+struct Manifest<'a> {
+    path: &'a str,
+    name: String,
+    table: Table,
+}
+
+fn manifests(tree: &Tree) -> Vec<Manifest<'_>> {
+    let manifests = tree.ending("/Cargo.toml").map(|Text { path, text }| {
+        let table: Table = text.parse().unwrap_or_else(|error| panic!("{path}: {error}"));
+        let name = table.get("package").and_then(|package| package.get("name")).and_then(Value::as_str);
+        Manifest { path, name: name.unwrap_or_default().to_owned(), table }
+    });
+    manifests.collect()
+}
+
+impl Manifest<'_> {
+    fn names(&self, section: &str) -> impl Iterator<Item = &str> {
+        self.table
+            .get(section)
+            .and_then(Value::as_table)
+            .into_iter()
+            .flat_map(|table| table.keys().map(String::as_str))
+    }
+}
+
+fn ours(name: &str) -> Option<&'static [&'static str]> {
+    ARROWS.iter().find(|(ours, _)| *ours == name).map(|(_, allowed)| *allowed)
+}
+
+/// Dependencies among our crates go the agreed way.
+pub fn arrows_point_the_agreed_way(tree: &Tree) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for manifest in manifests(tree) {
+        let Manifest { path, name, .. } = &manifest;
+        let Some(allowed) = ours(name) else {
+            complaints.push(format!("{path}: say in crates/tidy/src/crates.rs what {name} may depend on"));
+            continue;
+        };
+        for section in ["dependencies", "build-dependencies"] {
+            let forbidden =
+                manifest.names(section).filter(|other| ours(other).is_some_and(|_| !allowed.contains(other)));
+            complaints.extend(forbidden.map(|other| format!("{path}: {name} may not depend on {other}")));
+        }
+        if manifest.names("dev-dependencies").any(|other| other == "starfish") {
+            complaints.push(format!("{path}: not even tests may depend on the program"));
+        }
+    }
+    complaints
+}
+
+/// The seam and the layout use nearly nothing of others.
+pub fn the_innermost_crates_use_few_others(tree: &Tree) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for manifest in manifests(tree) {
+        let Some((name, few)) = FEW.iter().find(|(name, _)| *name == manifest.name) else { continue };
+        let others = manifest.names("dependencies").filter(|other| !few.contains(other));
+        complaints.extend(others.map(|other| format!("{}: {name} may not use {other}", manifest.path)));
+    }
+    complaints
+}
+
+/// Every crate of others has its reason in the decision record about them, and every reason its crate.
+pub fn every_foreign_crate_has_a_reason(tree: &Tree) -> Vec<String> {
+    let reasons = tree.get(REASONS).map_or("", |text| &text.text);
+    let mut used: Vec<String> = Vec::new();
+    for manifest in manifests(tree) {
+        for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            used.extend(manifest.names(section).filter(|name| ours(name).is_none()).map(str::to_owned));
+        }
+    }
+    used.sort();
+    used.dedup();
+    let row = |name: &str| format!("| {name} |");
+    let without = used.iter().filter(|name| !reasons.contains(&row(name)));
+    let mut complaints: Vec<_> = without.map(|name| format!("{REASONS}: no row for {name}")).collect();
+    let rows = reasons.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
+    let unused = rows.filter(|name| *name != "crate" && !used.iter().any(|other| other == name));
+    complaints.extend(unused.map(|name| format!("{REASONS}: nothing uses {name}")));
+    complaints
+}
+
+/// Every crate takes the lints of the workspace.
+pub fn every_crate_takes_the_common_lints(tree: &Tree) -> Vec<String> {
+    let takes = |manifest: &Manifest| {
+        manifest.table.get("lints").and_then(|lints| lints.get("workspace")).and_then(Value::as_bool)
+            == Some(true)
+    };
+    let without = manifests(tree).into_iter().filter(|manifest| !takes(manifest));
+    without.map(|manifest| format!("{}: `lints.workspace = true` is missing", manifest.path)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(manifest: &str) -> Tree {
+        Tree::of(&[("crates/x/Cargo.toml", manifest), (REASONS, "| slab | a table |\n")])
+    }
+
+    #[test]
+    fn the_file_system_cannot_import_a_machine() {
+        let tree = tree("[package]\nname = 'fs'\n[dependencies]\nmachine = '1'\nsim = '1'\n");
+        assert_eq!(arrows_point_the_agreed_way(&tree), ["crates/x/Cargo.toml: fs may not depend on sim"]);
+    }
+
+    #[test]
+    fn a_new_crate_must_say_what_it_depends_on() {
+        assert_eq!(arrows_point_the_agreed_way(&tree("[package]\nname = 'new'\n")).len(), 1);
+    }
+
+    #[test]
+    fn foreign_crates_and_their_reasons_belong_together() {
+        let unknown = tree("[package]\nname = 'fs'\n[dependencies]\nslab = '1'\ntokio = '1'\n");
+        assert_eq!(every_foreign_crate_has_a_reason(&unknown), [format!("{REASONS}: no row for tokio")]);
+        let unused = tree("[package]\nname = 'fs'\n");
+        assert_eq!(every_foreign_crate_has_a_reason(&unused), [format!("{REASONS}: nothing uses slab")]);
+        let heavy = tree("[package]\nname = 'machine'\n[dependencies]\nslab = '1'\n");
+        assert_eq!(the_innermost_crates_use_few_others(&heavy).len(), 1);
+    }
+
+    #[test]
+    fn lints_may_not_be_forgotten() {
+        assert_eq!(every_crate_takes_the_common_lints(&tree("[package]\nname = 'fs'\n")).len(), 1);
+        assert!(every_crate_takes_the_common_lints(&tree("[lints]\nworkspace = true\n")).is_empty());
+    }
+}

@@ -1,0 +1,90 @@
+//! Decision records that can be found and are complete, and links that lead somewhere.
+
+use std::path::{Path, PathBuf};
+
+use crate::{Text, Tree};
+
+const RECORDS: &str = "docs/adr/";
+const INDEX: &str = "docs/adr/README.md";
+const PARTS: [&str; 5] = ["Status: ", "## Context", "## Decision", "## Alternatives", "## Consequences"];
+
+fn records(tree: &Tree) -> impl Iterator<Item = &Text> {
+    tree.ending(".md").filter(|text| text.path.starts_with(RECORDS) && text.path != INDEX)
+}
+
+/// Every decision record is linked from the list of them.
+pub fn every_decision_is_listed(tree: &Tree) -> Vec<String> {
+    let index = tree.get(INDEX).map_or("", |text| &text.text);
+    let name = |text: &Text| text.path[RECORDS.len()..].to_owned();
+    let missing = records(tree).map(name).filter(|name| !index.contains(&format!("({name})")));
+    missing.map(|name| format!("{INDEX}: {name} is not in the list")).collect()
+}
+
+/// Every decision record has its number, its title and its parts.
+pub fn every_decision_is_complete(tree: &Tree) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for Text { path, text } in records(tree) {
+        let number = path[RECORDS.len()..].split('-').next().and_then(|number| number.parse::<u32>().ok());
+        let title = number.map(|number| format!("# {number}. "));
+        if !title.is_some_and(|title| text.starts_with(&title)) {
+            complaints.push(format!("{path}: called NNNN-words.md, it begins with `# N. Title`"));
+        }
+        let missing = PARTS.iter().filter(|part| !text.lines().any(|line| line.starts_with(**part)));
+        complaints.extend(missing.map(|part| format!("{path}: no `{part}`")));
+    }
+    complaints
+}
+
+/// Links within the project, and paths of sources named in its documents, lead to something.
+pub fn every_link_leads_somewhere(tree: &Tree, root: &Path) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for text in tree.ending(".md") {
+        let folder = Path::new(&text.path).parent().unwrap_or(Path::new(""));
+        let linked = links(&text.text).map(|link| folder.join(link));
+        let named = paths(&text.text).map(PathBuf::from);
+        for path in linked.chain(named).filter(|path| !root.join(path).exists()) {
+            complaints.push(format!("{}: there is no {}", text.path, path.display()));
+        }
+    }
+    complaints
+}
+
+/// Targets of Markdown links that are files of the project.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let local = targets.filter(|target| !target.contains("://") && !target.starts_with('#'));
+    local.map(|target| target.split('#').next().unwrap_or(target))
+}
+
+/// What stands between backquotes and looks like the path of a file or folder of ours.
+fn paths(text: &str) -> impl Iterator<Item = &str> {
+    let quoted = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    let ours = |path: &&str| {
+        ["crates/", "docs/", "machines/", "benches/", ".ci/"].iter().any(|top| path.starts_with(top))
+    };
+    quoted.filter(ours).filter(|path| !path.contains(['*', ' ', '<', '{']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_is_not_listed_or_not_complete_is_named() {
+        let whole = "# 2. Two\n\nStatus: accepted\n\n## Context\n\n## Decision\n\n## Alternatives\n\n## Consequences\n";
+        let tree = Tree::of(&[
+            (INDEX, "- [One](0001-one.md)\n"),
+            ("docs/adr/0001-one.md", "# 1. One\n"),
+            ("docs/adr/0002-two.md", whole),
+        ]);
+        assert_eq!(every_decision_is_listed(&tree), [format!("{INDEX}: 0002-two.md is not in the list")]);
+        assert_eq!(every_decision_is_complete(&tree).len(), PARTS.len());
+    }
+
+    #[test]
+    fn links_and_paths_are_found() {
+        let text = "See [a](docs/a.md#top) and [b](https://b.example), `crates/x/src` and `crates/*/src`.";
+        assert_eq!(links(text).collect::<Vec<_>>(), ["docs/a.md"]);
+        assert_eq!(paths(text).collect::<Vec<_>>(), ["crates/x/src"]);
+    }
+}

@@ -1,0 +1,18 @@
+//! The rules of the house that neither the compiler nor the linter can see.
+//!
+//! A rule is a function from the [`Tree`] of all texts to a list of complaints. `tests/tidy.rs` applies each to
+//! the project itself; the tests beside a rule show, on a tree made up for it, that it bites.
+//!
+//! - `tree.rs`: the texts of the project
+//! - `crates.rs`: who may depend on whom
+//! - `sources.rs`: what may stand in a source file, and what it may be called
+//! - `documents.rs`: decision records, and links that lead somewhere
+//!
+//! Nothing of the product depends on this crate, and it depends on nothing of the product.
+
+pub mod crates;
+pub mod documents;
+pub mod sources;
+mod tree;
+
+pub use tree::{Text, Tree};

@@ -1,0 +1,87 @@
+//! The texts of the project: sources, manifests and documents, by their paths from its root.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// What the rules look at: every text file of the project.
+#[derive(Debug, Default)]
+pub struct Tree {
+    texts: Vec<Text>,
+}
+
+/// One file.
+#[derive(Debug)]
+pub struct Text {
+    /// Its path from the root of the project, with `/` between the parts.
+    pub path: String,
+    /// What is in it.
+    pub text: String,
+}
+
+/// Where the project keeps its texts, apart from those in the root itself. What is built lies elsewhere.
+const FOLDERS: [&str; 5] = [".ci", "benches", "crates", "docs", "machines"];
+
+const KINDS: [&str; 4] = ["rs", "toml", "md", "py"];
+
+impl Tree {
+    /// Reads the project at `root`.
+    pub fn read(root: &Path) -> io::Result<Tree> {
+        let mut tree = Tree::default();
+        tree.add_folder(root, "", &FOLDERS)?;
+        tree.texts.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(tree)
+    }
+
+    /// A tree of these paths and texts.
+    pub fn of(texts: &[(&str, &str)]) -> Tree {
+        let text = |&(path, text): &(&str, &str)| Text { path: path.into(), text: text.into() };
+        Tree { texts: texts.iter().map(text).collect() }
+    }
+
+    /// Adds the texts of a folder and of those below it; `only` names these, unless it is empty.
+    fn add_folder(&mut self, root: &Path, folder: &str, only: &[&str]) -> io::Result<()> {
+        for entry in fs::read_dir(root.join(folder))? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
+            if entry.file_type()?.is_dir() {
+                let built = name == "target" || name == "__pycache__";
+                if !built && (only.is_empty() || only.contains(&name.as_str())) {
+                    self.add_folder(root, &path, &[])?;
+                }
+            } else if KINDS.iter().any(|kind| Path::new(&name).extension().is_some_and(|end| end == *kind)) {
+                self.texts.push(Text { text: fs::read_to_string(entry.path())?, path });
+            }
+        }
+        Ok(())
+    }
+
+    /// All texts, sorted by path.
+    pub fn texts(&self) -> impl Iterator<Item = &Text> {
+        self.texts.iter()
+    }
+
+    /// The texts whose paths end like this.
+    pub fn ending<'a>(&'a self, end: &'a str) -> impl Iterator<Item = &'a Text> {
+        self.texts().filter(move |text| text.path.ends_with(end))
+    }
+
+    /// The text of this path.
+    pub fn get(&self, path: &str) -> Option<&Text> {
+        self.texts().find(|text| text.path == path)
+    }
+}
+
+impl Text {
+    /// The lines of code with their numbers, without what stands behind `//`.
+    pub fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        (1..).zip(self.text.lines()).map(|(number, line)| (number, line.split("//").next().unwrap_or("")))
+    }
+
+    /// The file's name without its ending.
+    pub fn stem(&self) -> &str {
+        let name = self.path.rsplit('/').next().unwrap_or(&self.path);
+        name.split_once('.').map_or(name, |(stem, _)| stem)
+    }
+}
