@@ -1,25 +1,49 @@
-//! What happens on Ctrl-C, SIGTERM and SIGHUP. Each command sets at most one reaction.
+//! What happens on Ctrl-C, SIGTERM and SIGHUP.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::failure::{Failure, Result};
 
 /// What shells expect of a process that was interrupted.
 const INTERRUPTED: i32 = 130;
 
-/// Ends the process when interrupted, after `tidy_up`.
+/// What to do when interrupted.
+type Reaction = Box<dyn FnMut() + Send>;
+
+/// The reaction that counts: the last one set. The system takes only one handler for the whole process.
+static REACTION: Mutex<Option<Reaction>> = Mutex::new(None);
+
+/// Ends the process when interrupted, after `tidy_up`. Replaces what was to happen before.
 pub(crate) fn tidy_up_and_exit(mut tidy_up: impl FnMut() + Send + 'static) -> Result<()> {
-    set(move || {
+    set(Box::new(move || {
         tidy_up();
         std::process::exit(INTERRUPTED);
-    })
+    }))
 }
 
-/// A channel on which every interruption arrives.
+/// A channel on which every interruption arrives. Replaces what was to happen before.
 pub(crate) fn channel() -> Result<flume::Receiver<()>> {
     let (sender, receiver) = flume::unbounded();
-    set(move || drop(sender.send(())))?;
+    set(Box::new(move || {
+        // Whoever listened may have ended meanwhile.
+        let _ = sender.send(());
+    }))?;
     Ok(receiver)
 }
 
-fn set(react: impl FnMut() + Send + 'static) -> Result<()> {
-    ctrlc::set_handler(react).map_err(|error| Failure::new("preparing for Ctrl-C", error))
+fn set(reaction: Reaction) -> Result<()> {
+    let first = reactions().replace(reaction).is_none();
+    if first {
+        let react = || {
+            if let Some(react) = reactions().as_mut() {
+                react();
+            }
+        };
+        ctrlc::set_handler(react).map_err(|error| Failure::new("preparing for Ctrl-C", error))?;
+    }
+    Ok(())
+}
+
+fn reactions() -> MutexGuard<'static, Option<Reaction>> {
+    REACTION.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,279 @@
-//! stub
-use crate::failure::Result;
+//! `starfish bench`: how near the file system comes to what this computer can do at most.
+//!
+//! Two yardsticks. A *bare stripe*: four senders that read a file each and write it to a socket, one receiver,
+//! no protocol. And disks whose speed is known because they are modelled.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
 use clap::Args;
-/// Stub.
+
+use crate::command::agent::load_model;
+use crate::failure::{Failure, Result};
+use crate::local::{self, Hashing};
+use crate::processes::{self, Agents};
+use crate::progress::{Progress, Show};
+use crate::size::Size;
+use crate::store::transfer::{self, Method, MethodArgs, Put};
+use crate::table::Table;
+
+/// Measure the file system on this computer against a bare stripe and against modelled disks.
+///
+/// Starts agents of its own, on loopback, and reads a file from them in several rounds. By default the data lie
+/// in the page cache and the yardstick is four plain senders and one receiver without any protocol, measured in
+/// turn with the file system. With --modelled the disks take the times of a model, whose rate is the yardstick.
 #[derive(Args)]
-pub(crate) struct Arguments {}
-/// Stub.
-pub(crate) fn run(_: Arguments) -> Result<()> {
-    Ok(())
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Measure with modelled disks: four agents, then one.
+    #[arg(long)]
+    modelled: bool,
+
+    /// The disk model; a streaming one, so that its rate is known.
+    #[arg(long, value_name = "NAME", default_value = "streaming-20", requires = "modelled")]
+    disk_model: String,
+
+    /// Size of the file.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    file_size: Size,
+
+    /// Size of a block.
+    #[arg(long, value_name = "SIZE", default_value = super::put::BLOCK)]
+    block: Size,
+
+    /// Rounds; of each measurement the median counts.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish bench
+  starfish bench --block 64KiB --rounds 9
+  starfish bench --modelled --rounds 1";
+
+/// Agents, and senders.
+const AGENTS: usize = 4;
+
+/// The agents' own cache is small, so that data come from the page cache or the modelled disk.
+const CACHE: &str = "16MiB";
+
+const NAME: &str = "bench";
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    if arguments.modelled { modelled(&arguments) } else { bare_stripe(&arguments) }
+}
+
+fn options(more: &[&str]) -> Vec<String> {
+    ["--cache", CACHE].iter().chain(more).map(|&option| option.to_owned()).collect()
+}
+
+/// Agents that have the file of the benchmark.
+fn agents_with_file(count: usize, options: &[String], block: Size, bytes: u64) -> Result<Agents> {
+    let agents = Agents::start(count, options)?;
+    let local = agents.path("local");
+    processes::make_file(&local, bytes)?;
+    let (input, size) = local::open(&local)?;
+    let method = MethodArgs { method: Method::Traditional, compute_nodes: 1 };
+    let put = Put { block_bytes: block.0, method, replace: false };
+    let progress = Progress::bytes(Show::Never, NAME);
+    agents.explain(transfer::put(&agents.agents, NAME, put, Hashing::new(input, false), size, &progress))?;
+    Ok(agents)
+}
+
+/// Reads the file once and returns MB/s.
+fn read(agents: &Agents, method: Method) -> Result<f64> {
+    let method = MethodArgs { method, compute_nodes: 4 };
+    let progress = Progress::bytes(Show::Never, NAME);
+    let output = Hashing::new(io::sink(), false);
+    let done = agents.explain(transfer::get(&agents.agents, NAME, method, output, &progress))?;
+    Ok(done.throughput())
+}
+
+fn modelled(arguments: &Arguments) -> Result<()> {
+    let rate = match load_model(&arguments.disk_model)? {
+        description::DiskDescription::Streaming(disk) => disk.rate.value.0 as f64 / f64::from(1 << 20),
+        description::DiskDescription::Mechanical(_) => {
+            let failure = Failure::usage("--disk-model", "the rate of a mechanical disk is not one number");
+            return Err(failure.remedy("Choose a streaming disk."));
+        }
+    };
+    let mut table = Table::new(1);
+    table.row(["modelled disks", "disks' rate", "traditional", "of it", "disk-directed", "of it"]);
+    for count in [AGENTS, 1] {
+        let bytes = arguments.file_size.0 * count as u64 / AGENTS as u64;
+        let agents = agents_with_file(
+            count,
+            &options(&["--disk-model", &arguments.disk_model]),
+            arguments.block,
+            bytes,
+        )?;
+        let ideal = rate * count as f64;
+        let mut row = vec![format!("{count} x {}, {}", arguments.disk_model, Size(bytes)), mb_s(ideal)];
+        for method in [Method::Traditional, Method::DiskDirected] {
+            let measured =
+                (0..arguments.rounds).map(|_| read(&agents, method)).collect::<Result<Vec<f64>>>()?;
+            let median = median(measured);
+            row.extend([mb_s(median), format!("{:.1} %", 100.0 * median / ideal)]);
+        }
+        table.row(row);
+    }
+    local::print(table.lines())
+}
+
+fn bare_stripe(arguments: &Arguments) -> Result<()> {
+    let bytes = arguments.file_size.0;
+    let agents = agents_with_file(AGENTS, &options(&[]), arguments.block, bytes)?;
+    let files = stripe_files(&agents, bytes)?;
+    let block = arguments.block.0 as usize;
+    let mut measured: [(&str, Vec<f64>); 4] = [
+        ("bare stripe, one receiving thread", Vec::new()),
+        ("bare stripe, a receiving thread for each sender", Vec::new()),
+        ("traditional", Vec::new()),
+        ("disk-directed, 4 compute nodes", Vec::new()),
+    ];
+    for _ in 0..arguments.rounds {
+        measured[0].1.push(bare(&files, block, receive_in_turn)?);
+        measured[2].1.push(read(&agents, Method::Traditional)?);
+        measured[1].1.push(bare(&files, block, receive_in_threads)?);
+        measured[3].1.push(read(&agents, Method::DiskDirected)?);
+    }
+    let medians = measured.map(|(what, values)| (what, median(values.clone()), values));
+    let yardstick = medians[0].1.max(medians[1].1);
+    let mut table = Table::new(1);
+    table.row([
+        "read from the page cache, 4 agents",
+        "median",
+        "lowest",
+        "highest",
+        "of the faster bare stripe",
+    ]);
+    for (what, median, values) in medians {
+        let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let highest = values.iter().copied().fold(0.0, f64::max);
+        let part = format!("{:.0} %", 100.0 * median / yardstick);
+        table.row([what.to_owned(), mb_s(median), mb_s(lowest), mb_s(highest), part]);
+    }
+    local::print(table.lines())
+}
+
+/// A file for each sender, together as long as the file of the benchmark.
+fn stripe_files(agents: &Agents, bytes: u64) -> Result<Vec<PathBuf>> {
+    let files = (0..AGENTS).map(|index| agents.path(&format!("stripe{index}")));
+    let files: Vec<PathBuf> = files.collect();
+    for file in &files {
+        processes::make_file(file, bytes / AGENTS as u64)?;
+    }
+    Ok(files)
+}
+
+/// Sends all files over a socket each, without any protocol, and returns the MB/s of `receive`.
+fn bare(
+    files: &[PathBuf],
+    block: usize,
+    receive: fn(Vec<TcpStream>, usize) -> io::Result<u64>,
+) -> Result<f64> {
+    let failed = |error: io::Error| Failure::new("the bare stripe", error);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    let senders: Vec<_> = files
+        .iter()
+        .cloned()
+        .map(|file| {
+            let stream = TcpStream::connect(address)?;
+            let (received, _) = listener.accept()?;
+            Ok((file, stream, received))
+        })
+        .collect::<io::Result<_>>()
+        .map_err(failed)?;
+    let start = Instant::now();
+    let (mut threads, mut receivers) = (Vec::new(), Vec::new());
+    for (file, stream, received) in senders {
+        threads.push(thread::spawn(move || send(&file, stream, block)));
+        receivers.push(received);
+    }
+    let bytes = receive(receivers, block).map_err(failed)?;
+    let elapsed = start.elapsed();
+    for thread in threads {
+        thread.join().expect("a sender does not panic").map_err(failed)?;
+    }
+    Ok(throughput(bytes, elapsed))
+}
+
+fn send(file: &Path, mut stream: TcpStream, block: usize) -> io::Result<()> {
+    let (mut file, mut buffer) = (File::open(file)?, vec![0; block]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(()),
+            length => stream.write_all(&buffer[..length])?,
+        }
+    }
+}
+
+/// One thread takes a block from each sender in turn, as the file has them.
+fn receive_in_turn(mut streams: Vec<TcpStream>, block: usize) -> io::Result<u64> {
+    let (mut buffer, mut total) = (vec![0; block], 0);
+    while !streams.is_empty() {
+        let mut open = Vec::new();
+        for mut stream in streams {
+            let length = read_full(&mut stream, &mut buffer)?;
+            total += length as u64;
+            if length == block {
+                open.push(stream);
+            }
+        }
+        streams = open;
+    }
+    Ok(total)
+}
+
+/// A thread for each sender.
+fn receive_in_threads(streams: Vec<TcpStream>, block: usize) -> io::Result<u64> {
+    let threads =
+        streams.into_iter().map(|stream| thread::spawn(move || receive_in_turn(vec![stream], block)));
+    let threads: Vec<_> = threads.collect();
+    threads.into_iter().map(|thread| thread.join().expect("a receiver does not panic")).sum()
+}
+
+fn read_full(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match stream.read(&mut buffer[filled..])? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    Ok(filled)
+}
+
+/// Megabytes, of 2^20 bytes, in a second.
+pub(crate) fn throughput(bytes: u64, elapsed: Duration) -> f64 {
+    bytes as f64 / f64::from(1 << 20) / elapsed.as_secs_f64()
+}
+
+/// A throughput with its unit.
+pub(crate) fn mb_s(throughput: f64) -> String {
+    format!("{throughput:.1} MB/s")
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let half = values.len() / 2;
+    if values.len() % 2 == 1 { values[half] } else { (values[half - 1] + values[half]) / 2.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
 }

@@ -1,10 +1,275 @@
-//! stub
-use crate::failure::Result;
+//! `starfish demo`: the whole idea in one command.
+//!
+//! Four agents on this computer, a file in stripes over their disks, both access methods, and the proof that
+//! nothing was lost; beside it what the same file-system code does on simulated machines.
+//!
+//! ```text
+//!  file --put, traditional----> A --get, disk-directed--> the same bytes?
+//!       --put, disk-directed--> B --get, traditional----> the same bytes?
+//! ```
+
+use std::io;
+use std::path::{Path, PathBuf};
+
 use clap::Args;
-/// Stub.
+use console::style;
+use description::MachineDescription;
+use experiment::{Contents, DiskLayout, Experiment, Options};
+use layout::Problem;
+
+use super::agent::load_model;
+use super::simulate::load_machine;
+use crate::failure::{Failure, Result};
+use crate::local::{self, Hashing};
+use crate::processes::{self, Agents};
+use crate::progress::{Progress, Show};
+use crate::simulation;
+use crate::size::Size;
+use crate::store::transfer::{self, Done, Method, MethodArgs, Put};
+use crate::table::Table;
+
+/// See Starfish work: a file on four disks of this computer, and on simulated machines.
+///
+/// Starts four agents here, puts a file onto them in stripes, reads it back by both access methods, proves it
+/// identical, and shows beside the measured throughput what simulated machines do with the same methods. All it
+/// makes lies in a temporary directory, which is gone afterwards. Takes less than a minute.
 #[derive(Args)]
-pub(crate) struct Arguments {}
-/// Stub.
-pub(crate) fn run(_: Arguments) -> Result<()> {
-    Ok(())
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The file to use. Without one, a file of pseudo-random bytes is made.
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// Disk that each agent's directory is to be as slow as, so that striping shows; `none` for as fast as it can.
+    #[arg(long, value_name = "NAME", default_value = "streaming-20")]
+    disk_model: String,
+
+    /// Size of the file that is made.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", conflicts_with = "file")]
+    file_size: Size,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish demo
+  starfish demo ~/Downloads/some-large-file
+  starfish demo --disk-model hp97560 --file-size 16MiB
+  starfish demo --disk-model none                     the speed of this computer's own disk";
+
+/// How many agents.
+const AGENTS: usize = 4;
+
+/// How many compute nodes work together in the disk-directed method.
+const COMPUTE_NODES: u32 = 4;
+
+/// The agents' caches are small beside the file, so that reading reads from the disks.
+const CACHE: &str = "4MiB";
+
+/// The stripe unit, in bytes.
+const BLOCK_BYTES: u64 = 256 << 10;
+
+/// A simulated file is at most so long; throughput does not depend on it any more.
+const SIMULATED_BYTES_MAX: u64 = 64 << 20;
+
+/// Throughput of one machine by operation and method, in the order of the table's columns.
+type Throughputs = [f64; 4];
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let model = arguments.disk_model.as_str();
+    let disk = if model == "none" { None } else { Some(load_model(model)?) };
+    let simulated = simulated_machines(model)?;
+    let mut options =
+        vec!["--cache".to_owned(), CACHE.to_owned(), "--block-max".to_owned(), BLOCK_BYTES.to_string()];
+    if disk.is_some() {
+        options.extend(["--disk-model".to_owned(), model.to_owned()]);
+    }
+    say(format!("{}", style("One file on four disks, measured and simulated").bold()))?;
+    say(String::new())?;
+
+    let agents = Agents::start(AGENTS, &options)?;
+    let names: Vec<&str> = agents.agents.iter().map(|agent| agent.name.as_str()).collect();
+    let disks = disk
+        .map_or("as fast as this computer's own".to_owned(), |disk| format!("as slow as {}", disk.name()));
+    step("agents", format!("four processes at {}", names.join(", ")))?;
+    step("disks", format!("one directory each, {disks}"))?;
+
+    let file = match arguments.file {
+        Some(file) => file,
+        None => {
+            let file = agents.path("made-for-the-demo");
+            processes::make_file(&file, arguments.file_size.0)?;
+            file
+        }
+    };
+    let (measured, bytes) = agents.explain(measure(&agents, &file))?;
+    let mut rows = vec![("measured: these four agents", measured)];
+    for (what, experiments) in &simulated {
+        let progress = Progress::count(Show::Auto, "simulating", experiments.len() as u64);
+        let sized = experiments.iter().map(|experiment| with_size(experiment, bytes)).collect::<Vec<_>>();
+        let outcomes = simulation::run(&sized, 1, &progress)?;
+        progress.finish();
+        let throughput = |index: usize| outcomes[index].summary.throughput_mb_s;
+        rows.push((what, [throughput(0), throughput(1), throughput(2), throughput(3)]));
+    }
+    say(String::new())?;
+    local::print(table(&rows))?;
+    say(String::new())?;
+    local::print(EXPLANATION.lines().map(str::to_owned))
+}
+
+const EXPLANATION: &str = "\
+Traditional: one compute node asks for block after block; agents cache, read ahead and write behind.
+Disk-directed: four compute nodes make one request together; each agent works through its disk in its own order.
+All rows are the same file-system code. The simulated 1996 machine has 16 compute nodes and 16 agents with one
+HP 97560 disk each; it moves 10 MiB in records of 8192 bytes (patterns rb and wb).
+Next: `starfish agent --help` to use your own disks, `starfish simulate --help` to try other machines.";
+
+/// Puts the file by both methods and reads each copy by the other one.
+fn measure(agents: &Agents, file: &Path) -> Result<(Throughputs, u64)> {
+    let original = hash(file)?;
+    step("file", format!("{}, {}", Size(original.bytes), shown(file)))?;
+    step("", format!("blake3 {}", hex(&original)))?;
+    let written_traditionally = put(agents, file, "A", Method::Traditional)?;
+    report("put", "traditional, in stripes of 256 KiB", &written_traditionally, None)?;
+    let written_disk_directed = put(agents, file, "B", Method::DiskDirected)?;
+    report("put", "disk-directed, by 4 compute nodes", &written_disk_directed, None)?;
+    let read_traditionally = get(agents, "B", Method::Traditional)?;
+    report("get", "traditional, what disk-directed put", &read_traditionally, Some(&original))?;
+    let read_disk_directed = get(agents, "A", Method::DiskDirected)?;
+    report("get", "disk-directed, what traditional put", &read_disk_directed, Some(&original))?;
+    step("identical", format!("blake3 {}, read by both methods", hex(&read_disk_directed)))?;
+    let done = [written_traditionally, written_disk_directed, read_traditionally, read_disk_directed];
+    Ok((done.map(|done| done.throughput()), original.bytes))
+}
+
+/// The local file's size and hash.
+fn hash(file: &Path) -> Result<Done> {
+    let (input, size) = local::open(file)?;
+    if size.is_none() {
+        return Err(Failure::usage(file.display().to_string(), "the demo needs a file it can read twice"));
+    }
+    let mut input = Hashing::new(input, true);
+    let start = std::time::Instant::now();
+    let bytes = io::copy(&mut input, &mut io::sink());
+    let bytes = bytes.map_err(|error| Failure::new(file.display().to_string(), error))?;
+    Ok(Done { bytes, elapsed: start.elapsed(), hash: input.hash() })
+}
+
+fn put(agents: &Agents, file: &Path, name: &str, method: Method) -> Result<Done> {
+    let (input, size) = local::open(file)?;
+    let method = MethodArgs { method, compute_nodes: COMPUTE_NODES };
+    let put = Put { block_bytes: BLOCK_BYTES, method, replace: false };
+    let progress = Progress::bytes(Show::Auto, "put");
+    progress.expect(size.unwrap_or(0));
+    let done = transfer::put(&agents.agents, name, put, Hashing::new(input, false), size, &progress)?;
+    progress.finish();
+    Ok(done)
+}
+
+fn get(agents: &Agents, name: &str, method: Method) -> Result<Done> {
+    let method = MethodArgs { method, compute_nodes: COMPUTE_NODES };
+    let progress = Progress::bytes(Show::Auto, "get");
+    let done = transfer::get(&agents.agents, name, method, Hashing::new(io::sink(), true), &progress)?;
+    progress.finish();
+    Ok(done)
+}
+
+fn hex(done: &Done) -> String {
+    done.hash.map_or_else(String::new, |hash| hash.to_string())
+}
+
+fn shown(file: &Path) -> String {
+    let made = file.file_name().is_some_and(|name| name == "made-for-the-demo");
+    if made { "pseudo-random bytes made for this".into() } else { file.display().to_string() }
+}
+
+/// Says what a transfer took, and fails if what was read is not the original.
+fn report(verb: &str, how: &str, done: &Done, original: Option<&Done>) -> Result<()> {
+    if let Some(original) = original.filter(|original| original.hash != done.hash) {
+        let why = format!("blake3 {} instead of {}", hex(done), hex(original));
+        return Err(Failure::new("what was read back differs", why));
+    }
+    let verdict = original.map_or("", |_| ", identical");
+    let seconds = done.elapsed.as_secs_f64();
+    step(verb, format!("{how:38} {:>11}  {seconds:6.2} s{verdict}", mb_s(done.throughput())))
+}
+
+fn mb_s(throughput: f64) -> String {
+    if throughput.is_finite() { format!("{throughput:.1} MB/s") } else { "-".into() }
+}
+
+fn step(name: &str, text: String) -> Result<()> {
+    say(format!("{} {text}", style(format!("{name:>10}")).cyan()))
+}
+
+fn say(line: String) -> Result<()> {
+    local::print([line])
+}
+
+/// The machines to simulate, each with an experiment for each column of the table.
+fn simulated_machines(model: &str) -> Result<Vec<(&'static str, Vec<Experiment>)>> {
+    let old = load_machine("starfish-1996", &[])?;
+    let mut machines =
+        vec![("simulated: the 1996 machine", experiments(&old, ["wb", "wb", "rb", "rb"], 8192))];
+    if model != "none" {
+        // A cluster as the example, with this demo's nodes and disks, and faster than any of these.
+        let changes = [
+            format!("nodes.compute={COMPUTE_NODES}"),
+            format!("nodes.io={AGENTS}"),
+            "processor.clock=3 GHz".into(),
+            "network.link_bandwidth=1 GB/s".into(),
+            format!("disks.model={model}"),
+            "disks.per_io_node=1".into(),
+            "buses.per_io_node=1".into(),
+            "disks.wait_for_disk_buffer=true".into(),
+        ];
+        let same = load_machine("cluster-switch", &changes)?;
+        // A traditional get or put is one compute node's.
+        machines.insert(
+            0,
+            ("simulated: the same set-up", experiments(&same, ["wn", "wb", "rn", "rb"], BLOCK_BYTES)),
+        );
+    }
+    Ok(machines)
+}
+
+fn experiments(machine: &MachineDescription, patterns: [&str; 4], block_bytes: u64) -> Vec<Experiment> {
+    use experiment::Method::{DiskDirected, Traditional};
+    let methods = [Traditional, DiskDirected, Traditional, DiskDirected];
+    let experiment = |(method, pattern): (experiment::Method, &str)| Experiment {
+        machine: machine.clone(),
+        method,
+        pattern: pattern.parse().expect("a pattern of the reports"),
+        problem: Problem::new(10 << 20, block_bytes, machine.nodes.compute.value),
+        layout: DiskLayout::Contiguous,
+        options: Options { block_bytes, ..Options::default() },
+        contents: Contents::Phantom,
+        seed: 1,
+    };
+    methods.into_iter().zip(patterns).map(experiment).collect()
+}
+
+/// The experiment with the file of the demo, if it is the demo's machine. The other keeps that of the report.
+fn with_size(experiment: &Experiment, bytes: u64) -> Experiment {
+    let mut sized = experiment.clone();
+    if sized.options.block_bytes == BLOCK_BYTES {
+        sized.problem.file_bytes = bytes.clamp(1, SIMULATED_BYTES_MAX).next_multiple_of(BLOCK_BYTES);
+    }
+    sized
+}
+
+fn table(rows: &[(&str, Throughputs)]) -> Vec<String> {
+    let mut table = Table::new(1);
+    table.row(["", "write", "write", "read", "read"]);
+    table.row(["", "traditional", "disk-directed", "traditional", "disk-directed"]);
+    for (index, (what, throughputs)) in rows.iter().enumerate() {
+        let cell = |throughput: &f64| {
+            let cell = style(mb_s(*throughput));
+            if index == 0 { cell.green().to_string() } else { cell.to_string() }
+        };
+        let name = if index == 0 { style(*what).bold().to_string() } else { (*what).to_owned() };
+        table.row(std::iter::once(name).chain(throughputs.iter().map(cell)));
+    }
+    table.lines().collect()
 }

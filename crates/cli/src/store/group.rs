@@ -178,7 +178,10 @@ impl Task {
         let (tell, hear) = leader;
         if rank == 0 {
             let address = session.machine.address().expect("it listens");
-            self.members[1..].iter().for_each(|_| drop(tell.send(address)));
+            for _ in &self.members[1..] {
+                // A member that could not start does not listen, and says why itself.
+                let _ = tell.send(address);
+            }
             return Ok(());
         }
         drop(tell);

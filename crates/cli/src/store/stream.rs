@@ -31,10 +31,11 @@ use crate::failure::{Failure, Result};
 use crate::progress::Progress;
 
 /// Bytes under way between the agents and this node.
-const WINDOW_BYTES: u64 = 32 << 20;
+const WINDOW_BYTES: u64 = 8 << 20;
 
-/// A piece is at least so long: shorter ones cost more in turning from one to the next than they save.
-const PIECE_BYTES_MIN: u64 = 1 << 20;
+/// A piece is at least so long: shorter ones cost more in turning from one to the next than they save. If it
+/// can be, it is one block on every disk: then requests come to each disk in the order of its blocks.
+const PIECE_BYTES_MIN: u64 = 256 << 10;
 
 /// With three lanes a piece can be empty, one can leave and one can come.
 const LANES_MIN: u64 = 3;
@@ -60,7 +61,7 @@ impl Window {
 
     /// Buffers in all: some wait for the local file while the lanes have theirs.
     fn buffers(self) -> usize {
-        2 * self.lanes
+        self.lanes + 2
     }
 }
 

@@ -46,6 +46,13 @@ pub(crate) struct Done {
     pub(crate) hash: Option<blake3::Hash>,
 }
 
+impl Done {
+    /// Megabytes, of 2^20 bytes, in a second.
+    pub(crate) fn throughput(&self) -> f64 {
+        self.bytes as f64 / f64::from(1 << 20) / self.elapsed.as_secs_f64()
+    }
+}
+
 /// Reads a file and writes all of it to `output`.
 pub(crate) fn get<W: Write + Send + 'static>(
     agents: &[Agent],
