@@ -1,11 +1,14 @@
-//! Decision records that can be found and are complete, and links that lead somewhere.
+//! Decision records that can be found, are complete and name what was fitted; links that lead somewhere.
 
 use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
 
 use crate::{Text, Tree};
 
 const RECORDS: &str = "docs/adr/";
 const INDEX: &str = "docs/adr/README.md";
+const CALIBRATION: &str = "docs/adr/0009-calibration.md";
 const PARTS: [&str; 5] = ["Status: ", "## Context", "## Decision", "## Alternatives", "## Consequences"];
 
 fn records(tree: &Tree) -> impl Iterator<Item = &Text> {
@@ -33,6 +36,34 @@ pub fn every_decision_is_complete(tree: &Tree) -> Vec<String> {
         complaints.extend(missing.map(|part| format!("{path}: no `{part}`")));
     }
     complaints
+}
+
+/// Every number that was fitted is named in the record that says on what.
+pub fn every_calibrated_number_is_on_record(tree: &Tree) -> Vec<String> {
+    let record = tree.get(CALIBRATION).map_or("", |text| &text.text);
+    let mut complaints = Vec::new();
+    for Text { path, text } in tree.ending(".toml").filter(|text| text.path.starts_with("machines/")) {
+        let table: Table = text.parse().unwrap_or_else(|error| panic!("{path}: {error}"));
+        let mut fitted = Vec::new();
+        collect_calibrated(&table, "", &mut fitted);
+        let missing = fitted.iter().filter(|name| !record.contains(&format!("`{name}`")));
+        complaints.extend(missing.map(|name| format!("{CALIBRATION}: does not name {name} of {path}")));
+    }
+    complaints
+}
+
+/// Collects the names of what `table`, itself called `name`, says was calibrated.
+fn collect_calibrated(table: &Table, name: &str, found: &mut Vec<String>) {
+    if table.contains_key("calibrated") {
+        found.push(name.to_owned());
+    }
+    for (key, value) in table {
+        if let Value::Table(inner) = value {
+            // Cycles belong to the work that costs them.
+            let name = if key.starts_with("cycles") { name } else { key };
+            collect_calibrated(inner, name, found);
+        }
+    }
 }
 
 /// Links within the project, and paths of sources named in its documents, lead to something.
@@ -79,6 +110,14 @@ mod tests {
         ]);
         assert_eq!(every_decision_is_listed(&tree), [format!("{INDEX}: 0002-two.md is not in the list")]);
         assert_eq!(every_decision_is_complete(&tree).len(), PARTS.len());
+    }
+
+    #[test]
+    fn a_fitted_number_that_is_not_on_record_is_named() {
+        let machine = "[cost]\na = { cycles = { value = 1, calibrated = 'x' } }\nb = { value = 1 }\n";
+        let tree = Tree::of(&[("machines/m.toml", machine), (CALIBRATION, "`b`")]);
+        let complaints = every_calibrated_number_is_on_record(&tree);
+        assert_eq!(complaints, [format!("{CALIBRATION}: does not name a of machines/m.toml")]);
     }
 
     #[test]

@@ -81,6 +81,11 @@ fn every_decision_is_complete() {
 }
 
 #[test]
+fn every_calibrated_number_is_on_record() {
+    none(documents::every_calibrated_number_is_on_record);
+}
+
+#[test]
 fn every_link_leads_somewhere() {
     none(|tree| documents::every_link_leads_somewhere(tree, &root()));
 }
