@@ -56,7 +56,7 @@ bench-peers: tools ## Measure the simulator beside SimPy and SimGrid
 	python3 benches/peers/run.py
 
 install: tools ## Install the program [PREFIX=~/.local]
-	cargo install $(CARGO_FLAGS) --path crates/cli --root "$(PREFIX)"
+	cargo install --locked $(filter-out --locked,$(CARGO_FLAGS)) --path crates/cli --root "$(PREFIX)"
 
 clean: ## Remove all that was built
 	cargo clean
