@@ -7,12 +7,12 @@
 //! ```text
 //! A random read, and the write that follows it, on a mechanical disk (H: host, D: drive, M: medium):
 //!
-//! H  |read                                          |==bus==|write             |==bus==| next command
-//!    v                                              ^       v                  ^       v
-//! D  [overhead]                                     |       [overhead]---------|  in buffer
-//!              v                                    |                                  v
-//! M            [--seek--][~~rotation~~][##transfer##|##read-ahead##>|              [--seek--][~~][####]
-//!              now+2.2 ms                           answer          stopped        write         settled
+//! H  |read                                          |==bus==|write  |==bus==| next command
+//!    v                                              ^       v       ^       v
+//! D  [overhead]                                     |       |.......|  in buffer: reported
+//!              v                                    |       : room          [overhead]
+//! M            [--seek--][~~rotation~~][##transfer##|##read-ahead##>|                 [--seek--][~~][####]
+//!              now+2.2 ms                           answer          stopped                        settled
 //!                                                   of `read`       by the write
 //!
 //! Sequential reads: the medium streams on while command and bus go by,
@@ -23,9 +23,9 @@
 //!
 //! and sequential writes: one is in the buffer while the one before it goes onto the medium.
 //!
-//! H  |write 0   |==bus==|write 1   |==bus==|write 2          |==bus==|
-//! D  [overhead] ^       [overhead] ^       [overhead].......^  room when write 1 leaves the buffer
-//! M             [--seek--][~~rotation~~][##block 0##|##block 1##|##block 2##
+//! H  |write 0|==bus==|write 1.......|==bus==|write 2 .....................|==bus==|
+//! D                  [overhead]     ^       [overhead]    room when write 1 leaves the buffer
+//! M                            [--seek--][~~rotation~~][##block 0##|##block 1##|##block 2##
 //! ```
 //!
 //! # What a mechanical disk does
@@ -44,9 +44,11 @@
 //!   sector goes on with the stream; any other, even one that only skips a little, stops it and starts
 //!   anew. (Were skips waited for, sixteen readers of neighbouring parts of a file would look sequential to
 //!   the drive; the movements published for STARFISH show that they did not.)
-//! * *Write*: completion is reported when the data are in the buffer. One write may wait there while
-//!   another goes onto the medium, so overhead and bus hide behind the mechanics. A write that is there in
-//!   time to continue the one before it loses no rotation.
+//! * *Write*: completion is reported when the data are in the buffer, and the controller's overhead comes
+//!   after that. One write may wait in the buffer while another goes onto the medium, so overhead and bus
+//!   hide behind the mechanics. A write that is there in time to continue the one before it loses no
+//!   rotation. (With the overhead before the data, a host would choose its second write so late that most
+//!   of its requests had come; the movements published for writes of many nodes show that they had not.)
 //!
 //! # Assumptions, and where they are wrong
 //!

@@ -151,13 +151,15 @@ impl Mechanical {
     pub(crate) fn write_ready(&mut self, now: Instant) -> Instant {
         self.stop_reading(now);
         self.mechanism.statistics.overhead += self.write_overhead;
-        (now + self.write_overhead).max(self.buffer_empty)
+        now.max(self.buffer_empty)
     }
 
     pub(crate) fn write(&mut self, now: Instant, first: u64, sectors: u64) -> Instant {
         let continues = matches!(self.activity, Activity::Writing { next } if next == first);
-        let mut start = now.max(self.at_rest);
-        if !(continues && now <= self.at_rest) {
+        // The controller works on a write once it has the data.
+        let prepared = now + self.write_overhead;
+        let mut start = prepared.max(self.at_rest);
+        if !(continues && prepared <= self.at_rest) {
             self.mechanism.statistics.movements += 1;
             self.mechanism.statistics.overhead += self.exposed_per_repositioned_write;
             start += self.exposed_per_repositioned_write;

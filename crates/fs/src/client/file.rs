@@ -189,14 +189,16 @@ impl<'a, M: Machine> FileRequest<'a, M> {
     }
 
     async fn carry_out(mut self) -> Result<()> {
-        let per_disk = self.file.client.inner.settings.outstanding_per_disk;
-        let stripes = self.file.inner.homes.len();
-        // Consecutive blocks lie on consecutive disks, so so many of them are K for each disk.
-        let first: Vec<BlockRequest> =
-            self.file.striping().requests(self.extent).take(per_disk.saturating_mul(stripes)).collect();
-        for (token, request) in first.into_iter().enumerate() {
-            self.under_way.push(request);
-            self.begin(token, request).await;
+        let per_disk = self.file.client.inner.settings.outstanding_per_disk as u64;
+        // Consecutive blocks lie on consecutive disks: so many begin one disk's part of the extent each.
+        let parts: Vec<BlockRequest> =
+            self.file.striping().requests(self.extent).take(self.file.inner.homes.len()).collect();
+        for part in parts {
+            for blocks in 0..per_disk {
+                let Some(request) = self.ahead_on_same_disk(part, blocks) else { break };
+                self.under_way.push(request);
+                self.begin(self.under_way.len() - 1, request).await;
+            }
         }
         let (mut left, mut outcome) = (self.under_way.len(), Ok(()));
         while left > 0 {
@@ -204,7 +206,7 @@ impl<'a, M: Machine> FileRequest<'a, M> {
             self.file.client.inner.endpoint.machine().compute(Work::HandleReply).await;
             let answered = self.under_way[token];
             outcome = outcome.and(answer.and_then(|reply| self.take_in(answered, reply)));
-            match self.next_on_same_disk(answered).filter(|_| outcome.is_ok()) {
+            match self.ahead_on_same_disk(answered, per_disk).filter(|_| outcome.is_ok()) {
                 Some(next) => {
                     self.under_way[token] = next;
                     self.begin(token, next).await;
@@ -249,13 +251,15 @@ impl<'a, M: Machine> FileRequest<'a, M> {
         self.at + (part.file_offset - self.extent.offset)
     }
 
-    /// The first block request, after those already made, that goes to the same disk as `answered`.
-    fn next_on_same_disk(&mut self, answered: BlockRequest) -> Option<BlockRequest> {
+    /// The request for the block so many `blocks` after that of `part` on the same disk, if the extent reaches it.
+    fn ahead_on_same_disk(&self, part: BlockRequest, blocks: u64) -> Option<BlockRequest> {
+        if blocks == 0 {
+            return Some(part);
+        }
         let striping = self.file.striping();
-        let per_disk = self.file.client.inner.settings.outstanding_per_disk as u64;
-        let block = striping.place_of(answered.file_offset).offset / striping.block_bytes() + per_disk;
+        let block = part.stripe_offset / striping.block_bytes() + blocks;
         let offset = block.checked_mul(striping.block_bytes())?;
-        let start = striping.file_offset_of(StripePlace { stripe: answered.stripe, offset }).ok()?;
+        let start = striping.file_offset_of(StripePlace { stripe: part.stripe, offset }).ok()?;
         let rest = Extent::new(start, striping.block_bytes()).clip(self.extent.end());
         striping.requests(rest).next()
     }
