@@ -20,6 +20,9 @@ pub(crate) struct Outcome {
     pub(crate) wall: Duration,
 }
 
+/// A trial, and the time it took on this computer.
+type Timed = (Trial, Duration);
+
 /// Runs `trials` trials of each experiment on as many threads as there are processors.
 pub(crate) fn run(experiments: &[Experiment], trials: usize, progress: &Progress) -> Result<Vec<Outcome>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -33,8 +36,7 @@ fn run_on(
     progress: &Progress,
 ) -> Result<Vec<Outcome>> {
     let jobs = experiments.len() * trials;
-    let results: Vec<Mutex<Option<Result<(Trial, Duration)>>>> =
-        (0..jobs).map(|_| Mutex::default()).collect();
+    let results: Vec<Mutex<Option<Result<Timed>>>> = (0..jobs).map(|_| Mutex::default()).collect();
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         for _ in 0..threads.min(jobs) {
@@ -51,11 +53,11 @@ fn run_on(
         }
     });
     let done = results.into_iter().filter_map(|slot| slot.into_inner().expect("a slot is used once"));
-    let done = done.collect::<Result<Vec<(Trial, Duration)>>>()?;
+    let done = done.collect::<Result<Vec<Timed>>>()?;
     Ok(done.chunks(trials).map(outcome).collect())
 }
 
-fn trial(experiment: &Experiment, number: usize) -> Result<(Trial, Duration)> {
+fn trial(experiment: &Experiment, number: usize) -> Result<Timed> {
     let start = Instant::now();
     let trial = experiment.trial(number as u64).map_err(|error| {
         let Experiment { method, pattern, problem, .. } = experiment;
@@ -68,7 +70,7 @@ fn trial(experiment: &Experiment, number: usize) -> Result<(Trial, Duration)> {
     Ok((trial, start.elapsed()))
 }
 
-fn outcome(trials: &[(Trial, Duration)]) -> Outcome {
+fn outcome(trials: &[Timed]) -> Outcome {
     let wall = trials.iter().map(|(_, wall)| *wall).sum();
     let trials: Vec<Trial> = trials.iter().map(|(trial, _)| trial.clone()).collect();
     Outcome { summary: summarise(&trials), wall }

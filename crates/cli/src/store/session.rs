@@ -57,12 +57,17 @@ where
 
 impl Session {
     async fn start(machine: RealMachine, agents: Vec<Agent>) -> Result<Session> {
-        let mut names = Names(BTreeMap::new());
+        let (mut io_nodes, mut names) = (Vec::new(), Names(BTreeMap::new()));
         for agent in agents {
             let node = connect(&machine, &agent).await?;
-            names.0.insert(node, agent.name);
+            if let Some(same) = names.0.insert(node, agent.name.clone()) {
+                let why = format!("it is the same agent as {same}");
+                return Err(
+                    Failure::usage(format!("agent {}", agent.name), why).remedy("Name every agent once.")
+                );
+            }
+            io_nodes.push(node);
         }
-        let io_nodes = names.0.keys().copied().collect();
         let settings = ClientSettings { outstanding_per_disk: OUTSTANDING_PER_DISK };
         let client = Client::connect(machine.clone(), io_nodes, settings).await;
         let client = client.map_err(|error| names.explain("asking the agents for their disks", &error))?;

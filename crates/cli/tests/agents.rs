@@ -1,0 +1,147 @@
+//! Agents as processes: starting, stopping, dying, and strangers at their door.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use common::{Agent, Store, contents, fail, finish, hash, starfish, wait};
+
+#[test]
+fn signals_stop_an_agent_in_order() {
+    let mut store = Store::start(&[1, 1]);
+    let original = store.make_file("file", 3_000_000);
+    store.run(&["put", "file"]);
+    for (index, signal) in ["INT", "TERM"].iter().enumerate() {
+        store.agents[index].signal(signal);
+        assert!(wait(&mut store.agents[index].child).success(), "{signal}");
+    }
+    // The same disks under new agents hold the same file.
+    let restart = |agent: &Agent| Agent::start(agent.roots.clone(), &[]);
+    store.agents = store.agents.iter().map(restart).collect();
+    store.run(&["get", "file", "back"]);
+    assert_eq!(hash(&store.path("back")), original);
+}
+
+#[test]
+fn an_agent_whose_input_ends_stops_if_told_so() {
+    let mut store = Store::start(&[1]);
+    drop(store.agents[0].child.stdin.take());
+    assert!(wait(&mut store.agents[0].child).success());
+}
+
+#[test]
+fn an_agent_that_is_killed_while_reading_is_named() {
+    // A slow disk, so that there is a while to be killed in.
+    let mut store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
+    store.make_file("file", 40 << 20);
+    store.run(&["put", "file"]);
+    for (victim, method) in [(1, "traditional"), (0, "disk-directed")] {
+        let mut get =
+            store.command(&["get", "file", "back", "--method", method]).spawn().expect("the program");
+        thread::sleep(Duration::from_millis(400));
+        store.agents[victim].child.kill().expect("a child of ours");
+        assert_eq!(wait(&mut get).code(), Some(1), "{method}");
+        let mut error = String::new();
+        get.stderr.take().expect("piped").read_to_string(&mut error).expect("text");
+        let address = &store.agents[victim].address;
+        assert!(error.contains(&format!("agent {address} is gone")), "{method}: {error}");
+        assert!(!store.path("back").exists());
+        let error = store.run_failing(&["ls"]);
+        assert!(error.contains(&format!("agent {address}")) && error.contains("Is it running?"), "{error}");
+        let (address, roots) = (address.clone(), store.agents[victim].roots.clone());
+        store.agents[victim] = Agent::start_at(&address, roots, &["--disk-model", "streaming-20"]);
+    }
+}
+
+#[test]
+fn strangers_cost_an_agent_nothing() {
+    let store = Store::start(&[1, 1]);
+    let original = store.make_file("file", 500_000);
+    store.run(&["put", "file"]);
+    let address = &store.agents[0].address;
+    // Some stay connected and say nothing more.
+    let mut strangers = Vec::new();
+    for garbage in [
+        &b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"[..],
+        &[0; 100_000],
+        &contents(100_000),
+        b"STARFISH",
+        b"",
+    ] {
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        // The agent may hang up in the middle.
+        let _ = stream.write_all(garbage);
+        strangers.push(stream);
+    }
+    store.run(&["get", "file", "back"]);
+    assert_eq!(hash(&store.path("back")), original);
+}
+
+#[test]
+fn what_cannot_be_an_agent_says_why() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let root = directory.path().to_str().expect("UTF-8");
+    let agent = |options: &[&str]| starfish([&["agent", "--root", root], options].concat());
+    let error = fail(agent(&["--listen", "here"]), 2);
+    assert!(error.contains("--listen here") && error.contains("127.0.0.1:7117"), "{error}");
+    let error = fail(agent(&["--listen", "127.0.0.1:0", "--disk-model", "floppy"]), 2);
+    assert!(error.contains("floppy") && error.contains("streaming-20"), "{error}");
+    let error = fail(agent(&["--listen", "127.0.0.1:0", "--cache", "1MiB"]), 2);
+    assert!(error.contains("room for 1 blocks") && error.contains("Give at least 8 MiB"), "{error}");
+    let error = fail(agent(&["--listen", "127.0.0.1:0", "--block-max", "64MiB"]), 2);
+    assert!(error.contains("--block-max 64 MiB"), "{error}");
+    let error = fail(starfish(["agent", "--root", "/nonexistent/disk/x", "--listen", "127.0.0.1:0"]), 1);
+    assert!(error.contains("/nonexistent/disk/x"), "{error}");
+    let mut unknown = agent(&["--listen", "127.0.0.1:0"]);
+    unknown.env("STARFISH_DRIVER", "kqueue");
+    assert!(fail(unknown, 2).contains("STARFISH_DRIVER=kqueue"));
+
+    let first = Agent::start(vec![directory.path().to_owned()], &[]);
+    let error = fail(agent(&["--listen", "127.0.0.1:0"]), 1);
+    assert!(error.contains("in use by another agent"), "{error}");
+    let error = fail(starfish(["agent", "--root", &format!("{root}/x"), "--listen", &first.address]), 1);
+    assert!(error.contains("in use"), "{error}");
+}
+
+#[test]
+fn both_drivers_do_the_same() {
+    let store = Store::start(&[1]);
+    let original = store.make_file("file", 300_000);
+    for driver in ["polling", "io_uring"] {
+        let mut put = store.command(&["put", "file", "--replace", "--hash"]);
+        put.env("STARFISH_DRIVER", driver);
+        let output = finish(put);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        if driver == "io_uring" && error.contains("does without io_uring") {
+            continue;
+        }
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            format!("{original}  file\n"),
+            "{driver}: {error}"
+        );
+    }
+}
+
+#[test]
+fn an_interrupted_get_leaves_nothing() {
+    let store = Store::start_with(&[1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
+    store.make_file("file", 20 << 20);
+    store.run(&["put", "file"]);
+    let mut get = store.command(&["get", "file", "back"]);
+    let mut get = get.stderr(Stdio::piped()).spawn().expect("the program");
+    thread::sleep(Duration::from_millis(300));
+    let sent = std::process::Command::new("kill").args(["-s", "INT", &get.id().to_string()]).status();
+    assert!(sent.expect("a kill command").success());
+    assert_eq!(wait(&mut get).code(), Some(130));
+    let entries = std::fs::read_dir(store.directory.path()).expect("the directory");
+    let names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
+    assert_eq!(names.len(), 2, "the disk and the local file, not {names:?}");
+    let mut said = String::new();
+    BufReader::new(get.stderr.take().expect("piped")).read_line(&mut said).expect("text");
+    assert_eq!(said, "");
+}

@@ -1,0 +1,208 @@
+//! What the tests share: real processes of the program, on loopback, that end with the test.
+
+#![allow(dead_code, reason = "each test crate uses a part of it")]
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// No command of these tests may take longer, on however busy a computer.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A command of the program, without anything of the user's environment that it would look at.
+pub(crate) fn starfish<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_starfish"));
+    command.args(arguments).env_remove("STARFISH_AGENTS").env("XDG_CONFIG_HOME", "/nonexistent");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs a command to its end, with what it printed.
+pub(crate) fn finish(mut command: Command) -> Output {
+    let mut child = command.spawn().expect("the program");
+    let outputs =
+        [read_all(child.stdout.take().expect("piped")), read_all(child.stderr.take().expect("piped"))];
+    let status = wait(&mut child);
+    let [stdout, stderr] = outputs.map(|output| output.recv().expect("it ends with the process"));
+    Output { status, stdout, stderr }
+}
+
+/// Waits for a process that is about to end, and ends it if it does not.
+pub(crate) fn wait(child: &mut Child) -> ExitStatus {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("a child of ours") {
+            return status;
+        }
+        if start.elapsed() > LIMIT {
+            child.kill().expect("a child of ours");
+            panic!("a command took longer than {LIMIT:?}");
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn read_all(mut stream: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).expect("a pipe");
+        let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+/// Runs a command that must succeed, and returns what it printed.
+pub(crate) fn succeed(command: Command) -> Vec<u8> {
+    let output = finish(command);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{}: {errors}", output.status);
+    output.stdout
+}
+
+/// Runs a command that must fail with this exit code, and returns what it said on standard error.
+pub(crate) fn fail(command: Command, code: i32) -> String {
+    let output = finish(command);
+    let errors = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(code), "{errors}");
+    assert!(errors.starts_with("starfish: ") || code == 2, "{errors}");
+    errors
+}
+
+/// An agent, with its disks.
+pub(crate) struct Agent {
+    pub(crate) address: String,
+    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) child: Child,
+}
+
+impl Agent {
+    /// Starts an agent with these disks at any free port.
+    pub(crate) fn start(roots: Vec<PathBuf>, options: &[&str]) -> Agent {
+        Agent::start_at("127.0.0.1:0", roots, options)
+    }
+
+    /// Starts an agent at this address.
+    pub(crate) fn start_at(address: &str, roots: Vec<PathBuf>, options: &[&str]) -> Agent {
+        let mut command = starfish(["agent", "--listen", address, "--until-input-ends", "--root"]);
+        command.args(&roots).args(options).stdin(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().expect("the program");
+        let mut line = String::new();
+        let output = child.stdout.take().expect("piped");
+        BufReader::new(output).read_line(&mut line).expect("text");
+        let address = line.strip_prefix("listening on ").and_then(|rest| rest.split_once(", "));
+        let (address, disks) = address.unwrap_or_else(|| panic!("an agent said {line:?}"));
+        let plural = if roots.len() == 1 { "1 disk: ".into() } else { format!("{} disks: ", roots.len()) };
+        assert!(disks.starts_with(&plural), "{disks}");
+        Agent { address: address.to_owned(), roots, child }
+    }
+
+    /// Sends a signal by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status();
+        assert!(sent.expect("a kill command").success());
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        // It may have been ended by the test.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Some agents with fast disks, and a directory for the test.
+pub(crate) struct Store {
+    pub(crate) agents: Vec<Agent>,
+    pub(crate) directory: TempDir,
+}
+
+impl Store {
+    /// Agents with so many disks each.
+    pub(crate) fn start(disks: &[usize]) -> Store {
+        Store::start_with(disks, &[])
+    }
+
+    /// Agents with so many disks each, and these options.
+    pub(crate) fn start_with(disks: &[usize], options: &[&str]) -> Store {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let agent = |(index, &count): (usize, &usize)| {
+            let root = |disk| directory.path().join(format!("agent{index}disk{disk}"));
+            Agent::start((0..count).map(root).collect(), options)
+        };
+        let agents = disks.iter().enumerate().map(agent).collect();
+        Store { agents, directory }
+    }
+
+    /// A command that knows the agents.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let addresses: Vec<&str> = self.agents.iter().map(|agent| agent.address.as_str()).collect();
+        let mut command = starfish(arguments);
+        command.env("STARFISH_AGENTS", addresses.join(",")).current_dir(self.directory.path());
+        command
+    }
+
+    /// Runs a command that must succeed, and returns the text it printed.
+    pub(crate) fn run(&self, arguments: &[&str]) -> String {
+        String::from_utf8(succeed(self.command(arguments))).expect("text")
+    }
+
+    /// Runs a command that must fail with exit code 1, and returns what it said.
+    pub(crate) fn run_failing(&self, arguments: &[&str]) -> String {
+        fail(self.command(arguments), 1)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Makes a local file of so many bytes, and returns its hash.
+    pub(crate) fn make_file(&self, name: &str, bytes: usize) -> blake3::Hash {
+        let contents = contents(bytes);
+        std::fs::write(self.path(name), &contents).expect("a file");
+        blake3::hash(&contents)
+    }
+
+    /// The stripe files on all disks.
+    pub(crate) fn stripe_files(&self) -> Vec<PathBuf> {
+        let roots = self.agents.iter().flat_map(|agent| &agent.roots);
+        let mut files: Vec<PathBuf> = roots.flat_map(|root| stripe_files(root)).collect();
+        files.sort();
+        files
+    }
+}
+
+fn stripe_files(root: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root).expect("a disk's directory");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    paths.filter(|path| path.extension() == Some(OsStr::new("stripe"))).collect()
+}
+
+/// Bytes that look random and depend on their number.
+pub(crate) fn contents(bytes: usize) -> Vec<u8> {
+    let mut contents = vec![0; bytes];
+    blake3::Hasher::new().update(&bytes.to_le_bytes()).finalize_xof().fill(&mut contents);
+    contents
+}
+
+/// The hash of a local file.
+pub(crate) fn hash(path: &Path) -> blake3::Hash {
+    blake3::hash(&std::fs::read(path).expect("a file"))
+}
+
+/// Runs a command that reads this from standard input, and must succeed.
+pub(crate) fn succeed_with_input(mut command: Command, input: Vec<u8>) -> Vec<u8> {
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("the program");
+    let mut stdin = child.stdin.take().expect("piped");
+    let output = read_all(child.stdout.take().expect("piped"));
+    thread::spawn(move || drop(stdin.write_all(&input)));
+    assert!(wait(&mut child).success());
+    output.recv().expect("it ends with the process")
+}

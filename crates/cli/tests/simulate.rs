@@ -1,0 +1,106 @@
+//! Simulated experiments from the command line.
+
+mod common;
+
+use common::{fail, finish, starfish, succeed};
+
+const HEADER: &str = "machine,method,layout,pattern,record_bytes,trials,throughput_mb_s,cv,disk_movements,events,virtual_s,wall_s";
+
+fn simulate(arguments: &[&str]) -> String {
+    let small = ["simulate", "--file-size", "1MiB", "--trials", "2"];
+    String::from_utf8(succeed(starfish([&small, arguments].concat()))).expect("text")
+}
+
+#[test]
+fn csv_has_exactly_these_columns_and_a_row_for_each_combination() {
+    let csv = simulate(&["--pattern", "rb,wb,ra", "--method", "all", "--layout", "all", "--format", "csv"]);
+    let mut lines = csv.lines();
+    assert_eq!(lines.next(), Some(HEADER));
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), 3 * 2 * 2);
+    for row in &rows {
+        assert_eq!((row.len(), row[0], row[4], row[5]), (12, "starfish-1996", "8192", "2"));
+        assert!(
+            row[6..].iter().all(|number| number.parse::<f64>().is_ok_and(|number| number >= 0.0)),
+            "{row:?}"
+        );
+    }
+    let throughput = |pattern, method| -> f64 {
+        let row = rows.iter().find(|row| row[1] == method && row[2] == "contiguous" && row[3] == pattern);
+        row.expect("a row")[6].parse().expect("a number")
+    };
+    // Every one of 16 compute nodes gets all of the file.
+    assert!(throughput("ra", "disk-directed") > 8.0 * throughput("rb", "disk-directed"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_digest_in_two_processes() {
+    let run = |seed| {
+        let args = ["--pattern", "rc", "--layout", "random", "--digest", "--format", "json", "--seed", seed];
+        let json: Vec<serde_json::Value> = serde_json::from_str(&simulate(&args)).expect("JSON");
+        let digests = json.iter().map(|row| row["digest"].as_str().expect("a digest").to_owned());
+        digests.collect::<Vec<String>>()
+    };
+    let (first, second, other) = (run("7"), run("7"), run("8"));
+    assert_eq!(first, second);
+    assert_ne!(first, other);
+}
+
+#[test]
+fn csv_keeps_its_columns_when_digests_are_asked_for() {
+    let args = ["simulate", "--file-size", "256KiB", "--trials", "1", "--format", "csv", "--digest"];
+    let output = finish(starfish(args));
+    assert!(output.stdout.starts_with(HEADER.as_bytes()));
+    let digests = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(digests.lines().count(), 2);
+    assert!(
+        digests.lines().all(|line| line.len() == 16 && u64::from_str_radix(line, 16).is_ok()),
+        "{digests}"
+    );
+}
+
+#[test]
+fn phantoms_take_the_same_time_as_bytes() {
+    let time = |more: &[&str]| {
+        let args = [&["--pattern", "rcb", "--record", "512", "--format", "csv"], more].concat();
+        let csv = simulate(&args);
+        // All but the time it took here.
+        csv.lines().map(|line| line.rsplit_once(',').expect("columns").0.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(time(&[]), time(&["--phantom"]));
+}
+
+#[test]
+fn the_machine_can_be_changed() {
+    let throughput = |set: &[&str]| -> f64 {
+        let csv = simulate(&[&["--method", "disk-directed", "--format", "csv"], set].concat());
+        csv.lines().nth(1).and_then(|row| row.split(',').nth(6)).expect("a row").parse().expect("a number")
+    };
+    assert!(throughput(&["--set", "nodes.io=4"]) < 0.6 * throughput(&[]));
+}
+
+#[test]
+fn a_table_has_units() {
+    let table = simulate(&["--pattern", "rb"]);
+    assert!(table.contains(" MB/s") && table.contains("8 KiB") && table.contains(" %"), "{table}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_runs() {
+    let cases: [(&[&str], &str); 9] = [
+        (&["--pattern", "rq"], "no pattern is called 'rq'"),
+        (&["--pattern", "rb", "--record", "7"], "not a whole number of 7-byte records"),
+        (&["--method", "psychic"], "traditional or disk-directed"),
+        (&["--method", "traditional", "--presort"], "only the disk-directed method can presort"),
+        (&["--machine", "cray"], "starfish-1996"),
+        (&["--set", "nodes.io"], "KEY=VALUE"),
+        (&["--set", "nodes.io=0"], "nodes"),
+        (&["--set", "nodes.oi=4"], "oi"),
+        (&["--shape", "3x3", "--pattern", "rbb"], "make rows x columns"),
+    ];
+    for (arguments, expected) in cases {
+        let error = fail(starfish([&["simulate"], arguments].concat()), 2);
+        assert!(error.starts_with("starfish: ") && error.contains(expected), "{arguments:?}: {error}");
+    }
+    assert!(fail(starfish(["simulate", "--trials", "0"]), 2).contains("trials"));
+}

@@ -1,0 +1,189 @@
+//! Files in stripes, end to end: put, get, cat, ls, stat and rm with real agents.
+
+mod common;
+
+use common::{Store, contents, fail, hash, starfish, succeed, succeed_with_input};
+
+const SIZES: [usize; 6] = [0, 1, 65_535, 65_536, 65_537, 5 << 20];
+
+#[test]
+fn what_is_put_is_got_for_all_sizes_and_both_methods() {
+    let store = Store::start(&[1, 2, 1]);
+    for bytes in SIZES {
+        let original = store.make_file("original", bytes);
+        for (put, get) in [("traditional", "disk-directed"), ("disk-directed", "traditional")] {
+            let args = [
+                "put",
+                "original",
+                "copy",
+                "--block",
+                "64KiB",
+                "--method",
+                put,
+                "--replace",
+                "--verify",
+                "--hash",
+            ];
+            assert_eq!(store.run(&args), format!("{original}  copy\n"));
+            let printed = store.run(&["get", "copy", "back", "--method", get, "--force", "--hash"]);
+            assert_eq!(printed, format!("{original}  copy\n"));
+            assert_eq!(hash(&store.path("back")), original, "{bytes} bytes, {put} and {get}");
+            let stat = store.run(&["stat", "copy"]);
+            assert!(stat.contains(&format!("bytes     {bytes}\n")), "{stat}");
+            assert!(stat.contains("64 KiB over 4 stripes"), "{stat}");
+        }
+    }
+}
+
+#[test]
+fn a_file_larger_than_the_window_and_the_cache_passes_through_them() {
+    let store = Store::start_with(&[1, 1], &["--cache", "1MiB", "--block-max", "64KiB"]);
+    let original = store.make_file("original", (24 << 20) + 12_345);
+    store.run(&["put", "original", "--block", "48KiB"]);
+    store.run(&["get", "original", "back"]);
+    assert_eq!(hash(&store.path("back")), original);
+}
+
+#[test]
+fn cat_ls_and_rm_do_what_they_say() {
+    let store = Store::start(&[1, 1]);
+    store.make_file("a", 70_000);
+    store.make_file("b", 3);
+    store.run(&["put", "a"]);
+    store.run(&["put", "b", "deep/er/b"]);
+    assert_eq!(store.run(&["ls"]), "a\ndeep/er/b\n");
+    let long = store.run(&["ls", "-l"]);
+    assert!(long.lines().next().is_some_and(|line| line.starts_with("70000  256 KiB  2  a")), "{long}");
+    let both = succeed(store.command(&["cat", "a", "deep/er/b"]));
+    assert_eq!(both, [contents(70_000), contents(3)].concat());
+    std::fs::create_dir(store.path("into")).expect("a directory");
+    store.run(&["get", "deep/er/b", "into"]);
+    assert_eq!(hash(&store.path("into/b")), blake3::hash(&contents(3)));
+    let error = store.run_failing(&["rm", "a", "nothing", "deep/er/b"]);
+    assert!(error.contains("nothing: no such file"), "{error}");
+    assert_eq!(store.run(&["ls"]), "");
+    assert!(store.stripe_files().is_empty());
+}
+
+#[test]
+fn data_go_through_pipes() {
+    let store = Store::start(&[1, 1]);
+    let input = contents(3_000_001);
+    succeed_with_input(store.command(&["put", "-", "piped"]), input.clone());
+    assert_eq!(succeed(store.command(&["get", "piped", "-"])), input);
+    let error = fail(store.command(&["put", "-"]), 2);
+    assert!(error.contains("no name"), "{error}");
+    let error = fail(store.command(&["put", "-", "x", "--method", "disk-directed"]), 2);
+    assert!(error.contains("size"), "{error}");
+}
+
+#[test]
+fn names_may_be_strange_but_lead_nowhere() {
+    let store = Store::start(&[1, 1]);
+    let original = store.make_file("local", 100_000);
+    for name in ["two words", "größe/文件 №1.dat", "...", "-dash", "100%25"] {
+        store.run(&["put", "local", "--", name]);
+        store.run(&["get", "--force", "--", name, "back"]);
+        assert_eq!(hash(&store.path("back")), original, "{name}");
+        assert!(store.run(&["ls"]).lines().any(|line| line == name), "{name}");
+        store.run(&["rm", "--", name]);
+    }
+    for name in ["../escaped", "a/../../escaped", "..", "/etc/escaped", "a//b", ""] {
+        let error = fail(store.command(&["put", "local", name]), 2);
+        assert!(error.contains("no file name"), "{error}");
+        let error = store.run_failing(&["get", name, "back2"]);
+        assert!(error.contains("no file name"), "{error}");
+    }
+    assert!(!store.path("escaped").exists() && !store.path("back2").exists());
+}
+
+#[test]
+fn nothing_is_overwritten_unasked() {
+    let store = Store::start(&[1, 1]);
+    let first = store.make_file("first", 1000);
+    let second = store.make_file("second", 2000);
+    store.run(&["put", "first", "name"]);
+    let error = store.run_failing(&["put", "second", "name"]);
+    assert!(error.contains("exists already") && error.contains("--replace"), "{error}");
+    let error = store.run_failing(&["get", "name", "second"]);
+    assert!(error.contains("second: there is such a file already") && error.contains("--force"), "{error}");
+    assert_eq!(hash(&store.path("second")), second);
+    store.run(&["get", "name", "second", "--force"]);
+    assert_eq!(hash(&store.path("second")), first);
+}
+
+#[test]
+fn what_fails_leaves_no_half_of_a_file() {
+    let store = Store::start(&[1, 1]);
+    store.make_file("local", 1000);
+    let error = store.run_failing(&["put", "local", "--block", "2MiB"]);
+    assert!(error.contains("at most 1048576"), "{error}");
+    assert_eq!(store.run(&["ls"]), "");
+    store.run_failing(&["get", "nothing", "back"]);
+    let entries = std::fs::read_dir(store.directory.path()).expect("the directory");
+    let left: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
+    assert_eq!(left.len(), 3, "two disks and the local file, not {left:?}");
+}
+
+#[test]
+fn a_missing_stripe_is_named() {
+    let store = Store::start(&[1, 1]);
+    store.make_file("file", 1 << 20);
+    store.run(&["put", "file"]);
+    let stripes = store.stripe_files();
+    assert_eq!(stripes.len(), 2);
+    std::fs::remove_file(&stripes[1]).expect("a stripe");
+    let error = store.run_failing(&["get", "file", "back"]);
+    assert!(error.contains("stripe 1 of 2 is missing"), "{error}");
+    assert!(store.run(&["ls", "-l"]).contains("damaged"));
+    store.run(&["rm", "file"]);
+    assert!(store.stripe_files().is_empty());
+}
+
+#[test]
+fn a_foreign_stripe_is_named_with_its_agent() {
+    let store = Store::start(&[1, 1]);
+    store.make_file("file", 1 << 20);
+    store.run(&["put", "file"]);
+    let keep = store.path("kept");
+    let stripes = store.stripe_files();
+    std::fs::copy(&stripes[1], &keep).expect("a copy");
+    store.run(&["put", "file", "--replace"]);
+    std::fs::remove_file(&stripes[1]).expect("a stripe");
+    std::fs::copy(&keep, &stripes[1]).expect("a copy");
+    let error = store.run_failing(&["cat", "file"]);
+    assert!(error.contains("holds stripe 1 of 2 of file"), "{error}");
+    assert!(error.contains(&format!("agent {} disk 0", store.agents[1].address)), "{error}");
+}
+
+#[test]
+fn agents_are_named_by_option_environment_or_file_in_this_order() {
+    let store = Store::start(&[1]);
+    let address = &store.agents[0].address;
+    store.make_file("file", 10);
+    store.run(&["put", "file"]);
+    let config = store.path("starfish/config.toml");
+    std::fs::create_dir_all(store.path("starfish")).expect("a directory");
+    std::fs::write(&config, format!("agents = [\"{address}\"]\n")).expect("a file");
+
+    let error = fail(starfish(["ls"]), 2);
+    assert!(error.contains("none is named anywhere") && error.contains("STARFISH_AGENTS"), "{error}");
+    let mut by_option = starfish(["ls", "--agents", address]);
+    by_option.env("STARFISH_AGENTS", "127.0.0.1:1");
+    assert_eq!(succeed(by_option), b"file\n");
+    let config = config.to_str().expect("UTF-8");
+    assert_eq!(succeed(starfish(["ls", "--config", config])), b"file\n");
+    let mut by_environment = starfish(["ls", "--config", config]);
+    by_environment.env("STARFISH_AGENTS", "127.0.0.1:1");
+    assert!(fail(by_environment, 1).contains("agent 127.0.0.1:1: "));
+    let mut usual = starfish(["ls"]);
+    usual.env("XDG_CONFIG_HOME", store.directory.path());
+    assert_eq!(succeed(usual), b"file\n");
+
+    let error = fail(starfish(["ls", "--config", "/nonexistent/x.toml"]), 2);
+    assert!(error.contains("/nonexistent/x.toml: no such file"), "{error}");
+    let error = fail(starfish(["ls", "--agents", &format!("{address},{address}")]), 2);
+    assert!(error.contains("are the same"), "{error}");
+    let error = fail(starfish(["ls", "--agents", "nowhere"]), 2);
+    assert!(error.contains("HOST:PORT"), "{error}");
+}
