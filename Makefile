@@ -24,7 +24,7 @@ run: build ## Build everything needed and show it at work: starfish demo [FILE=.
 	$(STARFISH) demo $(if $(FILE),"$(FILE)")
 
 test: tools ## Build everything needed and run every test
-	cargo test $(CARGO_FLAGS) --workspace
+	cargo test $(CARGO_FLAGS) --workspace --no-fail-fast
 
 check: ## All that is asked of a change: format, lints, tests
 	cargo fmt --all --check
