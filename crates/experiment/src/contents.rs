@@ -43,7 +43,8 @@ impl Contents {
         let found = memory.get(at, bytes);
         match (self, found.as_contiguous()) {
             (Contents::Real, Some(found)) => {
-                let mut words = [0; 4096];
+                // Short, because most parts compared are.
+                let mut words = [0; 64];
                 found.chunks(words.len()).zip((offset..).step_by(words.len())).all(|(part, offset)| {
                     let expected = &mut words[..part.len()];
                     fill(expected, offset);
