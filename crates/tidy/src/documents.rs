@@ -91,7 +91,9 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
 fn paths(text: &str) -> impl Iterator<Item = &str> {
     let quoted = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
     let ours = |path: &&str| {
-        ["crates/", "docs/", "machines/", "benches/", ".ci/"].iter().any(|top| path.starts_with(top))
+        ["crates/", "docs/", "experiments/", "machines/", "benches/", ".ci/"]
+            .iter()
+            .any(|top| path.starts_with(top))
     };
     quoted.filter(ours).filter(|path| !path.contains(['*', ' ', '<', '{']))
 }

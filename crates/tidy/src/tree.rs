@@ -20,7 +20,7 @@ pub struct Text {
 }
 
 /// Where the project keeps its texts, apart from those in the root itself. What is built lies elsewhere.
-const FOLDERS: [&str; 5] = [".ci", "benches", "crates", "docs", "machines"];
+const FOLDERS: [&str; 6] = [".ci", "benches", "crates", "docs", "experiments", "machines"];
 
 const KINDS: [&str; 4] = ["rs", "toml", "md", "py"];
 
