@@ -1,5 +1,6 @@
 //! What happens on Ctrl-C, SIGTERM and SIGHUP.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::failure::{Failure, Result};
@@ -13,9 +14,21 @@ type Reaction = Box<dyn FnMut() + Send>;
 /// The reaction that counts: the last one set. The system takes only one handler for the whole process.
 static REACTION: Mutex<Option<Reaction>> = Mutex::new(None);
 
+/// Whether the process is about to end because it was interrupted.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Waits for the end of the process if it is about to end because it was interrupted. What fails meanwhile,
+/// fails because things are being tidied up, and need not be told.
+pub(crate) fn wait_for_end() {
+    while ENDING.load(Ordering::Acquire) {
+        std::thread::park();
+    }
+}
+
 /// Ends the process when interrupted, after `tidy_up`. Replaces what was to happen before.
 pub(crate) fn tidy_up_and_exit(mut tidy_up: impl FnMut() + Send + 'static) -> Result<()> {
     set(Box::new(move || {
+        ENDING.store(true, Ordering::Release);
         tidy_up();
         std::process::exit(INTERRUPTED);
     }))

@@ -63,6 +63,7 @@ fn main() -> ExitCode {
     match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
+            interrupt::wait_for_end();
             eprintln!("{failure}");
             failure.code()
         }

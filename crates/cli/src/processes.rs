@@ -4,10 +4,11 @@
 //! notice that their input has ended, and stop.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 use tempfile::TempDir;
 
@@ -37,7 +38,8 @@ struct Processes {
 
 struct Process {
     child: Child,
-    complaints: Arc<Mutex<String>>,
+    /// Collects what the process complains of until it ends.
+    complaints: Option<JoinHandle<String>>,
 }
 
 impl Agents {
@@ -45,7 +47,7 @@ impl Agents {
     ///
     /// If this process is interrupted they end, and everything in their directory is removed.
     pub(crate) fn start(count: usize, options: &[String]) -> Result<Agents> {
-        let failed = |error: std::io::Error| Failure::new("making a temporary directory", error);
+        let failed = |error: io::Error| Failure::new("making a temporary directory", error);
         let directory = tempfile::Builder::new().prefix("starfish-").tempdir().map_err(failed)?;
         let path = directory.path().to_owned();
         let processes = Processes { children: Vec::new(), directory: Some(directory) };
@@ -82,7 +84,7 @@ impl Agents {
     }
 
     fn start_one(&self, root: &Path, options: &[String]) -> Result<String> {
-        let failed = |error: std::io::Error| Failure::new("starting an agent", error);
+        let failed = |error: io::Error| Failure::new("starting an agent", error);
         let program = std::env::current_exe().map_err(failed)?;
         let mut child = Command::new(program)
             .args(["agent", "--listen", "127.0.0.1:0", "--until-input-ends", "--root"])
@@ -95,7 +97,7 @@ impl Agents {
             .map_err(failed)?;
         let output = child.stdout.take().expect("it was piped");
         let complaints = collect(child.stderr.take().expect("it was piped"));
-        self.lock().children.push(Process { child, complaints: complaints.clone() });
+        self.lock().children.push(Process { child, complaints: Some(complaints) });
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line).map_err(failed)?;
         let address =
@@ -140,33 +142,27 @@ impl Processes {
 }
 
 impl Process {
-    fn complaints(&self) -> String {
-        let text = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
+    /// All that a process which has ended complained of.
+    fn complaints(&mut self) -> String {
+        let text = self.complaints.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         if text.is_empty() { "it said nothing about it".into() } else { text.trim_end().to_owned() }
     }
 }
 
-/// Collects what a process complains of, on a thread that ends with it.
-fn collect(errors: ChildStderr) -> Arc<Mutex<String>> {
-    let complaints = Arc::new(Mutex::new(String::new()));
-    let kept = complaints.clone();
+/// Collects what a process complains of, up to a limit, on a thread that ends with it.
+fn collect(mut errors: ChildStderr) -> JoinHandle<String> {
     std::thread::spawn(move || {
-        let mut errors = BufReader::new(errors);
-        let mut line = String::new();
-        while errors.by_ref().take(COMPLAINTS_BYTES_MAX).read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if (kept.len() + line.len()) as u64 <= COMPLAINTS_BYTES_MAX {
-                kept.push_str(&line);
-            }
-            line.clear();
-        }
-    });
-    complaints
+        let mut kept = Vec::new();
+        // An error is an end too. What is too much is read all the same, so that the process need not wait.
+        let _ = errors.by_ref().take(COMPLAINTS_BYTES_MAX).read_to_end(&mut kept);
+        let _ = io::copy(&mut errors, &mut io::sink());
+        String::from_utf8_lossy(&kept).into_owned()
+    })
 }
 
-/// Makes a file of pseudo-random bytes: each block is the output of blake3 for the number of the block.
+/// Makes a file of pseudo-random bytes, always the same: the output of blake3.
 pub(crate) fn make_file(path: &Path, bytes: u64) -> Result<()> {
-    let failed = |error: std::io::Error| Failure::new(path.display().to_string(), error);
+    let failed = |error: io::Error| Failure::new(path.display().to_string(), error);
     let mut file = File::create(path).map_err(failed)?;
     let mut reader = blake3::Hasher::new().update(b"starfish").finalize_xof();
     let mut block = vec![0; 1 << 20];
@@ -174,7 +170,7 @@ pub(crate) fn make_file(path: &Path, bytes: u64) -> Result<()> {
     while left > 0 {
         let length = left.min(block.len() as u64) as usize;
         reader.fill(&mut block[..length]);
-        std::io::Write::write_all(&mut file, &block[..length]).map_err(failed)?;
+        file.write_all(&block[..length]).map_err(failed)?;
         left -= length as u64;
     }
     Ok(())

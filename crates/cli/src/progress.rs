@@ -1,10 +1,11 @@
 //! How far a command has come, shown only when it takes long.
 
+use std::fmt::Write;
 use std::io::IsTerminal;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// Whether to show progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -31,7 +32,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// Progress in bytes, whose number becomes known later: see [`expect`](Self::expect).
     pub(crate) fn bytes(show: Show, what: &str) -> Self {
-        Progress::start(show, what, None, "{msg} {spinner} {binary_bytes}, {binary_bytes_per_sec}")
+        Progress::start(show, what, None, "{msg} {spinner} {binary_bytes}, {throughput}")
     }
 
     /// Progress in pieces of work.
@@ -55,8 +56,7 @@ impl Progress {
 
     /// So many bytes there are in all.
     pub(crate) fn expect(&self, total: u64) {
-        let template =
-            "{msg} {wide_bar} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left";
+        let template = "{msg} {wide_bar} {binary_bytes} of {binary_total_bytes}, {throughput}, {eta} left";
         self.bar.set_style(style(template));
         self.bar.set_length(total);
     }
@@ -73,7 +73,11 @@ impl Progress {
 }
 
 fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).expect("a template as indicatif has them")
+    let style = ProgressStyle::with_template(template).expect("a template as indicatif has them");
+    style.with_key("throughput", |state: &ProgressState, text: &mut dyn Write| {
+        // What cannot be written is not shown.
+        let _ = write!(text, "{:.1} MB/s", state.per_sec() / f64::from(1 << 20));
+    })
 }
 
 fn draw(show: Show, bar: &ProgressBar, ended: &flume::Receiver<()>) {

@@ -1,12 +1,13 @@
 //! `starfish bench`: how near the file system comes to what this computer can do at most.
 //!
-//! Two yardsticks. A *bare stripe*: four senders that read a file each and write it to a socket, one receiver,
-//! no protocol. And disks whose speed is known because they are modelled.
+//! Two yardsticks. A *bare stripe*: four processes that read a file each and write it to a socket, one that
+//! receives, no protocol. And disks whose speed is known because they are modelled.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -38,7 +39,7 @@ pub(crate) struct Arguments {
     disk_model: String,
 
     /// Size of the file.
-    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = whole_mib)]
     file_size: Size,
 
     /// Size of a block.
@@ -48,6 +49,21 @@ pub(crate) struct Arguments {
     /// Rounds; of each measurement the median counts.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+
+    /// Be a sender of the bare stripe: send this file ...
+    #[arg(long, hide = true, requires = "to")]
+    send: Option<PathBuf>,
+
+    /// ... to this address, in blocks.
+    #[arg(long, hide = true)]
+    to: Option<SocketAddr>,
+}
+
+/// A size that four senders can share.
+fn whole_mib(text: &str) -> std::result::Result<Size, String> {
+    let size: Size = text.parse()?;
+    let fits = size.0 > 0 && size.0.is_multiple_of(4 << 20);
+    if fits { Ok(size) } else { Err("expected a multiple of 4 MiB".into()) }
 }
 
 const EXAMPLES: &str = "\
@@ -66,7 +82,11 @@ const NAME: &str = "bench";
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    if arguments.modelled { modelled(&arguments) } else { bare_stripe(&arguments) }
+    match (&arguments.send, arguments.to) {
+        (Some(file), Some(to)) => send(file, to, arguments.block.0 as usize).map_err(bare_failure),
+        _ if arguments.modelled => modelled(&arguments),
+        _ => bare_stripe(&arguments),
+    }
 }
 
 fn options(more: &[&str]) -> Vec<String> {
@@ -132,10 +152,10 @@ fn bare_stripe(arguments: &Arguments) -> Result<()> {
     let files = stripe_files(&agents, bytes)?;
     let block = arguments.block.0 as usize;
     let mut measured: [(&str, Vec<f64>); 4] = [
-        ("bare stripe, one receiving thread", Vec::new()),
-        ("bare stripe, a receiving thread for each sender", Vec::new()),
-        ("traditional", Vec::new()),
-        ("disk-directed, 4 compute nodes", Vec::new()),
+        ("bare stripe: four senders, one receiver", Vec::new()),
+        ("bare stripe, received by four threads", Vec::new()),
+        ("traditional, four agents", Vec::new()),
+        ("disk-directed, four agents and nodes", Vec::new()),
     ];
     for _ in 0..arguments.rounds {
         measured[0].1.push(bare(&files, block, receive_in_turn)?);
@@ -144,20 +164,21 @@ fn bare_stripe(arguments: &Arguments) -> Result<()> {
         measured[3].1.push(read(&agents, Method::DiskDirected)?);
     }
     let medians = measured.map(|(what, values)| (what, median(values.clone()), values));
-    let yardstick = medians[0].1.max(medians[1].1);
+    let (one, four) = (medians[0].1, medians[1].1);
     let mut table = Table::new(1);
     table.row([
-        "read from the page cache, 4 agents",
+        "reading from the page cache",
         "median",
         "lowest",
         "highest",
-        "of the faster bare stripe",
+        "of a bare stripe's",
+        "of four threads'",
     ]);
     for (what, median, values) in medians {
         let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
         let highest = values.iter().copied().fold(0.0, f64::max);
-        let part = format!("{:.0} %", 100.0 * median / yardstick);
-        table.row([what.to_owned(), mb_s(median), mb_s(lowest), mb_s(highest), part]);
+        let part = |yardstick: f64| format!("{:.0} %", 100.0 * median / yardstick);
+        table.row([what.to_owned(), mb_s(median), mb_s(lowest), mb_s(highest), part(one), part(four)]);
     }
     local::print(table.lines())
 }
@@ -172,41 +193,52 @@ fn stripe_files(agents: &Agents, bytes: u64) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Sends all files over a socket each, without any protocol, and returns the MB/s of `receive`.
+/// Has a process for each file send it, without any protocol, and returns the MB/s of `receive`.
 fn bare(
     files: &[PathBuf],
     block: usize,
     receive: fn(Vec<TcpStream>, usize) -> io::Result<u64>,
 ) -> Result<f64> {
-    let failed = |error: io::Error| Failure::new("the bare stripe", error);
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    let senders: Vec<_> = files
-        .iter()
-        .cloned()
-        .map(|file| {
-            let stream = TcpStream::connect(address)?;
-            let (received, _) = listener.accept()?;
-            Ok((file, stream, received))
-        })
-        .collect::<io::Result<_>>()
-        .map_err(failed)?;
-    let start = Instant::now();
-    let (mut threads, mut receivers) = (Vec::new(), Vec::new());
-    for (file, stream, received) in senders {
-        threads.push(thread::spawn(move || send(&file, stream, block)));
-        receivers.push(received);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(bare_failure)?;
+    let address = listener.local_addr().map_err(bare_failure)?;
+    let (mut senders, mut streams) = (Vec::new(), Vec::new());
+    for file in files {
+        senders.push(start_sender(file, address, block).map_err(bare_failure)?);
+        streams.push(listener.accept().map_err(bare_failure)?.0);
     }
-    let bytes = receive(receivers, block).map_err(failed)?;
+    // Each sender waits for this byte, so that all begin together.
+    let start = Instant::now();
+    for stream in &mut streams {
+        stream.write_all(&[0]).map_err(bare_failure)?;
+    }
+    let bytes = receive(streams, block).map_err(bare_failure)?;
     let elapsed = start.elapsed();
-    for thread in threads {
-        thread.join().expect("a sender does not panic").map_err(failed)?;
+    for mut sender in senders {
+        let status = sender.wait().map_err(bare_failure)?;
+        if !status.success() {
+            return Err(Failure::new("a sender of the bare stripe", status));
+        }
     }
     Ok(throughput(bytes, elapsed))
 }
 
-fn send(file: &Path, mut stream: TcpStream, block: usize) -> io::Result<()> {
+fn bare_failure(error: io::Error) -> Failure {
+    Failure::new("the bare stripe", error)
+}
+
+fn start_sender(file: &Path, to: SocketAddr, block: usize) -> io::Result<Child> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command
+        .args(["bench", "--block", &block.to_string(), "--to", &to.to_string(), "--send"])
+        .arg(file)
+        .spawn()
+}
+
+/// The life of a sender.
+fn send(file: &Path, to: SocketAddr, block: usize) -> io::Result<()> {
+    let mut stream = TcpStream::connect(to)?;
     let (mut file, mut buffer) = (File::open(file)?, vec![0; block]);
+    stream.read_exact(&mut [0])?;
     loop {
         match file.read(&mut buffer)? {
             0 => return Ok(()),
