@@ -29,6 +29,7 @@ pub fn check_all(testbed: &impl Testbed) {
     garbage_costs_nobody_else_anything(testbed);
     a_client_that_goes_away_leaves_the_others_served(testbed);
     an_io_node_that_goes_away_fails_the_calls_to_it(testbed);
+    an_io_node_that_stops_writes_out_what_it_has(testbed);
     a_failing_member_fails_the_whole_group(testbed);
 }
 
@@ -417,6 +418,29 @@ pub fn an_io_node_that_goes_away_fails_the_calls_to_it(testbed: &impl Testbed) {
         let named = matches!(error, Error::Machine(machine::Error::PeerGone { node, .. }) if node == lost);
         assert!(named, "{error}");
         assert!(client.list().await.is_err());
+    });
+}
+
+/// What an I/O node has accepted is on its disk when its service is over, flushed by a client or not.
+pub fn an_io_node_that_stops_writes_out_what_it_has(testbed: &impl Testbed) {
+    run(testbed, 2, |nodes| async move {
+        let (io_node, stopped) = (nodes[0].clone(), Rc::new(Condition::new()));
+        let (settings, done) = (small(Scheduling::CyclicScan, Threads::Pool(4)), stopped.clone());
+        nodes[0].spawn("I/O node", async move {
+            serve(io_node, settings).await?;
+            done.wake_all();
+            Ok(())
+        });
+        let names = vec![nodes[0].node()];
+        let client = Client::connect(nodes[1].clone(), names, ClientSettings::default()).await;
+        let file = client.expect("connected").create("kept", FileId(1), BLOCK).await.expect("created");
+        write(&file, 3, b"accepted, not flushed").await;
+        nodes[0].net().close();
+        stopped.wait().await;
+        let object = nodes[0].disks()[0].open("kept").await.expect("still there");
+        let into = nodes[0].buffers().take(24).await;
+        let found = nodes[0].disks()[0].read(object.id, 0, into).await.expect("read");
+        assert_eq!(found.slice(3..24).to_vec(), Some(b"accepted, not flushed".to_vec()));
     });
 }
 

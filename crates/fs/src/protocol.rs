@@ -15,10 +15,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Failure;
 
-/// The version of the protocol and of the labels on stripes. Another version is refused.
+/// The version of the protocol. Another version is refused.
 pub const VERSION: u8 = 1;
 
-const MAGIC: [u8; 2] = *b"SF";
+/// The version of the labels on stripes, which outlives that of the protocol: files stay readable.
+pub const LABEL_VERSION: u8 = 1;
+
+const FRAME_MAGIC: [u8; 2] = *b"SF";
+const LABEL_MAGIC: [u8; 2] = *b"SL";
 
 /// The most bytes a file name has, in UTF-8.
 pub const NAME_BYTES_MAX: usize = 200;
@@ -218,12 +222,12 @@ pub struct Label {
 impl Label {
     /// The label's bytes, as they lie on the disk.
     pub fn encode(&self) -> Vec<u8> {
-        encode(self)
+        encode(LABEL_MAGIC, LABEL_VERSION, self)
     }
 
     /// Reads a label from a disk.
     pub fn decode(bytes: &[u8]) -> Result<Label, String> {
-        let label: Label = decode(bytes)?;
+        let label: Label = decode(LABEL_MAGIC, LABEL_VERSION, bytes)?;
         if label.stripe < label.striping.stripe_count() {
             Ok(label)
         } else {
@@ -243,7 +247,7 @@ impl std::fmt::Display for Label {
 impl Frame {
     /// The header that carries this frame.
     pub fn encode(&self) -> Vec<u8> {
-        encode(self)
+        encode(FRAME_MAGIC, VERSION, self)
     }
 
     /// Reads a header. The text of the error says what was expected.
@@ -251,26 +255,26 @@ impl Frame {
         if header.len() > Message::HEADER_BYTES_MAX {
             return Err(format!("a header of {} bytes is too long", header.len()));
         }
-        decode(header)
+        decode(FRAME_MAGIC, VERSION, header)
     }
 }
 
-fn encode<T: Serialize>(value: &T) -> Vec<u8> {
+fn encode<T: Serialize>(magic: [u8; 2], version: u8, value: &T) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(32);
-    bytes.extend_from_slice(&MAGIC);
-    bytes.push(VERSION);
+    bytes.extend_from_slice(&magic);
+    bytes.push(version);
     postcard::to_extend(value, bytes).expect("a vector takes any encoding")
 }
 
-fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, String> {
-    let Some(rest) = bytes.strip_prefix(&MAGIC) else {
-        return Err("not Starfish's: it does not begin with \"SF\"".into());
+fn decode<T: for<'a> Deserialize<'a>>(magic: [u8; 2], version: u8, bytes: &[u8]) -> Result<T, String> {
+    let Some(rest) = bytes.strip_prefix(&magic) else {
+        return Err(format!("not Starfish's: it does not begin with \"{}\"", magic.escape_ascii()));
     };
-    let Some((&version, body)) = rest.split_first() else {
+    let Some((&found, body)) = rest.split_first() else {
         return Err("truncated before its version".into());
     };
-    if version != VERSION {
-        return Err(format!("version {version}, but this program speaks version {VERSION}"));
+    if found != version {
+        return Err(format!("version {found}, but this program knows version {version}"));
     }
     match postcard::take_from_bytes(body) {
         Ok((value, [])) => Ok(value),
@@ -318,6 +322,7 @@ mod tests {
             let mut dressed = vec![b'S', b'F', VERSION];
             dressed.extend(&bytes);
             let _ = Frame::decode(&dressed);
+            dressed[1] = b'L';
             let _ = Label::decode(&dressed);
             let whole = Frame::Request(9, Request::Unlink { name: "a name of some length".into() }).encode();
             if cut < whole.len() {

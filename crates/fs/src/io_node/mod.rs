@@ -109,7 +109,7 @@ enum Access {
     Write(Payload),
 }
 
-/// Serves requests on this node until its network is closed.
+/// Serves requests on this node until its network is closed, then writes out what its cache still holds.
 pub async fn serve<M: Machine>(machine: M, settings: IoNodeSettings) -> machine::Result<()> {
     let node = Rc::new(IoNode::new(machine.clone(), settings));
     if let Threads::Pool(count) = node.settings.threads {
@@ -117,7 +117,8 @@ pub async fn serve<M: Machine>(machine: M, settings: IoNodeSettings) -> machine:
             machine.spawn("request thread", node.clone().serve_requests());
         }
     }
-    node.endpoint.clone().listen(&node).await
+    node.endpoint.clone().listen(&node).await?;
+    node.write_out_all().await
 }
 
 impl<M: Machine> IoNode<M> {

@@ -81,6 +81,10 @@ impl Stripes {
         self.open.borrow().range(range).map(|(_, stripe)| stripe.clone()).collect()
     }
 
+    fn all(&self) -> Vec<Rc<OpenStripe>> {
+        self.open.borrow().values().cloned().collect()
+    }
+
     /// Makes the stripe known, unless it is already: what is in the cache belongs to that one.
     fn insert(&self, label: Label, disk: usize, object: ObjectId, bytes: u64) -> Rc<OpenStripe> {
         let mut open = self.open.borrow_mut();
@@ -234,6 +238,19 @@ impl<M: Machine> IoNode<M> {
             stripe.bytes.set(bytes);
         }
         Ok(Reply::Done)
+    }
+
+    /// Brings everything accepted so far onto the media, whatever file it belongs to.
+    pub(super) async fn write_out_all(self: &Rc<Self>) -> machine::Result<()> {
+        for stripe in self.stripes.all() {
+            self.write_out(&stripe).await;
+            if let Err(failure) = stripe.check() {
+                let (task, why) = (format!("writing out {}", stripe.label), failure.text);
+                return Err(machine::Error::Failed { task, why });
+            }
+            self.machine.disks()[stripe.disk].flush(stripe.object).await?;
+        }
+        Ok(())
     }
 
     pub(super) async fn flush(self: &Rc<Self>, file: FileId) -> Result<Reply, Failure> {
