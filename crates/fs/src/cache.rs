@@ -170,6 +170,9 @@ impl Cache {
     }
 
     fn touch(&mut self, place: Place) {
+        if self.blocks[place].last_use == self.uses {
+            return;
+        }
         self.uses += 1;
         let block = &mut self.blocks[place];
         self.by_use.remove(&block.last_use);

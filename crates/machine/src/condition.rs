@@ -50,6 +50,15 @@ impl Condition {
         }
     }
 
+    /// Wakes the task that has waited shortest, if any: for tasks of which any will do, because that one's memory
+    /// is still in the processor's caches.
+    pub fn wake_newest(&self) {
+        let last = self.waiting.borrow_mut().pop_back();
+        if let Some((_, waker)) = last {
+            waker.wake();
+        }
+    }
+
     /// Wakes all tasks that wait now, in order.
     pub fn wake_all(&self) {
         let all = std::mem::take(&mut *self.waiting.borrow_mut());

@@ -185,14 +185,21 @@ struct FileRequest<'a, M: Machine> {
 
 impl<'a, M: Machine> FileRequest<'a, M> {
     fn new(file: &'a File<M>, access: Access, extent: Extent, memory: &'a Memory, at: u64) -> Self {
-        FileRequest { file, access, extent, memory, at, mailbox: Mailbox::new(), under_way: Vec::new() }
+        let mailbox = file.client.inner.mailboxes.borrow_mut().pop().unwrap_or_default();
+        FileRequest { file, access, extent, memory, at, mailbox, under_way: Vec::new() }
     }
 
     async fn carry_out(mut self) -> Result<()> {
+        let outcome = self.exchange().await;
+        // All answers have come, so the mailbox is empty and nobody else's.
+        self.file.client.inner.mailboxes.borrow_mut().push(self.mailbox);
+        outcome
+    }
+
+    async fn exchange(&mut self) -> Result<()> {
         let per_disk = self.file.client.inner.settings.outstanding_per_disk as u64;
         // Consecutive blocks lie on consecutive disks: so many begin one disk's part of the extent each.
-        let parts: Vec<BlockRequest> =
-            self.file.striping().requests(self.extent).take(self.file.inner.homes.len()).collect();
+        let parts = self.file.striping().requests(self.extent).take(self.file.inner.homes.len());
         for part in parts {
             for blocks in 0..per_disk {
                 let Some(request) = self.ahead_on_same_disk(part, blocks) else { break };

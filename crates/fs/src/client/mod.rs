@@ -73,6 +73,8 @@ struct ClientInner<M: Machine> {
     meetings: RefCell<BTreeMap<MemoryId, Meeting>>,
     meeting_changed: Condition,
     gone: RefCell<BTreeSet<NodeId>>,
+    /// Mailboxes of file requests that are over, for the next ones: small requests are many.
+    mailboxes: RefCell<Vec<Rc<Mailbox>>>,
 }
 
 impl<M: Machine> Client<M> {
@@ -94,6 +96,7 @@ impl<M: Machine> Client<M> {
             meetings: RefCell::default(),
             meeting_changed: Condition::new(),
             gone: RefCell::default(),
+            mailboxes: RefCell::default(),
         });
         let listener = inner.clone();
         machine.spawn("client", async move { listener.endpoint.listen(&listener).await });

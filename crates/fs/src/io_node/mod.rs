@@ -166,7 +166,7 @@ impl<M: Machine> IoNode<M> {
                     self.request_taken.wait().await;
                 }
                 self.requests.borrow_mut().push_back(request);
-                self.request_came.wake_one();
+                self.request_came.wake_newest();
             }
             Threads::PerRequest => {
                 self.machine.compute(Work::StartThread).await;
