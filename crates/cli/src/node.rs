@@ -28,6 +28,3 @@ pub(crate) fn settings() -> Result<Settings> {
     };
     Ok(Settings { driver, ..Settings::new(name()?) })
 }
-
-/// The name of no node: whoever is called so answers with the right one.
-pub(crate) const NOBODY: NodeId = NodeId(0);

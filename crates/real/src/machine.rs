@@ -62,6 +62,13 @@ impl RealMachine {
         Ok(())
     }
 
+    /// Connects to whatever node listens at `address`, and returns its name.
+    ///
+    /// If there is a connection to that node already, perhaps made at another address of it, that one stays.
+    pub async fn connect_to(&self, address: SocketAddr) -> Result<NodeId> {
+        self.inner.net.connect_to(address).await
+    }
+
     /// Closes the network and waits until all that was sent has left and all transfers have completed.
     pub async fn finish(&self) {
         use machine::Net as _;

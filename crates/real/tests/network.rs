@@ -36,6 +36,13 @@ fn hello(version: u32, from: u64, to: u64) -> Vec<u8> {
     bytes
 }
 
+/// The same to whoever listens.
+fn hello_whoever(from: u64) -> Vec<u8> {
+    let mut bytes = hello(1, from, 0);
+    bytes[12] = 1;
+    bytes
+}
+
 fn prelude(header_bytes: u32, payload_bytes: u64) -> Vec<u8> {
     let mut bytes = b"SFfr".to_vec();
     bytes.extend_from_slice(&header_bytes.to_le_bytes());
@@ -69,9 +76,13 @@ fn strangers_are_refused_and_told_why_if_they_can_understand() {
             let node = &nodes[0];
             assert_eq!(throw(node, b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n".to_vec()).await, b"");
             assert_eq!(throw(node, b"STAR".to_vec()).await, b"");
-            for (greeting, verdict) in
-                [(hello(2, 7, 1), 1), (hello(1, 7, 9), 2), (hello(1, 2, 1), 3), (hello(1, 7, 1), 4)]
-            {
+            for (greeting, verdict) in [
+                (hello(2, 7, 1), 1),
+                (hello(1, 7, 9), 2),
+                (hello(1, 2, 1), 3),
+                (hello(1, 7, 1), 4),
+                (hello_whoever(7), 4),
+            ] {
                 let answer = throw(node, greeting).await;
                 assert_eq!((&answer[..8], answer[12], answer[16]), (&b"STARFISH"[..], verdict, 1));
             }
@@ -84,6 +95,7 @@ fn strangers_are_refused_and_told_why_if_they_can_understand() {
             "version 2",
             "wants to talk to node 9",
             "connected already",
+            "too many",
             "too many",
         ];
         assert_eq!(refusals.len(), expected.len(), "{refusals:?}");
@@ -120,9 +132,11 @@ fn a_peer_that_cannot_be_reached_is_named_with_the_reason() {
             let free = TcpListener::bind(common::any_port()).and_then(|listener| listener.local_addr());
             let free = free.expect("a free port");
             let error = connect_error(&nodes[0], 5, free).await;
-            for part in ["node 5", &free.to_string(), "refused", "is `starfish agent` running there?"] {
+            for part in ["node 5", &free.to_string(), "refused"] {
                 assert!(error.contains(part), "{error}");
             }
+            let error = nodes[0].connect_to(free).await.expect_err("nobody is there").to_string();
+            assert!(error.starts_with(&format!("connecting to {free}: ")), "{error}");
             let error = connect_error(&nodes[0], 5, nodes[1].address().expect("it listens")).await;
             assert!(error.contains("node 2 listens there"), "{error}");
 
@@ -137,6 +151,41 @@ fn a_peer_that_cannot_be_reached_is_named_with_the_reason() {
             assert!(error.contains("not a Starfish node"), "{error}");
         })
         .expect("no task fails");
+    }
+}
+
+#[test]
+fn whoever_listens_at_an_address_is_connected_and_tells_its_name() {
+    for driver in drivers() {
+        let reports = Reports::default();
+        let adapt = |settings| Settings { listen: Some(([0, 0, 0, 0], 0).into()), ..settings };
+        let nodes = run_nodes(driver, 1, &reports, adapt, async |nodes: Vec<RealMachine>| {
+            let listener = &nodes[0];
+            let port = listener.address().expect("it listens").port();
+            let caller = Settings { listen: Some(common::any_port()), ..Settings::new(NodeId(7)) };
+            let caller = RealMachine::start(caller).await.expect("it has no disks");
+            // Asked twice, and at another address of it: it stays one connection.
+            for host in [[127, 0, 0, 1], [127, 0, 0, 1], [127, 0, 0, 2]] {
+                assert_eq!(caller.connect_to((host, port).into()).await, Ok(NodeId(1)));
+            }
+            assert_eq!(caller.connect(&[peer(listener)]).await, Ok(()));
+            for number in 0..2 {
+                caller.net().send(NodeId(1), message(number, 10_000)).await.expect("a connection");
+                expect_message(listener, number, 10_000).await;
+                listener.net().send(NodeId(7), message(number, 10_000)).await.expect("a connection");
+                expect_message(&caller, number, 10_000).await;
+            }
+
+            let itself = caller.address().expect("it listens");
+            let error = caller.connect_to(itself).await.expect_err("nobody else is there").to_string();
+            assert!(error.contains("this node itself listens there"), "{error}");
+            let namesake = RealMachine::start(Settings::new(NodeId(7))).await.expect("it has no disks");
+            let error = namesake.connect_to(([127, 0, 0, 1], port).into()).await.expect_err("a namesake");
+            assert!(error.to_string().contains("of this node's name is already connected"), "{error}");
+            caller.net().close();
+            caller.finish().await;
+        });
+        nodes.expect("no task fails");
     }
 }
 

@@ -185,10 +185,7 @@ fn close_when_input_ends(machine: RealMachine) {
 
 /// Tells the log, which is standard error, what no client is told.
 fn log(report: &Report) {
-    // Clients ask for this node's name by calling it by no name.
-    let is_question = |why: &str| why.ends_with(&format!("wants to talk to {}", node::NOBODY));
     match report {
-        Report::Refused { why, .. } if is_question(why) => {}
         Report::TaskFailed { task, error, .. } => eprintln!("starfish agent: {task}: {error}"),
         Report::Refused { from, why, .. } => eprintln!("starfish agent: refused {from}: {why}"),
         Report::CannotAccept { why, .. } => eprintln!("starfish agent: cannot accept a connection: {why}"),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use fs::{Client, ClientSettings, File, FileStat};
 use machine::NodeId;
-use real::{Peer, RealMachine, Settings};
+use real::{RealMachine, Settings};
 
 use super::agents::Agent;
 use crate::failure::{Failure, Result};
@@ -59,7 +59,8 @@ impl Session {
     async fn start(machine: RealMachine, agents: Vec<Agent>) -> Result<Session> {
         let (mut io_nodes, mut names) = (Vec::new(), Names(BTreeMap::new()));
         for agent in agents {
-            let node = connect(&machine, &agent).await?;
+            let node = machine.connect_to(agent.address).await;
+            let node = node.map_err(|error| unreachable_agent(&agent, error))?;
             if let Some(same) = names.0.insert(node, agent.name.clone()) {
                 let why = format!("it is the same agent as {same}");
                 return Err(
@@ -123,41 +124,12 @@ impl Names {
     }
 }
 
-/// Connects to an agent and learns the name of its node, which it drew when it started.
-///
-/// A node that is called by a wrong name says its right one: so nobody needs to be told beforehand.
-async fn connect(machine: &RealMachine, agent: &Agent) -> Result<NodeId> {
-    let call = async |node| machine.connect(&[Peer { node, address: agent.address }]).await;
-    let Err(refusal) = call(node::NOBODY).await else { return Ok(node::NOBODY) };
-    let refusal = refusal.to_string();
-    let node = named_in(&refusal).ok_or_else(|| unreachable_agent(agent, &refusal))?;
-    call(node).await.map_err(|error| unreachable_agent(agent, &error.to_string()))?;
-    Ok(node)
-}
-
-/// The node named in "... node 1f listens there ...".
-fn named_in(refusal: &str) -> Option<NodeId> {
-    let before = refusal.split_once(" listens there")?.0;
-    let digits = before.rsplit_once("node ")?.1;
-    u64::from_str_radix(digits, 16).ok().map(NodeId)
-}
-
-fn unreachable_agent(agent: &Agent, why: &str) -> Failure {
-    // What was being done is said already, and the advice comes below.
-    let why = why.split_once(&format!("{}: ", agent.address)).map_or(why, |(_, why)| why);
-    let why = why.split_once(" (is `starfish agent`").map_or(why, |(why, _)| why);
+fn unreachable_agent(agent: &Agent, error: machine::Error) -> Failure {
+    let why = match error {
+        // What was being done is said already.
+        machine::Error::Io { why, .. } => why,
+        other => other.to_string(),
+    };
     Failure::new(format!("agent {}", agent.name), why)
         .remedy("Is it running? Start it with: starfish agent --root DIR --listen HOST:PORT")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refusal_tells_who_listens() {
-        let refusal = "connecting to node 0 at 1.2.3.4:5: node 8f00 listens there (is it?)";
-        assert_eq!(named_in(refusal), Some(NodeId(0x8f00)));
-        assert_eq!(named_in("connecting to node 0 at 1.2.3.4:5: refused"), None);
-    }
 }

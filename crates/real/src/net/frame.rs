@@ -1,16 +1,16 @@
 //! What lies on the wire between two nodes.
 //!
 //! ```text
-//! connecting node                          listening node
-//!   Hello  {magic, version, from, to}  -->
-//!                                      <--  Answer {magic, version, verdict, node}
-//!   frames                             <->  frames
+//! connecting node                                listening node
+//!   Hello  {magic, version, whom, from, to}  -->
+//!                                            <--  Answer {magic, version, verdict, node}
+//!   frames                                   <->  frames
 //!
 //! frame:  | magic 4 | header length 4 | payload length 8 | header ... | payload ... |
 //! ```
 //!
 //! Numbers are little-endian. Lengths are checked against their bounds before anything is allocated for
-//! them. The first sixteen bytes of a hello never change, so that nodes of any two versions can tell each
+//! them. The first twelve bytes of a hello never change, so that nodes of any two versions can tell each
 //! other that they differ.
 
 use machine::{Message, NodeId};
@@ -68,9 +68,13 @@ impl Prelude {
 pub(crate) struct Hello {
     /// Who is calling.
     pub(crate) from: NodeId,
-    /// Whom it expects to have reached.
-    pub(crate) to: NodeId,
+    /// Whom it expects to have reached; `None` is whoever listens there, and the answer tells who that is.
+    pub(crate) to: Option<NodeId>,
 }
+
+/// What a hello says of the node it is meant for.
+const TO_THE_NODE_NAMED: u32 = 0;
+const TO_WHOEVER_LISTENS: u32 = 1;
 
 impl Hello {
     pub(crate) const BYTES: usize = 32;
@@ -78,14 +82,24 @@ impl Hello {
     pub(crate) fn encode(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         encode_greeting(&mut bytes);
+        let (whom, to) = match self.to {
+            Some(node) => (TO_THE_NODE_NAMED, node.0),
+            None => (TO_WHOEVER_LISTENS, 0),
+        };
+        bytes[12..16].copy_from_slice(&whom.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.from.0.to_le_bytes());
-        bytes[24..32].copy_from_slice(&self.to.0.to_le_bytes());
+        bytes[24..32].copy_from_slice(&to.to_le_bytes());
         bytes
     }
 
     pub(crate) fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, NotUnderstood> {
         decode_greeting(bytes)?;
-        Ok(Hello { from: NodeId(u64_at(bytes, 16)), to: NodeId(u64_at(bytes, 24)) })
+        let to = match u32_at(bytes, 12) {
+            TO_THE_NODE_NAMED => Some(NodeId(u64_at(bytes, 24))),
+            TO_WHOEVER_LISTENS => None,
+            whom => return Err(NotUnderstood::Whom(whom)),
+        };
+        Ok(Hello { from: NodeId(u64_at(bytes, 16)), to })
     }
 }
 
@@ -156,6 +170,7 @@ impl Verdict {
 pub(crate) enum NotUnderstood {
     NotStarfish,
     Version(u32),
+    Whom(u32),
     Answer(u32),
 }
 
@@ -166,6 +181,7 @@ impl std::fmt::Display for NotUnderstood {
             NotUnderstood::Version(theirs) => {
                 write!(f, "it speaks version {theirs} of the protocol, this node version {VERSION}")
             }
+            NotUnderstood::Whom(code) => write!(f, "it asked in the unknown way {code} for a node"),
             NotUnderstood::Answer(code) => write!(f, "it gave the unknown answer {code}"),
         }
     }
@@ -202,8 +218,10 @@ mod tests {
     fn what_was_encoded_is_decoded() {
         let prelude = Prelude { header_bytes: 77, payload_bytes: 1 << 20 };
         assert_eq!(Prelude::decode(&prelude.encode()), Ok(prelude));
-        let hello = Hello { from: NodeId(u64::MAX), to: NodeId(1) };
-        assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
+        for to in [Some(NodeId(1)), Some(NodeId(0)), Some(NodeId(u64::MAX)), None] {
+            let hello = Hello { from: NodeId(u64::MAX), to };
+            assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
+        }
         for verdict in Verdict::ALL {
             let answer = Answer { verdict, node: NodeId(3) };
             assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
@@ -224,7 +242,11 @@ mod tests {
     #[test]
     fn strangers_and_other_versions_are_told_apart() {
         assert_eq!(Hello::decode(b"GET / HTTP/1.1\r\nHost: example.or"), Err(NotUnderstood::NotStarfish));
-        let mut future = Hello { from: NodeId(1), to: NodeId(2) }.encode();
+        let hello = Hello { from: NodeId(1), to: Some(NodeId(2)) }.encode();
+        let mut odd = hello;
+        odd[12] = 7;
+        assert_eq!(Hello::decode(&odd), Err(NotUnderstood::Whom(7)));
+        let mut future = hello;
         future[8] = 9;
         assert_eq!(Hello::decode(&future), Err(NotUnderstood::Version(9)));
     }

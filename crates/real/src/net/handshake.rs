@@ -8,7 +8,7 @@ use compio::BufResult;
 use compio::io::{AsyncWrite, AsyncWriteExt};
 use compio::net::{TcpListener, TcpStream};
 use compio::time::timeout;
-use machine::{BufferPool, Error, Result};
+use machine::{BufferPool, Error, NodeId, Result};
 use socket2::{SockRef, TcpKeepalive};
 
 use super::Net;
@@ -44,39 +44,61 @@ impl Net {
         if self.connection(peer.node).is_some() {
             return Ok(());
         }
-        let outcome = timeout(self.inner.limits.handshake, self.call(peer)).await;
-        let outcome =
-            outcome.unwrap_or_else(|_| Err(format!("no answer within {:?}", self.inner.limits.handshake)));
-        outcome.map_err(|why| Error::Io {
-            what: format!("connecting to {} at {}", peer.node, peer.address),
-            why: format!("{why} (is `starfish agent` running there?)"),
-        })
+        let outcome = self.call_in_time(peer.address, Some(peer.node)).await;
+        let what = || format!("connecting to {} at {}", peer.node, peer.address);
+        outcome.map(drop).map_err(|why| Error::Io { what: what(), why })
     }
 
-    async fn call(&self, peer: Peer) -> std::result::Result<(), String> {
+    /// Connects to whoever listens at `address` unless there is a connection to that node, and returns its name.
+    pub(crate) async fn connect_to(&self, address: SocketAddr) -> Result<NodeId> {
+        let outcome = self.call_in_time(address, None).await;
+        outcome.map_err(|why| Error::Io { what: format!("connecting to {address}"), why })
+    }
+
+    async fn call_in_time(
+        &self,
+        address: SocketAddr,
+        to: Option<NodeId>,
+    ) -> std::result::Result<NodeId, String> {
+        let limit = self.inner.limits.handshake;
+        let outcome = timeout(limit, self.call(address, to)).await;
+        outcome.unwrap_or_else(|_| Err(format!("no answer within {limit:?}")))
+    }
+
+    /// Calls `to`, or whoever listens at `address`; returns who answered and is connected now.
+    async fn call(&self, address: SocketAddr, to: Option<NodeId>) -> std::result::Result<NodeId, String> {
         let text = |error: io::Error| error.to_string();
-        let mut stream = TcpStream::connect(peer.address).await.map_err(text)?;
+        let mut stream = TcpStream::connect(address).await.map_err(text)?;
         prepare(&stream).map_err(text)?;
-        let hello = Hello { from: self.inner.node, to: peer.node };
+        let hello = Hello { from: self.inner.node, to };
         let BufResult(written, _) = stream.write_all(hello.encode()).await;
         written.map_err(text)?;
         let mut reader = Reader::new(stream.clone());
         let answer: [u8; Answer::BYTES] =
             reader.array().await.map_err(text)?.ok_or("it closed the connection without an answer")?;
-        let answer = Answer::decode(&answer).map_err(|error| error.to_string())?;
-        match answer.verdict {
+        let Answer { verdict, node } = Answer::decode(&answer).map_err(|error| error.to_string())?;
+        if node == self.inner.node {
+            return Err("this node itself listens there, or another of its name".to_owned());
+        }
+        // Who was asked for by no name may turn out to be somebody known.
+        let is_known = to.is_none() && self.connection(node).is_some();
+        match verdict {
+            Verdict::OtherNode => return Err(format!("{node} listens there")),
+            Verdict::Welcome if to.is_some_and(|to| to != node) => {
+                return Err(format!("{node} welcomed this node in its place"));
+            }
             Verdict::Welcome => {}
-            Verdict::OtherNode => return Err(format!("{} listens there", answer.node)),
+            Verdict::AlreadyConnected if is_known => {}
             refusal => return Err(refusal.reason().to_owned()),
         }
         // Others may have run meanwhile.
         if self.inner.closed.get() {
             return Err(Error::Closed.to_string());
         }
-        if self.connection(peer.node).is_none() {
-            self.begin(self.enter(peer.node), stream, reader);
+        if self.connection(node).is_none() {
+            self.begin(self.enter(node), stream, reader);
         }
-        Ok(())
+        Ok(node)
     }
 
     /// Lets others in for as long as the node listens.
@@ -143,7 +165,7 @@ impl Net {
         let inner = &self.inner;
         if inner.closed.get() {
             Verdict::Closed
-        } else if hello.to != inner.node {
+        } else if hello.to.is_some_and(|to| to != inner.node) {
             Verdict::OtherNode
         } else if hello.from == inner.node || self.connection(hello.from).is_some() {
             Verdict::AlreadyConnected
@@ -166,9 +188,12 @@ impl Net {
 }
 
 fn explain_refusal(verdict: Verdict, hello: Hello) -> String {
-    let Hello { from, to } = hello;
+    let from = hello.from;
     match verdict {
-        Verdict::OtherNode => format!("{from} wants to talk to {to}"),
+        Verdict::OtherNode => {
+            let to = hello.to.map_or_else(|| "whoever listens".to_owned(), |to| to.to_string());
+            format!("{from} wants to talk to {to}")
+        }
         Verdict::AlreadyConnected => format!("{from} is connected already"),
         Verdict::Full => format!("{from} is one connection too many"),
         Verdict::Closed => format!("{from} comes too late, the network is closed"),
