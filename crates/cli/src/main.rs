@@ -40,7 +40,7 @@ Examples:
   starfish put big.dat --agents a:7117,b:7117      spread a file over the disks of two agents
   starfish simulate --pattern rb                   read a file on a simulated machine of 1996
 
-Exit codes: 0 it is done; 1 it could not be done; 2 the command was not understood.
+Exit codes: 0 it is done; 1 it could not be done; 2 the command was not understood; 130 it was interrupted.
 The environment variable STARFISH_DRIVER (io_uring, polling) chooses how nodes talk to the kernel.";
 
 #[derive(Subcommand)]

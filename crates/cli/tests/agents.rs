@@ -128,6 +128,42 @@ fn both_drivers_do_the_same() {
 }
 
 #[test]
+fn an_interrupted_put_leaves_nothing_on_the_agents() {
+    // A slow disk, so that there is a while to be interrupted in.
+    let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
+    store.make_file("file", 200 << 20);
+    let other = store.make_file("other", 1000);
+    store.run(&["put", "other"]);
+    for (method, signal) in [("traditional", "INT"), ("disk-directed", "INT"), ("traditional", "TERM")] {
+        let mut put = store.command(&["put", "file", "--method", method]).spawn().expect("the program");
+        let stripe_bytes = || -> u64 {
+            let sizes =
+                store.stripe_files().into_iter().map(|path| path.metadata().map_or(0, |found| found.len()));
+            sizes.sum()
+        };
+        while stripe_bytes() < 2 << 20 {
+            assert_eq!(put.try_wait().expect("a child of ours"), None, "{method}");
+            thread::sleep(Duration::from_millis(5));
+        }
+        let sent = std::process::Command::new("kill").args(["-s", signal, &put.id().to_string()]).status();
+        assert!(sent.expect("a kill command").success());
+        assert_eq!(wait(&mut put).code(), Some(130), "{method}");
+        let mut said = String::new();
+        put.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+        assert_eq!(said, "", "{method}");
+        assert_eq!(store.run(&["ls"]), "other\n", "{method}");
+        assert_eq!(store.stripe_files().len(), 2, "of the other file, {method}");
+    }
+
+    // A file that was there before is none of its business.
+    let mut put = store.command(&["put", "-", "other"]);
+    put.stdin(Stdio::piped());
+    assert_eq!(put.spawn().expect("the program").wait().expect("a child of ours").code(), Some(1));
+    store.run(&["get", "other", "back"]);
+    assert_eq!(hash(&store.path("back")), other);
+}
+
+#[test]
 fn an_interrupted_get_leaves_nothing() {
     let store = Store::start_with(&[1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
     store.make_file("file", 20 << 20);

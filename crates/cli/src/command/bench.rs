@@ -15,6 +15,7 @@ use clap::Args;
 
 use crate::command::agent::load_model;
 use crate::failure::{Failure, Result};
+use crate::interrupt::Interruption;
 use crate::local::{self, Hashing};
 use crate::processes::{self, Agents};
 use crate::progress::{Progress, Show};
@@ -102,7 +103,15 @@ fn agents_with_file(count: usize, options: &[String], block: Size, bytes: u64) -
     let method = MethodArgs { method: Method::Traditional, compute_nodes: 1 };
     let put = Put { block_bytes: block.0, method, replace: false };
     let progress = Progress::bytes(Show::Never, NAME);
-    agents.explain(transfer::put(&agents.agents, NAME, put, Hashing::new(input, false), size, &progress))?;
+    agents.explain(transfer::put(
+        &agents.agents,
+        NAME,
+        put,
+        Hashing::new(input, false),
+        size,
+        &progress,
+        Interruption::never(),
+    ))?;
     Ok(agents)
 }
 

@@ -20,6 +20,7 @@ use layout::Problem;
 use super::agent::load_model;
 use super::simulate::load_machine;
 use crate::failure::{Failure, Result};
+use crate::interrupt::Interruption;
 use crate::local::{self, Hashing};
 use crate::processes::{self, Agents};
 use crate::progress::{Progress, Show};
@@ -162,7 +163,15 @@ fn put(agents: &Agents, file: &Path, name: &str, method: Method) -> Result<Done>
     let put = Put { block_bytes: BLOCK_BYTES, method, replace: false };
     let progress = Progress::bytes(Show::Auto, "put");
     progress.expect(size.unwrap_or(0));
-    let done = transfer::put(&agents.agents, name, put, Hashing::new(input, false), size, &progress)?;
+    let done = transfer::put(
+        &agents.agents,
+        name,
+        put,
+        Hashing::new(input, false),
+        size,
+        &progress,
+        Interruption::never(),
+    )?;
     progress.finish();
     Ok(done)
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::failure::{Failure, Result};
+use crate::interrupt::Interruption;
 use crate::local::{self, Hashing, STANDARD};
 use crate::progress::{Progress, Show};
 use crate::size::Size;
@@ -14,7 +15,8 @@ use crate::store::transfer::{self, Method, MethodArgs, Put};
 /// Put a local file onto the agents, in stripes over all their disks.
 ///
 /// The file is cut into blocks, which are dealt to the disks in turn, so that reading it later keeps all of
-/// them busy. When the command ends the data are on the disks. If it fails, nothing is left of the file.
+/// them busy. When the command ends the data are on the disks. If it fails or is interrupted, nothing is left of the
+/// file.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -74,7 +76,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         progress.expect(size);
     }
     let input = Hashing::new(input, arguments.hash || arguments.verify);
-    let done = transfer::put(&agents, &name, put, input, size, &progress)?;
+    let done = transfer::put(&agents, &name, put, input, size, &progress, Interruption::prepare()?)?;
     progress.finish();
     if arguments.verify {
         verify(&agents, &name, done.hash, arguments.progress)?;

@@ -28,6 +28,7 @@ use real::RealMachine;
 
 use super::session::Session;
 use crate::failure::{Failure, Result};
+use crate::interrupt::unless;
 use crate::progress::Progress;
 
 /// Bytes under way between the agents and this node.
@@ -229,17 +230,29 @@ fn joined<T>(thread: JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Runs `count` lanes until all have ended, or the first has failed. The others are not waited for then.
+/// Runs `count` lanes until all have ended, or the first has failed. The others end with it: what is begun
+/// on the agents is not waited for, and nothing more is begun. The same holds if this itself is dropped.
 async fn in_lanes<F>(machine: &RealMachine, count: usize, lane: impl Fn() -> F) -> Result<()>
 where
     F: Future<Output = Result<()>> + 'static,
 {
-    let running =
-        Rc::new(Lanes { left: Cell::new(count), failure: RefCell::default(), ended: Condition::new() });
+    let running = Rc::new(Lanes {
+        left: Cell::new(count),
+        failure: RefCell::default(),
+        ended: Condition::new(),
+        is_over: Cell::new(false),
+        over: Condition::new(),
+    });
+    let _over = Over(running.clone());
     for _ in 0..count {
         let (lane, running) = (lane(), running.clone());
         machine.spawn("lane", async move {
-            let outcome = lane.await;
+            let over = async {
+                while !running.is_over.get() {
+                    running.over.wait().await;
+                }
+            };
+            let Some(outcome) = unless(over, lane).await else { return Ok(()) };
             running.left.set(running.left.get() - 1);
             if let Err(failure) = outcome {
                 running.failure.borrow_mut().get_or_insert(failure);
@@ -259,6 +272,18 @@ struct Lanes {
     left: Cell<usize>,
     failure: RefCell<Option<Failure>>,
     ended: Condition,
+    is_over: Cell<bool>,
+    over: Condition,
+}
+
+/// Ends the lanes that are still at work when it is dropped.
+struct Over(Rc<Lanes>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.is_over.set(true);
+        self.0.over.wake_all();
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Moving a whole file by either method, with its hash and the time it took.
 
 use std::io::{Read, Write};
+use std::panic::resume_unwind;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
@@ -9,6 +11,7 @@ use fs::FileId;
 use super::agents::Agent;
 use super::{group, session, stream};
 use crate::failure::{Failure, Result};
+use crate::interrupt::{HalfDone, Interruption};
 use crate::local::Hashing;
 use crate::node;
 use crate::progress::Progress;
@@ -114,7 +117,8 @@ pub(crate) struct Put {
     pub(crate) replace: bool,
 }
 
-/// Makes a file of all that `input` holds, on the disks when this returns. What fails leaves no file.
+/// Makes a file of all that `input` holds, on the disks when this returns. What fails or is interrupted leaves
+/// no file.
 ///
 /// `size` is the size of the input, as far as known.
 pub(crate) fn put<R: Read + Send + 'static>(
@@ -124,10 +128,13 @@ pub(crate) fn put<R: Read + Send + 'static>(
     input: Hashing<R>,
     size: Option<u64>,
     progress: &Progress,
+    interruption: Interruption,
 ) -> Result<Done> {
     match (put.method.method, size) {
-        (Method::Traditional, _) => put_traditional(agents, name, put, input, progress),
-        (Method::DiskDirected, Some(bytes)) => put_disk_directed(agents, name, put, input, bytes, progress),
+        (Method::Traditional, _) => put_traditional(agents, name, put, input, progress, interruption),
+        (Method::DiskDirected, Some(bytes)) => {
+            put_disk_directed(agents, name, put, input, bytes, progress, &interruption)
+        }
         (Method::DiskDirected, None) => {
             let failure = Failure::usage(name, "the method disk-directed has to know the size beforehand");
             Err(failure.remedy("Put a file, or use --method traditional."))
@@ -141,20 +148,33 @@ fn put_traditional<R: Read + Send + 'static>(
     put: Put,
     input: Hashing<R>,
     progress: &Progress,
+    interruption: Interruption,
 ) -> Result<Done> {
     let (name, progress) = (name.to_owned(), progress.clone());
     session::run(agents.to_vec(), move |session| async move {
+        let half_done = begin(&interruption, &name);
+        // Only after this has come to its end it is known whose file there is.
         let file = create(&session, &name, put).await?;
         let start = Instant::now();
-        match stream::upload(&session, &file, input, &progress).await {
-            Ok((input, bytes)) => Ok(Done { bytes, elapsed: start.elapsed(), hash: input.hash() }),
-            Err(failure) => {
+        match interruption.unless(stream::upload(&session, &file, input, &progress)).await {
+            Some(Ok((input, bytes))) => Ok(Done { bytes, elapsed: start.elapsed(), hash: input.hash() }),
+            Some(Err(failure)) => {
                 // Half a file is worse than none. The failure is what counts.
                 let _ = session.client.unlink(&name).await;
                 Err(failure)
             }
+            None => {
+                let removed = session.told(&name, session.client.unlink(&name).await);
+                Err(half_done.undone(&name, removed))
+            }
         }
     })
+}
+
+fn begin(interruption: &Interruption, name: &str) -> HalfDone {
+    let remedy = format!("Remove it with `starfish rm {name}`.");
+    let failure = Failure::new(name, "half of it may be left, there was no time to remove it");
+    interruption.begin(failure.remedy(remedy))
 }
 
 fn put_disk_directed<R: Read>(
@@ -164,6 +184,7 @@ fn put_disk_directed<R: Read>(
     mut input: Hashing<R>,
     bytes: u64,
     progress: &Progress,
+    interruption: &Interruption,
 ) -> Result<Done> {
     let mut parts = Vec::new();
     for length in group::lengths(name, bytes, put.method.compute_nodes)? {
@@ -172,20 +193,45 @@ fn put_disk_directed<R: Read>(
         parts.push(part);
     }
     let owned = name.to_owned();
-    session::run(
-        agents.to_vec(),
-        move |session| async move { create(&session, &owned, put).await.map(drop) },
-    )?;
-    match group::write(agents, name, parts) {
-        Ok(moved) => {
+    let begun = interruption.clone();
+    let half_done = session::run(agents.to_vec(), move |session| async move {
+        let half_done = begin(&begun, &owned);
+        create(&session, &owned, put).await?;
+        Ok(half_done)
+    })?;
+    match write_in_group(agents, name, parts, interruption)? {
+        Some(Ok(moved)) => {
             progress.add(bytes);
             Ok(Done { bytes, elapsed: moved.elapsed, hash: input.hash() })
         }
-        Err(failure) => {
+        Some(Err(failure)) => {
             let _ = remove(agents, name);
             Err(failure)
         }
+        None => Err(half_done.undone(name, remove(agents, name))),
     }
+}
+
+/// What [`group::write`] comes to, or `None` if it is interrupted first.
+fn write_in_group(
+    agents: &[Agent],
+    name: &str,
+    parts: Vec<Vec<u8>>,
+    interruption: &Interruption,
+) -> Result<Option<Result<group::Moved>>> {
+    let (agents, owned) = (agents.to_vec(), name.to_owned());
+    let (done, outcome) = flume::bounded(1);
+    let writing = thread::spawn(move || {
+        // After an interruption nobody wants to know.
+        let _ = done.send(group::write(&agents, &owned, parts));
+    });
+    let driver = node::settings()?.driver;
+    let ended = real::block_on(driver, interruption.unless(outcome.recv_async()));
+    let ended = ended.map_err(|error| Failure::new("waiting for the compute nodes", error))?;
+    Ok(ended.map(|outcome| match outcome {
+        Ok(outcome) => outcome,
+        Err(_) => resume_unwind(writing.join().expect_err("it ended without an outcome")),
+    }))
 }
 
 /// Removes a file.
