@@ -161,10 +161,10 @@ fn bare_stripe(arguments: &Arguments) -> Result<()> {
     let files = stripe_files(&agents, bytes)?;
     let block = arguments.block.0 as usize;
     let mut measured: [(&str, Vec<f64>); 4] = [
-        ("bare stripe: four senders, one receiver", Vec::new()),
-        ("bare stripe, received by four threads", Vec::new()),
-        ("traditional, four agents", Vec::new()),
-        ("disk-directed, four agents and nodes", Vec::new()),
+        ("bare stripe, one receiving thread", Vec::new()),
+        ("bare stripe, four receiving threads", Vec::new()),
+        ("traditional, one receiving thread", Vec::new()),
+        ("disk-directed, four receiving threads", Vec::new()),
     ];
     for _ in 0..arguments.rounds {
         measured[0].1.push(bare(&files, block, receive_in_turn)?);
@@ -175,12 +175,16 @@ fn bare_stripe(arguments: &Arguments) -> Result<()> {
     let medians = measured.map(|(what, values)| (what, median(values.clone()), values));
     let (one, four) = (medians[0].1, medians[1].1);
     let mut table = Table::new(1);
+    let yardstick = [
+        "the target, 100 %, is a bare stripe: four plain senders, one receiver (one thread)",
+        "senders and agents are processes, four of each; what receives is this process",
+    ];
     table.row([
         "reading from the page cache",
         "median",
         "lowest",
         "highest",
-        "of a bare stripe's",
+        "of the target",
         "of four threads'",
     ]);
     for (what, median, values) in medians {
@@ -189,7 +193,7 @@ fn bare_stripe(arguments: &Arguments) -> Result<()> {
         let part = |yardstick: f64| format!("{:.0} %", 100.0 * median / yardstick);
         table.row([what.to_owned(), mb_s(median), mb_s(lowest), mb_s(highest), part(one), part(four)]);
     }
-    local::print(table.lines())
+    local::print(yardstick.map(str::to_owned).into_iter().chain(table.lines()))
 }
 
 /// A file for each sender, together as long as the file of the benchmark.
