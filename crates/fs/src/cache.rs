@@ -147,6 +147,13 @@ impl Cache {
         places.filter(|&place| self.blocks[place].needs_writing()).collect()
     }
 
+    /// Gives up what of a stripe is not on the disk yet: the stripe is about to be removed.
+    pub(crate) fn give_up(&mut self, file: FileId, stripe: u32) {
+        for (_, &place) in self.by_key.range(key_range(file, stripe, 0)) {
+            self.blocks[place].dirty = ByteSet::default();
+        }
+    }
+
     /// Forgets the blocks of a stripe from `first` on. Returns whether all were idle and are gone.
     pub(crate) fn forget(&mut self, file: FileId, stripe: u32, first: u64) -> bool {
         let range = key_range(file, stripe, first);
@@ -240,6 +247,19 @@ mod tests {
         }
         assert!(!cache.make_room());
         assert_eq!(cache.unwritten(None).len(), 1);
+    }
+
+    #[test]
+    fn what_is_given_up_is_not_written() {
+        let (mut cache, _) = cache_of(&[1, 2]);
+        let place = cache.pin(key(2)).expect("present");
+        cache.block(place).mark_written(0..4);
+        cache.unpin(place);
+        assert_eq!(cache.unwritten(None), [place]);
+        cache.give_up(FileId(1), 1);
+        assert_eq!(cache.unwritten(None), [place], "another stripe");
+        cache.give_up(FileId(1), 0);
+        assert!(cache.unwritten(None).is_empty());
     }
 
     #[test]

@@ -32,5 +32,6 @@ promises! {
     garbage_costs_nobody_else_anything,
     a_client_that_goes_away_leaves_the_others_served,
     an_io_node_that_goes_away_fails_the_calls_to_it,
+    an_io_node_that_stops_writes_out_what_it_has,
     a_failing_member_fails_the_whole_group,
 }

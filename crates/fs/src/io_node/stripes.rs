@@ -217,10 +217,12 @@ impl<M: Machine> IoNode<M> {
         }
     }
 
-    /// Lets go of all that is cached of a stripe, after the writes under way.
+    /// Lets go of all that is cached of a stripe, after the writes under way. What is not on the disk yet never
+    /// gets there.
     async fn drop_cached(self: &Rc<Self>, label: Label) {
         let Ok(stripe) = self.stripes.get(label.file, label.stripe) else { return };
-        self.write_out(&stripe).await;
+        self.cache.borrow_mut().give_up(label.file, label.stripe);
+        stripe.wait_for_writes().await;
         self.forget_blocks(&stripe, 0).await;
     }
 
