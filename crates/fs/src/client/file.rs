@@ -152,13 +152,15 @@ impl<M: Machine> File<M> {
 
     /// Carries out a file request; once more if an I/O node has forgotten the file, as after a new start.
     async fn transfer(&self, access: Access, extent: Extent, memory: &Memory, at: u64) -> Result<()> {
-        match FileRequest::new(self, access, extent, memory, at).carry_out().await {
-            Err(Error::Remote { failure: Failure { kind: FailureKind::NotOpen, .. }, .. }) => {
-                self.refresh().await?;
-                FileRequest::new(self, access, extent, memory, at).carry_out().await
-            }
-            outcome => outcome,
+        let mut request = FileRequest::new(self, access, extent, memory, at);
+        let mut outcome = request.carry_out().await;
+        if let Err(Error::Remote { failure: Failure { kind: FailureKind::NotOpen, .. }, .. }) = outcome {
+            self.refresh().await?;
+            outcome = request.carry_out().await;
         }
+        // All answers have come, so the mailbox is empty and nobody else's.
+        self.client.inner.mailboxes.borrow_mut().push(request.mailbox);
+        outcome
     }
 }
 
@@ -189,14 +191,8 @@ impl<'a, M: Machine> FileRequest<'a, M> {
         FileRequest { file, access, extent, memory, at, mailbox, under_way: Vec::new() }
     }
 
-    async fn carry_out(mut self) -> Result<()> {
-        let outcome = self.exchange().await;
-        // All answers have come, so the mailbox is empty and nobody else's.
-        self.file.client.inner.mailboxes.borrow_mut().push(self.mailbox);
-        outcome
-    }
-
-    async fn exchange(&mut self) -> Result<()> {
+    async fn carry_out(&mut self) -> Result<()> {
+        self.under_way.clear();
         let per_disk = self.file.client.inner.settings.outstanding_per_disk as u64;
         // Consecutive blocks lie on consecutive disks: so many begin one disk's part of the extent each.
         let parts = self.file.striping().requests(self.extent).take(self.file.inner.homes.len());
