@@ -150,12 +150,6 @@ impl Experiment {
         }
     }
 
-    /// The bytes that all compute nodes together get or give: every one has the whole file in `ra`.
-    pub fn bytes_moved(&self) -> u64 {
-        let copies = if self.pattern.to_string() == "ra" { u64::from(self.problem.nodes) } else { 1 };
-        self.problem.file_bytes * copies
-    }
-
     /// Whether data go to the disks or come from them.
     pub fn operation(&self) -> Operation {
         self.pattern.operation()

@@ -24,7 +24,7 @@ use crate::{DiskLayout, Error, Experiment, Method};
 pub struct Trial {
     /// Virtual time from the common start until all data are where they belong.
     pub elapsed: Duration,
-    /// The bytes moved in it, for all compute nodes together.
+    /// The bytes moved in it, for all compute nodes together: in `ra` each of them gets the whole file.
     pub bytes_moved: u64,
     /// Disk movements of all disks in it.
     pub disk_movements: u64,
@@ -72,7 +72,7 @@ impl Experiment {
         }
         Ok(Trial {
             elapsed,
-            bytes_moved: self.bytes_moved(),
+            bytes_moved: (0..view.nodes()).map(|node| view.node_bytes(node)).sum(),
             disk_movements: after.movements() - before.movements(),
             events: after.events - before.events,
             digest: simulation.digest(),

@@ -67,11 +67,6 @@ impl Condition {
         }
     }
 
-    /// How many tasks wait.
-    pub fn waiting(&self) -> usize {
-        self.waiting.borrow().len()
-    }
-
     fn enqueue(&self, in_front: bool, waker: &Waker) -> i64 {
         let mut waiting = self.waiting.borrow_mut();
         if in_front {
