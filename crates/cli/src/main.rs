@@ -25,6 +25,10 @@ use clap::{Parser, Subcommand};
 use command::{agent, bench, cat, completions, demo, get, ls, machines, put, rm, simulate, stat};
 use failure::Result;
 
+/// A simulated message makes and drops several small vectors; this allocator takes half the time of the C library's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Spread files over the disks of several machines, and try the same file system on a simulated one.
 #[derive(Parser)]
 #[command(name = "starfish", version, propagate_version = true, after_help = EXAMPLES)]

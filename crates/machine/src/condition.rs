@@ -83,7 +83,13 @@ impl Condition {
     }
 
     fn position(&self, ticket: i64) -> Option<usize> {
-        self.waiting.borrow().binary_search_by_key(&ticket, |&(ticket, _)| ticket).ok()
+        let waiting = self.waiting.borrow();
+        let (&(first, _), &(last, _)) = (waiting.front()?, waiting.back()?);
+        // Whoever was woken stood at one of the ends, so mostly this says already that it is gone.
+        if !(first..=last).contains(&ticket) {
+            return None;
+        }
+        waiting.binary_search_by_key(&ticket, |&(ticket, _)| ticket).ok()
     }
 }
 

@@ -193,6 +193,9 @@ impl Payload {
             "slice {range:?} of {} bytes",
             self.bytes
         );
+        if let (Pieces::One(piece), false) = (&self.pieces, range.is_empty()) {
+            return Payload { bytes: range.end - range.start, pieces: Pieces::One(piece.slice(range)) };
+        }
         let mut part = Payload::empty();
         let mut at = 0;
         for piece in self.pieces() {

@@ -5,6 +5,10 @@ use std::time::Instant;
 #[path = "../tests/golden_workload/mod.rs"]
 mod golden_workload;
 
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let mut arguments = std::env::args().skip(1).map(|argument| argument.parse().expect("a number"));
     let requests = arguments.next().unwrap_or(20_000);

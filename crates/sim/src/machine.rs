@@ -4,7 +4,6 @@ use std::future::Future;
 use std::ops::Range;
 use std::rc::Rc;
 
-use description::Level;
 use machine::{BufferPool, Instant, Machine, NodeId, Result, Work};
 
 use crate::disk::Disk;
@@ -59,19 +58,9 @@ impl Machine for SimMachine {
         self.node.world.executor.spawn(name, self.node.index as u32, Box::pin(task));
     }
 
-    async fn compute(&self, work: Work) {
+    fn compute(&self, work: Work) -> impl Future<Output = ()> {
         let World { executor, processors, costs, .. } = &*self.node.world;
-        let (nanoseconds, level) = costs.of(work);
-        if nanoseconds == 0 {
-            return;
-        }
-        match level {
-            Level::Thread => processors.occupy(executor, self.node.index, nanoseconds).await,
-            Level::Interrupt => {
-                let end = processors.interrupt(executor, self.node.index, nanoseconds);
-                Sleep::until(executor, end).await;
-            }
-        }
+        processors.compute(executor, self.node.index, costs.of(work))
     }
 
     fn net(&self) -> &Net {

@@ -26,6 +26,7 @@ use machine::{Duration, Work};
 
 use crate::agenda::{Kind, Target};
 use crate::executor::{Executor, Waiter};
+use crate::sleep::Sleep;
 use crate::waker::TaskKey;
 
 /// What everything costs a processor of the machine, in nanoseconds where possible.
@@ -145,9 +146,15 @@ impl Processors {
         end
     }
 
-    /// Does `nanoseconds` of the current task's work on `node`.
-    pub(crate) fn occupy<'a>(&'a self, executor: &'a Executor, node: usize, nanoseconds: u64) -> Occupy<'a> {
-        Occupy { processors: self, executor, node, nanoseconds, number: None }
+    /// Does work of the current task on `node`, `nanoseconds` at `level`; it begins when the future is first polled.
+    #[inline]
+    pub(crate) fn compute<'a>(
+        &'a self,
+        executor: &'a Executor,
+        node: usize,
+        (nanoseconds, level): (u64, Level),
+    ) -> Compute<'a> {
+        Compute { processors: self, executor, node, nanoseconds, stage: Stage::New(level) }
     }
 
     /// Asks for the processor of `node` for work of the current task; gives the work's number.
@@ -246,27 +253,44 @@ impl Processor {
     }
 }
 
-/// Waits until work of a thread is done.
-pub(crate) struct Occupy<'a> {
+/// Waits until work is done.
+pub(crate) struct Compute<'a> {
     processors: &'a Processors,
     executor: &'a Executor,
     node: usize,
     nanoseconds: u64,
-    number: Option<u64>,
+    stage: Stage<'a>,
 }
 
-impl Future for Occupy<'_> {
+enum Stage<'a> {
+    New(Level),
+    /// At the level of threads: the number of the work.
+    Working(u64),
+    /// At the level of interrupts, where the end is known at once.
+    Ending(Sleep<'a>),
+}
+
+impl Future for Compute<'_> {
     type Output = ();
 
+    #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let this = &mut *self;
-        if let Some(number) = this.number {
-            this.processors.poll_work(this.node, number, context)
-        } else if this.nanoseconds == 0 {
-            Poll::Ready(())
-        } else {
-            this.number = Some(this.processors.begin(this.executor, this.node, this.nanoseconds, context));
-            Poll::Pending
+        let Compute { processors, executor, node, nanoseconds, stage } = &mut *self;
+        match stage {
+            Stage::New(_) if *nanoseconds == 0 => Poll::Ready(()),
+            Stage::New(Level::Thread) => {
+                *stage = Stage::Working(processors.begin(executor, *node, *nanoseconds, context));
+                Poll::Pending
+            }
+            Stage::New(Level::Interrupt) => {
+                let end = processors.interrupt(executor, *node, *nanoseconds);
+                let mut sleep = Sleep::until(executor, end);
+                let polled = Pin::new(&mut sleep).poll(context);
+                *stage = Stage::Ending(sleep);
+                polled
+            }
+            Stage::Working(number) => processors.poll_work(*node, *number, context),
+            Stage::Ending(sleep) => Pin::new(sleep).poll(context),
         }
     }
 }

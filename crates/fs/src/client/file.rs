@@ -259,6 +259,9 @@ impl<'a, M: Machine> FileRequest<'a, M> {
         if blocks == 0 {
             return Some(part);
         }
+        if part.file_offset + part.bytes == self.extent.end() {
+            return None;
+        }
         let striping = self.file.striping();
         let block = part.stripe_offset / striping.block_bytes() + blocks;
         let offset = block.checked_mul(striping.block_bytes())?;
