@@ -47,6 +47,8 @@ pub struct Experiment {
 pub enum Method {
     /// Compute nodes request blocks; I/O nodes cache, prefetch and write behind.
     Traditional,
+    /// Compute nodes request blocks of a distribution that suits the disks, and exchange data among themselves.
+    TwoPhase,
     /// Compute nodes make one collective request; I/O nodes work through their disks in their own order.
     DiskDirected,
 }
@@ -73,8 +75,24 @@ pub struct Options {
     pub thread_per_request: bool,
     /// Blocks brought in ahead of each read; traditional only.
     pub prefetch_blocks: u64,
+    /// Whether an I/O node fetches the data of a write with Memget, instead of finding them in the request; not for
+    /// the disk-directed method.
+    pub memget_writes: bool,
+    /// Which Memputs and Memgets are queued, to be sent many at a time; not for the traditional method.
+    pub queued: Queued,
     /// Whether each disk's blocks are sorted by physical position; disk-directed only.
     pub presort: bool,
+}
+
+/// Which Memputs and Memgets are queued for their destination and sent a block at a time (gather/scatter).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queued {
+    /// None.
+    Never,
+    /// All.
+    Always,
+    /// Those of records smaller than a block, as the report does where it compares methods.
+    SmallRecords,
 }
 
 impl Default for Options {
@@ -85,6 +103,8 @@ impl Default for Options {
             scheduling: Scheduling::CyclicScan,
             thread_per_request: false,
             prefetch_blocks: 1,
+            memget_writes: false,
+            queued: Queued::SmallRecords,
             presort: false,
         }
     }
@@ -128,6 +148,9 @@ impl Experiment {
         }
         if self.options.presort && self.method != Method::DiskDirected {
             return Err(Error::Invalid("only the disk-directed method can presort".into()));
+        }
+        if self.method == Method::TwoPhase {
+            return Err(Error::Invalid("two-phase I/O is not built yet".into()));
         }
         self.pattern.view(&self.problem)?;
         Ok(())
@@ -206,6 +229,7 @@ impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Method::Traditional => "traditional",
+            Method::TwoPhase => "two-phase",
             Method::DiskDirected => "disk-directed",
         })
     }
@@ -216,7 +240,7 @@ impl FromStr for Method {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Method::ALL.into_iter().find(|method| method.to_string() == text);
-        found.ok_or_else(|| format!("no method {text:?}: traditional or disk-directed"))
+        found.ok_or_else(|| format!("no method {text:?}: traditional, two-phase or disk-directed"))
     }
 }
 
@@ -238,5 +262,26 @@ impl FromStr for DiskLayout {
             "random" => Ok(DiskLayout::Random),
             _ => Err(format!("no layout {text:?}: contiguous or random")),
         }
+    }
+}
+
+impl fmt::Display for Queued {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Queued::Never => "never",
+            Queued::Always => "always",
+            Queued::SmallRecords => "small-records",
+        })
+    }
+}
+
+impl FromStr for Queued {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = [Queued::Never, Queued::Always, Queued::SmallRecords]
+            .into_iter()
+            .find(|queued| queued.to_string() == text);
+        found.ok_or_else(|| format!("{text:?} is none of never, always and small-records"))
     }
 }

@@ -217,7 +217,7 @@ impl Part {
     async fn access(&self) -> fs::Result<()> {
         let Part { file, group, view, memory, presort, .. } = self;
         match (self.method, self.operation) {
-            (Method::Traditional, _) => self.access_chunks().await,
+            (Method::Traditional | Method::TwoPhase, _) => self.access_chunks().await,
             (Method::DiskDirected, Operation::Read) => {
                 file.read_collective(group, view, memory, *presort).await
             }

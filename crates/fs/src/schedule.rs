@@ -14,9 +14,11 @@ pub enum Scheduling {
     /// Cyclic scan, by logical block.
     #[default]
     CyclicScan,
+    /// Cyclic scan, by physical position where the disk tells it.
+    PhysicalCyclicScan,
 }
 
-/// Where a request lies: which object, then which byte of it.
+/// Where a request lies, as far as the schedule cares: which object, then which byte of it; or the physical position.
 pub(crate) type Position = (u64, u64);
 
 /// The requests waiting for a disk, each known by a number.
@@ -34,7 +36,9 @@ impl Waiting {
     pub(crate) fn new(scheduling: Scheduling) -> Self {
         match scheduling {
             Scheduling::Fcfs => Waiting::Fcfs(VecDeque::new()),
-            Scheduling::CyclicScan => Waiting::CyclicScan { requests: BTreeMap::new(), arrivals: 0 },
+            Scheduling::CyclicScan | Scheduling::PhysicalCyclicScan => {
+                Waiting::CyclicScan { requests: BTreeMap::new(), arrivals: 0 }
+            }
         }
     }
 

@@ -68,6 +68,8 @@ pub(crate) enum SchedulingName {
     Fcfs,
     /// In the direction of growing positions, then again from the lowest (C-SCAN).
     CyclicScan,
+    /// The same, by physical position instead of the place in the file.
+    PhysicalCyclicScan,
 }
 
 impl From<SchedulingName> for Scheduling {
@@ -75,6 +77,7 @@ impl From<SchedulingName> for Scheduling {
         match name {
             SchedulingName::Fcfs => Scheduling::Fcfs,
             SchedulingName::CyclicScan => Scheduling::CyclicScan,
+            SchedulingName::PhysicalCyclicScan => Scheduling::PhysicalCyclicScan,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::{Args, ValueEnum};
 use description::MachineDescription;
-use experiment::{Contents, DiskLayout, Experiment, Method, Options};
+use experiment::{Contents, DiskLayout, Experiment, Method, Options, Queued};
 use layout::{Grid, Pattern, Problem, Shape};
 use serde::Serialize;
 
@@ -87,6 +87,14 @@ pub(crate) struct Arguments {
     /// Blocks brought in ahead of each read; traditional only.
     #[arg(long, value_name = "N", default_value_t = 1)]
     prefetch: u64,
+
+    /// Let I/O nodes fetch the data of a write (Memget), instead of sending them with the request; not disk-directed.
+    #[arg(long)]
+    memget_writes: bool,
+
+    /// Which Memputs and Memgets wait for others to the same node and go with them: never, always, or small-records.
+    #[arg(long, value_name = "WHICH", default_value_t = Queued::SmallRecords)]
+    queued: Queued,
 
     /// Rows and columns of the matrix in the file, in records. Without this: as square as can be.
     #[arg(long, value_name = "RxC")]
@@ -228,6 +236,8 @@ fn experiment(
             scheduling: arguments.scheduling.into(),
             thread_per_request: arguments.thread_per_request,
             prefetch_blocks: arguments.prefetch,
+            memget_writes: arguments.memget_writes,
+            queued: arguments.queued,
             presort: arguments.presort && method == Method::DiskDirected,
         },
         contents: if arguments.phantom { Contents::Phantom } else { Contents::Real },

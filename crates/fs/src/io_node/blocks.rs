@@ -209,7 +209,7 @@ impl<M: Machine> IoNode<M> {
     async fn read_block(&self, stripe: &OpenStripe, block: u64, into: Buf) -> machine::Result<Buf> {
         let offset = block * stripe.block_bytes();
         self.machine.compute(Work::QueueDiskRequest).await;
-        let _turn = self.disk_queues[stripe.disk].turn((stripe.object.0, offset)).await;
+        let _turn = self.turn(stripe, offset).await;
         let outcome = self.machine.disks()[stripe.disk].read(stripe.object, offset, into).await;
         self.machine.compute(Work::CompleteDiskRequest).await;
         outcome
@@ -243,7 +243,7 @@ impl<M: Machine> IoNode<M> {
     async fn write_behind(&self, stripe: &OpenStripe, place: Place) -> machine::Result<()> {
         let start = self.cache.borrow_mut().block(place).key.block * stripe.block_bytes();
         self.machine.compute(Work::QueueDiskRequest).await;
-        let turn = self.disk_queues[stripe.disk].turn((stripe.object.0, start)).await;
+        let turn = self.turn(stripe, start).await;
         // Taken only now, so that what was written while the request waited goes with it.
         let runs: Vec<(u64, Payload)> = {
             let mut cache = self.cache.borrow_mut();

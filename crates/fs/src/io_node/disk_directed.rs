@@ -173,7 +173,7 @@ impl<M: Machine> StripeTransfer<M> {
 
     async fn load_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Failure> {
         let (node, stripe) = (&self.node, &self.stripe);
-        let _turn = node.disk_queues[stripe.disk].turn((stripe.object.0, block.stripe_offset)).await;
+        let _turn = node.turn(stripe, block.stripe_offset).await;
         let outcome =
             node.machine.disks()[stripe.disk].read(stripe.object, block.stripe_offset, buffer).await;
         node.machine.compute(Work::CompleteDiskRequest).await;
@@ -229,7 +229,7 @@ impl<M: Machine> StripeTransfer<M> {
             buffer.put(at, &data);
         }
         let stripe = &self.stripe;
-        let _turn = self.node.disk_queues[stripe.disk].turn((stripe.object.0, block.stripe_offset)).await;
+        let _turn = self.node.turn(stripe, block.stripe_offset).await;
         let data = buffer.slice(0..block.bytes);
         let outcome = machine.disks()[stripe.disk].write(stripe.object, block.stripe_offset, data).await;
         machine.compute(Work::CompleteDiskRequest).await;

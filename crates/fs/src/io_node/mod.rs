@@ -19,15 +19,15 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use machine::{BufferPool, Condition, Machine, NodeId, Payload, Work};
+use machine::{BufferPool, Condition, Disk, Machine, NodeId, Payload, Work};
 
 use crate::cache::Cache;
-use crate::disk_queue::DiskQueue;
+use crate::disk_queue::{DiskQueue, Turn};
 use crate::endpoint::{Endpoint, Service};
 use crate::error::Failure;
 use crate::protocol::{FileId, Reply, Request};
 use crate::schedule::Scheduling;
-use stripes::Stripes;
+use stripes::{OpenStripe, Stripes};
 
 /// How an I/O node serves.
 #[derive(Clone, Debug, PartialEq)]
@@ -194,6 +194,17 @@ impl<M: Machine> IoNode<M> {
                 self.endpoint.reply(from, tag, outcome.map(|()| (Reply::Done, Payload::empty()))).await
             }
         }
+    }
+
+    /// Waits for a turn to use the disk of the stripe at `offset` within it.
+    async fn turn(&self, stripe: &OpenStripe, offset: u64) -> Turn<'_> {
+        let position = match self.settings.scheduling {
+            Scheduling::PhysicalCyclicScan => {
+                (0, self.machine.disks()[stripe.disk].position(stripe.object, offset))
+            }
+            Scheduling::Fcfs | Scheduling::CyclicScan => (stripe.object.0, offset),
+        };
+        self.disk_queues[stripe.disk].turn(position).await
     }
 
     /// Serves everything but block requests.
