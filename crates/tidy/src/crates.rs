@@ -1,7 +1,7 @@
 //! Who may depend on whom.
 //!
 //! ```text
-//!   machine    layout              nothing of ours
+//!   machine, layout, statistics     nothing of ours
 //!   description, disk              machine
 //!   fs                             machine, layout     never sim or real: that is the wall
 //!   sim, real                      machine, description, disk; fs in tests only
@@ -14,7 +14,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("machine", &[]),
     ("layout", &[]),
     ("description", &["machine"]),
@@ -23,7 +23,8 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("sim", &["description", "disk", "machine"]),
     ("real", &["description", "disk", "machine"]),
     ("experiment", &["description", "fs", "layout", "machine", "sim"]),
-    ("starfish", &["description", "experiment", "fs", "layout", "machine", "real", "sim"]),
+    ("starfish", &["description", "experiment", "fs", "layout", "machine", "real", "sim", "statistics"]),
+    ("statistics", &[]),
     ("tidy", &[]),
 ];
 

@@ -1,0 +1,80 @@
+//! Values that stand in every table of Student's t distribution, or were computed by hand.
+
+use statistics::Sample;
+
+fn sample(values: &[f64]) -> Sample {
+    Sample::of(values).expect("values")
+}
+
+fn close(value: f64, expected: f64) -> bool {
+    (value - expected).abs() <= 1e-6 * expected.abs()
+}
+
+#[test]
+fn mean_deviation_and_cv_divide_by_one_less() {
+    let four = sample(&[2.0, 4.0, 4.0, 6.0]);
+    assert_eq!((four.count(), four.mean()), (4, 4.0));
+    assert!(close(four.deviation(), (8.0_f64 / 3.0).sqrt()));
+    assert!(close(four.cv(), four.deviation() / 4.0));
+}
+
+#[test]
+fn half_widths_are_those_of_the_printed_tables() {
+    // The 97.5 % points of t for n - 1 degrees of freedom, to six digits.
+    for (n, t) in [(2, 12.706_205), (3, 4.302_653), (5, 2.776_445), (10, 2.262_157), (31, 2.042_272)] {
+        let values: Vec<f64> = (0..n).map(f64::from).collect();
+        let sample = sample(&values);
+        let expected = t * sample.deviation() / f64::from(n).sqrt();
+        assert!(close(sample.half_width().expect("several"), expected), "{n}");
+    }
+}
+
+#[test]
+fn welch_decides_at_the_printed_bound() {
+    // Equal variances and five values each: 8 degrees of freedom, whose 97.5 % point is 2.306004.
+    let base = [-2.0, -1.0, 0.0, 1.0, 2.0];
+    let error = (2.0 * 2.5_f64 / 5.0).sqrt();
+    let moved = |by: f64| sample(&base.map(|value| value + by * error));
+    assert_eq!(sample(&base).differs_from(&moved(2.30599)), Some(false));
+    assert_eq!(sample(&base).differs_from(&moved(2.30602)), Some(true));
+    assert_eq!(sample(&base).differs_from(&moved(-2.30602)), Some(true));
+}
+
+#[test]
+fn welch_has_fewer_degrees_of_freedom_where_only_one_varies() {
+    // Then they are those of the one that varies: 4, whose 97.5 % point is 2.776445.
+    let constant = sample(&[0.0; 5]);
+    let error = 0.5_f64.sqrt();
+    let moved = |by: f64| sample(&[-2.0, -1.0, 0.0, 1.0, 2.0].map(|value| value + by * error));
+    assert_eq!(constant.differs_from(&moved(2.7764)), Some(false));
+    assert_eq!(constant.differs_from(&moved(2.7765)), Some(true));
+}
+
+#[test]
+fn samples_that_do_not_vary_differ_if_their_values_do() {
+    let (one, same, other) = (sample(&[0.1; 5]), sample(&[0.1; 3]), sample(&[0.1 + 1e-16; 5]));
+    assert_eq!(one.differs_from(&same), Some(false));
+    assert_eq!(one.differs_from(&other), Some(true));
+    assert_eq!((one.cv(), one.half_width()), (0.0, Some(0.0)));
+}
+
+#[test]
+fn nothing_follows_from_one_value_but_itself() {
+    let one = sample(&[31.4]);
+    assert_eq!((one.mean(), one.deviation(), one.cv(), one.half_width()), (31.4, 0.0, 0.0, None));
+    assert_eq!(one.differs_from(&sample(&[1.0, 2.0])), None);
+    assert_eq!(sample(&[1.0, 1.0]).differs_from(&one), None);
+}
+
+#[test]
+fn no_values_or_no_numbers_are_no_sample() {
+    for values in [&[][..], &[f64::NAN], &[1.0, f64::INFINITY]] {
+        assert_eq!(Sample::of(values), None);
+    }
+}
+
+#[test]
+fn values_around_zero_have_an_infinite_cv() {
+    assert_eq!(sample(&[-1.0, 1.0]).cv(), f64::INFINITY);
+    assert_eq!(sample(&[0.0, 0.0]).cv(), 0.0);
+}
