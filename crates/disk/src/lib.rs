@@ -109,6 +109,18 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// What the disk has done since `earlier` statistics of it.
+    #[must_use]
+    pub fn since(self, earlier: Statistics) -> Statistics {
+        Statistics {
+            movements: self.movements - earlier.movements,
+            overhead: self.overhead - earlier.overhead,
+            seek: self.seek - earlier.seek,
+            rotation: self.rotation - earlier.rotation,
+            transfer: self.transfer - earlier.transfer,
+        }
+    }
+
     /// Time the mechanics were at work.
     pub fn busy(&self) -> Duration {
         self.seek + self.rotation + self.transfer

@@ -181,4 +181,10 @@ pub trait Disk {
     ///
     /// Good for sorting accesses by position, and for nothing else.
     fn position(&self, object: ObjectId, offset: u64) -> u64;
+
+    /// Notes that a task has waited since `since` for its turn to use this disk, and has it now.
+    ///
+    /// The order of turns is the file system's, so only it knows. For a machine that tells where time goes; others
+    /// do nothing.
+    fn waited_since(&self, _since: Instant) {}
 }

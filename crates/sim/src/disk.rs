@@ -31,6 +31,7 @@ use crate::network::own;
 use crate::processor::{Costs, Processors};
 use crate::random::Stream;
 use crate::simulation::Settings;
+use crate::statistics::{BusStatistics, DiskCounts, DiskStatistics, Waits};
 use crate::store::{Run, Space, Store};
 use crate::table::Table;
 use crate::world::World;
@@ -53,12 +54,14 @@ struct Drive {
     /// What the command has still to access, last first.
     runs: Vec<Run>,
     counts: DiskCounts,
+    waits: Waits,
 }
 
 /// What a drive is doing for the transfer with this index.
 #[derive(Clone, Copy)]
 struct Command {
     transfer: usize,
+    begun: Instant,
     step: Step,
 }
 
@@ -71,25 +74,12 @@ enum Step {
     WriteReport,
 }
 
-/// How much was asked of a disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DiskCounts {
-    /// Reads completed.
-    pub reads: u64,
-    /// Writes completed.
-    pub writes: u64,
-    /// Bytes read.
-    pub bytes_read: u64,
-    /// Bytes written.
-    pub bytes_written: u64,
-}
-
 /// A bus: one transfer at a time, first come, first served.
 #[derive(Default)]
 struct Bus {
     bytes_per_second: u64,
     free: u64,
-    busy: u64,
+    statistics: BusStatistics,
 }
 
 struct Transfer {
@@ -148,6 +138,7 @@ impl Disks {
                 command: None,
                 runs: Vec::new(),
                 counts: DiskCounts::default(),
+                waits: Waits::default(),
             })
         };
         let bus = |_| {
@@ -170,16 +161,18 @@ impl Disks {
         self.buses.len()
     }
 
-    pub(crate) fn counts(&self, disk: usize) -> DiskCounts {
-        self.drives[disk].borrow().counts
+    pub(crate) fn statistics(&self, disk: usize, now: Instant) -> DiskStatistics {
+        let mut drive = self.drives[disk].borrow_mut();
+        DiskStatistics {
+            mechanics: drive.model.as_ref().map(|model| model.statistics(now)).unwrap_or_default(),
+            counts: drive.counts,
+            waits: drive.waits.take(),
+        }
     }
 
-    pub(crate) fn mechanics(&self, disk: usize, now: Instant) -> Option<::disk::Statistics> {
-        self.drives[disk].borrow().model.as_ref().map(|model| model.statistics(now))
-    }
-
-    pub(crate) fn bus_busy(&self, bus: usize) -> Duration {
-        Duration::from_nanos(self.buses[bus].borrow().busy)
+    pub(crate) fn bus_statistics(&self, bus: usize) -> BusStatistics {
+        let statistics = &mut self.buses[bus].borrow_mut().statistics;
+        BusStatistics { waits: statistics.waits.take(), ..*statistics }
     }
 
     /// Begins a transfer, and says where in the table it is.
@@ -220,15 +213,15 @@ impl Disks {
                     self.end(executor, index, Ok(()));
                 }
                 Ok(Begin::Read) => {
-                    drive.command = Some(Command { transfer: index, step: Step::ReadMedium });
                     let now = Instant::from_nanos(executor.now());
+                    drive.begin_command(index, now, Step::ReadMedium);
                     let ready = drive.read_medium(now);
                     drop(drive);
                     return self.step_at(executor, processors, costs, disk, ready);
                 }
                 Ok(Begin::Write) => {
-                    drive.command = Some(Command { transfer: index, step: Step::WriteRoom });
                     let now = Instant::from_nanos(executor.now());
+                    drive.begin_command(index, now, Step::WriteRoom);
                     let ready = drive.model_mut().write_ready(now);
                     drop(drive);
                     return self.step_at(executor, processors, costs, disk, ready);
@@ -283,7 +276,7 @@ impl Disks {
                 let (was_read, transfer) = (matches!(command.step, Step::ReadBus), command.transfer);
                 drive_state.runs.pop();
                 if drive_state.runs.is_empty() {
-                    drive_state.command = None;
+                    drive_state.end_command(now);
                     self.apply(drive_state, transfer);
                     let node = drive_state.node;
                     drop(drive);
@@ -379,16 +372,32 @@ enum Begin {
 impl Bus {
     fn transfer(&mut self, now: Instant, bytes: u64) -> Instant {
         let time = Duration::of_transfer(bytes, self.bytes_per_second);
-        let end = Instant::from_nanos(self.free.max(now.as_nanos())) + time;
-        self.free = end.as_nanos();
-        self.busy += time.as_nanos();
-        end
+        let begin = self.free.max(now.as_nanos());
+        self.free = begin + time.as_nanos();
+        self.statistics.busy += time;
+        self.statistics.bytes += bytes;
+        self.statistics.waits.add(begin - now.as_nanos());
+        Instant::from_nanos(self.free)
     }
 }
 
 impl Drive {
     fn model_mut(&mut self) -> &mut Model {
         self.model.as_mut().expect("only a disk with a model has commands")
+    }
+
+    fn begin_command(&mut self, transfer: usize, now: Instant, step: Step) {
+        self.command = Some(Command { transfer, begun: now, step });
+    }
+
+    /// The command is done, and the drive free for the next.
+    fn end_command(&mut self, now: Instant) {
+        let Command { begun, step, .. } = self.command.take().expect("a command that ends");
+        let time = now.since(begun);
+        match step {
+            Step::ReadMedium | Step::ReadBus => self.counts.read_time += time,
+            Step::WriteRoom | Step::WriteBus | Step::WriteReport => self.counts.write_time += time,
+        }
     }
 
     /// Finds where the bytes `first..end` of the object lie, in sectors, last first.
@@ -571,6 +580,11 @@ impl machine::Disk for Disk {
     fn position(&self, object: ObjectId, offset: u64) -> u64 {
         let drive = self.drive().borrow();
         drive.store.position(object.0, offset)
+    }
+
+    fn waited_since(&self, since: Instant) {
+        let nanoseconds = self.world.executor.now() - since.as_nanos();
+        self.drive().borrow_mut().waits.add(nanoseconds);
     }
 }
 

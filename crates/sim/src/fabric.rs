@@ -10,7 +10,9 @@
 //! the switch, which has room for any number, if it is not; so a busy receiver never holds up its senders.
 
 use description::{MachineDescription, Topology};
+use machine::Duration;
 
+use crate::statistics::{LinkStatistics, RouterLinkStatistics, Waits};
 use crate::torus::Torus;
 
 /// When a message has left its source, and when the whole of it is at its target.
@@ -30,14 +32,25 @@ pub(crate) enum Fabric {
 #[derive(Clone, Copy, Default)]
 struct Link {
     free: u64,
-    /// How long it has been held in all.
-    held: u64,
+    /// How long it has carried messages in all.
+    carried: u64,
+    waits: Waits,
 }
 
 impl Link {
-    fn hold(&mut self, from: u64, until: u64) {
-        self.free = until;
-        self.held += until - from;
+    /// Carries a message that is there at `now` for `nanoseconds`, as soon as it is free; gives the beginning.
+    fn carry(&mut self, now: u64, nanoseconds: u64) -> u64 {
+        let begin = now.max(self.free);
+        self.waits.add(begin - now);
+        self.free = begin + nanoseconds;
+        self.carried += nanoseconds;
+        begin
+    }
+
+    /// Nothing holds a link up here, so it is held just while it carries.
+    fn statistics(&mut self) -> LinkStatistics {
+        let carried = Duration::from_nanos(self.carried);
+        LinkStatistics { carried, held: carried, waits: self.waits.take() }
     }
 }
 
@@ -58,7 +71,7 @@ impl Transfer {
     pub(crate) fn time(self, bytes: u64) -> u64 {
         match bytes.checked_mul(1_000_000_000) {
             Some(scaled) => scaled.div_ceil(self.bytes_per_second),
-            None => machine::Duration::of_transfer(bytes, self.bytes_per_second).as_nanos(),
+            None => Duration::of_transfer(bytes, self.bytes_per_second).as_nanos(),
         }
     }
 }
@@ -91,12 +104,20 @@ impl Fabric {
         })
     }
 
-    /// How long the link out of `node` and the link into it have been held in all, in nanoseconds.
-    pub(crate) fn held(&self, node: usize) -> (u64, u64) {
+    /// What the link out of `node` and the link into it have done.
+    pub(crate) fn links(&mut self, node: usize) -> (LinkStatistics, LinkStatistics) {
         match self {
-            Fabric::Constant { .. } => (0, 0),
-            Fabric::Switch(switch) => (switch.out[node].held, switch.into[node].held),
-            Fabric::Torus(torus) => torus.held(node),
+            Fabric::Constant { .. } => Default::default(),
+            Fabric::Switch(switch) => (switch.out[node].statistics(), switch.into[node].statistics()),
+            Fabric::Torus(torus) => torus.node_links(node),
+        }
+    }
+
+    /// What the links between routers have done.
+    pub(crate) fn router_links(&mut self) -> Vec<RouterLinkStatistics> {
+        match self {
+            Fabric::Constant { .. } | Fabric::Switch(_) => Vec::new(),
+            Fabric::Torus(torus) => torus.router_links(),
         }
     }
 }
@@ -104,11 +125,8 @@ impl Fabric {
 impl Switch {
     fn pass(&mut self, now: u64, source: usize, target: usize, bytes: u64) -> Passage {
         let body = self.rate.time(bytes);
-        let (out, into) = (&mut self.out[source], &mut self.into[target]);
-        let start = now.max(out.free);
-        out.hold(start, start + body);
-        let through = (start + self.latency).max(into.free);
-        into.hold(through, through + body);
+        let start = self.out[source].carry(now, body);
+        let through = self.into[target].carry(start + self.latency, body);
         Passage { departure: start + body, arrival: through + body }
     }
 }

@@ -7,6 +7,7 @@
 //! Map of the code, in reading order:
 //!
 //! - [`Simulation`] in `simulation.rs`: making and running a machine, and what it has done; start here
+//! - `statistics.rs`: what is told of what a machine has done
 //! - `machine.rs`: a node, [`SimMachine`]; each of its calls leads to one of the models below
 //! - `processor.rs`: threads, interrupts and what work costs
 //! - `network.rs`: messages; `fabric.rs`, `torus.rs`: how they travel
@@ -26,13 +27,18 @@ mod processor;
 mod random;
 mod simulation;
 mod sleep;
+mod statistics;
 mod store;
 mod table;
 mod torus;
 mod waker;
 mod world;
 
-pub use disk::{Disk, DiskCounts};
+pub use disk::Disk;
 pub use machine::SimMachine;
 pub use network::Net;
-pub use simulation::{DiskStatistics, Layout, NodeStatistics, Settings, Simulation, Statistics};
+pub use simulation::{Layout, Settings, Simulation};
+pub use statistics::{
+    BusStatistics, DiskCounts, DiskStatistics, LinkStatistics, NodeStatistics, RouterLinkStatistics,
+    Statistics, Waits,
+};

@@ -27,6 +27,7 @@ use crate::agenda::{Kind, Target};
 use crate::executor::{Executor, Waiter, WakerId};
 use crate::fabric::Fabric;
 use crate::processor::{Costs, Processors};
+use crate::statistics::{LinkStatistics, RouterLinkStatistics};
 use crate::table::Table;
 use crate::torus::Through;
 use crate::world::World;
@@ -142,9 +143,14 @@ impl Network {
         (state.messages, state.bytes)
     }
 
-    /// How long the link out of `node` and the link into it have been held in all, in nanoseconds.
-    pub(crate) fn held(&self, node: usize) -> (u64, u64) {
-        self.state.borrow().fabric.held(node)
+    /// What the link out of `node` and the link into it have done.
+    pub(crate) fn links(&self, node: usize) -> (LinkStatistics, LinkStatistics) {
+        self.state.borrow_mut().fabric.links(node)
+    }
+
+    /// What the links between routers have done.
+    pub(crate) fn router_links(&self) -> Vec<RouterLinkStatistics> {
+        self.state.borrow_mut().fabric.router_links()
     }
 
     /// Takes a message to be sent into the table.

@@ -27,6 +27,7 @@ use machine::{Duration, Work};
 use crate::agenda::{Kind, Target};
 use crate::executor::{Executor, Waiter};
 use crate::sleep::Sleep;
+use crate::statistics::{ProcessorStatistics, Waits};
 use crate::waker::TaskKey;
 
 /// What everything costs a processor of the machine, in nanoseconds where possible.
@@ -121,6 +122,8 @@ struct Processor {
     last_thread: Option<TaskKey>,
     thread_time: u64,
     interrupt_time: u64,
+    thread_waits: Waits,
+    interrupt_waits: Waits,
 }
 
 struct ThreadWork {
@@ -128,6 +131,7 @@ struct ThreadWork {
     waiter: Waiter,
     thread: TaskKey,
     nanoseconds: u64,
+    asked: u64,
 }
 
 impl Processors {
@@ -139,8 +143,11 @@ impl Processors {
     /// Does `nanoseconds` of interrupt work on `node`, and says when it is through.
     pub(crate) fn interrupt(&self, executor: &Executor, node: usize, nanoseconds: u64) -> u64 {
         let mut processor = self.each[node].borrow_mut();
-        let end = processor.interrupts_until.max(executor.now()) + nanoseconds;
+        let now = executor.now();
+        let begin = processor.interrupts_until.max(now);
+        let end = begin + nanoseconds;
         processor.interrupts_until = end;
+        processor.interrupt_waits.add(begin - now);
         processor.stolen += nanoseconds;
         processor.interrupt_time += nanoseconds;
         end
@@ -168,7 +175,8 @@ impl Processors {
         let mut processor = self.each[node].borrow_mut();
         processor.last_number += 1;
         let (number, thread) = (processor.last_number, executor.current());
-        let work = ThreadWork { number, waiter: Waiter::of(context), thread, nanoseconds };
+        let asked = executor.now();
+        let work = ThreadWork { number, waiter: Waiter::of(context), thread, nanoseconds, asked };
         let goes_on = processor.handing_over && processor.last_thread == Some(thread);
         if goes_on || (processor.running.is_none() && !processor.handing_over) {
             processor.handing_over = false;
@@ -199,6 +207,7 @@ impl Processors {
         let mut processor = self.each[node].borrow_mut();
         if std::mem::take(&mut processor.handing_over) {
             let next = processor.waiting.pop_front().expect("handed over to somebody");
+            processor.thread_waits.add(executor.now() - next.asked);
             return processor.begin(executor, node, self.switch_thread, next);
         }
         if executor.now() < processor.finish {
@@ -220,11 +229,15 @@ impl Processors {
         executor.wake_waiter(ended.waiter);
     }
 
-    /// How long the processor of `node` has worked for threads and for interrupts, in nanoseconds. Counted
-    /// when work begins, so what is under way counts in full.
-    pub(crate) fn busy(&self, node: usize) -> (u64, u64) {
-        let processor = self.each[node].borrow();
-        (processor.thread_time, processor.interrupt_time)
+    /// What the processor of `node` has done. Work is counted when it begins, so what is under way counts in full.
+    pub(crate) fn statistics(&self, node: usize) -> ProcessorStatistics {
+        let mut processor = self.each[node].borrow_mut();
+        ProcessorStatistics {
+            threads: Duration::from_nanos(processor.thread_time),
+            interrupts: Duration::from_nanos(processor.interrupt_time),
+            thread_waits: processor.thread_waits.take(),
+            interrupt_waits: processor.interrupt_waits.take(),
+        }
     }
 }
 

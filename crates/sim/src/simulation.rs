@@ -5,10 +5,12 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use description::MachineDescription;
-use machine::{Duration, Instant, Result};
+use machine::{Instant, Result};
 
-use crate::disk::DiskCounts;
 use crate::machine::SimMachine;
+use crate::network::Network;
+use crate::processor::Processors;
+use crate::statistics::{NodeStatistics, ProcessorStatistics, Statistics};
 use crate::world::World;
 
 /// What a run depends on besides the description of its machine and what is started on it.
@@ -138,95 +140,41 @@ impl Simulation {
     }
 
     /// What the machine has done so far.
+    ///
+    /// The longest waits in it are those since this was called before; see [`Waits::longest`].
     pub fn statistics(&self) -> Statistics {
         let World { processors, network, disks, .. } = &*self.world;
         let now = self.now();
-        let nodes = (0..self.nodes.len())
-            .map(|node| {
-                let (threads, interrupts) = processors.busy(node);
-                let (out, into) = network.held(node);
-                NodeStatistics {
-                    processor_threads: Duration::from_nanos(threads),
-                    processor_interrupts: Duration::from_nanos(interrupts),
-                    link_out: Duration::from_nanos(out),
-                    link_in: Duration::from_nanos(into),
-                }
-            })
-            .collect();
-        let disk = |index| {
-            let (mechanics, counts) = (disks.mechanics(index, now).unwrap_or_default(), disks.counts(index));
-            DiskStatistics { mechanics, counts }
-        };
         let (messages, message_bytes) = network.sent();
         Statistics {
-            now,
+            elapsed: now.since(Instant::START),
             events: self.events(),
             messages,
             message_bytes,
-            nodes,
-            disks: (0..disks.count()).map(disk).collect(),
-            buses: (0..disks.bus_count()).map(|bus| disks.bus_busy(bus)).collect(),
+            nodes: (0..self.nodes.len()).map(|node| node_statistics(processors, network, node)).collect(),
+            disks: (0..disks.count()).map(|disk| disks.statistics(disk, now)).collect(),
+            buses: (0..disks.bus_count()).map(|bus| disks.bus_statistics(bus)).collect(),
+            router_links: network.router_links(),
         }
+    }
+}
+
+fn node_statistics(processors: &Processors, network: &Network, node: usize) -> NodeStatistics {
+    let ProcessorStatistics { threads, interrupts, thread_waits, interrupt_waits } =
+        processors.statistics(node);
+    let (link_out, link_in) = network.links(node);
+    NodeStatistics {
+        processor_threads: threads,
+        processor_interrupts: interrupts,
+        thread_waits,
+        interrupt_waits,
+        link_out,
+        link_in,
     }
 }
 
 impl Drop for Simulation {
     fn drop(&mut self) {
         self.world.executor.clear();
-    }
-}
-
-/// What a machine has done by a certain time.
-///
-/// Busy times count a piece of work in full when it begins, so they may run a little ahead of the time.
-#[derive(Clone, Debug)]
-pub struct Statistics {
-    /// The time they were taken.
-    pub now: Instant,
-    /// Timed events.
-    pub events: u64,
-    /// Messages sent.
-    pub messages: u64,
-    /// Their bytes on the wire.
-    pub message_bytes: u64,
-    /// Of each node.
-    pub nodes: Vec<NodeStatistics>,
-    /// Of each disk: the first of the first I/O node, and so on.
-    pub disks: Vec<DiskStatistics>,
-    /// How long each bus was busy.
-    pub buses: Vec<Duration>,
-}
-
-/// How long the parts of a node were busy.
-#[derive(Clone, Copy, Debug)]
-pub struct NodeStatistics {
-    /// The processor, with work of threads.
-    pub processor_threads: Duration,
-    /// The processor, with interrupts.
-    pub processor_interrupts: Duration,
-    /// The link out of the node was held.
-    pub link_out: Duration,
-    /// The link into the node was held.
-    pub link_in: Duration,
-}
-
-/// What a disk has done.
-#[derive(Clone, Copy, Debug)]
-pub struct DiskStatistics {
-    /// Movements and times of the mechanics.
-    pub mechanics: disk::Statistics,
-    /// Accesses and bytes.
-    pub counts: DiskCounts,
-}
-
-impl Statistics {
-    /// Movements of all disks together.
-    pub fn movements(&self) -> u64 {
-        self.disks.iter().map(|disk| disk.mechanics.movements).sum()
-    }
-
-    /// The part of the time from the start until now in which something was `busy`.
-    pub fn utilisation(&self, busy: Duration) -> f64 {
-        if self.now == Instant::START { 0.0 } else { busy.as_secs_f64() / self.now.as_secs_f64() }
     }
 }

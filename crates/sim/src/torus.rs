@@ -31,8 +31,10 @@
 use std::collections::VecDeque;
 
 use description::{MachineDescription, Placement};
+use machine::Duration;
 
 use crate::fabric::{Passage, Transfer};
+use crate::statistics::{LinkStatistics, RouterLinkStatistics, Waits};
 use crate::table::Table;
 
 /// The time at which a link is free whose worm's tail is still on its way.
@@ -59,8 +61,11 @@ struct Link {
     free: u64,
     /// How long it has been held in all.
     held: u64,
-    /// The worms whose heads wait for it.
-    queue: VecDeque<u32>,
+    /// How long bytes have gone over it in all.
+    carried: u64,
+    /// The worms whose heads wait for it, and since when.
+    queue: VecDeque<(u32, u64)>,
+    waits: Waits,
 }
 
 struct Worm {
@@ -134,7 +139,7 @@ impl Torus {
         mut schedule: impl FnMut(u64, usize),
     ) -> Option<Through> {
         loop {
-            let Worm { way, taken, links, .. } = self.worms.get_mut(worm);
+            let Worm { body, way, taken, links, .. } = self.worms.get_mut(worm);
             let step = &mut way[*taken];
             if !self.links[step.link as usize].take(worm as u32, now, &mut schedule) {
                 return None;
@@ -143,7 +148,7 @@ impl Torus {
             if let Some(left) = taken.checked_sub(*links) {
                 // A short body has left the links far behind its head already.
                 let Step { link, at } = way[left];
-                self.links[link as usize].release(at, now, &mut schedule);
+                self.links[link as usize].release(at, now, *body, &mut schedule);
             }
             *taken += 1;
             if *taken == way.len() {
@@ -163,7 +168,7 @@ impl Torus {
         let arrival = now + body;
         let mut tail = arrival;
         for step in way.iter().rev().take(links) {
-            self.links[step.link as usize].release(step.at, tail, &mut schedule);
+            self.links[step.link as usize].release(step.at, tail, body, &mut schedule);
             tail = tail.saturating_sub(self.latency);
         }
         // The sender of a short message hears of its departure when the head has arrived.
@@ -199,34 +204,66 @@ impl Torus {
         go(nodes + target as u32);
     }
 
-    /// How long the link out of `node` and the link into it have been held in all, in nanoseconds.
-    pub(crate) fn held(&self, node: usize) -> (u64, u64) {
-        (self.links[node].held, self.links[self.routers.len() + node].held)
+    /// What the link out of `node` and the link into it have done.
+    pub(crate) fn node_links(&mut self, node: usize) -> (LinkStatistics, LinkStatistics) {
+        let into = self.routers.len() + node;
+        (self.links[node].statistics(), self.links[into].statistics())
+    }
+
+    /// What the links between routers have done, router by router: to the next and the previous column, to the
+    /// next and the previous row.
+    pub(crate) fn router_links(&mut self) -> Vec<RouterLinkStatistics> {
+        let (columns, rows) = (self.columns, self.rows);
+        let channels = self.links[2 * self.routers.len()..].chunks_exact_mut(2);
+        let link = |(index, channels): (usize, &mut [Link])| {
+            let (router, direction) = (index as u32 / 4, index % 4);
+            let (column, row) = (router % columns, router / columns);
+            let to = match direction {
+                0 => (step(column, true, columns), row),
+                1 => (step(column, false, columns), row),
+                2 => (column, step(row, true, rows)),
+                _ => (column, step(row, false, rows)),
+            };
+            let (first, second) = (channels[0].statistics(), channels[1].statistics());
+            RouterLinkStatistics { from: (column, row), to, link: first.and(second) }
+        };
+        channels.enumerate().map(link).collect()
     }
 }
 
 impl Link {
     /// Takes the link for a worm whose head is here, if it is free and nobody was here before.
     fn take(&mut self, worm: u32, now: u64, schedule: &mut impl FnMut(u64, usize)) -> bool {
-        let first = self.queue.front().is_none_or(|&first| first == worm);
+        let first = self.queue.front().is_none_or(|&(first, _)| first == worm);
         if first && self.free <= now {
-            self.queue.pop_front();
+            if let Some((_, since)) = self.queue.pop_front() {
+                self.waits.add(now - since);
+            }
             self.free = HELD;
             return true;
         }
         if self.queue.is_empty() && self.free != HELD {
             schedule(self.free, worm as usize);
         }
-        self.queue.push_back(worm);
+        self.queue.push_back((worm, now));
         false
     }
 
-    /// The tail of the worm that took the link at `taken` will have left it at `free`.
-    fn release(&mut self, taken: u64, free: u64, schedule: &mut impl FnMut(u64, usize)) {
+    /// The tail of the worm that took the link at `taken` will have left it at `free`; its body takes `body`.
+    fn release(&mut self, taken: u64, free: u64, body: u64, schedule: &mut impl FnMut(u64, usize)) {
         self.free = free;
         self.held += free - taken;
-        if let Some(&next) = self.queue.front() {
+        self.carried += body;
+        if let Some(&(next, _)) = self.queue.front() {
             schedule(free, next as usize);
+        }
+    }
+
+    fn statistics(&mut self) -> LinkStatistics {
+        LinkStatistics {
+            carried: Duration::from_nanos(self.carried),
+            held: Duration::from_nanos(self.held),
+            waits: self.waits.take(),
         }
     }
 }

@@ -243,7 +243,7 @@ fn two_disks_share_a_bus_one_after_the_other() {
         }
         simulation.run_until_idle().expect("nothing fails");
         assert_eq!(log.take(), [("first", medium + bus), ("second", second)]);
-        let busy: u64 = simulation.statistics().buses.iter().map(|bus| bus.as_nanos()).sum();
+        let busy: u64 = simulation.statistics().buses.iter().map(|bus| bus.busy.as_nanos()).sum();
         assert_eq!(busy, 2 * bus);
     }
 }

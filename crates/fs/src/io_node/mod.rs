@@ -204,7 +204,10 @@ impl<M: Machine> IoNode<M> {
             }
             Scheduling::Fcfs | Scheduling::CyclicScan => (stripe.object.0, offset),
         };
-        self.disk_queues[stripe.disk].turn(position).await
+        let asked = self.machine.now();
+        let turn = self.disk_queues[stripe.disk].turn(position).await;
+        self.machine.disks()[stripe.disk].waited_since(asked);
+        turn
     }
 
     /// Serves everything but block requests.
