@@ -88,8 +88,8 @@ pub struct WorkCost {
     pub cycles: Sourced<Cycles>,
     /// The cost of each word, for work on bytes.
     pub cycles_per_word: Option<Sourced<Cycles>>,
-    /// The cost of each block, for work on lists of blocks.
-    pub cycles_per_block: Option<Sourced<Cycles>>,
+    /// The cost of each item, for work that counts blocks, pieces or dimensions.
+    pub cycles_per_item: Option<Sourced<Cycles>>,
 }
 
 /// The two levels at which a processor works.
@@ -291,7 +291,7 @@ impl Processor {
             check_cycles(&cost.cycles)?;
             for (cycles, unit, units) in [
                 (&cost.cycles_per_word, "words", WORK_ON_BYTES),
-                (&cost.cycles_per_block, "blocks", WORK_ON_BLOCKS),
+                (&cost.cycles_per_item, "items", WORK_ON_ITEMS),
             ] {
                 let Some(cycles) = cycles else { continue };
                 check_cycles(cycles)?;
@@ -342,8 +342,10 @@ const CYCLES_MAX: u64 = 1_000_000_000;
 const HERTZ_MAX: u64 = 1_000_000_000_000;
 const BYTES_MAX: u64 = 1 << 50;
 
-const WORK_ON_BYTES: &[&str] = &["accept_data", "copy", "handle_memput", "handle_memget", "return_memget"];
-const WORK_ON_BLOCKS: &[&str] = &["list_blocks", "sort_blocks"];
+const WORK_ON_BYTES: &[&str] =
+    &["accept_data", "copy", "handle_memput", "handle_memget", "return_memget", "queue_piece", "pack_data"];
+const WORK_ON_ITEMS: &[&str] =
+    &["list_blocks", "sort_blocks", "match_piece", "unpack_pieces", "place_pieces"];
 
 fn check_count(count: &Sourced<u32>, max: u32, of: &str) -> Result<(), Misfit> {
     count.ensure((1..=max).contains(&count.value), || format!("expected from 1 to {max} {of}"))

@@ -149,8 +149,10 @@ impl Experiment {
         if self.options.presort && self.method != Method::DiskDirected {
             return Err(Error::Invalid("only the disk-directed method can presort".into()));
         }
-        if self.method == Method::TwoPhase {
-            return Err(Error::Invalid("two-phase I/O is not built yet".into()));
+        if self.options.memget_writes && self.method == Method::DiskDirected {
+            return Err(Error::Invalid(
+                "the disk-directed method makes no write requests to fetch data for".into(),
+            ));
         }
         self.pattern.view(&self.problem)?;
         Ok(())
@@ -222,7 +224,7 @@ pub fn summarise(trials: &[Trial]) -> Summary {
 
 impl Method {
     /// All methods.
-    pub const ALL: [Method; 2] = [Method::Traditional, Method::DiskDirected];
+    pub const ALL: [Method; 3] = [Method::Traditional, Method::TwoPhase, Method::DiskDirected];
 }
 
 impl fmt::Display for Method {

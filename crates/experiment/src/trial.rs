@@ -12,12 +12,12 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use fs::protocol::Label;
-use fs::{Client, ClientSettings, File, FileId, Group};
+use fs::{Client, ClientSettings, CollectiveMethod, CollectiveSettings, File, FileId, Group};
 use layout::{Extent, Operation, View};
 use machine::{Condition, Disk, Duration, Machine, Memory, NodeId};
 use sim::{Layout, Settings, SimMachine, Simulation, Statistics};
 
-use crate::{DiskLayout, Error, Experiment, Method};
+use crate::{DiskLayout, Error, Experiment, Method, Queued};
 
 /// What one trial took.
 #[derive(Clone, Debug)]
@@ -86,7 +86,10 @@ impl Experiment {
         for node in simulation.io_nodes() {
             node.spawn("I/O node", fs::serve(node.clone(), self.io_node_settings()));
         }
-        let settings = ClientSettings { outstanding_per_disk: self.options.outstanding };
+        let settings = ClientSettings {
+            outstanding_per_disk: self.options.outstanding,
+            memget_writes: self.options.memget_writes,
+        };
         let mut clients = Vec::new();
         for node in simulation.compute_nodes() {
             clients.push(Client::connect(node.clone(), io_nodes.clone(), settings).await?);
@@ -144,9 +147,8 @@ impl Experiment {
         let all = Rc::new(Members::new(nodes.len()));
         for (rank, node) in nodes.iter().enumerate() {
             let part = Part {
-                method: self.method,
                 operation: self.operation(),
-                presort: self.options.presort,
+                settings: self.collective_settings(),
                 file: files[rank].clone(),
                 view: *view,
                 memory: memories[rank].clone(),
@@ -165,6 +167,20 @@ impl Experiment {
             files[0].flush().await?;
         }
         Ok(())
+    }
+
+    fn collective_settings(&self) -> Option<CollectiveSettings> {
+        let method = match self.method {
+            Method::Traditional => return None,
+            Method::TwoPhase => CollectiveMethod::TwoPhase,
+            Method::DiskDirected => CollectiveMethod::DiskDirected { presort: self.options.presort },
+        };
+        let queued = match self.options.queued {
+            Queued::Never => false,
+            Queued::Always => true,
+            Queued::SmallRecords => self.problem.record_bytes < self.options.block_bytes,
+        };
+        Some(CollectiveSettings { method, queued })
     }
 
     fn start_interval(&self) -> Duration {
@@ -204,9 +220,9 @@ impl Experiment {
 
 /// One compute node's part of the access.
 struct Part {
-    method: Method,
     operation: Operation,
-    presort: bool,
+    /// How it is done, if not by single requests.
+    settings: Option<CollectiveSettings>,
     file: File<SimMachine>,
     view: View,
     memory: Memory,
@@ -215,15 +231,11 @@ struct Part {
 
 impl Part {
     async fn access(&self) -> fs::Result<()> {
-        let Part { file, group, view, memory, presort, .. } = self;
-        match (self.method, self.operation) {
-            (Method::Traditional | Method::TwoPhase, _) => self.access_chunks().await,
-            (Method::DiskDirected, Operation::Read) => {
-                file.read_collective(group, view, memory, *presort).await
-            }
-            (Method::DiskDirected, Operation::Write) => {
-                file.write_collective(group, view, memory, *presort).await
-            }
+        let Part { file, group, view, memory, .. } = self;
+        match (self.settings, self.operation) {
+            (None, _) => self.access_chunks().await,
+            (Some(settings), Operation::Read) => file.read_collective(group, view, memory, settings).await,
+            (Some(settings), Operation::Write) => file.write_collective(group, view, memory, settings).await,
         }
     }
 

@@ -11,7 +11,10 @@ use machine::conformance::Testbed;
 use machine::{Condition, Delivery, Disk, Machine, Memory, Message, Net, NodeId, Payload};
 
 use crate::protocol::{Frame, Reply, Request};
-use crate::{Client, ClientSettings, Error, File, FileId, Group, IoNodeSettings, Scheduling, Threads, serve};
+use crate::{
+    Client, ClientSettings, CollectiveSettings, Error, File, FileId, Group, IoNodeSettings, Scheduling,
+    Threads, serve,
+};
 
 /// Checks all promises.
 ///
@@ -21,7 +24,7 @@ pub fn check_all(testbed: &impl Testbed) {
     files_of_any_size_are_read_back(testbed);
     random_operations_agree_with_a_file_in_memory(testbed);
     clients_that_write_side_by_side_do_not_disturb_each_other(testbed);
-    every_pattern_is_read_and_written_alike_by_both_methods(testbed);
+    every_pattern_is_read_and_written_alike_by_every_method(testbed);
     collective_operations_follow_each_other(testbed);
     names_name_files_and_nothing_else(testbed);
     a_missing_stripe_is_named(testbed);
@@ -49,13 +52,22 @@ fn small(scheduling: Scheduling, threads: Threads) -> IoNodeSettings {
 
 /// The first `io_nodes` nodes serve; the rest get clients.
 async fn start<M: Machine>(nodes: &[M], io_nodes: usize, settings: IoNodeSettings) -> Vec<Client<M>> {
+    start_with(nodes, io_nodes, settings, ClientSettings::default()).await
+}
+
+async fn start_with<M: Machine>(
+    nodes: &[M],
+    io_nodes: usize,
+    settings: IoNodeSettings,
+    client_settings: ClientSettings,
+) -> Vec<Client<M>> {
     let names: Vec<NodeId> = nodes[..io_nodes].iter().map(|node| node.node()).collect();
     for node in &nodes[..io_nodes] {
         node.spawn("I/O node", serve(node.clone(), settings.clone()));
     }
     let mut clients = Vec::new();
     for node in &nodes[io_nodes..] {
-        let connected = Client::connect(node.clone(), names.clone(), ClientSettings::default()).await;
+        let connected = Client::connect(node.clone(), names.clone(), client_settings).await;
         clients.push(connected.expect("all I/O nodes answer"));
     }
     clients
@@ -119,13 +131,14 @@ impl Draw {
 /// Reads, writes, truncations and flushes by two clients in turn give what a file in memory would give,
 /// with a cache far smaller than the file and under every setting.
 pub fn random_operations_agree_with_a_file_in_memory(testbed: &impl Testbed) {
-    for (seed, scheduling, threads) in [
-        (1, Scheduling::CyclicScan, Threads::Pool(4)),
-        (2, Scheduling::Fcfs, Threads::PerRequest),
-        (3, Scheduling::CyclicScan, Threads::PerRequest),
+    for (seed, scheduling, threads, memget_writes) in [
+        (1, Scheduling::CyclicScan, Threads::Pool(4), false),
+        (2, Scheduling::Fcfs, Threads::PerRequest, false),
+        (3, Scheduling::PhysicalCyclicScan, Threads::PerRequest, true),
     ] {
         run(testbed, 5, move |nodes| async move {
-            let clients = start(&nodes, 3, small(scheduling, threads)).await;
+            let settings = ClientSettings { memget_writes, ..ClientSettings::default() };
+            let clients = start_with(&nodes, 3, small(scheduling, threads), settings).await;
             random_operations(&clients, seed).await;
         });
     }
@@ -169,44 +182,59 @@ async fn random_operations<M: Machine>(clients: &[Client<M>], seed: u64) {
 
 /// Several clients write interleaved records at the same time; all of them arrive.
 pub fn clients_that_write_side_by_side_do_not_disturb_each_other(testbed: &impl Testbed) {
-    run(testbed, 7, |nodes| async move {
-        let clients = start(&nodes, 3, small(Scheduling::CyclicScan, Threads::Pool(3))).await;
-        let data = contents(40 * BLOCK);
-        clients[0].create("shared", FileId(9), BLOCK).await.expect("created");
-        let (left, done) = (Rc::new(Cell::new(clients.len())), Rc::new(Condition::new()));
-        for (number, client) in clients.iter().enumerate() {
-            let (client, data) = (client.clone(), data.clone());
-            let (left, done) = (left.clone(), done.clone());
-            nodes[3 + number].spawn("writer", async move {
-                let file = client.open("shared").await.expect("opened");
-                // Records of 96 bytes, a fourth of them each, so that most blocks have several writers.
-                for (index, record) in data.chunks(96).enumerate().skip(number).step_by(4) {
-                    write(&file, index as u64 * 96, record).await;
-                }
-                left.set(left.get() - 1);
-                done.wake_all();
-                Ok(())
-            });
-        }
-        while left.get() > 0 {
-            done.wait().await;
-        }
-        let file = clients[0].open("shared").await.expect("opened");
-        assert!(read(&file, 0, 50 * BLOCK).await == data);
-    });
+    for memget_writes in [false, true] {
+        run(testbed, 7, move |nodes| write_side_by_side(nodes, memget_writes));
+    }
 }
 
-/// Every pattern of the reports, for records of several sizes: what a group writes by one method it reads by
-/// the other, each member its own part.
-pub fn every_pattern_is_read_and_written_alike_by_both_methods(testbed: &impl Testbed) {
-    for (record_bytes, presort) in [(8, false), (BLOCK, true), (96, true)] {
+async fn write_side_by_side<M: Machine>(nodes: Vec<M>, memget_writes: bool) {
+    let settings = ClientSettings { memget_writes, ..ClientSettings::default() };
+    let clients = start_with(&nodes, 3, small(Scheduling::CyclicScan, Threads::Pool(3)), settings).await;
+    let data = contents(40 * BLOCK);
+    clients[0].create("shared", FileId(9), BLOCK).await.expect("created");
+    let (left, done) = (Rc::new(Cell::new(clients.len())), Rc::new(Condition::new()));
+    for (number, client) in clients.iter().enumerate() {
+        let (client, data) = (client.clone(), data.clone());
+        let (left, done) = (left.clone(), done.clone());
+        nodes[3 + number].spawn("writer", async move {
+            let file = client.open("shared").await.expect("opened");
+            // Records of 96 bytes, a fourth of them each, so that most blocks have several writers.
+            for (index, record) in data.chunks(96).enumerate().skip(number).step_by(4) {
+                write(&file, index as u64 * 96, record).await;
+            }
+            left.set(left.get() - 1);
+            done.wake_all();
+            Ok(())
+        });
+    }
+    while left.get() > 0 {
+        done.wait().await;
+    }
+    let file = clients[0].open("shared").await.expect("opened");
+    assert!(read(&file, 0, 50 * BLOCK).await == data);
+}
+
+/// Every pattern of the reports, for records of several sizes: what a group writes by any method can be read
+/// by the others, each member its own part.
+pub fn every_pattern_is_read_and_written_alike_by_every_method(testbed: &impl Testbed) {
+    let (disk_directed, two_phase) = (CollectiveSettings::disk_directed(), CollectiveSettings::two_phase());
+    for (record_bytes, settings) in [
+        (8, disk_directed),
+        (8, disk_directed.queued()),
+        (8, two_phase.queued()),
+        (BLOCK, disk_directed.presorted()),
+        (BLOCK, two_phase),
+        (96, disk_directed.presorted()),
+        (96, two_phase),
+        (96, disk_directed.queued()),
+    ] {
         run(testbed, 6, move |nodes| async move {
             let clients = start(&nodes, 2, small(Scheduling::CyclicScan, Threads::Pool(4))).await;
             for (number, pattern) in (1..).zip(Pattern::all()) {
                 let name = format!("{pattern} {record_bytes}");
                 let file = clients[0].create(&name, FileId(number), BLOCK).await.expect("created");
                 let problem = Problem::new(16 * 96 * 8, record_bytes, 4);
-                check_pattern(&nodes[2..], &clients, &file, pattern, &problem, presort).await;
+                check_pattern(&nodes[2..], &clients, &file, pattern, &problem, settings).await;
             }
         });
     }
@@ -218,7 +246,7 @@ async fn check_pattern<M: Machine>(
     whole: &File<M>,
     pattern: Pattern,
     problem: &Problem,
-    presort: bool,
+    settings: CollectiveSettings,
 ) {
     let (view, data) = (pattern.view(problem).expect("a view"), contents(problem.file_bytes));
     if pattern.operation() == Operation::Read {
@@ -240,11 +268,11 @@ async fn check_pattern<M: Machine>(
             let file = client.open(&name).await.expect("opened");
             if pattern.operation() == Operation::Read {
                 let memory = Memory::real(vec![0xEE; part.len()]);
-                file.read_collective(&group, &view, &memory, presort).await.expect("read");
+                file.read_collective(&group, &view, &memory, settings).await.expect("read");
                 assert!(memory.into_vec() == Some(part), "{pattern} member {rank}");
             } else {
                 let memory = Memory::real(part);
-                file.write_collective(&group, &view, &memory, presort).await.expect("written");
+                file.write_collective(&group, &view, &memory, settings).await.expect("written");
             }
             left.set(left.get() - 1);
             done.wake_all();
@@ -267,11 +295,15 @@ pub fn collective_operations_follow_each_other(testbed: &impl Testbed) {
         let view = view.expect("a view");
         for round in 0..3_u8 {
             let written = Memory::real(vec![round; (8 * BLOCK) as usize]);
-            file.write_collective(&group, &view, &written, false).await.expect("written");
+            file.write_collective(&group, &view, &written, CollectiveSettings::disk_directed())
+                .await
+                .expect("written");
             assert!(read(&file, BLOCK, 10).await == [round; 10]);
             write(&file, BLOCK, &[round + 100; 10]).await;
             let back = Memory::real(vec![0; (8 * BLOCK) as usize]);
-            file.read_collective(&group, &view, &back, true).await.expect("read");
+            file.read_collective(&group, &view, &back, CollectiveSettings::disk_directed().presorted())
+                .await
+                .expect("read");
             let back = back.into_vec().expect("real memory");
             assert!(back[BLOCK as usize..][..12] == [[round + 100; 10].as_slice(), &[round; 2]].concat());
         }
@@ -446,32 +478,36 @@ pub fn an_io_node_that_stops_writes_out_what_it_has(testbed: &impl Testbed) {
 
 /// If one member of a group cannot take part, all members of the operation fail, and the next one works.
 pub fn a_failing_member_fails_the_whole_group(testbed: &impl Testbed) {
-    run(testbed, 4, |nodes| async move {
-        let clients = start(&nodes, 2, small(Scheduling::CyclicScan, Threads::Pool(4))).await;
-        let whole = clients[0].create("group", FileId(1), BLOCK).await.expect("created");
-        write(&whole, 0, &contents(8 * BLOCK)).await;
-        let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(8 * BLOCK, BLOCK, 2)));
-        let view = view.expect("a view");
-        let members: Vec<NodeId> = nodes[2..].iter().map(|node| node.node()).collect();
-        let (left, done) = (Rc::new(Cell::new(2)), Rc::new(Condition::new()));
-        for (rank, client) in clients.iter().enumerate() {
-            let (group, client) = (Group::new(3, members.clone(), rank), client.clone());
-            let (left, done) = (left.clone(), done.clone());
-            nodes[2 + rank].spawn("member", async move {
-                let file = client.open("group").await.expect("opened");
-                let too_small = Memory::real(vec![0; if rank == 1 { 10 } else { 4 * BLOCK as usize }]);
-                let failed = file.read_collective(&group, &view, &too_small, false).await;
-                let text = failed.expect_err("a member has too little memory").to_string();
-                assert!(text.contains("memory of 10 bytes"), "{text}");
-                let memory = Memory::real(vec![0; 4 * BLOCK as usize]);
-                file.read_collective(&group, &view, &memory, false).await.expect("read");
-                left.set(left.get() - 1);
-                done.wake_all();
-                Ok(())
-            });
-        }
-        while left.get() > 0 {
-            done.wait().await;
-        }
-    });
+    for settings in [CollectiveSettings::disk_directed(), CollectiveSettings::two_phase()] {
+        run(testbed, 4, move |nodes| fail_one_member(nodes, settings));
+    }
+}
+
+async fn fail_one_member<M: Machine>(nodes: Vec<M>, settings: CollectiveSettings) {
+    let clients = start(&nodes, 2, small(Scheduling::CyclicScan, Threads::Pool(4))).await;
+    let whole = clients[0].create("group", FileId(1), BLOCK).await.expect("created");
+    write(&whole, 0, &contents(8 * BLOCK)).await;
+    let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(8 * BLOCK, BLOCK, 2)));
+    let view = view.expect("a view");
+    let members: Vec<NodeId> = nodes[2..].iter().map(|node| node.node()).collect();
+    let (left, done) = (Rc::new(Cell::new(2)), Rc::new(Condition::new()));
+    for (rank, client) in clients.iter().enumerate() {
+        let (group, client) = (Group::new(3, members.clone(), rank), client.clone());
+        let (left, done) = (left.clone(), done.clone());
+        nodes[2 + rank].spawn("member", async move {
+            let file = client.open("group").await.expect("opened");
+            let too_small = Memory::real(vec![0; if rank == 1 { 10 } else { 4 * BLOCK as usize }]);
+            let failed = file.read_collective(&group, &view, &too_small, settings).await;
+            let text = failed.expect_err("a member has too little memory").to_string();
+            assert!(text.contains("memory of 10 bytes"), "{text}");
+            let memory = Memory::real(vec![0; 4 * BLOCK as usize]);
+            file.read_collective(&group, &view, &memory, settings).await.expect("read");
+            left.set(left.get() - 1);
+            done.wake_all();
+            Ok(())
+        });
+    }
+    while left.get() > 0 {
+        done.wait().await;
+    }
 }

@@ -7,6 +7,7 @@
 //! - [`Client`], [`File`] in `client/`: a compute node's half; start here
 //! - `endpoint.rs`: calls and their answers; `protocol.rs`: what travels, and its bytes
 //! - [`serve`] in `io_node/`: an I/O node's half, for block requests and collective ones
+//! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them
 //! - `cache.rs`, `byte_set.rs`, `schedule.rs`: decisions without futures
 //! - `disk_queue.rs`: whose turn it is at a disk
 //! - `name.rs`, `error.rs`: what a file may be called; what can go wrong
@@ -18,12 +19,13 @@ pub mod conformance;
 mod disk_queue;
 mod endpoint;
 mod error;
+mod exchange;
 mod io_node;
 mod name;
 pub mod protocol;
 mod schedule;
 
-pub use client::{Client, ClientSettings, File, FileStat, Group};
+pub use client::{Client, ClientSettings, CollectiveMethod, CollectiveSettings, File, FileStat, Group};
 pub use error::{Error, Failure, FailureKind, Result};
 pub use io_node::{IoNodeSettings, Threads, serve};
 pub use name::check as check_name;

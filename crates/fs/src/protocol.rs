@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Failure;
 
 /// The version of the protocol. Another version is refused.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// The version of the labels on stripes, which outlives that of the protocol: files stay readable.
 pub const LABEL_VERSION: u8 = 1;
@@ -31,9 +31,18 @@ pub const NAME_BYTES_MAX: usize = 200;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FileId(pub u64);
 
-/// Memory that a compute node has opened to others for the time of one collective operation.
+/// Memory that a compute node has opened to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct MemoryId {
+pub enum MemoryId {
+    /// For the time of a collective operation.
+    Collective(MeetingId),
+    /// For the time of a file request of the node's own, by its number.
+    Request(u64),
+}
+
+/// An operation of a group: the members meet at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct MeetingId {
     /// The group that works together.
     pub group: u64,
     /// The how many-th operation of the group.
@@ -100,7 +109,7 @@ pub enum Request {
         /// How many bytes; not across the end of a block.
         bytes: u32,
     },
-    /// Take part of one block; the data are the payload.
+    /// Take part of one block; the data are the payload, or to be fetched.
     Write {
         /// The file.
         file: FileId,
@@ -108,6 +117,8 @@ pub enum Request {
         stripe: u32,
         /// Offset in bytes within the stripe; the data do not cross the end of a block.
         offset: u64,
+        /// Where to fetch the data with Memget, if they are not the payload.
+        fetch: Option<Fetch>,
     },
     /// Move the whole file between your disks and the memory of a group of compute nodes.
     Collective(Box<Collective>),
@@ -127,13 +138,41 @@ pub enum Request {
         /// How many bytes.
         bytes: u32,
     },
-    /// I have come to the barrier; answer when all have.
+    /// I have come to the meeting; answer when all have.
     Enter {
-        /// The barrier: the group and the how many-th of its meetings.
-        memory: MemoryId,
+        /// Which meeting.
+        meeting: MeetingId,
         /// What went wrong on the way there, if anything did.
         failure: Option<Failure>,
     },
+    /// Place the pieces that the payload consists of, in order, in your memory: a queued Memput.
+    MemputPieces {
+        /// The memory.
+        memory: MemoryId,
+        /// Offset and length in bytes of each piece.
+        pieces: Vec<(u64, u32)>,
+    },
+    /// Give me pieces of your memory; they come one after the other as the payload of the reply: a queued Memget.
+    MemgetPieces {
+        /// The memory.
+        memory: MemoryId,
+        /// Offset and length in bytes of each piece.
+        pieces: Vec<(u64, u32)>,
+    },
+}
+
+/// The most pieces in one message; the header of more would be too long.
+pub(crate) const PIECES_MAX: usize = 4096;
+
+/// Data of a compute node's memory that an I/O node is to fetch with Memget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fetch {
+    /// The memory.
+    pub memory: MemoryId,
+    /// Offset in bytes within it.
+    pub offset: u64,
+    /// How many bytes.
+    pub bytes: u32,
 }
 
 /// A stripe of a file and the disk, counted within its I/O node, that it lies on.
@@ -154,6 +193,8 @@ pub struct Collective {
     pub direction: Direction,
     /// Whether each disk's blocks are taken in the order of their physical position.
     pub presort: bool,
+    /// Whether Memputs and Memgets are queued.
+    pub queued: bool,
     /// Which part of the file each member has.
     pub view: View,
     /// The members' memory.

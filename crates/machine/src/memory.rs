@@ -37,6 +37,14 @@ impl Memory {
         Memory { bytes, contents: Rc::new(RefCell::new(Contents::Phantom(BTreeMap::new()))) }
     }
 
+    /// Other memory of the same kind, of `bytes` bytes, all zeros.
+    pub fn another(&self, bytes: u64) -> Self {
+        match &*self.contents.borrow() {
+            Contents::Real(_) => Memory::real(vec![0; bytes as usize]),
+            Contents::Phantom(_) => Memory::phantom(bytes),
+        }
+    }
+
     /// Length in bytes.
     pub fn len(&self) -> u64 {
         self.bytes

@@ -43,8 +43,11 @@ pub enum Work {
         /// How many blocks.
         blocks: u64,
     },
-    /// An I/O node finds the next piece of a block that goes to, or comes from, one compute node.
-    MatchPiece,
+    /// A node finds the next piece of an extent that goes to, or comes from, one compute node's memory.
+    MatchPiece {
+        /// How many dimensions the array in the file has.
+        dimensions: u64,
+    },
     /// A node begins to put data into another node's memory.
     CallMemput,
     /// The other node places such data.
@@ -68,11 +71,31 @@ pub enum Work {
     },
     /// A node does its part of a barrier.
     Barrier,
+    /// A node puts a piece into the queue for its destination.
+    QueuePiece {
+        /// How many bytes are copied into the queue: none for a queued Memget.
+        bytes: u64,
+    },
+    /// The destination finds out where queued pieces go, or come from.
+    UnpackPieces {
+        /// How many pieces.
+        pieces: u64,
+    },
+    /// The destination of a queued Memget copies the pieces' data together.
+    PackData {
+        /// How many bytes.
+        bytes: u64,
+    },
+    /// A node finds out where the pieces go that came back from a queued Memget.
+    PlacePieces {
+        /// How many pieces.
+        pieces: u64,
+    },
 }
 
 impl Work {
     /// The names of all kinds, as machine descriptions use them, at their [`index`](Self::index).
-    pub const NAMES: [&'static str; 20] = [
+    pub const NAMES: [&'static str; 24] = [
         "build_request",
         "handle_reply",
         "handle_request",
@@ -93,6 +116,10 @@ impl Work {
         "handle_memget",
         "return_memget",
         "barrier",
+        "queue_piece",
+        "unpack_pieces",
+        "pack_data",
+        "place_pieces",
     ];
 
     /// The kind of work as a number below the count of [`NAMES`](Self::NAMES).
@@ -110,7 +137,7 @@ impl Work {
             Work::Copy { .. } => 9,
             Work::ListBlocks { .. } => 10,
             Work::SortBlocks { .. } => 11,
-            Work::MatchPiece => 12,
+            Work::MatchPiece { .. } => 12,
             Work::CallMemput => 13,
             Work::HandleMemput { .. } => 14,
             Work::ReturnMemput => 15,
@@ -118,6 +145,10 @@ impl Work {
             Work::HandleMemget { .. } => 17,
             Work::ReturnMemget { .. } => 18,
             Work::Barrier => 19,
+            Work::QueuePiece { .. } => 20,
+            Work::UnpackPieces { .. } => 21,
+            Work::PackData { .. } => 22,
+            Work::PlacePieces { .. } => 23,
         }
     }
 
@@ -126,15 +157,20 @@ impl Work {
         Self::NAMES[self.index()]
     }
 
-    /// How many units a cost per unit is multiplied with: bytes, or blocks; zero for work without a size.
+    /// How many units a cost per unit is multiplied with: bytes, or whatever the work counts; zero for work without
+    /// a size.
     pub const fn units(self) -> u64 {
         match self {
             Work::AcceptData { bytes }
             | Work::Copy { bytes }
             | Work::HandleMemput { bytes }
             | Work::HandleMemget { bytes }
-            | Work::ReturnMemget { bytes } => bytes,
+            | Work::ReturnMemget { bytes }
+            | Work::QueuePiece { bytes }
+            | Work::PackData { bytes } => bytes,
             Work::ListBlocks { blocks } | Work::SortBlocks { blocks } => blocks,
+            Work::MatchPiece { dimensions } => dimensions,
+            Work::UnpackPieces { pieces } | Work::PlacePieces { pieces } => pieces,
             _ => 0,
         }
     }
@@ -148,7 +184,8 @@ mod tests {
     fn names_stand_at_their_index() {
         assert_eq!(Work::BuildRequest.name(), "build_request");
         assert_eq!(Work::Copy { bytes: 1 }.name(), "copy");
-        assert_eq!(Work::MatchPiece.name(), "match_piece");
+        assert_eq!(Work::MatchPiece { dimensions: 1 }.name(), "match_piece");
+        assert_eq!(Work::PlacePieces { pieces: 1 }.name(), "place_pieces");
         assert_eq!(Work::ReturnMemget { bytes: 1 }.name(), "return_memget");
         assert_eq!(Work::Barrier.name(), "barrier");
     }

@@ -24,7 +24,7 @@ promises! {
     files_of_any_size_are_read_back,
     random_operations_agree_with_a_file_in_memory,
     clients_that_write_side_by_side_do_not_disturb_each_other,
-    every_pattern_is_read_and_written_alike_by_both_methods,
+    every_pattern_is_read_and_written_alike_by_every_method,
     collective_operations_follow_each_other,
     names_name_files_and_nothing_else,
     a_missing_stripe_is_named,

@@ -47,7 +47,7 @@ struct Cost {
     /// The time of `cycles` alone.
     nanoseconds: u64,
     cycles_per_word: u64,
-    cycles_per_block: u64,
+    cycles_per_item: u64,
 }
 
 impl Costs {
@@ -64,7 +64,7 @@ impl Costs {
                 cycles: cost.cycles.value.0,
                 nanoseconds: time(&cost.cycles),
                 cycles_per_word: cycles(&cost.cycles_per_word),
-                cycles_per_block: cycles(&cost.cycles_per_block),
+                cycles_per_item: cycles(&cost.cycles_per_item),
             }
         });
         Costs {
@@ -81,11 +81,11 @@ impl Costs {
     /// How long `work` takes in nanoseconds, and at which level it is done.
     pub(crate) fn of(&self, work: Work) -> (u64, Level) {
         let cost = &self.work[work.index()];
-        let per_unit = cost.cycles_per_word | cost.cycles_per_block;
+        let per_unit = cost.cycles_per_word | cost.cycles_per_item;
         if per_unit == 0 {
             return (cost.nanoseconds, cost.level);
         }
-        // Work on bytes has no cost per block, and the other way round, as the description checks.
+        // Work on bytes has no cost per item, and the other way round, as the description checks.
         let units =
             if cost.cycles_per_word > 0 { work.units().div_ceil(self.word_bytes) } else { work.units() };
         let cycles = cost.cycles + per_unit * units;

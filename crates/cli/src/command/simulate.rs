@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "starfish-1996")]
     machine: String,
 
-    /// Access methods: traditional, disk-directed, or all.
+    /// Access methods: traditional, two-phase, disk-directed, or all.
     #[arg(long, value_name = "METHOD,...", default_value = "all", value_delimiter = ',')]
     method: Vec<String>,
 
@@ -236,7 +236,7 @@ fn experiment(
             scheduling: arguments.scheduling.into(),
             thread_per_request: arguments.thread_per_request,
             prefetch_blocks: arguments.prefetch,
-            memget_writes: arguments.memget_writes,
+            memget_writes: arguments.memget_writes && method != Method::DiskDirected,
             queued: arguments.queued,
             presort: arguments.presort && method == Method::DiskDirected,
         },

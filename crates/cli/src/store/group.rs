@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flume::{Receiver, Sender};
-use fs::Group;
+use fs::{CollectiveSettings, Group};
 use layout::{Operation, Pattern, Problem, View};
 use machine::{Memory, NodeId};
 use real::{Peer, Settings};
@@ -164,8 +164,14 @@ impl Task {
             let group = Group::new(self.group, self.members.clone(), rank);
             let memory = Memory::real(part);
             let moved = match self.operation {
-                Operation::Read => file.read_collective(&group, &self.view, &memory, false).await,
-                Operation::Write => file.write_collective(&group, &self.view, &memory, false).await,
+                Operation::Read => {
+                    file.read_collective(&group, &self.view, &memory, CollectiveSettings::disk_directed())
+                        .await
+                }
+                Operation::Write => {
+                    file.write_collective(&group, &self.view, &memory, CollectiveSettings::disk_directed())
+                        .await
+                }
             };
             let end = Instant::now();
             session.told(&self.name, moved)?;

@@ -69,7 +69,8 @@ impl Session {
             }
             io_nodes.push(node);
         }
-        let settings = ClientSettings { outstanding_per_disk: OUTSTANDING_PER_DISK };
+        let settings =
+            ClientSettings { outstanding_per_disk: OUTSTANDING_PER_DISK, ..ClientSettings::default() };
         let client = Client::connect(machine.clone(), io_nodes, settings).await;
         let client = client.map_err(|error| names.explain("asking the agents for their disks", &error))?;
         Ok(Session { machine, client, names: Rc::new(names) })

@@ -1,4 +1,5 @@
-//! Collective operations: a group of compute nodes reads or writes a file together, disk-directed.
+//! Collective operations: a group of compute nodes reads or writes a file together, disk-directed as here, or in
+//! two phases as in `two_phase.rs`.
 //!
 //! ```text
 //!  member 0   enter ---- one request to each I/O node --- all done --- enter
@@ -16,7 +17,56 @@ use machine::{Machine, Memory, NodeId, Payload, Work};
 
 use super::{Client, ClientInner, File};
 use crate::error::{Error, Failure, Result};
-use crate::protocol::{Collective, Direction, MemoryId, Reply, Request};
+use crate::protocol::{Collective, Direction, MeetingId, MemoryId, Reply, Request};
+
+/// How a group reads or writes a file together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectiveSettings {
+    /// Who moves the data.
+    pub method: CollectiveMethod,
+    /// Whether Memputs and Memgets wait for others to the same node and go together (gather/scatter): good for
+    /// pieces much smaller than a block.
+    pub queued: bool,
+}
+
+/// Who moves the data of a collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CollectiveMethod {
+    /// The I/O nodes, each in the order that suits its disks.
+    DiskDirected {
+        /// Whether each disk takes its blocks in the order of their physical position.
+        presort: bool,
+    },
+    /// The compute nodes: each reads or writes one contiguous part of the file, and they exchange data after a read
+    /// and before a write.
+    TwoPhase,
+}
+
+impl CollectiveSettings {
+    /// Disk-directed, in the order of the file, one message for each piece.
+    pub const fn disk_directed() -> Self {
+        CollectiveSettings { method: CollectiveMethod::DiskDirected { presort: false }, queued: false }
+    }
+
+    /// In two phases, one message for each piece.
+    pub const fn two_phase() -> Self {
+        CollectiveSettings { method: CollectiveMethod::TwoPhase, queued: false }
+    }
+
+    /// As `self`, but with each disk's blocks sorted by position, if the method is disk-directed.
+    pub const fn presorted(mut self) -> Self {
+        if let CollectiveMethod::DiskDirected { presort } = &mut self.method {
+            *presort = true;
+        }
+        self
+    }
+
+    /// As `self`, but with queued Memputs and Memgets.
+    pub const fn queued(mut self) -> Self {
+        self.queued = true;
+        self
+    }
+}
 
 /// Compute nodes that call collective operations together, in the same order.
 #[derive(Clone, Debug)]
@@ -41,9 +91,9 @@ impl Group {
         Group { id, members: members.into(), rank, count: Rc::default() }
     }
 
-    fn next(&self) -> MemoryId {
+    pub(super) fn next(&self) -> MeetingId {
         self.count.set(self.count.get() + 1);
-        MemoryId { group: self.id, operation: self.count.get() }
+        MeetingId { group: self.id, operation: self.count.get() }
     }
 }
 
@@ -59,20 +109,18 @@ const MEETINGS_MAX: usize = 1024;
 
 impl<M: Machine> File<M> {
     /// Reads the file together with the group: this member's part of `view` into `memory`.
-    ///
-    /// With `presort`, each disk takes its blocks in the order of their physical position.
     pub async fn read_collective(
         &self,
         group: &Group,
         view: &View,
         memory: &Memory,
-        presort: bool,
+        settings: CollectiveSettings,
     ) -> Result<()> {
         if self.bytes() < view.file_bytes() && self.refresh().await? < view.file_bytes() {
             let (view, bytes) = (view.file_bytes(), self.bytes());
             return Err(Error::Invalid(format!("the view is of {view} bytes, {} has {bytes}", self.name())));
         }
-        self.collective(Direction::Read, group, view, memory, presort).await
+        self.collective(Direction::Read, group, view, memory, settings).await
     }
 
     /// Writes the file together with the group: this member's part of `view` from `memory`.
@@ -83,35 +131,53 @@ impl<M: Machine> File<M> {
         group: &Group,
         view: &View,
         memory: &Memory,
-        presort: bool,
+        settings: CollectiveSettings,
     ) -> Result<()> {
-        self.collective(Direction::Write, group, view, memory, presort).await?;
+        self.collective(Direction::Write, group, view, memory, settings).await?;
         self.note_end(view.file_bytes());
         Ok(())
     }
 
+    /// Opens the memory to the others, lets the method do its work, and closes it when all are done.
     async fn collective(
         &self,
         direction: Direction,
         group: &Group,
         view: &View,
         memory: &Memory,
-        presort: bool,
+        settings: CollectiveSettings,
     ) -> Result<()> {
         let inner = &self.client.inner;
-        let id = group.next();
+        let id = MemoryId::Collective(group.next());
         let fits = check(group, view, memory);
-        inner.memories.borrow_mut().insert(id, memory.clone());
+        inner.open_memory(id, memory);
         let mut outcome = self.client.barrier_with(group, fits).await;
-        if outcome.is_ok() && group.rank == 0 {
-            let members = group.members.iter().map(|member| member.0).collect();
-            let request =
-                Collective { file: self.id(), direction, presort, view: *view, memory: id, members };
-            outcome = self.ask_homes(|_| Request::Collective(Box::new(request.clone()))).await;
+        if outcome.is_ok() {
+            let CollectiveSettings { method, queued } = settings;
+            outcome = match method {
+                CollectiveMethod::DiskDirected { presort } => {
+                    let members = group.members.iter().map(|member| member.0).collect();
+                    let view = *view;
+                    let request =
+                        Collective { file: self.id(), direction, presort, queued, view, memory: id, members };
+                    self.ask_disk_directed(group, request).await
+                }
+                CollectiveMethod::TwoPhase => {
+                    self.two_phase(direction, group, view, memory, id, queued).await
+                }
+            };
         }
         let outcome = self.client.barrier_with(group, outcome).await;
-        inner.memories.borrow_mut().remove(&id);
+        inner.close_memory(id);
         outcome
+    }
+
+    /// The first member asks all I/O nodes; the others have nothing to do.
+    async fn ask_disk_directed(&self, group: &Group, request: Collective) -> Result<()> {
+        if group.rank > 0 {
+            return Ok(());
+        }
+        self.ask_homes(|_| Request::Collective(Box::new(request.clone()))).await
     }
 }
 
@@ -134,7 +200,7 @@ impl<M: Machine> Client<M> {
     }
 
     /// Waits for all members; if any of them brings a failure, all leave with it.
-    async fn barrier_with(&self, group: &Group, outcome: Result<()>) -> Result<()> {
+    pub(super) async fn barrier_with(&self, group: &Group, outcome: Result<()>) -> Result<()> {
         let inner = &self.inner;
         let id = group.next();
         inner.endpoint.machine().compute(Work::Barrier).await;
@@ -142,7 +208,7 @@ impl<M: Machine> Client<M> {
         let met = if group.rank == 0 {
             inner.keep_barrier(group, id, failure).await
         } else {
-            let request = Request::Enter { memory: id, failure };
+            let request = Request::Enter { meeting: id, failure };
             inner.endpoint.call(group.members[0], request, Payload::empty()).await.map(drop)
         };
         // A member's own error says more than what came back of it from the others.
@@ -152,7 +218,7 @@ impl<M: Machine> Client<M> {
 
 impl<M: Machine> ClientInner<M> {
     /// Notes that a member has come to a barrier.
-    pub(super) fn enter(&self, id: MemoryId, from: NodeId, tag: u64, failure: Option<Failure>) {
+    pub(super) fn enter(&self, id: MeetingId, from: NodeId, tag: u64, failure: Option<Failure>) {
         let mut meetings = self.meetings.borrow_mut();
         if meetings.len() < MEETINGS_MAX || meetings.contains_key(&id) {
             let meeting = meetings.entry(id).or_default();
@@ -164,7 +230,7 @@ impl<M: Machine> ClientInner<M> {
     }
 
     /// As the first of the group: waits for the others, then lets all go.
-    async fn keep_barrier(&self, group: &Group, id: MemoryId, own: Option<Failure>) -> Result<()> {
+    async fn keep_barrier(&self, group: &Group, id: MeetingId, own: Option<Failure>) -> Result<()> {
         let others = &group.members[1..];
         while self.entered(id) < others.len() && !self.any_gone(others) {
             self.meeting_changed.wait().await;
@@ -180,7 +246,7 @@ impl<M: Machine> ClientInner<M> {
         failure.map_or(Ok(()), |failure| Err(Error::Remote { node: group.members[0], failure }))
     }
 
-    fn entered(&self, id: MemoryId) -> usize {
+    fn entered(&self, id: MeetingId) -> usize {
         self.meetings.borrow().get(&id).map_or(0, |meeting| meeting.entered.len())
     }
 

@@ -13,7 +13,7 @@ use machine::{Machine, Memory, NodeId, Payload, Work};
 use super::{Client, FileStat};
 use crate::endpoint::Mailbox;
 use crate::error::{Error, Failure, FailureKind, Result};
-use crate::protocol::{FileId, Reply, Request};
+use crate::protocol::{Fetch, FileId, MemoryId, Reply, Request};
 
 /// A file open on a compute node. Cloning gives another handle on the same.
 pub struct File<M: Machine> {
@@ -159,7 +159,7 @@ impl<M: Machine> File<M> {
             outcome = request.carry_out().await;
         }
         // All answers have come, so the mailbox is empty and nobody else's.
-        self.client.inner.mailboxes.borrow_mut().push(request.mailbox);
+        self.client.inner.mailboxes.borrow_mut().push(request.mailbox.clone());
         outcome
     }
 }
@@ -181,14 +181,27 @@ struct FileRequest<'a, M: Machine> {
     /// Where in the memory the extent begins.
     at: u64,
     mailbox: Rc<Mailbox>,
+    /// The name under which the memory is open to the I/O nodes, if they are to fetch the data of a write.
+    opened: Option<MemoryId>,
     /// The block requests under way; a token is an index here.
     under_way: Vec<BlockRequest>,
 }
 
+impl<M: Machine> Drop for FileRequest<'_, M> {
+    fn drop(&mut self) {
+        if let Some(id) = self.opened {
+            self.file.client.inner.close_memory(id);
+        }
+    }
+}
+
 impl<'a, M: Machine> FileRequest<'a, M> {
     fn new(file: &'a File<M>, access: Access, extent: Extent, memory: &'a Memory, at: u64) -> Self {
-        let mailbox = file.client.inner.mailboxes.borrow_mut().pop().unwrap_or_default();
-        FileRequest { file, access, extent, memory, at, mailbox, under_way: Vec::new() }
+        let inner = &file.client.inner;
+        let mailbox = inner.mailboxes.borrow_mut().pop().unwrap_or_default();
+        let fetched = access == Access::Write && inner.settings.memget_writes;
+        let opened = fetched.then(|| inner.open_for_request(memory));
+        FileRequest { file, access, extent, memory, at, mailbox, opened, under_way: Vec::new() }
     }
 
     async fn carry_out(&mut self) -> Result<()> {
@@ -229,10 +242,17 @@ impl<'a, M: Machine> FileRequest<'a, M> {
                 let bytes = bytes as u32;
                 (Request::Read { file: inner.file, stripe, offset, bytes }, Payload::empty())
             }
-            Access::Write => (
-                Request::Write { file: inner.file, stripe, offset },
-                self.memory.get(self.memory_offset(part), bytes),
-            ),
+            Access::Write => match self.opened {
+                Some(memory) => {
+                    let fetch = Fetch { memory, offset: self.memory_offset(part), bytes: bytes as u32 };
+                    let fetch = Some(fetch);
+                    (Request::Write { file: inner.file, stripe, offset, fetch }, Payload::empty())
+                }
+                None => {
+                    let data = self.memory.get(self.memory_offset(part), bytes);
+                    (Request::Write { file: inner.file, stripe, offset, fetch: None }, data)
+                }
+            },
         };
         endpoint.begin(inner.homes[stripe as usize], request, data, &self.mailbox, token).await;
     }

@@ -3,24 +3,26 @@
 //! - this file: connecting, and operations on names
 //! - `file.rs`: an open file; reading and writing it by the traditional method
 //! - `collective.rs`: reading and writing a file together with a group of compute nodes
+//! - `two_phase.rs`: such operations in two phases, by single requests and an exchange among the compute nodes
 
 mod collective;
 mod file;
+mod two_phase;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use layout::{DiskPlace, Striping, stripe_disks};
-use machine::{Condition, Machine, Memory, NodeId, Payload, Work};
+use machine::{Condition, Machine, Memory, Message, NodeId, Payload, Work};
 
-pub use collective::Group;
+pub use collective::{CollectiveMethod, CollectiveSettings, Group};
 pub use file::File;
 
 use crate::endpoint::{Answer, Endpoint, Mailbox, Service};
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::name;
-use crate::protocol::{FileId, FoundStripe, Label, MemoryId, Reply, Request, StripePlace};
+use crate::protocol::{FileId, FoundStripe, Label, MeetingId, MemoryId, Reply, Request, StripePlace};
 use collective::Meeting;
 
 /// How a client works.
@@ -28,11 +30,14 @@ use collective::Meeting;
 pub struct ClientSettings {
     /// The reports' K: how many block requests of one file request are under way to each disk at once.
     pub outstanding_per_disk: usize,
+    /// Whether I/O nodes fetch the data of a write with Memget, instead of finding them in the request: small
+    /// requests, one copy less, one message more.
+    pub memget_writes: bool,
 }
 
 impl Default for ClientSettings {
     fn default() -> Self {
-        ClientSettings { outstanding_per_disk: 4 }
+        ClientSettings { outstanding_per_disk: 4, memget_writes: false }
     }
 }
 
@@ -70,9 +75,11 @@ struct ClientInner<M: Machine> {
     /// Memory open to others, for collective operations under way.
     memories: RefCell<BTreeMap<MemoryId, Memory>>,
     /// Barriers this node keeps, as the first of its group.
-    meetings: RefCell<BTreeMap<MemoryId, Meeting>>,
+    meetings: RefCell<BTreeMap<MeetingId, Meeting>>,
     meeting_changed: Condition,
     gone: RefCell<BTreeSet<NodeId>>,
+    /// How many file requests have opened their memory.
+    opened: Cell<u64>,
     /// Mailboxes of file requests that are over, for the next ones: small requests are many.
     mailboxes: RefCell<Vec<Rc<Mailbox>>>,
 }
@@ -96,6 +103,7 @@ impl<M: Machine> Client<M> {
             meetings: RefCell::default(),
             meeting_changed: Condition::new(),
             gone: RefCell::default(),
+            opened: Cell::new(0),
             mailboxes: RefCell::default(),
         });
         let listener = inner.clone();
@@ -305,8 +313,23 @@ impl<M: Machine> Service for Rc<ClientInner<M>> {
                 machine.spawn("memget", async move { endpoint.reply(from, tag, outcome).await });
                 Ok(())
             }
-            Request::Enter { memory, failure } => {
-                self.enter(memory, from, tag, failure);
+            Request::MemputPieces { memory, pieces } => {
+                machine.compute(Work::HandleMemput { bytes: payload.len() }).await;
+                machine.compute(Work::UnpackPieces { pieces: pieces.len() as u64 }).await;
+                let outcome = self.scatter(memory, &pieces, &payload);
+                self.endpoint.reply(from, tag, outcome.map(|()| (Reply::Done, Payload::empty()))).await
+            }
+            Request::MemgetPieces { memory, pieces } => {
+                machine.compute(Work::HandleMemget { bytes: 0 }).await;
+                machine.compute(Work::UnpackPieces { pieces: pieces.len() as u64 }).await;
+                let outcome = self.gather(memory, &pieces);
+                if let Ok(data) = &outcome {
+                    machine.compute(Work::PackData { bytes: data.len() }).await;
+                }
+                self.endpoint.reply(from, tag, outcome.map(|data| (Reply::Done, data))).await
+            }
+            Request::Enter { meeting, failure } => {
+                self.enter(meeting, from, tag, failure);
                 Ok(())
             }
             other => {
@@ -323,6 +346,57 @@ impl<M: Machine> Service for Rc<ClientInner<M>> {
 }
 
 impl<M: Machine> ClientInner<M> {
+    /// Opens memory to others until [`close_memory`](Self::close_memory).
+    fn open_memory(&self, id: MemoryId, memory: &Memory) {
+        self.memories.borrow_mut().insert(id, memory.clone());
+    }
+
+    /// Opens memory for one file request of this node; gives the name.
+    fn open_for_request(&self, memory: &Memory) -> MemoryId {
+        self.opened.set(self.opened.get() + 1);
+        let id = MemoryId::Request(self.opened.get());
+        self.open_memory(id, memory);
+        id
+    }
+
+    fn close_memory(&self, id: MemoryId) {
+        self.memories.borrow_mut().remove(&id);
+    }
+
+    /// Places the data of a queued Memput.
+    fn scatter(
+        &self,
+        id: MemoryId,
+        pieces: &[(u64, u32)],
+        data: &Payload,
+    ) -> std::result::Result<(), Failure> {
+        let named: u64 = pieces.iter().map(|&(_, bytes)| u64::from(bytes)).sum();
+        if named != data.len() {
+            return Err(Failure::invalid(format!("pieces of {named} bytes with data of {}", data.len())));
+        }
+        let mut at = 0;
+        for &(offset, bytes) in pieces {
+            let bytes = u64::from(bytes);
+            self.memory(id, offset, bytes)?.place(offset, &data.slice(at..at + bytes));
+            at += bytes;
+        }
+        Ok(())
+    }
+
+    /// Joins the data of a queued Memget.
+    fn gather(&self, id: MemoryId, pieces: &[(u64, u32)]) -> std::result::Result<Payload, Failure> {
+        let named: u64 = pieces.iter().map(|&(_, bytes)| u64::from(bytes)).sum();
+        if named > Message::PAYLOAD_BYTES_MAX {
+            return Err(Failure::invalid(format!("a Memget of {named} bytes is too long")));
+        }
+        let mut data = Payload::empty();
+        for &(offset, bytes) in pieces {
+            let bytes = u64::from(bytes);
+            data.push(&self.memory(id, offset, bytes)?.get(offset, bytes));
+        }
+        Ok(data)
+    }
+
     /// The open memory of that name, if it holds the bytes asked for.
     fn memory(&self, id: MemoryId, offset: u64, bytes: u64) -> std::result::Result<Memory, Failure> {
         let memories = self.memories.borrow();

@@ -7,19 +7,36 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{Buf, Disk, Machine, Payload, Work};
+use machine::{Buf, Disk, Machine, NodeId, Payload, Work};
 
 use super::IoNode;
 use super::stripes::OpenStripe;
 use crate::byte_set::ByteSet;
 use crate::cache::{BlockKey, Place};
 use crate::error::Failure;
-use crate::protocol::FileId;
+use crate::protocol::{Fetch, FileId, Request};
 
 /// Part of one block: which block, and which bytes of it.
 struct Part {
     key: BlockKey,
     range: Range<u64>,
+}
+
+/// The data of a write.
+pub(super) enum Data {
+    /// They have come with the request.
+    Here(Payload),
+    /// They are to be fetched from a node's memory.
+    At(NodeId, Fetch),
+}
+
+impl Data {
+    fn bytes(&self) -> u64 {
+        match self {
+            Data::Here(data) => data.len(),
+            Data::At(_, fetch) => u64::from(fetch.bytes),
+        }
+    }
 }
 
 impl Part {
@@ -59,28 +76,62 @@ impl<M: Machine> IoNode<M> {
         file: FileId,
         stripe: u32,
         offset: u64,
-        data: Payload,
+        data: Data,
     ) -> Result<(), Failure> {
         let stripe = self.stripes.get(file, stripe)?;
         stripe.check()?;
-        let part = Part::new(&stripe, offset, data.len())?;
+        let part = Part::new(&stripe, offset, data.bytes())?;
         self.machine.compute(Work::LookUpCache).await;
         let place = self.pin(&stripe, part.key).await;
+        let data = match data {
+            Data::Here(data) => {
+                self.wait_until_loaded(place).await;
+                self.machine.compute(Work::Copy { bytes: data.len() }).await;
+                Ok(data)
+            }
+            // Straight into the buffer: no copy but the one that a Memget makes.
+            Data::At(node, fetch) => self.fetch(node, fetch).await,
+        };
+        // It may have begun to load, for a reader, while the data came.
         self.wait_until_loaded(place).await;
-        self.machine.compute(Work::Copy { bytes: data.len() }).await;
-        let block_bytes = stripe.block_bytes();
+        let outcome = data.map(|data| self.put(&stripe, place, part.range, offset, &data));
+        self.unpin(place);
+        outcome
+    }
+
+    /// Gets the data of a write from the node that has them.
+    async fn fetch(&self, node: NodeId, fetch: Fetch) -> Result<Payload, Failure> {
+        let Fetch { memory, offset, bytes } = fetch;
+        self.machine.compute(Work::CallMemget).await;
+        let request = Request::Memget { memory, offset, bytes };
+        let (_, data) = self.endpoint.call(node, request, Payload::empty()).await?;
+        let bytes = u64::from(bytes);
+        if data.len() != bytes {
+            return Err(Failure::invalid(format!("{} bytes from a Memget of {bytes}", data.len())));
+        }
+        self.machine.compute(Work::ReturnMemget { bytes }).await;
+        Ok(data)
+    }
+
+    /// Puts data into the buffer of a block; if all of the block has been written, it goes to its disk.
+    fn put(
+        self: &Rc<Self>,
+        stripe: &Rc<OpenStripe>,
+        place: Place,
+        range: Range<u64>,
+        offset: u64,
+        data: &Payload,
+    ) {
         {
             let mut cache = self.cache.borrow_mut();
             let block = cache.block(place);
-            block.buffer.as_mut().expect("not loading").put(part.range.start, &data);
-            block.mark_written(part.range);
+            block.buffer.as_mut().expect("not loading").put(range.start, data);
+            block.mark_written(range);
         }
         stripe.reach(offset + data.len());
-        if self.cache.borrow_mut().block(place).dirty == ByteSet::whole(block_bytes) {
-            self.start_writing(&stripe, place);
+        if self.cache.borrow_mut().block(place).dirty == ByteSet::whole(stripe.block_bytes()) {
+            self.start_writing(stripe, place);
         }
-        self.unpin(place);
-        Ok(())
     }
 
     /// Brings the blocks after the one at `offset` into the cache, as far as there is room for them now.

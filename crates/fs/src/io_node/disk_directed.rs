@@ -12,20 +12,21 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use layout::{BlockRequest, Extent, Piece};
+use layout::{BlockRequest, Extent};
 use machine::{Buf, BufferPool, Condition, Disk, Machine, NodeId, Payload, Work};
 
 use super::stripes::OpenStripe;
 use super::{COLLECTIVES_MAX, IoNode};
-use crate::endpoint::Mailbox;
 use crate::error::Failure;
-use crate::protocol::{Collective, Direction, MemoryId, Reply, Request};
+use crate::exchange::Exchange;
+use crate::protocol::{Collective, Direction, Reply};
 
 /// One stripe's part of a collective request.
 struct StripeTransfer<M: Machine> {
     node: Rc<IoNode<M>>,
     request: Rc<Collective>,
     stripe: Rc<OpenStripe>,
+    exchange: Rc<Exchange<M>>,
     /// The blocks still to be moved, the next one last.
     blocks: RefCell<Vec<BlockRequest>>,
     buffers: BufferPool,
@@ -81,8 +82,17 @@ impl<M: Machine> IoNode<M> {
         self.machine.compute(Work::HandleRequest).await;
         let tasks = Rc::new(Tasks::default());
         let stripes = self.stripes.of_file(request.file);
+        let exchange = Exchange::new(
+            self.endpoint.clone(),
+            request.view,
+            request.memory,
+            request.members.iter().map(|&member| NodeId(member)).collect(),
+            None,
+            request.queued,
+            stripes.iter().map(|stripe| stripe.block_bytes()).max().unwrap_or(0),
+        );
         for stripe in &stripes {
-            let transfer = Rc::new(self.plan(&request, stripe).await?);
+            let transfer = Rc::new(self.plan(&request, stripe, exchange.clone()).await?);
             for _ in 0..self.settings.buffers_per_disk {
                 let (transfer, tasks) = (transfer.clone(), tasks.clone());
                 tasks.begin();
@@ -93,7 +103,9 @@ impl<M: Machine> IoNode<M> {
                 });
             }
         }
-        tasks.join().await?;
+        let outcome = tasks.join().await;
+        let finished = exchange.finish().await;
+        outcome.and(finished.map_err(Failure::from))?;
         if request.direction == Direction::Write {
             for stripe in &stripes {
                 // What others read meanwhile may be from before.
@@ -109,6 +121,7 @@ impl<M: Machine> IoNode<M> {
         self: &Rc<Self>,
         request: &Rc<Collective>,
         stripe: &Rc<OpenStripe>,
+        exchange: Rc<Exchange<M>>,
     ) -> Result<StripeTransfer<M>, Failure> {
         // What the cache holds would be passed over: it goes to the disk first, and is not valid after.
         self.write_out(stripe).await;
@@ -138,6 +151,7 @@ impl<M: Machine> IoNode<M> {
             node: self.clone(),
             request: request.clone(),
             stripe: stripe.clone(),
+            exchange,
             blocks: RefCell::new(blocks),
             buffers: BufferPool::new(striping.block_bytes() * self.settings.buffers_per_disk as u64),
         })
@@ -167,10 +181,6 @@ impl<M: Machine> StripeTransfer<M> {
         Ok(())
     }
 
-    fn pieces(&self, block: BlockRequest) -> impl Iterator<Item = Piece> + use<M> {
-        self.request.view.pieces(Extent::new(block.file_offset, block.bytes))
-    }
-
     async fn load_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Failure> {
         let (node, stripe) = (&self.node, &self.stripe);
         let _turn = node.turn(stripe, block.stripe_offset).await;
@@ -182,66 +192,24 @@ impl<M: Machine> StripeTransfer<M> {
 
     async fn read_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Failure> {
         let buffer = self.load_block(block, buffer).await?;
-        let machine = &self.node.machine;
-        let (mailbox, mut under_way) = (Mailbox::new(), 0);
-        for piece in self.pieces(block) {
-            machine.compute(Work::MatchPiece).await;
-            machine.compute(Work::CallMemput).await;
-            let at = piece.file_offset - block.file_offset;
-            let request = Request::Memput { memory: self.memory(), offset: piece.memory_offset };
-            let data = buffer.slice(at..at + piece.bytes);
-            self.node.endpoint.begin(self.member(piece), request, data, &mailbox, 0).await;
-            under_way += 1;
-        }
-        for _ in 0..under_way {
-            mailbox.next().await.1?;
-            machine.compute(Work::ReturnMemput).await;
-        }
+        let data = |part: Extent| {
+            let at = part.offset - block.file_offset;
+            buffer.slice(at..at + part.bytes)
+        };
+        self.exchange.put(Extent::new(block.file_offset, block.bytes), data).await?;
         Ok(buffer)
     }
 
-    async fn write_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Failure> {
-        let machine = &self.node.machine;
+    async fn write_block(&self, block: BlockRequest, mut buffer: Buf) -> Result<Buf, Failure> {
         // The compute nodes' pieces cover the block, or the file ends within it: nothing to read first.
-        let mut buffer = buffer;
-        let (mailbox, mut places) = (Mailbox::new(), Vec::new());
-        for piece in self.pieces(block) {
-            machine.compute(Work::MatchPiece).await;
-            machine.compute(Work::CallMemget).await;
-            let request = Request::Memget {
-                memory: self.memory(),
-                offset: piece.memory_offset,
-                bytes: piece.bytes as u32,
-            };
-            let token = places.len();
-            places.push((piece.file_offset - block.file_offset, piece.bytes));
-            let to = self.member(piece);
-            self.node.endpoint.begin(to, request, Payload::empty(), &mailbox, token).await;
-        }
-        for _ in 0..places.len() {
-            let (token, answer) = mailbox.next().await;
-            let (at, bytes) = places[token];
-            let (_, data) = answer?;
-            if data.len() != bytes {
-                return Err(Failure::invalid(format!("{} bytes from a Memget of {bytes}", data.len())));
-            }
-            machine.compute(Work::ReturnMemget { bytes }).await;
-            buffer.put(at, &data);
-        }
-        let stripe = &self.stripe;
-        let _turn = self.node.turn(stripe, block.stripe_offset).await;
+        let place = |offset, data: &Payload| buffer.put(offset - block.file_offset, data);
+        self.exchange.get(Extent::new(block.file_offset, block.bytes), place).await?;
+        let (node, stripe) = (&self.node, &self.stripe);
+        let _turn = node.turn(stripe, block.stripe_offset).await;
         let data = buffer.slice(0..block.bytes);
-        let outcome = machine.disks()[stripe.disk].write(stripe.object, block.stripe_offset, data).await;
-        machine.compute(Work::CompleteDiskRequest).await;
+        let outcome = node.machine.disks()[stripe.disk].write(stripe.object, block.stripe_offset, data).await;
+        node.machine.compute(Work::CompleteDiskRequest).await;
         outcome?;
         Ok(buffer)
-    }
-
-    fn memory(&self) -> MemoryId {
-        self.request.memory
-    }
-
-    fn member(&self, piece: Piece) -> NodeId {
-        NodeId(self.request.members[piece.node as usize])
     }
 }

@@ -25,8 +25,9 @@ use crate::cache::Cache;
 use crate::disk_queue::{DiskQueue, Turn};
 use crate::endpoint::{Endpoint, Service};
 use crate::error::Failure;
-use crate::protocol::{FileId, Reply, Request};
+use crate::protocol::{Fetch, FileId, Reply, Request};
 use crate::schedule::Scheduling;
+use blocks::Data;
 use stripes::{OpenStripe, Stripes};
 
 /// How an I/O node serves.
@@ -107,6 +108,8 @@ struct BlockRequest {
 enum Access {
     Read,
     Write(Payload),
+    /// A write whose data are to be fetched.
+    Fetch(Fetch),
 }
 
 /// Serves requests on this node until its network is closed, then writes out what its cache still holds.
@@ -190,7 +193,11 @@ impl<M: Machine> IoNode<M> {
                 Ok(())
             }
             Access::Write(data) => {
-                let outcome = self.write(file, stripe, offset, data).await;
+                let outcome = self.write(file, stripe, offset, Data::Here(data)).await;
+                self.endpoint.reply(from, tag, outcome.map(|()| (Reply::Done, Payload::empty()))).await
+            }
+            Access::Fetch(fetch) => {
+                let outcome = self.write(file, stripe, offset, Data::At(from, fetch)).await;
                 self.endpoint.reply(from, tag, outcome.map(|()| (Reply::Done, Payload::empty()))).await
             }
         }
@@ -245,7 +252,11 @@ impl<M: Machine> Service for Rc<IoNode<M>> {
                 let access = Access::Read;
                 self.dispatch(BlockRequest { from, tag, access, file, stripe, offset, bytes }).await;
             }
-            Request::Write { file, stripe, offset } => {
+            Request::Write { file, stripe, offset, fetch: Some(fetch) } => {
+                let (access, bytes) = (Access::Fetch(fetch), u64::from(fetch.bytes));
+                self.dispatch(BlockRequest { from, tag, access, file, stripe, offset, bytes }).await;
+            }
+            Request::Write { file, stripe, offset, fetch: None } => {
                 let bytes = payload.len();
                 self.machine.compute(Work::AcceptData { bytes }).await;
                 let access = Access::Write(payload);

@@ -1,0 +1,106 @@
+//! Two-phase I/O (del Rosario, Bordawekar and Choudhary 1993): the I/O in the distribution that suits the disks, and
+//! an exchange among the compute nodes.
+//!
+//! ```text
+//!  read    each member reads one contiguous part | barrier | puts every piece of it where it belongs
+//!  write   each member gets every piece of a contiguous part | barrier | writes that part
+//! ```
+//!
+//! The contiguous parts are the *conforming* distribution: the records in one block for each member. If the view is
+//! that already, there is nothing to exchange. The I/O is done as single file requests. All members pass the same
+//! barriers, whatever fails: a failure goes with its member into the next one, and with all of them out of it.
+
+use layout::{Dimension, Extent, View};
+use machine::{Machine, Memory, Payload};
+
+use super::{File, Group};
+use crate::error::Result;
+use crate::exchange::Exchange;
+use crate::protocol::{Direction, MemoryId};
+
+impl<M: Machine> File<M> {
+    /// This member's work between the barriers at the beginning and the end; `id` is the name of the open memory.
+    pub(super) async fn two_phase(
+        &self,
+        direction: Direction,
+        group: &Group,
+        view: &View,
+        memory: &Memory,
+        id: MemoryId,
+        queued: bool,
+    ) -> Result<()> {
+        let conforming = conforming(view)?;
+        let part = part(&conforming, group.rank as u32);
+        if conforming.agrees_with(view) {
+            let moved = self.transfer_part(direction, part, memory).await;
+            return self.settle(direction, group, moved).await;
+        }
+        let staged = memory.another(part.bytes);
+        let block_bytes = self.striping().block_bytes();
+        let exchange = Exchange::new(
+            self.client.inner.endpoint.clone(),
+            *view,
+            id,
+            group.members.to_vec(),
+            Some(memory.clone()),
+            queued,
+            block_bytes,
+        );
+        let steps = (0..part.bytes).step_by(block_bytes as usize);
+        let steps = steps.map(|at| Extent::new(part.offset + at, block_bytes).clip(part.end()));
+        match direction {
+            Direction::Read => {
+                let read = self.transfer_part(direction, part, &staged).await;
+                self.client.barrier_with(group, read).await?;
+                for step in steps {
+                    exchange.put(step, |piece| staged.get(piece.offset - part.offset, piece.bytes)).await?;
+                }
+                exchange.finish().await
+            }
+            Direction::Write => {
+                let mut got = Ok(());
+                for step in steps {
+                    let place = |offset, data: &Payload| staged.place(offset - part.offset, data);
+                    got = exchange.get(step, place).await;
+                    if got.is_err() {
+                        break;
+                    }
+                }
+                self.client.barrier_with(group, got).await?;
+                let written = self.transfer_part(direction, part, &staged).await;
+                self.settle(direction, group, written).await
+            }
+        }
+    }
+
+    async fn transfer_part(&self, direction: Direction, part: Extent, memory: &Memory) -> Result<()> {
+        match direction {
+            Direction::Read => self.read(part.offset, part.bytes, memory, 0).await.map(drop),
+            Direction::Write => self.write(part.offset, part.bytes, memory, 0).await,
+        }
+    }
+
+    /// After all members have written, the first one sees to it that their data get to the media.
+    async fn settle(&self, direction: Direction, group: &Group, moved: Result<()>) -> Result<()> {
+        if direction == Direction::Read {
+            return moved;
+        }
+        self.client.barrier_with(group, moved).await?;
+        if group.rank == 0 { self.flush().await } else { Ok(()) }
+    }
+}
+
+/// The view in which each node has one contiguous part of the records.
+fn conforming(view: &View) -> Result<View> {
+    let records = view.file_bytes() / view.record_bytes();
+    let nodes = view.nodes();
+    Ok(View::new(view.record_bytes(), &[Dimension::block(records, nodes)], nodes)?)
+}
+
+/// The contiguous part of a node; empty if there are fewer records than nodes.
+fn part(conforming: &View, node: u32) -> Extent {
+    conforming
+        .chunks(node)
+        .next()
+        .map_or(Extent::new(0, 0), |chunk| Extent::new(chunk.file_offset, chunk.bytes))
+}

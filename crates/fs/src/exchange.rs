@@ -1,0 +1,328 @@
+//! Exchanging bytes of a file with the memories of the compute nodes whose they are: Memput and Memget.
+//!
+//! Whoever has an extent of the file in memory, a buffer of an I/O node or a compute node between the phases of
+//! two-phase I/O, cuts it into the pieces that the view gives each compute node. *Plain*, each piece is a message
+//! of its own, all of an extent under way at once. *Queued* (gather/scatter), pieces for the same destination go
+//! together, a block of them at a time, and one message at a time is under way to each destination:
+//!
+//! ```text
+//!  extent   | n0 | n1 | n2 | n0 | n1 | n2 | n0 |
+//!  queues   n0: p p p | full: sent     n1: p p     n2: p p           until finish() sends what is left
+//! ```
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use layout::{Extent, Piece, View};
+use machine::{Buf, BufferPool, Condition, Machine, Memory, NodeId, Payload, Work};
+
+use crate::endpoint::{Endpoint, Mailbox};
+use crate::error::{Error, Result};
+use crate::protocol::{MemoryId, PIECES_MAX, Request};
+
+/// Bytes that offset and length of a piece take in a queue.
+const PIECE_HEAD_BYTES: u64 = 8;
+
+/// One node's part of an exchange with the members of a group.
+pub(crate) struct Exchange<M: Machine> {
+    endpoint: Rc<Endpoint<M>>,
+    view: View,
+    memory: MemoryId,
+    members: Vec<NodeId>,
+    /// This node's own part of the view, if it is a member: what goes there is no message.
+    own: Option<Memory>,
+    /// One for each member, if Memputs and Memgets are queued.
+    queues: Vec<Queue>,
+    queue_buffers: BufferPool,
+    queue_bytes: u64,
+    /// Woken when a destination has answered.
+    answered: Condition,
+    failure: RefCell<Option<Error>>,
+}
+
+/// What waits for one destination.
+#[derive(Default)]
+struct Queue {
+    /// Whether a message to the destination is under way.
+    under_way: Cell<bool>,
+    waiting: RefCell<Option<Waiting>>,
+}
+
+/// Queued Memputs.
+struct Waiting {
+    pieces: Vec<(u64, u32)>,
+    data: Buf,
+    data_bytes: u64,
+}
+
+impl Waiting {
+    fn has_room(&self, bytes: u64) -> bool {
+        let used = self.data_bytes + PIECE_HEAD_BYTES * self.pieces.len() as u64;
+        self.pieces.len() < PIECES_MAX && used + PIECE_HEAD_BYTES + bytes <= self.data.len()
+            || self.pieces.is_empty()
+    }
+}
+
+impl<M: Machine> Exchange<M> {
+    /// An exchange with `members`, whose part of `view` each has opened as `memory`, and this node, if it is one of
+    /// them, as `own`. With `queued`, in queues of a block of `block_bytes` for each member.
+    pub(crate) fn new(
+        endpoint: Rc<Endpoint<M>>,
+        view: View,
+        memory: MemoryId,
+        members: Vec<NodeId>,
+        own: Option<Memory>,
+        queued: bool,
+        block_bytes: u64,
+    ) -> Rc<Self> {
+        let queues = if queued { members.len() } else { 0 };
+        Rc::new(Exchange {
+            endpoint,
+            view,
+            memory,
+            own,
+            queues: (0..queues).map(|_| Queue::default()).collect(),
+            // One that fills and one that is on its way.
+            queue_buffers: BufferPool::new(2 * block_bytes * queues as u64),
+            queue_bytes: block_bytes,
+            members,
+            answered: Condition::new(),
+            failure: RefCell::default(),
+        })
+    }
+
+    fn machine(&self) -> &M {
+        self.endpoint.machine()
+    }
+
+    fn is_queued(&self) -> bool {
+        !self.queues.is_empty()
+    }
+
+    /// The next piece, once the processor has found it.
+    async fn match_piece(&self, pieces: &mut impl Iterator<Item = Piece>) -> Option<Piece> {
+        let piece = pieces.next()?;
+        let dimensions = self.view.dimensions().len() as u64;
+        self.machine().compute(Work::MatchPiece { dimensions }).await;
+        Some(piece)
+    }
+
+    /// Puts the data of `extent` where the members have them. Plain, they are there when this completes; queued,
+    /// they have been copied and go when [`finish`](Self::finish) is called, or before.
+    pub(crate) async fn put(self: &Rc<Self>, extent: Extent, data: impl Fn(Extent) -> Payload) -> Result<()> {
+        let mut pieces = self.view.pieces(extent);
+        let (mailbox, mut under_way) = (Mailbox::new(), 0);
+        while let Some(piece) = self.match_piece(&mut pieces).await {
+            let payload = data(Extent::new(piece.file_offset, piece.bytes));
+            if let Some(own) = self.own_memory(piece) {
+                self.machine().compute(Work::Copy { bytes: piece.bytes }).await;
+                own.place(piece.memory_offset, &payload);
+            } else if self.is_queued() {
+                self.queue(piece, &payload).await?;
+            } else {
+                self.machine().compute(Work::CallMemput).await;
+                let request = Request::Memput { memory: self.memory, offset: piece.memory_offset };
+                self.endpoint.begin(self.member(piece), request, payload, &mailbox, 0).await;
+                under_way += 1;
+            }
+        }
+        for _ in 0..under_way {
+            mailbox.next().await.1?;
+            self.machine().compute(Work::ReturnMemput).await;
+        }
+        Ok(())
+    }
+
+    async fn queue(self: &Rc<Self>, piece: Piece, payload: &Payload) -> Result<()> {
+        let destination = piece.node as usize;
+        self.machine().compute(Work::QueuePiece { bytes: piece.bytes }).await;
+        loop {
+            self.check()?;
+            let full = match &mut *self.queues[destination].waiting.borrow_mut() {
+                Some(waiting) if waiting.has_room(piece.bytes) => {
+                    waiting.pieces.push((piece.memory_offset, piece.bytes as u32));
+                    waiting.data.put(waiting.data_bytes, payload);
+                    waiting.data_bytes += piece.bytes;
+                    return Ok(());
+                }
+                waiting => waiting.is_some(),
+            };
+            if full {
+                self.send(destination).await;
+            } else {
+                let data = self.queue_buffers.take(self.queue_bytes).await;
+                let mut waiting = self.queues[destination].waiting.borrow_mut();
+                waiting.get_or_insert(Waiting { pieces: Vec::new(), data, data_bytes: 0 });
+            }
+        }
+    }
+
+    /// Sends what is queued for a destination, after what was sent to it before has been answered.
+    async fn send(self: &Rc<Self>, destination: usize) {
+        self.take_turn(destination).await;
+        let Some(waiting) = self.queues[destination].waiting.take() else {
+            // Somebody else has sent it meanwhile.
+            return self.end_turn(destination);
+        };
+        let exchange = self.clone();
+        self.machine().spawn("queued Memput", async move {
+            let machine = exchange.machine();
+            machine.compute(Work::CallMemput).await;
+            let Waiting { pieces, data, data_bytes } = waiting;
+            let request = Request::MemputPieces { memory: exchange.memory, pieces };
+            let payload = data.slice(0..data_bytes);
+            let answer = exchange.endpoint.call(exchange.members[destination], request, payload).await;
+            machine.compute(Work::ReturnMemput).await;
+            if let Err(error) = answer {
+                exchange.failure.borrow_mut().get_or_insert(error);
+            }
+            exchange.end_turn(destination);
+            Ok(())
+        });
+    }
+
+    async fn take_turn(&self, destination: usize) {
+        while self.queues[destination].under_way.replace(true) {
+            self.answered.wait().await;
+        }
+    }
+
+    fn end_turn(&self, destination: usize) {
+        self.queues[destination].under_way.set(false);
+        self.answered.wake_all();
+    }
+
+    /// Sends what is still queued and waits until all of it is in place.
+    pub(crate) async fn finish(self: &Rc<Self>) -> Result<()> {
+        for destination in 0..self.queues.len() {
+            if self.queues[destination].waiting.borrow().is_some() {
+                self.send(destination).await;
+            }
+        }
+        while self.queues.iter().any(|queue| queue.under_way.get()) {
+            self.answered.wait().await;
+        }
+        self.check()
+    }
+
+    fn check(&self) -> Result<()> {
+        self.failure.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    /// Gets the data of `extent` from the members; each part goes to `place` with where in the file it belongs.
+    pub(crate) async fn get(&self, extent: Extent, place: impl FnMut(u64, &Payload)) -> Result<()> {
+        if self.is_queued() {
+            self.get_queued(extent, place).await
+        } else {
+            self.get_plain(extent, place).await
+        }
+    }
+
+    async fn get_plain(&self, extent: Extent, mut place: impl FnMut(u64, &Payload)) -> Result<()> {
+        let mut pieces = self.view.pieces(extent);
+        let (mailbox, mut asked) = (Mailbox::new(), Vec::new());
+        while let Some(piece) = self.match_piece(&mut pieces).await {
+            if self.copy_own(piece, &mut place).await {
+                continue;
+            }
+            self.machine().compute(Work::CallMemget).await;
+            let Piece { memory_offset: offset, bytes, .. } = piece;
+            let request = Request::Memget { memory: self.memory, offset, bytes: bytes as u32 };
+            let to = self.member(piece);
+            self.endpoint.begin(to, request, Payload::empty(), &mailbox, asked.len()).await;
+            asked.push(piece);
+        }
+        for _ in 0..asked.len() {
+            let (token, answer) = mailbox.next().await;
+            let (_, data) = answer?;
+            let piece = asked[token];
+            check_length(self.member(piece), &data, piece.bytes)?;
+            self.machine().compute(Work::ReturnMemget { bytes: piece.bytes }).await;
+            place(piece.file_offset, &data);
+        }
+        Ok(())
+    }
+
+    /// What is asked of a destination goes in one message, for an extent is no longer than a block; the message
+    /// goes as soon as all of it is known and the destination has answered the last.
+    async fn get_queued(&self, extent: Extent, mut place: impl FnMut(u64, &Payload)) -> Result<()> {
+        let mut asked: Vec<Vec<Piece>> = vec![Vec::new(); self.members.len()];
+        let mut pieces = self.view.pieces(extent);
+        while let Some(piece) = self.match_piece(&mut pieces).await {
+            if self.copy_own(piece, &mut place).await {
+                continue;
+            }
+            self.machine().compute(Work::QueuePiece { bytes: 0 }).await;
+            asked[piece.node as usize].push(piece);
+        }
+        let (mailbox, mut under_way) = (Mailbox::new(), 0);
+        let parts: Vec<&[Piece]> = asked.iter().flat_map(|pieces| pieces.chunks(PIECES_MAX)).collect();
+        let mut outcome = Ok(());
+        for (token, part) in parts.iter().enumerate() {
+            let destination = part[0].node as usize;
+            while self.queues[destination].under_way.get() && under_way > 0 {
+                // Those under way may be this very task's: it must take in their answers.
+                outcome = outcome.and(self.take_in(&mailbox, &parts, &mut place).await);
+                under_way -= 1;
+            }
+            self.take_turn(destination).await;
+            self.machine().compute(Work::CallMemget).await;
+            let list = part.iter().map(|piece| (piece.memory_offset, piece.bytes as u32)).collect();
+            let request = Request::MemgetPieces { memory: self.memory, pieces: list };
+            self.endpoint.begin(self.members[destination], request, Payload::empty(), &mailbox, token).await;
+            under_way += 1;
+        }
+        for _ in 0..under_way {
+            outcome = outcome.and(self.take_in(&mailbox, &parts, &mut place).await);
+        }
+        outcome
+    }
+
+    /// Takes in the next answer to a queued Memget.
+    async fn take_in(
+        &self,
+        mailbox: &Mailbox,
+        parts: &[&[Piece]],
+        place: &mut impl FnMut(u64, &Payload),
+    ) -> Result<()> {
+        let (token, answer) = mailbox.next().await;
+        let part = parts[token];
+        let destination = part[0].node as usize;
+        self.end_turn(destination);
+        let (_, data) = answer?;
+        let bytes = part.iter().map(|piece| piece.bytes).sum();
+        check_length(self.members[destination], &data, bytes)?;
+        self.machine().compute(Work::ReturnMemget { bytes }).await;
+        self.machine().compute(Work::PlacePieces { pieces: part.len() as u64 }).await;
+        let mut at = 0;
+        for piece in part {
+            place(piece.file_offset, &data.slice(at..at + piece.bytes));
+            at += piece.bytes;
+        }
+        Ok(())
+    }
+
+    /// This node's memory, if the piece is its own.
+    fn own_memory(&self, piece: Piece) -> Option<&Memory> {
+        self.own.as_ref().filter(|_| self.member(piece) == self.machine().node())
+    }
+
+    async fn copy_own(&self, piece: Piece, place: &mut impl FnMut(u64, &Payload)) -> bool {
+        let Some(own) = self.own_memory(piece) else { return false };
+        self.machine().compute(Work::Copy { bytes: piece.bytes }).await;
+        place(piece.file_offset, &own.get(piece.memory_offset, piece.bytes));
+        true
+    }
+
+    fn member(&self, piece: Piece) -> NodeId {
+        self.members[piece.node as usize]
+    }
+}
+
+fn check_length(node: NodeId, data: &Payload, bytes: u64) -> Result<()> {
+    if data.len() == bytes {
+        Ok(())
+    } else {
+        Err(Error::Protocol { node, why: format!("answered a Memget of {bytes} bytes with {}", data.len()) })
+    }
+}
