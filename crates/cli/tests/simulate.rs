@@ -17,7 +17,7 @@ fn csv_has_exactly_these_columns_and_a_row_for_each_combination() {
     let mut lines = csv.lines();
     assert_eq!(lines.next(), Some(HEADER));
     let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
-    assert_eq!(rows.len(), 3 * 2 * 2);
+    assert_eq!(rows.len(), 3 * 3 * 2);
     for row in &rows {
         assert_eq!((row.len(), row[0], row[4], row[5]), (12, "starfish-1996", "8192", "2"));
         assert!(
@@ -52,7 +52,7 @@ fn csv_keeps_its_columns_when_digests_are_asked_for() {
     let output = finish(starfish(args));
     assert!(output.stdout.starts_with(HEADER.as_bytes()));
     let digests = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(digests.lines().count(), 2);
+    assert_eq!(digests.lines().count(), 3);
     assert!(
         digests.lines().all(|line| line.len() == 16 && u64::from_str_radix(line, 16).is_ok()),
         "{digests}"
@@ -90,7 +90,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     let cases: [(&[&str], &str); 9] = [
         (&["--pattern", "rq"], "no pattern is called 'rq'"),
         (&["--pattern", "rb", "--record", "7"], "not a whole number of 7-byte records"),
-        (&["--method", "psychic"], "traditional or disk-directed"),
+        (&["--method", "psychic"], "traditional, two-phase or disk-directed"),
         (&["--method", "traditional", "--presort"], "only the disk-directed method can presort"),
         (&["--machine", "cray"], "starfish-1996"),
         (&["--set", "nodes.io"], "KEY=VALUE"),
