@@ -7,6 +7,7 @@
 //! - `node.rs`, `interrupt.rs`, `failure.rs`: starting nodes, stopping, and saying what went wrong
 
 mod command;
+mod explain;
 mod failure;
 mod interrupt;
 mod local;

@@ -16,6 +16,8 @@ use crate::progress::Progress;
 pub(crate) struct Outcome {
     /// Of all its trials.
     pub(crate) summary: Summary,
+    /// The first of its trials.
+    pub(crate) first: Trial,
     /// Time its trials took on this computer, one after the other.
     pub(crate) wall: Duration,
 }
@@ -73,7 +75,7 @@ fn trial(experiment: &Experiment, number: usize) -> Result<Timed> {
 fn outcome(trials: &[Timed]) -> Outcome {
     let wall = trials.iter().map(|(_, wall)| *wall).sum();
     let trials: Vec<Trial> = trials.iter().map(|(trial, _)| trial.clone()).collect();
-    Outcome { summary: summarise(&trials), wall }
+    Outcome { summary: summarise(&trials), first: trials[0].clone(), wall }
 }
 
 #[cfg(test)]

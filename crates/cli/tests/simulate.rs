@@ -79,6 +79,51 @@ fn the_machine_can_be_changed() {
     assert!(throughput(&["--set", "nodes.io=4"]) < 0.6 * throughput(&[]));
 }
 
+/// What is said to have limited each row of a run.
+fn limited_by(arguments: &[&str]) -> Vec<String> {
+    let all = ["simulate", "--trials", "1", "--explain", "--format", "json"];
+    let output = succeed(starfish([&all, arguments].concat()));
+    let json = String::from_utf8(output).expect("text");
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&json).expect("JSON");
+    rows.iter().map(|row| row["explain"]["limited_by"].as_str().expect("a name").to_owned()).collect()
+}
+
+#[test]
+fn the_account_names_what_limited_the_run() {
+    let by = |text: &str| limited_by(&text.split(' ').collect::<Vec<_>>());
+    let slow = |what: &str| {
+        let set = format!("{what}=200e3 B/s");
+        let methods = ["--method", "traditional,disk-directed"];
+        limited_by(&[&methods[..], &["--pattern", "rb", "--file-size", "1MiB", "--set", &set]].concat())
+    };
+    assert_eq!(by("--method traditional,disk-directed --pattern rb,wb --file-size 2MiB"), ["disks"; 4]);
+    // Small records keep processors busy, at one I/O node after the other.
+    assert_eq!(by("--method traditional --pattern rc --record 8 --file-size 2MiB"), ["processors"]);
+    assert_eq!(slow("buses.bandwidth"), ["buses"; 2]);
+    let links = slow("network.link_bandwidth");
+    let are_links = |by: &String| by == "links of nodes" || by == "channels between routers";
+    assert!(links.iter().all(are_links), "{links:?}");
+    let far = "--machine cluster-switch --method traditional --pattern rc --record 64 --file-size 256KiB";
+    let far: Vec<&str> = far.split(' ').chain(["--set", "network.latency=1 ms"]).collect();
+    assert_eq!(limited_by(&far), ["latency"]);
+}
+
+#[test]
+fn the_account_follows_the_table_and_keeps_out_of_csv() {
+    let table = simulate(&["--pattern", "rb", "--method", "disk-directed", "--explain"]);
+    let account = table.split_once("\n\n").expect("an account after the table").1;
+    assert!(account.starts_with("disk-directed rb, contiguous, records of 8 KiB; trial 0:\n"), "{account}");
+    for part in
+        ["The disks limited this run: busy ", "waits of requests for their turn at a disk", "movements"]
+    {
+        assert!(account.contains(part), "{part}: {account}");
+    }
+    let csv = "simulate --method traditional --file-size 256KiB --trials 1 --format csv --explain";
+    let output = finish(starfish(csv.split(' ')));
+    assert_eq!(String::from_utf8(output.stdout).expect("text").lines().count(), 2);
+    assert!(String::from_utf8(output.stderr).expect("text").contains("limited this run"));
+}
+
 #[test]
 fn a_table_has_units() {
     let table = simulate(&["--pattern", "rb"]);

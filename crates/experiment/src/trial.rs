@@ -32,7 +32,7 @@ pub struct Trial {
     pub events: u64,
     /// A mix of all events of the trial, set-up and check included: equal for equal trials.
     pub digest: u64,
-    /// What each part of the machine has done when it ended, since the machine started.
+    /// What each part of the machine did in the elapsed time.
     pub statistics: Statistics,
 }
 
@@ -65,7 +65,7 @@ impl Experiment {
         let memories = self.memories(&view);
         let (before, start) = (simulation.statistics(), simulation.now());
         simulation.run(self.access(simulation.compute_nodes(), &files, &view, &memories))??;
-        let (after, elapsed) = (simulation.statistics(), simulation.now().since(start));
+        let (statistics, elapsed) = (simulation.statistics().since(&before), simulation.now().since(start));
         match self.operation() {
             Operation::Read => self.check_memories(&view, &memories)?,
             Operation::Write => simulation.run(self.check_file(&files[0]))??,
@@ -73,10 +73,10 @@ impl Experiment {
         Ok(Trial {
             elapsed,
             bytes_moved: (0..view.nodes()).map(|node| view.node_bytes(node)).sum(),
-            disk_movements: after.movements() - before.movements(),
-            events: after.events - before.events,
+            disk_movements: statistics.movements(),
+            events: statistics.events,
             digest: simulation.digest(),
-            statistics: after,
+            statistics,
         })
     }
 

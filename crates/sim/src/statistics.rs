@@ -24,7 +24,7 @@ pub struct Statistics {
     pub disks: Vec<DiskStatistics>,
     /// Of each bus: the first of the first I/O node, and so on.
     pub buses: Vec<BusStatistics>,
-    /// Of the links between routers, if there are any.
+    /// Of the virtual channels of links between routers, if there are any.
     pub router_links: Vec<RouterLinkStatistics>,
 }
 
@@ -64,13 +64,15 @@ pub struct LinkStatistics {
     pub waits: Waits,
 }
 
-/// What a link from one router to a neighbour has done; both its virtual channels together.
+/// What one of the two virtual channels of a link from a router to a neighbour has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouterLinkStatistics {
     /// Column and row of the router it leaves.
     pub from: (u32, u32),
     /// Column and row of the router it leads to.
     pub to: (u32, u32),
+    /// Which of the two.
+    pub channel: u32,
     /// What it has done.
     pub link: LinkStatistics,
 }
@@ -183,16 +185,6 @@ impl LinkStatistics {
             carried: self.carried - earlier.carried,
             held: self.held - earlier.held,
             waits: self.waits.since(earlier.waits),
-        }
-    }
-
-    /// What this link and `other` have done together.
-    #[must_use]
-    pub fn and(self, other: LinkStatistics) -> LinkStatistics {
-        LinkStatistics {
-            carried: self.carried + other.carried,
-            held: self.held + other.held,
-            waits: self.waits.and(other.waits),
         }
     }
 }

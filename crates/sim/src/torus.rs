@@ -211,12 +211,11 @@ impl Torus {
     }
 
     /// What the links between routers have done, router by router: to the next and the previous column, to the
-    /// next and the previous row.
+    /// next and the previous row, two virtual channels each.
     pub(crate) fn router_links(&mut self) -> Vec<RouterLinkStatistics> {
         let (columns, rows) = (self.columns, self.rows);
-        let channels = self.links[2 * self.routers.len()..].chunks_exact_mut(2);
-        let link = |(index, channels): (usize, &mut [Link])| {
-            let (router, direction) = (index as u32 / 4, index % 4);
+        let link = |(index, link): (u32, &mut Link)| {
+            let (router, direction, channel) = (index / 8, index % 8 / 2, index % 2);
             let (column, row) = (router % columns, router / columns);
             let to = match direction {
                 0 => (step(column, true, columns), row),
@@ -224,10 +223,9 @@ impl Torus {
                 2 => (column, step(row, true, rows)),
                 _ => (column, step(row, false, rows)),
             };
-            let (first, second) = (channels[0].statistics(), channels[1].statistics());
-            RouterLinkStatistics { from: (column, row), to, link: first.and(second) }
+            RouterLinkStatistics { from: (column, row), to, channel, link: link.statistics() }
         };
-        channels.enumerate().map(link).collect()
+        (0..).zip(&mut self.links[2 * self.routers.len()..]).map(link).collect()
     }
 }
 

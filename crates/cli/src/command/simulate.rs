@@ -9,6 +9,7 @@ use layout::{Grid, Pattern, Problem, Shape};
 use serde::Serialize;
 
 use super::agent::SchedulingName;
+use crate::explain::Account;
 use crate::failure::{Failure, Result};
 use crate::local;
 use crate::progress::{Progress, Show};
@@ -116,6 +117,11 @@ pub(crate) struct Arguments {
     #[arg(long)]
     digest: bool,
 
+    /// Tell of the first trial of each row why it took as long: what was busy, what waited, what limited it. With csv
+    /// it goes to standard error.
+    #[arg(long)]
+    explain: bool,
+
     /// Whether to show progress.
     #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
     progress: Show,
@@ -126,7 +132,7 @@ Examples:
   starfish simulate --pattern rb
   starfish simulate --pattern all --method all --format csv > results.csv
   starfish simulate --pattern rb,wb --method disk-directed --layout random --presort
-  starfish simulate --pattern rc --record 8 --trials 1
+  starfish simulate --pattern rc --record 8 --trials 1 --explain
   starfish simulate --pattern rb --set nodes.io=4 --set disks.model=streaming-20
   starfish simulate --machine cluster-switch --pattern rcb --grid 16x4 --file-size 1GiB --phantom";
 
@@ -161,6 +167,8 @@ struct Row {
     wall_s: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explain: Option<Account>,
 }
 
 /// Runs the command.
@@ -173,8 +181,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let row = |(experiment, outcome)| row(&arguments, experiment, outcome);
     let rows: Vec<Row> = experiments.iter().zip(&outcomes).map(row).collect();
     match arguments.format {
-        Format::Table => local::print(table(&rows)),
+        Format::Table => local::print(table(&rows).into_iter().chain(accounts(&rows))),
         Format::Csv => {
+            accounts(&rows).for_each(|line| eprintln!("{line}"));
             for digest in rows.iter().filter_map(|row| row.digest.as_deref()) {
                 eprintln!("{digest}");
             }
@@ -295,7 +304,18 @@ fn row(arguments: &Arguments, experiment: &Experiment, outcome: &Outcome) -> Row
         virtual_s: summary.virtual_s,
         wall_s: outcome.wall.as_secs_f64(),
         digest: arguments.digest.then(|| format!("{:016x}", summary.digest)),
+        explain: arguments.explain.then(|| Account::new(experiment, &outcome.first)),
     }
+}
+
+/// The accounts of all rows that have one, in plain words.
+fn accounts(rows: &[Row]) -> impl Iterator<Item = String> {
+    rows.iter().filter_map(|row| Some((row, row.explain.as_ref()?))).flat_map(|(row, account)| {
+        let Row { pattern, method, layout, record_bytes, .. } = row;
+        let record = Size(*record_bytes);
+        let head = format!("{method} {pattern}, {layout}, records of {record}; trial 0:");
+        [String::new(), head].into_iter().chain(account.lines())
+    })
 }
 
 fn csv(row: &Row) -> String {

@@ -1,0 +1,448 @@
+//! Why a simulated run took as long as it did: an account of what was busy, what waited, and what limited it.
+//!
+//! Of each class of resource (disks, buses, links, processors) it tells how busy its members were on average and
+//! which was busiest; of each queue, how long anything waited in it.
+//!
+//! What limited the run is decided by three rules, in this order, and said with the evidence for it:
+//!
+//! 1. The class with the busiest member, if that was busy for [`LIMIT`] of the time.
+//! 2. Processors, if half of the compute nodes' time is their processors' work, or work and waits at processors of
+//!    I/O nodes, whose replies they waited for: so it is when all nodes go through a file block by block, and
+//!    each I/O node is busy for a moment only. (Where a node has many requests under way at a time, this counts waits
+//!    that others hide.)
+//! 3. Otherwise latency: everybody waited for somebody else.
+//!
+//! Busy is: a disk whose arm moves or whose medium passes for a purpose, read-ahead included; a bus that carries
+//! bytes; a link that a message holds, be it that it waits further on, since nobody else can use the link then, and
+//! what it waits for is another link; a processor at work.
+
+use std::fmt;
+
+use experiment::{Experiment, Trial};
+use machine::Duration;
+use serde::Serialize;
+use sim::{DiskStatistics, LinkStatistics, NodeStatistics, Statistics, Waits};
+
+/// From this utilisation of its busiest member on, a class of resources is said to limit a run.
+const LIMIT: f64 = 0.7;
+
+/// From this part of the compute nodes' time on, processors are said to limit a run in which none was busy enough.
+const PATH: f64 = 0.5;
+
+/// Among members of a class, one is singled out if all are on average less than this part as busy.
+const ALONE: f64 = 0.6;
+
+/// The account of one trial.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Account {
+    /// Which trial of the experiment this is.
+    trial: u64,
+    /// The length of the measured part.
+    elapsed_s: f64,
+    /// What limited it, in a sentence.
+    limit: String,
+    /// The class of resources that did, or `latency`.
+    limited_by: &'static str,
+    /// How busy everything was.
+    resources: Vec<Class>,
+    /// How long anything waited.
+    queues: Vec<Queue>,
+    disks: Disks,
+    messages: u64,
+    message_bytes: u64,
+}
+
+/// Resources of one kind.
+#[derive(Clone, Debug, Serialize)]
+struct Class {
+    name: &'static str,
+    count: usize,
+    /// Utilisation of all on average, as a part of the measured time.
+    mean: f64,
+    /// The busiest of them.
+    busiest: String,
+    /// Its utilisation.
+    busiest_utilisation: f64,
+    /// The part of the mean that is work of interrupts: of processors only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mean_interrupts: Option<f64>,
+    /// The part of the mean in which bytes are carried: of links only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mean_carried: Option<f64>,
+}
+
+/// Waits for resources of one kind.
+#[derive(Clone, Debug, Serialize)]
+struct Queue {
+    name: &'static str,
+    waits: u64,
+    mean_s: f64,
+    longest_s: f64,
+    /// At which of them the longest was.
+    longest_at: String,
+}
+
+/// What all disks together did.
+#[derive(Clone, Debug, Serialize)]
+struct Disks {
+    movements: u64,
+    reads: u64,
+    writes: u64,
+    mean_read_s: f64,
+    mean_write_s: f64,
+    seek_s: f64,
+    rotation_s: f64,
+    transfer_s: f64,
+    overhead_s: f64,
+}
+
+impl Account {
+    /// The account of the first trial of an experiment.
+    pub(crate) fn new(experiment: &Experiment, trial: &Trial) -> Self {
+        let statistics = &trial.statistics;
+        let compute_nodes = experiment.machine.nodes.compute.value as usize;
+        let (compute, io) = statistics.nodes.split_at(compute_nodes);
+        let resources = resources(statistics, compute, io);
+        let queues = queues(statistics, compute, io);
+        let (limited_by, limit) = limit(&resources, ProcessorPath::new(statistics, compute, io));
+        Account {
+            trial: 0,
+            elapsed_s: statistics.elapsed.as_secs_f64(),
+            limit,
+            limited_by,
+            resources,
+            queues,
+            disks: Disks::new(&statistics.disks),
+            messages: statistics.messages,
+            message_bytes: statistics.message_bytes,
+        }
+    }
+
+    /// The account in plain words, for people.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("  {}", self.limit)];
+        lines.extend(self.resources.iter().map(|class| format!("  {class}")));
+        lines.extend(self.queues.iter().filter(|queue| queue.waits > 0).map(|queue| format!("  {queue}")));
+        lines.extend(self.disks.lines().into_iter().map(|line| format!("  {line}")));
+        let mean = self.message_bytes.checked_div(self.messages).unwrap_or(0);
+        lines.push(format!("  messages: {}, of {mean} bytes on average", self.messages));
+        lines
+    }
+}
+
+/// A member of a class: its name and how long it was busy.
+type Member = (String, Duration);
+
+fn resources(statistics: &Statistics, compute: &[NodeStatistics], io: &[NodeStatistics]) -> Vec<Class> {
+    let class = |name, members: Vec<Member>| Class::new(name, &members, statistics);
+    let disks = named("disk", &statistics.disks, |disk| disk.mechanics.busy());
+    let buses = named("bus", &statistics.buses, |bus| bus.busy);
+    let mut classes = vec![class(DISKS, disks), class(BUSES, buses)];
+    for (name, links) in [
+        (NODE_LINKS, node_links(compute, io).collect::<Vec<_>>()),
+        (ROUTER_LINKS, router_links(statistics).collect()),
+    ] {
+        let carried = links.iter().map(|(_, link)| statistics.utilisation(link.carried)).sum::<f64>();
+        let mean_carried = Some(carried / links.len().max(1) as f64);
+        let held = links.into_iter().map(|(name, link)| (name, link.held)).collect();
+        classes.push(Class { mean_carried, ..class(name, held) });
+    }
+    for (class_name, node_name, nodes) in
+        [(COMPUTE_PROCESSORS, "compute node", compute), (IO_PROCESSORS, "I/O node", io)]
+    {
+        let busy = |node: &NodeStatistics| node.processor_threads + node.processor_interrupts;
+        let interrupts = nodes.iter().map(|node| statistics.utilisation(node.processor_interrupts));
+        let mean_interrupts = interrupts.sum::<f64>() / nodes.len().max(1) as f64;
+        let class = class(class_name, named(node_name, nodes, busy));
+        classes.push(Class { mean_interrupts: Some(mean_interrupts), ..class });
+    }
+    classes.retain(|class| class.count > 0);
+    classes
+}
+
+const DISKS: &str = "disks";
+const BUSES: &str = "buses";
+const NODE_LINKS: &str = "links of nodes";
+const ROUTER_LINKS: &str = "channels between routers";
+const COMPUTE_PROCESSORS: &str = "processors of compute nodes";
+const IO_PROCESSORS: &str = "processors of I/O nodes";
+
+/// Numbered members.
+fn named<T>(name: &str, all: &[T], busy: impl Fn(&T) -> Duration) -> Vec<Member> {
+    all.iter().enumerate().map(|(index, one)| (format!("{name} {index}"), busy(one))).collect()
+}
+
+/// The links of all nodes, by name.
+fn node_links(
+    compute: &[NodeStatistics],
+    io: &[NodeStatistics],
+) -> impl Iterator<Item = (String, LinkStatistics)> {
+    let of = |name: &'static str, nodes: &[NodeStatistics]| {
+        let links = nodes.iter().enumerate().flat_map(move |(index, node)| {
+            [
+                (format!("the link out of {name} {index}"), node.link_out),
+                (format!("the link into {name} {index}"), node.link_in),
+            ]
+        });
+        links.collect::<Vec<_>>()
+    };
+    of("compute node", compute).into_iter().chain(of("I/O node", io))
+}
+
+/// The virtual channels between routers, by the columns and rows of these.
+fn router_links(statistics: &Statistics) -> impl Iterator<Item = (String, LinkStatistics)> {
+    statistics.router_links.iter().map(|link| {
+        let ((column, row), (to_column, to_row)) = (link.from, link.to);
+        let name = format!("channel {} from router ({column},{row}) to ({to_column},{to_row})", link.channel);
+        (name, link.link)
+    })
+}
+
+fn queues(statistics: &Statistics, compute: &[NodeStatistics], io: &[NodeStatistics]) -> Vec<Queue> {
+    let disks = (0..).zip(&statistics.disks).map(|(index, disk)| (format!("disk {index}"), disk.waits));
+    let buses = (0..).zip(&statistics.buses).map(|(index, bus)| (format!("bus {index}"), bus.waits));
+    let threads = |name: &'static str, nodes| numbered(name, nodes, |node| node.thread_waits);
+    let interrupts = |name: &'static str, nodes| numbered(name, nodes, |node| node.interrupt_waits);
+    vec![
+        Queue::new("requests for their turn at a disk", disks),
+        Queue::new("transfers for a bus", buses),
+        Queue::new(
+            "messages for a link of a node",
+            node_links(compute, io).map(|(name, link)| (name, link.waits)),
+        ),
+        Queue::new(
+            "messages for a channel between routers",
+            router_links(statistics).map(|(name, link)| (name, link.waits)),
+        ),
+        Queue::new("threads for the processor of a compute node", threads("compute node", compute)),
+        Queue::new("threads for the processor of an I/O node", threads("I/O node", io)),
+        Queue::new("interrupts for the processor of a compute node", interrupts("compute node", compute)),
+        Queue::new("interrupts for the processor of an I/O node", interrupts("I/O node", io)),
+    ]
+}
+
+fn numbered(
+    name: &str,
+    nodes: &[NodeStatistics],
+    waits: impl Fn(&NodeStatistics) -> Waits,
+) -> impl Iterator<Item = (String, Waits)> {
+    (0..).zip(nodes).map(move |(index, node)| (format!("{name} {index}"), waits(node)))
+}
+
+/// What limited the run: the name of a class, or `latency`; and a sentence that says why.
+fn limit(resources: &[Class], path: ProcessorPath) -> (&'static str, String) {
+    let by_utilisation = |one: &&Class, other: &&Class| {
+        one.busiest_utilisation.total_cmp(&other.busiest_utilisation).then(one.mean.total_cmp(&other.mean))
+    };
+    let Some(first) = resources.iter().max_by(by_utilisation) else {
+        return path.limit("nothing was there that could be busy");
+    };
+    let busiest = percent(first.busiest_utilisation);
+    if first.busiest_utilisation < LIMIT {
+        let none = format!("nothing was busy all the time (at most {}, {busiest})", first.busiest);
+        return path.limit(&none);
+    }
+    let next = resources.iter().filter(|class| class.name != first.name).max_by(by_utilisation);
+    let next = next.map_or(String::new(), |next| {
+        format!("; of all else, {} was busiest, {}", next.busiest, percent(next.busiest_utilisation))
+    });
+    let subject = if first.mean < ALONE * first.busiest_utilisation {
+        let (mean, name) = (percent(first.mean), first.name);
+        format!(
+            "One of the {name} limited this run: {} was busy {busiest} of the time, all {mean} on average",
+            first.busiest
+        )
+    } else {
+        let (mean, name) = (percent(first.mean), first.name);
+        format!("The {name} limited this run: busy {mean} of the time, {} {busiest}", first.busiest)
+    };
+    (first.name, format!("{subject}{next}."))
+}
+
+const LATENCY: &str = "latency";
+const PROCESSORS: &str = "processors";
+
+/// What part of the compute nodes' time went by at processors.
+struct ProcessorPath {
+    /// At work of their own, and waiting for it.
+    own: f64,
+    /// At work of I/O nodes, and waiting for it.
+    io: f64,
+}
+
+impl ProcessorPath {
+    fn new(statistics: &Statistics, compute: &[NodeStatistics], io: &[NodeStatistics]) -> Self {
+        let part = |nodes: &[NodeStatistics]| {
+            let time = |node: &NodeStatistics| {
+                let work = node.processor_threads + node.processor_interrupts;
+                work + node.thread_waits.total + node.interrupt_waits.total
+            };
+            let time = nodes.iter().map(|node| statistics.utilisation(time(node))).sum::<f64>();
+            time / compute.len().max(1) as f64
+        };
+        ProcessorPath { own: part(compute), io: part(io) }
+    }
+
+    /// What limited a run in which nothing was busy enough, as `none` says.
+    fn limit(&self, none: &str) -> (&'static str, String) {
+        let (own, io) = (percent(self.own), percent(self.io));
+        let times = format!(
+            "of the compute nodes' time, work and waits at their own processors make up {own}, and at the processors \
+             of I/O nodes {io}"
+        );
+        if self.own + self.io >= PATH {
+            let sentence = format!("Processors limited this run, one after the other: {none}, but {times}.");
+            (PROCESSORS, sentence)
+        } else {
+            let sentence =
+                format!("Latency limited this run, the nodes waited for replies: {none}; {times}.");
+            (LATENCY, sentence)
+        }
+    }
+}
+
+impl Class {
+    fn new(name: &'static str, members: &[Member], statistics: &Statistics) -> Self {
+        let count = members.len();
+        let total: f64 = members.iter().map(|(_, busy)| statistics.utilisation(*busy)).sum();
+        // The first of those that are equally busy.
+        let busiest = members.iter().rev().max_by_key(|(_, busy)| *busy);
+        let (busiest, busy) = busiest.cloned().unwrap_or_default();
+        let busiest_utilisation = statistics.utilisation(busy);
+        let mean = total / count.max(1) as f64;
+        Class { name, count, mean, busiest, busiest_utilisation, mean_interrupts: None, mean_carried: None }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Class { name, count, mean, busiest, busiest_utilisation, .. } = self;
+        write!(f, "{count} {name}: busy {} on average", percent(*mean))?;
+        if let Some(carried) = self.mean_carried {
+            write!(f, " ({} carrying bytes)", percent(carried))?;
+        }
+        if let Some(interrupts) = self.mean_interrupts {
+            write!(f, " ({} threads, {} interrupts)", percent(mean - interrupts), percent(interrupts))?;
+        }
+        write!(f, "; {busiest}: {}", percent(*busiest_utilisation))
+    }
+}
+
+impl Queue {
+    fn new(name: &'static str, members: impl Iterator<Item = (String, Waits)>) -> Self {
+        let mut all = Waits::default();
+        let mut longest_at = String::new();
+        for (member, waits) in members {
+            if waits.longest > all.longest {
+                longest_at = member;
+            }
+            all = all.and(waits);
+        }
+        let (mean_s, longest_s) = (all.mean().as_secs_f64(), all.longest.as_secs_f64());
+        Queue { name, waits: all.count, mean_s, longest_s, longest_at }
+    }
+}
+
+impl fmt::Display for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Queue { name, waits, mean_s, longest_s, longest_at } = self;
+        let (mean, longest) = (time(*mean_s), time(*longest_s));
+        write!(f, "waits of {name}: {waits}, {mean} on average, {longest} at most ({longest_at})")
+    }
+}
+
+impl Disks {
+    fn new(disks: &[DiskStatistics]) -> Self {
+        let count = |of: fn(&DiskStatistics) -> u64| disks.iter().map(of).sum::<u64>();
+        let time = |of: fn(&DiskStatistics) -> Duration| {
+            Duration::from_nanos(disks.iter().map(|disk| of(disk).as_nanos()).sum()).as_secs_f64()
+        };
+        let (reads, writes) = (count(|disk| disk.counts.reads), count(|disk| disk.counts.writes));
+        let mean = |time: f64, count: u64| if count == 0 { 0.0 } else { time / count as f64 };
+        Disks {
+            movements: count(|disk| disk.mechanics.movements),
+            reads,
+            writes,
+            mean_read_s: mean(time(|disk| disk.counts.read_time), reads),
+            mean_write_s: mean(time(|disk| disk.counts.write_time), writes),
+            seek_s: time(|disk| disk.mechanics.seek),
+            rotation_s: time(|disk| disk.mechanics.rotation),
+            transfer_s: time(|disk| disk.mechanics.transfer),
+            overhead_s: time(|disk| disk.mechanics.overhead),
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let Disks { movements, reads, writes, .. } = self;
+        let busy = self.seek_s + self.rotation_s + self.transfer_s;
+        let part = |time: f64| percent(if busy > 0.0 { time / busy } else { 0.0 });
+        vec![
+            format!(
+                "disk accesses: {reads} reads, {} each; {writes} writes, {} each; {movements} movements",
+                time(self.mean_read_s),
+                time(self.mean_write_s)
+            ),
+            format!(
+                "disk time: {} seeking, {} waiting for the rotation, {} transferring; beside it {} of overhead",
+                part(self.seek_s),
+                part(self.rotation_s),
+                part(self.transfer_s),
+                time(self.overhead_s)
+            ),
+        ]
+    }
+}
+
+/// A part of one, in percent.
+fn percent(part: f64) -> String {
+    format!("{:.0} %", 100.0 * part)
+}
+
+/// Seconds with a unit that makes them readable.
+fn time(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds >= 1.0 => format!("{seconds:.2} s"),
+        seconds if seconds >= 1e-3 => format!("{:.2} ms", 1e3 * seconds),
+        seconds => format!("{:.2} us", 1e6 * seconds),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units_that_suit_them() {
+        assert_eq!([2.5, 0.0125, 3e-6, 0.0].map(time), ["2.50 s", "12.50 ms", "3.00 us", "0.00 us"]);
+    }
+
+    fn class(name: &'static str, mean: f64, busiest: f64) -> Class {
+        Class {
+            name,
+            count: 2,
+            mean,
+            busiest: format!("{name} 1"),
+            busiest_utilisation: busiest,
+            mean_interrupts: None,
+            mean_carried: None,
+        }
+    }
+
+    #[test]
+    fn the_busiest_resource_limits_or_none() {
+        let path = |own, io| ProcessorPath { own, io };
+        let limit = |classes: &[Class]| limit(classes, path(0.1, 0.2));
+        let (by, sentence) = limit(&[class("disks", 0.9, 0.95), class("buses", 0.1, 0.2)]);
+        assert_eq!(by, "disks");
+        assert_eq!(
+            sentence,
+            "The disks limited this run: busy 90 % of the time, disks 1 95 %; of all else, buses 1 was busiest, 20 %."
+        );
+        let (by, sentence) = limit(&[class("disks", 0.1, 0.95), class("buses", 0.1, 0.2)]);
+        assert!(by == "disks" && sentence.starts_with("One of the disks limited this run"), "{sentence}");
+        let (by, sentence) = limit(&[class("disks", 0.1, 0.3), class("buses", 0.1, 0.2)]);
+        assert!(by == LATENCY && sentence.contains("at most disks 1, 30 %"), "{sentence}");
+        let (by, sentence) = super::limit(&[class("disks", 0.1, 0.3)], path(0.4, 0.2));
+        assert!(by == PROCESSORS && sentence.contains("40 %") && sentence.contains("20 %"), "{sentence}");
+    }
+}
