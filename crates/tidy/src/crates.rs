@@ -6,6 +6,7 @@
 //!   fs                             machine, layout     never sim or real: that is the wall
 //!   sim, real                      machine, description, disk; fs in tests only
 //!   experiment                     sim and fs
+//!   reproduce                      statistics
 //!   starfish (crates/cli)          anything; nothing depends on it
 //! ```
 
@@ -14,7 +15,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("machine", &[]),
     ("layout", &[]),
     ("description", &["machine"]),
@@ -23,7 +24,11 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("sim", &["description", "disk", "machine"]),
     ("real", &["description", "disk", "machine"]),
     ("experiment", &["description", "fs", "layout", "machine", "sim"]),
-    ("starfish", &["description", "experiment", "fs", "layout", "machine", "real", "sim", "statistics"]),
+    ("reproduce", &["statistics"]),
+    (
+        "starfish",
+        &["description", "experiment", "fs", "layout", "machine", "real", "reproduce", "sim", "statistics"],
+    ),
     ("statistics", &[]),
     ("tidy", &[]),
 ];

@@ -1,0 +1,155 @@
+//! How well the simulated values agree with the published ones.
+//!
+//! The error of a cell is (simulated - published) / published. Published values are rounded, mostly to 0.1 MB/s:
+//! where one says 0.8, an error of 6 % may be rounding and nothing else.
+//!
+//! A ratio is that of a later variant to the first one of its table, also where there are three (the report's
+//! column *r* of table 16). It is on the wrong side if the published one is further than 5 % from 1, and the
+//! simulated one not on that side of 1.
+
+use crate::published::{Published, PublishedCell};
+use crate::results::{Cell, Quantity, Table};
+
+/// A ratio closer to 1 than this says nothing about which variant is better.
+pub const RATIO_MARGIN: f64 = 0.05;
+
+/// A simulated cell, and the published value it is to be compared with.
+#[derive(Clone, Copy, Debug)]
+pub struct Compared<'a> {
+    /// The table it stands in.
+    pub table: &'a Table,
+    /// What was simulated.
+    pub cell: &'a Cell,
+    /// What was published.
+    pub published: PublishedCell,
+}
+
+/// The ratio of a variant to the first one of its table.
+#[derive(Clone, Copy, Debug)]
+pub struct Ratio<'a> {
+    /// The table it stands in.
+    pub table: &'a Table,
+    /// The cell of the later variant.
+    pub cell: &'a Cell,
+    /// The cell of the first variant.
+    pub base: &'a Cell,
+    /// The ratio of the published values, if both are known.
+    pub published: Option<f64>,
+    /// Whether the report marks the two as significantly different, if it says so.
+    pub marked: Option<bool>,
+}
+
+/// How large the errors of some cells are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Errors {
+    /// How many cells were compared, at least one.
+    pub cells: usize,
+    /// Median of the absolute errors: 0.02 for 2 %.
+    pub median: f64,
+    /// The error furthest from 0, with its sign.
+    pub largest: f64,
+    /// The shares of cells whose error is at most 2, 5 and 10 %.
+    pub within: [f64; 3],
+}
+
+/// The bounds of [`Errors::within`].
+pub const BOUNDS: [f64; 3] = [0.02, 0.05, 0.10];
+
+impl Compared<'_> {
+    /// The relative error: 0.02 if the simulated value is 2 % more than the published one.
+    pub fn error(&self) -> f64 {
+        (self.cell.sample.mean() - self.published.value) / self.published.value
+    }
+}
+
+impl Ratio<'_> {
+    /// The ratio of the simulated means.
+    pub fn simulated(&self) -> f64 {
+        self.cell.sample.mean() / self.base.sample.mean()
+    }
+
+    /// Whether the simulated variants differ significantly (Welch's test at 95 %), if that can be told.
+    pub fn differs(&self) -> Option<bool> {
+        self.cell.sample.differs_from(&self.base.sample)
+    }
+
+    /// Whether the published ratio is far enough from 1 to have a side.
+    pub fn has_side(&self) -> bool {
+        // A published 1.05 comes as 1.0500000000000001 or 1.0499999999999998.
+        self.published.is_some_and(|ratio| (ratio - 1.0).abs() > RATIO_MARGIN + 1e-9)
+    }
+
+    /// Whether the simulated ratio is not on the side of 1 where the published one clearly is.
+    pub fn on_wrong_side(&self) -> bool {
+        let other_side = |ratio: f64| (ratio - 1.0) * (self.simulated() - 1.0) <= 0.0;
+        self.has_side() && self.published.is_some_and(other_side)
+    }
+}
+
+/// All cells of these tables that have a published value, in order.
+pub fn compared<'a>(tables: impl IntoIterator<Item = &'a Table>, published: &Published) -> Vec<Compared<'a>> {
+    let mut compared = Vec::new();
+    for table in tables {
+        let Some(known) = published.table(table.number) else { continue };
+        for cell in table.in_order() {
+            if let Some(published) = known.cell(&cell.place()) {
+                compared.push(Compared { table, cell, published });
+            }
+        }
+    }
+    compared
+}
+
+/// All ratios of these tables, in order.
+pub fn ratios<'a>(tables: impl IntoIterator<Item = &'a Table>, published: &Published) -> Vec<Ratio<'a>> {
+    let of_table = |table: &'a Table| {
+        let cells = table.in_order().into_iter();
+        cells.filter_map(|cell| ratio(table, cell, published)).collect::<Vec<_>>()
+    };
+    tables.into_iter().flat_map(of_table).collect()
+}
+
+/// The ratio of this cell to that of the first variant; `None` for the first variant itself.
+pub fn ratio<'a>(table: &'a Table, cell: &'a Cell, published: &Published) -> Option<Ratio<'a>> {
+    let base = table.base(cell)?;
+    let known = |cell: &Cell| published.table(table.number)?.cell(&cell.place());
+    let (later, first) = (known(cell), known(base));
+    Some(Ratio {
+        table,
+        cell,
+        base,
+        published: later.zip(first).map(|(later, first)| later.value / first.value),
+        marked: later.and_then(|later| later.differs),
+    })
+}
+
+/// How large the errors of these cells are; `None` if there are no cells.
+pub fn errors(compared: &[Compared<'_>]) -> Option<Errors> {
+    let furthest =
+        compared.iter().map(Compared::error).max_by(|one, other| one.abs().total_cmp(&other.abs()));
+    let mut errors: Vec<f64> = compared.iter().map(|cell| cell.error().abs()).collect();
+    errors.sort_by(f64::total_cmp);
+    let share =
+        |bound: f64| errors.iter().filter(|&&error| error <= bound).count() as f64 / errors.len() as f64;
+    Some(Errors {
+        cells: errors.len(),
+        median: median(&errors)?,
+        largest: furthest?,
+        within: BOUNDS.map(share),
+    })
+}
+
+/// The cells of tables of this quantity.
+pub fn of_quantity<'a>(compared: &[Compared<'a>], quantity: Quantity) -> Vec<Compared<'a>> {
+    compared.iter().filter(|compared| compared.table.quantity == quantity).copied().collect()
+}
+
+/// The median of sorted values.
+fn median(sorted: &[f64]) -> Option<f64> {
+    let middle = sorted.len() / 2;
+    if sorted.len() % 2 == 1 {
+        sorted.get(middle).copied()
+    } else {
+        Some((sorted.get(middle.checked_sub(1)?)? + sorted.get(middle)?) / 2.0)
+    }
+}

@@ -1,0 +1,29 @@
+//! Makes of simulated results what one wants to look at: a table to compare by program, a page to read.
+//!
+//! ```text
+//!   results of plans  ->  Table, Figure --.
+//!                                          |-->  tables_csv: DIR/tables.csv
+//!   published values  ->  Published -------'     Report:     DIR/report.html
+//! ```
+//!
+//! Nothing here simulates, and nothing depends on anything but its arguments: the same results give the same files,
+//! byte by byte. No date and no time of the host stands in them.
+//!
+//! - `results.rs`: what was simulated
+//! - `published.rs`: what the report printed
+//! - `agreement.rs`: how well the two agree
+//! - `tables_csv.rs`, `report/`: the two files
+
+mod agreement;
+mod published;
+mod report;
+mod results;
+mod tables_csv;
+
+pub use agreement::{
+    BOUNDS, Compared, Errors, RATIO_MARGIN, Ratio, compared, errors, of_quantity, ratio, ratios,
+};
+pub use published::{COLUMNS, Published, PublishedCell, PublishedError, PublishedTable};
+pub use report::{Provenance, Report};
+pub use results::{Cell, Figure, Line, Place, Quantity, Table};
+pub use tables_csv::tables_csv;

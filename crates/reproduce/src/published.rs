@@ -1,0 +1,190 @@
+//! The values that the report printed, as far as they are known.
+//!
+//! They are read from CSV with the columns [`COLUMNS`]. `differs_significantly` is `yes` or `no` on the rows of
+//! the later variants where the report marks significance, else empty.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::results::Place;
+
+/// The columns of the published tables, in their order.
+pub const COLUMNS: [&str; 8] =
+    ["table", "system", "layout", "variant", "pattern", "record_bytes", "value", "differs_significantly"];
+
+/// The published values of several tables.
+#[derive(Clone, Debug, Default)]
+pub struct Published {
+    tables: BTreeMap<u32, PublishedTable>,
+}
+
+/// The published values of one table.
+#[derive(Clone, Debug)]
+pub struct PublishedTable {
+    /// What it measures.
+    pub system: String,
+    /// How the file lies on the disks.
+    pub layout: String,
+    cells: BTreeMap<Place, PublishedCell>,
+}
+
+/// A published value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PublishedCell {
+    /// The value, in the unit of the table, as rounded there.
+    pub value: f64,
+    /// Whether it differs significantly from the first variant's, if the report says so.
+    pub differs: Option<bool>,
+}
+
+/// Why published values could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PublishedError {
+    /// The file is not such a table.
+    #[error("{file}: {source}")]
+    Csv {
+        /// The file.
+        file: String,
+        /// What is wrong with it, and in which line.
+        source: csv::Error,
+    },
+    /// The file has other columns.
+    #[error("{file}:1: the columns must be {}", COLUMNS.join(","))]
+    Columns {
+        /// The file.
+        file: String,
+    },
+    /// A row makes no sense.
+    #[error("{file}:{line}: {what}")]
+    Row {
+        /// The file.
+        file: String,
+        /// The line.
+        line: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+#[derive(Deserialize)]
+struct Row {
+    table: u32,
+    system: String,
+    layout: String,
+    variant: String,
+    pattern: String,
+    record_bytes: u64,
+    value: f64,
+    differs_significantly: String,
+}
+
+impl Published {
+    /// Adds what stands in `text`, the contents of a file called `file`.
+    pub fn read(&mut self, file: &str, text: &str) -> Result<(), PublishedError> {
+        let error = |source| PublishedError::Csv { file: file.to_owned(), source };
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        if *reader.headers().map_err(error)? != COLUMNS[..] {
+            return Err(PublishedError::Columns { file: file.to_owned() });
+        }
+        let headers = reader.headers().map_err(error)?.clone();
+        for record in reader.records() {
+            let record = record.map_err(error)?;
+            let line = record.position().map_or(0, |position| position.line());
+            let row = record.deserialize(Some(&headers)).map_err(error)?;
+            self.add(row).map_err(|what| PublishedError::Row { file: file.to_owned(), line, what })?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, row: Row) -> Result<(), String> {
+        let differs = match &*row.differs_significantly {
+            "" => None,
+            "yes" => Some(true),
+            "no" => Some(false),
+            other => return Err(format!("differs_significantly is {other:?}, not yes, no or nothing")),
+        };
+        if !(row.value > 0.0 && row.value.is_finite()) {
+            return Err(format!("a value of {}: only positive ones can be compared with", row.value));
+        }
+        let (system, layout) = (row.system, row.layout);
+        let new = PublishedTable { system: system.clone(), layout: layout.clone(), cells: BTreeMap::new() };
+        let table = self.tables.entry(row.table).or_insert(new);
+        if (&table.system, &table.layout) != (&system, &layout) {
+            let number = row.table;
+            return Err(format!(
+                "table {number} is of {} {} before, and here of {system} {layout}",
+                table.system, table.layout
+            ));
+        }
+        let place = Place { variant: row.variant, pattern: row.pattern, record_bytes: row.record_bytes };
+        let cell = PublishedCell { value: row.value, differs };
+        match table.cells.insert(place.clone(), cell) {
+            None => Ok(()),
+            Some(_) => Err(format!("a second value for {place}")),
+        }
+    }
+
+    /// The published values of this table, if there are any.
+    pub fn table(&self, number: u32) -> Option<&PublishedTable> {
+        self.tables.get(&number)
+    }
+}
+
+impl PublishedTable {
+    /// The value at this place.
+    pub fn cell(&self, place: &Place) -> Option<PublishedCell> {
+        self.cells.get(place).copied()
+    }
+
+    /// All places that have a value.
+    pub fn places(&self) -> impl Iterator<Item = &Place> {
+        self.cells.keys()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "table,system,layout,variant,pattern,record_bytes,value,differs_significantly\n";
+
+    fn read(rows: &str) -> Result<Published, String> {
+        let mut published = Published::default();
+        published.read("t.csv", &format!("{HEAD}{rows}")).map_err(|error| error.to_string())?;
+        Ok(published)
+    }
+
+    #[test]
+    fn values_are_found_by_place() {
+        let published =
+            read("15,compare,random,tpfs,rb,8,4.5,\n15,compare,random,ddio,rb,8,4.6,yes\n").unwrap();
+        let table = published.table(15).expect("a table");
+        assert_eq!((&*table.system, &*table.layout), ("compare", "random"));
+        let place = |variant: &str| Place { variant: variant.into(), pattern: "rb".into(), record_bytes: 8 };
+        assert_eq!(table.cell(&place("tpfs")), Some(PublishedCell { value: 4.5, differs: None }));
+        assert_eq!(table.cell(&place("ddio")), Some(PublishedCell { value: 4.6, differs: Some(true) }));
+        assert_eq!(table.cell(&place("2pio")), None);
+        assert!(published.table(16).is_none());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_its_line() {
+        let good = "2,tpfs,random,a,rb,8,4.5,\n";
+        for (rows, expected) in [
+            ("2,tpfs,random,a,rb,8,x,\n", "line: 2"),
+            ("2,tpfs,random,a,rb,8\n", "line: 2"),
+            ("2,tpfs,random,a,rb,8,4.5,maybe\n", "t.csv:2: differs_significantly is \"maybe\""),
+            ("2,tpfs,random,a,rb,8,0,\n", "t.csv:2: a value of 0"),
+            ("2,tpfs,random,a,rb,8,NaN,\n", "t.csv:2: a value of NaN"),
+            (&format!("{good}{good}"), "t.csv:3: a second value for a rb with 8-byte records"),
+            (&format!("{good}2,ddio,random,b,rb,8,4.5,\n"), "t.csv:3: table 2 is of tpfs random before"),
+        ] {
+            let error = read(rows).unwrap_err();
+            assert!(error.contains(expected) && error.contains("t.csv"), "{rows}: {error}");
+        }
+        let error = Published::default().read("t.csv", "table,value\n").unwrap_err().to_string();
+        assert!(error.starts_with("t.csv:1: the columns must be table,system"), "{error}");
+    }
+}

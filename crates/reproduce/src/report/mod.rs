@@ -1,0 +1,166 @@
+//! The page: what agrees and what does not, every table, every figure, how it was made.
+//!
+//! One file of HTML without scripts, fonts or images from elsewhere; its style is in `style.css`. It says nothing
+//! by colour alone: every coloured cell has its number.
+//!
+//! - `summary.rs`: in plain words, and the cells that differ most
+//! - `table.rs`: a table, simulated beside published
+//! - `chart.rs`: a figure, as SVG, and its numbers
+//! - `number.rs`: numbers for people
+
+mod chart;
+mod number;
+mod summary;
+mod table;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::published::Published;
+use crate::results::{Figure, Table};
+
+/// All that stands on the page.
+#[derive(Debug)]
+pub struct Report<'a> {
+    /// The study, such as `starfish-3.0`.
+    pub study: &'a str,
+    /// Its tables, in order.
+    pub tables: &'a [Table],
+    /// Its figures, in order.
+    pub figures: &'a [Figure],
+    /// What to compare with.
+    pub published: &'a Published,
+    /// How it was made.
+    pub provenance: Provenance,
+}
+
+/// How the results were made: enough to make them again.
+#[derive(Clone, Debug)]
+pub struct Provenance {
+    /// The command that makes them.
+    pub command: String,
+    /// The version of the program.
+    pub version: String,
+    /// The seeds that all randomness came from; one for each different one among the plans.
+    pub seeds: Vec<u64>,
+    /// The machines simulated.
+    pub machines: Vec<String>,
+    /// The fewest and the most trials of a cell.
+    pub trials: (usize, usize),
+}
+
+impl Report<'_> {
+    /// The page, as the text of an HTML file.
+    pub fn html(&self) -> String {
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (self.study) ", reproduced" }
+                    style { (PreEscaped(include_str!("style.css"))) }
+                }
+                body {
+                    header {
+                        h1 { (self.study) ", reproduced" }
+                        p { "Simulated by starfish " (self.provenance.version) ", beside what the report printed." }
+                    }
+                    (self.contents())
+                    main {
+                        (summary::summary(self))
+                        (self.all_tables())
+                        (self.all_figures())
+                        (self.how_made())
+                    }
+                }
+            }
+        };
+        page.into_string()
+    }
+
+    fn contents(&self) -> Markup {
+        html! {
+            nav aria-label="Contents" {
+                a href="#summary" { "Summary" }
+                @for table in self.tables {
+                    @let predicted = self.published.table(table.number).is_none();
+                    a href={ "#table-" (table.number) } class=[predicted.then_some("predicted")] {
+                        "Table " (table.number)
+                    }
+                }
+                @for figure in self.figures {
+                    a href={ "#figure-" (figure.number) } class="predicted" { "Figure " (figure.number) }
+                }
+                a href="#made" { "How it was made" }
+            }
+        }
+    }
+
+    fn all_tables(&self) -> Markup {
+        html! {
+            @if !self.tables.is_empty() {
+                section {
+                    h2 #tables { "Tables" }
+                    (table::legend())
+                    @for table in self.tables { (table::table(table, self.published)) }
+                }
+            }
+        }
+    }
+
+    fn all_figures(&self) -> Markup {
+        html! {
+            @if !self.figures.is_empty() {
+                section {
+                    h2 #figures { "Figures" }
+                    p {
+                        "The report prints its figures without numbers, so there is nothing to compare these with "
+                        "cell by cell. Bars are 95\u{a0}% confidence intervals of the mean."
+                    }
+                    @for figure in self.figures { (chart::figure(figure)) }
+                }
+            }
+        }
+    }
+
+    fn how_made(&self) -> Markup {
+        let Provenance { command, version, seeds, machines, trials: (fewest, most) } = &self.provenance;
+        let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
+        html! {
+            section #made {
+                h2 { "How it was made" }
+                dl {
+                    dt { "Command" } dd { code { (command) } }
+                    dt { "Program" } dd { "starfish " (version) }
+                    dt { "Machine" } dd { (machines.join(", ")) }
+                    dt { "Seed" } dd { (seeds.join(", ")) }
+                    dt { "Trials of each cell" }
+                    dd { (fewest) @if most != fewest { " to " (most) } }
+                }
+                p {
+                    "A simulation depends on its plan and its seed and on nothing else: the same command with the "
+                    "same version makes the same page, byte by byte."
+                }
+                ul {
+                    li {
+                        "MB is 2" sup { "20" } " bytes. Throughput is the file's bytes in the time of the whole access, "
+                        "with all data on the media after a write. For " code { "ra" }
+                        " it counts the bytes delivered to all compute nodes, as the report's tables do."
+                    }
+                    li {
+                        "Two variants differ significantly if Welch's two-sided t-test says so at 95\u{a0}%; where neither "
+                        "varies between trials, if their values differ. Every later variant is compared with the first "
+                        "of its table, also where there are three."
+                    }
+                    li {
+                        "Predicted tables are those whose published values are not part of this project. Nothing was "
+                        "fitted to them. All other published values were known when the machine's costs were "
+                        "calibrated; its description marks which costs, and on which cells."
+                    }
+                    li { "The same values with more digits, and for programs, are in " code { "tables.csv" } "." }
+                }
+            }
+        }
+    }
+}

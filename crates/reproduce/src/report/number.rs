@@ -1,0 +1,79 @@
+//! Numbers for people: a few digits, and a real minus sign.
+
+use crate::results::Quantity;
+
+/// A value of a table, in its unit.
+pub(super) fn value(quantity: Quantity, value: f64) -> String {
+    match quantity {
+        Quantity::Movements => format!("{value:.0}"),
+        Quantity::Throughput if value >= 100.0 => format!("{value:.1}"),
+        Quantity::Throughput => format!("{value:.2}"),
+    }
+}
+
+/// A published value, with the digits it was printed with.
+pub(super) fn published(quantity: Quantity, value: f64) -> String {
+    match quantity {
+        Quantity::Movements => format!("{value:.0}"),
+        Quantity::Throughput => format!("{value:.1}"),
+    }
+}
+
+/// Half the width of a confidence interval, in the unit of the value; a dash if nothing is known of it.
+pub(super) fn half_width(quantity: Quantity, width: Option<f64>) -> String {
+    match (width, quantity) {
+        (None, _) => "\u{2013}".to_owned(),
+        (Some(width), Quantity::Movements) => format!("{width:.1}"),
+        (Some(width), Quantity::Throughput) => format!("{width:.2}"),
+    }
+}
+
+/// A relative error: 0.0213 is `+2.1 %`.
+pub(super) fn error(error: f64) -> String {
+    let percent = 100.0 * error;
+    let digits = usize::from(percent.abs() < 99.95);
+    let text = format!("{:.digits$}", percent.abs());
+    let sign = match percent {
+        _ if text.bytes().all(|byte| matches!(byte, b'0' | b'.')) => "",
+        percent if percent < 0.0 => "\u{2212}",
+        _ => "+",
+    };
+    format!("{sign}{text}\u{a0}%")
+}
+
+/// The size of an error: 0.0213 is `2.1 %`.
+pub(super) fn size(size: f64) -> String {
+    format!("{:.1}\u{a0}%", 100.0 * size)
+}
+
+/// A share of a whole: 0.955 is `95.5 %`, and all is `100 %`.
+pub(super) fn share(share: f64) -> String {
+    let tenths = (1000.0 * share).round();
+    let digits = usize::from(tenths % 10.0 != 0.0);
+    format!("{:.digits$}\u{a0}%", tenths / 10.0)
+}
+
+/// `1 cell`, `2 cells`.
+pub(super) fn count(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(value(Quantity::Throughput, 499.72), "499.7");
+        assert_eq!(value(Quantity::Throughput, 31.214), "31.21");
+        assert_eq!(value(Quantity::Movements, 144.2), "144");
+        assert_eq!(error(0.0213), "+2.1\u{a0}%");
+        assert_eq!(error(-0.0213), "\u{2212}2.1\u{a0}%");
+        assert_eq!(error(-0.0001), "0.0\u{a0}%");
+        assert_eq!(error(1.5), "+150\u{a0}%");
+        assert_eq!((size(0.0), size(0.0213)), ("0.0\u{a0}%".into(), "2.1\u{a0}%".into()));
+        assert_eq!((share(0.5), share(2.0 / 3.0)), ("50\u{a0}%".into(), "66.7\u{a0}%".into()));
+        assert_eq!((count(1, "cell"), count(2, "cell")), ("1 cell".into(), "2 cells".into()));
+    }
+}

@@ -1,0 +1,226 @@
+//! A table of the report: a row for each pattern, simulated beside published, coloured by error.
+
+use maud::{Markup, html};
+
+use super::number;
+use crate::agreement::{self, BOUNDS, Compared, Ratio};
+use crate::published::{Published, PublishedCell};
+use crate::results::{Cell, Quantity, Table};
+
+/// How colours and letters are to be read.
+pub(super) fn legend() -> Markup {
+    html! {
+        p.legend {
+            b { "here" } " is the simulated value, " b { "report" } " the published one. The error of the one against the other: "
+            span.error.low-3 { "more than 10\u{a0}% lower" } " "
+            span.error.low-2 { "up to 10\u{a0}% lower" } " "
+            span.error.low-1 { "up to 5\u{a0}% lower" } " "
+            span.error.close { "within 2\u{a0}%" } " "
+            span.error.high-1 { "up to 5\u{a0}% higher" } " "
+            span.error.high-2 { "up to 10\u{a0}% higher" } " "
+            span.error.high-3 { "more than 10\u{a0}% higher" } "."
+        }
+        p.legend {
+            "A ratio is that to the first variant: " b { "bold*" } " where the two differ significantly at 95\u{a0}%, "
+            i { "italics" } " where not; plain where nothing is said of it. "
+            span.wrong { "\u{21c4} on the wrong side" }
+            " marks one that the report has further than 5\u{a0}% from 1 and the simulation not on that side. "
+            "Published values are rounded to 0.1 MB/s: where one says 0.8, 6\u{a0}% may be rounding."
+        }
+    }
+}
+
+/// The class of an error: where it lies among the bounds, and on which side.
+pub(super) fn class(error: f64) -> &'static str {
+    let beyond = BOUNDS.iter().filter(|&&bound| error.abs() > bound).count();
+    match (beyond, error < 0.0) {
+        (0, _) => "error close",
+        (1, true) => "error low-1",
+        (2, true) => "error low-2",
+        (_, true) => "error low-3",
+        (1, false) => "error high-1",
+        (2, false) => "error high-2",
+        (_, false) => "error high-3",
+    }
+}
+
+/// The table, with heading, caption and a head of three rows.
+pub(super) fn table(table: &Table, published: &Published) -> Markup {
+    let sizes = table.record_sizes();
+    let known = published.table(table.number).is_some();
+    let one_record_size = |pattern, size| groups(table, published, known, pattern, size);
+    html! {
+        article id={ "table-" (table.number) } {
+            h3 {
+                "Table " (table.number) ": " (table.title)
+                @if !known { " " span.predicted { "predicted" } }
+            }
+            div.scroll tabindex="0" role="region" aria-label={ "Table " (table.number) } {
+                table.results {
+                    caption { span { (caption(table, known, published)) } }
+                    (head(table, &sizes, known))
+                    tbody {
+                        @for pattern in table.patterns() {
+                            tr {
+                                th scope="row" { (pattern) }
+                                @for &size in &sizes { (one_record_size(pattern, size)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn caption(table: &Table, known: bool, published: &Published) -> Markup {
+    let compared = agreement::compared([table], published);
+    let what = match table.quantity {
+        Quantity::Throughput => "Throughput in MB/s",
+        Quantity::Movements => "Disk movements",
+    };
+    html! {
+        (what) ", " code { (table.system) } ", " (table.layout) " layout. "
+        @if known {
+            @if let Some(errors) = agreement::errors(&compared) {
+                "Median error " (number::size(errors.median)) "; "
+                (number::share(errors.within[2])) " of " (number::count(errors.cells, "cell")) " within 10\u{a0}%."
+            }
+        } @else {
+            "Predicted: what the report printed is not known to this project. "
+            "\u{b1} is the 95\u{a0}% confidence interval of the mean."
+        }
+    }
+}
+
+/// Columns of one variant, and of one ratio.
+fn columns(known: bool) -> (&'static [&'static str], &'static [&'static str]) {
+    if known { (&["here", "report", "error"], &["here", "report"]) } else { (&["here", "\u{b1}"], &["here"]) }
+}
+
+fn head(table: &Table, sizes: &[u64], known: bool) -> Markup {
+    let variants = table.variants();
+    let (of_variant, of_ratio) = columns(known);
+    let later = variants.len().saturating_sub(1);
+    let width = variants.len() * of_variant.len() + later * of_ratio.len();
+    html! {
+        thead {
+            tr {
+                th scope="col" rowspan="3" { "Pattern" }
+                @for size in sizes {
+                    th.group scope="colgroup" colspan=(width) { (size) "-byte records" }
+                }
+            }
+            tr {
+                @for _ in sizes {
+                    @for (place, variant) in variants.iter().enumerate() {
+                        th.group[place == 0].part[place > 0] scope="colgroup" colspan=(of_variant.len()) { (variant) }
+                    }
+                    @for variant in variants.iter().skip(1) {
+                        th.part scope="colgroup" colspan=(of_ratio.len()) { (variant) " / " (variants[0]) }
+                    }
+                }
+            }
+            tr {
+                @for _ in sizes {
+                    @for place in 0..variants.len() {
+                        @for (column, name) in of_variant.iter().enumerate() {
+                            th.group[place + column == 0].part[place > 0 && column == 0] scope="col" { (name) }
+                        }
+                    }
+                    @for _ in 0..later {
+                        @for (column, name) in of_ratio.iter().enumerate() {
+                            th.part[column == 0] scope="col" { (name) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The cells of one pattern and size of records: of each variant, then of each ratio.
+fn groups(table: &Table, published: &Published, known: bool, pattern: &str, size: u64) -> Markup {
+    let cells: Vec<Option<&Cell>> =
+        table.variants().iter().map(|variant| table.cell(variant, pattern, size)).collect();
+    let (of_variant, of_ratio) = columns(known);
+    html! {
+        @for (place, cell) in cells.iter().enumerate() {
+            @match cell {
+                None => (absent(of_variant.len(), place == 0)),
+                Some(cell) if known => {
+                    (compared(table, cell, published.table(table.number).and_then(|t| t.cell(&cell.place())), place == 0))
+                }
+                Some(cell) => (predicted(table, cell, place == 0)),
+            }
+        }
+        @for cell in cells.iter().skip(1) {
+            @match cell.and_then(|cell| agreement::ratio(table, cell, published)) {
+                None => (absent(of_ratio.len(), false)),
+                Some(ratio) => (ratio_cells(&ratio, known)),
+            }
+        }
+    }
+}
+
+/// Cells of a combination that the table does not have.
+fn absent(columns: usize, first: bool) -> Markup {
+    html! { td.absent.group[first].part[!first] colspan=(columns) { "\u{2013}" } }
+}
+
+fn compared(table: &Table, cell: &Cell, published: Option<PublishedCell>, first: bool) -> Markup {
+    let Some(published) = published else {
+        return html! { (simulated(table, cell, first)) td {} td {} };
+    };
+    let error = Compared { table, cell, published }.error();
+    html! {
+        (simulated(table, cell, first))
+        td.published { (number::published(table.quantity, published.value)) }
+        td class=(class(error)) { (number::error(error)) }
+    }
+}
+
+fn predicted(table: &Table, cell: &Cell, first: bool) -> Markup {
+    html! {
+        (simulated(table, cell, first))
+        td.published { (number::half_width(table.quantity, cell.sample.half_width())) }
+    }
+}
+
+fn simulated(table: &Table, cell: &Cell, first: bool) -> Markup {
+    let sample = &cell.sample;
+    let (trials, cv) = (number::count(sample.count(), "trial"), number::size(sample.cv()));
+    let width = number::half_width(table.quantity, sample.half_width());
+    let more = format!("95\u{a0}%: \u{b1} {width} {}; cv {cv}; {trials}", table.quantity.unit());
+    html! {
+        td.group[first].part[!first] title=(more) { (number::value(table.quantity, sample.mean())) }
+    }
+}
+
+fn ratio_cells(ratio: &Ratio<'_>, known: bool) -> Markup {
+    let simulated = format!("{:.2}", ratio.simulated());
+    html! {
+        td.part {
+            @if ratio.on_wrong_side() { span.wrong title="on the wrong side of 1" { "\u{21c4}" } " " }
+            (marked(&simulated, ratio.differs()))
+        }
+        @if known {
+            td.published {
+                @if let Some(published) = ratio.published {
+                    (marked(&format!("{published:.2}"), ratio.marked))
+                }
+            }
+        }
+    }
+}
+
+/// A ratio whose look says whether it is significant.
+fn marked(ratio: &str, significant: Option<bool>) -> Markup {
+    html! {
+        @match significant {
+            None => (ratio),
+            Some(true) => b title="significant at 95\u{a0}%" { (ratio) "*" },
+            Some(false) => i title="not significant at 95\u{a0}%" { (ratio) },
+        }
+    }
+}
