@@ -3,6 +3,7 @@
 #   FILE=path     for run: the file to demonstrate with
 #   SEED=number   for sim: where all randomness comes from
 #   PREFIX=path   for install: the program goes to $(PREFIX)/bin
+#   PYTHON=path   the Python to make an environment with, 3.11 or newer
 #   CARGO_FLAGS   handed to every cargo command, for example --locked or --offline
 
 SHELL := /bin/bash
@@ -13,9 +14,16 @@ CARGO_FLAGS ?=
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 STARFISH := $(TARGET)/release/starfish
+# Where the Python package is built, tested and tried, with all it needs.
+PYTHON ?= python3
+VENV := $(abspath $(TARGET))/python/venv
+RUFF := $(VENV)/bin/ruff
+PYTHON_SOURCES := --quiet --no-cache --config python/pyproject.toml python examples/python
+WHEELS := $(abspath $(TARGET))/python/wheels
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt lint docs sim bench bench-sim bench-peers install clean tools build
+.PHONY: help run test check fmt lint docs sim bench bench-sim bench-peers install clean tools build \
+	python test-rust test-python wheel
 
 help: ## List these verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -24,18 +32,21 @@ run: build ## Build everything needed and show it at work: starfish demo [FILE=.
 	$(STARFISH) demo $(if $(FILE),"$(FILE)")
 
 test: tools ## Build everything needed and run every test
-	cargo test $(CARGO_FLAGS) --workspace --no-fail-fast
+	@failed=0; for kind in rust python; do $(MAKE) --no-print-directory test-$$kind || failed=1; done; exit $$failed
 
 check: ## All that is asked of a change: format, lints, tests
 	cargo fmt --all --check
 	$(MAKE) lint
 	$(MAKE) test
 
-fmt: ## Format the code
+fmt: $(VENV)/made ## Format the code
 	cargo fmt --all
+	$(RUFF) format $(PYTHON_SOURCES)
 
-lint: tools ## Look for what the linter dislikes; a warning is an error
+lint: tools $(VENV)/made ## Look for what the linter dislikes; a warning is an error
 	cargo clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings
+	$(RUFF) format --check $(PYTHON_SOURCES)
+	$(RUFF) check $(PYTHON_SOURCES)
 
 docs: tools ## Build the documentation of the code (target/doc)
 	RUSTDOCFLAGS="-D warnings" cargo doc $(CARGO_FLAGS) --workspace --no-deps --document-private-items
@@ -55,6 +66,9 @@ bench-peers: tools ## Measure the simulator beside SimPy and SimGrid
 	@command -v python3 > /dev/null || { echo "python3 is missing: sudo apt-get install python3 python3-venv" >&2; exit 1; }
 	python3 benches/peers/run.py
 
+python: PROFILE = release
+python: wheel ## Build the Python package: a wheel in target/python/wheels, installed in target/python/venv
+
 install: tools ## Install the program [PREFIX=~/.local]
 	cargo install --locked $(filter-out --locked,$(CARGO_FLAGS)) --path crates/cli --root "$(PREFIX)"
 
@@ -64,6 +78,27 @@ clean: ## Remove all that was built
 # The optimised program.
 build: tools
 	cargo build $(CARGO_FLAGS) --release -p starfish
+
+# Every test of Rust's, and every one of Python's; the latter in the profile of the former, to build things once.
+test-rust: tools
+	cargo test $(CARGO_FLAGS) --workspace --no-fail-fast
+
+test-python: PROFILE = dev
+test-python: wheel
+	$(VENV)/bin/pytest --quiet python
+
+# The Python package, in an environment of its own.
+wheel: tools $(VENV)/made
+	@mkdir -p $(WHEELS) && rm -f $(WHEELS)/starfish-*.whl
+	cd python && CARGO_TARGET_DIR=$(abspath $(TARGET)) $(VENV)/bin/maturin build $(CARGO_FLAGS) --quiet \
+		--interpreter $(VENV)/bin/python --profile $(PROFILE) --out $(WHEELS)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall \
+		$(WHEELS)/starfish-*.whl
+
+$(VENV)/made: python/requirements.txt python/environment.py
+	@command -v $(PYTHON) > /dev/null || { echo "$(PYTHON) is missing: sudo apt-get install python3 python3-venv" >&2; exit 1; }
+	$(PYTHON) python/environment.py $(VENV)
+	@touch $@
 
 # What has to be there before anything can be built.
 tools:

@@ -42,8 +42,8 @@ pub trait Description: Sized {
     }
 }
 
-/// The text of a description, and what complaints call it.
-pub(crate) fn text_of<D: Description>(name_or_path: &str) -> Result<(String, String), Error> {
+/// The text of the description that [`Description::load`] would read, not yet checked, and what complaints call it.
+pub fn text_of<D: Description>(name_or_path: &str) -> Result<(String, String), Error> {
     if name_or_path.ends_with(".toml") {
         return Ok((read_bounded(name_or_path)?, name_or_path.to_owned()));
     }

@@ -255,11 +255,16 @@ impl MachineDescription {
 
     /// Like [`parse`](Description::parse), with values replaced first.
     pub fn parse_with(text: &str, file: &str, overrides: &[(&str, &str)]) -> Result<Self, Error> {
+        Self::parse(&Self::replace_values(text, file, overrides)?, file)
+    }
+
+    /// The text that [`parse_with`](Self::parse_with) parses: `text` with values replaced, line by line the same.
+    pub fn replace_values(text: &str, file: &str, overrides: &[(&str, &str)]) -> Result<String, Error> {
         let mut text = text.to_owned();
         for (key, value) in overrides {
             text = replace(&text, file, key, value)?;
         }
-        Self::parse(&text, file)
+        Ok(text)
     }
 
     /// How many nodes there are in all.

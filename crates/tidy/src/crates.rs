@@ -8,6 +8,7 @@
 //!   experiment                     sim and fs
 //!   reproduce                      statistics
 //!   starfish (crates/cli)          anything; nothing depends on it
+//!   python                         what it shows of them; nothing depends on it
 //! ```
 
 use toml::{Table, Value};
@@ -15,7 +16,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("machine", &[]),
     ("layout", &[]),
     ("description", &["machine"]),
@@ -30,13 +31,20 @@ const ARROWS: [(&str, &[&str]); 12] = [
         &["description", "experiment", "fs", "layout", "machine", "real", "reproduce", "sim", "statistics"],
     ),
     ("statistics", &[]),
+    ("python", &["description", "experiment", "fs", "layout"]),
     ("tidy", &[]),
 ];
 
 /// The crates below which nothing may depend on a runtime, and what they may use of others.
 const FEW: [(&str, &[&str]); 2] = [("machine", &["thiserror"]), ("layout", &["serde", "thiserror"])];
 
-/// The record that gives the reason for every crate that is not ours.
+/// Those that nothing may depend on, not even tests.
+const LAST: [&str; 2] = ["starfish", "python"];
+
+/// What the Python package needs of others.
+const PYTHON_PROJECT: &str = "python/pyproject.toml";
+
+/// The record that gives the reason for everything that is not ours.
 const REASONS: &str = "docs/adr/0010-dependencies.md";
 
 struct Manifest<'a> {
@@ -82,8 +90,8 @@ pub fn arrows_point_the_agreed_way(tree: &Tree) -> Vec<String> {
                 manifest.names(section).filter(|other| ours(other).is_some_and(|_| !allowed.contains(other)));
             complaints.extend(forbidden.map(|other| format!("{path}: {name} may not depend on {other}")));
         }
-        if manifest.names("dev-dependencies").any(|other| other == "starfish") {
-            complaints.push(format!("{path}: not even tests may depend on the program"));
+        if let Some(last) = manifest.names("dev-dependencies").find(|other| LAST.contains(other)) {
+            complaints.push(format!("{path}: not even tests may depend on {last}"));
         }
     }
     complaints
@@ -100,10 +108,36 @@ pub fn the_innermost_crates_use_few_others(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-/// Every crate of others has its reason in the decision record about them, and every reason its crate.
+/// The packages named in the lists of strings anywhere in a table of Python requirements such as `pandas>=2.2`.
+fn required(value: Option<&Value>) -> Vec<String> {
+    match value {
+        Some(Value::Table(table)) => table.values().flat_map(|inner| required(Some(inner))).collect(),
+        Some(Value::Array(array)) => array.iter().flat_map(|inner| required(Some(inner))).collect(),
+        Some(Value::String(text)) => {
+            let end = text
+                .find(|character: char| !(character.is_ascii_alphanumeric() || "-_.".contains(character)));
+            vec![text[..end.unwrap_or(text.len())].to_owned()]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What the Python package needs, and what builds and tests it.
+fn python_packages(tree: &Tree) -> Vec<String> {
+    let Some(Text { path, text }) = tree.get(PYTHON_PROJECT) else { return Vec::new() };
+    let table: Table = text.parse().unwrap_or_else(|error| panic!("{path}: {error}"));
+    let of = |section: &str, key| required(table.get(section).and_then(|section| section.get(key)));
+    let mut packages = of("build-system", "requires");
+    packages.extend(of("project", "dependencies"));
+    packages.extend(of("project", "optional-dependencies"));
+    packages.extend(required(table.get("dependency-groups")));
+    packages
+}
+
+/// Every crate or package of others has its reason in the decision record about them, and every reason its use.
 pub fn every_foreign_crate_has_a_reason(tree: &Tree) -> Vec<String> {
     let reasons = tree.get(REASONS).map_or("", |text| &text.text);
-    let mut used: Vec<String> = Vec::new();
+    let mut used = python_packages(tree);
     for manifest in manifests(tree) {
         for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
             used.extend(manifest.names(section).filter(|name| ours(name).is_none()).map(str::to_owned));
@@ -115,7 +149,8 @@ pub fn every_foreign_crate_has_a_reason(tree: &Tree) -> Vec<String> {
     let without = used.iter().filter(|name| !reasons.contains(&row(name)));
     let mut complaints: Vec<_> = without.map(|name| format!("{REASONS}: no row for {name}")).collect();
     let rows = reasons.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
-    let unused = rows.filter(|name| *name != "crate" && !used.iter().any(|other| other == name));
+    let unused =
+        rows.filter(|name| !["crate", "package"].contains(name) && !used.iter().any(|other| other == name));
     complaints.extend(unused.map(|name| format!("{REASONS}: nothing uses {name}")));
     complaints
 }
@@ -157,6 +192,26 @@ mod tests {
         assert_eq!(every_foreign_crate_has_a_reason(&unused), [format!("{REASONS}: nothing uses slab")]);
         let heavy = tree("[package]\nname = 'machine'\n[dependencies]\nslab = '1'\n");
         assert_eq!(the_innermost_crates_use_few_others(&heavy).len(), 1);
+    }
+
+    #[test]
+    fn so_do_python_packages_and_theirs() {
+        let project =
+            "[project]\ndependencies = ['slab>=1']\noptional-dependencies.all = ['a-b[c]==2', 'd']\n";
+        let tree = Tree::of(&[(PYTHON_PROJECT, project), (REASONS, "| slab | a table |\n| d | why |\n")]);
+        assert_eq!(every_foreign_crate_has_a_reason(&tree), [format!("{REASONS}: no row for a-b")]);
+    }
+
+    #[test]
+    fn nothing_depends_on_what_is_last() {
+        let tree = Tree::of(&[(
+            "crates/x/Cargo.toml",
+            "[package]\nname = 'fs'\n[dev-dependencies]\npython = '1'\n",
+        )]);
+        assert_eq!(
+            arrows_point_the_agreed_way(&tree),
+            ["crates/x/Cargo.toml: not even tests may depend on python"]
+        );
     }
 
     #[test]

@@ -20,7 +20,8 @@ pub struct Text {
 }
 
 /// Where the project keeps its texts, apart from those in the root itself. What is built lies elsewhere.
-const FOLDERS: [&str; 6] = [".ci", "benches", "crates", "docs", "experiments", "machines"];
+const FOLDERS: [&str; 8] =
+    [".ci", "benches", "crates", "docs", "examples", "experiments", "machines", "python"];
 
 const KINDS: [&str; 4] = ["rs", "toml", "md", "py"];
 

@@ -1,0 +1,216 @@
+//! What Python asks for, as experiments, and the running of them.
+
+use std::fmt::Display;
+use std::str::FromStr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use description::{Description, MachineDescription};
+use experiment::{Contents, DiskLayout, Experiment, Method, Options, Summary, Trial, summarise};
+use fs::Scheduling;
+use layout::{Pattern, Problem};
+use pyo3::prelude::*;
+
+use crate::attend::Watch;
+use crate::error::{Failure, Result};
+
+/// The arguments of `starfish.simulate`, by their names there.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Ask {
+    machine_name: String,
+    machine_text: String,
+    method: Vec<String>,
+    pattern: Vec<String>,
+    record_bytes: Vec<u64>,
+    layout: Vec<String>,
+    trials: usize,
+    seed: u64,
+    file_bytes: u64,
+    block_bytes: u64,
+    outstanding: usize,
+    scheduling: String,
+    thread_per_request: bool,
+    prefetch_blocks: u64,
+    memget_writes: bool,
+    queued: String,
+    presort: bool,
+    shape: Option<String>,
+    grid: Option<String>,
+    phantom: bool,
+}
+
+/// What came of the trials of one experiment.
+pub(crate) struct Outcome {
+    /// Of all of them.
+    pub(crate) summary: Summary,
+    /// Seconds they took on this computer, one after the other.
+    pub(crate) wall_s: f64,
+}
+
+/// A trial, and the seconds it took on this computer.
+type Timed = (Trial, f64);
+
+/// Names of disk schedules, as `starfish simulate` has them.
+const SCHEDULINGS: [(&str, Scheduling); 3] = [
+    ("fcfs", Scheduling::Fcfs),
+    ("cyclic-scan", Scheduling::CyclicScan),
+    ("physical-cyclic-scan", Scheduling::PhysicalCyclicScan),
+];
+
+impl Ask {
+    /// The machine as the user named it.
+    pub(crate) fn machine_name(&self) -> &str {
+        &self.machine_name
+    }
+
+    /// How many trials of each experiment.
+    pub(crate) fn trials(&self) -> Result<usize> {
+        if self.trials > 0 {
+            Ok(self.trials)
+        } else {
+            Err(Failure::Invalid("trials: expected at least 1".into()))
+        }
+    }
+
+    /// All combinations, each checked, in the order of the rows of the result.
+    pub(crate) fn experiments(&self) -> Result<Vec<Experiment>> {
+        let machine = MachineDescription::parse(&self.machine_text, &self.machine_name)?;
+        let methods = chosen("method", &self.method, &Method::ALL)?;
+        let layouts = chosen("layout", &self.layout, &[DiskLayout::Contiguous, DiskLayout::Random])?;
+        let patterns = chosen("pattern", &self.pattern, &Pattern::all().collect::<Vec<_>>())?;
+        let options = self.options()?;
+        if options.presort && !methods.contains(&Method::DiskDirected) {
+            return Err(Failure::Invalid("presort: only the disk-directed method can presort".into()));
+        }
+        let mut experiments = Vec::new();
+        for &layout in &layouts {
+            for &record_bytes in &self.record_bytes {
+                for &pattern in &patterns {
+                    for &method in &methods {
+                        let presort = options.presort && method == Method::DiskDirected;
+                        let experiment = Experiment {
+                            machine: machine.clone(),
+                            method,
+                            pattern,
+                            problem: self.problem(record_bytes, machine.nodes.compute.value)?,
+                            layout,
+                            options: Options { presort, ..options },
+                            contents: if self.phantom { Contents::Phantom } else { Contents::Real },
+                            seed: self.seed,
+                        };
+                        experiment.check().map_err(|error| about(&experiment, error))?;
+                        experiments.push(experiment);
+                    }
+                }
+            }
+        }
+        Ok(experiments)
+    }
+
+    fn problem(&self, record_bytes: u64, nodes: u32) -> Result<Problem> {
+        let shape = self.shape.as_deref().map(|text| parse("shape", text)).transpose()?;
+        let grid = self.grid.as_deref().map(|text| parse("grid", text)).transpose()?;
+        Ok(Problem { shape, grid, ..Problem::new(self.file_bytes, record_bytes, nodes) })
+    }
+
+    fn options(&self) -> Result<Options> {
+        Ok(Options {
+            block_bytes: self.block_bytes,
+            outstanding: self.outstanding,
+            scheduling: self.scheduling()?,
+            thread_per_request: self.thread_per_request,
+            prefetch_blocks: self.prefetch_blocks,
+            memget_writes: self.memget_writes,
+            queued: parse("queued", &self.queued)?,
+            presort: self.presort,
+        })
+    }
+
+    fn scheduling(&self) -> Result<Scheduling> {
+        let found = SCHEDULINGS.iter().find(|(name, _)| *name == self.scheduling);
+        found.map(|(_, scheduling)| *scheduling).ok_or_else(|| {
+            let names = SCHEDULINGS.map(|(name, _)| name).join(", ");
+            Failure::Invalid(format!("scheduling: {:?} is none of {names}", self.scheduling))
+        })
+    }
+}
+
+/// The name of a disk schedule.
+pub(crate) fn name_of(scheduling: Scheduling) -> &'static str {
+    let found = SCHEDULINGS.iter().find(|(_, known)| *known == scheduling);
+    found.map_or("", |(name, _)| name)
+}
+
+/// Runs `trials` trials of each experiment on so many threads. The outcomes do not depend on how many.
+pub(crate) fn simulate(
+    experiments: &[Experiment],
+    trials: usize,
+    threads: usize,
+    watch: &Watch,
+) -> Result<Vec<Outcome>> {
+    let jobs = experiments.len() * trials;
+    let results: Vec<Mutex<Option<Result<Timed>>>> = (0..jobs).map(|_| Mutex::default()).collect();
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, jobs) {
+            scope.spawn(|| {
+                while !failed.load(Ordering::Relaxed) && !watch.is_cancelled() {
+                    let job = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(slot) = results.get(job) else { break };
+                    let result = trial(&experiments[job / trials], job % trials);
+                    failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                    *slot.lock().expect("a slot is used once") = Some(result);
+                    watch.add(1);
+                }
+            });
+        }
+    });
+    let done = results.into_iter().filter_map(|slot| slot.into_inner().expect("a slot is used once"));
+    let done = done.collect::<Result<Vec<_>>>()?;
+    Ok(done.chunks(trials).map(outcome).collect())
+}
+
+fn trial(experiment: &Experiment, number: usize) -> Result<Timed> {
+    let start = Instant::now();
+    let trial = experiment.trial(number as u64).map_err(|error| about(experiment, error))?;
+    Ok((trial, start.elapsed().as_secs_f64()))
+}
+
+fn outcome(trials: &[Timed]) -> Outcome {
+    let wall_s = trials.iter().map(|(_, wall_s)| wall_s).sum();
+    let trials: Vec<Trial> = trials.iter().map(|(trial, _)| trial.clone()).collect();
+    Outcome { summary: summarise(&trials), wall_s }
+}
+
+/// The failure with what was to be simulated.
+fn about(experiment: &Experiment, error: experiment::Error) -> Failure {
+    let Experiment { method, pattern, problem, .. } = experiment;
+    let what = format!("{method} {pattern} with records of {} bytes", problem.record_bytes);
+    match Failure::from(error) {
+        Failure::Invalid(text) => Failure::Invalid(format!("{what}: {text}")),
+        Failure::Simulation(text) => Failure::Simulation(format!("{what}: {text}")),
+        other => other,
+    }
+}
+
+/// The values named, without repetition; `all` stands for `all`.
+fn chosen<T: FromStr<Err: Display> + Copy>(what: &str, names: &[String], all: &[T]) -> Result<Vec<T>> {
+    if names.iter().any(|name| name == "all") {
+        return Ok(all.to_vec());
+    }
+    let mut seen: Vec<&String> = Vec::new();
+    let mut values = Vec::new();
+    for name in names {
+        if !seen.contains(&name) {
+            seen.push(name);
+            values.push(parse(what, name)?);
+        }
+    }
+    Ok(values)
+}
+
+fn parse<T: FromStr<Err: Display>>(what: &str, text: &str) -> Result<T> {
+    text.parse().map_err(|error| Failure::Invalid(format!("{what}: {error}")))
+}

@@ -1,0 +1,76 @@
+//! What went wrong, as the exceptions of `python/starfish/errors.py`.
+
+use std::any::Any;
+
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+/// The result of a function that Python calls.
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+/// What went wrong.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// What was asked for makes no sense.
+    Invalid(String),
+    /// A file cannot be read or written.
+    File(String),
+    /// A simulation failed that should not have.
+    Simulation(String),
+    /// Python's own: an interrupt, or an error of a function it gave us.
+    Python(PyErr),
+}
+
+impl Failure {
+    /// A panic, which is a defect of ours.
+    pub(crate) fn of_panic(panic: &(dyn Any + Send)) -> Self {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Failure::Simulation(format!("a defect of Starfish: {}", text.unwrap_or("it panicked")))
+    }
+}
+
+impl From<description::Error> for Failure {
+    fn from(error: description::Error) -> Self {
+        match error {
+            description::Error::Unreadable { .. } => Failure::File(error.to_string()),
+            _ => Failure::Invalid(error.to_string()),
+        }
+    }
+}
+
+impl From<experiment::Error> for Failure {
+    fn from(error: experiment::Error) -> Self {
+        match error {
+            experiment::Error::Description(error) => error.into(),
+            experiment::Error::Invalid(_) | experiment::Error::Layout(_) => {
+                Failure::Invalid(error.to_string())
+            }
+            _ => Failure::Simulation(error.to_string()),
+        }
+    }
+}
+
+impl From<PyErr> for Failure {
+    fn from(error: PyErr) -> Self {
+        Failure::Python(error)
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        let (class, message) = match failure {
+            Failure::Invalid(message) => ("InvalidError", message),
+            Failure::File(message) => ("FileError", message),
+            Failure::Simulation(message) => ("SimulationError", message),
+            Failure::Python(error) => return error,
+        };
+        Python::attach(|py| exception(py, class, message).unwrap_or_else(|error| error))
+    }
+}
+
+/// An exception of the class of this name.
+fn exception(py: Python<'_>, class: &str, message: String) -> PyResult<PyErr> {
+    let class = py.import("starfish.errors")?.getattr(class)?.cast_into::<PyType>()?;
+    Ok(PyErr::from_type(class, message))
+}

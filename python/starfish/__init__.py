@@ -1,0 +1,19 @@
+"""Starfish: parallel disk I/O, on simulated machines.
+
+Three calls: `Machine.load` gives a machine, `simulate` says what a file would take on it, and `run` executes a
+whole plan of experiments, over all cores or on a Dask cluster. Tables are pandas data frames. MB means 2^20 bytes
+everywhere, and every column's name ends in its unit, if it has one.
+"""
+
+from starfish.errors import FileError, InvalidError, SimulationError, StarfishError
+from starfish.machine import Machine
+from starfish.simulation import simulate
+
+__all__ = [
+    "FileError",
+    "InvalidError",
+    "Machine",
+    "SimulationError",
+    "StarfishError",
+    "simulate",
+]

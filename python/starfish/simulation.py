@@ -1,0 +1,158 @@
+"""Experiments of the reports on a simulated machine, as `starfish simulate` does them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from starfish import _native
+from starfish.errors import InvalidError
+from starfish.machine import Machine
+from starfish.progress import Progress, reporting
+
+Names = str | Sequence[str]
+"""One name, or several; ``"all"`` stands for all there are."""
+
+Size = int | str
+"""A number of bytes, or a text such as ``"64 KiB"`` or ``"10 MiB"``, in powers of two."""
+
+
+def simulate(
+    pattern: Names = "rb",
+    *,
+    machine: Machine | str = "starfish-1996",
+    overrides: Mapping[str, object] | None = None,
+    method: Names = "all",
+    record: Size | Sequence[Size] = 8192,
+    layout: Names = "contiguous",
+    trials: int = 5,
+    seed: int = 1,
+    file_size: Size = "10 MiB",
+    block: Size = "8 KiB",
+    outstanding: int = 4,
+    scheduling: str = "cyclic-scan",
+    thread_per_request: bool = False,
+    prefetch: int = 1,
+    memget_writes: bool = False,
+    queued: str = "small-records",
+    presort: bool = False,
+    shape: str | tuple[int, int] | None = None,
+    grid: str | tuple[int, int] | None = None,
+    phantom: bool = False,
+    threads: int | None = None,
+    progress: Progress = False,
+) -> pd.DataFrame:
+    """Read or write a file on a simulated machine, and see how fast it would be.
+
+    Where several values are given there is a row for each combination. The same arguments give the same table,
+    always and everywhere, except for the column ``wall_s``. All cores work at it, without the interpreter lock.
+
+    Args:
+        pattern: Access patterns: r or w for reading or writing, then how the file is dealt to the compute nodes:
+            a (all of it to each), n (all of it to one), b (blocks) or c (cyclic), with two letters for the rows
+            and columns of a matrix. ``"rb"``, ``["rbb", "wcc"]``, ``"all"``.
+        machine: A machine, or the name or path of one, as in `Machine.load`.
+        overrides: Values of the machine to replace, as in `Machine.load`.
+        method: Access methods: ``"traditional"``, ``"disk-directed"``.
+        record: Bytes in a record of the file.
+        layout: How the file lies on each disk: ``"contiguous"`` or ``"random"``.
+        trials: Runs of each combination, which differ in all that is random.
+        seed: Where all randomness comes from.
+        file_size: Size of the file, in bytes.
+        block: Size of a block, of a disk request and of the stripe unit, in bytes.
+        outstanding: Requests that each compute node has under way to each disk (the reports' K).
+        scheduling: Order in which a disk serves waiting requests: ``"fcfs"``, ``"cyclic-scan"`` or
+            ``"physical-cyclic-scan"``; traditional only.
+        thread_per_request: Start a thread for each request instead of having a pool; traditional only.
+        prefetch: Blocks brought in ahead of each read; traditional only.
+        memget_writes: Let I/O nodes fetch the data of a write instead of finding them in the request; not
+            disk-directed.
+        queued: Which Memputs and Memgets wait for others to the same node and go with them: ``"never"``,
+            ``"always"`` or ``"small-records"``.
+        presort: Sort each disk's blocks by physical position first; disk-directed only.
+        shape: Rows and columns of the matrix in the file, in records: ``(40, 32)`` or ``"40x32"``. Without this
+            as square as can be.
+        grid: Rows and columns of the grid of compute nodes, likewise.
+        phantom: Move statements about data instead of data: for files larger than memory.
+        threads: Trials to run at a time; without this one for each processor.
+        progress: ``True`` for a bar, or a function that is called with how many trials are done and of how many.
+
+    Returns:
+        One row for each combination of layout, record, pattern and method, in this order. Columns:
+        ``throughput_mb_s`` (mean, in MB/s with MB = 2^20 bytes), ``cv`` (its coefficient of variation, a
+        fraction), ``disk_movements`` (mean, of all disks), ``events`` (of all trials), ``virtual_s`` (mean
+        simulated time, seconds), ``wall_s`` (time it took here, seconds), ``digest`` (equal for equal runs), and
+        what was chosen: ``machine``, ``method``, ``layout``, ``pattern``, ``record_bytes``, ``trials``,
+        ``seed``, ``file_bytes``, ``shape``, ``grid``, ``block_bytes`` and the options.
+
+    Raises:
+        InvalidError: Something makes no sense; nothing has been run then.
+        FileError: A description cannot be read.
+        SimulationError: A run failed, or moved a wrong byte.
+    """
+    machine = as_machine(machine, overrides)
+    ask = {
+        "machine_name": machine.name,
+        "machine_text": machine.text,
+        "method": _listed("method", method),
+        "pattern": _listed("pattern", pattern),
+        "record_bytes": [_bytes("record", size) for size in _listed("record", record)],
+        "layout": _listed("layout", layout),
+        "trials": _count("trials", trials, 1),
+        "seed": _count("seed", seed, 0),
+        "file_bytes": _bytes("file_size", file_size),
+        "block_bytes": _bytes("block", block),
+        "outstanding": _count("outstanding", outstanding, 1),
+        "scheduling": scheduling,
+        "thread_per_request": thread_per_request,
+        "prefetch_blocks": _count("prefetch", prefetch, 0),
+        "memget_writes": memget_writes,
+        "queued": queued,
+        "presort": presort,
+        "shape": _sides(shape),
+        "grid": _sides(grid),
+        "phantom": phantom,
+    }
+    with reporting(progress, "simulating") as report:
+        return pd.DataFrame(_native.simulate(ask, thread_count(threads), report))
+
+
+def as_machine(machine: Machine | str, overrides: Mapping[str, object] | None) -> Machine:
+    """Load the machine if it is given by name or path, and replace values of it."""
+    if isinstance(machine, str):
+        return Machine.load(machine, overrides)
+    return machine.replace(overrides) if overrides else machine
+
+
+def thread_count(threads: int | None) -> int:
+    """Return how many trials to run at a time: as many as there are processors, unless told otherwise."""
+    return (os.cpu_count() or 1) if threads is None else _count("threads", threads, 1)
+
+
+def _listed(what: str, values: int | str | Sequence[int | str]) -> list[int | str]:
+    listed = [values] if isinstance(values, (int, str)) else list(values)
+    if not listed:
+        raise InvalidError(f"{what}: expected at least one")
+    return listed
+
+
+def _bytes(what: str, size: Size) -> int:
+    if isinstance(size, int):
+        return _count(what, size, 1)
+    try:
+        return _native.bytes_of(size)
+    except InvalidError as error:
+        raise InvalidError(f"{what}: {error}") from None
+
+
+def _count(what: str, count: int, least: int) -> int:
+    most = 2**64 - 1
+    if isinstance(count, bool) or not isinstance(count, int) or not least <= count <= most:
+        raise InvalidError(f"{what}: expected a whole number of at least {least}, not {count!r}")
+    return count
+
+
+def _sides(sides: str | tuple[int, int] | None) -> str | None:
+    return sides if sides is None or isinstance(sides, str) else "x".join(map(str, sides))

@@ -1,0 +1,33 @@
+"""The examples print what they are said to print: the same words, and numbers that are nearly the same."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples" / "python"
+
+# Mechanisms and calibrated costs of the simulator may change a little without making an example wrong.
+TOLERANCE = 0.1
+
+NUMBER = re.compile(r"\b\d+(?:\.\d+)?\b")
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_an_example_prints_what_stands_beside_it(example: Path) -> None:
+    command = [sys.executable, "-P", str(example)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert run.returncode == 0, run.stderr
+    expected = example.with_suffix(".out").read_text()
+    assert words(run.stdout) == words(expected), run.stdout
+    assert numbers(run.stdout) == pytest.approx(numbers(expected), rel=TOLERANCE), run.stdout
+
+
+def words(text: str) -> list[str]:
+    return NUMBER.sub("#", text).split()
+
+
+def numbers(text: str) -> list[float]:
+    return [float(number) for number in NUMBER.findall(text)]

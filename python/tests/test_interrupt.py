@@ -1,0 +1,42 @@
+"""Ctrl-C during a run: it ends at once, and nothing is broken."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+PROGRAM = """
+import starfish
+
+def ready(done, total):
+    if done >= {ready_at}:
+        print("ready", flush=True)
+
+try:
+    starfish.simulate({arguments}, progress=ready)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+table = starfish.simulate("rb", trials=1, file_size="1 MiB")
+print("works", len(table), flush=True)
+"""
+
+MANY_TRIALS = "'all', trials=10_000, threads=2"
+ONE_LONG_TRIAL = "'rc', method='traditional', record=8, trials=1, file_size='256 MiB', phantom=True"
+
+
+@pytest.mark.parametrize(("arguments", "ready_at"), [(MANY_TRIALS, 1), (ONE_LONG_TRIAL, 0)])
+def test_an_interrupt_ends_the_run_within_a_moment(arguments: str, ready_at: int) -> None:
+    command = [sys.executable, "-P", "-c", PROGRAM.format(arguments=arguments, ready_at=ready_at)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        rest = [line for line in process.stdout if line != "ready\n"]
+        seconds = time.monotonic() - start
+    assert rest[0] == "interrupted\n"
+    assert rest[1].startswith("works ")
+    assert process.returncode == 0
+    assert seconds < 4, "half a second until it is noticed, and a little work"

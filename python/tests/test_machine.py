@@ -1,0 +1,107 @@
+"""Machines: what they know, what they refuse."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+import starfish
+from starfish import Machine
+
+
+def test_a_machine_tells_what_it_is() -> None:
+    machine = Machine.load("starfish-1996")
+    assert machine.title == "STARFISH 3.0 (1996)"
+    assert (machine.compute_nodes, machine.io_nodes, machine.disks) == (16, 16, 16)
+    assert machine.disk_model == "hp97560"
+    assert machine.clock_hz == 50_000_000
+    assert machine.network == "torus"
+    assert machine.link_bytes_per_s == 200_000_000
+    assert machine.bus_bytes_per_s == 10_000_000
+    assert repr(machine) == (
+        "<Machine starfish-1996: 16 compute nodes, 16 I/O nodes, 16 disks (hp97560), torus>"
+    )
+
+
+def test_every_machine_that_is_built_in_can_be_loaded() -> None:
+    assert "starfish-1996" in Machine.names()
+    for name in Machine.names():
+        assert Machine.load(name).name == name
+
+
+def test_values_are_as_written_and_say_where_they_come_from() -> None:
+    machine = Machine.load("starfish-1996")
+    assert machine["processor.clock"] == "50 MHz"
+    assert machine["nodes.io"] == 16
+    assert machine["network.kind"] == "torus"
+    assert machine.source("nodes.io") == "Table 1: 16 I/O processors"
+    assert machine.source("network.kind") is None
+    for key in ("nodes.oi", "nodes.io.more", ""):
+        with pytest.raises(KeyError):
+            machine[key]
+
+
+def test_values_can_be_replaced() -> None:
+    machine = Machine.load("starfish-1996", {"nodes.io": 4, "disks.per_io_node": 2})
+    assert (machine.io_nodes, machine.disks) == (4, 8)
+    assert machine.source("nodes.io") == "override"
+    faster = machine.replace({"disks.model": "streaming-20", "disks.wait_for_disk_buffer": False})
+    assert (faster.io_nodes, faster.disk_model) == (4, "streaming-20")
+    assert faster["disks.wait_for_disk_buffer"] is False
+    assert machine.disk_model == "hp97560", "the machine itself stays as it is"
+
+
+def test_a_machine_is_a_value() -> None:
+    machine = Machine.load("starfish-1996", {"nodes.io": 4})
+    assert machine == Machine.load("starfish-1996").replace({"nodes.io": 4})
+    assert machine != Machine.load("starfish-1996")
+    assert pickle.loads(pickle.dumps(machine)) == machine
+
+
+def test_a_machine_can_come_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(Machine.load("starfish-1996", {"nodes.compute": 8}).text)
+    assert Machine.load(str(file)).compute_nodes == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "expected"),
+    [
+        (
+            "cray",
+            {},
+            'no machine of the name "cray": expected a path ending in .toml or one of starfish-1996',
+        ),
+        ("starfish-1996", {"nodes.oi": 4}, 'nodes.oi=4:1: unknown key "oi", expected one of compute, io'),
+        ("starfish-1996", {"nodes.io": 0}, "expected from 1 to 65536 nodes"),
+        ("starfish-1996", {"nodes.io": -1}, "starfish-1996.toml:"),
+        ("starfish-1996", {"nodes.io": None}, "starfish-1996.toml:"),
+        ("starfish-1996", {"processor.clock": "50 parsec"}, 'a frequency above zero such as "50 MHz"'),
+        ("starfish-1996", {"disks.model": "floppy"}, "floppy"),
+        ("starfish-1996", {"": 1}, "unknown key"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_the_words_of_the_description(
+    name: str, overrides: dict[str, object], expected: str
+) -> None:
+    with pytest.raises(starfish.InvalidError) as error:
+        Machine.load(name, overrides)
+    assert expected in str(error.value)
+    assert isinstance(error.value, ValueError)
+
+
+def test_a_bad_text_is_refused_with_its_line() -> None:
+    text = Machine.load("starfish-1996").text.replace("columns        =", "colums         =")
+    line = 1 + text[: text.index("colums")].count("\n")
+    with pytest.raises(starfish.InvalidError, match="^mine.toml:[0-9]+: .*colums"):
+        Machine("mine.toml", text)
+    with pytest.raises(starfish.InvalidError, match=f"^mine.toml:{line + 1}: duplicate key"):
+        Machine("mine.toml", text.replace("colums", "rows"))
+
+
+def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
+    missing = str(tmp_path / "none.toml")
+    with pytest.raises(starfish.FileError, match="none.toml: No such file"):
+        Machine.load(missing)
+    with pytest.raises(OSError, match="none.toml"):
+        Machine.load(missing)

@@ -1,0 +1,65 @@
+"""The package as it is installed: typed, documented, with nothing but what it says."""
+
+import inspect
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import starfish
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+
+
+def public() -> list[tuple[str, object]]:
+    """Everything public, with the members of classes."""
+    found = []
+    for name in starfish.__all__:
+        thing = getattr(starfish, name)
+        found.append((name, thing))
+        if inspect.isclass(thing):
+            members = [member for member in vars(thing).items() if not member[0].startswith("_")]
+            functions = [
+                member for member in members if callable(member[1]) or isinstance(member[1], property)
+            ]
+            found += [(f"{name}.{member}", value) for member, value in functions]
+    return found
+
+
+@pytest.mark.parametrize(("name", "thing"), public())
+def test_everything_public_is_documented(name: str, thing: object) -> None:
+    documentation = inspect.getdoc(thing)
+    assert documentation, name
+    assert documentation.split("\n")[0].endswith((".", ":")), name
+
+
+@pytest.mark.parametrize("function", [starfish.simulate])
+def test_every_argument_is_documented(function: object) -> None:
+    assert callable(function)
+    documentation = inspect.getdoc(function) or ""
+    for name in inspect.signature(function).parameters:
+        assert f"\n    {name}: " in documentation, name
+
+
+def test_types_are_right() -> None:
+    """The sources, the tests and the examples, against the types the package declares."""
+    checked = [HERE.parent / "starfish", HERE, HERE.parent / "environment.py", ROOT / "examples" / "python"]
+    command = [sys.executable, "-m", "mypy", "--cache-dir", str(Path(sys.prefix).parent / "mypy")]
+    command += [str(path) for path in checked]
+    output = subprocess.run(command, capture_output=True, text=True, cwd=HERE.parent)
+    assert output.returncode == 0, output.stdout + output.stderr
+
+
+def test_the_installed_package_says_that_it_is_typed() -> None:
+    folder = Path(starfish.__file__).parent
+    assert folder.parent != HERE.parent, "the tests are to test what is installed"
+    assert (folder / "py.typed").exists()
+    assert (folder / "_native.pyi").exists()
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    manifest = (ROOT / "Cargo.toml").read_text()
+    assert f'version = "{version("starfish")}"' in manifest

@@ -1,0 +1,165 @@
+"""The function simulate: its table, and what it refuses."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import starfish
+
+# The columns of `starfish simulate --format csv`.
+CLI_COLUMNS = (
+    "machine,method,layout,pattern,record_bytes,trials,"
+    "throughput_mb_s,cv,disk_movements,events,virtual_s,wall_s"
+)
+
+
+def simulate(*args: Any, **kwargs: Any) -> pd.DataFrame:
+    """Simulate something small."""
+    return starfish.simulate(*args, **{"file_size": "1 MiB", "trials": 2, **kwargs})
+
+
+def without_wall(table: pd.DataFrame) -> pd.DataFrame:
+    return table.drop(columns="wall_s")
+
+
+def test_there_is_a_row_for_each_combination() -> None:
+    table = simulate(["rb", "wcc"], method="all", record=[4096, "8 KiB"], layout="all")
+    expected = [
+        (layout, record, pattern, method)
+        for layout in ("contiguous", "random")
+        for record in (4096, 8192)
+        for pattern in ("rb", "wcc")
+        for method in table["method"].unique()
+    ]
+    columns = ["layout", "record_bytes", "pattern", "method"]
+    assert list(table[columns].itertuples(index=False, name=None)) == expected
+    assert {"traditional", "disk-directed"} <= set(table["method"])
+
+
+def test_the_columns_are_those_of_the_command_and_what_was_chosen() -> None:
+    table = simulate("rbb", method="disk-directed", presort=True, grid=(4, 4), shape="16x8", phantom=True)
+    assert list(table.columns)[:12] == CLI_COLUMNS.split(",")
+    row = table.iloc[0]
+    assert (row["trials"], row["seed"], row["file_bytes"]) == (2, 1, 1 << 20)
+    assert (row["shape"], row["grid"], row["presort"]) == ("16x8", "4x4", True)
+    assert row["throughput_mb_s"] == pytest.approx(1 / row["virtual_s"], rel=0.02)
+    assert table.dtypes["throughput_mb_s"] == "float64"
+    assert table.dtypes["events"] == "int64"
+
+
+def test_the_published_throughput_comes_out() -> None:
+    table = starfish.simulate("rb", method="disk-directed", trials=2)
+    assert table["throughput_mb_s"][0] == pytest.approx(31.3, rel=0.03)
+
+
+def test_the_same_seed_gives_the_same_table_on_any_number_of_threads() -> None:
+    first, second = (simulate("rb", layout="random", threads=threads) for threads in (1, 3))
+    pd.testing.assert_frame_equal(without_wall(first), without_wall(second))
+    other = simulate("rb", layout="random", seed=2)
+    assert set(first["digest"]).isdisjoint(other["digest"])
+
+
+def test_options_reach_the_file_system() -> None:
+    def digest(**options: Any) -> str:
+        return str(simulate("wcc", method="traditional", trials=1, **options)["digest"][0])
+
+    plain = digest()
+    assert digest(outstanding=1) != plain
+    assert digest(scheduling="fcfs") != plain
+    assert digest(thread_per_request=True) != plain
+    assert digest(record=64) != plain
+    assert digest(overrides={"nodes.io": 4}) != plain
+    assert digest(machine=starfish.Machine.load("starfish-1996", {"nodes.io": 4})) != plain
+    assert digest(phantom=True) == plain
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"pattern": "rq"}, "no pattern is called 'rq'"),
+        ({"pattern": []}, "pattern: expected at least one"),
+        (
+            {"record": 7},
+            "traditional rb with records of 7 bytes: a file of 1048576 bytes is not a whole number of 7-byte records",
+        ),
+        ({"record": 0}, "record: expected a whole number of at least 1, not 0"),
+        ({"record": "8 parsec"}, 'record: "8 parsec": expected a whole number of bytes'),
+        ({"file_size": 2**64}, "file_size: expected a whole number"),
+        ({"method": "psychic"}, 'method: no method "psychic": traditional'),
+        ({"layout": "diagonal"}, 'layout: no layout "diagonal": contiguous or random'),
+        ({"method": "traditional", "presort": True}, "only the disk-directed method can presort"),
+        ({"machine": "cray"}, "starfish-1996"),
+        ({"overrides": {"nodes.oi": 4}}, "unknown key"),
+        ({"pattern": "rbb", "shape": (3, 3)}, "make rows x columns"),
+        ({"shape": "wide"}, "shape: "),
+        ({"trials": 0}, "trials: expected a whole number of at least 1, not 0"),
+        ({"trials": 2.5}, "trials: expected a whole number of at least 1, not 2.5"),
+        ({"seed": -1}, "seed: expected a whole number of at least 0, not -1"),
+        ({"outstanding": 0}, "outstanding: "),
+        ({"threads": 0}, "threads: "),
+        ({"scheduling": "lifo"}, 'scheduling: "lifo" is none of fcfs, cyclic-scan, physical-cyclic-scan'),
+        ({"queued": "often"}, 'queued: "often" is none of never, always and small-records'),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: dict[str, Any], expected: str) -> None:
+    def forbidden(done: int, total: int) -> None:
+        raise AssertionError("nothing may run")
+
+    with pytest.raises(starfish.InvalidError) as error:
+        simulate(**arguments, progress=forbidden)
+    assert expected in str(error.value)
+    assert isinstance(error.value, ValueError)
+
+
+def test_progress_is_reported_to_a_function() -> None:
+    reports: list[tuple[int, int]] = []
+    simulate(
+        "rb", method="traditional", trials=10, progress=lambda done, total: reports.append((done, total))
+    )
+    assert reports == sorted(reports)
+    assert reports[-1] == (10, 10)
+
+
+def test_an_error_of_that_function_ends_the_run() -> None:
+    def stop(done: int, total: int) -> None:
+        raise LookupError("enough")
+
+    start = time.monotonic()
+    with pytest.raises(LookupError, match="enough"):
+        simulate("all", trials=10_000, progress=stop)
+    assert time.monotonic() - start < 5
+
+
+def test_progress_is_a_bar_of_tqdm(capsys: pytest.CaptureFixture[str]) -> None:
+    simulate("rb", method="traditional", trials=4, progress=True)
+    assert "4/4" in capsys.readouterr().err
+
+
+def test_without_tqdm_progress_is_a_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "tqdm.auto", None)
+    simulate("rb", method="traditional", trials=4, progress=True)
+    assert capsys.readouterr().err.endswith("simulating: 4 of 4 trials\n")
+
+
+def test_nothing_is_shown_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    simulate("rb")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_other_threads_run_meanwhile() -> None:
+    results: list[pd.DataFrame] = []
+    work: Callable[[], None] = lambda: results.append(simulate("all", threads=1))  # noqa: E731
+    thread = threading.Thread(target=work)
+    thread.start()
+    ticks = 0
+    while thread.is_alive():
+        time.sleep(0.001)
+        ticks += 1
+    assert len(results) == 1
+    assert ticks > 20, "the interpreter lock was held"
