@@ -16,7 +16,7 @@ mod quantity;
 mod sourced;
 
 pub use disk::{Controller, DiskDescription, MechanicalDisk, Region, Seek, StreamingDisk, TrackAddress};
-pub use load::{Description, Error, Misfit, SIZE_LIMIT, text_of};
+pub use load::{Description, Error, Misfit, SIZE_LIMIT, read_text, text_of};
 pub use machine::{
     Buffers, Buses, Disks, Level, MachineDescription, Network, Nodes, Placement, Processor, SystemCosts,
     Topology, Torus, WorkCost, WorkCosts,

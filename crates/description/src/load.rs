@@ -23,15 +23,13 @@ pub trait Description: Sized {
 
     /// Reads and checks `text`; complaints will name `file`.
     fn parse(text: &str, file: &str) -> Result<Self, Error> {
-        let refuse =
-            |offset, message| Error::Refused { file: file.to_owned(), line: line_of(text, offset), message };
+        let refuse = |offset, message| Misfit { span: offset..offset, message }.refused(text, file);
         if text.len() > SIZE_LIMIT {
             return Err(refuse(0, format!("expected at most {SIZE_LIMIT} bytes of description")));
         }
         let description = Self::decode(text)
             .map_err(|error| refuse(error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
-        let misfit = |misfit: Misfit| refuse(misfit.span.start, misfit.message);
-        description.check().map_err(misfit)?;
+        description.check().map_err(|misfit| misfit.refused(text, file))?;
         Ok(description)
     }
 
@@ -45,7 +43,7 @@ pub trait Description: Sized {
 /// The text of the description that [`Description::load`] would read, not yet checked, and what complaints call it.
 pub fn text_of<D: Description>(name_or_path: &str) -> Result<(String, String), Error> {
     if name_or_path.ends_with(".toml") {
-        return Ok((read_bounded(name_or_path)?, name_or_path.to_owned()));
+        return Ok((read_text(name_or_path)?, name_or_path.to_owned()));
     }
     let known = D::BUILT_IN.iter().find(|(name, _)| *name == name_or_path);
     let Some((name, text)) = known else {
@@ -103,12 +101,19 @@ pub struct Misfit {
     pub message: String,
 }
 
+impl Misfit {
+    /// The error that this is in `text`, which the caller calls `file`.
+    pub fn refused(self, text: &str, file: &str) -> Error {
+        Error::Refused { file: file.to_owned(), line: line_of(text, self.span.start), message: self.message }
+    }
+}
+
 fn line_of(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
 }
 
-/// The text of `file`, or of its beginning if it is too long; [`Description::parse`] then refuses it.
-fn read_bounded(file: &str) -> Result<String, Error> {
+/// The text of `file`, or a little more than [`SIZE_LIMIT`] of it if it is longer, which is then to be refused.
+pub fn read_text(file: &str) -> Result<String, Error> {
     let unreadable = |error| Error::Unreadable { file: file.to_owned(), error };
     let mut text = String::new();
     let mut bounded = File::open(file).map_err(unreadable)?.take(SIZE_LIMIT as u64 + 1);

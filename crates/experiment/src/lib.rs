@@ -155,6 +155,34 @@ impl Experiment {
             ));
         }
         self.pattern.view(&self.problem)?;
+        self.check_disks()
+    }
+
+    /// Checks that the file fits onto the disks, block by block.
+    fn check_disks(&self) -> Result<(), Error> {
+        let (block, file) = (self.options.block_bytes, self.problem.file_bytes);
+        if block == 0 {
+            return Err(Error::Invalid("a block must have at least one byte".into()));
+        }
+        let Some(disk) = self.machine.disk()? else { return Ok(()) };
+        let model = disk::Model::new(&disk, 0.0);
+        let sector = model.sector_bytes();
+        if !block.is_multiple_of(sector) {
+            let text =
+                format!("blocks of {block} bytes on disks whose sectors have {sector}: make it a multiple");
+            return Err(Error::Invalid(text));
+        }
+        let nodes = u64::from(self.machine.nodes.io.value);
+        let disks = nodes * u64::from(self.machine.disks.per_io_node.value);
+        let needed = file.div_ceil(block).div_ceil(disks);
+        let there = model.capacity_sectors() / (block / sector);
+        if needed > there {
+            let text = format!(
+                "a file of {file} bytes is {needed} blocks of {block} bytes on each of {disks} disks, which has room \
+                 for {there}: make the file smaller, or the disks more"
+            );
+            return Err(Error::Invalid(text));
+        }
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 //!   fs                             machine, layout     never sim or real: that is the wall
 //!   sim, real                      machine, description, disk; fs in tests only
 //!   experiment                     sim and fs
+//!   plan                           experiment
 //!   reproduce                      statistics
 //!   starfish (crates/cli)          anything; nothing depends on it
 //!   python                         what it shows of them; nothing depends on it
@@ -16,7 +17,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("machine", &[]),
     ("layout", &[]),
     ("description", &["machine"]),
@@ -24,14 +25,26 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("fs", &["layout", "machine"]),
     ("sim", &["description", "disk", "machine"]),
     ("real", &["description", "disk", "machine"]),
-    ("experiment", &["description", "fs", "layout", "machine", "sim"]),
+    ("experiment", &["description", "disk", "fs", "layout", "machine", "sim"]),
+    ("plan", &["description", "experiment", "fs", "layout", "machine", "sim", "statistics"]),
     ("reproduce", &["statistics"]),
     (
         "starfish",
-        &["description", "experiment", "fs", "layout", "machine", "real", "reproduce", "sim", "statistics"],
+        &[
+            "description",
+            "experiment",
+            "fs",
+            "layout",
+            "machine",
+            "plan",
+            "real",
+            "reproduce",
+            "sim",
+            "statistics",
+        ],
     ),
     ("statistics", &[]),
-    ("python", &["description", "experiment", "fs", "layout"]),
+    ("python", &["description", "experiment", "fs", "layout", "plan"]),
     ("tidy", &[]),
 ];
 

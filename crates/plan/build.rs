@@ -1,0 +1,44 @@
+//! Gives the program the hash of the sources that decide what a simulation comes to, as `SIMULATOR`.
+//!
+//! A result belongs to the simulator that computed it. Its version alone would not tell, since most changes do
+//! not change the version; the hash of the executable would, but it differs between the command line and the
+//! Python package, and between two builds of the same sources.
+
+use std::env::var;
+use std::fs::{read, read_dir};
+use std::path::{Path, PathBuf};
+
+/// What a simulation depends on, besides its description: these sources, and the exact versions of other crates.
+const SOURCES: [&str; 9] = [
+    "crates/machine/src",
+    "crates/layout/src",
+    "crates/description/src",
+    "crates/disk/src",
+    "crates/fs/src",
+    "crates/sim/src",
+    "crates/experiment/src",
+    "crates/plan/src/measurement.rs",
+    "Cargo.lock",
+];
+
+fn main() {
+    let root = PathBuf::from(var("CARGO_MANIFEST_DIR").expect("cargo says where we are")).join("../..");
+    let mut hasher = blake3::Hasher::new();
+    for source in SOURCES.map(|source| root.join(source)) {
+        println!("cargo::rerun-if-changed={}", source.display());
+        for file in files(&source) {
+            // Absent where a package brings its sources without it.
+            let Ok(text) = read(&file) else { continue };
+            hasher.update(&text.len().to_le_bytes()).update(&text);
+        }
+    }
+    println!("cargo::rustc-env=SIMULATOR={}", &hasher.finalize().to_hex()[..16]);
+}
+
+/// The files at or below `path`, in an order that does not depend on the file system.
+fn files(path: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = read_dir(path) else { return vec![path.to_owned()] };
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    paths.iter().flat_map(|path| files(path)).collect()
+}

@@ -1,0 +1,125 @@
+//! The trials to run: each once, the long ones first.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use experiment::{Experiment, Method};
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Plan;
+
+/// One trial of one experiment, to be run.
+#[derive(Clone, Debug)]
+pub struct Job<'a> {
+    /// What is run.
+    pub experiment: &'a Experiment,
+    /// Which trial of it.
+    pub trial: u64,
+    /// What tells it from all other trials of all other experiments.
+    pub key: Key,
+    /// About how long it takes, compared with others: the pieces that are moved.
+    pub cost: u64,
+}
+
+/// What tells a trial from all others: a hash of the whole experiment, its machine and disks included, and of the
+/// trial's number. Written as 32 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Key([u8; 16]);
+
+impl<'a> Job<'a> {
+    /// The first `trials` trials of `experiment`.
+    pub fn trials(experiment: &'a Experiment, trials: u64) -> impl Iterator<Item = Job<'a>> {
+        let (hasher, cost) = (hasher(experiment), cost(experiment));
+        (0..trials).map(move |trial| Job { experiment, trial, key: Key::of(&hasher, trial), cost })
+    }
+
+    /// What it is, for people.
+    pub fn describe(&self) -> String {
+        let Experiment { method, pattern, problem, layout, .. } = self.experiment;
+        let (record, trial) = (problem.record_bytes, self.trial);
+        format!("{method} {pattern}, {layout}, records of {record} bytes, trial {trial}")
+    }
+}
+
+/// The trials of all cells of all plans, each once, the long ones first.
+pub fn jobs(plans: &[Plan]) -> Vec<Job<'_>> {
+    let mut seen = BTreeSet::new();
+    let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
+    let all = cells.flat_map(|(plan, cell)| Job::trials(&cell.experiment, plan.trials));
+    let mut jobs: Vec<Job<'_>> = all.filter(|job| seen.insert(job.key)).collect();
+    // Stable: equal ones stay in the order of the plans.
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.cost));
+    jobs
+}
+
+/// Part `index` of `count` parts that together are all jobs, none in two of them, of about equal length.
+///
+/// # Panics
+/// If `index` is not below `count`.
+pub fn shard(jobs: Vec<Job<'_>>, index: usize, count: usize) -> Vec<Job<'_>> {
+    assert!(index < count, "part {index} of {count}");
+    jobs.into_iter().skip(index).step_by(count).collect()
+}
+
+impl Key {
+    fn of(hasher: &blake3::Hasher, trial: u64) -> Key {
+        let hash = hasher.clone().update(&trial.to_le_bytes()).finalize();
+        Key(hash.as_bytes()[..16].try_into().expect("a hash has 32 bytes"))
+    }
+}
+
+/// The hash of all that the experiment says: whatever is added to it, is in what `Debug` prints of it. The disks
+/// are named in it, and described elsewhere.
+fn hasher(experiment: &Experiment) -> blake3::Hasher {
+    let mut hasher = blake3::Hasher::new();
+    let disk = experiment.machine.disk();
+    hasher.update(format!("{experiment:?} {disk:?}").as_bytes());
+    hasher
+}
+
+/// About how many pieces are moved: the chunks of the view, and at least the blocks.
+fn cost(experiment: &Experiment) -> u64 {
+    let Experiment { problem, pattern, options, .. } = experiment;
+    let blocks = problem.file_bytes / options.block_bytes.max(1);
+    let Ok(view) = pattern.view(problem) else { return 0 };
+    let bytes: u64 = (0..view.nodes()).map(|node| view.node_bytes(node)).sum();
+    let chunk = (0..view.nodes()).find_map(|node| view.chunks(node).next()).map_or(1, |chunk| chunk.bytes);
+    let pieces = bytes / chunk.clamp(1, options.block_bytes.max(1));
+    // Of the traditional method each piece is a request and a reply.
+    let weight = if experiment.method == Method::Traditional { 4 } else { 1 };
+    1 + blocks + weight * pieces
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for Key {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = (text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
+            .then(|| u128::from_str_radix(text, 16).ok())
+            .flatten();
+        number
+            .map(|number| Key(number.to_be_bytes()))
+            .ok_or_else(|| format!("expected 32 hexadecimal digits, not {text:?}"))
+    }
+}
+
+impl TryFrom<String> for Key {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Key> for String {
+    fn from(key: Key) -> String {
+        key.to_string()
+    }
+}

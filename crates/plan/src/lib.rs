@@ -1,0 +1,39 @@
+//! Experiments as data: plans, their runs, their results.
+//!
+//! ```text
+//!   plan.toml --.
+//!   plan.toml --+-> Plan: cells -> jobs: the trials, each once -> run -> Journal -> results -> Table: CSV, Parquet
+//!               |                                                ^        |
+//!               '------- a rerun does only what is missing ------'--------'
+//! ```
+//!
+//! A [`Plan`] is a TOML file that says what is to be simulated: every combination of its variants, of what is to
+//! vary, of patterns and of record sizes is a [`Cell`]. It is checked as a whole before anything runs. The
+//! trials of all cells are [`Job`]s, in which equal ones occur once, also across plans. [`execute`] runs those
+//! that a [`Journal`] does not have yet. [`results`] brings plans and journal together, and [`cell_table`] and
+//! [`trial_table`] make tidy tables of them.
+//!
+//! - `value.rs`: TOML values that know where they stand
+//! - `settings.rs`: what an experiment is made of, key by key
+//! - `plan.rs`: the file, its check, its cells
+//! - `job.rs`, `run.rs`: trials, and the threads that run them
+//! - `measurement.rs`, `journal.rs`: what is kept of a trial, and where
+//! - `results.rs`, `table.rs`: results, and the files they are written to
+
+mod job;
+mod journal;
+mod measurement;
+mod plan;
+mod results;
+mod run;
+mod settings;
+mod table;
+mod value;
+
+pub use job::{Job, Key, jobs, shard};
+pub use journal::{Journal, JournalError, PROGRAM};
+pub use measurement::{Busy, Measurement};
+pub use plan::{CELLS_MAX, Cell, Kind, Plan, Published, Quantity, TRIALS_MAX};
+pub use results::{CellResult, cell_table, results, trial_table};
+pub use run::{Failure, Progress, TrialError, execute, run, threads_here};
+pub use table::{Column, Table, Type, Value};

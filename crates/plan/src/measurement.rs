@@ -1,0 +1,103 @@
+//! What is kept of a trial: whole numbers, so that nothing is lost on the way to a file and back.
+
+use experiment::{Experiment, Trial};
+use machine::Duration;
+use serde::{Deserialize, Serialize};
+
+/// What was measured in one trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// Virtual time from the common start until all data are where they belong, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// The bytes moved in it, for all compute nodes together.
+    pub bytes_moved: u64,
+    /// Disk movements of all disks in it.
+    pub disk_movements: u64,
+    /// Timed events in it.
+    pub events: u64,
+    /// Messages in it.
+    pub messages: u64,
+    /// A mix of all events of the trial: equal for equal trials.
+    pub digest: u64,
+    /// The disks: arm moving, or medium passing for a purpose.
+    pub disks: Busy,
+    /// The buses: carrying bytes.
+    pub buses: Busy,
+    /// The links between nodes and the network, each direction by itself: held by a message.
+    pub links: Busy,
+    /// The links between routers, if there are any: held by a message.
+    pub router_links: Busy,
+    /// The processors of the compute nodes: threads and interrupts.
+    pub compute_processors: Busy,
+    /// The processors of the I/O nodes.
+    pub io_processors: Busy,
+}
+
+/// How long the parts of one kind were busy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Busy {
+    /// How many there are.
+    pub parts: u64,
+    /// Of all together, in nanoseconds.
+    pub total_ns: u64,
+    /// Of the busiest, in nanoseconds.
+    pub most_ns: u64,
+}
+
+impl Measurement {
+    /// What `trial` of `experiment` came to.
+    pub fn new(experiment: &Experiment, trial: &Trial) -> Self {
+        let statistics = &trial.statistics;
+        let (compute, io) = statistics.nodes.split_at(experiment.machine.nodes.compute.value as usize);
+        let links = statistics.nodes.iter().flat_map(|node| [node.link_out, node.link_in]);
+        let processor = |node: &sim::NodeStatistics| node.processor_threads + node.processor_interrupts;
+        Measurement {
+            elapsed_ns: trial.elapsed.as_nanos(),
+            bytes_moved: trial.bytes_moved,
+            disk_movements: trial.disk_movements,
+            events: trial.events,
+            messages: statistics.messages,
+            digest: trial.digest,
+            disks: Busy::of(statistics.disks.iter().map(|disk| disk.mechanics.busy())),
+            buses: Busy::of(statistics.buses.iter().map(|bus| bus.busy)),
+            links: Busy::of(links.map(|link| link.held)),
+            router_links: Busy::of(statistics.router_links.iter().map(|link| link.link.held)),
+            compute_processors: Busy::of(compute.iter().map(processor)),
+            io_processors: Busy::of(io.iter().map(processor)),
+        }
+    }
+
+    /// Throughput in MB/s, MB = 2^20 bytes.
+    pub fn throughput_mb_s(&self) -> f64 {
+        self.bytes_moved as f64 / f64::from(1 << 20) / self.elapsed_s()
+    }
+
+    /// Virtual time of the measured part, in seconds.
+    pub fn elapsed_s(&self) -> f64 {
+        Duration::from_nanos(self.elapsed_ns).as_secs_f64()
+    }
+
+    /// The part of the time in which `busy` parts were so, on average; `None` if there are none.
+    ///
+    /// Work counts in full when it begins, so the last may reach beyond the end; no part is called busier than all
+    /// of the time for that.
+    pub fn mean_utilisation(&self, busy: Busy) -> Option<f64> {
+        let time = (busy.parts * self.elapsed_ns) as f64;
+        (busy.parts > 0).then(|| (busy.total_ns as f64 / time).min(1.0))
+    }
+
+    /// The part of the time in which the busiest was busy; `None` if there are none.
+    pub fn most_utilisation(&self, busy: Busy) -> Option<f64> {
+        (busy.parts > 0).then(|| (busy.most_ns as f64 / self.elapsed_ns as f64).min(1.0))
+    }
+}
+
+impl Busy {
+    fn of(parts: impl Iterator<Item = Duration>) -> Busy {
+        parts.map(|busy| busy.as_nanos()).fold(Busy::default(), |sum, busy| Busy {
+            parts: sum.parts + 1,
+            total_ns: sum.total_ns + busy,
+            most_ns: sum.most_ns.max(busy),
+        })
+    }
+}

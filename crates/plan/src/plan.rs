@@ -1,0 +1,574 @@
+//! A plan: what is to be simulated, as a TOML file.
+//!
+//! ```toml
+//! name = "table-02"                        # required; also what its results are called
+//! title = "FCFS against C-SCAN"            # a line for people
+//! trials = 5                               # of each cell; 5 if left out
+//! seed = 1                                 # where all randomness comes from; 1 if left out
+//! patterns = "all"                         # or "reads", "writes", or a list of patterns
+//! records = ["8 B", "8192 B"]              # sizes of records; "8192 B" if left out
+//! layout = "contiguous"                    # this and everything below: as `starfish simulate` has it
+//!
+//! [[variant]]                              # what is compared; without any, there is one
+//! name = "fcfs"
+//! method = "traditional"
+//! scheduling = "fcfs"
+//!
+//! [vary]                                   # every combination of these, for every variant
+//! outstanding = [1, 2, 4]
+//! set = { "nodes.io" = [8, 16] }           # numbers of the machine
+//!
+//! [table]                                  # which published table this is, if it is one; likewise [figure]
+//! number = 2
+//! system = "tpfs"
+//! value = "throughput"                     # or "movements"
+//! ```
+//!
+//! The keys of a setting (`machine`, `set`, `method`, `layout`, `file_size`, `block`, `shape`, `grid`, `contents`,
+//! `outstanding`, `scheduling`, `thread_per_request`, `prefetch`, `memget_writes`, `queued`, `presort`) may stand at
+//! the top, as defaults, in a variant, and in `[vary]`.
+//!
+//! Patterns named as a group leave out what the reports leave out: where there are records of a block or more
+//! too, `ra`, `rn` and `wn` with smaller ones, since these nodes access all of the file in one request anyway. A
+//! pattern that is listed is kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::Path;
+use std::rc::Rc;
+
+use description::{Error, MachineDescription, Misfit, SIZE_LIMIT};
+use experiment::Experiment;
+use layout::{LayoutError, Operation, Pattern, Problem};
+use toml::de::{DeTable, DeValue};
+
+use crate::settings::{KEYS, Settings};
+use crate::value::{Written, entries, unknown_key};
+
+/// The most cells a plan may have.
+pub const CELLS_MAX: usize = 10_000;
+
+/// The most trials of a cell.
+pub const TRIALS_MAX: u64 = 1000;
+
+/// The reports' number of trials.
+const TRIALS: u64 = 5;
+
+const SEED: u64 = 1;
+const RECORD_BYTES: u64 = 8192;
+
+/// What is to be simulated.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What it is called.
+    pub name: String,
+    /// What it is about, in a line; may be empty.
+    pub title: String,
+    /// The file it was read from, as the caller named it.
+    pub file: String,
+    /// How many trials of each cell, at least one.
+    pub trials: u64,
+    /// Where all randomness comes from.
+    pub seed: u64,
+    /// Which published table or figure it is to be compared with.
+    pub published: Option<Published>,
+    /// All combinations: for each record size and each pattern, the variants in their order.
+    pub cells: Vec<Cell>,
+}
+
+/// One combination of a plan.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The name of the variant.
+    pub variant: String,
+    /// Keys and values of what is varied, in the order of the plan.
+    pub varied: Vec<(String, String)>,
+    /// Name or path of the machine.
+    pub machine: String,
+    /// Numbers of the machine that are replaced, by dotted key.
+    pub set: Vec<(String, String)>,
+    /// What is run.
+    pub experiment: Experiment,
+}
+
+/// A published table or figure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// Which of the two.
+    pub kind: Kind,
+    /// Its number.
+    pub number: u32,
+    /// What it measures: `tpfs`, `ddio`, ...; empty for a figure.
+    pub system: String,
+    /// What its values are.
+    pub quantity: Quantity,
+}
+
+/// Whether results are a table or a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A table.
+    Table,
+    /// A figure.
+    Figure,
+}
+
+/// What a table or figure tells of each cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Throughput in MB/s, MB = 2^20 bytes.
+    Throughput,
+    /// Disk movements of all disks together.
+    Movements,
+}
+
+impl Plan {
+    /// Reads and checks the plan at `path`. Paths in it are relative to its folder.
+    pub fn load(path: &str) -> Result<Plan, Error> {
+        Self::parse(&description::read_text(path)?, path)
+    }
+
+    /// Reads and checks `text`; complaints name `file`, and paths in it are relative to the folder of that.
+    pub fn parse(text: &str, file: &str) -> Result<Plan, Error> {
+        let refused = |misfit: Misfit| misfit.refused(text, file);
+        if text.len() > SIZE_LIMIT {
+            let message = format!("expected at most {SIZE_LIMIT} bytes of plan");
+            return Err(refused(Misfit { span: 0..0, message }));
+        }
+        let table = DeTable::parse(text).map_err(|error| {
+            refused(Misfit { span: error.span().unwrap_or(0..0), message: error.message().to_owned() })
+        })?;
+        let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+        let draft = Draft::read(table.get_ref(), folder).map_err(refused)?;
+        draft.plan(file).map_err(refused)
+    }
+}
+
+impl Cell {
+    /// What names the cell within its plan: `variant/pattern/record`, as in `fcfs/rb/8192` or, where something is
+    /// varied, `fcfs,outstanding=4/rb/8192`.
+    pub fn label(&self) -> String {
+        let Experiment { pattern, problem, .. } = &self.experiment;
+        format!("{}/{pattern}/{}", self.series(), problem.record_bytes)
+    }
+
+    /// The variant with what is varied of it, as in `fcfs,outstanding=4`.
+    pub fn series(&self) -> String {
+        let varied = self.varied.iter().map(|(key, value)| format!(",{key}={value}"));
+        std::iter::once(self.variant.clone()).chain(varied).collect()
+    }
+}
+
+/// What stands in a plan's file, before it is combined.
+struct Draft<'a> {
+    folder: &'a Path,
+    name: String,
+    title: String,
+    trials: u64,
+    seed: u64,
+    published: Option<Published>,
+    patterns: Vec<Chosen<Pattern>>,
+    /// Whether the patterns were named as a group.
+    by_group: bool,
+    records: Vec<Chosen<u64>>,
+    variants: Vec<Variant>,
+    axes: Vec<Axis<'a>>,
+}
+
+/// A value, and where it was chosen.
+#[derive(Clone)]
+struct Chosen<T> {
+    value: T,
+    span: Range<usize>,
+}
+
+struct Variant {
+    name: Chosen<String>,
+    settings: Settings,
+    /// Where a number of its machine or the machine itself was chosen.
+    machine_span: Range<usize>,
+    /// The keys that the plan chooses for it, `set.` before those of the machine.
+    keys: BTreeSet<String>,
+}
+
+/// Something varied: a key, `set.` before it if it is one of the machine, and its values.
+struct Axis<'a> {
+    key: String,
+    span: Range<usize>,
+    values: Vec<Written<'a>>,
+}
+
+/// A variant with a value of every axis.
+struct Series {
+    variant: Chosen<String>,
+    varied: Vec<(String, String)>,
+    settings: Settings,
+    machine: Rc<MachineDescription>,
+}
+
+/// What stands before the keys of a machine's numbers.
+const SET: &str = "set.";
+
+const OWN_KEYS: [&str; 9] =
+    ["name", "title", "trials", "seed", "patterns", "records", "table", "figure", "vary"];
+
+impl<'a> Draft<'a> {
+    fn read(table: &'a DeTable<'a>, folder: &'a Path) -> Result<Self, Misfit> {
+        let get = |key: &str| table.get(key).map(Written);
+        let name = get("name").ok_or_else(|| Misfit {
+            span: 0..0,
+            message: "the name is missing: expected a line such as name = \"table-02\"".to_owned(),
+        })?;
+        let (patterns, by_group) = patterns(get("patterns"))?;
+        let defaults = Variant {
+            name: Chosen { value: String::new(), span: name.span() },
+            settings: Settings::default(),
+            machine_span: name.span(),
+            keys: BTreeSet::new(),
+        };
+        let draft = Draft {
+            folder,
+            name: name.text()?.to_owned(),
+            title: get("title").map_or(Ok(""), |title| title.text())?.to_owned(),
+            trials: get("trials").map_or(Ok(TRIALS), |trials| trials.integer(1..=TRIALS_MAX))?,
+            seed: get("seed").map_or(Ok(SEED), |seed| seed.integer(0..=i64::MAX as u64))?,
+            published: published(get("table"), get("figure"))?,
+            patterns,
+            by_group,
+            records: records(get("records"))?,
+            variants: variants(table, defaults, folder)?,
+            axes: get("vary").map_or(Ok(Vec::new()), axes)?,
+        };
+        draft.check_axes()?;
+        Ok(draft)
+    }
+
+    /// What varies must not be chosen as well.
+    fn check_axes(&self) -> Result<(), Misfit> {
+        for axis in &self.axes {
+            let chosen = self.variants.iter().find(|variant| variant.keys.contains(&axis.key));
+            if let Some(variant) = chosen {
+                let (key, name) = (&axis.key, &variant.name.value);
+                let message = format!(
+                    "{key} varies but is chosen too, for variant {name}: expected it in one place only"
+                );
+                return Err(Misfit { span: axis.span.clone(), message });
+            }
+        }
+        Ok(())
+    }
+
+    fn plan(self, file: &str) -> Result<Plan, Misfit> {
+        self.check_size()?;
+        let series = self.series()?;
+        let mut cells = Vec::new();
+        for record in &self.records {
+            for pattern in &self.patterns {
+                for series in &series {
+                    if !self.leaves_out(pattern.value, record.value, series.settings.options.block_bytes) {
+                        cells.push(self.cell(series, pattern, record)?);
+                    }
+                }
+            }
+        }
+        let Draft { name, title, trials, seed, published, .. } = self;
+        Ok(Plan { name, title, file: file.to_owned(), trials, seed, published, cells })
+    }
+
+    fn check_size(&self) -> Result<(), Misfit> {
+        let lists = [self.variants.len(), self.patterns.len(), self.records.len()].into_iter();
+        let axes = self.axes.iter().map(|axis| axis.values.len());
+        let cells = lists.chain(axes).try_fold(1usize, |cells, count| cells.checked_mul(count));
+        if cells.is_none_or(|cells| cells > CELLS_MAX) {
+            let cells =
+                cells.map_or_else(|| "more than can be counted".to_owned(), |cells| cells.to_string());
+            let message = format!(
+                "expected at most {CELLS_MAX} combinations, not {cells}: make several plans of this one"
+            );
+            let span = self.axes.last().map_or(0..0, |axis| axis.span.clone());
+            return Err(Misfit { span, message });
+        }
+        Ok(())
+    }
+
+    fn leaves_out(&self, pattern: Pattern, record_bytes: u64, block_bytes: u64) -> bool {
+        let larger = self.records.iter().any(|record| record.value >= block_bytes);
+        let whole = ["ra", "rn", "wn"].contains(&pattern.to_string().as_str());
+        self.by_group && whole && larger && record_bytes < block_bytes
+    }
+
+    /// Every variant with every combination of what varies; the last axis varies fastest.
+    fn series(&self) -> Result<Vec<Series>, Misfit> {
+        let mut machines = BTreeMap::new();
+        let mut all = Vec::new();
+        for variant in &self.variants {
+            let count = self.axes.iter().map(|axis| axis.values.len()).product();
+            for combination in 0..count {
+                let (varied, settings) = self.combine(variant, combination)?;
+                let key = (settings.machine.clone(), settings.set.clone());
+                let machine = match machines.get(&key) {
+                    Some(machine) => Rc::clone(machine),
+                    None => {
+                        let machine = Rc::new(self.machine(variant, &settings)?);
+                        machines.insert(key, machine.clone());
+                        machine
+                    }
+                };
+                all.push(Series { variant: variant.name.clone(), varied, settings, machine });
+            }
+        }
+        Ok(all)
+    }
+
+    /// What varies, and the settings, in the combination of this number.
+    fn combine(
+        &self,
+        variant: &Variant,
+        mut number: usize,
+    ) -> Result<(Vec<(String, String)>, Settings), Misfit> {
+        let mut settings = variant.settings.clone();
+        let mut varied = Vec::new();
+        for axis in self.axes.iter().rev() {
+            let value = axis.values[number % axis.values.len()];
+            number /= axis.values.len();
+            choose(&mut settings, &axis.key, value, self.folder)?;
+            let key = axis.key.strip_prefix(SET).unwrap_or(&axis.key);
+            varied.push((key.to_owned(), value.literal()?));
+        }
+        varied.reverse();
+        Ok((varied, settings))
+    }
+
+    fn machine(&self, variant: &Variant, settings: &Settings) -> Result<MachineDescription, Misfit> {
+        let machine = settings.load_machine();
+        machine.map_err(|error| {
+            let axis = self.axes.iter().find(|axis| axis.key.starts_with(SET) || axis.key == "machine");
+            let span = axis.map_or(variant.machine_span.clone(), |axis| axis.span.clone());
+            let message = format!("{error}; `starfish machines` lists the machines and prints their keys");
+            Misfit { span, message }
+        })
+    }
+
+    fn cell(&self, series: &Series, pattern: &Chosen<Pattern>, record: &Chosen<u64>) -> Result<Cell, Misfit> {
+        let Series { variant, varied, settings, machine } = series;
+        let method = settings.method.ok_or_else(|| {
+            let message = "the method is missing: expected one of traditional, two-phase, disk-directed";
+            Misfit { span: variant.span.clone(), message: message.to_owned() }
+        })?;
+        let problem = Problem::new(settings.file_bytes, record.value, machine.nodes.compute.value);
+        let experiment = Experiment {
+            machine: MachineDescription::clone(machine),
+            method,
+            pattern: pattern.value,
+            problem: Problem { shape: settings.shape, grid: settings.grid, ..problem },
+            layout: settings.layout,
+            options: settings.options,
+            contents: settings.contents,
+            seed: self.seed,
+        };
+        let cell = Cell {
+            variant: variant.value.clone(),
+            varied: varied.clone(),
+            machine: settings.machine.clone(),
+            set: settings.set.clone().into_iter().collect(),
+            experiment,
+        };
+        cell.experiment.check().map_err(|error| {
+            let span = match &error {
+                experiment::Error::Layout(LayoutError::PartialRecord { .. }) => record.span.clone(),
+                experiment::Error::Layout(_) => pattern.span.clone(),
+                _ => variant.span.clone(),
+            };
+            Misfit { span, message: format!("{}: {error}", cell.label()) }
+        })?;
+        Ok(cell)
+    }
+}
+
+/// Chooses a value for a key of the settings or, after `set.`, for one of the machine's description.
+fn choose(settings: &mut Settings, key: &str, value: Written<'_>, folder: &Path) -> Result<(), Misfit> {
+    match key.strip_prefix(SET) {
+        Some(number) => drop(settings.set.insert(number.to_owned(), value.literal()?)),
+        None => settings.choose(key, value, folder)?,
+    }
+    Ok(())
+}
+
+impl Variant {
+    /// Chooses what stands at `key`, which may be `set`.
+    fn choose(&mut self, key: &str, value: Written<'_>, folder: &Path) -> Result<(), Misfit> {
+        if key == "set" || key == "machine" {
+            self.machine_span = value.span();
+        }
+        for (key, value) in if key == "set" { numbers(value)? } else { vec![(key.to_owned(), value)] } {
+            choose(&mut self.settings, &key, value, folder)?;
+            self.keys.insert(key);
+        }
+        Ok(())
+    }
+}
+
+/// The dotted keys below a table `set`, with `set.` before them: `{ "nodes.io" = 8 }` and `nodes.io = 8` are equal.
+fn numbers(value: Written<'_>) -> Result<Vec<(String, Written<'_>)>, Misfit> {
+    let mut found = Vec::new();
+    let mut below = vec![(SET.to_owned(), value)];
+    while let Some((prefix, value)) = below.pop() {
+        for (key, _, value) in entries(value.table()?) {
+            let key = format!("{prefix}{key}");
+            match value.0.get_ref() {
+                DeValue::Table(_) => below.push((format!("{key}."), value)),
+                _ => found.push((key, value)),
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The variants of a plan, with the defaults that stand at its top.
+fn variants<'a>(
+    table: &'a DeTable<'a>,
+    mut defaults: Variant,
+    folder: &Path,
+) -> Result<Vec<Variant>, Misfit> {
+    let mut written = None;
+    for (key, span, value) in entries(table) {
+        match key {
+            "variant" => written = Some(value),
+            "set" => defaults.choose(key, value, folder)?,
+            _ if KEYS.contains(&key) => defaults.choose(key, value, folder)?,
+            _ if OWN_KEYS.contains(&key) => {}
+            _ => return Err(unknown_key(key, span, &[&OWN_KEYS[..], &["variant", "set"], &KEYS].concat())),
+        }
+    }
+    let Some(written) = written else {
+        defaults.name.value = defaults.settings.method.map_or_else(String::new, |method| method.to_string());
+        if defaults.name.value.is_empty() {
+            defaults.name.value = "all".to_owned();
+        }
+        return Ok(vec![defaults]);
+    };
+    let mut variants: Vec<Variant> = Vec::new();
+    for value in written.list("[[variant]]")? {
+        let variant = variant(value, &defaults, folder)?;
+        if variants.iter().any(|other| other.name.value == variant.name.value) {
+            let message =
+                format!("there is a variant {:?} already: expected another name", variant.name.value);
+            return Err(Misfit { span: variant.name.span, message });
+        }
+        variants.push(variant);
+    }
+    Ok(variants)
+}
+
+fn variant(value: Written<'_>, defaults: &Variant, folder: &Path) -> Result<Variant, Misfit> {
+    let table = value.table()?;
+    let Some(name) = table.get("name").map(Written) else {
+        return Err(value.misfit("the variant's name is missing: expected a line such as name = \"fcfs\""));
+    };
+    if name.text()?.contains(['/', ',']) {
+        return Err(name.misfit("expected a name without / and commas"));
+    }
+    let mut variant = Variant {
+        name: Chosen { value: name.text()?.to_owned(), span: name.span() },
+        settings: defaults.settings.clone(),
+        machine_span: defaults.machine_span.clone(),
+        keys: defaults.keys.clone(),
+    };
+    for (key, span, value) in entries(table).into_iter().filter(|(key, ..)| *key != "name") {
+        if key != "set" && !KEYS.contains(&key) {
+            return Err(unknown_key(key, span, &[&["name", "set"][..], &KEYS].concat()));
+        }
+        variant.choose(key, value, folder)?;
+    }
+    Ok(variant)
+}
+
+fn axes(vary: Written<'_>) -> Result<Vec<Axis<'_>>, Misfit> {
+    let mut axes = Vec::new();
+    for (key, span, value) in entries(vary.table()?) {
+        if key != "set" && !KEYS.contains(&key) {
+            return Err(unknown_key(key, span, &[&["set"][..], &KEYS].concat()));
+        }
+        let lists = if key == "set" { numbers(value)? } else { vec![(key.to_owned(), value)] };
+        for (key, list) in lists {
+            axes.push(Axis { key, span: span.clone(), values: list.list("values")? });
+        }
+    }
+    for axis in &axes {
+        let values = axis.values.iter().map(|value| Ok((value.literal()?, value.span())));
+        refuse_repetition(values.collect::<Result<Vec<_>, _>>()?)?;
+    }
+    Ok(axes)
+}
+
+fn patterns(written: Option<Written<'_>>) -> Result<(Vec<Chosen<Pattern>>, bool), Misfit> {
+    const EXPECTED: &str =
+        "expected \"all\", \"reads\", \"writes\" or a list of patterns such as [\"rb\", \"wcc\"]";
+    let Some(written) = written else {
+        return Err(Misfit { span: 0..0, message: format!("the patterns are missing: {EXPECTED}") });
+    };
+    if written.0.get_ref().is_array() {
+        let patterns = written.list("patterns")?.into_iter();
+        let chosen = patterns.map(|value| Ok(Chosen { value: value.parsed()?, span: value.span() }));
+        let chosen = chosen.collect::<Result<Vec<Chosen<Pattern>>, Misfit>>()?;
+        refuse_repetition(chosen.iter().map(|chosen| (chosen.value.to_string(), chosen.span.clone())))?;
+        return Ok((chosen, false));
+    }
+    let wanted: &[Operation] = match written.0.get_ref().as_str() {
+        Some("all") => &[Operation::Read, Operation::Write],
+        Some("reads") => &[Operation::Read],
+        Some("writes") => &[Operation::Write],
+        _ => return Err(written.misfit(EXPECTED)),
+    };
+    let group = Pattern::all().filter(|pattern| wanted.contains(&pattern.operation()));
+    Ok((group.map(|value| Chosen { value, span: written.span() }).collect(), true))
+}
+
+fn records(written: Option<Written<'_>>) -> Result<Vec<Chosen<u64>>, Misfit> {
+    let Some(written) = written else { return Ok(vec![Chosen { value: RECORD_BYTES, span: 0..0 }]) };
+    let record = |value: Written<'_>| Ok(Chosen { value: value.bytes(1..=u64::MAX)?, span: value.span() });
+    let records = written.list("sizes of records")?.into_iter().map(record).collect::<Result<Vec<_>, _>>()?;
+    refuse_repetition(records.iter().map(|record| (format!("{} B", record.value), record.span.clone())))?;
+    Ok(records)
+}
+
+fn refuse_repetition(values: impl IntoIterator<Item = (String, Range<usize>)>) -> Result<(), Misfit> {
+    let mut seen = BTreeSet::new();
+    for (value, span) in values {
+        let message = format!("{value} is there already: expected every value once");
+        if !seen.insert(value) {
+            return Err(Misfit { span, message });
+        }
+    }
+    Ok(())
+}
+
+fn published(table: Option<Written<'_>>, figure: Option<Written<'_>>) -> Result<Option<Published>, Misfit> {
+    let (kind, written) = match (table, figure) {
+        (None, None) => return Ok(None),
+        (Some(table), None) => (Kind::Table, table),
+        (None, Some(figure)) => (Kind::Figure, figure),
+        (Some(_), Some(figure)) => return Err(figure.misfit("expected a table or a figure, not both")),
+    };
+    let keys: &[&str] = match kind {
+        Kind::Table => &["number", "system", "value"],
+        Kind::Figure => &["number", "value"],
+    };
+    for (key, span, _) in entries(written.table()?) {
+        if !keys.contains(&key) {
+            return Err(unknown_key(key, span, keys));
+        }
+    }
+    let get = |key: &str| {
+        let value = written.table()?.get(key).map(Written);
+        value.ok_or_else(|| written.misfit(format!("{key} is missing: expected {}", keys.join(", "))))
+    };
+    let system = if kind == Kind::Table { get("system")?.text()? } else { "" };
+    let quantity = match get("value")? {
+        value if value.text()? == "throughput" => Quantity::Throughput,
+        value if value.text()? == "movements" => Quantity::Movements,
+        value => return Err(value.misfit("expected throughput or movements")),
+    };
+    let number = get("number")?.integer(1..=u64::from(u32::MAX))? as u32;
+    Ok(Some(Published { kind, number, system: system.to_owned(), quantity }))
+}

@@ -1,0 +1,265 @@
+//! Results: what came of the cells of plans.
+
+use std::collections::BTreeSet;
+
+use experiment::{Contents, Experiment};
+use statistics::Sample;
+
+use crate::job::Job;
+use crate::journal::Journal;
+use crate::measurement::{Busy, Measurement};
+use crate::plan::{Cell, Plan};
+use crate::settings::{KEYS, scheduling_name};
+use crate::table::{Column, Table, Type, Value};
+
+/// What came of a cell.
+#[derive(Clone, Debug)]
+pub struct CellResult<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The cell of it.
+    pub cell: &'a Cell,
+    /// Number and measurement of each trial that is there, in order.
+    pub trials: Vec<(u64, &'a Measurement)>,
+}
+
+/// What `journal` has of the cells of `plans`, in their order; a cell of which no trial is there has none.
+pub fn results<'a>(plans: &'a [Plan], journal: &'a Journal) -> Vec<CellResult<'a>> {
+    let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
+    let result = |(plan, cell): (&'a Plan, &'a Cell)| {
+        let jobs = Job::trials(&cell.experiment, plan.trials);
+        let trials = jobs.filter_map(|job| Some((job.trial, journal.get(job.key)?))).collect();
+        CellResult { plan, cell, trials }
+    };
+    cells.map(result).collect()
+}
+
+impl CellResult<'_> {
+    /// The throughputs in MB/s; `None` if no trial is there.
+    pub fn throughput(&self) -> Option<Sample> {
+        self.sample(Measurement::throughput_mb_s)
+    }
+
+    /// The disk movements of all disks together; `None` if no trial is there.
+    pub fn movements(&self) -> Option<Sample> {
+        self.sample(|measurement| measurement.disk_movements as f64)
+    }
+
+    /// Whether all trials are there.
+    pub fn is_complete(&self) -> bool {
+        self.trials.len() as u64 == self.plan.trials
+    }
+
+    fn sample(&self, value: impl Fn(&Measurement) -> f64) -> Option<Sample> {
+        Sample::of(&self.trials.iter().map(|(_, measurement)| value(measurement)).collect::<Vec<_>>())
+    }
+
+    fn mean(&self, value: impl Fn(&Measurement) -> Option<f64>) -> Value {
+        let values: Option<Vec<f64>> =
+            self.trials.iter().map(|(_, measurement)| value(measurement)).collect();
+        values.and_then(|values| Sample::of(&values)).map(|sample| sample.mean()).into()
+    }
+}
+
+/// The parts of one kind in a measurement.
+type Parts = fn(&Measurement) -> Busy;
+
+/// The kinds of parts whose utilisation is told.
+const PARTS: [(&str, Parts); 6] = [
+    ("disk", |measurement| measurement.disks),
+    ("bus", |measurement| measurement.buses),
+    ("link", |measurement| measurement.links),
+    ("router_link", |measurement| measurement.router_links),
+    ("compute_processor", |measurement| measurement.compute_processors),
+    ("io_processor", |measurement| measurement.io_processors),
+];
+
+/// A row for each cell of which trials are there.
+///
+/// Means of several trials are told as such; utilisations are parts of the measured time, `_utilisation` of all parts
+/// of a kind on average and `_utilisation_max` of the busiest, each the mean of the trials.
+pub fn cell_table(results: &[CellResult<'_>]) -> Table {
+    let numbers = varied_numbers(results);
+    let mut columns = setting_columns(&numbers);
+    let measured = [
+        ("trials", Type::Integer),
+        ("seed", Type::Integer),
+        ("throughput_mb_s", Type::Number),
+        ("cv", Type::Number),
+        ("ci95_mb_s", Type::Number),
+        ("disk_movements", Type::Number),
+    ];
+    columns.extend(measured.map(|(name, kind)| Column::new(name, kind)));
+    columns.extend(utilisation_columns());
+    let rest = [
+        ("messages", Type::Number),
+        ("events", Type::Integer),
+        ("virtual_s", Type::Number),
+        ("digest", Type::Text),
+    ];
+    columns.extend(rest.map(|(name, kind)| Column::new(name, kind)));
+    let rows = results.iter().filter_map(|result| cell_row(result, &numbers)).collect();
+    Table { columns, rows }
+}
+
+fn cell_row(result: &CellResult<'_>, numbers: &[String]) -> Option<Vec<Value>> {
+    let (throughput, movements) = (result.throughput()?, result.movements()?);
+    let mut row = settings(result, numbers);
+    row.extend([
+        Value::Integer(result.trials.len() as u64),
+        Value::Integer(result.plan.seed),
+        Value::Number(throughput.mean()),
+        Value::Number(throughput.cv()),
+        throughput.half_width().into(),
+        Value::Number(movements.mean()),
+    ]);
+    for (_, busy) in PARTS {
+        row.push(result.mean(|measurement| measurement.mean_utilisation(busy(measurement))));
+        row.push(result.mean(|measurement| measurement.most_utilisation(busy(measurement))));
+    }
+    let digest = result.trials.iter().fold(0u64, |digest, (_, trial)| digest.rotate_left(7) ^ trial.digest);
+    row.extend([
+        result.mean(|measurement| Some(measurement.messages as f64)),
+        Value::Integer(result.trials.iter().map(|(_, measurement)| measurement.events).sum()),
+        result.mean(|measurement| Some(measurement.elapsed_s())),
+        Value::Text(format!("{digest:016x}")),
+    ]);
+    Some(row)
+}
+
+/// A row for each trial that is there.
+pub fn trial_table(results: &[CellResult<'_>]) -> Table {
+    let numbers = varied_numbers(results);
+    let mut columns = setting_columns(&numbers);
+    let measured = [
+        ("seed", Type::Integer),
+        ("trial", Type::Integer),
+        ("throughput_mb_s", Type::Number),
+        ("disk_movements", Type::Integer),
+    ];
+    columns.extend(measured.map(|(name, kind)| Column::new(name, kind)));
+    columns.extend(utilisation_columns());
+    let rest = [
+        ("messages", Type::Integer),
+        ("events", Type::Integer),
+        ("virtual_s", Type::Number),
+        ("digest", Type::Text),
+    ];
+    columns.extend(rest.map(|(name, kind)| Column::new(name, kind)));
+    let trials = results.iter().flat_map(|result| result.trials.iter().map(move |trial| (result, trial)));
+    let rows = trials.map(|(result, (trial, measurement))| {
+        let mut row = settings(result, &numbers);
+        row.extend([
+            Value::Integer(result.plan.seed),
+            Value::Integer(*trial),
+            Value::Number(measurement.throughput_mb_s()),
+            Value::Integer(measurement.disk_movements),
+        ]);
+        for (_, busy) in PARTS {
+            row.push(measurement.mean_utilisation(busy(measurement)).into());
+            row.push(measurement.most_utilisation(busy(measurement)).into());
+        }
+        row.extend([
+            Value::Integer(measurement.messages),
+            Value::Integer(measurement.events),
+            Value::Number(measurement.elapsed_s()),
+            Value::Text(format!("{:016x}", measurement.digest)),
+        ]);
+        row
+    });
+    let rows = rows.collect();
+    Table { columns, rows }
+}
+
+fn utilisation_columns() -> impl Iterator<Item = Column> {
+    PARTS.into_iter().flat_map(|(part, _)| {
+        ["", "_max"].map(|suffix| Column::new(format!("{part}_utilisation{suffix}"), Type::Number))
+    })
+}
+
+/// The numbers of machines that vary, which get columns of their own.
+fn varied_numbers(results: &[CellResult<'_>]) -> Vec<String> {
+    let varied = results.iter().flat_map(|result| result.cell.varied.iter().map(|(key, _)| key));
+    let numbers: BTreeSet<&String> = varied.filter(|key| !KEYS.contains(&key.as_str())).collect();
+    numbers.into_iter().cloned().collect()
+}
+
+fn setting_columns(numbers: &[String]) -> Vec<Column> {
+    let columns = [
+        ("plan", Type::Text),
+        ("variant", Type::Text),
+        ("varied", Type::Text),
+        ("machine", Type::Text),
+        ("set", Type::Text),
+        ("method", Type::Text),
+        ("layout", Type::Text),
+        ("file_bytes", Type::Integer),
+        ("block_bytes", Type::Integer),
+        ("shape", Type::Text),
+        ("grid", Type::Text),
+        ("contents", Type::Text),
+        ("outstanding", Type::Integer),
+        ("scheduling", Type::Text),
+        ("thread_per_request", Type::Flag),
+        ("prefetch_blocks", Type::Integer),
+        ("memget_writes", Type::Flag),
+        ("queued", Type::Text),
+        ("presort", Type::Flag),
+        ("compute_nodes", Type::Integer),
+        ("io_nodes", Type::Integer),
+        ("disks", Type::Integer),
+        ("pattern", Type::Text),
+        ("record_bytes", Type::Integer),
+    ];
+    let (settings, place) = columns.split_at(22);
+    let settings = settings.iter().map(|(name, kind)| Column::new(*name, *kind));
+    let numbers = numbers.iter().map(|key| Column::new(key.replace('.', "_"), Type::Text));
+    let place = place.iter().map(|(name, kind)| Column::new(*name, *kind));
+    settings.chain(numbers).chain(place).collect()
+}
+
+fn settings(result: &CellResult<'_>, numbers: &[String]) -> Vec<Value> {
+    let Cell { variant, varied, machine, set, experiment } = result.cell;
+    let Experiment { method, pattern, problem, layout, options, contents, .. } = experiment;
+    let nodes = &experiment.machine.nodes;
+    let io_nodes = u64::from(nodes.io.value);
+    let pairs = |pairs: &[(String, String)]| {
+        let pairs: Vec<String> = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        Value::Text(pairs.join(" "))
+    };
+    let contents = match contents {
+        Contents::Real => "real",
+        Contents::Phantom => "phantom",
+    };
+    let text = |value: &dyn ToString| Value::Text(value.to_string());
+    let mut row = vec![
+        text(&result.plan.name),
+        text(variant),
+        pairs(varied),
+        text(machine),
+        pairs(set),
+        text(method),
+        text(layout),
+        Value::Integer(problem.file_bytes),
+        Value::Integer(options.block_bytes),
+        problem.shape.map_or(Value::Missing, |shape| text(&shape)),
+        problem.grid.map_or(Value::Missing, |grid| text(&grid)),
+        text(&contents),
+        Value::Integer(options.outstanding as u64),
+        text(&scheduling_name(options.scheduling)),
+        Value::Flag(options.thread_per_request),
+        Value::Integer(options.prefetch_blocks),
+        Value::Flag(options.memget_writes),
+        text(&options.queued),
+        Value::Flag(options.presort),
+        Value::Integer(nodes.compute.value.into()),
+        Value::Integer(io_nodes),
+        Value::Integer(io_nodes * u64::from(experiment.machine.disks.per_io_node.value)),
+    ];
+    row.extend(numbers.iter().map(|number| {
+        let found = varied.iter().find(|(key, _)| key == number);
+        found.map_or(Value::Missing, |(_, value)| text(value))
+    }));
+    row.extend([text(pattern), Value::Integer(problem.record_bytes)]);
+    row
+}

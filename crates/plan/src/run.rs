@@ -1,0 +1,166 @@
+//! Running trials on all processors.
+//!
+//! A trial depends on its experiment and its number alone, so results do not depend on how many threads there are
+//! or which trial ends first. What fails, fails alone: the other trials go on.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use experiment::Trial;
+
+use crate::job::{Job, Key};
+use crate::journal::{Journal, JournalError};
+use crate::measurement::Measurement;
+
+/// Why a trial came to nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrialError {
+    /// The experiment failed.
+    #[error(transparent)]
+    Experiment(#[from] experiment::Error),
+    /// The simulator panicked: a defect of it.
+    #[error("the simulator panicked, which is a defect of it: {0}")]
+    Panicked(String),
+}
+
+/// A trial that failed.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// Which.
+    pub key: Key,
+    /// What it was, for people.
+    pub what: String,
+    /// Why it failed.
+    pub why: String,
+}
+
+/// How far [`execute`] has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Trials that are done, those that the journal had included.
+    pub trials_done: usize,
+    /// All trials.
+    pub trials: usize,
+    /// The [`Job::cost`] of those that were run now.
+    pub cost_done: u64,
+    /// That of all that are to be run now.
+    pub cost: u64,
+}
+
+/// How many threads this computer can run at a time.
+pub fn threads_here() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Runs `jobs` in their order on so many threads, and tells each outcome: the job's index, what came of it, and how
+/// long it took on this computer.
+///
+/// Outcomes are told by the threads that ran them. Before each job `stop` is asked whether to begin no more; those
+/// begun are finished.
+pub fn run(
+    jobs: &[Job<'_>],
+    threads: usize,
+    stop: &(dyn Fn() -> bool + Sync),
+    done: &(dyn Fn(usize, Result<Trial, TrialError>, Duration) + Sync),
+) {
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, jobs.len().max(1)) {
+            scope.spawn(|| {
+                while !stop() {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(index) else { break };
+                    let start = Instant::now();
+                    let outcome = trial(job);
+                    done(index, outcome, start.elapsed());
+                }
+            });
+        }
+    });
+}
+
+fn trial(job: &Job<'_>) -> Result<Trial, TrialError> {
+    // All that the trial has is its own, and is dropped.
+    let outcome = catch_unwind(AssertUnwindSafe(|| job.experiment.trial(job.trial)));
+    match outcome {
+        Ok(outcome) => Ok(outcome?),
+        Err(panic) => Err(TrialError::Panicked(said(&*panic))),
+    }
+}
+
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
+}
+
+/// Runs those of `jobs` that `journal` does not have, and writes each into it as soon as it is done.
+///
+/// `progress` is told at the start and after each trial. What was interrupted by `stop` is not in the journal and not
+/// among the failures; they are in the order of the jobs.
+///
+/// # Errors
+/// If the journal cannot be written; nothing more is begun then.
+pub fn execute(
+    jobs: &[Job<'_>],
+    journal: &mut Journal,
+    threads: usize,
+    stop: &(dyn Fn() -> bool + Sync),
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<Vec<Failure>, JournalError> {
+    let missing: Vec<Job<'_>> = jobs.iter().filter(|job| journal.get(job.key).is_none()).cloned().collect();
+    let so_far = Progress {
+        trials_done: jobs.len() - missing.len(),
+        trials: jobs.len(),
+        cost_done: 0,
+        cost: missing.iter().map(|job| job.cost).sum(),
+    };
+    progress(so_far);
+    let broken = AtomicBool::new(false);
+    let state = Mutex::new(State { journal, so_far, failures: Vec::new(), error: None });
+    run(&missing, threads, &|| stop() || broken.load(Ordering::Relaxed), &|index, outcome, wall| {
+        let job = &missing[index];
+        let outcome = outcome.map(|trial| Measurement::new(job.experiment, &trial));
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.take(index, job, outcome, wall);
+        broken.fetch_or(state.error.is_some(), Ordering::Relaxed);
+        progress(state.so_far);
+    });
+    let State { mut failures, error, .. } = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failures.sort_by_key(|(index, _)| *index);
+    error.map_or_else(|| Ok(failures.into_iter().map(|(_, failure)| failure).collect()), Err)
+}
+
+/// What the threads share.
+struct State<'a> {
+    journal: &'a mut Journal,
+    so_far: Progress,
+    failures: Vec<(usize, Failure)>,
+    error: Option<JournalError>,
+}
+
+impl State<'_> {
+    fn take(
+        &mut self,
+        index: usize,
+        job: &Job<'_>,
+        outcome: Result<Measurement, TrialError>,
+        wall: Duration,
+    ) {
+        match outcome {
+            Ok(measurement) => {
+                let written = self.journal.record(job.key, measurement, wall);
+                self.error = self.error.take().or(written.err());
+            }
+            Err(error) => {
+                let failure = Failure { key: job.key, what: job.describe(), why: error.to_string() };
+                self.failures.push((index, failure));
+            }
+        }
+        self.so_far.trials_done += 1;
+        self.so_far.cost_done += job.cost;
+    }
+}

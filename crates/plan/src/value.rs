@@ -1,0 +1,114 @@
+//! TOML values that know where they stand, so that every complaint names a line.
+
+use std::fmt::Display;
+use std::ops::{Range, RangeInclusive};
+use std::str::FromStr;
+
+use description::{Bytes, Misfit, Quantity};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A value, and where it stands.
+#[derive(Clone, Copy)]
+pub(crate) struct Written<'a>(pub(crate) &'a Spanned<DeValue<'a>>);
+
+impl<'a> Written<'a> {
+    pub(crate) fn span(&self) -> Range<usize> {
+        self.0.span()
+    }
+
+    /// The complaint that this value cannot be.
+    pub(crate) fn misfit(&self, message: impl Into<String>) -> Misfit {
+        Misfit { span: self.span(), message: message.into() }
+    }
+
+    fn expected(&self, what: &str) -> Misfit {
+        self.misfit(format!("expected {what}, not {}", self.shown()))
+    }
+
+    /// The value as a complaint shows it.
+    fn shown(&self) -> String {
+        match self.0.get_ref() {
+            DeValue::String(text) => format!("{text:?}"),
+            DeValue::Integer(number) => number.to_string(),
+            DeValue::Float(number) => number.to_string(),
+            DeValue::Boolean(flag) => flag.to_string(),
+            DeValue::Datetime(time) => time.to_string(),
+            DeValue::Array(_) => "a list".to_owned(),
+            DeValue::Table(_) => "a table".to_owned(),
+        }
+    }
+
+    pub(crate) fn text(&self) -> Result<&'a str, Misfit> {
+        match self.0.get_ref() {
+            DeValue::String(text) if !text.trim().is_empty() => Ok(text),
+            _ => Err(self.expected("a text in quotes")),
+        }
+    }
+
+    pub(crate) fn flag(&self) -> Result<bool, Misfit> {
+        self.0.get_ref().as_bool().ok_or_else(|| self.expected("true or false"))
+    }
+
+    pub(crate) fn integer(&self, allowed: RangeInclusive<u64>) -> Result<u64, Misfit> {
+        let number = self.0.get_ref().as_integer().and_then(|number| {
+            u64::from_str_radix(number.as_str().trim_start_matches('+'), number.radix()).ok()
+        });
+        let (first, last) = (allowed.start(), allowed.end());
+        number
+            .filter(|number| allowed.contains(number))
+            .ok_or_else(|| self.expected(&format!("a whole number from {first} to {last}")))
+    }
+
+    /// A number of bytes within these limits.
+    pub(crate) fn bytes(&self, allowed: RangeInclusive<u64>) -> Result<u64, Misfit> {
+        let text = self.0.get_ref().as_str().ok_or_else(|| self.expected(Bytes::EXPECTED))?;
+        let Bytes(bytes) = Bytes::parse(text).ok_or_else(|| self.expected(Bytes::EXPECTED))?;
+        let (first, last) = (allowed.start(), allowed.end());
+        let fits = allowed.contains(&bytes);
+        fits.then_some(bytes).ok_or_else(|| self.expected(&format!("from {first} to {last} bytes")))
+    }
+
+    /// A text that is the name of something.
+    pub(crate) fn parsed<T: FromStr<Err: Display>>(&self) -> Result<T, Misfit> {
+        self.text()?.parse().map_err(|error| self.misfit(format!("{error}")))
+    }
+
+    /// The elements of a list that has some.
+    pub(crate) fn list(&self, of: &str) -> Result<Vec<Written<'a>>, Misfit> {
+        let list = self.0.get_ref().as_array().ok_or_else(|| self.expected(&format!("a list of {of}")))?;
+        if list.is_empty() {
+            return Err(self.misfit(format!("the list is empty: expected at least one of {of}")));
+        }
+        Ok(list.iter().map(Written).collect())
+    }
+
+    pub(crate) fn table(&self) -> Result<&'a DeTable<'a>, Misfit> {
+        self.0.get_ref().as_table().ok_or_else(|| self.expected("a table"))
+    }
+
+    /// The value as it would be written into a machine's description in place of another.
+    pub(crate) fn literal(&self) -> Result<String, Misfit> {
+        match self.0.get_ref() {
+            DeValue::String(text) if !text.contains(['\n', '"', '\\']) => Ok(text.to_string()),
+            DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) => Ok(self.shown()),
+            _ => Err(self.expected("a number, true, false or a text without quotes")),
+        }
+    }
+}
+
+/// The entries of a table in the order in which they stand, each with the place of its key.
+pub(crate) fn entries<'a>(table: &'a DeTable<'a>) -> Vec<(&'a str, Range<usize>, Written<'a>)> {
+    let entry = |(key, value): (&'a Spanned<_>, &'a Spanned<_>)| {
+        let name: &std::borrow::Cow<'a, str> = key.get_ref();
+        (&**name, key.span(), Written(value))
+    };
+    let mut entries: Vec<_> = table.iter().map(entry).collect();
+    entries.sort_by_key(|(_, key, _)| key.start);
+    entries
+}
+
+/// The complaint that there is no such key.
+pub(crate) fn unknown_key(key: &str, span: Range<usize>, known: &[&str]) -> Misfit {
+    Misfit { span, message: format!("unknown key {key:?}: expected one of {}", known.join(", ")) }
+}

@@ -1,0 +1,268 @@
+//! Plans that are refused, with the line and what would be right; plans as they should be; and garbage.
+
+use plan::{CELLS_MAX, Kind, Plan, Quantity};
+use proptest::prelude::*;
+
+fn parse(text: &str) -> Result<Plan, String> {
+    Plan::parse(text, "folder/p.toml").map_err(|error| error.to_string())
+}
+
+fn labels(text: &str) -> Vec<String> {
+    let plan = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    plan.cells.iter().map(plan::Cell::label).collect()
+}
+
+/// Three lines that are right.
+const HEAD: &str = "name = \"x\"\nmethod = \"traditional\"\npatterns = [\"rb\"]\n";
+
+#[test]
+fn what_is_wrong_is_refused_with_its_line_and_what_would_be_right() {
+    let variant = "[[variant]]\nname = \"a\"\n";
+    let cases: &[(&str, usize, &str)] = &[
+        ("", 1, "the name is missing"),
+        ("name = \"x\"\nname = \"y\"\n", 2, "duplicate key"),
+        ("name = \n", 1, "value"),
+        ("name = \"x\"\n", 1, "the patterns are missing: expected \"all\""),
+        ("name = 7\npatterns = \"all\"\n", 1, "expected a text in quotes, not 7"),
+        ("name = \"x\"\npatterns = \"all\"\n", 1, "the method is missing: expected one of traditional"),
+        (&format!("{HEAD}pattern = \"rb\"\n"), 4, "unknown key \"pattern\": expected one of name"),
+        (&format!("{HEAD}method2 = 1\n"), 4, "unknown key \"method2\""),
+        ("name = \"x\"\nmethod = \"psychic\"\npatterns = \"all\"\n", 2, "no method \"psychic\": traditional"),
+        ("name = \"x\"\nmethod = \"traditional\"\npatterns = \"rb\"\n", 3, "expected \"all\", \"reads\""),
+        (
+            "name = \"x\"\nmethod = \"traditional\"\npatterns = []\n",
+            3,
+            "the list is empty: expected at least one",
+        ),
+        (
+            "name = \"x\"\nmethod = \"traditional\"\npatterns = [\n\"rb\",\n\"xb\"]\n",
+            5,
+            "begins with r (read) or w (write)",
+        ),
+        ("name = \"x\"\nmethod = \"traditional\"\npatterns = [\"rb\", \"rb\"]\n", 3, "rb is there already"),
+        (&format!("{HEAD}trials = 0\n"), 4, "expected a whole number from 1 to 1000, not 0"),
+        (&format!("{HEAD}trials = -1\n"), 4, "expected a whole number from 1 to 1000, not -1"),
+        (&format!("{HEAD}trials = 2.5\n"), 4, "expected a whole number from 1 to 1000, not 2.5"),
+        (&format!("{HEAD}records = []\n"), 4, "the list is empty"),
+        (&format!("{HEAD}records = [8192]\n"), 4, "expected a whole number of bytes such as"),
+        (&format!("{HEAD}records = [\"8 bit\"]\n"), 4, "expected a whole number of bytes such as"),
+        (&format!("{HEAD}records = [\"0 B\"]\n"), 4, "expected from 1 to"),
+        (&format!("{HEAD}records = [\"8 KiB\", \"8192 B\"]\n"), 4, "8192 B is there already"),
+        (
+            &format!("{HEAD}records = [\"8 KiB\",\n\"7 B\"]\n"),
+            5,
+            "traditional/rb/7: a file of 10485760 bytes",
+        ),
+        (&format!("{HEAD}block = \"1000 B\"\n"), 1, "sectors have 512: make it a multiple"),
+        (&format!("{HEAD}file_size = \"32 GiB\"\n"), 1, "make the file smaller, or the disks more"),
+        (
+            "name = \"x\"\nmethod = \"traditional\"\npatterns = [\"rb\",\n\"rcb\"]\nshape = \"3x3\"\n",
+            4,
+            "traditional/rcb/8192",
+        ),
+        (&format!("{HEAD}shape = \"big\"\n"), 4, "big"),
+        (&format!("{HEAD}layout = \"spiral\"\n"), 4, "no layout \"spiral\": contiguous or random"),
+        (&format!("{HEAD}contents = \"lies\"\n"), 4, "expected real or phantom"),
+        (&format!("{HEAD}scheduling = \"lifo\"\n"), 4, "expected one of fcfs, cyclic-scan"),
+        (&format!("{HEAD}outstanding = 0\n"), 4, "expected a whole number from 1 to 65536"),
+        (&format!("{HEAD}thread_per_request = \"yes\"\n"), 4, "expected true or false, not \"yes\""),
+        (&format!("{HEAD}queued = \"sometimes\"\n"), 4, "never, always and small-records"),
+        (&format!("{HEAD}presort = true\n"), 1, "only the disk-directed method can presort"),
+        (&format!("{HEAD}machine = \"cray\"\n"), 4, "no machine of the name \"cray\""),
+        (&format!("{HEAD}machine = \"cray.toml\"\n"), 4, "folder/cray.toml"),
+        (&format!("{HEAD}set = {{ \"nodes.disks\" = 8 }}\n"), 4, "unknown key \"disks\", expected one of"),
+        (&format!("{HEAD}set = {{ nodes.io = 0 }}\n"), 4, "expected from 1 to"),
+        (&format!("{HEAD}set = 3\n"), 4, "expected a table, not 3"),
+        (&format!("{HEAD}variant = []\n"), 4, "the list is empty"),
+        (&format!("{HEAD}variant = 1\n"), 4, "expected a list of [[variant]]"),
+        (&format!("{HEAD}[[variant]]\nmethod = \"traditional\"\n"), 4, "the variant's name is missing"),
+        (&format!("{HEAD}{variant}{variant}"), 7, "there is a variant \"a\" already"),
+        (
+            &format!("{HEAD}{variant}speed = 1\n"),
+            6,
+            "unknown key \"speed\": expected one of name, set, machine",
+        ),
+        (&format!("{HEAD}[[variant]]\nname = \"a/b\"\n"), 5, "expected a name without /"),
+        (
+            &format!("{HEAD}{variant}[[variant]]\nname = \"b\"\nmethod = \"two-phase\"\npresort = true\n"),
+            7,
+            "only the disk-directed",
+        ),
+        (&format!("{HEAD}[vary]\noutstanding = []\n"), 5, "the list is empty"),
+        (&format!("{HEAD}[vary]\noutstanding = 3\n"), 5, "expected a list of values, not 3"),
+        (&format!("{HEAD}[vary]\noutstanding = [1, 0]\n"), 5, "expected a whole number from 1"),
+        (&format!("{HEAD}[vary]\noutstanding = [1, 1]\n"), 5, "1 is there already"),
+        (&format!("{HEAD}[vary]\nspeed = [1]\n"), 5, "unknown key \"speed\""),
+        (
+            &format!("{HEAD}outstanding = 2\n[vary]\noutstanding = [1]\n"),
+            6,
+            "outstanding varies but is chosen too",
+        ),
+        (&format!("{HEAD}[vary]\nset = {{ \"nodes.io\" = [8, 0] }}\n"), 5, "expected from 1 to"),
+        (&format!("{HEAD}[table]\nnumber = 2\n"), 4, "system is missing"),
+        (
+            &format!("{HEAD}[table]\nnumber = 2\nsystem = \"x\"\nvalue = \"speed\"\n"),
+            7,
+            "throughput or movements",
+        ),
+        (&format!("{HEAD}[table]\nnumber = 2\ncolour = 2\n"), 6, "unknown key \"colour\""),
+        (&format!("{HEAD}[table]\n[figure]\n"), 5, "not both"),
+    ];
+    for (text, line, expected) in cases {
+        let error = parse(text).err().unwrap_or_else(|| panic!("accepted:\n{text}"));
+        assert!(
+            error.starts_with(&format!("folder/p.toml:{line}: ")),
+            "{error}, expected line {line}, of\n{text}"
+        );
+        assert!(error.contains(expected), "{error}, expected {expected:?}, of\n{text}");
+    }
+}
+
+#[test]
+fn too_long_a_plan_and_too_many_cells_are_refused() {
+    let long = format!("{HEAD}# {}\n", "x".repeat(description::SIZE_LIMIT));
+    assert!(parse(&long).unwrap_err().contains("bytes of plan"));
+    let seeds: Vec<String> = (1..=CELLS_MAX + 1).map(|number| number.to_string()).collect();
+    let many = format!("{HEAD}[vary]\noutstanding = [{}]\n", seeds.join(","));
+    let error = parse(&many).unwrap_err();
+    assert!(error.starts_with("folder/p.toml:5: ") && error.contains("make several plans"), "{error}");
+}
+
+#[test]
+fn every_combination_is_a_cell_and_variants_stand_side_by_side() {
+    let text = "name = \"x\"\npatterns = [\"rb\", \"wcc\"]\nrecords = [\"8 B\", \"8 KiB\"]\n\
+        [[variant]]\nname = \"t\"\nmethod = \"traditional\"\n[[variant]]\nname = \"d\"\nmethod = \"disk-directed\"\n";
+    let expected =
+        ["t/rb/8", "d/rb/8", "t/wcc/8", "d/wcc/8", "t/rb/8192", "d/rb/8192", "t/wcc/8192", "d/wcc/8192"];
+    assert_eq!(labels(text), expected);
+    let varied = format!("{HEAD}[vary]\noutstanding = [1, 4]\nset = {{ \"nodes.io\" = [8, 16] }}\n");
+    let expected = ["1,nodes.io=8", "1,nodes.io=16", "4,nodes.io=8", "4,nodes.io=16"];
+    let expected = expected.map(|varied| format!("traditional,outstanding={varied}/rb/8192"));
+    assert_eq!(labels(&varied), expected);
+    let plan = parse(&varied).expect("it is right");
+    let experiment = &plan.cells[1].experiment;
+    assert_eq!((experiment.options.outstanding, experiment.machine.nodes.io.value), (1, 16));
+    assert_eq!((plan.trials, plan.seed, plan.published), (5, 1, None));
+}
+
+#[test]
+fn a_variant_overrides_what_stands_at_the_top() {
+    let text = "name = \"x\"\npatterns = [\"rb\"]\nmethod = \"traditional\"\noutstanding = 2\nset = { nodes.io = 8 }\n\
+        seed = 7\ntrials = 2\ntitle = \"t\"\n[table]\nnumber = 3\nsystem = \"tpfs-moves\"\nvalue = \"movements\"\n\
+        [[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\noutstanding = 3\nset = { \"nodes.io\" = 4 }\n";
+    let plan = parse(text).expect("it is right");
+    let chosen = |cell: &plan::Cell| {
+        (cell.experiment.options.outstanding, cell.experiment.machine.nodes.io.value, cell.experiment.seed)
+    };
+    assert_eq!(plan.cells.iter().map(chosen).collect::<Vec<_>>(), [(2, 8, 7), (3, 4, 7)]);
+    let published = plan.published.expect("it has a number");
+    assert_eq!((published.kind, published.number), (Kind::Table, 3));
+    assert_eq!((published.system.as_str(), published.quantity), ("tpfs-moves", Quantity::Movements));
+}
+
+#[test]
+fn groups_leave_out_what_the_reports_leave_out_and_lists_do_not() {
+    let text = |patterns: &str, records: &str| {
+        format!("name = \"x\"\nmethod = \"traditional\"\npatterns = {patterns}\nrecords = {records}\n")
+    };
+    let both = "[\"8 B\", \"8192 B\"]";
+    assert_eq!(labels(&text("\"all\"", both)).len(), 19 + 16);
+    assert_eq!(labels(&text("\"reads\"", both)).len(), 10 + 8);
+    assert_eq!(labels(&text("\"writes\"", both)).len(), 9 + 8);
+    assert_eq!(labels(&text("\"all\"", "[\"8 B\"]")).len(), 19);
+    assert_eq!(labels(&text("[\"rn\", \"rb\"]", both)).len(), 4);
+}
+
+/// Pieces of plans, right and wrong, so that garbage gets beyond the first line.
+fn line() -> impl Strategy<Value = String> {
+    let keys = [
+        "name",
+        "title",
+        "trials",
+        "seed",
+        "patterns",
+        "records",
+        "table",
+        "figure",
+        "vary",
+        "variant",
+        "set",
+        "machine",
+        "method",
+        "layout",
+        "file_size",
+        "block",
+        "shape",
+        "grid",
+        "outstanding",
+        "presort",
+        "queued",
+        "number",
+        "system",
+        "value",
+        "\"nodes.io\"",
+        "\"\"",
+        "x",
+    ];
+    let values = [
+        "1",
+        "0",
+        "-5",
+        "16",
+        "99999999999999999999",
+        "1.5",
+        "nan",
+        "true",
+        "\"\"",
+        "\"rb\"",
+        "\"all\"",
+        "[]",
+        "[\"rb\", \"wcc\"]",
+        "[1, 2]",
+        "[[1], {}]",
+        "{}",
+        "{ nodes.io = 8 }",
+        "{ \"nodes.io\" = [8, 16] }",
+        "\"traditional\"",
+        "\"disk-directed\"",
+        "\"two-phase\"",
+        "\"8 B\"",
+        "[\"8 B\", \"8 KiB\"]",
+        "\"1 TiB\"",
+        "\"3x5\"",
+        "\"40x32\"",
+        "\"16777216x0\"",
+        "1979-05-27",
+        "\"random\"",
+        "\"golden\"",
+        "\"cluster-switch\"",
+        "\"/dev/null.toml\"",
+        "'''\n'''",
+    ];
+    let heads = ["[vary]", "[[variant]]", "[table]", "[figure]", "[set]", "[vary.set]", "[", "name = \"x\""];
+    prop_oneof![
+        6 => (prop::sample::select(keys.to_vec()), prop::sample::select(values.to_vec()))
+            .prop_map(|(key, value)| format!("{key} = {value}")),
+        1 => prop::sample::select(heads.to_vec()).prop_map(str::to_owned),
+        1 => "\\PC{0,20}",
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn garbage_is_refused_and_never_panics(lines in prop::collection::vec(line(), 0..12)) {
+        let text = lines.join("\n");
+        for text in [text.clone(), format!("{HEAD}{text}")] {
+            if let Err(error) = parse(&text) {
+                prop_assert!(error.starts_with("folder/p.toml:"), "{}", error);
+            }
+        }
+    }
+
+    #[test]
+    fn any_characters_at_all_never_panic(text in "\\PC{0,200}") {
+        let _ = parse(&text);
+    }
+}

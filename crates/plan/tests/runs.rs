@@ -1,0 +1,199 @@
+//! Running plans: the same whatever the threads, each trial once, nothing lost when something fails or ends.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use plan::{
+    Job, Journal, JournalError, Plan, Progress, cell_table, execute, jobs, results, shard, trial_table,
+};
+
+fn plan(text: &str) -> Plan {
+    let text = format!("trials = 2\nfile_size = \"512 KiB\"\ncontents = \"phantom\"\n{text}");
+    Plan::parse(&text, "p.toml").unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn small() -> Plan {
+    plan(
+        "name = \"small\"\npatterns = [\"rb\", \"wcc\"]\nlayout = \"random\"\n[[variant]]\nname = \"tpfs\"\n\
+        method = \"traditional\"\n[[variant]]\nname = \"ddio\"\nmethod = \"disk-directed\"\n",
+    )
+}
+
+fn run(jobs: &[Job<'_>], journal: &mut Journal) -> usize {
+    let ran = AtomicUsize::new(0);
+    let before = journal.len();
+    let failures = execute(jobs, journal, 2, &|| false, &|progress: Progress| {
+        ran.fetch_max(progress.trials_done, Ordering::Relaxed);
+    });
+    assert!(failures.expect("a journal").is_empty());
+    assert_eq!(ran.load(Ordering::Relaxed), jobs.len());
+    journal.len() - before
+}
+
+fn csv(table: &plan::Table) -> String {
+    let mut bytes = Vec::new();
+    table.write_csv(&mut bytes).expect("memory");
+    String::from_utf8(bytes).expect("text")
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let plans = [small()];
+    let tables = [1, 3].map(|threads| {
+        let mut journal = Journal::in_memory();
+        execute(&jobs(&plans), &mut journal, threads, &|| false, &|_| {}).expect("it runs");
+        csv(&trial_table(&results(&plans, &journal)))
+    });
+    assert_eq!(tables[0], tables[1]);
+    assert_eq!(tables[0].lines().count(), 1 + 4 * 2);
+}
+
+#[test]
+fn equal_trials_of_all_plans_are_run_once() {
+    let twin =
+        "name = \"twin\"\npatterns = [\"wcc\", \"rc\"]\nmethod = \"disk-directed\"\nlayout = \"random\"\n";
+    let plans = [small(), plan(twin), plan(&twin.replace("twin", "twin again"))];
+    let jobs = jobs(&plans);
+    // Of the second plan wcc is in the first one, and the third is the second.
+    assert_eq!(jobs.len(), 2 * (4 + 1));
+    assert!(jobs.is_sorted_by_key(|job| std::cmp::Reverse(job.cost)));
+    let mut journal = Journal::in_memory();
+    assert_eq!(run(&jobs, &mut journal), 10);
+    assert!(results(&plans, &journal).iter().all(plan::CellResult::is_complete));
+    let other_seed = [plan(&format!("seed = 2\n{twin}"))];
+    assert_eq!(run(&plan::jobs(&other_seed), &mut journal), 4);
+}
+
+#[test]
+fn a_journal_is_gone_on_with_whatever_happened_to_its_last_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("journal.jsonl");
+    let plans = [small()];
+    let jobs = jobs(&plans);
+    let reference = {
+        let mut journal = Journal::open(&path).expect("a new journal");
+        assert_eq!(run(&jobs, &mut journal), 8);
+        assert!(matches!(Journal::open(&path), Err(JournalError::InUse(_))));
+        csv(&cell_table(&results(&plans, &journal)))
+    };
+    let whole = fs::read(&path).expect("the journal");
+    let line = whole.iter().position(|&byte| byte == b'\n').expect("lines");
+    for kept in [0, 1, line, line + 1, line + 40, whole.len() - 1, whole.len()] {
+        fs::write(&path, &whole[..kept]).expect("the journal");
+        let lines = if kept == line || kept + 1 == whole.len() { 1 } else { 0 }
+            + whole[..kept].iter().filter(|&&byte| byte == b'\n').count();
+        for (missing, damaged) in [(8 - lines, None), (0, Some(()))] {
+            let mut journal = Journal::open(&path).expect("the journal");
+            assert_eq!(run(&jobs, &mut journal), missing, "{kept} bytes kept");
+            assert_eq!(csv(&cell_table(&results(&plans, &journal))), reference, "{kept} bytes kept");
+            assert!(damaged.is_none() || journal.damaged() <= 1);
+        }
+    }
+}
+
+#[test]
+fn another_programs_trials_do_not_count_and_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("journal.jsonl");
+    let plans = [small()];
+    run(&jobs(&plans), &mut Journal::open(&path).expect("a new journal"));
+    let text = fs::read_to_string(&path).expect("the journal");
+    fs::write(&path, text.replace(plan::PROGRAM, "0.0.1+other")).expect("the journal");
+    let mut journal = Journal::open(&path).expect("the journal");
+    assert_eq!((journal.len(), journal.foreign(), journal.damaged()), (0, 8, 0));
+    assert_eq!(run(&jobs(&plans), &mut journal), 8);
+}
+
+#[test]
+fn two_results_of_one_trial_are_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("journal.jsonl");
+    let plans = [small()];
+    run(&jobs(&plans)[..1], &mut Journal::open(&path).expect("a new journal"));
+    let line = fs::read_to_string(&path).expect("the journal");
+    let mut file = fs::OpenOptions::new().append(true).open(&path).expect("the journal");
+    write!(file, "{}", line.replace("\"elapsed_ns\":", "\"elapsed_ns\":1")).expect("the journal");
+    assert!(matches!(Journal::open(&path), Err(JournalError::Contradiction { .. })));
+}
+
+#[test]
+fn shards_are_all_trials_once_and_their_journals_merge() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |index: usize| folder.path().join(format!("{index}.jsonl"));
+    let plans = [small()];
+    let mut keys = Vec::new();
+    for index in 0..3 {
+        let shard = shard(jobs(&plans), index, 3);
+        keys.extend(shard.iter().map(|job| job.key));
+        run(&shard, &mut Journal::open(&path(index)).expect("a new journal"));
+    }
+    keys.sort();
+    let mut all: Vec<_> = jobs(&plans).iter().map(|job| job.key).collect();
+    all.sort();
+    assert_eq!(keys, all);
+    let merged = |order: &[usize]| {
+        let mut journal = Journal::in_memory();
+        order.iter().for_each(|&index| journal.merge(&path(index)).expect("a journal"));
+        csv(&cell_table(&results(&plans, &journal)))
+    };
+    let mut whole = Journal::in_memory();
+    run(&jobs(&plans), &mut whole);
+    let reference = csv(&cell_table(&results(&plans, &whole)));
+    for order in [&[0, 1, 2][..], &[2, 0, 1, 0, 2]] {
+        assert_eq!(merged(order), reference);
+    }
+    assert!(Journal::in_memory().merge(Path::new("/nonexistent")).is_err());
+}
+
+#[test]
+fn what_fails_fails_alone() {
+    let mut plans = [plan(
+        "name = \"mixed\"\npatterns = [\"rb\"]\nmethod = \"disk-directed\"\n[[variant]]\nname = \"good\"\n\
+        [[variant]]\nname = \"bad\"\n",
+    )];
+    // What no plan that was read could ask for.
+    plans[0].cells[1].experiment.problem.nodes = 3;
+    let mut journal = Journal::in_memory();
+    let failures = execute(&jobs(&plans), &mut journal, 2, &|| false, &|_| {}).expect("a journal");
+    assert_eq!(failures.len(), 2, "{failures:?}");
+    assert!(failures[0].why.contains("3 compute nodes"), "{failures:?}");
+    assert!(failures[0].what.contains("trial 0") && failures[1].what.contains("trial 1"), "{failures:?}");
+    let results = results(&plans, &journal);
+    let complete: Vec<_> = results.iter().map(plan::CellResult::is_complete).collect();
+    assert_eq!(complete, [true, false]);
+    assert_eq!(cell_table(&results).rows.len(), 1);
+}
+
+#[test]
+fn nothing_is_begun_after_a_stop() {
+    let plans = [small()];
+    let mut journal = Journal::in_memory();
+    let done = AtomicUsize::new(0);
+    let stop = || done.load(Ordering::Relaxed) >= 3;
+    let count = |progress: Progress| done.store(progress.trials_done, Ordering::Relaxed);
+    assert!(execute(&jobs(&plans), &mut journal, 1, &stop, &count).expect("a journal").is_empty());
+    assert_eq!(journal.len(), 3);
+}
+
+#[test]
+fn utilisations_are_parts_of_the_measured_time() {
+    let plans = [small()];
+    let mut journal = Journal::in_memory();
+    run(&jobs(&plans), &mut journal);
+    for result in results(&plans, &journal) {
+        for (_, trial) in &result.trials {
+            assert_eq!((trial.disks.parts, trial.buses.parts, trial.links.parts), (16, 16, 64));
+            assert_eq!((trial.compute_processors.parts, trial.io_processors.parts), (16, 16));
+            for busy in [trial.disks, trial.buses, trial.links, trial.compute_processors, trial.io_processors]
+            {
+                let mean = trial.mean_utilisation(busy).expect("parts");
+                let most = trial.most_utilisation(busy).expect("parts");
+                assert!(0.0 < mean && mean <= most && most <= 1.0, "{busy:?} of {}", trial.elapsed_ns);
+            }
+            // Random blocks: the disks are what everybody waits for.
+            assert!(trial.mean_utilisation(trial.disks) > Some(0.5), "{trial:?}");
+        }
+    }
+}
