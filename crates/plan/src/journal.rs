@@ -104,6 +104,11 @@ impl Journal {
         self.take(&text, path)
     }
 
+    /// Adds what `text` has, which is the text of a journal; nothing is written. Complaints name `from`.
+    pub fn merge_text(&mut self, text: &str, from: &str) -> Result<(), JournalError> {
+        self.take(text.as_bytes(), Path::new(from))
+    }
+
     fn take(&mut self, text: &[u8], path: &Path) -> Result<(), JournalError> {
         for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             let Ok(Line { program, key, wall_ns, trial }) = serde_json::from_slice(line) else {
@@ -126,15 +131,22 @@ impl Journal {
     /// Adds a trial and how long it took on this computer, and writes it to the file if there is one.
     pub fn record(&mut self, key: Key, measurement: Measurement, wall: Duration) -> Result<(), JournalError> {
         if let Some((path, file)) = &mut self.file {
-            let wall_ns = wall.as_nanos() as u64;
-            let line = Line { program: PROGRAM.to_owned(), key, wall_ns, trial: measurement.clone() };
-            let mut line = serde_json::to_vec(&line).expect("numbers and texts can be written");
-            line.push(b'\n');
-            let written = file.write_all(&line).and_then(|()| file.sync_data());
+            let written =
+                file.write_all(line(key, &measurement, wall).as_bytes()).and_then(|()| file.sync_data());
             written.map_err(|error| JournalError::File { path: path.clone(), error })?;
         }
         self.entries.insert(key, (measurement, wall));
         Ok(())
+    }
+
+    /// All that it has, in the order of the keys.
+    pub fn entries(&self) -> impl Iterator<Item = (Key, &Measurement, Duration)> {
+        self.entries.iter().map(|(key, (measurement, wall))| (*key, measurement, *wall))
+    }
+
+    /// All that it has as the text of a journal, to be merged elsewhere.
+    pub fn to_text(&self) -> String {
+        self.entries().map(|(key, measurement, wall)| line(key, measurement, wall)).collect()
     }
 
     /// What the trial came to, if it was run.
@@ -166,4 +178,11 @@ impl Journal {
     pub fn damaged(&self) -> usize {
         self.damaged
     }
+}
+
+/// The line of a trial, with its end.
+fn line(key: Key, measurement: &Measurement, wall: Duration) -> String {
+    let wall_ns = wall.as_nanos() as u64;
+    let line = Line { program: PROGRAM.to_owned(), key, wall_ns, trial: measurement.clone() };
+    serde_json::to_string(&line).expect("numbers and texts can be written") + "\n"
 }

@@ -145,6 +145,13 @@ fn shards_are_all_trials_once_and_their_journals_merge() {
         assert_eq!(merged(order), reference);
     }
     assert!(Journal::in_memory().merge(Path::new("/nonexistent")).is_err());
+
+    // Without a file.
+    let mut copy = Journal::in_memory();
+    copy.merge_text(&whole.to_text(), "a text").expect("the text of a journal");
+    copy.merge_text("torn", "a text").expect("what makes no sense is passed over");
+    assert!(copy.entries().eq(whole.entries()));
+    assert_eq!(copy.damaged(), 1);
 }
 
 #[test]
