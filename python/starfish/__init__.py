@@ -7,13 +7,19 @@ everywhere, and every column's name ends in its unit, if it has one.
 
 from starfish.errors import FileError, InvalidError, SimulationError, StarfishError
 from starfish.machine import Machine
+from starfish.plans import Plan, Shard, merge, run, split
 from starfish.simulation import simulate
 
 __all__ = [
     "FileError",
     "InvalidError",
     "Machine",
+    "Plan",
+    "Shard",
     "SimulationError",
     "StarfishError",
+    "merge",
+    "run",
     "simulate",
+    "split",
 ]

@@ -100,14 +100,14 @@ def simulate(
         "pattern": _listed("pattern", pattern),
         "record_bytes": [_bytes("record", size) for size in _listed("record", record)],
         "layout": _listed("layout", layout),
-        "trials": _count("trials", trials, 1),
-        "seed": _count("seed", seed, 0),
+        "trials": count("trials", trials, 1),
+        "seed": count("seed", seed, 0),
         "file_bytes": _bytes("file_size", file_size),
         "block_bytes": _bytes("block", block),
-        "outstanding": _count("outstanding", outstanding, 1),
+        "outstanding": count("outstanding", outstanding, 1),
         "scheduling": scheduling,
         "thread_per_request": thread_per_request,
-        "prefetch_blocks": _count("prefetch", prefetch, 0),
+        "prefetch_blocks": count("prefetch", prefetch, 0),
         "memget_writes": memget_writes,
         "queued": queued,
         "presort": presort,
@@ -128,7 +128,7 @@ def as_machine(machine: Machine | str, overrides: Mapping[str, object] | None) -
 
 def thread_count(threads: int | None) -> int:
     """Return how many trials to run at a time: as many as there are processors, unless told otherwise."""
-    return (os.cpu_count() or 1) if threads is None else _count("threads", threads, 1)
+    return (os.cpu_count() or 1) if threads is None else count("threads", threads, 1)
 
 
 def _listed(what: str, values: int | str | Sequence[int | str]) -> list[int | str]:
@@ -140,18 +140,19 @@ def _listed(what: str, values: int | str | Sequence[int | str]) -> list[int | st
 
 def _bytes(what: str, size: Size) -> int:
     if isinstance(size, int):
-        return _count(what, size, 1)
+        return count(what, size, 1)
     try:
         return _native.bytes_of(size)
     except InvalidError as error:
         raise InvalidError(f"{what}: {error}") from None
 
 
-def _count(what: str, count: int, least: int) -> int:
+def count(what: str, number: int, least: int) -> int:
+    """Return the number if it is a whole one of 64 bits that is not too small."""
     most = 2**64 - 1
-    if isinstance(count, bool) or not isinstance(count, int) or not least <= count <= most:
-        raise InvalidError(f"{what}: expected a whole number of at least {least}, not {count!r}")
-    return count
+    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
+        raise InvalidError(f"{what}: expected a whole number of at least {least}, not {number!r}")
+    return number
 
 
 def _sides(sides: str | tuple[int, int] | None) -> str | None:

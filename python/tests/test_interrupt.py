@@ -15,20 +15,23 @@ def ready(done, total):
         print("ready", flush=True)
 
 try:
-    starfish.simulate({arguments}, progress=ready)
+    {call}, progress=ready)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 table = starfish.simulate("rb", trials=1, file_size="1 MiB")
 print("works", len(table), flush=True)
 """
 
-MANY_TRIALS = "'all', trials=10_000, threads=2"
-ONE_LONG_TRIAL = "'rc', method='traditional', record=8, trials=1, file_size='256 MiB', phantom=True"
+MANY_TRIALS = "starfish.simulate('all', trials=10_000, threads=2"
+ONE_LONG_TRIAL = (
+    "starfish.simulate('rc', method='traditional', record=8, trials=1, file_size='256 MiB', phantom=True"
+)
+A_PLAN = """starfish.run(starfish.Plan('name="p"\\npatterns="all"\\ntrials=1000\\nmethod="disk-directed"')"""
 
 
-@pytest.mark.parametrize(("arguments", "ready_at"), [(MANY_TRIALS, 1), (ONE_LONG_TRIAL, 0)])
-def test_an_interrupt_ends_the_run_within_a_moment(arguments: str, ready_at: int) -> None:
-    command = [sys.executable, "-P", "-c", PROGRAM.format(arguments=arguments, ready_at=ready_at)]
+@pytest.mark.parametrize(("call", "ready_at"), [(MANY_TRIALS, 1), (ONE_LONG_TRIAL, 0), (A_PLAN, 1)])
+def test_an_interrupt_ends_the_run_within_a_moment(call: str, ready_at: int) -> None:
+    command = [sys.executable, "-P", "-c", PROGRAM.format(call=call, ready_at=ready_at)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"

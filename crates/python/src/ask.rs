@@ -3,13 +3,13 @@
 use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use description::{Description, MachineDescription};
 use experiment::{Contents, DiskLayout, Experiment, Method, Options, Summary, Trial, summarise};
 use fs::Scheduling;
 use layout::{Pattern, Problem};
+use plan::Job;
 use pyo3::prelude::*;
 
 use crate::attend::Watch;
@@ -100,7 +100,7 @@ impl Ask {
                             contents: if self.phantom { Contents::Phantom } else { Contents::Real },
                             seed: self.seed,
                         };
-                        experiment.check().map_err(|error| about(&experiment, error))?;
+                        experiment.check().map_err(|error| about(&experiment, error.into()))?;
                         experiments.push(experiment);
                     }
                 }
@@ -150,32 +150,21 @@ pub(crate) fn simulate(
     threads: usize,
     watch: &Watch,
 ) -> Result<Vec<Outcome>> {
-    let jobs = experiments.len() * trials;
-    let results: Vec<Mutex<Option<Result<Timed>>>> = (0..jobs).map(|_| Mutex::default()).collect();
-    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-    std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, jobs) {
-            scope.spawn(|| {
-                while !failed.load(Ordering::Relaxed) && !watch.is_cancelled() {
-                    let job = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(slot) = results.get(job) else { break };
-                    let result = trial(&experiments[job / trials], job % trials);
-                    failed.fetch_or(result.is_err(), Ordering::Relaxed);
-                    *slot.lock().expect("a slot is used once") = Some(result);
-                    watch.add(1);
-                }
-            });
-        }
+    let jobs: Vec<Job<'_>> =
+        experiments.iter().flat_map(|experiment| Job::trials(experiment, trials as u64)).collect();
+    let results: Vec<Mutex<Option<Result<Timed>>>> = jobs.iter().map(|_| Mutex::default()).collect();
+    let failed = AtomicBool::new(false);
+    let stop = || failed.load(Ordering::Relaxed) || watch.is_cancelled();
+    plan::run(&jobs, threads, &stop, &|index, outcome, wall| {
+        let outcome = outcome.map_err(|error| about(jobs[index].experiment, error.into()));
+        failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
+        let timed = outcome.map(|trial| (trial, wall.as_secs_f64()));
+        *results[index].lock().expect("a slot is used once") = Some(timed);
+        watch.add(1);
     });
     let done = results.into_iter().filter_map(|slot| slot.into_inner().expect("a slot is used once"));
     let done = done.collect::<Result<Vec<_>>>()?;
     Ok(done.chunks(trials).map(outcome).collect())
-}
-
-fn trial(experiment: &Experiment, number: usize) -> Result<Timed> {
-    let start = Instant::now();
-    let trial = experiment.trial(number as u64).map_err(|error| about(experiment, error))?;
-    Ok((trial, start.elapsed().as_secs_f64()))
 }
 
 fn outcome(trials: &[Timed]) -> Outcome {
@@ -185,10 +174,10 @@ fn outcome(trials: &[Timed]) -> Outcome {
 }
 
 /// The failure with what was to be simulated.
-fn about(experiment: &Experiment, error: experiment::Error) -> Failure {
+fn about(experiment: &Experiment, failure: Failure) -> Failure {
     let Experiment { method, pattern, problem, .. } = experiment;
     let what = format!("{method} {pattern} with records of {} bytes", problem.record_bytes);
-    match Failure::from(error) {
+    match failure {
         Failure::Invalid(text) => Failure::Invalid(format!("{what}: {text}")),
         Failure::Simulation(text) => Failure::Simulation(format!("{what}: {text}")),
         other => other,

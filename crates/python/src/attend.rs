@@ -38,6 +38,11 @@ impl Watch {
         self.done.fetch_add(count, Ordering::Relaxed);
     }
 
+    /// So many are done.
+    pub(crate) fn set(&self, done: u64) {
+        self.done.store(done, Ordering::Relaxed);
+    }
+
     /// Whether nobody waits for the result any more.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)

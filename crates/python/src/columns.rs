@@ -1,6 +1,8 @@
 //! Results as columns: a dictionary from a column's name to the list of its values, in the order of the columns.
 
 use experiment::Experiment;
+use plan::{Table, Type, Value};
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -50,4 +52,33 @@ fn of<'py, Row, Value: IntoPyObject<'py>>(
     value: impl Fn(&Row) -> Value,
 ) -> PyResult<()> {
     columns.set_item(name, PyList::new(columns.py(), rows.iter().map(value).collect::<Vec<_>>())?)
+}
+
+/// Name, kind and values of each column of a table; what is missing is None.
+pub(crate) fn of_table<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyList>> {
+    let columns = PyList::empty(py);
+    for (index, column) in table.columns.iter().enumerate() {
+        let values = table.rows.iter().map(|row| to_python(py, &row[index])).collect::<PyResult<Vec<_>>>()?;
+        columns.append((&column.name, kind(column.kind), values))?;
+    }
+    Ok(columns)
+}
+
+fn kind(kind: Type) -> &'static str {
+    match kind {
+        Type::Text => "text",
+        Type::Integer => "integer",
+        Type::Number => "number",
+        Type::Flag => "flag",
+    }
+}
+
+fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Value::Text(text) => text.into_bound_py_any(py),
+        Value::Integer(number) => number.into_bound_py_any(py),
+        Value::Number(number) => number.into_bound_py_any(py),
+        Value::Flag(flag) => flag.into_bound_py_any(py),
+        Value::Missing => Ok(py.None().into_bound(py)),
+    }
 }

@@ -51,6 +51,24 @@ impl From<experiment::Error> for Failure {
     }
 }
 
+impl From<plan::TrialError> for Failure {
+    fn from(error: plan::TrialError) -> Self {
+        match error {
+            plan::TrialError::Experiment(error) => error.into(),
+            _ => Failure::Simulation(error.to_string()),
+        }
+    }
+}
+
+impl From<plan::JournalError> for Failure {
+    fn from(error: plan::JournalError) -> Self {
+        match error {
+            plan::JournalError::Contradiction { .. } => Failure::Simulation(error.to_string()),
+            _ => Failure::File(error.to_string()),
+        }
+    }
+}
+
 impl From<PyErr> for Failure {
     fn from(error: PyErr) -> Self {
         Failure::Python(error)

@@ -5,6 +5,7 @@
 //!
 //! - `lib.rs`: the functions Python calls
 //! - `ask.rs`: what Python asks for, as experiments
+//! - `plans.rs`: plans, run as a whole or in parts
 //! - `columns.rs`: results, as columns of a table
 //! - `attend.rs`: waiting for threads while attending to Python: progress, interrupts
 //! - `error.rs`: what went wrong, as Python's exceptions
@@ -13,17 +14,21 @@ mod ask;
 mod attend;
 mod columns;
 mod error;
+mod plans;
 
 /// What `python/starfish` imports; its types are in `python/starfish/_native.pyi`.
 #[pyo3::pymodule]
 mod _native {
+    use std::path::PathBuf;
+
     use description::{Bytes, Description, MachineDescription, Quantity, Topology, text_of};
     use pyo3::prelude::*;
-    use pyo3::types::PyDict;
+    use pyo3::types::{PyDict, PyList};
 
     use crate::ask::Ask;
     use crate::error::{Failure, Result};
-    use crate::{attend, columns};
+    use crate::plans::Texts;
+    use crate::{attend, columns, plans};
 
     /// The number of bytes that a text such as `64 KiB` says.
     #[pyfunction]
@@ -91,5 +96,62 @@ mod _native {
             crate::ask::simulate(&simulated, trials, threads, watch)
         })?;
         Ok(columns::of_simulation(py, ask.machine_name(), &experiments, &outcomes?)?)
+    }
+
+    /// What is known of a plan, by the names that `Plan` has for it.
+    #[pyfunction]
+    fn plan_facts<'py>(py: Python<'py>, text: &str, file: &str) -> Result<Bound<'py, PyDict>> {
+        let plan = plan::Plan::parse(text, file)?;
+        let facts = PyDict::new(py);
+        facts.set_item("name", &plan.name)?;
+        facts.set_item("title", &plan.title)?;
+        facts.set_item("trials", plan.trials)?;
+        facts.set_item("seed", plan.seed)?;
+        facts.set_item("cells", plan.cells.len())?;
+        Ok(facts)
+    }
+
+    /// The keys of the trials of plans that are not in a journal, the long ones first.
+    #[pyfunction]
+    fn missing_trials(texts: Texts, journal: Option<PathBuf>) -> Result<Vec<String>> {
+        let plans = plans::parse(&texts)?;
+        let missing = plans::missing(&plans, journal.as_deref())?;
+        Ok(missing.iter().map(|job| job.key.to_string()).collect())
+    }
+
+    /// Runs the trials of these keys, or else all; returns what came of them as the text of a journal.
+    #[pyfunction]
+    fn run_trials(
+        py: Python<'_>,
+        texts: Texts,
+        keys: Option<Vec<String>>,
+        journal: Option<PathBuf>,
+        threads: usize,
+        report: Option<Py<PyAny>>,
+    ) -> Result<String> {
+        let plans = plans::parse(&texts)?;
+        let total = keys.as_ref().map_or_else(|| plan::jobs(&plans).len(), Vec::len) as u64;
+        attend::run(py, total, report, move |watch| {
+            let jobs = keys.map_or_else(|| Ok(plan::jobs(&plans)), |keys| plans::chosen(&plans, &keys))?;
+            plans::run(&jobs, journal, threads, watch)
+        })?
+    }
+
+    /// Writes what came of trials into a journal.
+    #[pyfunction]
+    fn append_to_journal(journal: PathBuf, part: &str) -> Result<()> {
+        plans::append(&journal, part)
+    }
+
+    /// Name, kind and values of each column of the results of plans.
+    #[pyfunction]
+    fn table_columns<'py>(
+        py: Python<'py>,
+        texts: Texts,
+        parts: Vec<String>,
+        of_trials: bool,
+    ) -> Result<Bound<'py, PyList>> {
+        let plans = plans::parse(&texts)?;
+        Ok(columns::of_table(py, &plans::table(&plans, &parts, of_trials)?)?)
     }
 }

@@ -1,0 +1,116 @@
+//! Plans: what is to be run, running some of it, and tables of what is there.
+//!
+//! Trials are known by their keys, and what came of them is the text of a journal. So any part of a plan can be run
+//! anywhere, and the parts are merged by reading them one after the other.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use plan::{CellResult, Failure as TrialFailure, Job, Journal, Key, Plan, Table};
+
+use crate::attend::Watch;
+use crate::error::{Failure, Result};
+
+/// Text and file of each plan, as Python has them.
+pub(crate) type Texts = Vec<(String, String)>;
+
+/// At most so many failed trials are named.
+const FAILURES_SHOWN: usize = 5;
+
+/// Reads and checks plans.
+pub(crate) fn parse(texts: &Texts) -> Result<Vec<Plan>> {
+    Ok(texts.iter().map(|(text, file)| Plan::parse(text, file)).collect::<std::result::Result<_, _>>()?)
+}
+
+/// The jobs of `plans` that are not in the journal at `known`, the long ones first.
+pub(crate) fn missing<'a>(plans: &'a [Plan], known: Option<&Path>) -> Result<Vec<Job<'a>>> {
+    let mut journal = Journal::in_memory();
+    if let Some(path) = known.filter(|path| path.exists()) {
+        journal.merge(path)?;
+    }
+    Ok(plan::jobs(plans).into_iter().filter(|job| journal.get(job.key).is_none()).collect())
+}
+
+/// The jobs of these keys.
+pub(crate) fn chosen<'a>(plans: &'a [Plan], keys: &[String]) -> Result<Vec<Job<'a>>> {
+    let mut wanted = BTreeSet::new();
+    for key in keys {
+        wanted.insert(key.parse::<Key>().map_err(Failure::Invalid)?);
+    }
+    let jobs: Vec<Job<'a>> = plan::jobs(plans).into_iter().filter(|job| wanted.remove(&job.key)).collect();
+    if wanted.is_empty() { Ok(jobs) } else { Err(Failure::Invalid(DIFFERENT.to_owned())) }
+}
+
+const DIFFERENT: &str = "the plan means something else here than where it was split: expected the same version of \
+                         Starfish, and the same machine files at the same paths";
+
+/// Runs `jobs`, but for those that the journal at `path` has, and returns what came of all of them.
+pub(crate) fn run(jobs: &[Job<'_>], path: Option<PathBuf>, threads: usize, watch: &Watch) -> Result<String> {
+    let mut journal = path.map_or_else(|| Ok(Journal::in_memory()), |path| Journal::open(&path))?;
+    let failures = plan::execute(jobs, &mut journal, threads, &|| watch.is_cancelled(), &|progress| {
+        watch.set(progress.trials_done as u64);
+    })?;
+    if !failures.is_empty() {
+        return Err(Failure::Simulation(tell(&failures)));
+    }
+    let keys: BTreeSet<Key> = jobs.iter().map(|job| job.key).collect();
+    let mut outcome = Journal::in_memory();
+    for (key, measurement, wall) in journal.entries().filter(|(key, ..)| keys.contains(key)) {
+        outcome.record(key, measurement.clone(), wall)?;
+    }
+    Ok(outcome.to_text())
+}
+
+fn tell(failures: &[TrialFailure]) -> String {
+    let shown =
+        failures.iter().take(FAILURES_SHOWN).map(|failure| format!("{}: {}", failure.what, failure.why));
+    let mut lines: Vec<String> = shown.collect();
+    if failures.len() > FAILURES_SHOWN {
+        lines.push(format!("and {} more trials failed", failures.len() - FAILURES_SHOWN));
+    }
+    lines.join("\n")
+}
+
+/// Writes into the journal at `path` what `part` has and it has not.
+pub(crate) fn append(path: &Path, part: &str) -> Result<()> {
+    let mut journal = Journal::open(path)?;
+    let part = merge(&[part.to_owned()])?;
+    for (key, measurement, wall) in part.entries() {
+        if journal.get(key).is_none() {
+            journal.record(key, measurement.clone(), wall)?;
+        }
+    }
+    Ok(())
+}
+
+/// The table of what `parts` have of `plans`, which must be all: a row for each cell, or for each trial.
+pub(crate) fn table(plans: &[Plan], parts: &[String], of_trials: bool) -> Result<Table> {
+    let journal = merge(parts)?;
+    let results = plan::results(plans, &journal);
+    let missing: u64 = results.iter().map(|cell| cell.plan.trials - cell.trials.len() as u64).sum();
+    if missing > 0 {
+        let text =
+            format!("{missing} trials are missing: expected the outcome of every shard of these plans");
+        return Err(Failure::Invalid(text));
+    }
+    let make: fn(&[CellResult<'_>]) -> Table = if of_trials { plan::trial_table } else { plan::cell_table };
+    Ok(make(&results))
+}
+
+/// What all parts have.
+fn merge(parts: &[String]) -> Result<Journal> {
+    let mut journal = Journal::in_memory();
+    for part in parts {
+        journal.merge_text(part, "a shard's outcome")?;
+    }
+    if journal.foreign() > 0 {
+        let text = "outcomes of different versions of Starfish: install the same one on every computer";
+        return Err(Failure::Invalid(text.to_owned()));
+    }
+    if journal.damaged() > 0 {
+        return Err(Failure::Invalid(
+            "that is not the outcome of a shard: expected what Shard.run returns".into(),
+        ));
+    }
+    Ok(journal)
+}

@@ -1,0 +1,81 @@
+"""Running a plan on a Dask cluster: shards go to workers, their outcomes come back and are merged here."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from distributed import Future, KilledWorker, as_completed
+
+from starfish import _native
+from starfish.errors import InvalidError, SimulationError
+from starfish.plans import Plan, Shard, shards_of, texts
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from starfish.progress import Report
+
+SHARDS_PER_THREAD = 4
+"""More would even out the load a little better, and less is lost with a worker; each costs a few milliseconds."""
+
+
+def run(
+    client: Client,
+    plans: tuple[Plan, ...],
+    journal: str | None,
+    shards: int | None,
+    report: Report | None,
+) -> list[str]:
+    """Run what the journal does not have of plans, and return the outcomes of all trials, in parts."""
+    if client.asynchronous:
+        raise InvalidError("client: expected one that waits, not an asynchronous one")
+    everything = _native.missing_trials(texts(plans), None)
+    missing = _native.missing_trials(texts(plans), journal)
+    pending = _submit(client, shards_of(plans, missing, _shard_count(client) if shards is None else shards))
+    parts = []
+    done = len(everything) - len(missing)
+    if report is not None:
+        report(done, len(everything))
+    try:
+        for future in as_completed(list(pending)):
+            part = _result(future)
+            parts.append(part)
+            if journal is not None:
+                _native.append_to_journal(journal, part)
+            done += len(pending[future].trials)
+            if report is not None:
+                report(done, len(everything))
+    except BaseException:
+        client.cancel(list(pending))
+        raise
+    if journal is not None:
+        # All that was missing is there now, so that nothing is run.
+        return [_native.run_trials(texts(plans), None, journal, 1, None)]
+    return parts
+
+
+def _shard_count(client: Client) -> int:
+    threads: dict[str, int] = client.nthreads()
+    return SHARDS_PER_THREAD * max(1, sum(threads.values()))
+
+
+def _submit(client: Client, shards: list[Shard]) -> dict[Future[str], Shard]:
+    # The same shard has the same name, so that two runs of a plan at a time share the work.
+    return {client.submit(_run_shard, shard, key=f"starfish-{_hash(shard)}"): shard for shard in shards}
+
+
+def _run_shard(shard: Shard) -> str:
+    """Run a shard in a worker, whose other threads run other shards."""
+    return shard.run(threads=1)
+
+
+def _result(future: Future[str]) -> str:
+    try:
+        return str(future.result())
+    except KilledWorker as error:
+        raise SimulationError(f"workers died of it again and again: {error}") from error
+
+
+def _hash(shard: Shard) -> str:
+    return hashlib.sha256(repr((shard.trials, texts(shard.plans))).encode()).hexdigest()[:32]

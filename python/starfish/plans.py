@@ -1,0 +1,264 @@
+"""Plans: sweeps of experiments as data, run here, in parts elsewhere, or on a Dask cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+
+import pandas as pd
+
+from starfish import _native
+from starfish.errors import FileError, InvalidError
+from starfish.progress import Progress, reporting
+from starfish.simulation import count, thread_count
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Rows = Literal["cells", "trials"]
+"""What a row of a table is: ``"cells"``, a combination, or ``"trials"``, one run of it."""
+
+
+class _Facts(TypedDict):
+    name: str
+    title: str
+    trials: int
+    seed: int
+    cells: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan:
+    """What is to be simulated: a TOML text, in which every combination of what is listed is a cell.
+
+    Load one with `Plan.load`, or write it: ``Plan('name = "mine" ...')``. A plan is a value, like a `Machine`.
+
+    Raises:
+        InvalidError: It makes no sense; the message names file, line and remedy.
+        FileError: A machine's file that it names cannot be read.
+    """
+
+    text: str
+    """The plan, in TOML."""
+
+    file: str = "plan.toml"
+    """What messages call it; paths of machines in it are relative to its folder."""
+
+    def __post_init__(self) -> None:
+        self._facts()
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Plan:
+        """Load a plan from its file.
+
+        Raises:
+            InvalidError: It makes no sense; the message names file, line and remedy.
+            FileError: The file, or one that it names, cannot be read.
+        """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise InvalidError(f"{path}: expected text in UTF-8: {error}") from None
+        except OSError as error:
+            raise FileError(f"{path}: {error.strerror}") from None
+        return cls(text, os.fspath(path))
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._facts()["name"]
+
+    @property
+    def title(self) -> str:
+        """What it is about, in a line; may be empty."""
+        return self._facts()["title"]
+
+    @property
+    def trials(self) -> int:
+        """Number of runs of each cell."""
+        return self._facts()["trials"]
+
+    @property
+    def seed(self) -> int:
+        """Where all randomness comes from."""
+        return self._facts()["seed"]
+
+    @property
+    def cells(self) -> int:
+        """Number of combinations."""
+        return self._facts()["cells"]
+
+    def __repr__(self) -> str:
+        """Say what it is in a line."""
+        return f"<Plan {self.name}: {self.cells} cells, {self.trials} trials of each>"
+
+    def _facts(self) -> _Facts:
+        return _facts(self.text, self.file)
+
+
+Plans = Plan | str | os.PathLike[str] | Sequence[Plan | str | os.PathLike[str]]
+"""One plan or several, each itself or the path of its file."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Shard:
+    """A part of what plans ask for: some of their trials.
+
+    A shard is a value, which can be pickled and run anywhere, also twice: a trial's outcome depends on nothing but
+    the plan. `split` makes shards, and `merge` makes a table of what comes of them.
+    """
+
+    plans: tuple[Plan, ...]
+    """The plans it is a part of."""
+
+    trials: tuple[str, ...]
+    """The keys of its trials: a hash of all that each depends on."""
+
+    def run(self, *, threads: int | None = None, progress: Progress = False) -> str:
+        """Run the trials, and return what came of them: text for `merge`, a line for each trial.
+
+        Args:
+            threads: Trials to run at a time; without this one for each processor.
+            progress: As in `run`.
+
+        Raises:
+            InvalidError: The plan means something else here: another version of Starfish, or of a machine's file.
+            SimulationError: A trial failed.
+        """
+        with reporting(progress, "simulating") as report:
+            keys = list(self.trials)
+            return _native.run_trials(texts(self.plans), keys, None, thread_count(threads), report)
+
+    def __repr__(self) -> str:
+        """Say what it is in a line."""
+        return f"<Shard of {', '.join(plan.name for plan in self.plans)}: {len(self.trials)} trials>"
+
+
+def run(
+    plan: Plans,
+    *,
+    rows: Rows = "cells",
+    journal: str | os.PathLike[str] | None = None,
+    client: Client | None = None,
+    shards: int | None = None,
+    threads: int | None = None,
+    progress: Progress = False,
+) -> pd.DataFrame:
+    """Run all trials of a plan, over all cores or on a Dask cluster, and return the table of the results.
+
+    The same plan gives the same table, wherever and in whatever order its trials are run.
+
+    Args:
+        plan: A plan, the path of its TOML file, or several of either; trials they share are run once.
+        rows: ``"cells"`` for a row for each combination, ``"trials"`` for one for each run of it.
+        journal: A file in which every trial is kept as soon as it is done. Trials that it has already are not run
+            again, so a run that was interrupted goes on where it was. One process at a time can use it.
+        client: A ``distributed.Client``: the trials are run in shards by the workers of its cluster, which need
+            this package in the same version, and machine files that the plan names at the same paths. A shard
+            whose worker dies is run by another.
+        shards: How many parts to make for a cluster; without this four for each thread of it. A shard that is
+            under way cannot be stopped, and what was done of it is lost when its worker dies.
+        threads: Trials to run at a time on this computer; without this one for each processor.
+        progress: ``True`` for a bar, or a function that is called with how many trials are done and of how many.
+
+    Returns:
+        One row for each cell, in the order of the plan. Columns: ``plan``, ``variant`` and what else was chosen;
+        ``throughput_mb_s`` (mean, in MB/s with MB = 2^20 bytes), ``cv`` (its coefficient of variation, a
+        fraction), ``ci95_mb_s`` (half the width of its 95 % confidence interval), ``disk_movements`` (mean, of
+        all disks), ``disk_utilisation`` and its like (mean of all of a kind, a fraction of the time) and
+        ``disk_utilisation_max`` (the busiest), ``messages``, ``events``, ``virtual_s`` (mean simulated time,
+        seconds), ``digest`` (equal for equal runs). What there is none of is missing.
+
+    Raises:
+        InvalidError: A plan makes no sense; nothing has been run then.
+        FileError: A file cannot be read or written, or another process is using the journal.
+        SimulationError: Trials failed; those that did not are in the journal.
+    """
+    plans = as_plans(plan)
+    of_trials = _of_trials(rows)
+    path = None if journal is None else os.fspath(journal)
+    with reporting(progress, "simulating") as report:
+        if client is None:
+            parts = [_native.run_trials(texts(plans), None, path, thread_count(threads), report)]
+        else:
+            from starfish import cluster
+
+            parts = cluster.run(client, plans, path, shards, report)
+    return _table(plans, parts, of_trials)
+
+
+def split(plan: Plans, shards: int) -> list[Shard]:
+    """Split plans into at most so many shards of about equal length: for other schedulers than Dask's.
+
+    Args:
+        plan: As in `run`.
+        shards: How many; none of them is empty, so there may be fewer.
+
+    Raises:
+        InvalidError: A plan makes no sense.
+    """
+    plans = as_plans(plan)
+    return shards_of(plans, _native.missing_trials(texts(plans), None), shards)
+
+
+def merge(plan: Plans, parts: Iterable[str], *, rows: Rows = "cells") -> pd.DataFrame:
+    """Make the table of `run` from what came of shards, in any order; repetitions do not matter.
+
+    Args:
+        plan: The plans that were split.
+        parts: What `Shard.run` returned, or the text of a journal.
+        rows: As in `run`.
+
+    Raises:
+        InvalidError: Trials are missing, or were run by another version of Starfish.
+        SimulationError: There are two different outcomes of a trial.
+    """
+    return _table(as_plans(plan), list(parts), _of_trials(rows))
+
+
+def as_plans(plan: Plans) -> tuple[Plan, ...]:
+    """Load those plans that are given by their paths."""
+    if isinstance(plan, (Plan, str, os.PathLike)):
+        plan = [plan]
+    plans = tuple(each if isinstance(each, Plan) else Plan.load(each) for each in plan)
+    if not plans:
+        raise InvalidError("plan: expected at least one")
+    return plans
+
+
+def shards_of(plans: tuple[Plan, ...], trials: Sequence[str], shards: int) -> list[Shard]:
+    """Deal trials, the long ones first, to so many shards."""
+    shards = min(count("shards", shards, 1), len(trials))
+    return [Shard(plans, tuple(trials[first::shards])) for first in range(shards)]
+
+
+def texts(plans: Iterable[Plan]) -> list[tuple[str, str]]:
+    """Return text and file of each plan."""
+    return [(plan.text, plan.file) for plan in plans]
+
+
+# Text is left to pandas: its type for it depends on its version.
+_DTYPES = {"integer": "int64", "number": "float64", "flag": "bool", "text": None}
+
+
+def _table(plans: tuple[Plan, ...], parts: list[str], of_trials: bool) -> pd.DataFrame:
+    columns = _native.table_columns(texts(plans), parts, of_trials)
+    table: dict[str, Any] = {
+        name: pd.Series(values, dtype=cast(Any, _DTYPES[kind])) for name, kind, values in columns
+    }
+    return pd.DataFrame(table)
+
+
+def _of_trials(rows: str) -> bool:
+    if rows not in ("cells", "trials"):
+        raise InvalidError(f"rows: {rows!r} is neither 'cells' nor 'trials'")
+    return rows == "trials"
+
+
+@lru_cache(maxsize=64)
+def _facts(text: str, file: str) -> _Facts:
+    return cast(_Facts, _native.plan_facts(text, file))

@@ -1,0 +1,140 @@
+"""The same plan on a Dask cluster of two processes: the same table, whatever happens to them."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from distributed import Client, LocalCluster
+
+import starfish
+from starfish import Plan
+
+PLAN = Plan("""
+name = "sweep"
+trials = 3
+patterns = ["rb", "rbb", "wcc"]
+records = ["8192 B"]
+file_size = "2 MiB"
+layout = "random"
+
+[[variant]]
+name = "traditional"
+method = "traditional"
+
+[[variant]]
+name = "disk-directed"
+method = "disk-directed"
+""")
+
+TRIALS = 3 * 3 * 2
+
+# distributed leaves files and sockets to the collector when workers die.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address=None,
+        silence_logs=50,
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster: LocalCluster) -> Iterator[Client]:
+    with Client(cluster) as client:
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def plain() -> pd.DataFrame:
+    return starfish.run(PLAN)
+
+
+def workers(client: Client) -> dict[str, int]:
+    """Address and process of each worker."""
+    return dict(client.run(os.getpid))
+
+
+def test_a_cluster_comes_to_the_same_table(client: Client, plain: pd.DataFrame, tmp_path: Path) -> None:
+    assert len(workers(client)) == 2
+    reports: list[tuple[int, int]] = []
+    table = starfish.run(PLAN, client=client, progress=lambda done, total: reports.append((done, total)))
+    pd.testing.assert_frame_equal(table, plain)
+    assert reports == sorted(reports)
+    assert (reports[0], reports[-1]) == ((0, TRIALS), (TRIALS, TRIALS))
+    assert len(reports) > 2
+
+    # With a journal, what is there is not run again, by whomever.
+    journal = tmp_path / "journal"
+    table = starfish.run(PLAN, client=client, journal=journal, rows="trials")
+    pd.testing.assert_frame_equal(table, starfish.run(PLAN, rows="trials", journal=journal))
+    assert journal.read_text().count("\n") == TRIALS
+    reports.clear()
+    starfish.run(
+        PLAN,
+        client=client,
+        journal=journal,
+        progress=lambda done, total: reports.append((done, total)),
+    )
+    assert reports == [(TRIALS, TRIALS)]
+
+
+def test_what_fails_fails_as_it_would_here(client: Client) -> None:
+    def stop(done: int, total: int) -> None:
+        if done > 0:
+            raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        starfish.run(PLAN, client=client, progress=stop)
+    shard = starfish.split(PLAN, 2)[0]
+    other = starfish.Shard((Plan(PLAN.text.replace("trials = 3", "seed = 3")),), shard.trials)
+    with pytest.raises(starfish.InvalidError, match="means something else here"):
+        client.submit(other.run, threads=1).result()
+    with pytest.raises(starfish.InvalidError, match="shards: expected a whole number"):
+        starfish.run(PLAN, client=client, shards=-1)
+
+
+def test_a_shard_run_twice_and_a_killed_worker_change_nothing(client: Client, plain: pd.DataFrame) -> None:
+    # One shard, run by each of the two workers.
+    shards = starfish.split(PLAN, 6)
+    twice = [
+        client.submit(shards[0].run, workers=[worker], pure=False, threads=1) for worker in workers(client)
+    ]
+    first, second = client.gather(twice)
+    assert starfish.merge(PLAN, [first, second, *(shard.run() for shard in shards[1:])]).equals(plain)
+
+    # A worker is killed in the middle of a run.
+    killed: list[int] = []
+
+    def kill_one(done: int, total: int) -> None:
+        if done > 0 and not killed:
+            killed.append(min(workers(client).values()))
+            os.kill(killed[0], signal.SIGKILL)
+
+    table = starfish.run(PLAN, client=client, shards=TRIALS, progress=kill_one)
+    assert killed
+    pd.testing.assert_frame_equal(table, plain)
+
+
+# The last one: it leaves one worker.
+def test_a_worker_that_is_retired_changes_nothing(client: Client, plain: pd.DataFrame) -> None:
+    retired: list[str] = []
+
+    def retire_one(done: int, total: int) -> None:
+        if done > 0 and not retired:
+            retired.append(min(workers(client)))
+            client.retire_workers(retired)
+
+    table = starfish.run(PLAN, client=client, shards=TRIALS, progress=retire_one)
+    assert retired
+    pd.testing.assert_frame_equal(table, plain)
