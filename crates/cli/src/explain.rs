@@ -317,7 +317,7 @@ impl Class {
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Class { name, count, mean, busiest, busiest_utilisation, .. } = self;
-        write!(f, "{count} {name}: busy {} on average", percent(*mean))?;
+        write!(f, "{name} ({count}): busy {} on average", percent(*mean))?;
         if let Some(carried) = self.mean_carried {
             write!(f, " ({} carrying bytes)", percent(carried))?;
         }

@@ -18,6 +18,7 @@ mod simulation;
 mod size;
 mod store;
 mod table;
+mod trace_file;
 
 use std::process::ExitCode;
 

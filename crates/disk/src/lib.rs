@@ -67,6 +67,7 @@
 mod geometry;
 mod mechanical;
 mod mechanism;
+mod phases;
 mod rotation;
 mod seek;
 mod streaming;
@@ -74,7 +75,10 @@ mod streaming;
 use description::DiskDescription;
 use machine::{Duration, Instant};
 
+pub use phases::{Activity, Phase};
+
 use mechanical::Mechanical;
+use phases::Phases;
 use streaming::Streaming;
 
 /// The state of one disk, as far as it decides how long the next command takes.
@@ -210,6 +214,32 @@ impl Model {
         match &self.kind {
             Kind::Mechanical(disk) => disk.statistics(now),
             Kind::Streaming(disk) => disk.statistics(),
+        }
+    }
+
+    /// Keeps the phases of the mechanics from now on, for [`take_phases`](Self::take_phases).
+    pub fn record_phases(&mut self) {
+        self.phases().record();
+    }
+
+    /// What the mechanics did, or will have done when the commands given so far end, since this was called last;
+    /// in order of time. What may be cut short by another command comes later.
+    pub fn take_phases(&mut self) -> Vec<Phase> {
+        self.phases().take()
+    }
+
+    /// Keeps phases no longer; gives those that are left, with read-ahead until `now`.
+    pub fn stop_recording_phases(&mut self, now: Instant) -> Vec<Phase> {
+        match &mut self.kind {
+            Kind::Mechanical(disk) => disk.stop_recording_phases(now),
+            Kind::Streaming(disk) => disk.phases().stop(),
+        }
+    }
+
+    fn phases(&mut self) -> &mut Phases {
+        match &mut self.kind {
+            Kind::Mechanical(disk) => disk.phases(),
+            Kind::Streaming(disk) => disk.phases(),
         }
     }
 

@@ -18,6 +18,7 @@ use machine::{Duration, Instant};
 
 use crate::Statistics;
 use crate::mechanism::{Mechanism, Run};
+use crate::phases::{Phase, Phases};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Mechanical {
@@ -191,9 +192,23 @@ impl Mechanical {
     pub(crate) fn statistics(&self, now: Instant) -> Statistics {
         match &self.activity {
             Activity::Reading(stream) => {
-                self.mechanism.clone().statistics_during(stream.run, stream.limit, now)
+                self.mechanism.clone().during(stream.run, stream.limit, now).statistics
             }
             Activity::Idle | Activity::Writing { .. } => self.mechanism.statistics,
         }
+    }
+
+    pub(crate) fn phases(&mut self) -> &mut Phases {
+        &mut self.mechanism.phases
+    }
+
+    /// Records phases no longer; gives those that are left at `now`.
+    pub(crate) fn stop_recording_phases(&mut self, now: Instant) -> Vec<Phase> {
+        let mut mechanism = self.mechanism.clone();
+        self.mechanism.phases.stop();
+        if let Activity::Reading(stream) = &self.activity {
+            mechanism = mechanism.during(stream.run, stream.limit, now);
+        }
+        mechanism.phases.stop()
     }
 }

@@ -9,6 +9,7 @@ use machine::{Duration, Instant};
 
 use crate::Statistics;
 use crate::geometry::{Geometry, Track};
+use crate::phases::{Activity, Phases};
 use crate::rotation::{Rotation, Slot};
 use crate::seek::SeekCurve;
 
@@ -25,6 +26,7 @@ pub(crate) struct Mechanism {
     /// When the head was or will be at rest on that track.
     arrived: Instant,
     pub(crate) statistics: Statistics,
+    pub(crate) phases: Phases,
 }
 
 /// Sectors passing one after the other: the next one, and the slot in which it passes.
@@ -60,6 +62,7 @@ impl Mechanism {
             departed: Instant::START,
             arrived: Instant::START,
             statistics: Statistics::default(),
+            phases: Phases::default(),
         }
     }
 
@@ -72,7 +75,10 @@ impl Mechanism {
         self.arrived = start + movement;
         let slot = self.rotation.next(self.arrived, place.angle);
         self.statistics.seek += movement;
-        self.statistics.rotation += self.rotation.begins(slot).since(self.arrived);
+        let begin = self.rotation.begins(slot);
+        self.statistics.rotation += begin.since(self.arrived);
+        self.phases.add(Activity::Seek, start, self.arrived);
+        self.phases.add(Activity::Rotation, self.arrived, begin);
         Run { sector, slot, left: place.left, fresh: true }
     }
 
@@ -117,7 +123,9 @@ impl Mechanism {
     fn transfer(&mut self, run: &mut Run, sectors: u64) {
         let begin = self.rotation.begins(run.slot);
         run.advance(sectors);
-        self.statistics.transfer += self.rotation.begins(run.slot).since(begin);
+        let end = self.rotation.begins(run.slot);
+        self.statistics.transfer += end.since(begin);
+        self.phases.add(Activity::Transfer, begin, end);
     }
 
     /// Whether at `now` the head has yet to come to the beginning of the track on which the run goes on.
@@ -131,18 +139,20 @@ impl Mechanism {
         if run.fresh {
             let not_waited = self.rotation.begins(run.slot).since(at_rest);
             self.statistics.rotation = self.statistics.rotation - not_waited;
+            self.phases.cut(at_rest);
         }
         at_rest
     }
 
-    /// The statistics if the run goes on by itself until `now`, of which nothing later is counted.
-    pub(crate) fn statistics_during(mut self, mut run: Run, limit: u64, now: Instant) -> Statistics {
+    /// The mechanism if the run goes on by itself until `now`, of which nothing later is counted.
+    pub(crate) fn during(mut self, mut run: Run, limit: u64, now: Instant) -> Self {
         self.pass_until(&mut run, limit, now);
         self.abandon(&run, now);
         if run.fresh {
             let not_moved = self.arrived.since(now.max(self.departed));
             self.statistics.seek = self.statistics.seek - not_moved;
+            self.phases.cut(now);
         }
-        self.statistics
+        self
     }
 }

@@ -9,6 +9,7 @@ use description::StreamingDisk;
 use machine::{Duration, Instant};
 
 use crate::Statistics;
+use crate::phases::{Activity, Phases};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Streaming {
@@ -25,6 +26,7 @@ pub(crate) struct Streaming {
     /// When all writes are on the medium.
     written: Instant,
     statistics: Statistics,
+    phases: Phases,
 }
 
 /// A command that has been served, and the sector after it.
@@ -48,6 +50,7 @@ impl Streaming {
             buffer_empty: Instant::START,
             written: Instant::START,
             statistics: Statistics::default(),
+            phases: Phases::default(),
         }
     }
 
@@ -88,6 +91,10 @@ impl Streaming {
         self.statistics
     }
 
+    pub(crate) fn phases(&mut self) -> &mut Phases {
+        &mut self.phases
+    }
+
     fn decode(&mut self, now: Instant) -> Instant {
         self.statistics.overhead += self.command_overhead;
         now + self.command_overhead
@@ -100,9 +107,11 @@ impl Streaming {
             self.statistics.movements += 1;
             self.statistics.seek += self.positioning;
             end += self.positioning;
+            self.phases.add(Activity::Seek, start, end);
         }
         let transfer = Duration::of_transfer(sectors * self.sector_bytes, self.bytes_per_second);
         self.statistics.transfer += transfer;
+        self.phases.add(Activity::Transfer, end, end + transfer);
         end + transfer
     }
 

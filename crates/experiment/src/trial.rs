@@ -15,7 +15,7 @@ use fs::protocol::Label;
 use fs::{Client, ClientSettings, CollectiveMethod, CollectiveSettings, File, FileId, Group};
 use layout::{Extent, Operation, View};
 use machine::{Condition, Disk, Duration, Machine, Memory, NodeId};
-use sim::{Layout, Settings, SimMachine, Simulation, Statistics};
+use sim::{Layout, Recorder, Settings, SimMachine, Simulation, Statistics};
 
 use crate::{DiskLayout, Error, Experiment, Method, Queued};
 
@@ -49,6 +49,16 @@ const FILE: FileId = FileId(1);
 impl Experiment {
     /// Runs the trial of this number. Trials of different numbers differ in all that is random.
     pub fn trial(&self, number: u64) -> Result<Trial, Error> {
+        self.run_trial(number, None)
+    }
+
+    /// Runs the trial of this number and tells `recorder` what happens in the elapsed time. The trial is the same as
+    /// without it, event by event.
+    pub fn recorded_trial(&self, number: u64, recorder: Box<dyn Recorder>) -> Result<Trial, Error> {
+        self.run_trial(number, Some(recorder))
+    }
+
+    fn run_trial(&self, number: u64, recorder: Option<Box<dyn Recorder>>) -> Result<Trial, Error> {
         self.check()?;
         let settings = Settings {
             // An odd multiplier keeps trials of neighbouring seeds apart.
@@ -64,7 +74,11 @@ impl Experiment {
         let files = simulation.run(self.set_up(&simulation))??;
         let memories = self.memories(&view);
         let (before, start) = (simulation.statistics(), simulation.now());
+        if let Some(recorder) = recorder {
+            simulation.record(recorder);
+        }
         simulation.run(self.access(simulation.compute_nodes(), &files, &view, &memories))??;
+        simulation.stop_recording();
         let (statistics, elapsed) = (simulation.statistics().since(&before), simulation.now().since(start));
         match self.operation() {
             Operation::Read => self.check_memories(&view, &memories)?,

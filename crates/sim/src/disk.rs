@@ -21,7 +21,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use ::disk::Model;
+use ::disk::{Activity, Model, Phase};
 use description::MachineDescription;
 use machine::{Buf, Duration, Error, Instant, Object, ObjectId, Payload, Result};
 
@@ -34,6 +34,7 @@ use crate::simulation::Settings;
 use crate::statistics::{BusStatistics, DiskCounts, DiskStatistics, Waits};
 use crate::store::{Run, Space, Store};
 use crate::table::Table;
+use crate::trace::{self, Trace, Track};
 use crate::world::World;
 
 pub(crate) struct Disks {
@@ -269,14 +270,17 @@ impl Disks {
         let now = Instant::from_nanos(executor.now());
         let command = drive_state.command.as_mut().expect("a command whose step ends");
         let (step, next) = match command.step {
-            Step::ReadMedium => (Step::ReadBus, self.bus_transfer(drive_state, now)),
-            Step::WriteRoom => (Step::WriteBus, self.bus_transfer(drive_state, now)),
+            Step::ReadMedium => (Step::ReadBus, self.bus_transfer(executor, disk, drive_state, now)),
+            Step::WriteRoom => (Step::WriteBus, self.bus_transfer(executor, disk, drive_state, now)),
             Step::WriteBus => (Step::WriteReport, drive_state.write_medium(now)),
             Step::ReadBus | Step::WriteReport => {
                 let (was_read, transfer) = (matches!(command.step, Step::ReadBus), command.transfer);
                 drive_state.runs.pop();
                 if drive_state.runs.is_empty() {
-                    drive_state.end_command(now);
+                    let ended = drive_state.end_command(now);
+                    if let Some(trace) = executor.trace() {
+                        self.record(trace, disk, drive_state, ended, now);
+                    }
                     self.apply(drive_state, transfer);
                     let node = drive_state.node;
                     drop(drive);
@@ -295,12 +299,51 @@ impl Disks {
         self.step_at(executor, processors, costs, disk, next);
     }
 
+    /// Tells of a command that ends, and of what the mechanics did meanwhile or will have done for it.
+    #[cold]
+    fn record(&self, trace: &Trace, disk: usize, drive: &mut Drive, command: Command, end: Instant) {
+        let transfers = self.transfers.borrow();
+        let Transfer { object, offset, access, .. } = transfers.get(command.transfer);
+        let bytes = match access {
+            Access::Read(buffer) => buffer.len(),
+            Access::Write(payload) => payload.len(),
+            Access::Flush => 0,
+        };
+        let position = drive.store.position(*object, *offset);
+        let arguments = [("bytes", bytes), ("object", *object), ("offset", *offset), ("position", position)];
+        let times = (command.begun.as_nanos(), end.as_nanos());
+        trace.slice(Track::Disk(disk), command.step.name(), times, &arguments);
+        record_phases(trace, disk, &drive.model_mut().take_phases());
+    }
+
+    /// Lets drives tell what their mechanics do from now on.
+    pub(crate) fn start_recording(&self) {
+        for drive in &self.drives {
+            drive.borrow_mut().model.iter_mut().for_each(Model::record_phases);
+        }
+    }
+
+    /// Tells what is left to tell.
+    pub(crate) fn stop_recording(&self, trace: &Trace, now: Instant) {
+        for (disk, drive) in self.drives.iter().enumerate() {
+            if let Some(model) = &mut drive.borrow_mut().model {
+                record_phases(trace, disk, &model.stop_recording_phases(now));
+            }
+        }
+    }
+
     /// Moves the current run over the drive's bus, if it has one; gives the end.
-    fn bus_transfer(&self, drive: &Drive, now: Instant) -> Instant {
+    fn bus_transfer(&self, executor: &Executor, disk: usize, drive: &Drive, now: Instant) -> Instant {
         let Some(bus) = drive.bus else { return now };
         let (_, sectors) = drive.sectors();
         let bytes = sectors * drive.model.as_ref().map_or(0, Model::sector_bytes);
-        self.buses[bus].borrow_mut().transfer(now, bytes)
+        let (begin, end) = self.buses[bus].borrow_mut().transfer(now, bytes);
+        if let Some(trace) = executor.trace() {
+            let name = drive.command.map_or("", |command| command.step.name());
+            let arguments = [("disk", disk as u64), ("bytes", bytes)];
+            trace.slice(Track::Bus(bus), name, (begin.as_nanos(), end.as_nanos()), &arguments);
+        }
+        end
     }
 
     /// Moves the data of a transfer whose time has come between its payload and the store.
@@ -335,6 +378,9 @@ impl Disks {
             return self.end(executor, transfer, Ok(()));
         }
         let end = processors.interrupt(executor, node, costs.disk_interrupt);
+        if let Some(trace) = executor.trace() {
+            trace.interrupt(node, trace::Activity::DiskInterrupt, costs.disk_interrupt, end);
+        }
         executor.schedule(end, Target::new(Kind::Transfer, transfer));
     }
 
@@ -369,15 +415,37 @@ enum Begin {
     Flush,
 }
 
+impl Step {
+    /// The name of the command it belongs to.
+    fn name(self) -> &'static str {
+        match self {
+            Step::ReadMedium | Step::ReadBus => "read",
+            Step::WriteRoom | Step::WriteBus | Step::WriteReport => "write",
+        }
+    }
+}
+
+fn record_phases(trace: &Trace, disk: usize, phases: &[Phase]) {
+    for Phase { activity, begin, end } in phases {
+        let name = match activity {
+            Activity::Seek => "seek",
+            Activity::Rotation => "rotation",
+            Activity::Transfer => "transfer",
+        };
+        trace.slice(Track::Mechanics(disk), name, (begin.as_nanos(), end.as_nanos()), &[]);
+    }
+}
+
 impl Bus {
-    fn transfer(&mut self, now: Instant, bytes: u64) -> Instant {
+    /// Carries bytes as soon as it is free; gives beginning and end.
+    fn transfer(&mut self, now: Instant, bytes: u64) -> (Instant, Instant) {
         let time = Duration::of_transfer(bytes, self.bytes_per_second);
         let begin = self.free.max(now.as_nanos());
         self.free = begin + time.as_nanos();
         self.statistics.busy += time;
         self.statistics.bytes += bytes;
         self.statistics.waits.add(begin - now.as_nanos());
-        Instant::from_nanos(self.free)
+        (Instant::from_nanos(begin), Instant::from_nanos(self.free))
     }
 }
 
@@ -391,13 +459,14 @@ impl Drive {
     }
 
     /// The command is done, and the drive free for the next.
-    fn end_command(&mut self, now: Instant) {
-        let Command { begun, step, .. } = self.command.take().expect("a command that ends");
-        let time = now.since(begun);
-        match step {
+    fn end_command(&mut self, now: Instant) -> Command {
+        let command = self.command.take().expect("a command that ends");
+        let time = now.since(command.begun);
+        match command.step {
             Step::ReadMedium | Step::ReadBus => self.counts.read_time += time,
             Step::WriteRoom | Step::WriteBus | Step::WriteReport => self.counts.write_time += time,
         }
+        command
     }
 
     /// Finds where the bytes `first..end` of the object lie, in sectors, last first.

@@ -28,6 +28,7 @@ use machine::{Error, Instant, NodeId, Result};
 
 use crate::agenda::{Agenda, INDEX_END, Kind, Target};
 use crate::table::Table;
+use crate::trace::Trace;
 use crate::waker::TaskKey;
 
 type Task = Pin<Box<dyn Future<Output = Result<()>>>>;
@@ -94,6 +95,8 @@ pub(crate) struct Executor {
     now: Cell<u64>,
     current: Cell<TaskKey>,
     core: RefCell<Core>,
+    /// Here because all that happens has the executor at hand, for the time.
+    trace: Trace,
 }
 
 /// All that changes, but the clock. Borrowed for moments only, never while a task is polled or dropped.
@@ -185,6 +188,7 @@ impl Executor {
             now: Cell::new(0),
             current: Cell::new(TaskKey::new(number, 0, MAIN)),
             core: RefCell::new(core),
+            trace: Trace::default(),
         });
         HERE.with(|here| here.borrow_mut().all.push((number, Rc::downgrade(&executor))));
         executor
@@ -192,6 +196,17 @@ impl Executor {
 
     pub(crate) fn now(&self) -> u64 {
         self.now.get()
+    }
+
+    /// Where to tell what happens, if anybody wants to know.
+    #[inline(always)]
+    pub(crate) fn trace(&self) -> Option<&Trace> {
+        self.trace.is_on().then_some(&self.trace)
+    }
+
+    /// The trace, whether it is on or not.
+    pub(crate) fn trace_switch(&self) -> &Trace {
+        &self.trace
     }
 
     /// How many timed events there have been.

@@ -12,8 +12,10 @@
 use description::{MachineDescription, Topology};
 use machine::Duration;
 
+use crate::executor::Executor;
 use crate::statistics::{LinkStatistics, RouterLinkStatistics, Waits};
 use crate::torus::Torus;
+use crate::trace::Track;
 
 /// When a message has left its source, and when the whole of it is at its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,15 +93,22 @@ impl Fabric {
         }
     }
 
-    /// Sends `bytes` on their way at `now`, unless that takes a worm in the torus.
+    /// Sends `bytes` on their way now, unless that takes a worm in the torus.
     #[inline]
-    pub(crate) fn pass(&mut self, now: u64, source: usize, target: usize, bytes: u64) -> Option<Passage> {
+    pub(crate) fn pass(
+        &mut self,
+        executor: &Executor,
+        source: usize,
+        target: usize,
+        bytes: u64,
+    ) -> Option<Passage> {
+        let now = executor.now();
         if source == target {
             return Some(Passage { departure: now, arrival: now });
         }
         Some(match self {
             Fabric::Constant { delay } => Passage { departure: now, arrival: now + *delay },
-            Fabric::Switch(switch) => switch.pass(now, source, target, bytes),
+            Fabric::Switch(switch) => switch.pass(executor, source, target, bytes),
             Fabric::Torus(_) => return None,
         })
     }
@@ -123,10 +132,23 @@ impl Fabric {
 }
 
 impl Switch {
-    fn pass(&mut self, now: u64, source: usize, target: usize, bytes: u64) -> Passage {
+    fn pass(&mut self, executor: &Executor, source: usize, target: usize, bytes: u64) -> Passage {
         let body = self.rate.time(bytes);
-        let start = self.out[source].carry(now, body);
+        let start = self.out[source].carry(executor.now(), body);
         let through = self.into[target].carry(start + self.latency, body);
+        if let Some(trace) = executor.trace() {
+            let arguments = message_arguments(source, target, bytes);
+            trace.slice(Track::LinkOut(source), MESSAGE, (start, start + body), &arguments);
+            trace.slice(Track::LinkIn(target), MESSAGE, (through, through + body), &arguments);
+        }
         Passage { departure: start + body, arrival: through + body }
     }
+}
+
+/// The name of slices on links.
+pub(crate) const MESSAGE: &str = "message";
+
+/// What is told of a message that goes over a link.
+pub(crate) fn message_arguments(source: usize, target: usize, bytes: u64) -> [(&'static str, u64); 3] {
+    [("from_node", source as u64), ("to_node", target as u64), ("bytes", bytes)]
 }

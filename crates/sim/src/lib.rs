@@ -8,6 +8,7 @@
 //!
 //! - [`Simulation`] in `simulation.rs`: making and running a machine, and what it has done; start here
 //! - `statistics.rs`: what is told of what a machine has done
+//! - `trace.rs`: telling a recorder, slice by slice, what happens
 //! - `machine.rs`: a node, [`SimMachine`]; each of its calls leads to one of the models below
 //! - `processor.rs`: threads, interrupts and what work costs
 //! - `network.rs`: messages; `fabric.rs`, `torus.rs`: how they travel
@@ -31,6 +32,7 @@ mod statistics;
 mod store;
 mod table;
 mod torus;
+mod trace;
 mod waker;
 mod world;
 
@@ -42,3 +44,4 @@ pub use statistics::{
     BusStatistics, DiskCounts, DiskStatistics, LinkStatistics, NodeStatistics, RouterLinkStatistics,
     Statistics, Waits,
 };
+pub use trace::{Recorder, Slice, Track};

@@ -60,7 +60,7 @@ impl Machine for SimMachine {
 
     fn compute(&self, work: Work) -> impl Future<Output = ()> {
         let World { executor, processors, costs, .. } = &*self.node.world;
-        processors.compute(executor, self.node.index, costs.of(work))
+        processors.compute(executor, self.node.index, work, costs.of(work))
     }
 
     fn net(&self) -> &Net {

@@ -30,6 +30,7 @@ use crate::processor::{Costs, Processors};
 use crate::statistics::{LinkStatistics, RouterLinkStatistics};
 use crate::table::Table;
 use crate::torus::Through;
+use crate::trace::Activity;
 use crate::world::World;
 
 pub(crate) struct Network {
@@ -172,6 +173,15 @@ impl Network {
         Ok(state.insert(source, to.0 as usize, Delivery::Message(message)))
     }
 
+    /// The bytes of payload of a message of the table.
+    #[cold]
+    fn payload_bytes(&self, index: usize) -> u64 {
+        match self.state.borrow().in_flight.get(index) {
+            Delivery::Message(message) => message.payload.len(),
+            Delivery::Gone(_) => 0,
+        }
+    }
+
     /// Why a message of the table cannot be sent any more, if it cannot.
     fn check(&self, index: usize) -> std::result::Result<(), Box<Error>> {
         let state = self.state.borrow();
@@ -192,16 +202,14 @@ impl Network {
         acquainted[source].insert(target);
         *messages += 1;
         *bytes += wire_bytes;
-        if let Some(passage) = fabric.pass(executor.now(), source, target, wire_bytes) {
+        if let Some(passage) = fabric.pass(executor, source, target, wire_bytes) {
             executor.schedule(passage.arrival, Target::new(Kind::Arrival, index));
             return Some(passage.departure);
         }
         if let Fabric::Torus(torus) = fabric {
             let worm = torus.begin(index, source, target, wire_bytes);
             // Others may send at this very moment, so the head goes no further than to its first link.
-            let through = torus.advance(worm, executor.now(), executor.now(), |time, worm| {
-                executor.schedule(time, Target::new(Kind::Head, worm));
-            });
+            let through = torus.advance(executor, worm, executor.now());
             debug_assert!(through.is_none(), "a way has two links at least");
         }
         None
@@ -214,9 +222,7 @@ impl Network {
             unreachable!("worms live in a torus")
         };
         let quiet_until = executor.quiet_until();
-        let through = torus.advance(worm, executor.now(), quiet_until, |time, worm| {
-            executor.schedule(time, Target::new(Kind::Head, worm));
-        });
+        let through = torus.advance(executor, worm, quiet_until);
         let Some(Through { message, passage }) = through else { return };
         executor.schedule(passage.arrival, Target::new(Kind::Arrival, message));
         if let Some(index) = routes[message].departure.take() {
@@ -274,6 +280,9 @@ impl Network {
         }
         let target = self.state.borrow().routes[index].target as usize;
         let end = processors.interrupt(executor, target, costs.receive_message);
+        if let Some(trace) = executor.trace() {
+            trace.interrupt(target, Activity::ReceiveMessage, costs.receive_message, end);
+        }
         executor.schedule(end, Target::new(Kind::Delivery, index));
     }
 
@@ -454,6 +463,9 @@ impl Future for Send<'_> {
             Stage::Accepted { index } if costs.send_message == 0 => self.inject(index, context),
             Stage::Accepted { index } => {
                 let work = processors.begin(executor, *node, costs.send_message, context);
+                if let Some(trace) = executor.trace() {
+                    trace.ask(*node, work, Activity::SendMessage(network.payload_bytes(index)));
+                }
                 self.stage = Stage::Charged { index, work };
                 Poll::Pending
             }

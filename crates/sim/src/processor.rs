@@ -28,6 +28,7 @@ use crate::agenda::{Kind, Target};
 use crate::executor::{Executor, Waiter};
 use crate::sleep::Sleep;
 use crate::statistics::{ProcessorStatistics, Waits};
+use crate::trace::Activity;
 use crate::waker::TaskKey;
 
 /// What everything costs a processor of the machine, in nanoseconds where possible.
@@ -113,6 +114,8 @@ struct Processor {
     last_number: u64,
     /// Whether the thread that had the processor may go on before the next one gets it.
     handing_over: bool,
+    /// When the running work began.
+    begun: u64,
     /// When the running work is through, but for `stolen`.
     finish: u64,
     /// What interrupts have taken from the running work since `finish` was computed.
@@ -126,12 +129,15 @@ struct Processor {
     interrupt_waits: Waits,
 }
 
-struct ThreadWork {
-    number: u64,
+/// Work of a thread.
+pub(crate) struct ThreadWork {
+    pub(crate) number: u64,
     waiter: Waiter,
     thread: TaskKey,
-    nanoseconds: u64,
-    asked: u64,
+    /// How long it takes undisturbed; once it has begun, with the change of threads before it.
+    pub(crate) nanoseconds: u64,
+    /// When it was asked for.
+    pub(crate) asked: u64,
 }
 
 impl Processors {
@@ -153,15 +159,16 @@ impl Processors {
         end
     }
 
-    /// Does work of the current task on `node`, `nanoseconds` at `level`; it begins when the future is first polled.
+    /// Does work of the current task on `node`, `nanoseconds` at a level; it begins when the future is first polled.
     #[inline]
     pub(crate) fn compute<'a>(
         &'a self,
         executor: &'a Executor,
         node: usize,
+        work: Work,
         (nanoseconds, level): (u64, Level),
     ) -> Compute<'a> {
-        Compute { processors: self, executor, node, nanoseconds, stage: Stage::New(level) }
+        Compute { processors: self, executor, node, nanoseconds, stage: Stage::New(level, work) }
     }
 
     /// Asks for the processor of `node` for work of the current task; gives the work's number.
@@ -183,6 +190,9 @@ impl Processors {
             processor.begin(executor, node, self.switch_thread, work);
         } else {
             processor.waiting.push_back(work);
+            if let Some(trace) = executor.trace() {
+                trace.threads_waiting(node, executor.now(), processor.waiting.len());
+            }
         }
         number
     }
@@ -208,6 +218,9 @@ impl Processors {
         if std::mem::take(&mut processor.handing_over) {
             let next = processor.waiting.pop_front().expect("handed over to somebody");
             processor.thread_waits.add(executor.now() - next.asked);
+            if let Some(trace) = executor.trace() {
+                trace.threads_waiting(node, executor.now(), processor.waiting.len());
+            }
             return processor.begin(executor, node, self.switch_thread, next);
         }
         if executor.now() < processor.finish {
@@ -225,7 +238,11 @@ impl Processors {
             processor.handing_over = true;
             executor.schedule(executor.now(), Target::new(Kind::Processor, node));
         }
+        let begun = processor.begun;
         drop(processor);
+        if let Some(trace) = executor.trace() {
+            trace.end_work(node, &ended, begun, executor.now());
+        }
         executor.wake_waiter(ended.waiter);
     }
 
@@ -243,16 +260,17 @@ impl Processors {
 
 impl Processor {
     /// Begins work of a thread.
-    fn begin(&mut self, executor: &Executor, node: usize, switch_thread: u64, work: ThreadWork) {
-        let mut nanoseconds = work.nanoseconds;
+    #[inline(always)]
+    fn begin(&mut self, executor: &Executor, node: usize, switch_thread: u64, mut work: ThreadWork) {
         if self.last_thread != Some(work.thread) {
             self.last_thread = Some(work.thread);
-            nanoseconds += switch_thread;
+            work.nanoseconds += switch_thread;
         }
-        self.running = Some(work);
-        self.thread_time += nanoseconds;
+        self.thread_time += work.nanoseconds;
         self.stolen = 0;
-        self.finish = self.interrupts_until.max(executor.now()) + nanoseconds;
+        self.begun = self.interrupts_until.max(executor.now());
+        self.finish = self.begun + work.nanoseconds;
+        self.running = Some(work);
         executor.schedule(self.finish, Target::new(Kind::Processor, node));
     }
 
@@ -276,7 +294,7 @@ pub(crate) struct Compute<'a> {
 }
 
 enum Stage<'a> {
-    New(Level),
+    New(Level, Work),
     /// At the level of threads: the number of the work.
     Working(u64),
     /// At the level of interrupts, where the end is known at once.
@@ -290,13 +308,20 @@ impl Future for Compute<'_> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let Compute { processors, executor, node, nanoseconds, stage } = &mut *self;
         match stage {
-            Stage::New(_) if *nanoseconds == 0 => Poll::Ready(()),
-            Stage::New(Level::Thread) => {
-                *stage = Stage::Working(processors.begin(executor, *node, *nanoseconds, context));
+            Stage::New(..) if *nanoseconds == 0 => Poll::Ready(()),
+            Stage::New(Level::Thread, work) => {
+                let number = processors.begin(executor, *node, *nanoseconds, context);
+                if let Some(trace) = executor.trace() {
+                    trace.ask(*node, number, Activity::Work(*work));
+                }
+                *stage = Stage::Working(number);
                 Poll::Pending
             }
-            Stage::New(Level::Interrupt) => {
+            Stage::New(Level::Interrupt, work) => {
                 let end = processors.interrupt(executor, *node, *nanoseconds);
+                if let Some(trace) = executor.trace() {
+                    trace.interrupt(*node, Activity::Work(*work), *nanoseconds, end);
+                }
                 let mut sleep = Sleep::until(executor, end);
                 let polled = Pin::new(&mut sleep).poll(context);
                 *stage = Stage::Ending(sleep);

@@ -11,6 +11,7 @@ use crate::machine::SimMachine;
 use crate::network::Network;
 use crate::processor::Processors;
 use crate::statistics::{NodeStatistics, ProcessorStatistics, Statistics};
+use crate::trace::Recorder;
 use crate::world::World;
 
 /// What a run depends on besides the description of its machine and what is started on it.
@@ -137,6 +138,21 @@ impl Simulation {
     /// A mix of the time and subject of every event so far: equal for equal runs.
     pub fn digest(&self) -> u64 {
         self.world.executor.digest()
+    }
+
+    /// Tells `recorder` all that happens from now on, until [`stop_recording`](Self::stop_recording).
+    ///
+    /// That changes nothing of what happens, nor when. Work that is under way is not told.
+    pub fn record(&self, recorder: Box<dyn Recorder>) {
+        self.world.disks.start_recording();
+        self.world.executor.trace_switch().start(recorder, self.nodes.len());
+    }
+
+    /// Tells the recorder the rest and drops it. Work that is under way is not told.
+    pub fn stop_recording(&self) {
+        let trace = self.world.executor.trace_switch();
+        self.world.disks.stop_recording(trace, self.now());
+        trace.stop();
     }
 
     /// What the machine has done so far.

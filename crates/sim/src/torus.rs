@@ -33,9 +33,12 @@ use std::collections::VecDeque;
 use description::{MachineDescription, Placement};
 use machine::Duration;
 
-use crate::fabric::{Passage, Transfer};
+use crate::agenda::{Kind, Target};
+use crate::executor::Executor;
+use crate::fabric::{MESSAGE, Passage, Transfer, message_arguments};
 use crate::statistics::{LinkStatistics, RouterLinkStatistics, Waits};
 use crate::table::Table;
+use crate::trace::{Trace, Track};
 
 /// The time at which a link is free whose worm's tail is still on its way.
 const HELD: u64 = u64::MAX;
@@ -71,6 +74,7 @@ struct Link {
 struct Worm {
     message: usize,
     body: u64,
+    bytes: u64,
     /// How many links the body is long at most.
     links: usize,
     way: Vec<Step>,
@@ -125,51 +129,58 @@ impl Torus {
         self.find_way(source, target, &mut way);
         let body = self.rate.time(bytes);
         let links = body.checked_div(self.latency).map_or(usize::MAX, |links| links as usize + 1);
-        self.worms.insert(Worm { message, body, links, way, taken: 0 })
+        self.worms.insert(Worm { message, body, bytes, links, way, taken: 0 })
     }
 
-    /// Lets the head go on at `now`, and further as long as nothing else happens before `quiet_until`.
+    /// Lets the head go on now, and further as long as nothing else happens before `quiet_until`.
     ///
-    /// If it has to go on later, or others can, `schedule` is told when to advance which worm.
-    pub(crate) fn advance(
-        &mut self,
-        worm: usize,
-        mut now: u64,
-        quiet_until: u64,
-        mut schedule: impl FnMut(u64, usize),
-    ) -> Option<Through> {
+    /// If it has to go on later, or others can, that is scheduled.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self, executor: &Executor, worm: usize, quiet_until: u64) -> Option<Through> {
+        let mut now = executor.now();
         loop {
-            let Worm { body, way, taken, links, .. } = self.worms.get_mut(worm);
+            let Worm { body, bytes, way, taken, links, .. } = self.worms.get_mut(worm);
             let step = &mut way[*taken];
-            if !self.links[step.link as usize].take(worm as u32, now, &mut schedule) {
+            if !self.links[step.link as usize].take(executor, worm as u32, now) {
                 return None;
             }
             step.at = now;
             if let Some(left) = taken.checked_sub(*links) {
                 // A short body has left the links far behind its head already.
                 let Step { link, at } = way[left];
-                self.links[link as usize].release(at, now, *body, &mut schedule);
+                self.links[link as usize].release(executor, at, now, *body);
+                if let Some(trace) = executor.trace() {
+                    record(trace, self.routers.len(), way, left, now, *bytes);
+                }
             }
             *taken += 1;
             if *taken == way.len() {
-                return Some(self.finish(worm, now, schedule));
+                return Some(self.finish(executor, worm, now));
             }
             now += self.latency;
             if now >= quiet_until {
-                schedule(now, worm);
+                advance_at(executor, now, worm);
                 return None;
             }
         }
     }
 
     /// The head is at the target: from now on it is known when each link that is still held will be free.
-    fn finish(&mut self, worm: usize, now: u64, mut schedule: impl FnMut(u64, usize)) -> Through {
-        let Worm { message, body, links, mut way, .. } = self.worms.remove(worm);
+    fn finish(&mut self, executor: &Executor, worm: usize, now: u64) -> Through {
+        let Worm { message, body, bytes, links, mut way, .. } = self.worms.remove(worm);
         let arrival = now + body;
         let mut tail = arrival;
         for step in way.iter().rev().take(links) {
-            self.links[step.link as usize].release(step.at, tail, body, &mut schedule);
+            self.links[step.link as usize].release(executor, step.at, tail, body);
             tail = tail.saturating_sub(self.latency);
+        }
+        if let Some(trace) = executor.trace() {
+            let last = way.len() - 1;
+            if last < links {
+                let free = arrival.saturating_sub(last as u64 * self.latency);
+                record(trace, self.routers.len(), &way, 0, free, bytes);
+            }
+            record(trace, self.routers.len(), &way, last, arrival, bytes);
         }
         // The sender of a short message hears of its departure when the head has arrived.
         let departure = (arrival - body.min((way.len() as u64 - 1) * self.latency)).max(now);
@@ -231,7 +242,7 @@ impl Torus {
 
 impl Link {
     /// Takes the link for a worm whose head is here, if it is free and nobody was here before.
-    fn take(&mut self, worm: u32, now: u64, schedule: &mut impl FnMut(u64, usize)) -> bool {
+    fn take(&mut self, executor: &Executor, worm: u32, now: u64) -> bool {
         let first = self.queue.front().is_none_or(|&(first, _)| first == worm);
         if first && self.free <= now {
             if let Some((_, since)) = self.queue.pop_front() {
@@ -241,19 +252,19 @@ impl Link {
             return true;
         }
         if self.queue.is_empty() && self.free != HELD {
-            schedule(self.free, worm as usize);
+            advance_at(executor, self.free, worm as usize);
         }
         self.queue.push_back((worm, now));
         false
     }
 
     /// The tail of the worm that took the link at `taken` will have left it at `free`; its body takes `body`.
-    fn release(&mut self, taken: u64, free: u64, body: u64, schedule: &mut impl FnMut(u64, usize)) {
+    fn release(&mut self, executor: &Executor, taken: u64, free: u64, body: u64) {
         self.free = free;
         self.held += free - taken;
         self.carried += body;
         if let Some(&(next, _)) = self.queue.front() {
-            schedule(free, next as usize);
+            advance_at(executor, free, next as usize);
         }
     }
 
@@ -264,6 +275,23 @@ impl Link {
             waits: self.waits.take(),
         }
     }
+}
+
+/// Lets the worm go on at `time`.
+fn advance_at(executor: &Executor, time: u64, worm: usize) {
+    executor.schedule(time, Target::new(Kind::Head, worm));
+}
+
+/// Tells that a message held the link of this step of its way until `free`, if it is the link of a node.
+#[cold]
+fn record(trace: &Trace, nodes: usize, way: &[Step], index: usize, free: u64, bytes: u64) {
+    let (source, target) = (way[0].link as usize, way[way.len() - 1].link as usize - nodes);
+    let track = match index {
+        0 => Track::LinkOut(source),
+        last if last == way.len() - 1 => Track::LinkIn(target),
+        _ => return,
+    };
+    trace.slice(track, MESSAGE, (way[index].at, free), &message_arguments(source, target, bytes));
 }
 
 /// The shorter way round a ring: whether to higher numbers, and how many steps.

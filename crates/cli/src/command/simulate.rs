@@ -1,6 +1,7 @@
 //! `starfish simulate`: experiments of the reports on a simulated machine.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use description::MachineDescription;
@@ -16,6 +17,7 @@ use crate::progress::{Progress, Show};
 use crate::simulation::{self, Outcome};
 use crate::size::Size;
 use crate::table::Table;
+use crate::trace_file::{TraceFile, Written};
 
 /// Read or write a file on a simulated machine, and see how fast it would be.
 ///
@@ -122,6 +124,15 @@ pub(crate) struct Arguments {
     #[arg(long)]
     explain: bool,
 
+    /// Write what happens in the first trial to a file for the Perfetto UI (ui.perfetto.dev): what each processor, link,
+    /// bus and disk does when. For one row only.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
+    /// How many slices and counts the trace may have at most; some 40 bytes each.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..), requires = "trace")]
+    trace_limit: u64,
+
     /// Whether to show progress.
     #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
     progress: Show,
@@ -131,6 +142,7 @@ const EXAMPLES: &str = "\
 Examples:
   starfish simulate --pattern rb
   starfish simulate --pattern all --method all --format csv > results.csv
+  starfish simulate --pattern rb --method disk-directed --trace rb.pftrace
   starfish simulate --pattern rb,wb --method disk-directed --layout random --presort
   starfish simulate --pattern rc --record 8 --trials 1 --explain
   starfish simulate --pattern rb --set nodes.io=4 --set disks.model=streaming-20
@@ -174,6 +186,9 @@ struct Row {
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let experiments = experiments(&arguments)?;
+    if let Some(path) = &arguments.trace {
+        trace(path, arguments.trace_limit, &experiments)?;
+    }
     let trials = arguments.trials as usize;
     let progress = Progress::count(arguments.progress, "simulating", (experiments.len() * trials) as u64);
     let outcomes = simulation::run(&experiments, trials, &progress)?;
@@ -195,6 +210,29 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             local::print([text])
         }
     }
+}
+
+/// Runs the first trial of the one experiment with a trace of it.
+fn trace(path: &Path, limit: u64, experiments: &[Experiment]) -> Result<()> {
+    let [experiment] = experiments else {
+        let failure =
+            Failure::usage("--trace", format!("a trace is of one row, and there are {}", experiments.len()));
+        return Err(failure.remedy("Name one --method, one --pattern, one --record and one --layout."));
+    };
+    let file = TraceFile::create(path, &experiment.machine, limit)?;
+    let recorder = Box::new(file.clone());
+    experiment
+        .recorded_trial(0, recorder)
+        .map_err(|error| Failure::new("simulating, with a trace", error))?;
+    let Written { events, cut_at } = file.finish()?;
+    if let Some(time) = cut_at {
+        eprintln!(
+            "{}: the trace ends at {time} of the machine's time, at its limit of {events} slices and counts; \
+             --trace-limit N takes more, a smaller --file-size needs fewer",
+            path.display()
+        );
+    }
+    Ok(())
 }
 
 /// All combinations, each checked before any of them runs.

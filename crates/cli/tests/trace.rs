@@ -1,0 +1,191 @@
+//! Traces of simulated runs, read back with a reader of their own: the fields of Perfetto's schema by their numbers.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs::read;
+use std::path::Path;
+
+use common::{fail, finish, starfish};
+use prost::Message;
+
+#[derive(Message)]
+struct Trace {
+    #[prost(message, repeated, tag = "1")]
+    packets: Vec<Packet>,
+}
+
+#[derive(Message)]
+struct Packet {
+    #[prost(uint64, optional, tag = "8")]
+    timestamp: Option<u64>,
+    #[prost(message, optional, tag = "11")]
+    event: Option<Event>,
+    #[prost(message, optional, tag = "12")]
+    names: Option<Names>,
+    #[prost(message, optional, tag = "60")]
+    track: Option<Track>,
+}
+
+#[derive(Message)]
+struct Event {
+    #[prost(message, repeated, tag = "4")]
+    arguments: Vec<Argument>,
+    #[prost(int32, tag = "9")]
+    kind: i32,
+    #[prost(uint64, tag = "10")]
+    name: u64,
+    #[prost(uint64, tag = "11")]
+    track: u64,
+}
+
+#[derive(Message)]
+struct Argument {
+    #[prost(uint64, tag = "1")]
+    name: u64,
+    #[prost(uint64, tag = "3")]
+    value: u64,
+}
+
+#[derive(Message)]
+struct Names {
+    #[prost(message, repeated, tag = "2")]
+    events: Vec<Name>,
+    #[prost(message, repeated, tag = "3")]
+    arguments: Vec<Name>,
+}
+
+#[derive(Message)]
+struct Name {
+    #[prost(uint64, tag = "1")]
+    number: u64,
+    #[prost(string, tag = "2")]
+    name: String,
+}
+
+#[derive(Message)]
+struct Track {
+    #[prost(uint64, tag = "1")]
+    number: u64,
+    #[prost(string, tag = "2")]
+    name: String,
+    #[prost(uint64, tag = "5")]
+    parent: u64,
+}
+
+/// A slice as the trace has it: name, begin, end and arguments.
+type Slice = (String, u64, u64, BTreeMap<String, u64>);
+
+/// The slices of each track, by the track's name; tracks of several nodes may have the same.
+///
+/// Events are taken in order of time and, at one time, of the file, as Perfetto does.
+fn slices(path: &Path) -> BTreeMap<String, Vec<Slice>> {
+    let trace = Trace::decode(read(path).expect("a trace").as_slice()).expect("protocol buffers");
+    let (mut tracks, mut names, mut arguments) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let mut events = Vec::new();
+    for packet in trace.packets {
+        if let Some(new) = packet.names {
+            names.extend(new.events.into_iter().map(|new| (new.number, new.name)));
+            arguments.extend(new.arguments.into_iter().map(|new| (new.number, new.name)));
+        }
+        if let Some(track) = packet.track {
+            assert!(track.parent == 0 || tracks.contains_key(&track.parent), "a parent comes first");
+            assert!(tracks.insert(track.number, track.name).is_none(), "one description of each track");
+        }
+        if let Some(event) = packet.event {
+            events.push((packet.timestamp.expect("an event has its time"), event));
+        }
+    }
+    events.sort_by_key(|(time, _)| *time);
+    let mut open = BTreeMap::new();
+    let mut slices: BTreeMap<String, Vec<Slice>> = BTreeMap::new();
+    for (time, Event { arguments: values, kind, name, track }) in events {
+        match kind {
+            1 => {
+                let values = values.iter().map(|value| (arguments[&value.name].clone(), value.value));
+                let begun = open.insert(track, (names[&name].clone(), time, values.collect()));
+                assert!(begun.is_none(), "{begun:?} is not over when {} begins", names[&name]);
+            }
+            2 => {
+                let (name, begin, values) = open.remove(&track).expect("a slice that ends has begun");
+                slices.entry(tracks[&track].clone()).or_default().push((name, begin, time, values));
+            }
+            kind => assert_eq!(kind, 4, "slices and counts are all there is"),
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    slices
+}
+
+const RUN: &str =
+    "simulate --pattern rb --method traditional --trials 1 --file-size 1MiB --format json --explain";
+
+/// Runs with a trace and more options; gives what went to standard output and to standard error.
+fn traced(path: &Path, more: &[&str]) -> (String, String) {
+    let path = path.to_str().expect("a plain path");
+    let output = finish(starfish(RUN.split(' ').chain(["--trace", path]).chain(more.iter().copied())));
+    assert!(output.status.success());
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_trace_has_named_slices_that_agree_with_the_account() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("rb.pftrace");
+    let (json, errors) = traced(&path, &[]);
+    assert_eq!(errors, "");
+    let slices = slices(&path);
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&json).expect("JSON");
+    let disks = &rows[0]["explain"]["disks"];
+    let time = |phase: &str| -> u64 {
+        let mechanics = slices.iter().filter(|(track, _)| track.ends_with(": mechanics"));
+        let phases = mechanics.flat_map(|(_, slices)| slices).filter(|(name, ..)| name == phase);
+        phases.map(|(_, begin, end, _)| end - begin).sum()
+    };
+    for phase in ["seek", "rotation", "transfer"] {
+        let expected = disks[format!("{phase}_s")].as_f64().expect("a time");
+        assert!((time(phase) as f64 / 1e9 - expected).abs() < 1e-9, "{phase}");
+    }
+    let reads: Vec<&Slice> = (0..16).flat_map(|disk| &slices[&format!("disk {disk}")]).collect();
+    assert_eq!(reads.len() as u64, disks["reads"].as_u64().expect("a count"));
+    assert!(reads.iter().all(|(name, .., arguments)| name == "read" && arguments["bytes"] == 8192));
+    let threads = &slices["processor: threads"];
+    assert!(threads.iter().any(|(name, ..)| name == "look_up_cache"));
+    assert!(slices.contains_key("bus 15") && slices.contains_key("link out"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace_byte_by_byte() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let run = |name: &str, seed: &str| {
+        let path = directory.path().join(name);
+        traced(&path, &["--seed", seed]);
+        read(path).expect("a trace")
+    };
+    let first = run("first", "3");
+    assert!(first == run("second", "3"));
+    assert!(first != run("other", "4"));
+}
+
+#[test]
+fn a_trace_at_its_limit_says_so_and_is_whole() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("short.pftrace");
+    let (json, errors) = traced(&path, &["--trace-limit", "500"]);
+    assert!(errors.contains("short.pftrace: the trace ends at 0.0") && errors.contains("500"), "{errors}");
+    assert!(errors.contains("--trace-limit N takes more"), "{errors}");
+    let count: usize = slices(&path).values().map(Vec::len).sum();
+    assert!((400..=500).contains(&count), "{count} slices");
+    assert!(json.contains("limited_by"));
+}
+
+#[test]
+fn a_trace_is_of_one_row_in_a_file_that_can_be_written() {
+    let error = fail(starfish(["simulate", "--pattern", "rb,wb", "--trace", "x"]), 2);
+    assert!(error.contains("a trace is of one row") && error.contains("--pattern"), "{error}");
+    let run = "simulate --pattern rb --method traditional --trace /no/such/directory/x";
+    assert!(fail(starfish(run.split(' ')), 1).contains("directory that exists"));
+    let limit = "simulate --pattern rb --method traditional --trace-limit 5";
+    assert!(fail(starfish(limit.split(' ')), 2).contains("--trace"));
+}

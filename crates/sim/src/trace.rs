@@ -1,0 +1,191 @@
+//! What happens on a machine, slice by slice, for whoever records it.
+//!
+//! A slice is a stretch of time in which one part of the machine does one thing: a processor does a piece of work, a
+//! disk executes a command. All slices of a track come in order of time and none overlaps another. They are told
+//! when their end is known, so those of different tracks are not in order.
+//!
+//! Nothing is kept and nothing is done unless a recorder is there; then each place that knows of a slice tells it.
+//! The name of a thread's work is known when it is asked for, and noted here until it ends.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use machine::{Instant, Work};
+
+use crate::processor::ThreadWork;
+
+/// A part of the machine that does one thing at a time, or a number that changes with time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Track {
+    /// The processor of the node of this index, with work of threads. Interrupts lengthen it.
+    Threads(usize),
+    /// The same processor, with interrupts.
+    Interrupts(usize),
+    /// How many threads wait for that processor; see [`Recorder::count`].
+    ThreadsWaiting(usize),
+    /// The link out of this node, while a message holds it.
+    LinkOut(usize),
+    /// The link into this node, while a message holds it.
+    LinkIn(usize),
+    /// The commands of the disk of this index, from the drive taking them until their data are over the bus (a read)
+    /// or in the drive's buffer (a write).
+    Disk(usize),
+    /// The mechanics of that disk.
+    Mechanics(usize),
+    /// The bus of this index.
+    Bus(usize),
+}
+
+/// A stretch of time in which one part of the machine does one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice<'a> {
+    /// The part.
+    pub track: Track,
+    /// What it does: the name of work, `read`, `seek`, ...
+    pub name: &'static str,
+    /// From when.
+    pub begin: Instant,
+    /// Until when.
+    pub end: Instant,
+    /// More about it: numbers by name. Names end in their unit (`_ns`), but for `bytes`.
+    pub arguments: &'a [(&'static str, u64)],
+}
+
+/// Who is told what happens.
+pub trait Recorder {
+    /// Something was or will have been done.
+    fn slice(&mut self, slice: Slice<'_>);
+
+    /// What `track` counts is `value` from `time` on.
+    fn count(&mut self, track: Track, time: Instant, value: u64);
+}
+
+/// What a processor does, by name and size.
+#[derive(Clone, Copy)]
+pub(crate) enum Activity {
+    Work(Work),
+    /// A message of so many bytes of payload is sent.
+    SendMessage(u64),
+    ReceiveMessage,
+    DiskInterrupt,
+}
+
+impl Activity {
+    fn name(self) -> &'static str {
+        match self {
+            Activity::Work(work) => work.name(),
+            Activity::SendMessage(_) => "send_message",
+            Activity::ReceiveMessage => "receive_message",
+            Activity::DiskInterrupt => "disk_interrupt",
+        }
+    }
+
+    /// Its size, if it has one.
+    fn argument(self) -> Option<(&'static str, u64)> {
+        match self {
+            Activity::Work(work @ (Work::ListBlocks { .. } | Work::SortBlocks { .. })) => {
+                Some(("blocks", work.units()))
+            }
+            Activity::Work(work) if work.units() > 0 => Some(("bytes", work.units())),
+            Activity::SendMessage(bytes) => Some(("bytes", bytes)),
+            _ => None,
+        }
+    }
+}
+
+/// The recorder, if there is one, and what was asked for.
+#[derive(Default)]
+pub(crate) struct Trace {
+    recording: Cell<bool>,
+    state: RefCell<Option<State>>,
+}
+
+struct State {
+    recorder: Box<dyn Recorder>,
+    /// What work of threads each node was asked for, by its number.
+    asked: Vec<BTreeMap<u64, Activity>>,
+}
+
+impl Trace {
+    pub(crate) fn start(&self, recorder: Box<dyn Recorder>, nodes: usize) {
+        *self.state.borrow_mut() = Some(State { recorder, asked: vec![BTreeMap::new(); nodes] });
+        self.recording.set(true);
+    }
+
+    pub(crate) fn stop(&self) {
+        self.recording.set(false);
+        let state = self.state.borrow_mut().take();
+        drop(state);
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_on(&self) -> bool {
+        self.recording.get()
+    }
+
+    /// A thread of `node` has asked for work of this number.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn ask(&self, node: usize, number: u64, activity: Activity) {
+        self.with(|state| state.asked[node].insert(number, activity));
+    }
+
+    /// Work ends that had begun at `begin`.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn end_work(&self, node: usize, work: &ThreadWork, begin: u64, end: u64) {
+        self.with(|State { recorder, asked }| {
+            // What was asked for before the recorder came has no name.
+            let Some(activity) = asked[node].remove(&work.number) else { return };
+            let interrupted = end - begin - work.nanoseconds;
+            let times = [("waited_ns", begin - work.asked), ("interrupted_ns", interrupted)];
+            let times = times.into_iter().filter(|(_, time)| *time > 0);
+            let arguments: Vec<_> = activity.argument().into_iter().chain(times).collect();
+            recorder.slice(slice(Track::Threads(node), activity.name(), (begin, end), &arguments));
+        });
+    }
+
+    /// So many threads of `node` wait for its processor.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn threads_waiting(&self, node: usize, now: u64, count: usize) {
+        self.with(|state| {
+            let time = Instant::from_nanos(now);
+            state.recorder.count(Track::ThreadsWaiting(node), time, count as u64);
+        });
+    }
+
+    /// An interrupt of `nanoseconds` ends at `end`.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn interrupt(&self, node: usize, activity: Activity, nanoseconds: u64, end: u64) {
+        let argument = activity.argument();
+        self.slice(Track::Interrupts(node), activity.name(), (end - nanoseconds, end), argument.as_slice());
+    }
+
+    /// Something begins and ends at these times.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn slice(
+        &self,
+        track: Track,
+        name: &'static str,
+        times: (u64, u64),
+        arguments: &[(&'static str, u64)],
+    ) {
+        self.with(|state| state.recorder.slice(slice(track, name, times, arguments)));
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> Option<T> {
+        self.state.borrow_mut().as_mut().map(act)
+    }
+}
+
+fn slice<'a>(
+    track: Track,
+    name: &'static str,
+    (begin, end): (u64, u64),
+    arguments: &'a [(&'static str, u64)],
+) -> Slice<'a> {
+    Slice { track, name, begin: Instant::from_nanos(begin), end: Instant::from_nanos(end), arguments }
+}
