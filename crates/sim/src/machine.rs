@@ -58,6 +58,7 @@ impl Machine for SimMachine {
         self.node.world.executor.spawn(name, self.node.index as u32, Box::pin(task));
     }
 
+    #[inline(always)]
     fn compute(&self, work: Work) -> impl Future<Output = ()> {
         let World { executor, processors, costs, .. } = &*self.node.world;
         processors.compute(executor, self.node.index, work, costs.of(work))

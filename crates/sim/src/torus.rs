@@ -135,6 +135,7 @@ impl Torus {
     /// Lets the head go on now, and further as long as nothing else happens before `quiet_until`.
     ///
     /// If it has to go on later, or others can, that is scheduled.
+    // All of a step is inlined into its two callers, which are the hottest places of a torus.
     #[inline(always)]
     pub(crate) fn advance(&mut self, executor: &Executor, worm: usize, quiet_until: u64) -> Option<Through> {
         let mut now = executor.now();
@@ -166,6 +167,7 @@ impl Torus {
     }
 
     /// The head is at the target: from now on it is known when each link that is still held will be free.
+    #[inline(always)]
     fn finish(&mut self, executor: &Executor, worm: usize, now: u64) -> Through {
         let Worm { message, body, bytes, links, mut way, .. } = self.worms.remove(worm);
         let arrival = now + body;
@@ -242,6 +244,7 @@ impl Torus {
 
 impl Link {
     /// Takes the link for a worm whose head is here, if it is free and nobody was here before.
+    #[inline(always)]
     fn take(&mut self, executor: &Executor, worm: u32, now: u64) -> bool {
         let first = self.queue.front().is_none_or(|&(first, _)| first == worm);
         if first && self.free <= now {
@@ -259,6 +262,7 @@ impl Link {
     }
 
     /// The tail of the worm that took the link at `taken` will have left it at `free`; its body takes `body`.
+    #[inline(always)]
     fn release(&mut self, executor: &Executor, taken: u64, free: u64, body: u64) {
         self.free = free;
         self.held += free - taken;
@@ -284,6 +288,7 @@ fn advance_at(executor: &Executor, time: u64, worm: usize) {
 
 /// Tells that a message held the link of this step of its way until `free`, if it is the link of a node.
 #[cold]
+#[inline(never)]
 fn record(trace: &Trace, nodes: usize, way: &[Step], index: usize, free: u64, bytes: u64) {
     let (source, target) = (way[0].link as usize, way[way.len() - 1].link as usize - nodes);
     let track = match index {
