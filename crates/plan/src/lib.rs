@@ -10,7 +10,7 @@
 //! A [`Plan`] is a TOML file that says what is to be simulated: every combination of its variants, of what is to
 //! vary, of patterns and of record sizes is a [`Cell`]. It is checked as a whole before anything runs. The
 //! trials of all cells are [`Job`]s, in which equal ones occur once, also across plans. [`execute`] runs those
-//! that a [`Journal`] does not have yet. [`results`] brings plans and journal together, and [`cell_table`] and
+//! that a [`Journal`] does not have yet. [`results()`] brings plans and journal together, and [`cell_table`] and
 //! [`trial_table`] make tidy tables of them.
 //!
 //! - `value.rs`: TOML values that know where they stand
