@@ -99,6 +99,8 @@ pub enum Level {
     /// One thread after the other.
     #[default]
     Thread,
+    /// Likewise, but behind the threads that wait at its beginning: the thread has given up its turn.
+    Yielding,
     /// Before all threads, one interrupt after the other.
     Interrupt,
 }
@@ -350,7 +352,7 @@ const BYTES_MAX: u64 = 1 << 50;
 const WORK_ON_BYTES: &[&str] =
     &["accept_data", "copy", "handle_memput", "handle_memget", "return_memget", "queue_piece", "pack_data"];
 const WORK_ON_ITEMS: &[&str] =
-    &["list_blocks", "sort_blocks", "match_piece", "unpack_pieces", "place_pieces"];
+    &["list_blocks", "sort_blocks", "match_piece", "unpack_pieces"];
 
 fn check_count(count: &Sourced<u32>, max: u32, of: &str) -> Result<(), Misfit> {
     count.ensure((1..=max).contains(&count.value), || format!("expected from 1 to {max} {of}"))

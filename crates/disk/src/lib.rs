@@ -174,10 +174,10 @@ impl Model {
     /// A write command reaches the drive at `now`; returns when its data may cross the bus.
     ///
     /// Call [`write`](Self::write) when they have.
-    pub fn write_ready(&mut self, now: Instant) -> Instant {
-        self.check_time(now);
+    pub fn write_ready(&mut self, now: Instant, first_sector: u64, sectors: u64) -> Instant {
+        self.check_command(now, first_sector, sectors);
         match &mut self.kind {
-            Kind::Mechanical(disk) => disk.write_ready(now),
+            Kind::Mechanical(disk) => disk.write_ready(now, first_sector, sectors),
             Kind::Streaming(disk) => disk.write_ready(now),
         }
     }

@@ -199,7 +199,7 @@ impl Experiment {
 
     fn start_interval(&self) -> Duration {
         let processor = &self.machine.processor;
-        processor.system.send_message.value.at(processor.clock.value)
+        processor.cost.at(machine::Work::Barrier.index()).cycles.value.at(processor.clock.value)
     }
 
     fn check_memories(&self, view: &View, memories: &[Memory]) -> Result<(), Error> {

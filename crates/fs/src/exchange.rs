@@ -293,7 +293,6 @@ impl<M: Machine> Exchange<M> {
         let bytes = part.iter().map(|piece| piece.bytes).sum();
         check_length(self.members[destination], &data, bytes)?;
         self.machine().compute(Work::ReturnMemget { bytes }).await;
-        self.machine().compute(Work::PlacePieces { pieces: part.len() as u64 }).await;
         let mut at = 0;
         for piece in part {
             place(piece.file_offset, &data.slice(at..at + piece.bytes));

@@ -81,21 +81,20 @@ pub enum Work {
         /// How many pieces.
         pieces: u64,
     },
+    /// A thread goes to sleep until an interrupt wakes it.
+    SuspendThread,
+    /// A thread that was woken by an interrupt goes on.
+    ResumeThread,
     /// The destination of a queued Memget copies the pieces' data together.
     PackData {
         /// How many bytes.
         bytes: u64,
     },
-    /// A node finds out where the pieces go that came back from a queued Memget.
-    PlacePieces {
-        /// How many pieces.
-        pieces: u64,
-    },
 }
 
 impl Work {
     /// The names of all kinds, as machine descriptions use them, at their [`index`](Self::index).
-    pub const NAMES: [&'static str; 24] = [
+    pub const NAMES: [&'static str; 25] = [
         "build_request",
         "handle_reply",
         "handle_request",
@@ -119,7 +118,8 @@ impl Work {
         "queue_piece",
         "unpack_pieces",
         "pack_data",
-        "place_pieces",
+        "suspend_thread",
+        "resume_thread",
     ];
 
     /// The kind of work as a number below the count of [`NAMES`](Self::NAMES).
@@ -148,7 +148,8 @@ impl Work {
             Work::QueuePiece { .. } => 20,
             Work::UnpackPieces { .. } => 21,
             Work::PackData { .. } => 22,
-            Work::PlacePieces { .. } => 23,
+            Work::SuspendThread => 23,
+            Work::ResumeThread => 24,
         }
     }
 
@@ -170,7 +171,7 @@ impl Work {
             | Work::PackData { bytes } => bytes,
             Work::ListBlocks { blocks } | Work::SortBlocks { blocks } => blocks,
             Work::MatchPiece { dimensions } => dimensions,
-            Work::UnpackPieces { pieces } | Work::PlacePieces { pieces } => pieces,
+            Work::UnpackPieces { pieces } => pieces,
             _ => 0,
         }
     }
@@ -185,7 +186,7 @@ mod tests {
         assert_eq!(Work::BuildRequest.name(), "build_request");
         assert_eq!(Work::Copy { bytes: 1 }.name(), "copy");
         assert_eq!(Work::MatchPiece { dimensions: 1 }.name(), "match_piece");
-        assert_eq!(Work::PlacePieces { pieces: 1 }.name(), "place_pieces");
+        assert_eq!(Work::PackData { bytes: 1 }.name(), "pack_data");
         assert_eq!(Work::ReturnMemget { bytes: 1 }.name(), "return_memget");
         assert_eq!(Work::Barrier.name(), "barrier");
     }

@@ -462,7 +462,7 @@ impl Future for Send<'_> {
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Accepted { index } if costs.send_message == 0 => self.inject(index, context),
             Stage::Accepted { index } => {
-                let work = processors.begin(executor, *node, costs.send_message, context);
+                let work = processors.begin(executor, *node, costs.send_message, false, context);
                 if let Some(trace) = executor.trace() {
                     trace.ask(*node, work, Activity::SendMessage(network.payload_bytes(index)));
                 }

@@ -177,6 +177,7 @@ impl Processors {
         executor: &Executor,
         node: usize,
         nanoseconds: u64,
+        yields: bool,
         context: &Context<'_>,
     ) -> u64 {
         let mut processor = self.each[node].borrow_mut();
@@ -184,7 +185,7 @@ impl Processors {
         let (number, thread) = (processor.last_number, executor.current());
         let asked = executor.now();
         let work = ThreadWork { number, waiter: Waiter::of(context), thread, nanoseconds, asked };
-        let goes_on = processor.handing_over && processor.last_thread == Some(thread);
+        let goes_on = !yields && processor.handing_over && processor.last_thread == Some(thread);
         if goes_on || (processor.running.is_none() && !processor.handing_over) {
             processor.handing_over = false;
             processor.begin(executor, node, self.switch_thread, work);
@@ -309,8 +310,9 @@ impl Future for Compute<'_> {
         let Compute { processors, executor, node, nanoseconds, stage } = &mut *self;
         match stage {
             Stage::New(..) if *nanoseconds == 0 => Poll::Ready(()),
-            Stage::New(Level::Thread, work) => {
-                let number = processors.begin(executor, *node, *nanoseconds, context);
+            Stage::New(level @ (Level::Thread | Level::Yielding), work) => {
+                let yields = *level == Level::Yielding;
+                let number = processors.begin(executor, *node, *nanoseconds, yields, context);
                 if let Some(trace) = executor.trace() {
                     trace.ask(*node, number, Activity::Work(*work));
                 }

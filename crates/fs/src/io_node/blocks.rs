@@ -103,6 +103,7 @@ impl<M: Machine> IoNode<M> {
     async fn fetch(&self, node: NodeId, fetch: Fetch) -> Result<Payload, Failure> {
         let Fetch { memory, offset, bytes } = fetch;
         self.machine.compute(Work::CallMemget).await;
+        self.machine.compute(Work::SuspendThread).await;
         let request = Request::Memget { memory, offset, bytes };
         let (_, data) = self.endpoint.call(node, request, Payload::empty()).await?;
         let bytes = u64::from(bytes);
@@ -110,6 +111,7 @@ impl<M: Machine> IoNode<M> {
             return Err(Failure::invalid(format!("{} bytes from a Memget of {bytes}", data.len())));
         }
         self.machine.compute(Work::ReturnMemget { bytes }).await;
+        self.machine.compute(Work::ResumeThread).await;
         Ok(data)
     }
 
