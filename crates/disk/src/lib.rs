@@ -174,10 +174,10 @@ impl Model {
     /// A write command reaches the drive at `now`; returns when its data may cross the bus.
     ///
     /// Call [`write`](Self::write) when they have.
-    pub fn write_ready(&mut self, now: Instant, first_sector: u64, sectors: u64) -> Instant {
-        self.check_command(now, first_sector, sectors);
+    pub fn write_ready(&mut self, now: Instant) -> Instant {
+        self.check_time(now);
         match &mut self.kind {
-            Kind::Mechanical(disk) => disk.write_ready(now, first_sector, sectors),
+            Kind::Mechanical(disk) => disk.write_ready(now),
             Kind::Streaming(disk) => disk.write_ready(now),
         }
     }

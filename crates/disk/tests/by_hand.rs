@@ -38,7 +38,7 @@ fn at(nanoseconds: u64) -> Instant {
 }
 
 fn write(disk: &mut Model, now: Instant, first: u64) -> Instant {
-    let arrived = disk.write_ready(now, first, SECTORS) + BUS;
+    let arrived = disk.write_ready(now) + BUS;
     disk.write(arrived, first, SECTORS)
 }
 
@@ -193,7 +193,7 @@ fn a_full_stroke_takes_as_long_as_the_curve_says() {
 #[test]
 fn a_write_is_reported_when_its_data_are_in_the_buffer() {
     let mut disk = hp97560();
-    assert_eq!(disk.write_ready(Instant::START, 0, SECTORS), Instant::START);
+    assert_eq!(disk.write_ready(Instant::START), Instant::START);
     let arrived = Instant::START + BUS;
     assert_eq!(disk.write(arrived, 0, SECTORS), arrived);
     // The arm arrives 0.8192 + 2.2 + 3.64 ms after the start; slot 50 comes round at 10.41 ms.
@@ -201,27 +201,14 @@ fn a_write_is_reported_when_its_data_are_in_the_buffer() {
 }
 
 #[test]
-fn writes_that_continue_each_other_fill_the_buffer() {
-    let mut disk = hp97560();
-    let blocks = 128 * 1024 / 512 / SECTORS;
-    let mut now = Instant::START;
-    for block in 0..blocks {
-        assert_eq!(disk.write_ready(now, block * SECTORS, SECTORS), now, "there is room for block {block}");
-        now = disk.write(now, block * SECTORS, SECTORS);
-    }
-    assert_eq!(disk.write_ready(now, blocks * SECTORS, SECTORS), slot(66), "the first has left the buffer");
-    assert_eq!(disk.movements(), 1);
-}
-
-#[test]
 fn one_write_waits_in_the_buffer_and_the_next_before_it() {
     let mut disk = hp97560();
     let first_reported = write(&mut disk, Instant::START, 0);
     let first_settled = disk.settled();
-    let ready = disk.write_ready(first_reported, REGION, SECTORS);
+    let ready = disk.write_ready(first_reported);
     assert_eq!(ready, first_reported + OVERHEAD, "the buffer is empty once the first write is going on");
     let second_reported = disk.write(ready + BUS, REGION, SECTORS);
-    assert_eq!(disk.write_ready(second_reported, 0, SECTORS), first_settled, "the second write leaves the buffer");
+    assert_eq!(disk.write_ready(second_reported), first_settled, "the second write leaves the buffer");
     assert_eq!(disk.movements(), 2);
 }
 
@@ -316,13 +303,13 @@ fn a_streaming_disk_buffers_one_write() {
     let mut disk = Model::new(&DiskDescription::load("streaming-20").unwrap(), 0.0);
     let transfer = Duration::from_micros(3_125);
     let first = Instant::START + MILLISECOND * 8 + transfer;
-    assert_eq!(disk.write_ready(Instant::START, 0, 128), Instant::START);
+    assert_eq!(disk.write_ready(Instant::START), Instant::START);
     assert_eq!(disk.write(Instant::START, 0, 128), Instant::START);
     assert_eq!(disk.settled(), first);
-    assert_eq!(disk.write_ready(Instant::START, 0, 128), Instant::START);
+    assert_eq!(disk.write_ready(Instant::START), Instant::START);
     assert_eq!(disk.write(Instant::START, 128, 128), Instant::START);
     assert_eq!(disk.settled(), first + transfer);
-    assert_eq!(disk.write_ready(Instant::START, 0, 128), first);
+    assert_eq!(disk.write_ready(Instant::START), first);
     assert_eq!(disk.read(first, 5_000, 128), first + transfer + MILLISECOND * 8 + transfer);
 }
 

@@ -258,7 +258,7 @@ fn accesses_of_one_disk_queue_and_a_flush_waits_for_the_medium() {
     let mut expected = Vec::new();
     let mut now = Instant::START;
     for place in [0, 16] {
-        let ready = model.write_ready(now, place, 16);
+        let ready = model.write_ready(now);
         now = model.write(later(ready), place, 16);
         expected.push(("write", now.as_nanos()));
     }

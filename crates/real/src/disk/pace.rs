@@ -112,7 +112,7 @@ impl Pace {
         match kind {
             Kind::Read => model.read(now, first, sectors),
             Kind::Write => {
-                let ready = model.write_ready(now, first, sectors);
+                let ready = model.write_ready(now);
                 model.write(ready, first, sectors)
             }
         }
