@@ -351,8 +351,7 @@ const BYTES_MAX: u64 = 1 << 50;
 
 const WORK_ON_BYTES: &[&str] =
     &["accept_data", "copy", "handle_memput", "handle_memget", "return_memget", "queue_piece", "pack_data"];
-const WORK_ON_ITEMS: &[&str] =
-    &["list_blocks", "sort_blocks", "match_piece", "unpack_pieces"];
+const WORK_ON_ITEMS: &[&str] = &["list_blocks", "sort_blocks", "match_piece", "unpack_pieces"];
 
 fn check_count(count: &Sourced<u32>, max: u32, of: &str) -> Result<(), Misfit> {
     count.ensure((1..=max).contains(&count.value), || format!("expected from 1 to {max} {of}"))

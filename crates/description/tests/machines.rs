@@ -101,8 +101,8 @@ fn any_value_can_be_overridden_and_is_checked_as_if_written() {
     let complaint = |key, value| with(key, value).expect_err("a refusal").to_string();
     assert!(complaint("network.bandwidth", "1").contains("unknown key \"bandwidth\", expected one of"));
     assert!(complaint("network.link_bandwidth", "fast").contains("expected a rate"));
-    assert!(complaint("nodes.compute", "0").starts_with("starfish-1996.toml:11: expected from 1"));
+    assert!(complaint("nodes.compute", "0").starts_with("starfish-1996.toml:10: expected from 1"));
     assert!(complaint("nodes.compute.value.more", "1").contains("is a value"));
     assert!(complaint("nodes", "1").contains("expected a longer key"));
-    assert!(complaint("nodes.compute", "1 }, io = { value = 2").contains("starfish-1996.toml:11"));
+    assert!(complaint("nodes.compute", "1 }, io = { value = 2").contains("starfish-1996.toml:10"));
 }
