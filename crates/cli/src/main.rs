@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use command::{agent, bench, cat, completions, demo, get, ls, machines, put, rm, simulate, stat};
+use command::{agent, bench, cat, completions, demo, get, ls, machines, put, rm, run, simulate, stat};
 use failure::Result;
 
 /// A simulated message makes and drops several small vectors; this allocator takes half the time of the C library's.
@@ -45,6 +45,7 @@ Examples:
   starfish agent --root /disk1 --listen :7117      give a disk of this machine to the file system
   starfish put big.dat --agents a:7117,b:7117      spread a file over the disks of two agents
   starfish simulate --pattern rb                   read a file on a simulated machine of 1996
+  starfish run plan.toml                           simulate all that a plan says
 
 Exit codes: 0 it is done; 1 it could not be done; 2 the command was not understood; 130 it was interrupted.
 The environment variable STARFISH_DRIVER (io_uring, polling) chooses how nodes talk to the kernel.";
@@ -60,6 +61,7 @@ enum Command {
     Rm(rm::Arguments),
     Demo(demo::Arguments),
     Simulate(simulate::Arguments),
+    Run(run::Arguments),
     Machines(machines::Arguments),
     Bench(bench::Arguments),
     Completions(completions::Arguments),
@@ -87,6 +89,7 @@ fn run(command: Command) -> Result<()> {
         Command::Rm(arguments) => rm::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
+        Command::Run(arguments) => run::run(arguments),
         Command::Machines(arguments) => machines::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Completions(arguments) => completions::run::<Arguments>(arguments),

@@ -40,6 +40,17 @@ impl Progress {
         Progress::start(show, what, Some(total), "{msg} {wide_bar} {pos} of {len}, {eta} left")
     }
 
+    /// Progress in pieces of work some of which take longer than others: the time left goes by `cost`.
+    pub(crate) fn weighted(show: Show, cost: u64) -> Self {
+        Progress::start(show, "", Some(cost), "{msg} {wide_bar} {percent} %, {eta} left")
+    }
+
+    /// So much of the cost is done, and this can be said of it.
+    pub(crate) fn reach(&self, cost: u64, what: String) {
+        self.bar.set_position(cost);
+        self.bar.set_message(what);
+    }
+
     fn start(show: Show, what: &str, total: Option<u64>, template: &str) -> Self {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
         bar.set_style(style(template));

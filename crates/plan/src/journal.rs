@@ -109,6 +109,15 @@ impl Journal {
         self.take(text.as_bytes(), Path::new(from))
     }
 
+    /// Forgets all trials, those in the file too.
+    pub fn clear(&mut self) -> Result<(), JournalError> {
+        if let Some((path, file)) = &self.file {
+            file.set_len(0).map_err(|error| JournalError::File { path: path.clone(), error })?;
+        }
+        *self = Journal { file: self.file.take(), ..Journal::default() };
+        Ok(())
+    }
+
     fn take(&mut self, text: &[u8], path: &Path) -> Result<(), JournalError> {
         for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             let Ok(Line { program, key, wall_ns, trial }) = serde_json::from_slice(line) else {

@@ -16,7 +16,7 @@
 //! - `value.rs`: TOML values that know where they stand
 //! - `settings.rs`: what an experiment is made of, key by key
 //! - `plan.rs`: the file, its check, its cells
-//! - `job.rs`, `run.rs`: trials, and the threads that run them
+//! - `job.rs`, `run.rs`: trials, and the threads that run them; `selection.rs`: some of them by name
 //! - `measurement.rs`, `journal.rs`: what is kept of a trial, and where
 //! - `results.rs`, `table.rs`: results, and the files they are written to
 
@@ -26,6 +26,7 @@ mod measurement;
 mod plan;
 mod results;
 mod run;
+mod selection;
 mod settings;
 mod table;
 mod value;
@@ -35,5 +36,6 @@ pub use journal::{Journal, JournalError, PROGRAM};
 pub use measurement::{Busy, Measurement};
 pub use plan::{CELLS_MAX, Cell, Kind, Plan, Published, Quantity, TRIALS_MAX};
 pub use results::{CellResult, cell_table, results, trial_table};
-pub use run::{Failure, Progress, TrialError, execute, run, threads_here};
+pub use run::{Failure, Progress, TrialError, execute, run, run_all, threads_here};
+pub use selection::Selection;
 pub use table::{Column, Table, Type, Value};

@@ -54,10 +54,11 @@ impl CellResult<'_> {
         Sample::of(&self.trials.iter().map(|(_, measurement)| value(measurement)).collect::<Vec<_>>())
     }
 
-    fn mean(&self, value: impl Fn(&Measurement) -> Option<f64>) -> Value {
+    /// The mean of a value of the trials; `None` if no trial is there or one does not have it.
+    pub fn mean(&self, value: impl Fn(&Measurement) -> Option<f64>) -> Option<f64> {
         let values: Option<Vec<f64>> =
             self.trials.iter().map(|(_, measurement)| value(measurement)).collect();
-        values.and_then(|values| Sample::of(&values)).map(|sample| sample.mean()).into()
+        Sample::of(&values?).map(|sample| sample.mean())
     }
 }
 
@@ -114,14 +115,14 @@ fn cell_row(result: &CellResult<'_>, numbers: &[String]) -> Option<Vec<Value>> {
         Value::Number(movements.mean()),
     ]);
     for (_, busy) in PARTS {
-        row.push(result.mean(|measurement| measurement.mean_utilisation(busy(measurement))));
-        row.push(result.mean(|measurement| measurement.most_utilisation(busy(measurement))));
+        row.push(result.mean(|measurement| measurement.mean_utilisation(busy(measurement))).into());
+        row.push(result.mean(|measurement| measurement.most_utilisation(busy(measurement))).into());
     }
     let digest = result.trials.iter().fold(0u64, |digest, (_, trial)| digest.rotate_left(7) ^ trial.digest);
     row.extend([
-        result.mean(|measurement| Some(measurement.messages as f64)),
+        result.mean(|measurement| Some(measurement.messages as f64)).into(),
         Value::Integer(result.trials.iter().map(|(_, measurement)| measurement.events).sum()),
-        result.mean(|measurement| Some(measurement.elapsed_s())),
+        result.mean(|measurement| Some(measurement.elapsed_s())).into(),
         Value::Text(format!("{digest:016x}")),
     ]);
     Some(row)

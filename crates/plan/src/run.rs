@@ -83,6 +83,34 @@ pub fn run(
     });
 }
 
+/// Runs `jobs` until one fails, and tells each that is done. Returns their trials in their order, each with the time
+/// it took on this computer.
+///
+/// # Errors
+/// The first failure in the order of the jobs.
+pub fn run_all(
+    jobs: &[Job<'_>],
+    threads: usize,
+    done: &(dyn Fn() + Sync),
+) -> Result<Vec<(Trial, Duration)>, Failure> {
+    let failed = AtomicBool::new(false);
+    let slots: Vec<Mutex<Option<_>>> = jobs.iter().map(|_| Mutex::default()).collect();
+    run(jobs, threads, &|| failed.load(Ordering::Relaxed), &|index, outcome, wall| {
+        failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
+        let outcome = outcome.map(|trial| (trial, wall));
+        *slots[index].lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(outcome.map_err(|error| Failure::new(&jobs[index], &error)));
+        done();
+    });
+    slots.into_iter().filter_map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
+}
+
+impl Failure {
+    fn new(job: &Job<'_>, error: &TrialError) -> Failure {
+        Failure { key: job.key, what: job.describe(), why: error.to_string() }
+    }
+}
+
 fn trial(job: &Job<'_>) -> Result<Trial, TrialError> {
     // All that the trial has is its own, and is dropped.
     let outcome = catch_unwind(AssertUnwindSafe(|| job.experiment.trial(job.trial)));
@@ -155,10 +183,7 @@ impl State<'_> {
                 let written = self.journal.record(job.key, measurement, wall);
                 self.error = self.error.take().or(written.err());
             }
-            Err(error) => {
-                let failure = Failure { key: job.key, what: job.describe(), why: error.to_string() };
-                self.failures.push((index, failure));
-            }
+            Err(error) => self.failures.push((index, Failure::new(job, &error))),
         }
         self.so_far.trials_done += 1;
         self.so_far.cost_done += job.cost;

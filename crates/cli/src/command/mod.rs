@@ -10,5 +10,6 @@ pub(crate) mod ls;
 pub(crate) mod machines;
 pub(crate) mod put;
 pub(crate) mod rm;
+pub(crate) mod run;
 pub(crate) mod simulate;
 pub(crate) mod stat;

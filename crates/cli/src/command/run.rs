@@ -1,0 +1,373 @@
+//! `starfish run`: everything that plans say, once, and its results as files.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use plan::{Busy, CellResult, Job, Journal, Measurement, Plan, Selection, TRIALS_MAX, Table};
+
+use crate::failure::{Failure, Result};
+use crate::interrupt;
+use crate::local;
+use crate::progress::{Progress, Show};
+use crate::size::Size;
+use crate::table;
+
+/// Simulate all that a plan says, on all processors, and write the results to files.
+///
+/// A plan is a TOML file: a machine, access patterns and record sizes, variants to compare, what to vary, how many
+/// trials. Every combination becomes a row of results.csv and results.parquet, and every trial a row of trials.csv
+/// and trials.parquet, in the folder of the results.
+///
+/// Each trial is recorded in journal.jsonl in that folder as soon as it is done. So the same command goes on where it
+/// was interrupted, and after a change to the plan runs only what is new. Trials of another version of the simulator
+/// are not used. Trials that several plans have in common are run once.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The plans: TOML files.
+    #[arg(value_name = "PLAN", required = true)]
+    plans: Vec<String>,
+
+    /// The folder for journal and results. Without this: results/NAME, called after the plan, or after the folder of
+    /// several plans.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Trials of each cell, instead of what the plans say.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=TRIALS_MAX))]
+    trials: Option<u64>,
+
+    /// Trials that are run at a time. Without this: as many as there are processors.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    threads: Option<u64>,
+
+    /// Run everything anew, and forget what the journal has.
+    #[arg(long, conflicts_with = "only")]
+    fresh: bool,
+
+    /// Run these trials only, anew, and print each; nothing is written. With * for all, and parts at the end left out.
+    #[arg(long, value_name = "VARIANT/PATTERN/RECORD/TRIAL", conflicts_with = "out")]
+    only: Option<String>,
+
+    /// How to print the results.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+
+    /// Whether to show progress.
+    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
+    progress: Show,
+}
+
+const EXAMPLES: &str = "\
+A plan:
+  name = \"methods\"
+  patterns = [\"rb\", \"rcc\"]          # or \"all\", \"reads\", \"writes\"
+  records = [\"8 KiB\"]
+  trials = 5
+
+  [[variant]]
+  name = \"tpfs\"
+  method = \"traditional\"
+
+  [[variant]]
+  name = \"ddio\"
+  method = \"disk-directed\"
+
+  [vary]
+  set = { \"nodes.io\" = [4, 8, 16] }   # every combination; or outstanding = [1, 2, 4]
+
+Every option of `starfish simulate` may stand at the top, as the default, or in a variant.
+
+Examples:
+  starfish run methods.toml
+  starfish run methods.toml --trials 1 --format csv > first.csv
+  starfish run experiments/starfish-3.0/*.toml --out results/all
+  starfish run methods.toml --only ddio/rb/8192/0      the first trial of one cell, with its digest";
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people, with units.
+    Table,
+    /// For programs: comma-separated values with a header, as in results.csv.
+    Csv,
+    /// For programs: an array of objects.
+    Json,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let plans = load(&arguments)?;
+    let threads = arguments.threads.map_or_else(plan::threads_here, |threads| threads as usize);
+    match &arguments.only {
+        Some(only) => run_only(&arguments, &plans, only, threads),
+        None => run_all(&arguments, &plans, threads),
+    }
+}
+
+fn load(arguments: &Arguments) -> Result<Vec<Plan>> {
+    let load = |path: &String| {
+        let mut plan = Plan::load(path).map_err(|error| {
+            let failure = Failure::usage("run", error);
+            failure.remedy("Nothing was run. `starfish run --help` shows a plan.")
+        })?;
+        plan.trials = arguments.trials.unwrap_or(plan.trials);
+        Ok(plan)
+    };
+    let plans = arguments.plans.iter().map(load).collect::<Result<Vec<Plan>>>()?;
+    for (index, plan) in plans.iter().enumerate() {
+        if let Some(other) = plans[..index].iter().find(|other| other.name == plan.name) {
+            let why = format!("{} and {} are both called {:?}", other.file, plan.file, plan.name);
+            return Err(Failure::usage("run", why).remedy("Give each plan a name of its own."));
+        }
+    }
+    Ok(plans)
+}
+
+fn run_all(arguments: &Arguments, plans: &[Plan], threads: usize) -> Result<()> {
+    let folder = match &arguments.out {
+        Some(folder) => folder.clone(),
+        None => folder_for(plans)?,
+    };
+    let mut journal = open_journal(&folder, arguments.fresh)?;
+    let jobs = plan::jobs(plans);
+    let there = journal.len();
+    let failures = execute(arguments, &jobs, &mut journal, threads, Some(&folder))?;
+    let results = plan::results(plans, &journal);
+    let (cells, trials) = (plan::cell_table(&results), plan::trial_table(&results));
+    write_files(&folder, &cells, &trials)?;
+    print(arguments.format, &cells, &results)?;
+    let new = journal.len() - there;
+    let wall: Duration = jobs.iter().filter_map(|job| journal.wall(job.key)).sum();
+    let done = jobs.len() - failures.len();
+    eprintln!(
+        "{done} trials in {}: {new} run now, {} there already; {:.0} s of a processor's time in all.",
+        folder.display(),
+        done - new,
+        wall.as_secs_f64()
+    );
+    report(&failures, jobs.len())
+}
+
+/// Runs some trials anew, for somebody who wants to see just these.
+fn run_only(arguments: &Arguments, plans: &[Plan], only: &str, threads: usize) -> Result<()> {
+    let selection: Selection =
+        only.parse().map_err(|error| Failure::usage(format!("--only {only}"), error))?;
+    let jobs = selection.jobs(plans);
+    if jobs.is_empty() {
+        let failure = Failure::usage(format!("--only {only}"), "there is no such trial in these plans");
+        let first = plans.iter().find_map(|plan| plan.cells.first());
+        let example =
+            first.map_or_else(String::new, |cell| format!(" For example: --only {}/0", cell.label()));
+        return Err(failure.remedy(format!("A trial is VARIANT/PATTERN/RECORD/TRIAL.{example}")));
+    }
+    let mut journal = Journal::in_memory();
+    let failures = execute(arguments, &jobs, &mut journal, threads, None)?;
+    let results = plan::results(plans, &journal);
+    match arguments.format {
+        Format::Table => local::print(trial_lines(&results))?,
+        format => print(format, &plan::trial_table(&results), &results)?,
+    }
+    report(&failures, jobs.len())
+}
+
+/// `results/NAME`, called after the one plan's file, or after the folder that all plans are in.
+fn folder_for(plans: &[Plan]) -> Result<PathBuf> {
+    let name = match plans {
+        [plan] => Path::new(&plan.file).file_stem().map(ToOwned::to_owned),
+        _ => {
+            let folder = |plan: &Plan| {
+                Path::new(&plan.file).canonicalize().ok()?.parent()?.file_name().map(ToOwned::to_owned)
+            };
+            let first = plans.first().and_then(folder);
+            first.filter(|first| plans.iter().all(|plan| folder(plan).as_ref() == Some(first)))
+        }
+    };
+    let name = name.ok_or_else(|| {
+        let failure = Failure::usage("run", "these plans are in different folders");
+        failure.remedy("Give --out DIR to say where their results are to go.")
+    })?;
+    Ok(Path::new("results").join(name))
+}
+
+fn open_journal(folder: &Path, fresh: bool) -> Result<Journal> {
+    let failed = |error: &dyn std::fmt::Display| Failure::new(folder.display().to_string(), error);
+    fs::create_dir_all(folder).map_err(|error| failed(&error))?;
+    let mut journal = Journal::open(&folder.join("journal.jsonl")).map_err(|error| failed(&error))?;
+    if fresh {
+        journal.clear().map_err(|error| failed(&error))?;
+    }
+    if journal.foreign() > 0 {
+        let count = journal.foreign();
+        eprintln!(
+            "{count} trials in the journal are of another version of the simulator and are not used \
+             (this one: {}).",
+            plan::PROGRAM
+        );
+    }
+    if journal.damaged() > 0 {
+        eprintln!("{} lines of the journal are damaged and are not used.", journal.damaged());
+    }
+    Ok(journal)
+}
+
+/// Runs what the journal lacks, with progress. On Ctrl-C the process ends at once; what is done is in the journal.
+fn execute(
+    arguments: &Arguments,
+    jobs: &[Job<'_>],
+    journal: &mut Journal,
+    threads: usize,
+    folder: Option<&Path>,
+) -> Result<Vec<plan::Failure>> {
+    let cost = jobs.iter().filter(|job| journal.get(job.key).is_none()).map(|job| job.cost).sum();
+    let progress = Progress::weighted(arguments.progress, cost);
+    let bar = progress.clone();
+    let farewell = folder.map(|folder| {
+        format!("Interrupted. What is done is in {}; the same command goes on from there.", folder.display())
+    });
+    interrupt::tidy_up_and_exit(move || {
+        bar.finish();
+        farewell.iter().for_each(|farewell| eprintln!("{farewell}"));
+    })?;
+    let failures = plan::execute(jobs, journal, threads, &|| false, &|so_far| {
+        progress.reach(so_far.cost_done, format!("trial {} of {}", so_far.trials_done, so_far.trials));
+    });
+    progress.finish();
+    failures.map_err(|error| Failure::new("recording a trial", error))
+}
+
+fn write_files(folder: &Path, cells: &Table, trials: &Table) -> Result<()> {
+    for (name, table) in [("results", cells), ("trials", trials)] {
+        write_file(&folder.join(format!("{name}.csv")), |file| table.write_csv(file))?;
+        write_file(&folder.join(format!("{name}.parquet")), |file| table.write_parquet(file))?;
+    }
+    Ok(())
+}
+
+/// Writes a file that is whole or as it was before.
+fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut io::BufWriter<&mut fs::File>) -> io::Result<()>,
+) -> Result<()> {
+    let write = || {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let mut file = tempfile::Builder::new()
+            .prefix(".starfish-")
+            .permissions(fs::Permissions::from_mode(0o666))
+            .tempfile_in(folder)?;
+        let mut buffered = io::BufWriter::new(file.as_file_mut());
+        write(&mut buffered)?;
+        buffered.flush()?;
+        drop(buffered);
+        file.persist(path).map(drop).map_err(|error| error.error)
+    };
+    write().map_err(|error: io::Error| Failure::new(path.display().to_string(), error))
+}
+
+fn report(failures: &[plan::Failure], jobs: usize) -> Result<()> {
+    for plan::Failure { what, why, .. } in failures {
+        eprintln!("starfish: {what}: {why}");
+    }
+    match failures.len() {
+        0 => Ok(()),
+        count => {
+            let failure = Failure::new("run", format!("{count} of {jobs} trials failed"));
+            Err(failure.remedy("The results are those of the others. The same command tries again."))
+        }
+    }
+}
+
+fn print(format: Format, table: &Table, results: &[CellResult<'_>]) -> Result<()> {
+    match format {
+        Format::Table => local::print(cell_lines(results)),
+        Format::Csv => {
+            let mut text = Vec::new();
+            table.write_csv(&mut text).map_err(|error| Failure::new("printing CSV", error))?;
+            local::print(String::from_utf8_lossy(&text).lines().map(str::to_owned))
+        }
+        Format::Json => {
+            let text = serde_json::to_string_pretty(&table.to_json());
+            local::print([text.map_err(|error| Failure::new("printing JSON", error))?])
+        }
+    }
+}
+
+/// A line for each cell, with how busy the parts of the machine were on average.
+fn cell_lines(results: &[CellResult<'_>]) -> Vec<String> {
+    let head =
+        ["plan", "variant", "pattern", "record", "throughput", "+-95 %", "cv", "movements", "disks", "buses"];
+    let head = head.into_iter().chain(["links", "compute", "I/O"]);
+    let mut lines = table::Table::new(3);
+    lines.row(head);
+    for result in results {
+        let (Some(throughput), Some(movements)) = (result.throughput(), result.movements()) else { continue };
+        let mut row = place(result);
+        row.extend([
+            format!("{:.2} MB/s", throughput.mean()),
+            throughput.half_width().map_or_else(String::new, |half| format!("{half:.2}")),
+            format!("{:.1} %", 100.0 * throughput.cv()),
+            format!("{:.0}", movements.mean()),
+        ]);
+        let parts: [fn(&Measurement) -> Busy; 5] = [
+            |trial| trial.disks,
+            |trial| trial.buses,
+            |trial| trial.links,
+            |trial| trial.compute_processors,
+            |trial| trial.io_processors,
+        ];
+        row.extend(parts.map(|part| {
+            let utilisation = result.mean(|trial| trial.mean_utilisation(part(trial)));
+            utilisation.map_or_else(String::new, |part| format!("{:.0} %", 100.0 * part))
+        }));
+        lines.row(row);
+    }
+    lines.lines().collect()
+}
+
+/// A line for each trial, with what it takes to recognise it.
+fn trial_lines(results: &[CellResult<'_>]) -> Vec<String> {
+    let mut lines = table::Table::new(3);
+    let head = [
+        "plan",
+        "variant",
+        "pattern",
+        "record",
+        "trial",
+        "seed",
+        "throughput",
+        "movements",
+        "time",
+        "events",
+    ];
+    lines.row(head.into_iter().chain(["digest"]));
+    for result in results {
+        for (number, trial) in &result.trials {
+            let mut row = place(result);
+            row.extend([
+                number.to_string(),
+                result.plan.seed.to_string(),
+                format!("{:.2} MB/s", trial.throughput_mb_s()),
+                trial.disk_movements.to_string(),
+                format!("{:.6} s", trial.elapsed_s()),
+                trial.events.to_string(),
+                format!("{:016x}", trial.digest),
+            ]);
+            lines.row(row);
+        }
+    }
+    lines.lines().collect()
+}
+
+fn place(result: &CellResult<'_>) -> Vec<String> {
+    let experiment = &result.cell.experiment;
+    vec![
+        result.plan.name.clone(),
+        result.cell.series(),
+        experiment.pattern.to_string(),
+        Size(experiment.problem.record_bytes).to_string(),
+    ]
+}

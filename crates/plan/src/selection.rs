@@ -1,0 +1,62 @@
+//! Some trials of plans, by name.
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use crate::job::Job;
+use crate::plan::{Cell, Plan};
+
+/// Which trials: `VARIANT/PATTERN/RECORD/TRIAL`, as in `fcfs/rb/8192/0`.
+///
+/// The variant may be followed by what is varied, as in `fcfs,outstanding=4`; without that, all of it is meant. `*`
+/// stands for all, and so do parts left out at the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    variant: Option<String>,
+    pattern: Option<String>,
+    record_bytes: Option<u64>,
+    trial: Option<u64>,
+}
+
+impl Selection {
+    /// The trials of `plans` that are meant, each once, in the order of the plans.
+    pub fn jobs<'a>(&self, plans: &'a [Plan]) -> Vec<Job<'a>> {
+        let mut seen = BTreeSet::new();
+        let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
+        let meant = cells.filter(|(_, cell)| self.selects(cell));
+        let jobs = meant.flat_map(|(plan, cell)| Job::trials(&cell.experiment, plan.trials));
+        let meant = |job: &Job<'_>| self.trial.is_none_or(|trial| trial == job.trial);
+        jobs.filter(meant).filter(|job| seen.insert(job.key)).collect()
+    }
+
+    fn selects(&self, cell: &Cell) -> bool {
+        let pattern = cell.experiment.pattern.to_string();
+        self.variant.as_ref().is_none_or(|name| *name == cell.variant || *name == cell.series())
+            && self.pattern.as_ref().is_none_or(|name| *name == pattern)
+            && self.record_bytes.is_none_or(|bytes| bytes == cell.experiment.problem.record_bytes)
+    }
+}
+
+impl FromStr for Selection {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Vec<&str> = text.split('/').collect();
+        if parts.len() > 4 || parts.contains(&"") {
+            return Err(
+                "expected VARIANT/PATTERN/RECORD/TRIAL such as fcfs/rb/8192/0, or a beginning of that".into(),
+            );
+        }
+        let part = |index: usize| parts.get(index).copied().filter(|part| *part != "*");
+        let number = |index: usize, what: &str| {
+            let number = part(index).map(|part| part.parse::<u64>().map_err(|_| (what, part)));
+            number.transpose().map_err(|(what, part)| format!("expected {what}, not {part:?}"))
+        };
+        Ok(Selection {
+            variant: part(0).map(str::to_owned),
+            pattern: part(1).map(str::to_owned),
+            record_bytes: number(2, "the bytes of a record as a number")?,
+            trial: number(3, "the number of a trial")?,
+        })
+    }
+}

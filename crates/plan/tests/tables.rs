@@ -1,0 +1,118 @@
+//! Tables as files: what is written is what is read back, by other readers than ours.
+
+use std::fs::File;
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use plan::{Column, Journal, Plan, Table, Type, Value, cell_table, execute, jobs, results, trial_table};
+
+fn column(name: &str, kind: Type) -> Column {
+    Column { name: name.to_owned(), kind }
+}
+
+/// Every kind of value, with what is awkward in each.
+fn awkward() -> Table {
+    let columns = vec![
+        column("text", Type::Text),
+        column("integer", Type::Integer),
+        column("number_mb_s", Type::Number),
+        column("flag", Type::Flag),
+    ];
+    let row = |text: &str, integer, number, flag| {
+        vec![Value::Text(text.to_owned()), Value::Integer(integer), Value::Number(number), Value::Flag(flag)]
+    };
+    let missing = vec![Value::Missing, Value::Missing, Value::Missing, Value::Missing];
+    let rows = vec![
+        row("a,\"b\"\nc", 0, 0.1 + 0.2, true),
+        missing,
+        row("r\u{e9}sum\u{e9}", i64::MAX as u64, f64::MIN_POSITIVE, false),
+        row("", 7, 1e300, true),
+    ];
+    Table { columns, rows }
+}
+
+fn parquet(table: &Table) -> SerializedFileReader<File> {
+    let file = tempfile::tempfile().expect("a temporary file");
+    table.write_parquet(&file).expect("there is room");
+    SerializedFileReader::new(file).expect("a Parquet file")
+}
+
+/// The table that a Parquet file holds.
+fn read_back(reader: &SerializedFileReader<File>) -> Vec<Vec<Value>> {
+    let value = |field: &Field| match field {
+        Field::Str(text) => Value::Text(text.clone()),
+        Field::Long(number) => Value::Integer(*number as u64),
+        Field::Double(number) => Value::Number(*number),
+        Field::Bool(flag) => Value::Flag(*flag),
+        Field::Null => Value::Missing,
+        other => panic!("a column of another kind: {other:?}"),
+    };
+    let rows = reader.get_row_iter(None).expect("rows");
+    rows.map(|row| row.expect("a row").get_column_iter().map(|(_, field)| value(field)).collect()).collect()
+}
+
+#[test]
+fn a_parquet_file_holds_the_table_and_says_who_wrote_it() {
+    let table = awkward();
+    let reader = parquet(&table);
+    assert_eq!(read_back(&reader), table.rows);
+    let metadata = reader.metadata().file_metadata();
+    let names: Vec<_> =
+        metadata.schema_descr().columns().iter().map(|column| column.name().to_owned()).collect();
+    assert_eq!(names, ["text", "integer", "number_mb_s", "flag"]);
+    let program = metadata.key_value_metadata().expect("metadata").iter().find(|pair| pair.key == "starfish");
+    assert_eq!(program.and_then(|pair| pair.value.as_deref()), Some(plan::PROGRAM));
+    let empty = Table { rows: Vec::new(), ..table };
+    assert_eq!(read_back(&parquet(&empty)), empty.rows);
+}
+
+#[test]
+fn csv_and_json_hold_the_table() {
+    let table = awkward();
+    let mut text = Vec::new();
+    table.write_csv(&mut text).expect("memory");
+    let mut reader = csv::Reader::from_reader(text.as_slice());
+    assert_eq!(reader.headers().expect("a header"), vec!["text", "integer", "number_mb_s", "flag"]);
+    let rows: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("a row")).collect();
+    assert_eq!(rows[0], vec!["a,\"b\"\nc", "0", "0.30000000000000004", "true"]);
+    assert_eq!(rows[1], vec!["", "", "", ""]);
+    assert_eq!(rows[2][2].parse(), Ok(f64::MIN_POSITIVE));
+    let json = table.to_json();
+    assert_eq!((&json[0]["number_mb_s"], &json[2]["integer"]), (&(0.1 + 0.2).into(), &i64::MAX.into()));
+    assert!(json[1]["text"].is_null() && json[1]["flag"].is_null());
+}
+
+#[test]
+fn tables_of_results_have_a_value_of_its_kind_in_every_column() {
+    let text = "name = \"t\"\npatterns = [\"rb\"]\nmethod = \"disk-directed\"\nfile_size = \"128 KiB\"\ntrials = 2\n\
+        [vary]\nset = { \"nodes.io\" = [8, 16] }\n";
+    let plans = [Plan::parse(text, "t.toml").expect("it is right")];
+    let mut journal = Journal::in_memory();
+    let failures = execute(&jobs(&plans), &mut journal, 2, &|| false, &|_| {}).expect("a journal");
+    assert!(failures.is_empty(), "{failures:?}");
+    let results = results(&plans, &journal);
+    for (table, rows) in [(cell_table(&results), 2), (trial_table(&results), 4)] {
+        assert_eq!(table.rows.len(), rows);
+        assert_eq!(read_back(&parquet(&table)), table.rows);
+        let mut names: Vec<_> = table.columns.iter().map(|column| &column.name).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), table.columns.len());
+        for row in &table.rows {
+            assert_eq!(row.len(), table.columns.len());
+            for (column, value) in table.columns.iter().zip(row) {
+                let fits = matches!(
+                    (column.kind, value),
+                    (Type::Text, Value::Text(_))
+                        | (Type::Integer, Value::Integer(_))
+                        | (Type::Number, Value::Number(_))
+                        | (Type::Flag, Value::Flag(_))
+                        | (_, Value::Missing)
+                );
+                assert!(fits, "{}: {value:?}", column.name);
+            }
+        }
+        let varied = table.columns.iter().position(|column| column.name == "nodes_io").expect("a column");
+        assert_eq!(table.rows[0][varied], Value::Text("8".to_owned()));
+    }
+}
