@@ -17,6 +17,7 @@ mod progress;
 mod simulation;
 mod size;
 mod store;
+mod study;
 mod table;
 mod trace_file;
 
@@ -24,7 +25,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use command::{agent, bench, cat, completions, demo, get, ls, machines, put, rm, run, simulate, stat};
+use command::{
+    agent, bench, cat, completions, demo, get, ls, machines, put, reproduce, rm, run, simulate, stat,
+};
 use failure::Result;
 
 /// A simulated message makes and drops several small vectors; this allocator takes half the time of the C library's.
@@ -62,6 +65,7 @@ enum Command {
     Demo(demo::Arguments),
     Simulate(simulate::Arguments),
     Run(run::Arguments),
+    Reproduce(reproduce::Arguments),
     Machines(machines::Arguments),
     Bench(bench::Arguments),
     Completions(completions::Arguments),
@@ -90,6 +94,7 @@ fn run(command: Command) -> Result<()> {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Run(arguments) => run::run(arguments),
+        Command::Reproduce(arguments) => reproduce::run(arguments),
         Command::Machines(arguments) => machines::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Completions(arguments) => completions::run::<Arguments>(arguments),

@@ -8,7 +8,8 @@
 //! simulated one not on that side of 1.
 
 use crate::published::{Published, PublishedCell};
-use crate::results::{Cell, Quantity, Table};
+use crate::results::{Cell, Table};
+use plan::Quantity;
 
 /// A ratio closer to 1 than this says nothing about which variant is better.
 pub const RATIO_MARGIN: f64 = 0.05;

@@ -1,14 +1,15 @@
 //! Makes of simulated results what one wants to look at: a table to compare by program, a page to read.
 //!
 //! ```text
-//!   results of plans  ->  Table, Figure --.
-//!                                          |-->  tables_csv: DIR/tables.csv
-//!   published values  ->  Published -------'     Report:     DIR/report.html
+//!                 .-> results of its plans  ->  Table, Figure --.
+//!   files: Study -|                                             |-->  tables_csv: DIR/tables.csv
+//!                 '-> published values      ->  Published ------'     Report:     DIR/report.html
 //! ```
 //!
-//! Nothing here simulates, and nothing depends on anything but its arguments: the same results give the same files,
-//! byte by byte. No date and no time of the host stands in them.
+//! Nothing here simulates or reads files, and nothing depends on anything but its arguments: the same results give the
+//! same files, byte by byte. No date and no time of the host stands in them.
 //!
+//! - `study.rs`: plans and published values that belong together
 //! - `results.rs`: what was simulated
 //! - `published.rs`: what the report printed
 //! - `agreement.rs`: how well the two agree
@@ -18,6 +19,7 @@ mod agreement;
 mod published;
 mod report;
 mod results;
+mod study;
 mod tables_csv;
 
 pub use agreement::{
@@ -25,5 +27,6 @@ pub use agreement::{
 };
 pub use published::{COLUMNS, Published, PublishedCell, PublishedError, PublishedTable};
 pub use report::{Provenance, Report};
-pub use results::{Cell, Figure, Line, Place, Quantity, Table};
+pub use results::{Cell, Figure, Line, Place, Table};
+pub use study::{Study, StudyError, TextFile};
 pub use tables_csv::tables_csv;

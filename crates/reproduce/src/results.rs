@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use plan::Quantity;
 use statistics::Sample;
 
 /// A table of the study.
@@ -19,15 +20,6 @@ pub struct Table {
     pub quantity: Quantity,
     /// Its cells, in any order; the variants and the patterns stand in the order in which they come up.
     pub cells: Vec<Cell>,
-}
-
-/// What the values of a table are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantity {
-    /// Throughput in MB/s, MB = 2^20 bytes.
-    Throughput,
-    /// Disk movements of all disks together.
-    Movements,
 }
 
 /// One value of a table, from several trials.
@@ -59,8 +51,10 @@ pub struct Figure {
 /// A line of a figure.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// The access pattern.
-    pub pattern: String,
+    /// The access pattern, and what else tells it from other lines.
+    pub name: String,
+    /// How many nodes get the same data, if they do. The throughputs are divided by that.
+    pub per_node: Option<u64>,
     /// Value varied, and the throughput in MB/s there; from left to right.
     pub points: Vec<(f64, Sample)>,
 }
@@ -124,16 +118,6 @@ impl Table {
     pub fn base(&self, cell: &Cell) -> Option<&Cell> {
         let first = *self.variants().first()?;
         self.cell(first, &cell.pattern, cell.record_bytes).filter(|_| cell.variant != first)
-    }
-}
-
-impl Quantity {
-    /// The unit, for people.
-    pub fn unit(self) -> &'static str {
-        match self {
-            Quantity::Throughput => "MB/s",
-            Quantity::Movements => "disk movements",
-        }
     }
 }
 

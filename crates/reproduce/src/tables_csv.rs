@@ -1,7 +1,8 @@
 //! The simulated tables as CSV: the columns of the published ones, then `cv` and `trials`.
 
 use crate::published::COLUMNS;
-use crate::results::{Quantity, Table};
+use crate::results::Table;
+use plan::Quantity;
 
 /// The tables in the form of the published ones, as the text of a CSV file.
 ///

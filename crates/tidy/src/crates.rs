@@ -7,7 +7,7 @@
 //!   sim, real                      machine, description, disk; fs in tests only
 //!   experiment                     sim and fs
 //!   plan                           experiment
-//!   reproduce                      statistics
+//!   reproduce                      plan, statistics
 //!   starfish (crates/cli)          anything; nothing depends on it
 //!   python                         what it shows of them; nothing depends on it
 //! ```
@@ -27,7 +27,7 @@ const ARROWS: [(&str, &[&str]); 14] = [
     ("real", &["description", "disk", "machine"]),
     ("experiment", &["description", "disk", "fs", "layout", "machine", "sim"]),
     ("plan", &["description", "experiment", "fs", "layout", "machine", "sim", "statistics"]),
-    ("reproduce", &["statistics"]),
+    ("reproduce", &["description", "layout", "plan", "statistics"]),
     (
         "starfish",
         &[

@@ -9,6 +9,7 @@ pub(crate) mod get;
 pub(crate) mod ls;
 pub(crate) mod machines;
 pub(crate) mod put;
+pub(crate) mod reproduce;
 pub(crate) mod rm;
 pub(crate) mod run;
 pub(crate) mod simulate;

@@ -136,7 +136,7 @@ fn run_all(arguments: &Arguments, plans: &[Plan], threads: usize) -> Result<()> 
     let mut journal = open_journal(&folder, arguments.fresh)?;
     let jobs = plan::jobs(plans);
     let there = journal.len();
-    let failures = execute(arguments, &jobs, &mut journal, threads, Some(&folder))?;
+    let failures = execute(arguments.progress, &jobs, &mut journal, threads, Some(&folder))?;
     let results = plan::results(plans, &journal);
     let (cells, trials) = (plan::cell_table(&results), plan::trial_table(&results));
     write_files(&folder, &cells, &trials)?;
@@ -166,7 +166,7 @@ fn run_only(arguments: &Arguments, plans: &[Plan], only: &str, threads: usize) -
         return Err(failure.remedy(format!("A trial is VARIANT/PATTERN/RECORD/TRIAL.{example}")));
     }
     let mut journal = Journal::in_memory();
-    let failures = execute(arguments, &jobs, &mut journal, threads, None)?;
+    let failures = execute(arguments.progress, &jobs, &mut journal, threads, None)?;
     let results = plan::results(plans, &journal);
     match arguments.format {
         Format::Table => local::print(trial_lines(&results))?,
@@ -194,7 +194,8 @@ fn folder_for(plans: &[Plan]) -> Result<PathBuf> {
     Ok(Path::new("results").join(name))
 }
 
-fn open_journal(folder: &Path, fresh: bool) -> Result<Journal> {
+/// The journal in `folder`, which is made if it is not there; emptied if `fresh`.
+pub(crate) fn open_journal(folder: &Path, fresh: bool) -> Result<Journal> {
     let failed = |error: &dyn std::fmt::Display| Failure::new(folder.display().to_string(), error);
     fs::create_dir_all(folder).map_err(|error| failed(&error))?;
     let mut journal = Journal::open(&folder.join("journal.jsonl")).map_err(|error| failed(&error))?;
@@ -216,15 +217,15 @@ fn open_journal(folder: &Path, fresh: bool) -> Result<Journal> {
 }
 
 /// Runs what the journal lacks, with progress. On Ctrl-C the process ends at once; what is done is in the journal.
-fn execute(
-    arguments: &Arguments,
+pub(crate) fn execute(
+    show: Show,
     jobs: &[Job<'_>],
     journal: &mut Journal,
     threads: usize,
     folder: Option<&Path>,
 ) -> Result<Vec<plan::Failure>> {
     let cost = jobs.iter().filter(|job| journal.get(job.key).is_none()).map(|job| job.cost).sum();
-    let progress = Progress::weighted(arguments.progress, cost);
+    let progress = Progress::weighted(show, cost);
     let bar = progress.clone();
     let farewell = folder.map(|folder| {
         format!("Interrupted. What is done is in {}; the same command goes on from there.", folder.display())

@@ -7,7 +7,8 @@ use maud::{Markup, html};
 use statistics::Sample;
 
 use super::number;
-use crate::results::{Figure, Line, Quantity};
+use crate::results::{Figure, Line};
+use plan::Quantity;
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 380.0;
@@ -20,6 +21,12 @@ const BOTTOM: f64 = 48.0;
 const NAME_HEIGHT: f64 = 15.0;
 const POINT: f64 = 4.0;
 
+/// The vertical axis covers at least this part of the largest value.
+const LEAST_SPAN: f64 = 0.1;
+
+/// How far apart the points of different lines stand at the same value, so that none hides another.
+const ASIDE: f64 = 3.5;
+
 /// As many as `style.css` has colours.
 const COLOURS: usize = 8;
 
@@ -31,7 +38,11 @@ pub(super) fn figure(figure: &Figure) -> Markup {
             h3 { "Figure " (figure.number) ": " (figure.title) }
             @if let Some(axes) = &axes { (chart(figure, axes)) }
             figcaption {
-                "Throughput in MB/s against " (figure.varied) ". Bars are 95\u{a0}% confidence intervals of the mean."
+                "Throughput in MB/s against " (figure.varied) "."
+                @if figure.lines.iter().any(|line| line.per_node.is_some()) {
+                    " A line named with / n is of data that n nodes get: its throughput is divided by n, as if they were "
+                    "moved once."
+                }
                 @if axes.is_some_and(|axes| axes.bottom > 0.0) { " The vertical axis does not begin at 0." }
             }
             (numbers(figure))
@@ -60,7 +71,10 @@ impl Axes {
             points().flat_map(|(_, sample)| [sample.mean() - margin(sample), sample.mean() + margin(sample)]);
         let (low, high) = ends.fold((f64::MAX, f64::MIN), |(low, high), end| (low.min(end), high.max(end)));
         let low = if low < 0.6 * high { 0.0 } else { low };
-        let step = nice_step((high - low).max(0.02 * high.abs()).max(1e-9));
+        // What hardly varies is not to look as if it did.
+        let short = ((LEAST_SPAN * high - (high - low)) / 2.0).max(0.0);
+        let (low, high) = (low - short, high + short);
+        let step = nice_step((high - low).max(1e-9));
         let (left, right) = (*varied.first()?, *varied.last()?);
         let (bottom, top) = ((low / step).floor() * step, (high / step).ceil() * step);
         Some(Axes { left, right, bottom, top: if top > bottom { top } else { bottom + step }, step, varied })
@@ -68,8 +82,8 @@ impl Axes {
 
     fn x(&self, value: f64) -> f64 {
         let share = if self.right > self.left { (value - self.left) / (self.right - self.left) } else { 0.5 };
-        // A little room between the axis and the first points.
-        LEFT + 16.0 + share * (WIDTH - LEFT - RIGHT - 24.0)
+        // A little room beside the first and the last points.
+        LEFT + 24.0 + share * (WIDTH - LEFT - RIGHT - 44.0)
     }
 
     fn y(&self, value: f64) -> f64 {
@@ -103,7 +117,10 @@ fn chart(figure: &Figure, axes: &Axes) -> Markup {
     html! {
         svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(label) {
             (grid(figure, axes))
-            @for (index, line) in figure.lines.iter().enumerate() { (drawn(line, index, axes)) }
+            @for (index, line) in figure.lines.iter().enumerate() {
+                @let aside = (index as f64 - (figure.lines.len() - 1) as f64 / 2.0) * ASIDE;
+                (drawn(line, index, aside, axes))
+            }
             @for (index, name, y) in names(figure, axes) {
                 text class={ "name colour-" (index % COLOURS) } x=(px(WIDTH - RIGHT + 10.0)) y=(px(y + 4.0)) { (name) }
             }
@@ -129,18 +146,19 @@ fn grid(figure: &Figure, axes: &Axes) -> Markup {
     }
 }
 
-fn drawn(line: &Line, index: usize, axes: &Axes) -> Markup {
-    let at =
-        |(value, sample): &(f64, Sample)| format!("{},{}", px(axes.x(*value)), px(axes.y(sample.mean())));
+fn drawn(line: &Line, index: usize, aside: f64, axes: &Axes) -> Markup {
+    let at = |(value, sample): &(f64, Sample)| {
+        format!("{},{}", px(axes.x(*value) + aside), px(axes.y(sample.mean())))
+    };
     let path: Vec<String> = line.points.iter().map(at).collect();
     html! {
         g class={ "line colour-" (index % COLOURS) } {
             polyline points=(path.join(" ")) {}
             @for (value, sample) in &line.points {
-                @let (x, y) = (axes.x(*value), axes.y(sample.mean()));
+                @let (x, y) = (axes.x(*value) + aside, axes.y(sample.mean()));
                 @if let Some(width) = sample.half_width() { (bar(x, axes.y(sample.mean() + width), axes.y(sample.mean() - width))) }
                 path.point d=(point(index, x, y)) {
-                    title { (line.pattern) " at " (value) ": " (interval(sample)) " MB/s" }
+                    title { (line.name) " at " (value) ": " (interval(sample)) " MB/s" }
                 }
             }
         }
@@ -182,7 +200,7 @@ fn point(index: usize, x: f64, y: f64) -> String {
 fn names<'a>(figure: &'a Figure, axes: &Axes) -> Vec<(usize, &'a str, f64)> {
     let end = |(index, line): (usize, &'a Line)| {
         let (_, sample) = line.points.last()?;
-        Some((index, &*line.pattern, axes.y(sample.mean())))
+        Some((index, &*line.name, axes.y(sample.mean())))
     };
     let mut names: Vec<_> = figure.lines.iter().enumerate().filter_map(end).collect();
     names.sort_by(|one, other| one.2.total_cmp(&other.2).then(one.0.cmp(&other.0)));
@@ -211,7 +229,7 @@ fn numbers(figure: &Figure) -> Markup {
                 thead {
                     tr {
                         th scope="col" { (figure.varied) }
-                        @for line in &figure.lines { th scope="col" { (line.pattern) } }
+                        @for line in &figure.lines { th scope="col" { (line.name) } }
                     }
                 }
                 tbody {
@@ -249,7 +267,11 @@ mod tests {
     fn figure(ends: &[f64]) -> Figure {
         let line = |end: &f64| {
             let sample = |value: f64| Sample::of(&[value, value * 1.01]).expect("values");
-            Line { pattern: format!("r{end}"), points: vec![(1.0, sample(0.9 * end)), (8.0, sample(*end))] }
+            Line {
+                name: format!("r{end}"),
+                per_node: None,
+                points: vec![(1.0, sample(0.9 * end)), (8.0, sample(*end))],
+            }
         };
         Figure { number: 2, title: "t".into(), varied: "K".into(), lines: ends.iter().map(line).collect() }
     }
@@ -284,7 +306,11 @@ mod tests {
 
     #[test]
     fn one_point_that_does_not_vary_has_axes_too() {
-        let point = Line { pattern: "rb".into(), points: vec![(4.0, Sample::of(&[31.0]).expect("a value"))] };
+        let point = Line {
+            name: "rb".into(),
+            per_node: None,
+            points: vec![(4.0, Sample::of(&[31.0]).expect("a value"))],
+        };
         let axes = Axes::of(&Figure { lines: vec![point], ..figure(&[]) }).expect("axes");
         assert!(axes.x(4.0).is_finite() && axes.y(31.0).is_finite() && axes.top > axes.bottom);
     }

@@ -1,6 +1,14 @@
 //! Numbers for people: a few digits, and a real minus sign.
 
-use crate::results::Quantity;
+use plan::Quantity;
+
+/// The unit of a value.
+pub(super) fn unit(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Throughput => "MB/s",
+        Quantity::Movements => "disk movements",
+    }
+}
 
 /// A value of a table, in its unit.
 pub(super) fn value(quantity: Quantity, value: f64) -> String {

@@ -5,7 +5,8 @@ use maud::{Markup, html};
 use super::table::class;
 use super::{Report, number};
 use crate::agreement::{self, Compared, Errors, Ratio};
-use crate::results::{Quantity, Table};
+use crate::results::Table;
+use plan::Quantity;
 
 /// How many of the cells that differ most are listed.
 const WORST: usize = 20;

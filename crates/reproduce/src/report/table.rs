@@ -5,7 +5,8 @@ use maud::{Markup, html};
 use super::number;
 use crate::agreement::{self, BOUNDS, Compared, Ratio};
 use crate::published::{Published, PublishedCell};
-use crate::results::{Cell, Quantity, Table};
+use crate::results::{Cell, Table};
+use plan::Quantity;
 
 /// How colours and letters are to be read.
 pub(super) fn legend() -> Markup {
@@ -191,7 +192,7 @@ fn simulated(table: &Table, cell: &Cell, first: bool) -> Markup {
     let sample = &cell.sample;
     let (trials, cv) = (number::count(sample.count(), "trial"), number::size(sample.cv()));
     let width = number::half_width(table.quantity, sample.half_width());
-    let more = format!("95\u{a0}%: \u{b1} {width} {}; cv {cv}; {trials}", table.quantity.unit());
+    let more = format!("95\u{a0}%: \u{b1} {width} {}; cv {cv}; {trials}", number::unit(table.quantity));
     html! {
         td.group[first].part[!first] title=(more) { (number::value(table.quantity, sample.mean())) }
     }

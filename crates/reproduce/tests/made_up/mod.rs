@@ -1,6 +1,7 @@
 //! Results that nobody simulated: a small study, and one that has the published values with some noise.
 
-use reproduce::{Cell, Figure, Line, Provenance, Published, Quantity, Table};
+use plan::Quantity;
+use reproduce::{Cell, Figure, Line, Provenance, Published, Table};
 use statistics::Sample;
 
 pub(crate) fn sample(values: &[f64]) -> Sample {
@@ -72,7 +73,8 @@ pub(crate) fn published() -> Published {
 pub(crate) fn figures() -> Vec<Figure> {
     let point = |k: f64, of: f64| (k, sample(&[of, 1.02 * of, 0.99 * of]));
     let line = |(place, pattern): (usize, &str)| Line {
-        pattern: pattern.into(),
+        name: pattern.into(),
+        per_node: (pattern == "ra").then_some(16),
         points: (1..=8)
             .map(|k| point(f64::from(k), 31.4 - (8.0 - place as f64) * 2.0 / f64::from(k)))
             .collect(),

@@ -1,0 +1,288 @@
+//! `starfish reproduce`: the tables and figures of a report, simulated and set beside what it printed.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use plan::{Job, Journal, Kind};
+use reproduce::{Report, Study, compared, errors, tables_csv};
+
+use super::run;
+use crate::failure::{Failure, Result};
+use crate::local;
+use crate::progress::Show;
+use crate::study;
+use crate::table::Table;
+
+/// Simulate all tables and figures of a report, and compare them with what it printed.
+///
+/// The study starfish-3.0 is D. Kotz, "Tuning STARFISH" (1996): traditional, two-phase and disk-directed I/O on 16
+/// compute nodes, 16 I/O nodes and 16 disks. Its tables are simulated on all processors of this computer, which
+/// takes some minutes, and two files are written:
+///
+///   tables.csv    every cell, in the form of the published tables, then `cv` and `trials`
+///   report.html   what agrees and what does not, in words, colours and charts; for any browser
+///
+/// Every trial that was run is kept in DIR/journal.jsonl. So the command can be interrupted, and when called again
+/// only does what is missing. Equal cells of different tables are simulated once. `starfish run` keeps its trials in
+/// the same form, and either goes on where the other was if they share DIR.
+///
+/// The numbers do not depend on how many threads there are, nor on the computer.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The study: starfish-3.0, or a folder with plans and, in its folder `published`, tables to compare with.
+    #[arg(value_name = "STUDY")]
+    study: String,
+
+    /// Which tables: all, none, or their numbers.
+    #[arg(long, value_name = "N,...", default_value = "all")]
+    tables: Numbers,
+
+    /// Which figures: all, none, or their numbers. Without this: all if all tables are asked for, else none.
+    #[arg(long, value_name = "N,...")]
+    figures: Option<Numbers>,
+
+    /// Trials of each cell, which differ in all that is random. Without this: what the plans say, for starfish-3.0 5.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=plan::TRIALS_MAX))]
+    trials: Option<u64>,
+
+    /// Where to write; made if it is not there. Without this: results/ and the study's name.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Trials that run at a time. Without this: as many as this computer has processors.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+
+    /// Whether to show progress.
+    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
+    progress: Show,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish reproduce starfish-3.0                          all of it; then open results/starfish-3.0/report.html
+  starfish reproduce starfish-3.0 --tables 3,15 --trials 1 a first look
+  starfish reproduce starfish-3.0 --tables none --figures 2
+  starfish reproduce ./my-study --out results              plans and published tables of your own";
+
+/// Which tables, or which figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Numbers {
+    All,
+    Some(BTreeSet<u32>),
+}
+
+impl FromStr for Numbers {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let number = |part: &str| {
+            let number = part.trim().parse();
+            number.map_err(|_| format!("{part:?} is no number: give all, none, or numbers such as 2,3,15"))
+        };
+        match text {
+            "all" => Ok(Numbers::All),
+            "none" => Ok(Numbers::Some(BTreeSet::new())),
+            numbers => {
+                Ok(Numbers::Some(numbers.split(',').map(number).collect::<std::result::Result<_, _>>()?))
+            }
+        }
+    }
+}
+
+/// The files that are written.
+const TABLES: &str = "tables.csv";
+const REPORT: &str = "report.html";
+
+/// Failed trials that are named.
+const FAILURES_MAX: usize = 5;
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let mut study = study::load(&arguments.study)?;
+    let figures = arguments.figures.clone().unwrap_or_else(|| match arguments.tables {
+        Numbers::All => Numbers::All,
+        Numbers::Some(_) => Numbers::Some(BTreeSet::new()),
+    });
+    choose(&mut study, Kind::Table, &arguments.tables)?;
+    choose(&mut study, Kind::Figure, &figures)?;
+    if study.plans.is_empty() {
+        return Err(Failure::usage("--tables, --figures", "there is nothing left to reproduce"));
+    }
+    for plan in &mut study.plans {
+        plan.trials = arguments.trials.unwrap_or(plan.trials);
+    }
+    let folder = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(&study.name));
+    let mut journal = prepare(&folder)?;
+    let start = Instant::now();
+    let new = simulate(&study, &mut journal, &folder, &arguments)?;
+    let command = command(&arguments, &study);
+    write(&study, &journal, &folder, command)?;
+    local::print(summary(&study, &journal))?;
+    local::print(time(&study, &journal, new, start.elapsed()))?;
+    local::print([TABLES, REPORT].map(|name| folder.join(name).display().to_string()))
+}
+
+/// Keeps only the tables or figures of these numbers, all of which the study must have.
+fn choose(study: &mut Study, kind: Kind, numbers: &Numbers) -> Result<()> {
+    let Numbers::Some(numbers) = numbers else { return Ok(()) };
+    let known = study.numbers(kind);
+    let (option, noun) = match kind {
+        Kind::Table => ("--tables", "table"),
+        Kind::Figure => ("--figures", "figure"),
+    };
+    if let Some(missing) = numbers.iter().find(|number| !known.contains(number)) {
+        let failure = Failure::usage(option, format!("{} has no {noun} {missing}", study.name));
+        let known: Vec<String> = known.iter().map(u32::to_string).collect();
+        return Err(failure.remedy(if known.is_empty() {
+            format!("It has no {noun}s at all.")
+        } else {
+            format!("It has {}.", known.join(","))
+        }));
+    }
+    study.keep(kind, numbers);
+    Ok(())
+}
+
+/// Makes the folder, sees that the files can be written, and opens the journal in it.
+fn prepare(folder: &Path) -> Result<Journal> {
+    const REMEDY: &str = "Choose another folder with --out.";
+    let journal = run::open_journal(folder, false).map_err(|failure| failure.remedy(REMEDY))?;
+    match [TABLES, REPORT].iter().find(|name| folder.join(name).is_dir()) {
+        None => Ok(journal),
+        Some(name) => {
+            let failure = Failure::new(folder.display().to_string(), format!("{name} is a folder there"));
+            Err(failure.remedy(REMEDY))
+        }
+    }
+}
+
+/// Runs all trials that the journal does not have yet, and tells how many.
+fn simulate(study: &Study, journal: &mut Journal, folder: &Path, arguments: &Arguments) -> Result<usize> {
+    let jobs = plan::jobs(&study.plans);
+    let new = jobs.iter().filter(|job| journal.get(job.key).is_none()).count();
+    let threads = arguments.threads.map_or_else(plan::threads_here, usize::from);
+    let failures = run::execute(arguments.progress, &jobs, journal, threads, Some(folder))?;
+    if failures.is_empty() { Ok(new) } else { Err(failed(&failures)) }
+}
+
+fn failed(failures: &[plan::Failure]) -> Failure {
+    let named =
+        failures.iter().take(FAILURES_MAX).map(|failure| format!("{}: {}", failure.what, failure.why));
+    let mut why: Vec<String> = named.collect();
+    if failures.len() > FAILURES_MAX {
+        why.push(format!("and {} more", failures.len() - FAILURES_MAX));
+    }
+    let failure = Failure::new(format!("{} trials failed", failures.len()), why.join("; "));
+    failure.remedy("The other trials are kept; the same command only runs what is missing.")
+}
+
+/// The command that makes these results, wherever they are written.
+fn command(arguments: &Arguments, study: &Study) -> String {
+    let list = |kind| match &study.numbers(kind)[..] {
+        [] => "none".to_owned(),
+        numbers => numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
+    };
+    let mut command = format!("starfish reproduce {}", study.name);
+    if arguments.tables != Numbers::All {
+        command += &format!(" --tables {}", list(Kind::Table));
+    }
+    if arguments.figures.is_some() {
+        command += &format!(" --figures {}", list(Kind::Figure));
+    }
+    if let Some(trials) = arguments.trials {
+        command += &format!(" --trials {trials}");
+    }
+    command
+}
+
+/// Writes the two files.
+fn write(study: &Study, journal: &Journal, folder: &Path, command: String) -> Result<()> {
+    let results = plan::results(&study.plans, journal);
+    let (tables, figures) = (Study::tables(&results), Study::figures(&results));
+    let report = Report {
+        study: &study.name,
+        tables: &tables,
+        figures: &figures,
+        published: &study.published,
+        provenance: study.provenance(command, env!("CARGO_PKG_VERSION").to_owned()),
+    };
+    replace(folder, TABLES, &tables_csv(&tables))?;
+    replace(folder, REPORT, &report.html())
+}
+
+/// Puts a file in its place when it is complete, so that nobody reads half of one.
+fn replace(folder: &Path, name: &str, text: &str) -> Result<()> {
+    let path = folder.join(name);
+    let (target, mut file) = local::create(&path, name, true)?;
+    file.write_all(text.as_bytes()).map_err(|error| Failure::new(path.display().to_string(), error))?;
+    target.complete()
+}
+
+/// A line for each table: how well it agrees with what was published.
+fn summary(study: &Study, journal: &Journal) -> Vec<String> {
+    let results = plan::results(&study.plans, journal);
+    let mut lines = Table::new(2);
+    lines.row(["table", "what", "cells", "median error", "within 10 %"]);
+    for table in Study::tables(&results) {
+        let errors = errors(&compared([&table], &study.published));
+        let (median, within) = errors.map_or(("predicted".to_owned(), String::new()), |errors| {
+            (format!("{:.1} %", 100.0 * errors.median), format!("{:.0} %", 100.0 * errors.within[2]))
+        });
+        let cells = table.cells.len().to_string();
+        lines.row([table.number.to_string(), table.title.clone(), cells, median, within]);
+    }
+    for figure in Study::figures(&results) {
+        let cells = figure.lines.iter().map(|line| line.points.len()).sum::<usize>().to_string();
+        lines.row([
+            format!("figure {}", figure.number),
+            figure.title,
+            cells,
+            "predicted".to_owned(),
+            String::new(),
+        ]);
+    }
+    lines.lines().collect()
+}
+
+/// What the time went to.
+fn time(study: &Study, journal: &Journal, new: usize, elapsed: Duration) -> Vec<String> {
+    let jobs = plan::jobs(&study.plans);
+    let wall = |jobs: &mut dyn Iterator<Item = &Job<'_>>| -> f64 {
+        jobs.filter_map(|job| journal.wall(job.key)).map(|wall| wall.as_secs_f64()).sum()
+    };
+    let all = wall(&mut jobs.iter());
+    let small = wall(&mut jobs.iter().filter(|job| {
+        let experiment = job.experiment;
+        experiment.problem.record_bytes < experiment.options.block_bytes
+    }));
+    let share = if all > 0.0 { 100.0 * small / all } else { 0.0 };
+    vec![
+        String::new(),
+        format!("{new} of {} trials simulated now, in {:.1} s", jobs.len(), elapsed.as_secs_f64()),
+        format!(
+            "all of them took {all:.1} s one after the other, {share:.0} % of it for records smaller than a block"
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_and_anything_else_is_refused() {
+        let numbers = |text: &str| text.parse::<Numbers>();
+        assert_eq!(numbers("all"), Ok(Numbers::All));
+        assert_eq!(numbers("none"), Ok(Numbers::Some(BTreeSet::new())));
+        assert_eq!(numbers("3, 2,3"), Ok(Numbers::Some(BTreeSet::from([2, 3]))));
+        for wrong in ["", "2,", "2;3", "two", "-1", "1.5"] {
+            assert!(numbers(wrong).is_err_and(|error| error.contains("is no number")), "{wrong}");
+        }
+    }
+}

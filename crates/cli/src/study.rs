@@ -1,0 +1,97 @@
+//! Finding a study: one that is built into the program, or a folder.
+//!
+//! Either is a folder with plans (`*.toml`) and, in its folder `published`, published tables (`*.csv`).
+
+use std::fs;
+use std::path::Path;
+
+use include_dir::{Dir, include_dir};
+use reproduce::{Study, TextFile};
+
+use crate::failure::{Failure, Result};
+
+/// The studies that are built in, by name.
+const BUILT_IN: [(&str, Dir<'_>); 1] =
+    [("starfish-3.0", include_dir!("$CARGO_MANIFEST_DIR/../../experiments/starfish-3.0"))];
+
+/// Where published tables are.
+const PUBLISHED: &str = "published";
+
+/// Longer files are no plans and no tables.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// A file that was read.
+struct Read {
+    name: String,
+    text: String,
+}
+
+/// Finds, reads and checks the study of this name, or in this folder.
+pub(crate) fn load(name_or_path: &str) -> Result<Study> {
+    let built_in = BUILT_IN.iter().find(|(name, _)| *name == name_or_path);
+    let (name, plans, published) = match built_in {
+        Some((name, dir)) => {
+            let published = dir.get_dir(PUBLISHED).map_or(Vec::new(), |dir| embedded(name, dir, "csv"));
+            ((*name).to_owned(), embedded(name, dir, "toml"), published)
+        }
+        None => {
+            let path = Path::new(name_or_path);
+            let plans = in_folder(path, "toml").map_err(|error| not_found(name_or_path, error))?;
+            // Whoever has nothing to compare with has no such folder.
+            let published = path.join(PUBLISHED);
+            let tables = if published.is_dir() { in_folder(&published, "csv") } else { Ok(Vec::new()) };
+            let tables = tables.map_err(|error| Failure::usage(published.to_string_lossy(), error))?;
+            (folder_name(path), plans, tables)
+        }
+    };
+    let study = Study::parse(&name, &as_texts(&plans), &as_texts(&published));
+    study.map_err(|error| Failure::usage(name_or_path, error))
+}
+
+/// The name of a study in a folder: that of the folder.
+fn folder_name(path: &Path) -> String {
+    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    whole.file_name().map_or_else(|| "study".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+fn not_found(name: &str, error: std::io::Error) -> Failure {
+    let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+    let failure = Failure::usage(format!("study {name}"), error);
+    failure.remedy(format!("Give {}, which is built in, or a folder with plans.", known.join(" or ")))
+}
+
+/// The files of a built-in folder whose names end so, by name.
+fn embedded(study: &str, dir: &Dir<'_>, extension: &str) -> Vec<Read> {
+    let with_extension =
+        dir.files().filter(|file| file.path().extension().is_some_and(|end| end == extension));
+    let read = |file: &include_dir::File<'_>| Read {
+        name: format!("{study}/{}", file.path().display()),
+        text: file.contents_utf8().unwrap_or_default().to_owned(),
+    };
+    let mut files: Vec<Read> = with_extension.map(read).collect();
+    files.sort_by(|one, other| one.name.cmp(&other.name));
+    files
+}
+
+/// The files of a folder whose names end so, by name.
+fn in_folder(folder: &Path, extension: &str) -> std::io::Result<Vec<Read>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == extension) && path.is_file() {
+            let name = path.to_string_lossy().into_owned();
+            let named = |error| std::io::Error::other(format!("{name}: {error}"));
+            if fs::metadata(&path).map_err(named)?.len() > BYTES_MAX {
+                return Err(named(std::io::Error::other("longer than 1 MiB, so not what it should be")));
+            }
+            let text = fs::read_to_string(&path).map_err(named)?;
+            files.push(Read { name, text });
+        }
+    }
+    files.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(files)
+}
+
+fn as_texts(files: &[Read]) -> Vec<TextFile<'_>> {
+    files.iter().map(|Read { name, text }| TextFile { name, text }).collect()
+}

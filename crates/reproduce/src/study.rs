@@ -1,0 +1,306 @@
+//! A study: plans whose results are the tables and figures of one report, and what that report printed.
+//!
+//! A plan says with `[table]` or `[figure]` which one it is; plans that say neither are no part of the study. All is
+//! checked before anything runs: that each table has one layout and one value in each place, that each figure varies
+//! one number, and that every published value belongs to a cell.
+
+use std::collections::BTreeSet;
+
+use layout::Pattern;
+use plan::{CellResult, Kind, Plan, Quantity};
+use statistics::Sample;
+
+use crate::published::{Published, PublishedError, PublishedTable};
+use crate::report::Provenance;
+use crate::results::{Cell, Figure, Line, Place, Table};
+
+/// Plans and published values that belong together.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// What it is called.
+    pub name: String,
+    /// The plans of its tables, then those of its figures, each by number.
+    pub plans: Vec<Plan>,
+    /// What the report printed, as far as it is known.
+    pub published: Published,
+}
+
+/// A file that was read: its name, for complaints, and what is in it.
+#[derive(Clone, Copy, Debug)]
+pub struct TextFile<'a> {
+    /// The file, as the user may know it.
+    pub name: &'a str,
+    /// Its contents.
+    pub text: &'a str,
+}
+
+/// Why a study makes no sense.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StudyError {
+    /// A plan makes no sense.
+    #[error(transparent)]
+    Plan(#[from] description::Error),
+    /// Published values make no sense.
+    #[error(transparent)]
+    Published(#[from] PublishedError),
+    /// They make no sense together.
+    #[error("{file}: {what}")]
+    Invalid {
+        /// The plan's file.
+        file: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// There is nothing to reproduce.
+    #[error("no plan has a [table] or a [figure]: nothing to reproduce")]
+    Empty,
+}
+
+impl Study {
+    /// Reads and checks the study of these plans and published tables.
+    pub fn parse(
+        name: &str,
+        plans: &[TextFile<'_>],
+        published: &[TextFile<'_>],
+    ) -> Result<Study, StudyError> {
+        let mut study = Study { name: name.to_owned(), plans: Vec::new(), published: Published::default() };
+        for file in published {
+            study.published.read(file.name, file.text)?;
+        }
+        for file in plans {
+            let plan = Plan::parse(file.text, file.name)?;
+            if plan.published.is_some() {
+                study.add(plan)?;
+            }
+        }
+        if study.plans.is_empty() {
+            return Err(StudyError::Empty);
+        }
+        study.plans.sort_by_key(order);
+        Ok(study)
+    }
+
+    fn add(&mut self, plan: Plan) -> Result<(), StudyError> {
+        let invalid = |what| StudyError::Invalid { file: plan.file.clone(), what };
+        if let Some(other) = self.plans.iter().find(|other| order(other) == order(&plan)) {
+            return Err(invalid(format!("{} is the same table or figure", other.file)));
+        }
+        match identity(&plan) {
+            (Kind::Table, number) => check_table(&plan, self.published.table(number)),
+            (Kind::Figure, _) => check_figure(&plan),
+        }
+        .map_err(invalid)?;
+        self.plans.push(plan);
+        Ok(())
+    }
+
+    /// The numbers of its tables, or of its figures.
+    pub fn numbers(&self, kind: Kind) -> Vec<u32> {
+        let plans = self.plans.iter().map(identity);
+        plans.filter(|(of, _)| *of == kind).map(|(_, number)| number).collect()
+    }
+
+    /// Leaves out the tables, or the figures, that are not among `numbers`.
+    pub fn keep(&mut self, kind: Kind, numbers: &BTreeSet<u32>) {
+        self.plans.retain(|plan| {
+            let (of, number) = identity(plan);
+            of != kind || numbers.contains(&number)
+        });
+    }
+
+    /// The tables that these results make, in order. Cells without any trial are left out.
+    pub fn tables(results: &[CellResult<'_>]) -> Vec<Table> {
+        let of = of_kind(results, Kind::Table);
+        of.iter().map(|(plan, results)| table(plan, results)).collect()
+    }
+
+    /// The figures that these results make, in order.
+    pub fn figures(results: &[CellResult<'_>]) -> Vec<Figure> {
+        let of = of_kind(results, Kind::Figure);
+        of.iter().map(|(plan, results)| figure(plan, results)).collect()
+    }
+
+    /// How the results of the study are made, by this command and version of the program.
+    pub fn provenance(&self, command: String, version: String) -> Provenance {
+        let trials = self.plans.iter().map(|plan| plan.trials as usize);
+        let cells = self.plans.iter().flat_map(|plan| &plan.cells);
+        let machines: BTreeSet<&str> = cells.map(|cell| &*cell.machine).collect();
+        let seeds: BTreeSet<u64> = self.plans.iter().map(|plan| plan.seed).collect();
+        Provenance {
+            command,
+            version,
+            seeds: seeds.into_iter().collect(),
+            machines: machines.into_iter().map(str::to_owned).collect(),
+            trials: (trials.clone().min().unwrap_or(0), trials.max().unwrap_or(0)),
+        }
+    }
+}
+
+/// Which table or figure the plan is. A study has no plans that are neither.
+fn identity(plan: &Plan) -> (Kind, u32) {
+    plan.published.as_ref().map_or((Kind::Figure, u32::MAX), |published| (published.kind, published.number))
+}
+
+/// Tables before figures, each by number.
+fn order(plan: &Plan) -> (bool, u32) {
+    let (kind, number) = identity(plan);
+    (kind == Kind::Figure, number)
+}
+
+fn place(cell: &plan::Cell) -> Place {
+    let experiment = &cell.experiment;
+    Place {
+        variant: cell.variant.clone(),
+        pattern: experiment.pattern.to_string(),
+        record_bytes: experiment.problem.record_bytes,
+    }
+}
+
+fn check_table(plan: &Plan, published: Option<&PublishedTable>) -> Result<(), String> {
+    let mut places = BTreeSet::new();
+    for cell in &plan.cells {
+        if !places.insert(place(cell)) {
+            return Err(format!(
+                "two cells are {}: a table cannot vary anything but its variants",
+                place(cell)
+            ));
+        }
+    }
+    let layouts: BTreeSet<String> =
+        plan.cells.iter().map(|cell| cell.experiment.layout.to_string()).collect();
+    if layouts.len() != 1 {
+        return Err("a table must have one layout".to_owned());
+    }
+    let Some(published) = published else { return Ok(()) };
+    let system = plan.published.as_ref().map_or("", |published| &published.system);
+    if published.system != system || !layouts.contains(&published.layout) {
+        let (there, here) = (&published.system, layouts.into_iter().collect::<String>());
+        return Err(format!("this is {system}, {here}; published is {there}, {}", published.layout));
+    }
+    match published.places().find(|place| !places.contains(place)) {
+        Some(place) => Err(format!("no cell is {place}, for which there is a published value")),
+        None => Ok(()),
+    }
+}
+
+fn check_figure(plan: &Plan) -> Result<(), String> {
+    if plan.published.as_ref().is_some_and(|published| published.quantity != Quantity::Throughput) {
+        return Err("a figure must show throughput".to_owned());
+    }
+    match plan.cells.iter().find(|cell| varied(cell).is_none()) {
+        Some(cell) => {
+            Err(format!("a figure must vary one thing that is a number, not as in {}", cell.label()))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The one number that is varied.
+fn varied(cell: &plan::Cell) -> Option<f64> {
+    match &cell.varied[..] {
+        [(_, value)] => value.parse().ok().filter(|value: &f64| value.is_finite()),
+        _ => None,
+    }
+}
+
+/// The results of this kind, plan by plan, in the order of their numbers.
+fn of_kind<'a, 'r>(results: &'a [CellResult<'r>], kind: Kind) -> Vec<(&'r Plan, Vec<&'a CellResult<'r>>)> {
+    let mut plans: Vec<(&Plan, Vec<&CellResult<'_>>)> = Vec::new();
+    for result in
+        results.iter().filter(|result| result.plan.published.is_some() && identity(result.plan).0 == kind)
+    {
+        match plans.iter_mut().find(|(plan, _)| order(plan) == order(result.plan)) {
+            Some((_, results)) => results.push(result),
+            None => plans.push((result.plan, vec![result])),
+        }
+    }
+    plans.sort_by_key(|(plan, _)| order(plan));
+    for (_, results) in &mut plans {
+        // Stable, so variants and sizes stay in the order of the plan.
+        results.sort_by_key(|result| pattern_number(result.cell.experiment.pattern));
+    }
+    plans
+}
+
+/// Where the reports list the pattern.
+fn pattern_number(pattern: Pattern) -> usize {
+    Pattern::all().position(|other| other == pattern).unwrap_or(usize::MAX)
+}
+
+fn table(plan: &Plan, results: &[&CellResult<'_>]) -> Table {
+    let (system, quantity) =
+        plan.published.as_ref().map_or((String::new(), Quantity::Throughput), |published| {
+            (published.system.clone(), published.quantity)
+        });
+    let cell = |result: &&CellResult<'_>| {
+        let sample = match quantity {
+            Quantity::Throughput => result.throughput(),
+            Quantity::Movements => result.movements(),
+        };
+        let Place { variant, pattern, record_bytes } = place(result.cell);
+        Some(Cell { variant, pattern, record_bytes, sample: sample? })
+    };
+    Table {
+        number: identity(plan).1,
+        title: plan.title.clone(),
+        system,
+        layout: plan.cells.first().map_or(String::new(), |cell| cell.experiment.layout.to_string()),
+        quantity,
+        cells: results.iter().filter_map(cell).collect(),
+    }
+}
+
+fn figure(plan: &Plan, results: &[&CellResult<'_>]) -> Figure {
+    let key = plan.cells.first().and_then(|cell| cell.varied.first()).map_or("", |(key, _)| key);
+    let mut lines: Vec<Line> = Vec::new();
+    for result in results {
+        let (Some(value), Some(sample)) = (varied(result.cell), file_throughput(result)) else { continue };
+        let per_node = nodes_with_the_same(result);
+        let name = line_name(plan, result.cell, per_node);
+        let found = lines.iter().position(|line| line.name == name);
+        let place = found.unwrap_or_else(|| {
+            lines.push(Line { name, per_node, points: Vec::new() });
+            lines.len() - 1
+        });
+        lines[place].points.push((value, sample));
+    }
+    for line in &mut lines {
+        line.points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    }
+    Figure { number: identity(plan).1, title: plan.title.clone(), varied: axis_name(key).to_owned(), lines }
+}
+
+/// The throughputs in MB/s, each byte of the file counted once however many nodes get it.
+fn file_throughput(result: &CellResult<'_>) -> Option<Sample> {
+    let nodes = nodes_with_the_same(result).unwrap_or(1) as f64;
+    let throughputs = result.trials.iter().map(|(_, measurement)| measurement.throughput_mb_s() / nodes);
+    Sample::of(&throughputs.collect::<Vec<f64>>())
+}
+
+/// How many nodes each byte of the file goes to or comes from, if it is not one.
+fn nodes_with_the_same(result: &CellResult<'_>) -> Option<u64> {
+    let (_, measurement) = result.trials.first()?;
+    Some(measurement.bytes_moved / result.cell.experiment.problem.file_bytes).filter(|&nodes| nodes > 1)
+}
+
+/// The pattern, with whatever else tells lines of this figure apart.
+fn line_name(plan: &Plan, cell: &plan::Cell, per_node: Option<u64>) -> String {
+    let Place { variant, pattern, record_bytes } = place(cell);
+    let mut name = pattern;
+    if let Some(nodes) = per_node {
+        name += &format!(" / {nodes}");
+    }
+    if plan.cells.iter().any(|other| other.variant != variant) {
+        name += &format!(" {variant}");
+    }
+    if plan.cells.iter().any(|other| other.experiment.problem.record_bytes != record_bytes) {
+        name += &format!(" {record_bytes} B");
+    }
+    name
+}
+
+/// What is varied, in the words of the reports where they have some.
+fn axis_name(key: &str) -> &str {
+    if key == "outstanding" { "K, outstanding requests for each compute node and disk" } else { key }
+}
