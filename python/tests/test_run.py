@@ -58,7 +58,7 @@ def test_there_is_a_row_for_each_cell_or_each_trial(plan: Plan) -> None:
     assert cells.dtypes["throughput_mb_s"] == "float64"
     assert cells.dtypes["record_bytes"] == "int64"
     assert cells.dtypes["presort"] == "bool"
-    assert set(cells["nodes_io"]) == {"4", "16"}
+    assert set(cells["nodes_io"]) == {4, 16}
     assert cells["shape"].isna().all()
     trials = starfish.run(plan, rows="trials")
     assert len(trials) == 2 * CELLS

@@ -1,6 +1,6 @@
 //! Results: what came of the cells of plans.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use experiment::{Contents, Experiment};
 use statistics::Sample;
@@ -103,7 +103,7 @@ pub fn cell_table(results: &[CellResult<'_>]) -> Table {
     Table { columns, rows }
 }
 
-fn cell_row(result: &CellResult<'_>, numbers: &[String]) -> Option<Vec<Value>> {
+fn cell_row(result: &CellResult<'_>, numbers: &[VariedNumber]) -> Option<Vec<Value>> {
     let (throughput, movements) = (result.throughput()?, result.movements()?);
     let mut row = settings(result, numbers);
     row.extend([
@@ -178,14 +178,46 @@ fn utilisation_columns() -> impl Iterator<Item = Column> {
     })
 }
 
-/// The numbers of machines that vary, which get columns of their own.
-fn varied_numbers(results: &[CellResult<'_>]) -> Vec<String> {
-    let varied = results.iter().flat_map(|result| result.cell.varied.iter().map(|(key, _)| key));
-    let numbers: BTreeSet<&String> = varied.filter(|key| !KEYS.contains(&key.as_str())).collect();
-    numbers.into_iter().cloned().collect()
+/// A number of machines that varies, and so gets a column of its own.
+struct VariedNumber {
+    key: String,
+    /// Integer if all its values are, else text, since it has a unit.
+    kind: Type,
 }
 
-fn setting_columns(numbers: &[String]) -> Vec<Column> {
+impl VariedNumber {
+    fn column(&self) -> Column {
+        Column::new(self.key.replace('.', "_"), self.kind)
+    }
+
+    fn value(&self, cell: &Cell) -> Value {
+        let Some((_, value)) = cell.varied.iter().find(|(key, _)| *key == self.key) else {
+            return Value::Missing;
+        };
+        match self.kind {
+            Type::Integer => whole(value).map_or(Value::Missing, Value::Integer),
+            _ => Value::Text(value.clone()),
+        }
+    }
+}
+
+fn varied_numbers(results: &[CellResult<'_>]) -> Vec<VariedNumber> {
+    let mut kinds: BTreeMap<&str, Type> = BTreeMap::new();
+    for (key, value) in results.iter().flat_map(|result| &result.cell.varied) {
+        if !KEYS.contains(&key.as_str()) {
+            let kind = kinds.entry(key).or_insert(Type::Integer);
+            *kind = if whole(value).is_some() { *kind } else { Type::Text };
+        }
+    }
+    kinds.into_iter().map(|(key, kind)| VariedNumber { key: key.to_owned(), kind }).collect()
+}
+
+/// A whole number that a column of them can hold.
+fn whole(text: &str) -> Option<u64> {
+    text.parse::<i64>().ok()?.try_into().ok()
+}
+
+fn setting_columns(numbers: &[VariedNumber]) -> Vec<Column> {
     let columns = [
         ("plan", Type::Text),
         ("variant", Type::Text),
@@ -214,12 +246,12 @@ fn setting_columns(numbers: &[String]) -> Vec<Column> {
     ];
     let (settings, place) = columns.split_at(22);
     let settings = settings.iter().map(|(name, kind)| Column::new(*name, *kind));
-    let numbers = numbers.iter().map(|key| Column::new(key.replace('.', "_"), Type::Text));
+    let numbers = numbers.iter().map(VariedNumber::column);
     let place = place.iter().map(|(name, kind)| Column::new(*name, *kind));
     settings.chain(numbers).chain(place).collect()
 }
 
-fn settings(result: &CellResult<'_>, numbers: &[String]) -> Vec<Value> {
+fn settings(result: &CellResult<'_>, numbers: &[VariedNumber]) -> Vec<Value> {
     let Cell { variant, varied, machine, set, experiment } = result.cell;
     let Experiment { method, pattern, problem, layout, options, contents, .. } = experiment;
     let nodes = &experiment.machine.nodes;
@@ -257,10 +289,7 @@ fn settings(result: &CellResult<'_>, numbers: &[String]) -> Vec<Value> {
         Value::Integer(io_nodes),
         Value::Integer(io_nodes * u64::from(experiment.machine.disks.per_io_node.value)),
     ];
-    row.extend(numbers.iter().map(|number| {
-        let found = varied.iter().find(|(key, _)| key == number);
-        found.map_or(Value::Missing, |(_, value)| text(value))
-    }));
+    row.extend(numbers.iter().map(|number| number.value(result.cell)));
     row.extend([text(pattern), Value::Integer(problem.record_bytes)]);
     row
 }

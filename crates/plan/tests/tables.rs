@@ -85,7 +85,7 @@ fn csv_and_json_hold_the_table() {
 #[test]
 fn tables_of_results_have_a_value_of_its_kind_in_every_column() {
     let text = "name = \"t\"\npatterns = [\"rb\"]\nmethod = \"disk-directed\"\nfile_size = \"128 KiB\"\ntrials = 2\n\
-        [vary]\nset = { \"nodes.io\" = [8, 16] }\n";
+        [vary]\nset = { \"nodes.io\" = [8, 16], \"processor.clock\" = [\"50 MHz\"] }\n";
     let plans = [Plan::parse(text, "t.toml").expect("it is right")];
     let mut journal = Journal::in_memory();
     let failures = execute(&jobs(&plans), &mut journal, 2, &|| false, &|_| {}).expect("a journal");
@@ -112,7 +112,11 @@ fn tables_of_results_have_a_value_of_its_kind_in_every_column() {
                 assert!(fits, "{}: {value:?}", column.name);
             }
         }
-        let varied = table.columns.iter().position(|column| column.name == "nodes_io").expect("a column");
-        assert_eq!(table.rows[0][varied], Value::Text("8".to_owned()));
+        let value = |name: &str| {
+            let column = table.columns.iter().position(|column| column.name == name).expect("a column");
+            table.rows[0][column].clone()
+        };
+        assert_eq!(value("nodes_io"), Value::Integer(8));
+        assert_eq!(value("processor_clock"), Value::Text("50 MHz".to_owned()));
     }
 }
