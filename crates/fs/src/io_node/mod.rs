@@ -89,6 +89,9 @@ struct IoNode<M: Machine> {
     disk_queues: Vec<DiskQueue>,
     requests: RefCell<VecDeque<BlockRequest>>,
     request_came: Condition,
+    /// Threads of the pool there are, and those of them that wait for a request and have not been woken.
+    pool_threads: Cell<usize>,
+    pool_idle: Cell<usize>,
     request_taken: Condition,
     collectives: Cell<usize>,
     collective_done: Condition,
@@ -115,11 +118,6 @@ enum Access {
 /// Serves requests on this node until its network is closed, then writes out what its cache still holds.
 pub async fn serve<M: Machine>(machine: M, settings: IoNodeSettings) -> machine::Result<()> {
     let node = Rc::new(IoNode::new(machine.clone(), settings));
-    if let Threads::Pool(count) = node.settings.threads {
-        for _ in 0..count {
-            machine.spawn("request thread", node.clone().serve_requests());
-        }
-    }
     node.endpoint.clone().listen(&node).await?;
     node.write_out_all().await
 }
@@ -138,6 +136,8 @@ impl<M: Machine> IoNode<M> {
             disk_queues: (0..disks).map(|_| DiskQueue::new(settings.scheduling)).collect(),
             requests: RefCell::default(),
             request_came: Condition::new(),
+            pool_threads: Cell::new(0),
+            pool_idle: Cell::new(0),
             request_taken: Condition::new(),
             collectives: Cell::new(0),
             collective_done: Condition::new(),
@@ -155,21 +155,36 @@ impl<M: Machine> IoNode<M> {
                     self.request_taken.wake_one();
                     self.serve_block_request(request).await?;
                 }
-                None => self.request_came.wait().await,
+                None => {
+                    self.pool_idle.set(self.pool_idle.get() + 1);
+                    self.request_came.wait().await;
+                }
             }
+        }
+    }
+
+    /// Lets a thread of the pool know that there is a request. Those of the pool that were never needed are not
+    /// made: a pool for thousands of compute nodes is large.
+    fn wake_pool(self: &Rc<Self>, threads: usize) {
+        if let Some(idle) = self.pool_idle.get().checked_sub(1) {
+            self.pool_idle.set(idle);
+            self.request_came.wake_newest();
+        } else if self.pool_threads.get() < threads {
+            self.pool_threads.set(self.pool_threads.get() + 1);
+            self.machine.spawn("request thread", self.clone().serve_requests());
         }
     }
 
     /// Gives a block request to a thread.
     async fn dispatch(self: &Rc<Self>, request: BlockRequest) {
         match self.settings.threads {
-            Threads::Pool(_) => {
+            Threads::Pool(threads) => {
                 self.machine.compute(Work::WakeThread).await;
                 while self.requests.borrow().len() >= REQUESTS_MAX {
                     self.request_taken.wait().await;
                 }
                 self.requests.borrow_mut().push_back(request);
-                self.request_came.wake_newest();
+                self.wake_pool(threads);
             }
             Threads::PerRequest => {
                 self.machine.compute(Work::StartThread).await;
