@@ -148,8 +148,8 @@ impl Experiment {
 
     /// The timed part; over when the last compute node is done.
     ///
-    /// The nodes start in their order, each when its predecessor does but for the time of sending one
-    /// message: so a driver program that tells one after the other to begin would have it.
+    /// The nodes start in their order, each later than its predecessor by the work of a barrier, as if one that
+    /// they have all come to let one after the other go.
     async fn access(
         &self,
         nodes: &[SimMachine],
