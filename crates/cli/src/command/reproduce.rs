@@ -261,7 +261,8 @@ fn time(study: &Study, journal: &Journal, new: usize, elapsed: Duration) -> Vec<
         let experiment = job.experiment;
         experiment.problem.record_bytes < experiment.options.block_bytes
     }));
-    let share = if all > 0.0 { 100.0 * small / all } else { 0.0 };
+    // Adding 0 makes a plain zero of the negative one that a sum of nothing is.
+    let share = if all > 0.0 { 100.0 * small / all + 0.0 } else { 0.0 };
     vec![
         String::new(),
         format!("{new} of {} trials simulated now, in {:.1} s", jobs.len(), elapsed.as_secs_f64()),
