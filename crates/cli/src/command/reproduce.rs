@@ -21,10 +21,11 @@ use crate::table::Table;
 ///
 /// The study starfish-3.0 is D. Kotz, "Tuning STARFISH" (1996): traditional, two-phase and disk-directed I/O on 16
 /// compute nodes, 16 I/O nodes and 16 disks. Its tables are simulated on all processors of this computer, which
-/// takes some minutes, and two files are written:
+/// takes some minutes.
 ///
-///   tables.csv    every cell, in the form of the published tables, then `cv` and `trials`
-///   report.html   what agrees and what does not, in words, colours and charts; for any browser
+/// DIR/tables.csv has every cell, in the form of the published tables, followed by `cv` and `trials`.
+///
+/// DIR/report.html says what agrees and what does not, in words, colours and charts; open it with any browser.
 ///
 /// Every trial that was run is kept in DIR/journal.jsonl. So the command can be interrupted, and when called again
 /// only does what is missing. Equal cells of different tables are simulated once. `starfish run` keeps its trials in
@@ -65,10 +66,10 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  starfish reproduce starfish-3.0                          all of it; then open results/starfish-3.0/report.html
-  starfish reproduce starfish-3.0 --tables 3,15 --trials 1 a first look
-  starfish reproduce starfish-3.0 --tables none --figures 2
-  starfish reproduce ./my-study --out results              plans and published tables of your own";
+  starfish reproduce starfish-3.0                             all; then open results/starfish-3.0/report.html
+  starfish reproduce starfish-3.0 --tables 3,15 --trials 1    a first look
+  starfish reproduce starfish-3.0 --tables none --figures 2   one figure
+  starfish reproduce ./my-study --out mine                    plans and published tables of your own";
 
 /// Which tables, or which figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
