@@ -158,7 +158,7 @@ fn slices_add_up_to_the_statistics() {
 fn work_has_its_names() {
     let (_, tracks) = recorded(&experiment("starfish-1996", "rb", Method::Traditional, 8192));
     for (track, names) in [
-        (Track::Threads(0), &["build_request", "send_message", "handle_reply"][..]),
+        (Track::Threads(0), &["build_request", "handle_reply"][..]),
         (Track::Interrupts(16), &["receive_message", "disk_interrupt"]),
         (Track::Threads(16), &["handle_request", "look_up_cache"]),
         (Track::LinkOut(16), &["message"]),

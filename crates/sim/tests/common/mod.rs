@@ -14,7 +14,9 @@ pub(crate) fn starfish(changes: &[(&str, &str)]) -> MachineDescription {
         ("processor.system.receive_message", "0"),
         ("processor.system.disk_interrupt", "0"),
         ("processor.system.switch_thread", "0"),
+        ("processor.cost.copy.cycles", "20"),
         ("processor.cost.copy.cycles_per_word", "1"),
+        ("processor.cost.copy.level", "thread"),
         ("network.envelope", "0 B"),
         ("network.first_router", "0"),
     ];
