@@ -157,7 +157,7 @@ impl Simulation {
 
     /// What the machine has done so far.
     ///
-    /// The longest waits in it are those since this was called before; see [`Waits::longest`].
+    /// The longest waits in it are those since this was called before; see [`crate::Waits::longest`].
     pub fn statistics(&self) -> Statistics {
         let World { processors, network, disks, .. } = &*self.world;
         let now = self.now();
