@@ -8,6 +8,7 @@
 //!   experiment                     sim and fs
 //!   plan                           experiment
 //!   reproduce                      plan, statistics
+//!   pdiol                          real and fs
 //!   starfish (crates/cli)          anything; nothing depends on it
 //!   python                         what it shows of them; nothing depends on it
 //! ```
@@ -17,7 +18,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("machine", &[]),
     ("layout", &[]),
     ("description", &["machine"]),
@@ -26,6 +27,7 @@ const ARROWS: [(&str, &[&str]); 14] = [
     ("sim", &["description", "disk", "machine"]),
     ("real", &["description", "disk", "machine"]),
     ("experiment", &["description", "disk", "fs", "layout", "machine", "sim"]),
+    ("pdiol", &["fs", "layout", "machine", "real"]),
     ("plan", &["description", "experiment", "fs", "layout", "machine", "sim", "statistics"]),
     ("reproduce", &["description", "layout", "plan", "statistics"]),
     (
@@ -36,6 +38,7 @@ const ARROWS: [(&str, &[&str]); 14] = [
             "fs",
             "layout",
             "machine",
+            "pdiol",
             "plan",
             "real",
             "reproduce",

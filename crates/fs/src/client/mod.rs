@@ -145,9 +145,22 @@ impl<M: Machine> Client<M> {
     ///
     /// `file` is its identity, drawn at random by the caller. Fails if there is a file of that name.
     pub async fn create(&self, name: &str, file: FileId, block_bytes: u64) -> Result<File<M>> {
+        self.create_striped(name, file, Striping::new(block_bytes, self.disks())?).await
+    }
+
+    /// Makes an empty file over as many disks as `striping` has stripes.
+    ///
+    /// Otherwise like [`create`](Self::create). Fails if there are not so many disks.
+    pub async fn create_striped(&self, name: &str, file: FileId, striping: Striping) -> Result<File<M>> {
         check_name(name)?;
-        let disks: Vec<DiskPlace> = stripe_disks(&self.inner.disks.borrow())?;
-        let striping = Striping::new(block_bytes, disks.len() as u32)?;
+        let mut disks: Vec<DiskPlace> = stripe_disks(&self.inner.disks.borrow())?;
+        let (wanted, there) = (striping.stripe_count(), disks.len());
+        if wanted as usize > there {
+            return Err(Error::Invalid(format!(
+                "{name} cannot have {wanted} stripes: there are {there} disks"
+            )));
+        }
+        disks.truncate(wanted as usize);
         let request_to = |node: usize| {
             let here = (0..).zip(&disks).filter(|(_, place)| place.node as usize == node);
             let stripes: Vec<_> =

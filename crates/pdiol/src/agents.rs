@@ -1,0 +1,121 @@
+//! Which agents make up the file system, and where they are.
+
+use std::env;
+use std::fs;
+use std::io::ErrorKind as IoErrorKind;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The environment variable that names the agents, separated by commas.
+pub const VARIABLE: &str = "STARFISH_AGENTS";
+
+/// The port of an agent that is named without one.
+pub const PORT: u16 = 7117;
+
+/// An agent as the user calls it, and where that is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agent {
+    /// As the user wrote it.
+    pub name: String,
+    /// What that stands for.
+    pub address: SocketAddr,
+}
+
+/// What a configuration file says.
+#[derive(Deserialize)]
+struct Configuration {
+    agents: Vec<String>,
+}
+
+impl Agent {
+    /// The agent called HOST:PORT or HOST.
+    pub fn named(name: &str) -> Result<Agent> {
+        let what = || format!("agent {name}");
+        let advice = "An agent is written HOST:PORT or HOST, as in 127.0.0.1:7117";
+        let wrong =
+            |why: &dyn std::fmt::Display| Error::new(ErrorKind::Unreachable, what(), why).with_remedy(advice);
+        let found = match name.contains(':') {
+            true => name.to_socket_addrs().map(|mut addresses| addresses.next()),
+            false => (name, PORT).to_socket_addrs().map(|mut addresses| addresses.next()),
+        };
+        let address = found.map_err(|error| wrong(&error))?.ok_or_else(|| wrong(&"it has no address"))?;
+        Ok(Agent { name: name.to_owned(), address })
+    }
+}
+
+/// The agents of these names, each HOST:PORT or HOST. An address twice is an error.
+pub fn named<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Result<Vec<Agent>> {
+    let mut agents: Vec<Agent> = Vec::new();
+    for name in names {
+        let agent = Agent::named(name.as_ref())?;
+        if let Some(same) = agents.iter().find(|other| other.address == agent.address) {
+            let why = format!("it is the same as agent {}", same.name);
+            let error = Error::new(ErrorKind::Invalid, format!("agent {}", agent.name), why);
+            return Err(error.with_remedy("Name every agent once"));
+        }
+        agents.push(agent);
+    }
+    Ok(agents)
+}
+
+/// The agents that the environment names: in STARFISH_AGENTS, or in `starfish/config.toml` of the user's
+/// configuration directory. Fails if there are none.
+pub fn find() -> Result<Vec<Agent>> {
+    let listed = env::var(VARIABLE).unwrap_or_default();
+    let mut names: Vec<String> =
+        listed.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
+    if names.is_empty() {
+        let configured = usual_path().map(|path| configured(&path)).transpose()?;
+        names = configured.flatten().unwrap_or_default();
+    }
+    if names.is_empty() {
+        return Err(Error::new(ErrorKind::Invalid, "finding the agents", "none is named anywhere")
+            .with_remedy(
+                "Name them in STARFISH_AGENTS=HOST:PORT,... or write agents = [\"HOST:PORT\"] into \
+             ~/.config/starfish/config.toml; `starfish agent --help` tells how to start some",
+            ));
+    }
+    named(names)
+}
+
+/// Where the configuration file is (XDG Base Directory Specification).
+fn usual_path() -> Option<PathBuf> {
+    let absolute = |path: PathBuf| path.is_absolute().then_some(path);
+    let home = || env::home_dir().map(|home| home.join(".config"));
+    let directory = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).and_then(absolute).or_else(home)?;
+    Some(directory.join("starfish/config.toml"))
+}
+
+fn configured(path: &Path) -> Result<Option<Vec<String>>> {
+    let wrong = |why: &dyn std::fmt::Display| Error::new(ErrorKind::Invalid, path.display().to_string(), why);
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == IoErrorKind::NotFound => return Ok(None),
+        other => other.map_err(|error| wrong(&error))?,
+    };
+    let configuration: Configuration = toml::from_str(&text)
+        .map_err(|error| wrong(&error.message()).with_remedy("Expected: agents = [\"HOST:PORT\", ...]"))?;
+    Ok(Some(configuration.agents))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_may_be_left_out() {
+        assert_eq!(Agent::named("127.0.0.1").expect("an address").address, ([127, 0, 0, 1], PORT).into());
+        assert_eq!(Agent::named("127.0.0.1:9").expect("an address").address, ([127, 0, 0, 1], 9).into());
+    }
+
+    #[test]
+    fn an_agent_is_named_once_and_properly() {
+        let twice = named(["127.0.0.1", "127.0.0.1:7117"]).expect_err("the same");
+        assert_eq!((twice.kind(), twice.remedy()), (ErrorKind::Invalid, Some("Name every agent once")));
+        assert!(named(["127.0.0.1:port"]).is_err());
+        assert_eq!(named([""; 0]).expect("none"), []);
+    }
+}

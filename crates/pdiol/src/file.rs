@@ -1,0 +1,394 @@
+//! An open file: the page at hand, and the one being filled.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::lease::Lent;
+use crate::node::NodeThread;
+use crate::settings::{Hint, OpenOptions};
+use crate::task::{Answer, Command, Line};
+
+/// Pages that are ready are taken together, at most so many bytes of them. That makes handing over cheap, and is what a
+/// handle keeps from the page cache.
+const AT_HAND_BYTES_MAX: u64 = 1 << 20;
+
+/// What can be known of a file without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Its block size in bytes, which is that of its pages.
+    pub block_bytes: u64,
+    /// How many stripes it has, each on another disk.
+    pub stripes: u32,
+}
+
+/// A handle on a striped file. Any thread may have it.
+///
+/// It reads and writes through a page of its own, as `BufReader` and `BufWriter` do: what is written is in the file for
+/// other handles after [`flush`](Write::flush), [`seek`](Seek::seek) elsewhere, or [`close`](Self::close). Reading what
+/// this handle has written needs none of them.
+///
+/// Dropping the handle closes it, and then nobody hears of writes that failed.
+pub struct File {
+    name: String,
+    options: OpenOptions,
+    line: Line,
+    /// Offset of the next byte to read or write.
+    position: u64,
+    hand: Hand,
+    is_closed: bool,
+    /// Keeps the node thread alive.
+    _node: Arc<NodeThread>,
+}
+
+/// What a handle has at hand.
+enum Hand {
+    Nothing,
+    /// Bytes to read, in pages that are not empty. `used` of the first have been read; the next one is at `position`.
+    Reading {
+        pages: VecDeque<Lent>,
+        used: usize,
+    },
+    /// Bytes written that the node thread has not got: the first `filled` ones, up to `position`.
+    Writing {
+        bytes: Vec<u8>,
+        filled: usize,
+    },
+}
+
+impl File {
+    pub(crate) fn new(node: Arc<NodeThread>, name: &str, options: OpenOptions, line: Line) -> Self {
+        let name = name.to_owned();
+        File { name, options, line, position: 0, hand: Hand::Nothing, is_closed: false, _node: node }
+    }
+
+    /// The name under which the file was opened.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Offset of the next byte to read or write.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// What there is to know of the file, with all that this handle has written.
+    pub fn stat(&mut self) -> Result<Stat> {
+        self.hand_over()?;
+        match self.ask(Command::Stat)? {
+            Answer::Stat(stat) => Ok(stat),
+            _ => unreachable!("the answer to another question"),
+        }
+    }
+
+    /// Cuts the file to `bytes`, or extends it to them with zeros. The position stays.
+    pub fn set_len(&mut self, bytes: u64) -> Result<()> {
+        self.check_writes()?;
+        self.let_go()?;
+        self.ask(Command::SetLen(bytes)).map(drop)
+    }
+
+    /// Says what comes.
+    pub fn hint(&mut self, hint: Hint) -> Result<()> {
+        self.hand_over()?;
+        self.ask(Command::Hint(hint)).map(drop)
+    }
+
+    /// Brings everything written to the disks, and tells of any write that failed since someone was told.
+    pub fn sync(&mut self) -> Result<()> {
+        self.hand_over()?;
+        self.ask(Command::Flush).map(drop)
+    }
+
+    /// Closes the file, and tells of any write that failed since someone was told.
+    pub fn close(mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        if mem::replace(&mut self.is_closed, true) {
+            return Ok(());
+        }
+        let let_go = self.let_go();
+        let closed = self.ask(Command::Close).map(drop);
+        let_go.and(closed)
+    }
+
+    /// Bytes to read that are at hand: nothing has to be asked for them. [`consume`](BufRead::consume) takes them.
+    pub fn at_hand(&self) -> &[u8] {
+        match &self.hand {
+            Hand::Reading { pages, used } => pages.front().map_or(&[], |page| &page.as_slice()[*used..]),
+            _ => &[],
+        }
+    }
+
+    /// Room for bytes to write, of which nobody has to be told yet. [`commit`](Self::commit) takes what was put there.
+    ///
+    /// There is room after a write that did not fill its page, and not otherwise.
+    pub fn room(&mut self) -> &mut [u8] {
+        let room = self.room_bytes();
+        match &mut self.hand {
+            Hand::Writing { bytes, filled } if *filled > 0 => {
+                bytes.resize(*filled + room, 0);
+                &mut bytes[*filled..]
+            }
+            _ => &mut [],
+        }
+    }
+
+    /// Writes the first `bytes` bytes of the [`room`](Self::room).
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn commit(&mut self, bytes: usize) {
+        assert!(bytes <= self.room_bytes(), "{bytes} bytes of a room of {}", self.room_bytes());
+        if let (Hand::Writing { filled, .. }, true) = (&mut self.hand, bytes > 0) {
+            *filled += bytes;
+            self.position += bytes as u64;
+        }
+    }
+
+    /// Bytes from the position to the end of its page, while a page is being filled.
+    fn room_bytes(&self) -> usize {
+        let page_bytes = self.line.page_bytes;
+        match &self.hand {
+            // Full, and not handed over yet.
+            Hand::Writing { filled, .. } if *filled > 0 && self.position.is_multiple_of(page_bytes) => 0,
+            Hand::Writing { .. } => (page_bytes - self.position % page_bytes) as usize,
+            _ => 0,
+        }
+    }
+
+    /// Copies what is at hand, as much as fits.
+    fn take(&mut self, into: &mut [u8]) -> usize {
+        let bytes = self.at_hand().len().min(into.len());
+        into[..bytes].copy_from_slice(&self.at_hand()[..bytes]);
+        self.consume(bytes);
+        bytes
+    }
+
+    /// Sees to it that something is at hand, unless the file ends here.
+    fn fetch(&mut self) -> Result<()> {
+        if !self.at_hand().is_empty() {
+            return Ok(());
+        }
+        if !self.options.read {
+            return Err(Error::new(ErrorKind::BadMode, &self.name, "it is not open for reading"));
+        }
+        self.let_go()?;
+        let pages = (AT_HAND_BYTES_MAX / self.line.page_bytes).max(1) as usize;
+        let Answer::Pages(pages) = self.ask(Command::Read { offset: self.position, pages })? else {
+            unreachable!("the answer to another question")
+        };
+        self.hand = Hand::Reading { pages: pages.into(), used: 0 };
+        Ok(())
+    }
+
+    /// Writes what fits into the page at the position.
+    fn put(&mut self, from: &[u8]) -> Result<usize> {
+        self.check_writes()?;
+        if !matches!(self.hand, Hand::Writing { .. }) {
+            self.begin_page()?;
+        } else if self.room_bytes() == 0 {
+            self.hand_over()?;
+            self.tell_failure()?;
+            self.begin_page()?;
+        }
+        let count = self.room_bytes().min(from.len());
+        if let Hand::Writing { bytes, filled } = &mut self.hand {
+            // Some room may have been made before.
+            let (into_room, beyond) = from[..count].split_at(count.min(bytes.len() - *filled));
+            bytes[*filled..*filled + into_room.len()].copy_from_slice(into_room);
+            bytes.extend_from_slice(beyond);
+            *filled += count;
+            self.position += count as u64;
+        }
+        Ok(count)
+    }
+
+    fn begin_page(&mut self) -> Result<()> {
+        self.let_go()?;
+        if self.options.append {
+            self.position = self.ask_size()?;
+        }
+        if self.position >= layout::FILE_BYTES_MAX {
+            let why = format!("no file can have more than {} bytes", layout::FILE_BYTES_MAX);
+            return Err(Error::new(ErrorKind::TooLarge, &self.name, why));
+        }
+        let page_bytes = self.line.page_bytes;
+        let capacity = (page_bytes - self.position % page_bytes) as usize;
+        self.hand = Hand::Writing { bytes: Vec::with_capacity(capacity), filled: 0 };
+        Ok(())
+    }
+
+    /// Gives the node thread what was written.
+    fn hand_over(&mut self) -> Result<()> {
+        if !matches!(self.hand, Hand::Writing { .. }) {
+            return Ok(());
+        }
+        let Hand::Writing { mut bytes, filled } = mem::replace(&mut self.hand, Hand::Nothing) else {
+            unreachable!("just seen")
+        };
+        if filled == 0 {
+            return Ok(());
+        }
+        bytes.truncate(filled);
+        let offset = (!self.options.append).then_some(self.position - filled as u64);
+        self.say(Command::Write { offset, bytes })
+    }
+
+    /// Has nothing at hand any more: what was written is handed over, what was lent is given back.
+    fn let_go(&mut self) -> Result<()> {
+        let handed_over = self.hand_over();
+        self.hand = Hand::Nothing;
+        handed_over
+    }
+
+    /// Tells of a write that failed, as soon as that is known.
+    fn tell_failure(&self) -> Result<()> {
+        if self.line.failed.load(Ordering::Acquire) { self.ask(Command::Check).map(drop) } else { Ok(()) }
+    }
+
+    fn check_writes(&self) -> Result<()> {
+        if self.options.writes() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::BadMode, &self.name, "it is not open for writing"))
+    }
+
+    fn ask_size(&self) -> Result<u64> {
+        match self.ask(Command::Size)? {
+            Answer::Size(bytes) => Ok(bytes),
+            _ => unreachable!("the answer to another question"),
+        }
+    }
+
+    fn ask(&self, command: Command) -> Result<Answer> {
+        self.say(command)?;
+        self.line.answers.recv().unwrap_or_else(|_| Err(Error::closed(&self.name)))
+    }
+
+    fn say(&self, command: Command) -> Result<()> {
+        self.line.commands.send(command).map_err(|_| Error::closed(&self.name))
+    }
+
+    /// The offset that `to` stands for.
+    fn target(&mut self, to: SeekFrom) -> Result<u64> {
+        let target = match to {
+            SeekFrom::Start(offset) => Some(offset),
+            SeekFrom::Current(by) => self.position.checked_add_signed(by),
+            SeekFrom::End(by) => self.stat()?.bytes.checked_add_signed(by),
+        };
+        target.filter(|&offset| offset <= layout::FILE_BYTES_MAX).ok_or_else(|| {
+            let why = format!("{to:?} is before its beginning or beyond any end");
+            Error::new(ErrorKind::Invalid, &self.name, why)
+        })
+    }
+
+    /// Goes to an offset within the pages at hand; tells whether it was there.
+    fn skip_to(&mut self, target: u64) -> bool {
+        let position = self.position;
+        let Hand::Reading { pages, used } = &mut self.hand else { return false };
+        let mut start = position - *used as u64;
+        if target < start {
+            return false;
+        }
+        while let Some(page) = pages.front() {
+            let bytes = page.as_slice().len() as u64;
+            if target < start + bytes {
+                *used = (target - start) as usize;
+                self.position = target;
+                return true;
+            }
+            start += bytes;
+            pages.pop_front();
+            *used = 0;
+        }
+        false
+    }
+}
+
+impl Read for File {
+    fn read(&mut self, mut into: &mut [u8]) -> io::Result<usize> {
+        let whole = into.len();
+        if whole > 0 {
+            self.fetch()?;
+        }
+        // All that is at hand, and no more: the rest may have to be waited for.
+        while !into.is_empty() {
+            let taken = self.take(into);
+            if taken == 0 {
+                break;
+            }
+            into = &mut into[taken..];
+        }
+        Ok(whole - into.len())
+    }
+}
+
+impl BufRead for File {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.fetch()?;
+        Ok(self.at_hand())
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        let Hand::Reading { pages, used } = &mut self.hand else { return };
+        let Some(page) = pages.front() else { return };
+        let bytes = bytes.min(page.as_slice().len() - *used);
+        *used += bytes;
+        self.position += bytes as u64;
+        if *used == page.as_slice().len() {
+            pages.pop_front();
+            *used = 0;
+        }
+    }
+}
+
+impl Write for File {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        Ok(self.put(from)?)
+    }
+
+    /// The same as [`sync`](File::sync).
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(self.sync()?)
+    }
+}
+
+impl Seek for File {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let target = self.target(to)?;
+        if target != self.position && !self.skip_to(target) {
+            self.let_go()?;
+            self.position = target;
+        }
+        Ok(target)
+    }
+
+    fn stream_position(&mut self) -> io::Result<u64> {
+        Ok(self.position)
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // Who wants to know whether that worked calls `close`.
+        let _ = self.end();
+    }
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("File")
+            .field("name", &self.name)
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,156 @@
+//! The node thread: a compute node of the real machine, with the client and its page cache.
+//!
+//! Other threads send it *jobs*: functions that run there as tasks. It ends when nobody is left who could.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::thread::{self, JoinHandle};
+
+use flume::{Receiver, Sender};
+use fs::{Client, ClientSettings};
+use machine::{Machine, NodeId};
+use real::{Limits, RealMachine};
+
+use crate::agents::Agent;
+use crate::error::{Error, ErrorKind, Names, Result};
+use crate::pages::PageCache;
+use crate::settings::Settings;
+
+/// Block requests of one call under way to each disk. What is under way in all is the page cache's affair.
+const OUTSTANDING_PER_DISK: usize = 64;
+
+/// Data received that are not in the cache: on their way there, or lent.
+const RECEIVE_BYTES: u64 = 64 << 20;
+
+type Job = Box<dyn FnOnce(Rc<Node>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;
+
+/// What there is on the node thread.
+pub(crate) struct Node {
+    pub(crate) machine: RealMachine,
+    pub(crate) cache: PageCache,
+    pub(crate) names: Names,
+    pub(crate) settings: Settings,
+}
+
+/// The node thread, as others have it. The thread ends with this.
+pub(crate) struct NodeThread {
+    /// There until the end.
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl NodeThread {
+    /// Starts the thread, and waits until it is connected to all agents.
+    pub(crate) fn start(settings: Settings) -> Result<Self> {
+        if settings.agents.is_empty() {
+            return Err(Error::new(ErrorKind::Invalid, "starting a session", "there are no agents"));
+        }
+        let (jobs, taken) = flume::unbounded();
+        let (told, started) = flume::bounded(1);
+        let thread = thread::Builder::new().name("pdiol node".into()).spawn(move || {
+            // If nobody hears it any more, there is nobody to tell.
+            let _ = told.clone().send(run(settings, taken, told));
+        });
+        let failed = |why: &dyn std::fmt::Display| Error::new(ErrorKind::Io, "starting the node thread", why);
+        let thread = thread.map_err(|error| failed(&error))?;
+        started.recv().unwrap_or_else(|_| Err(failed(&"it panicked; its message is on standard error")))?;
+        Ok(NodeThread { jobs: Some(jobs), thread: Some(thread) })
+    }
+
+    /// Does `job` on the node thread and waits for what comes of it; `what` it is about.
+    pub(crate) fn call<T, F>(&self, what: &str, job: impl FnOnce(Rc<Node>) -> F + Send + 'static) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + 'static,
+    {
+        let (tell, outcome) = flume::bounded(1);
+        let job: Job = Box::new(move |node| {
+            Box::pin(async move {
+                let outcome = job(node).await;
+                // Who asked waits for it.
+                let _ = tell.send(outcome);
+            })
+        });
+        let jobs = self.jobs.as_ref().expect("there until the end");
+        jobs.send(job).map_err(|_| Error::closed(what))?;
+        outcome.recv().unwrap_or_else(|_| Err(Error::closed(what)))
+    }
+}
+
+impl Drop for NodeThread {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, everybody who waited for it has been told.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The life of the node thread. Tells when it is connected; gives back why it never was.
+fn run(settings: Settings, jobs: Receiver<Job>, started: Sender<Result<()>>) -> Result<()> {
+    let node = random().map(|name| NodeId(name | 1 << 63))?;
+    let mut machine_settings = real::Settings::new(node);
+    machine_settings.driver = settings.driver;
+    machine_settings.reporter = settings.reporter.clone();
+    // Pages of the cache are data received that stay.
+    let receive_bytes = settings.cache_bytes.saturating_add(RECEIVE_BYTES);
+    machine_settings.limits = Limits { receive_bytes, ..Limits::default() };
+    let lived = real::run(machine_settings, |machine| async move {
+        let node = Rc::new(Node::connect(machine, settings).await?);
+        // Nobody to tell: then nobody has jobs either.
+        let _ = started.send(Ok(()));
+        drop(started);
+        while let Ok(job) = jobs.recv_async().await {
+            let task = job(node.clone());
+            node.machine.spawn("job", async move {
+                task.await;
+                Ok(())
+            });
+        }
+        Ok(())
+    });
+    lived.map_err(|error| Error::new(ErrorKind::Io, "starting the node thread", error))?
+}
+
+impl Node {
+    async fn connect(machine: RealMachine, settings: Settings) -> Result<Node> {
+        let (mut io_nodes, mut names) = (Vec::new(), Names::default());
+        for agent in &settings.agents {
+            let node = machine.connect_to(agent.address).await;
+            let node = node.map_err(|error| unreachable_agent(agent, error))?;
+            if let Err(same) = names.enter(node, &agent.name) {
+                let why = format!("it is the same agent as {same}");
+                let error = Error::new(ErrorKind::Invalid, format!("agent {}", agent.name), why);
+                return Err(error.with_remedy("Name every agent once"));
+            }
+            io_nodes.push(node);
+        }
+        let client_settings =
+            ClientSettings { outstanding_per_disk: OUTSTANDING_PER_DISK, ..ClientSettings::default() };
+        let client = Client::connect(machine.clone(), io_nodes, client_settings).await;
+        let client = client.map_err(|error| names.explain("asking the agents for their disks", &error))?;
+        Ok(Node { machine, cache: PageCache::new(client), names, settings })
+    }
+
+    /// Puts an error of the file system into words the user knows; `what` is what was to be done.
+    pub(crate) fn told<T>(&self, what: &str, outcome: fs::Result<T>) -> Result<T> {
+        outcome.map_err(|error| self.names.explain(what, &error))
+    }
+}
+
+fn unreachable_agent(agent: &Agent, error: machine::Error) -> Error {
+    let why = match error {
+        // What was being done is said already.
+        machine::Error::Io { why, .. } => why,
+        other => other.to_string(),
+    };
+    Error::new(ErrorKind::Unreachable, format!("agent {}", agent.name), why)
+        .with_remedy("Is it running? Start it with: starfish agent --root DIR --listen HOST:PORT")
+}
+
+/// A number nobody else has drawn.
+pub(crate) fn random() -> Result<u64> {
+    getrandom::u64().map_err(|error| Error::new(ErrorKind::Io, "drawing a random number", error))
+}

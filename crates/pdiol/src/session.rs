@@ -1,0 +1,125 @@
+//! A session: the node thread as an application has it, and operations on names.
+
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use fs::FileId;
+use layout::Striping;
+
+use crate::error::{ErrorKind, Result};
+use crate::file::{File, Stat};
+use crate::node::{Node, NodeThread, random};
+use crate::pages::PagedFile;
+use crate::settings::{OpenOptions, Settings};
+use crate::task;
+
+/// A connection to the file system, for any thread. Cloning gives another handle on the same; the last of them and of
+/// the files opened with it ends the node thread.
+#[derive(Clone)]
+pub struct Session {
+    node: Arc<NodeThread>,
+}
+
+impl Session {
+    /// Starts a node thread and connects it to the agents.
+    pub fn start(settings: Settings) -> Result<Session> {
+        Ok(Session { node: Arc::new(NodeThread::start(settings)?) })
+    }
+
+    /// Opens a file, or makes one.
+    pub fn open(&self, name: &str, options: OpenOptions) -> Result<File> {
+        options.check(name)?;
+        let owned = name.to_owned();
+        let line = self.node.call(name, move |node| async move {
+            let file = open(&node, &owned, options).await?;
+            Ok(task::start(&node, &owned, file))
+        })?;
+        Ok(File::new(self.node.clone(), name, options, line))
+    }
+
+    /// What there is to know of a file.
+    pub fn stat(&self, name: &str) -> Result<Stat> {
+        let owned = name.to_owned();
+        self.node.call(name, move |node| async move {
+            let stat = node.told(&owned, node.cache.client().stat(&owned).await)?;
+            let fs::FileStat { bytes, striping, .. } = stat;
+            Ok(Stat { bytes, block_bytes: striping.block_bytes(), stripes: striping.stripe_count() })
+        })
+    }
+
+    /// Removes a file, or whatever is left of one.
+    pub fn unlink(&self, name: &str) -> Result<()> {
+        let owned = name.to_owned();
+        self.node.call(name, move |node| async move { node.told(&owned, node.cache.unlink(&owned).await) })
+    }
+
+    /// The names of all files, sorted.
+    pub fn list(&self) -> Result<Vec<String>> {
+        const WHAT: &str = "listing the files";
+        self.node.call(WHAT, |node| async move { node.told(WHAT, node.cache.client().list().await) })
+    }
+
+    /// Brings everything written to the disks, and tells of any write that failed. Files may stay open.
+    pub fn flush(&self) -> Result<()> {
+        const WHAT: &str = "writing out what was written behind";
+        self.node.call(WHAT, |node| async move { node.told(WHAT, node.cache.flush().await) })
+    }
+
+    /// Ends the session: like [`flush`](Self::flush), and the node thread ends, unless files are still open.
+    pub fn finish(self) -> Result<()> {
+        self.flush()
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Session")
+    }
+}
+
+/// Opens a file as `options` say.
+async fn open(node: &Rc<Node>, name: &str, options: OpenOptions) -> Result<PagedFile> {
+    let wanted = striping(node, options)?;
+    if options.create_new {
+        return create(node, name, wanted).await;
+    }
+    match node.told(name, node.cache.open(name).await) {
+        Ok(file) if options.truncate => emptied(node, name, file, wanted).await,
+        Err(error) if error.kind() == ErrorKind::NotFound && options.create => {
+            match create(node, name, wanted).await {
+                // Somebody made it meanwhile.
+                Err(error) if error.kind() == ErrorKind::Exists => {
+                    node.told(name, node.cache.open(name).await)
+                }
+                made => made,
+            }
+        }
+        opened => opened,
+    }
+}
+
+/// How a file is striped that is made now.
+fn striping(node: &Node, options: OpenOptions) -> Result<Striping> {
+    let disks = node.cache.client().disks();
+    let disks = node.settings.disks.map_or(disks, |wanted| wanted.get().min(disks));
+    let block_bytes = options.block_bytes.unwrap_or(node.settings.block_bytes);
+    node.told("making a file", Striping::new(block_bytes, disks).map_err(fs::Error::from))
+}
+
+async fn create(node: &Rc<Node>, name: &str, striping: Striping) -> Result<PagedFile> {
+    let file = FileId(random()?);
+    node.told(name, node.cache.create(name, file, striping).await)
+}
+
+/// The file without contents. If it is to be striped differently, it is another one.
+async fn emptied(node: &Rc<Node>, name: &str, file: PagedFile, wanted: Striping) -> Result<PagedFile> {
+    let same = file.page_bytes() == wanted.block_bytes() && file.stripe_count() == wanted.stripe_count();
+    if same {
+        node.told(name, file.truncate(0).await)?;
+        return Ok(file);
+    }
+    drop(file);
+    node.told(name, node.cache.unlink(name).await)?;
+    create(node, name, wanted).await
+}

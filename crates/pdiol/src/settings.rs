@@ -1,0 +1,192 @@
+//! What a session and an open file can be told.
+
+use std::num::NonZeroU32;
+
+use real::{Driver, Reporter};
+
+use crate::agents::Agent;
+use crate::error::{Error, ErrorKind, Result};
+
+/// How a session is to be. [`new`](Self::new) gives what suits most; the fields may be changed after that.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The agents that make up the file system; at least one.
+    pub agents: Vec<Agent>,
+    /// Memory for pages of all open files, in bytes.
+    pub cache_bytes: u64,
+    /// Which pages are asked for before the application wants them.
+    pub prefetch: Prefetch,
+    /// Whether a write is over when the page cache has it. Otherwise it is when the agents have it.
+    pub write_behind: bool,
+    /// Block size of files that are made, in bytes; that of their pages, too.
+    pub block_bytes: u64,
+    /// Over how many disks files that are made are striped; all if there is no number.
+    pub disks: Option<NonZeroU32>,
+    /// How the node thread talks to the operating system.
+    pub driver: Driver,
+    /// Who hears what no caller is told.
+    pub reporter: Reporter,
+}
+
+/// Which pages are asked for before the application wants them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prefetch {
+    /// None.
+    None,
+    /// So many pages after the current one.
+    Window(u64),
+    /// As many as the application's pace and the disks' call for.
+    #[default]
+    Adaptive,
+}
+
+/// What the application will do with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// Nothing in particular.
+    Normal,
+    /// Read or write it from one end to the other.
+    Sequential,
+    /// Jump about in it: nothing is prefetched.
+    Random,
+    /// Read these bytes soon: they are prefetched.
+    WillNeed {
+        /// Offset of the first of them.
+        offset: u64,
+        /// How many.
+        bytes: u64,
+    },
+    /// Leave it alone once this handle is closed: its pages need not stay in the cache.
+    FinalWrite,
+    /// Remove it before the session ends: its pages are kept from the disks as long as the cache has room.
+    Temporary,
+}
+
+impl Settings {
+    /// The blocks and pages of the thesis.
+    pub const BLOCK_BYTES: u64 = 64 << 10;
+
+    /// The cache of the thesis.
+    pub const CACHE_BYTES: u64 = 256 << 20;
+
+    /// The usual settings: 256 MiB of cache, an adaptive window, writing behind, blocks of 64 KiB, all disks.
+    pub fn new(agents: Vec<Agent>) -> Self {
+        Settings {
+            agents,
+            cache_bytes: Self::CACHE_BYTES,
+            prefetch: Prefetch::default(),
+            write_behind: true,
+            block_bytes: Self::BLOCK_BYTES,
+            disks: None,
+            driver: Driver::default(),
+            reporter: Reporter::default(),
+        }
+    }
+}
+
+/// How a file is opened, as for [`std::fs::OpenOptions`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenOptions {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+    pub(crate) append: bool,
+    pub(crate) truncate: bool,
+    pub(crate) create: bool,
+    pub(crate) create_new: bool,
+    pub(crate) block_bytes: Option<u64>,
+}
+
+impl OpenOptions {
+    /// Options that ask for nothing yet.
+    pub const fn new() -> Self {
+        OpenOptions {
+            read: false,
+            write: false,
+            append: false,
+            truncate: false,
+            create: false,
+            create_new: false,
+            block_bytes: None,
+        }
+    }
+
+    /// The file is read.
+    pub const fn read(self, read: bool) -> Self {
+        OpenOptions { read, ..self }
+    }
+
+    /// The file is written.
+    pub const fn write(self, write: bool) -> Self {
+        OpenOptions { write, ..self }
+    }
+
+    /// The file is written, and always at its end.
+    pub const fn append(self, append: bool) -> Self {
+        OpenOptions { append, ..self }
+    }
+
+    /// The file is emptied. It has to be written.
+    pub const fn truncate(self, truncate: bool) -> Self {
+        OpenOptions { truncate, ..self }
+    }
+
+    /// The file is made if there is none. It has to be written.
+    pub const fn create(self, create: bool) -> Self {
+        OpenOptions { create, ..self }
+    }
+
+    /// The file is made, and it is an error if there is one. It has to be written.
+    pub const fn create_new(self, create_new: bool) -> Self {
+        OpenOptions { create_new, ..self }
+    }
+
+    /// Block size in bytes, if the file is made. Without this it is that of the session.
+    pub const fn block_bytes(self, block_bytes: u64) -> Self {
+        OpenOptions { block_bytes: Some(block_bytes), ..self }
+    }
+
+    pub(crate) fn writes(self) -> bool {
+        self.write || self.append
+    }
+
+    /// Refuses what makes no sense.
+    pub(crate) fn check(self, name: &str) -> Result<()> {
+        let wrong = |why: &str| Err(Error::new(ErrorKind::Invalid, name, why));
+        if !self.read && !self.writes() {
+            return wrong("opened neither for reading nor for writing");
+        }
+        if !self.writes() && (self.truncate || self.create || self.create_new) {
+            return wrong("opened for reading only, so it can be neither made nor emptied");
+        }
+        if self.append && self.truncate {
+            return wrong("opened for appending, so it cannot be emptied");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_make_no_sense_are_refused() {
+        let new = OpenOptions::new();
+        for wrong in [
+            new,
+            new.create(true),
+            new.read(true).create(true),
+            new.read(true).truncate(true),
+            new.read(true).create_new(true),
+            new.append(true).truncate(true),
+        ] {
+            assert_eq!(wrong.check("x").map_err(|error| error.kind()), Err(ErrorKind::Invalid), "{wrong:?}");
+        }
+        for right in
+            [new.read(true), new.write(true), new.append(true).create(true), new.append(true).read(true)]
+        {
+            assert!(right.check("x").is_ok(), "{right:?}");
+        }
+    }
+}

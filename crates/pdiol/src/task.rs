@@ -1,0 +1,193 @@
+//! The node thread's half of an open file: a task that does what the handle asks, in order.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use flume::{Receiver, Sender};
+use machine::{Machine, Payload};
+
+use crate::error::{Error, Result};
+use crate::file::Stat;
+use crate::lease::{Lending, Lent};
+use crate::node::Node;
+use crate::pages::PagedFile;
+use crate::settings::Hint;
+
+/// What a handle asks for. Those that are answered say so.
+pub(crate) enum Command {
+    /// The page from this offset on, and at most so many in all of those after it that are ready. Answered.
+    Read {
+        /// Offset of the first byte, anywhere in a page.
+        offset: u64,
+        /// How many pages at most.
+        pages: usize,
+    },
+    /// These bytes are to be at this offset, or at the end of the file.
+    Write {
+        /// Offset of the first byte; `None` for the end.
+        offset: Option<u64>,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// Whether a write has failed. Answered.
+    Check,
+    /// The size as far as this client knows. Answered.
+    Size,
+    /// What there is to know. Answered.
+    Stat,
+    /// A new length. Answered.
+    SetLen(u64),
+    /// Everything written is to be on the disks. Answered.
+    Flush,
+    /// What comes. Answered.
+    Hint(Hint),
+    /// The handle is done. Answered; nothing comes after it.
+    Close,
+}
+
+/// What comes of a command.
+pub(crate) enum Answer {
+    /// Pages in order; none at the end of the file.
+    Pages(Vec<Lent>),
+    /// A size in bytes.
+    Size(u64),
+    /// What there is to know.
+    Stat(Stat),
+    /// It is done.
+    Done,
+}
+
+/// Commands that may wait for the task. Each may be a page.
+const WAITING_MAX: usize = 8;
+
+/// A handle's half: where its commands go and its answers come from.
+pub(crate) struct Line {
+    pub(crate) commands: Sender<Command>,
+    pub(crate) answers: Receiver<Result<Answer>>,
+    /// Whether a write has failed that nobody has been told of.
+    pub(crate) failed: Arc<AtomicBool>,
+    pub(crate) page_bytes: u64,
+}
+
+/// Starts the task of an open file.
+pub(crate) fn start(node: &Rc<Node>, name: &str, file: PagedFile) -> Line {
+    let (commands, taken) = flume::bounded(WAITING_MAX);
+    let (tell, answers) = flume::bounded(1);
+    let failed = Arc::new(AtomicBool::new(false));
+    let page_bytes = file.page_bytes();
+    let task = Task {
+        node: node.clone(),
+        name: name.to_owned(),
+        file,
+        lending: Lending::default(),
+        failure: None,
+        failed: failed.clone(),
+    };
+    node.machine.spawn("file", async move {
+        task.serve(taken, tell).await;
+        Ok(())
+    });
+    Line { commands, answers, failed, page_bytes }
+}
+
+struct Task {
+    node: Rc<Node>,
+    name: String,
+    file: PagedFile,
+    lending: Lending,
+    /// The first write that failed since someone was told.
+    failure: Option<Error>,
+    failed: Arc<AtomicBool>,
+}
+
+impl Task {
+    async fn serve(mut self, commands: Receiver<Command>, tell: Sender<Result<Answer>>) {
+        while let Ok(command) = commands.recv_async().await {
+            if let Some(answer) = self.carry_out(command).await {
+                // A handle that is gone wants no answer.
+                let _ = tell.send(answer);
+            }
+        }
+    }
+
+    async fn carry_out(&mut self, command: Command) -> Option<Result<Answer>> {
+        self.lending.take_back();
+        match command {
+            Command::Read { offset, pages } => {
+                let read = self.read(offset, pages).await;
+                Some(self.told(read).map(Answer::Pages))
+            }
+            Command::Write { offset, bytes } => {
+                let offset = offset.unwrap_or_else(|| self.file.bytes());
+                let written = self.file.write(offset, Payload::from(bytes)).await;
+                self.note(written);
+                None
+            }
+            Command::Check => Some(self.take_failure().map(|()| Answer::Done)),
+            Command::Size => Some(Ok(Answer::Size(self.file.bytes()))),
+            Command::Stat => {
+                let stat = self.stat().await;
+                Some(self.told(stat).map(Answer::Stat))
+            }
+            Command::SetLen(bytes) => {
+                let cut = self.file.truncate(bytes).await;
+                Some(self.told(cut).map(|()| Answer::Done))
+            }
+            Command::Flush => {
+                let flushed = self.file.flush().await;
+                self.note(flushed);
+                Some(self.take_failure().map(|()| Answer::Done))
+            }
+            Command::Hint(hint) => {
+                self.file.advise(hint);
+                Some(Ok(Answer::Done))
+            }
+            Command::Close => {
+                let closed = self.file.close().await;
+                self.note(closed);
+                Some(self.take_failure().map(|()| Answer::Done))
+            }
+        }
+    }
+
+    async fn read(&mut self, offset: u64, pages: usize) -> fs::Result<Vec<Lent>> {
+        let (page_bytes, mut at, mut lent) = (self.file.page_bytes(), offset, Vec::new());
+        while lent.is_empty() || (lent.len() < pages && self.file.is_ready(at)) {
+            let payload = self.file.read(at, page_bytes - at % page_bytes).await?;
+            if payload.is_empty() {
+                break;
+            }
+            at += payload.len();
+            lent.push(self.lending.lend(payload));
+            // A page that ends early is the last.
+            if at % page_bytes != 0 {
+                break;
+            }
+        }
+        Ok(lent)
+    }
+
+    async fn stat(&self) -> fs::Result<Stat> {
+        let known = self.file.bytes();
+        let bytes = self.file.refresh().await?.max(known);
+        Ok(Stat { bytes, block_bytes: self.file.page_bytes(), stripes: self.file.stripe_count() })
+    }
+
+    fn told<T>(&self, outcome: fs::Result<T>) -> Result<T> {
+        self.node.told(&self.name, outcome)
+    }
+
+    /// Keeps the failure of a write until someone can be told.
+    fn note(&mut self, outcome: fs::Result<()>) {
+        if let Err(error) = self.told(outcome) {
+            self.failure.get_or_insert(error);
+            self.failed.store(true, Ordering::Release);
+        }
+    }
+
+    fn take_failure(&mut self) -> Result<()> {
+        self.failed.store(false, Ordering::Release);
+        self.failure.take().map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,102 @@
+//! What the tests share: real agents on loopback, as threads of this process, that end with the test.
+
+#![allow(dead_code, reason = "each test crate uses a part of it")]
+
+use std::path::PathBuf;
+use std::thread::{self, JoinHandle};
+
+use fs::IoNodeSettings;
+use machine::{Machine, Net, NodeId};
+use pdiol::{Session, Settings};
+use real::{DiskSettings, Limits};
+use tempfile::TempDir;
+
+/// An agent with one disk.
+pub(crate) struct Agent {
+    /// Where it listens, as HOST:PORT.
+    pub(crate) address: String,
+    /// Its disk.
+    pub(crate) disk: PathBuf,
+    stop: Option<flume::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Agent {
+    fn start(disk: PathBuf, number: u64) -> Agent {
+        let settings = real::Settings {
+            listen: Some(([127, 0, 0, 1], 0).into()),
+            disks: vec![DiskSettings::plain(disk.clone())],
+            limits: Limits { receive_bytes: 16 << 20, ..Limits::default() },
+            ..real::Settings::new(NodeId(1 << 62 | number))
+        };
+        let (tell, told) = flume::bounded(1);
+        let (stop, stopped) = flume::bounded::<()>(0);
+        let thread = thread::spawn(move || {
+            let served = real::run(settings, |machine| async move {
+                tell.send(machine.address().expect("it listens")).expect("the test waits for it");
+                let network = machine.clone();
+                machine.spawn("waiting for the end of the test", async move {
+                    let _ = stopped.recv_async().await;
+                    network.net().close();
+                    Ok(())
+                });
+                fs::serve(machine, IoNodeSettings::default()).await
+            });
+            served.expect("it starts").expect("it serves");
+        });
+        let address = told.recv().expect("it starts").to_string();
+        Agent { address, disk, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Ends the agent in order.
+    pub(crate) fn end(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("it serves");
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Some agents with fast disks, and a directory for the test.
+pub(crate) struct Agents {
+    pub(crate) agents: Vec<Agent>,
+    pub(crate) directory: TempDir,
+}
+
+impl Agents {
+    /// So many agents, with a disk each.
+    pub(crate) fn start(count: u64) -> Agents {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let disk = |number| directory.path().join(format!("disk{number}"));
+        let agents = (0..count).map(|number| Agent::start(disk(number), number)).collect();
+        Agents { agents, directory }
+    }
+
+    /// Their addresses, as in STARFISH_AGENTS.
+    pub(crate) fn names(&self) -> String {
+        let addresses: Vec<&str> = self.agents.iter().map(|agent| agent.address.as_str()).collect();
+        addresses.join(",")
+    }
+
+    /// The usual settings of a session with them, with a cache that is soon full.
+    pub(crate) fn settings(&self) -> Settings {
+        let agents = pdiol::agents::named(self.names().split(',')).expect("addresses");
+        let mut settings = Settings::new(agents);
+        settings.cache_bytes = 4 << 20;
+        settings
+    }
+
+    /// A session with them.
+    pub(crate) fn session(&self) -> Session {
+        Session::start(self.settings()).expect("they are there")
+    }
+}

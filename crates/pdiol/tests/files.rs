@@ -1,0 +1,255 @@
+//! Files of real agents on loopback, as any thread sees them.
+
+mod common;
+
+use std::io::{BufRead, Cursor, Read, Seek, SeekFrom, Write};
+use std::thread;
+
+use common::Agents;
+use pdiol::{ErrorKind, Hint, OpenOptions, Session};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+const READ: OpenOptions = OpenOptions::new().read(true);
+const MAKE: OpenOptions = OpenOptions::new().write(true).create(true).truncate(true);
+const BOTH: OpenOptions = MAKE.read(true);
+
+/// Bytes that depend on their offset.
+fn contents(bytes: usize) -> Vec<u8> {
+    (0..bytes as u64).map(|offset| (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
+fn make(session: &Session, name: &str, contents: &[u8]) {
+    let mut file = session.open(name, MAKE).expect("a new file");
+    file.write_all(contents).expect("room");
+    file.close().expect("it is written");
+}
+
+fn read(session: &Session, name: &str) -> Vec<u8> {
+    let mut all = Vec::new();
+    session.open(name, READ).expect("it is there").read_to_end(&mut all).expect("it can be read");
+    all
+}
+
+#[test]
+fn what_is_written_is_read_around_the_end_of_a_page() {
+    let agents = Agents::start(4);
+    let session = agents.session();
+    for bytes in [0, 1, 65_535, 65_536, 65_537, 1_000_000] {
+        make(&session, "file", &contents(bytes));
+        assert!(read(&session, "file") == contents(bytes), "{bytes} bytes");
+        let stat = session.stat("file").expect("it is there");
+        assert_eq!((stat.bytes, stat.block_bytes, stat.stripes), (bytes as u64, 65_536, 4));
+    }
+    session.finish().expect("all is written");
+    assert!(read(&agents.session(), "file") == contents(1_000_000), "another session");
+}
+
+#[test]
+fn lines_and_bytes_are_read_across_pages() {
+    let agents = Agents::start(2);
+    let session = agents.session();
+    let text: String = (0..30_000).map(|line| format!("line {line}\n")).collect();
+    make(&session, "text", text.as_bytes());
+    let lines = session.open("text", READ).expect("it is there").lines();
+    assert!(lines.map(|line| line.expect("text") + "\n").collect::<String>() == text);
+    let bytes = session.open("text", READ).expect("it is there").bytes();
+    assert!(bytes.map(|byte| byte.expect("it can be read")).eq(text.bytes()));
+}
+
+#[test]
+fn a_file_may_be_longer_than_four_gibibytes() {
+    let agents = Agents::start(3);
+    let session = agents.session();
+    let mut file = session.open("sparse", BOTH).expect("a new file");
+    let far = (5 << 30) + 123;
+    file.seek(SeekFrom::Start(far)).expect("an offset");
+    file.write_all(b"end").expect("room");
+    assert_eq!(file.stat().expect("it is there").bytes, far + 3);
+    let mut around = [1; 6];
+    file.seek(SeekFrom::End(-6)).expect("an offset");
+    file.read_exact(&mut around).expect("it can be read");
+    assert_eq!(&around, b"\0\0\0end");
+    file.set_len(4 << 30).expect("cut");
+    assert_eq!(file.seek(SeekFrom::End(0)).expect("an offset"), 4 << 30);
+    assert_eq!(file.read(&mut around).expect("the end"), 0);
+    file.close().expect("it is written");
+}
+
+#[test]
+fn names_are_files_or_errors() {
+    let agents = Agents::start(1);
+    let session = agents.session();
+    for name in ["with space", "größe/dat", "..."] {
+        make(&session, name, name.as_bytes());
+        assert_eq!(read(&session, name), name.as_bytes());
+    }
+    assert_eq!(session.list().expect("names"), ["...", "größe/dat", "with space"]);
+    let long = "x".repeat(300);
+    for (name, kind) in [
+        ("..", ErrorKind::BadName),
+        ("/etc/passwd", ErrorKind::BadName),
+        ("", ErrorKind::BadName),
+        (&long, ErrorKind::NameTooLong),
+        ("nothing", ErrorKind::NotFound),
+    ] {
+        assert_eq!(session.open(name, READ).expect_err(name).kind(), kind, "{name}");
+        assert_eq!(session.stat(name).expect_err(name).kind(), kind, "{name}");
+        assert_eq!(session.unlink(name).expect_err(name).kind(), kind, "{name}");
+    }
+    session.unlink("...").expect("it is there");
+    assert_eq!(session.list().expect("names").len(), 2);
+}
+
+#[test]
+fn files_are_opened_as_options_say() {
+    let agents = Agents::start(2);
+    let session = agents.session();
+    make(&session, "x", b"abc");
+    let exists = session.open("x", MAKE.create_new(true)).expect_err("it exists");
+    assert_eq!(exists.kind(), ErrorKind::Exists);
+    let mut appending = session.open("x", OpenOptions::new().append(true).read(true)).expect("it is there");
+    appending.write_all(b"de").expect("room");
+    appending.rewind().expect("an offset");
+    appending.write_all(b"f").expect("room");
+    assert_eq!(appending.position(), 6);
+    appending.close().expect("it is written");
+    assert_eq!(read(&session, "x"), b"abcdef");
+    let mut writing = session.open("x", OpenOptions::new().write(true)).expect("it is there");
+    writing.write_all(b"A").expect("room");
+    assert_eq!(
+        writing.read(&mut [0]).expect_err("not open for it").kind(),
+        std::io::ErrorKind::PermissionDenied
+    );
+    writing.close().expect("it is written");
+    assert_eq!(read(&session, "x"), b"Abcdef");
+    let mut reading = session.open("x", READ).expect("it is there");
+    assert!(reading.write(b"x").is_err() && reading.set_len(0).is_err());
+    make(&session, "x", b"");
+    assert_eq!(read(&session, "x"), b"");
+}
+
+#[test]
+fn a_file_made_anew_is_striped_anew() {
+    let agents = Agents::start(3);
+    make(&agents.session(), "x", &contents(300_000));
+    let mut settings = agents.settings();
+    settings.disks = std::num::NonZeroU32::new(2);
+    settings.block_bytes = 4096;
+    let session = Session::start(settings).expect("they are there");
+    make(&session, "x", &contents(10_000));
+    let stat = session.stat("x").expect("it is there");
+    assert_eq!((stat.bytes, stat.block_bytes, stat.stripes), (10_000, 4096, 2));
+    assert!(read(&session, "x") == contents(10_000));
+}
+
+#[test]
+fn handles_go_from_thread_to_thread_with_what_they_have_at_hand() {
+    let agents = Agents::start(2);
+    let session = agents.session();
+    make(&session, "x", &contents(200_000));
+    let mut file = session.open("x", READ).expect("it is there");
+    let mut first = vec![0; 1000];
+    file.read_exact(&mut first).expect("it can be read");
+    let rest = thread::spawn(move || {
+        let mut rest = Vec::new();
+        file.read_to_end(&mut rest).map(|_| rest)
+    });
+    drop(session);
+    let rest = rest.join().expect("no panic").expect("it can be read");
+    assert!([first, rest].concat() == contents(200_000));
+}
+
+#[test]
+fn agents_that_are_not_there_are_named() {
+    let mut agents = Agents::start(2);
+    let session = agents.session();
+    make(&session, "x", b"abc");
+    let address = agents.agents[1].address.clone();
+    agents.agents[1].end();
+    let error = session.stat("x").expect_err("an agent is gone");
+    assert!(error.to_string().contains(&address), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Gone);
+    let error = Session::start(agents.settings()).expect_err("an agent is gone");
+    assert!(error.to_string().contains(&address) && error.remedy().is_some(), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unreachable);
+}
+
+/// What is done with a file, and with a vector in memory to compare.
+#[derive(Clone, Debug)]
+enum Step {
+    Read(usize),
+    Write(usize),
+    Room(usize),
+    Seek(SeekFrom),
+    SetLen(u64),
+    Sync,
+    Hint(Hint),
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..3000_usize).prop_map(Step::Read),
+        4 => (0..3000_usize).prop_map(Step::Write),
+        1 => (0..100_usize).prop_map(Step::Room),
+        2 => (0..6000_u64).prop_map(|offset| Step::Seek(SeekFrom::Start(offset))),
+        1 => (-2000..2000_i64).prop_map(|by| Step::Seek(SeekFrom::Current(by))),
+        1 => (-2000..500_i64).prop_map(|by| Step::Seek(SeekFrom::End(by))),
+        1 => (0..6000_u64).prop_map(Step::SetLen),
+        1 => Just(Step::Sync),
+        1 => prop_oneof![
+            Just(Hint::Sequential), Just(Hint::Random), Just(Hint::WillNeed { offset: 100, bytes: 5000 })
+        ].prop_map(Step::Hint),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_file_is_an_array_of_bytes(steps in vec(steps(), 1..60)) {
+        let agents = Agents::start(2);
+        let session = agents.session();
+        let mut file = session.open("x", BOTH.block_bytes(512)).unwrap();
+        let mut model = Cursor::new(Vec::new());
+        let mut written = 0_u8;
+        for step in steps {
+            written = written.wrapping_add(1);
+            match step {
+                // A vector grows even by nothing, if that is written beyond its end.
+                Step::Write(0) => {}
+                Step::Read(bytes) => {
+                    let (mut got, mut expected) = (Vec::new(), Vec::new());
+                    Read::by_ref(&mut file).take(bytes as u64).read_to_end(&mut got).unwrap();
+                    Read::by_ref(&mut model).take(bytes as u64).read_to_end(&mut expected).unwrap();
+                    prop_assert_eq!(got, expected);
+                }
+                Step::Write(bytes) => {
+                    file.write_all(&vec![written; bytes]).unwrap();
+                    model.write_all(&vec![written; bytes]).unwrap();
+                }
+                Step::Room(bytes) => {
+                    let bytes = bytes.min(file.room().len());
+                    file.room()[..bytes].fill(written);
+                    file.commit(bytes);
+                    if bytes > 0 {
+                        model.write_all(&vec![written; bytes]).unwrap();
+                    }
+                }
+                Step::Seek(to) => {
+                    let (got, expected) = (file.seek(to).ok(), model.seek(to).ok());
+                    prop_assert_eq!(got, expected);
+                }
+                Step::SetLen(bytes) => {
+                    file.set_len(bytes).unwrap();
+                    model.get_mut().resize(bytes as usize, 0);
+                }
+                Step::Sync => file.sync().unwrap(),
+                Step::Hint(hint) => file.hint(hint).unwrap(),
+            }
+            prop_assert_eq!(file.position(), model.position());
+        }
+        file.close().unwrap();
+        prop_assert!(read(&session, "x") == model.into_inner());
+    }
+}
