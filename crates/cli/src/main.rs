@@ -3,10 +3,13 @@
 //! This page shows every command; each lives in a file of its own under `command/`. What they share:
 //!
 //! - `store/`: finding agents, connecting, moving files
+//! - `agent_set/`, `detached.rs`: starting agents in the background, here and elsewhere
 //! - `local.rs`, `progress.rs`, `table.rs`, `size.rs`: files, terminals and numbers of this computer
 //! - `node.rs`, `interrupt.rs`, `failure.rs`: starting nodes, stopping, and saying what went wrong
 
+mod agent_set;
 mod command;
+mod detached;
 mod explain;
 mod failure;
 mod interrupt;
@@ -26,7 +29,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use command::{
-    agent, bench, cat, completions, demo, get, ls, machines, put, reproduce, rm, run, simulate, stat,
+    agent, agents, bench, cat, completions, demo, get, ls, machines, put, reproduce, rm, run, simulate, stat,
 };
 use failure::Result;
 
@@ -45,6 +48,7 @@ struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   starfish demo                                    see it work, in less than a minute
+  starfish agents up --local 4                     four agents on this computer, in the background
   starfish agent --root /disk1 --listen :7117      give a disk of this machine to the file system
   starfish put big.dat --agents a:7117,b:7117      spread a file over the disks of two agents
   starfish simulate --pattern rb                   read a file on a simulated machine of 1996
@@ -56,6 +60,7 @@ The environment variable STARFISH_DRIVER (io_uring, polling) chooses how nodes t
 #[derive(Subcommand)]
 enum Command {
     Agent(agent::Arguments),
+    Agents(agents::Arguments),
     Put(put::Arguments),
     Get(get::Arguments),
     Cat(cat::Arguments),
@@ -85,6 +90,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<()> {
     match command {
         Command::Agent(arguments) => agent::run(arguments),
+        Command::Agents(arguments) => agents::run(arguments),
         Command::Put(arguments) => put::run(arguments),
         Command::Get(arguments) => get::run(arguments),
         Command::Cat(arguments) => cat::run(arguments),

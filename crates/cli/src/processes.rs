@@ -12,12 +12,10 @@ use std::thread::JoinHandle;
 
 use tempfile::TempDir;
 
+use crate::agent_set::start::READY;
 use crate::failure::{Failure, Result};
 use crate::interrupt;
 use crate::store::agents::{Agent, AgentsArgs};
-
-/// What an agent prints when it is ready, before its address.
-const READY: &str = "listening on ";
 
 /// An agent's complaints beyond this are not kept.
 const COMPLAINTS_BYTES_MAX: u64 = 16 << 10;

@@ -1,6 +1,6 @@
 //! `starfish agent`: an I/O node that serves disks of this machine until it is told to stop.
 
-use std::io::{self, Read};
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
@@ -10,9 +10,10 @@ use fs::{IoNodeSettings, Scheduling, Threads};
 use machine::{Machine, Message, Net};
 use real::{DiskSettings, RealMachine, Report, Reporter, Settings};
 
+use crate::agent_set::start::{READY, STAY};
 use crate::failure::{Failure, Result};
 use crate::size::Size;
-use crate::{interrupt, local, node};
+use crate::{detached, interrupt, local, node};
 
 /// Serve disks of this machine to the file system (one I/O node).
 ///
@@ -53,6 +54,10 @@ pub(crate) struct Arguments {
     /// Stop when standard input ends, for programs that start agents and may die without warning.
     #[arg(long, hide = true)]
     until_input_ends: bool,
+
+    /// Go on in the background, with the log in this file, once standard input says so: see `agent_set/start.rs`.
+    #[arg(long, hide = true, value_name = "LOG")]
+    detach: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -90,6 +95,9 @@ const CACHE_BLOCKS_MIN: u64 = 8;
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    if let Some(log) = &arguments.detach {
+        return detached::start(log);
+    }
     let settings = settings(&arguments)?;
     let io_node = io_node_settings(&arguments)?;
     let stop = interrupt::channel()?;
@@ -167,21 +175,29 @@ fn print_ready(machine: &RealMachine, roots: &[PathBuf]) -> Result<()> {
     let address = machine.address().expect("an agent listens");
     let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
     let disks = if roots.len() == 1 { "1 disk".into() } else { format!("{} disks", roots.len()) };
-    local::print([format!("listening on {address}, {disks}: {}", roots.join(", "))])
+    local::print([format!("{READY}{address}, {disks}: {}", roots.join(", "))])
 }
 
-/// Closes the network when standard input ends.
+/// Closes the network when standard input ends, unless it says before that the agent is to stay.
 fn close_when_input_ends(machine: RealMachine) {
-    let (ended, end) = flume::bounded::<()>(0);
+    let (stays, end) = flume::bounded::<()>(1);
     std::thread::spawn(move || {
-        // What comes is of no interest, and an error is an end too.
-        let _ = io::copy(&mut io::stdin().lock().take(u64::MAX), &mut io::sink());
-        drop(ended);
+        let mut line = String::new();
+        // What else comes is of no interest, and an error is an end too.
+        while io::stdin().read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+            if line == STAY {
+                // Nobody listens any more if the agent ends just now.
+                let _ = stays.send(());
+                return;
+            }
+            line.clear();
+        }
     });
     let network = machine.clone();
     machine.spawn("waiting for the end of input", async move {
-        let _ = end.recv_async().await;
-        network.net().close();
+        if end.recv_async().await.is_err() {
+            network.net().close();
+        }
         Ok(())
     });
 }

@@ -1,6 +1,7 @@
 //! The commands, one file each: its arguments, and a function `run` that does what they say.
 
 pub(crate) mod agent;
+pub(crate) mod agents;
 pub(crate) mod bench;
 pub(crate) mod cat;
 pub(crate) mod completions;

@@ -3,6 +3,7 @@
 //! 1. `--agents HOST:PORT,HOST:PORT`
 //! 2. the environment variable `STARFISH_AGENTS`, written the same way
 //! 3. a configuration file: `--config FILE`, or `starfish/config.toml` in the user's configuration directory
+//! 4. the agents that `starfish agents up` has started
 
 use std::env;
 use std::fs;
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Deserialize;
 
+use crate::agent_set::record;
 use crate::failure::{Failure, Result};
 
 /// The options that say where the agents are.
@@ -24,7 +26,8 @@ pub(crate) struct AgentsArgs {
 
     /// File that names the agents: `agents = ["HOST:PORT", ...]`.
     ///
-    /// Without this option, ~/.config/starfish/config.toml is looked at.
+    /// Without this option, ~/.config/starfish/config.toml is looked at, and then what `starfish agents up` has
+    /// started.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -49,7 +52,7 @@ const WHAT: &str = "finding the agents";
 
 const REMEDY: &str = "Name them with --agents HOST:PORT,... or in STARFISH_AGENTS, or write \
                       agents = [\"HOST:PORT\"] into ~/.config/starfish/config.toml. \
-                      `starfish agent --help` tells how to start some.";
+                      `starfish agents up --local 4` starts some on this computer.";
 
 impl AgentsArgs {
     /// These very agents, as if the user had named them.
@@ -82,8 +85,14 @@ impl AgentsArgs {
             return read(path)?.ok_or_else(|| Failure::usage(path.display().to_string(), "no such file"));
         }
         let found = usual_path().map(|path| read(&path)).transpose()?;
-        Ok(found.flatten().unwrap_or_default())
+        found.flatten().map_or_else(started, Ok)
     }
+}
+
+/// What `starfish agents up` has started; nothing if it was not used.
+fn started() -> Result<Vec<String>> {
+    let record = record::usual_directory().map(|directory| record::read(&directory)).transpose()?;
+    Ok(record.unwrap_or_default().agents.into_iter().map(|agent| agent.address).collect())
 }
 
 /// Where the configuration file is if nobody says otherwise (XDG Base Directory Specification).

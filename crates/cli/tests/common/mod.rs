@@ -19,6 +19,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub(crate) fn starfish<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_starfish"));
     command.args(arguments).env_remove("STARFISH_AGENTS").env("XDG_CONFIG_HOME", "/nonexistent");
+    command.env("XDG_STATE_HOME", "/nonexistent");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -1,0 +1,199 @@
+//! Starting agents so that they stay only if all goes well.
+//!
+//! ```text
+//!  starfish agents up          starfish agent --detach            starfish agent
+//!       --- the command, by sh or ssh --->  starts ------------------> listens
+//!       <------ listening on ADDRESS ---------------------------------
+//!       <------ process NUMBER STARTED ---
+//!       ... until all are there, and recorded ...
+//!       ------- stay -------------------->  ends  ------- stay ------> goes on alone
+//! ```
+//!
+//! Until the word comes, an agent ends when its input does. So whatever ends the command, be it Ctrl-C or worse, or
+//! the connection, leaves no agent behind that nobody knows of.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin};
+use std::thread;
+use std::time::Duration;
+
+use super::host::{Host, NO_PROGRAM, complaints, quoted};
+use super::hosts::Wanted;
+use super::process::Process;
+use super::record::Started;
+use crate::failure::{Failure, Result};
+
+/// What an agent prints when it is ready, before its address.
+pub(crate) const READY: &str = "listening on ";
+
+/// What the process that started it prints then, before its number and its time.
+pub(crate) const PROCESS: &str = "process ";
+
+/// The line that lets an agent go on when its input ends.
+pub(crate) const STAY: &str = "stay\n";
+
+/// An agent that is not ready by then will not be: it has only to make some directories.
+const READY_MAX: Duration = Duration::from_secs(60);
+
+/// How agents are started.
+#[derive(Debug)]
+pub(crate) struct Start<'a> {
+    /// The program on this computer.
+    pub(crate) program: &'a Path,
+    /// The program on other hosts.
+    pub(crate) remote_program: &'a str,
+    /// Directory for the agents of this computer.
+    pub(crate) directory: &'a Path,
+    /// More options of every agent.
+    pub(crate) options: &'a [String],
+}
+
+/// An agent that listens, and ends with this process or when this is dropped.
+pub(crate) struct Starting {
+    /// What will be known of it.
+    pub(crate) started: Started,
+    child: Child,
+    word: Option<ChildStdin>,
+}
+
+impl Start<'_> {
+    /// Starts an agent on its host. `port` is preferred to the one it is wanted at, if that may be any.
+    pub(crate) fn start(&self, wanted: &Wanted, host: Host<'_>, port: Option<u16>) -> Result<Starting> {
+        let first = self.start_at(wanted, host, wanted.port.or(port));
+        match first {
+            // Somebody else took the port since.
+            Err(_) if wanted.port.is_none() && port.is_some() => self.start_at(wanted, host, None),
+            other => other,
+        }
+        .map_err(|failure| advised(failure, wanted))
+    }
+
+    fn start_at(&self, wanted: &Wanted, host: Host<'_>, port: Option<u16>) -> Result<Starting> {
+        let mut child = host.begin(&self.script(wanted, host, port))?;
+        let word = child.stdin.take();
+        let (tell, lines) = flume::unbounded();
+        let output = BufReader::new(child.stdout.take().expect("it was piped"));
+        thread::spawn(move || {
+            output.lines().map_while(std::result::Result::ok).try_for_each(|line| tell.send(line))
+        });
+        let ready = (lines.recv_timeout(READY_MAX), lines.recv_timeout(READY_MAX));
+        if let (Ok(ready), Ok(process)) = &ready
+            && let Some(started) = started(wanted, ready, process)
+        {
+            return Ok(Starting { started, child, word });
+        }
+        drop(word);
+        if ready.1 == Err(flume::RecvTimeoutError::Timeout) {
+            // It may be the network that hangs: the agent then ends with its connection.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(Failure::new(&wanted.name, format!("no agent within {READY_MAX:?}")));
+        }
+        let why = complaints(&mut child.stderr.take().expect("it was piped"));
+        let status = child.wait().map_err(|error| Failure::new(&wanted.name, error))?;
+        match ready.0 {
+            Ok(line) if status.success() => {
+                Err(Failure::new(&wanted.name, format!("its starfish said {line:?}")))
+            }
+            _ => Err(host.explain(status.code(), &why)),
+        }
+    }
+
+    /// The shell command that becomes the agent's starter.
+    fn script(&self, wanted: &Wanted, host: Host<'_>, port: Option<u16>) -> String {
+        let own = wanted.name.replace([' ', ':', '[', ']'], "-");
+        let (program, base, at) = if host.is_remote() {
+            // `make install` puts it where not every shell that ssh starts looks.
+            let base = format!("\"${{XDG_STATE_HOME:-$HOME/.local/state}}/starfish\"/{}", quoted(&own));
+            (quoted(self.remote_program), base, String::new())
+        } else {
+            let base = quoted(&self.directory.join(&own).to_string_lossy());
+            (quoted(&self.program.to_string_lossy()), base, wanted.address.clone())
+        };
+        let listen = quoted(&format!("{at}:{}", port.unwrap_or(0)));
+        let mut roots: Vec<String> = wanted.roots.iter().map(|root| quoted(root)).collect();
+        if roots.is_empty() {
+            roots.push("\"$base/disk\"".into());
+        }
+        let options: Vec<String> = self.options.iter().map(|option| quoted(option)).collect();
+        format!(
+            "PATH=\"$PATH:$HOME/.local/bin\"\nprogram={program}\nbase={base}\nmkdir -p \"$base\" || exit 1\n\
+             command -v \"$program\" > /dev/null || {{ echo \"there is no program $program\" >&2; exit {NO_PROGRAM}; }}\n\
+             exec \"$program\" agent --detach \"$base/log\" --listen {listen} --root {} {}\n",
+            roots.join(" "),
+            options.join(" ")
+        )
+    }
+}
+
+impl Starting {
+    /// Lets the agent go on alone.
+    pub(crate) fn stay(mut self) -> Result<()> {
+        let failed = |error| Failure::new(&self.started.name, format!("letting the agent go on: {error}"));
+        if let Some(mut word) = self.word.take() {
+            word.write_all(STAY.as_bytes()).map_err(failed)?;
+        }
+        let status = self.child.wait().map_err(failed)?;
+        if status.success() {
+            return Ok(());
+        }
+        let why = format!("the agent could not go on alone ({status})");
+        Err(Failure::new(&self.started.name, why).remedy("`starfish agents status` tells whether it runs."))
+    }
+}
+
+/// What an agent's two lines say.
+fn started(wanted: &Wanted, ready: &str, process: &str) -> Option<Started> {
+    let (address, disks) = ready.strip_prefix(READY)?.split_once(", ")?;
+    let (_, port) = address.rsplit_once(':')?;
+    let (number, started) = process.strip_prefix(PROCESS)?.split_once(' ')?;
+    Some(Started {
+        name: wanted.name.clone(),
+        host: wanted.host.clone(),
+        address: format!("{}:{port}", wanted.address),
+        disks: disks.to_owned(),
+        process: Process { number: number.parse().ok()?, started: started.parse().ok()? },
+    })
+}
+
+/// Gives usual failures of agents their remedy.
+fn advised(failure: Failure, wanted: &Wanted) -> Failure {
+    let text = failure.to_string();
+    let port = wanted.port.map_or_else(String::new, |port| port.to_string());
+    if text.contains("Address already in use") {
+        return failure.remedy(format!(
+            "Something else listens at port {port} there: give another one, or stop it. An agent started by hand is \
+             reached with --agents {}.",
+            wanted.name
+        ));
+    }
+    if text.contains("unexpected argument '--detach'") {
+        let version = env!("CARGO_PKG_VERSION");
+        return failure
+            .remedy(format!("Its starfish is another version. Install this one, {version}, there."));
+    }
+    if text.contains("in use by another agent") {
+        return failure.remedy("Stop that agent, or give this one another directory.");
+    }
+    failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent_set::hosts;
+
+    #[test]
+    fn the_two_lines_of_an_agent_are_understood() {
+        let wanted = &hosts::local(1)[0];
+        let agent = started(wanted, "listening on 127.0.0.1:4711, 1 disk: /a, b", "process 17 99");
+        let agent = agent.expect("they are right");
+        assert_eq!((&*agent.address, &*agent.disks), ("127.0.0.1:4711", "1 disk: /a, b"));
+        assert_eq!(agent.process, Process { number: 17, started: 99 });
+        for (ready, process) in [("hello", "process 1 2"), ("listening on x, y", "process 1 2"), ("", "")] {
+            assert_eq!(started(wanted, ready, process), None);
+        }
+        assert_eq!(started(wanted, "listening on a:1, 1 disk: x", "process 1"), None);
+    }
+}

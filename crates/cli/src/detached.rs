@@ -1,0 +1,81 @@
+//! An agent in the background: this process starts another of its kind, sees it listen, and leaves it alone.
+//!
+//! See `agent_set/start.rs` for the conversation with whoever asked for it.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::agent_set::process::Process;
+use crate::agent_set::start::{PROCESS, STAY};
+use crate::failure::{Failure, Result};
+use crate::local;
+
+const WHAT: &str = "starting an agent in the background";
+
+/// Starts an agent with this process's own options. Returns when it goes on alone, and fails if it is not to.
+pub(crate) fn start(log: &Path) -> Result<()> {
+    let failed = |error: io::Error| Failure::new(WHAT, error);
+    // Nobody's Ctrl-C is meant for it. Who leads a group of processes already is not asked either.
+    let _ = nix::unistd::setsid();
+    let mut log = open_log(log)?;
+    let begin = log.seek(SeekFrom::End(0)).map_err(failed)?;
+    let mut child = Command::new(env::current_exe().map_err(failed)?)
+        .args(own_arguments())
+        .arg("--until-input-ends")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(log.try_clone().map_err(failed)?)
+        .spawn()
+        .map_err(failed)?;
+    let mut line = String::new();
+    let mut output = BufReader::new(child.stdout.take().expect("it was piped"));
+    output.read_line(&mut line).map_err(failed)?;
+    let process = Process::of_this_computer(child.id()).filter(|_| !line.is_empty());
+    let Some(Process { number, started }) = process else {
+        return Err(ended(&mut child, log, begin));
+    };
+    local::print([line.trim_end().to_owned(), format!("{PROCESS}{number} {started}")])?;
+    let mut word = String::new();
+    io::stdin().read_line(&mut word).map_err(failed)?;
+    let mut input = child.stdin.take().expect("it was piped");
+    if word == STAY {
+        return input.write_all(STAY.as_bytes()).map_err(failed);
+    }
+    drop(input);
+    child.wait().map_err(failed)?;
+    Err(Failure::new(WHAT, "nobody wants it any more"))
+}
+
+fn open_log(path: &Path) -> Result<File> {
+    let failed = |error: io::Error| Failure::new(path.display().to_string(), error);
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).map_err(failed)?;
+    }
+    File::options().create(true).read(true).append(true).open(path).map_err(failed)
+}
+
+/// What this process was called with, but for the option that made it come here.
+fn own_arguments() -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = env::args_os().skip(1).collect();
+    if let Some(index) = arguments.iter().position(|argument| argument == "--detach") {
+        arguments.drain(index..(index + 2).min(arguments.len()));
+    }
+    arguments
+}
+
+/// Why the agent has ended, as it told its log from `begin` on.
+fn ended(child: &mut Child, mut log: File, begin: u64) -> Failure {
+    // It says nothing only if it is about to end.
+    let _ = child.wait();
+    let mut text = String::new();
+    let read = log.seek(SeekFrom::Start(begin)).and_then(|_| log.read_to_string(&mut text));
+    let text = text.trim().trim_start_matches("starfish: ");
+    match read {
+        Ok(_) if !text.is_empty() => Failure::new(WHAT, text),
+        _ => Failure::new(WHAT, "it said nothing about why it ended"),
+    }
+}

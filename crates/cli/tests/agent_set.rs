@@ -1,0 +1,291 @@
+//! `starfish agents`: sets of agents in the background, on this computer and over a stand-in for ssh.
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{contents, fail, finish, starfish, succeed, wait};
+use tempfile::TempDir;
+
+/// A home directory for a test, in which no agent is left running.
+struct Home(TempDir);
+
+impl Home {
+    fn new() -> Home {
+        Home(tempfile::tempdir().expect("a temporary directory"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = starfish(arguments);
+        command.env("XDG_STATE_HOME", self.0.path()).env("HOME", self.0.path()).current_dir(self.0.path());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> (String, String) {
+        let output = finish(self.command(arguments));
+        let Output { status, stdout, stderr } = output;
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        let (said, told) = (text(stdout), text(stderr));
+        assert!(status.success(), "{arguments:?}: {status}: {told}");
+        (said, told)
+    }
+
+    fn fail(&self, arguments: &[&str]) -> String {
+        let failed = finish(self.command(arguments));
+        let told = String::from_utf8(failed.stderr).expect("text");
+        assert_eq!(failed.status.code(), Some(1), "{arguments:?}: {told}");
+        told
+    }
+
+    /// A stand-in for ssh that runs commands here, after doing `first` with the host in `$1`.
+    fn ssh(&self, first: &str) -> String {
+        let path = self.path("ssh.sh");
+        std::fs::write(&path, format!("{first}\nshift\nexec \"$@\"\n")).expect("a file");
+        format!("sh {}", path.display())
+    }
+
+    fn write(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.path(name), text).expect("a file");
+        name.to_owned()
+    }
+
+    /// The processes in the record.
+    fn processes(&self) -> Vec<u32> {
+        let text = std::fs::read_to_string(self.path("starfish/agents.toml")).unwrap_or_default();
+        let numbers = text.lines().filter_map(|line| line.strip_prefix("number = "));
+        numbers.map(|number| number.parse().expect("a number")).collect()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        for process in agents_below(self.0.path()) {
+            let _ = Command::new("kill").args(["-s", "KILL", &process.to_string()]).status();
+        }
+    }
+}
+
+/// The agents whose files are below this directory.
+fn agents_below(directory: &Path) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").expect("Linux").filter_map(|entry| entry.ok());
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_ours = |number: &u32| {
+        let line = std::fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let here = std::fs::read_link(format!("/proc/{number}/cwd")).is_ok_and(|cwd| cwd == directory);
+        line.contains("--until-input-ends") && (here || line.contains(directory.to_str().expect("UTF-8")))
+    };
+    numbers.filter(is_ours).collect()
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(30), "{what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
+#[test]
+fn a_local_set_is_found_by_the_next_command_and_keeps_its_files() {
+    let home = Home::new();
+    let (first, told) = home.run(&["agents", "up", "--local", "3", "--", "--cache", "16MiB"]);
+    assert!(first.starts_with("export STARFISH_AGENTS=127.0.0.1:") && told.contains("Started 3."), "{told}");
+    std::fs::write(home.path("file"), contents(1_000_000)).expect("a file");
+    home.run(&["put", "file"]);
+
+    let (second, told) = home.run(&["agents", "up", "--local", "3"]);
+    assert_eq!(second, first, "harmless");
+    assert!(told.contains("All 3 run already"), "{told}");
+    let (status, _) = home.run(&["agents", "status"]);
+    assert_eq!(status.matches("running").count(), 3, "{status}");
+
+    // One dies. It is noticed, and started again where it was.
+    let victim = home.processes()[1];
+    assert!(Command::new("kill").args(["-9", &victim.to_string()]).status().expect("kill").success());
+    until("it is gone", || !home.command(&["agents", "status"]).output().expect("ours").status.success());
+    let told = home.fail(&["agents", "status"]);
+    assert!(told.contains("1 of 3 do not run") && told.contains("agents up"), "{told}");
+    let (third, told) = home.run(&["agents", "up", "--local", "3"]);
+    assert_eq!(third, first, "the same addresses");
+    assert!(told.contains("Started 1; 2 ran already."), "{told}");
+    home.run(&["get", "file", "back"]);
+    assert_eq!(std::fs::read(home.path("back")).expect("a file"), contents(1_000_000));
+
+    let (_, told) = home.run(&["agents", "down"]);
+    assert!(told.contains("Stopped 3."), "{told}");
+    assert_eq!(agents_below(home.0.path()), [0; 0]);
+    assert!(home.run(&["agents", "status"]).0.contains("No agents have been started"));
+    assert!(home.run(&["agents", "down"]).1.contains("No agents have been started"));
+
+    home.run(&["agents", "up", "--local", "3"]);
+    home.run(&["get", "file", "again"]);
+    assert_eq!(std::fs::read(home.path("again")).expect("a file"), contents(1_000_000));
+}
+
+#[test]
+fn sets_in_two_directories_are_apart() {
+    let home = Home::new();
+    let one = home.path("one set");
+    let one = one.to_str().expect("UTF-8");
+    let (said, _) = home.run(&["agents", "up", "--local", "1", "--dir", one, "--disk-model", "streaming-20"]);
+    let told = fail(home.command(&["ls"]), 2);
+    assert!(told.contains("agents up"), "it is not the usual directory: {told}");
+    let address = said.trim().strip_prefix("export STARFISH_AGENTS=").expect("a line for the shell");
+    assert_eq!(home.run(&["ls", "--agents", address]).0, "");
+    let (status, _) = home.run(&["agents", "status", "--dir", one, "--format", "json"]);
+    assert!(status.contains("\"state\": \"running\""), "{status}");
+    home.run(&["agents", "down", "--dir", one]);
+    assert_eq!(agents_below(home.0.path()), [0; 0]);
+}
+
+#[test]
+fn hosts_are_reached_over_ssh() {
+    let home = Home::new();
+    let calls = home.path("calls");
+    let ssh = home.ssh(&format!("echo $1 >> {}", calls.display()));
+    let (a, b) = (free_port(), free_port());
+    let hosts = home.write("hosts", &format!("# ours\n127.0.0.1:{a} disk1 disk2\nme@localhost:{b}\n"));
+    let program = env!("CARGO_BIN_EXE_starfish");
+    let up = ["agents", "up", "--hosts", &hosts, "--ssh", &ssh, "--program", program];
+    let (said, told) = home.run(&up);
+    assert_eq!(said, format!("export STARFISH_AGENTS=127.0.0.1:{a},localhost:{b}\n"));
+    assert!(told.contains("2 disks: disk1, disk2"), "{told}");
+    let own = home.path(&format!("starfish/localhost-{b}/disk"));
+    assert!(own.is_dir(), "a disk of its own");
+    let called = std::fs::read_to_string(&calls).expect("a file");
+    let mut called: Vec<&str> = called.lines().collect();
+    called.sort_unstable();
+    assert_eq!(called, ["127.0.0.1", "me@localhost"]);
+    home.write("file", "some text");
+    home.run(&["put", "file"]);
+    assert_eq!(home.run(&["cat", "file"]).0, "some text");
+
+    let told = home.fail(&["agents", "up", "--local", "1"]);
+    assert!(told.contains("another set was started from there") && told.contains("agents down"), "{told}");
+    let told = home.fail(&["agents", "status", "--ssh", "/nonexistent/ssh"]);
+    assert!(told.contains("2 of 2 do not run"), "{told}");
+    // Whose host cannot be reached stays in the record.
+    home.fail(&["agents", "down", "--ssh", "/nonexistent/ssh"]);
+    let (_, told) = home.run(&["agents", "down", "--ssh", &ssh]);
+    assert!(told.contains("Stopped 2."), "{told}");
+    assert_eq!(agents_below(home.0.path()), [0; 0]);
+}
+
+#[test]
+fn what_goes_wrong_on_a_host_is_said_with_its_name_and_a_remedy() {
+    let home = Home::new();
+    let program = env!("CARGO_BIN_EXE_starfish");
+    let port = free_port();
+    let hosts = home.write("hosts", &format!("127.0.0.1:{port}\n"));
+    let up = |ssh: &str, program: &str| {
+        let told = home.fail(&["agents", "up", "--hosts", &hosts, "--ssh", ssh, "--program", program]);
+        assert_eq!(home.processes(), [0; 0]);
+        told
+    };
+    let told = up("/nonexistent/ssh", program);
+    assert!(
+        told.contains("127.0.0.1: running /nonexistent/ssh") && told.contains("openssh-client"),
+        "{told}"
+    );
+    let told = up(&home.ssh("echo 'Permission denied (publickey).' >&2; exit 255"), program);
+    assert!(
+        told.contains("Permission denied (publickey)") && told.contains("ssh-copy-id 127.0.0.1"),
+        "{told}"
+    );
+    let told = up(&home.ssh(""), "/nonexistent/starfish");
+    assert!(told.contains("no program /nonexistent/starfish") && told.contains("--program PATH"), "{told}");
+
+    let old =
+        home.write("old", "#!/bin/sh\necho \"error: unexpected argument '--detach' found\" >&2\nexit 2\n");
+    assert!(Command::new("chmod").arg("+x").arg(home.path(&old)).status().expect("chmod").success());
+    let told = up(&home.ssh(""), home.path(&old).to_str().expect("UTF-8"));
+    assert!(told.contains("another version") && told.contains(env!("CARGO_PKG_VERSION")), "{told}");
+
+    let taken = TcpListener::bind(("0.0.0.0", port)).expect("the port is free");
+    let told = up(&home.ssh(""), program);
+    assert!(told.contains("127.0.0.1") && told.contains(&format!("listens at port {port} there")), "{told}");
+    drop(taken);
+
+    let no_model = home.command(&["agents", "up", "--local", "1", "--disk-model", "floppy"]);
+    assert!(fail(no_model, 2).contains("floppy"));
+    home.write("hosts", "node1:x\n");
+    let told = fail(home.command(&["agents", "up", "--hosts", "hosts"]), 2);
+    assert!(told.contains("hosts:1") && told.contains("HOST[:PORT] [ROOT...]"), "{told}");
+    fail(home.command(&["agents", "up"]), 2);
+}
+
+#[test]
+fn if_one_cannot_be_started_none_is_left() {
+    let home = Home::new();
+    let ssh = home.ssh("[ $1 != localhost ] || { echo 'no route' >&2; exit 255; }");
+    let hosts = home.write("hosts", &format!("127.0.0.1:{}\nlocalhost:{}\n", free_port(), free_port()));
+    let program = env!("CARGO_BIN_EXE_starfish");
+    let told = home.fail(&["agents", "up", "--hosts", &hosts, "--ssh", &ssh, "--program", program]);
+    assert!(told.contains("localhost: ssh cannot get there: no route"), "{told}");
+    assert_eq!(home.processes(), [0; 0]);
+    until("the other ends", || agents_below(home.0.path()).is_empty());
+}
+
+#[test]
+fn an_interrupted_start_leaves_nothing() {
+    for signal in ["INT", "KILL"] {
+        let home = Home::new();
+        // One host answers, the other hangs.
+        let ssh = home.ssh("[ $1 != localhost ] || exec sleep 20");
+        let hosts = home.write("hosts", &format!("127.0.0.1:{}\nlocalhost:{}\n", free_port(), free_port()));
+        let program = env!("CARGO_BIN_EXE_starfish");
+        let up = ["agents", "up", "--hosts", &hosts, "--ssh", &ssh, "--program", program];
+        let mut up = home.command(&up).spawn().expect("the program");
+        until("one agent starts", || !agents_below(home.0.path()).is_empty());
+        assert!(
+            Command::new("kill").args(["-s", signal, &up.id().to_string()]).status().expect("kill").success()
+        );
+        assert!(!wait(&mut up).success());
+        until("it ends", || agents_below(home.0.path()).is_empty());
+        assert_eq!(home.processes(), [0; 0]);
+    }
+}
+
+#[test]
+fn one_command_at_a_time_uses_a_state_directory() {
+    let home = Home::new();
+    let ssh = home.ssh("exec sleep 20");
+    let hosts = home.write("hosts", "localhost\n");
+    let mut first = home.command(&["agents", "up", "--hosts", &hosts, "--ssh", &ssh]).spawn().expect("ours");
+    until("it has begun", || home.path("starfish/agents.lock").exists());
+    until("it has taken the directory", || {
+        let second = finish(home.command(&["agents", "up", "--local", "1"]));
+        let told = String::from_utf8_lossy(&second.stderr).into_owned();
+        if second.status.success() {
+            succeed(home.command(&["agents", "down"]));
+        }
+        told.contains("another `starfish agents` is at work")
+    });
+    first.kill().expect("ours");
+    wait(&mut first);
+}
+
+#[test]
+fn the_line_for_the_shell_is_the_only_one_on_standard_output() {
+    let home = Home::new();
+    let mut up = home.command(&["agents", "up", "--local", "2"]).spawn().expect("the program");
+    let lines: Vec<String> =
+        BufReader::new(up.stdout.take().expect("piped")).lines().map(|line| line.expect("text")).collect();
+    assert!(wait(&mut up).success());
+    assert!(lines.len() == 1 && lines[0].starts_with("export STARFISH_AGENTS="), "{lines:?}");
+}
