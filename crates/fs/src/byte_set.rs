@@ -42,6 +42,19 @@ impl ByteSet {
         self.runs.is_empty()
     }
 
+    /// Whether the set is one run that ends at `end`.
+    pub(crate) fn is_tail_of(&self, end: u64) -> bool {
+        matches!(&*self.runs, [run] if run.end == end)
+    }
+
+    /// Takes out what is not below `end`.
+    pub(crate) fn cut(&mut self, end: u64) {
+        self.runs.retain(|run| run.start < end);
+        if let Some(last) = self.runs.last_mut() {
+            last.end = last.end.min(end);
+        }
+    }
+
     pub(crate) fn runs(&self) -> &[Range<u64>] {
         &self.runs
     }
@@ -75,6 +88,10 @@ mod tests {
             prop_assert_eq!(set.contains(&asked), all);
             let counted: u64 = set.runs().iter().map(|run| run.end - run.start).sum();
             prop_assert_eq!(counted as usize, bits.iter().filter(|&&bit| bit).count());
+            let mut cut = set.clone();
+            cut.cut(asked.start);
+            let counted: u64 = cut.runs().iter().map(|run| run.end - run.start).sum();
+            prop_assert_eq!(counted as usize, bits[..asked.start as usize].iter().filter(|&&bit| bit).count());
             let apart = set.runs().windows(2).all(|pair| pair[0].end < pair[1].start);
             prop_assert!(apart, "{:?}", set);
         }

@@ -3,12 +3,21 @@
 //! The crates that implement machines call [`check_all`] from their tests, so the same promises are checked
 //! in simulation and in reality.
 
+mod pages;
+
 use std::cell::Cell;
 use std::rc::Rc;
 
 use layout::{Operation, Pattern, Problem};
 use machine::conformance::Testbed;
 use machine::{Condition, Delivery, Disk, Machine, Memory, Message, Net, NodeId, Payload};
+
+pub use pages::{
+    a_client_reads_what_it_has_written, a_window_brings_in_the_pages_after_the_one_in_use,
+    a_write_that_fails_behind_is_reported, cached_files_of_any_size_are_read_back,
+    cached_files_with_large_pages_are_read_back, clients_see_what_others_have_flushed,
+    random_cached_operations_agree_with_files_in_memory, temporary_files_reach_no_disk,
+};
 
 use crate::protocol::{Frame, Reply, Request};
 use crate::{
@@ -34,6 +43,14 @@ pub fn check_all(testbed: &impl Testbed) {
     an_io_node_that_goes_away_fails_the_calls_to_it(testbed);
     an_io_node_that_stops_writes_out_what_it_has(testbed);
     a_failing_member_fails_the_whole_group(testbed);
+    cached_files_of_any_size_are_read_back(testbed);
+    cached_files_with_large_pages_are_read_back(testbed);
+    a_client_reads_what_it_has_written(testbed);
+    a_window_brings_in_the_pages_after_the_one_in_use(testbed);
+    temporary_files_reach_no_disk(testbed);
+    a_write_that_fails_behind_is_reported(testbed);
+    clients_see_what_others_have_flushed(testbed);
+    random_cached_operations_agree_with_files_in_memory(testbed);
 }
 
 const BLOCK: u64 = 512;

@@ -5,6 +5,7 @@
 //! Map of the code, in the order in which a read passes through it:
 //!
 //! - [`Client`], [`File`] in `client/`: a compute node's half; start here
+//! - [`PageCache`], [`PagedFile`] in `client/pages/`: pages in the client's memory, prefetched and written behind
 //! - `endpoint.rs`: calls and their answers; `protocol.rs`: what travels, and its bytes
 //! - [`serve`] in `io_node/`: an I/O node's half, for block requests and collective ones
 //! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them
@@ -25,7 +26,10 @@ mod name;
 pub mod protocol;
 mod schedule;
 
-pub use client::{Client, ClientSettings, CollectiveMethod, CollectiveSettings, File, FileStat, Group};
+pub use client::{
+    Advice, Client, ClientSettings, CollectiveMethod, CollectiveSettings, File, FileStat, Group, PageCache,
+    PageCacheSettings, PagedFile, Prefetch,
+};
 pub use error::{Error, Failure, FailureKind, Result};
 pub use io_node::{IoNodeSettings, Threads, serve};
 pub use name::check as check_name;

@@ -126,6 +126,30 @@ impl Lease {
     }
 }
 
+impl Lease {
+    /// The piece, with memory that no other pool misses.
+    fn take_over(self: &Rc<Self>, piece: Piece) -> Piece {
+        let Piece::Bytes(mut shared) = piece else { return piece };
+        let foreign = shared.slot().lease.as_ref().is_some_and(|lease| !Rc::ptr_eq(&lease.pool, &self.pool));
+        if !foreign {
+            return Piece::Bytes(shared);
+        }
+        let spare = self.pool.spare.borrow_mut().pop().unwrap_or_default();
+        if let Some(slot) = shared.exclusive_slot() {
+            if let Some(lender) = slot.lease.replace(self.clone()) {
+                lender.recycle(spare);
+            }
+            return Piece::Bytes(shared);
+        }
+        let mut memory = spare;
+        memory.clear();
+        memory.extend_from_slice(shared.as_slice());
+        let range = 0..memory.len();
+        let slot = Slot { bytes: memory, lease: Some(self.clone()) };
+        Piece::Bytes(SharedBytes::new(Rc::new(slot), range))
+    }
+}
+
 impl Drop for Lease {
     fn drop(&mut self) {
         self.pool.free_bytes.set(self.pool.free_bytes.get() + self.bytes);
@@ -216,6 +240,26 @@ impl Buf {
         self.contents = payload;
     }
 
+    /// Makes `payload` the contents, and its memory this pool's: another pool that lent it has its bytes back at
+    /// once. What the payload lacks of the buffer's length is zeros.
+    ///
+    /// For whoever keeps for long what a bounded pool lent for a moment, such as the pool that a network receives
+    /// into. Memory that nobody else sees changes hands as it is, and that pool gets spare memory in exchange;
+    /// bytes of another pool that somebody still shares are copied.
+    ///
+    /// # Panics
+    /// If it is longer than the buffer.
+    pub fn adopt(&mut self, payload: Payload) {
+        let bytes = self.len();
+        assert!(payload.len() <= bytes, "a payload no longer than the buffer");
+        let mut contents = Payload::empty();
+        for piece in payload.into_pieces() {
+            contents.push(&Payload::from(self.lease.take_over(piece)));
+        }
+        contents.push(&Payload::zeros(bytes - contents.len()));
+        self.contents = contents;
+    }
+
     /// Takes memory for a device that fills a vector; its length is 0, its capacity the buffer's.
     ///
     /// The contents are zeros until [`fill_memory`](Self::fill_memory) gives the memory back.
@@ -284,6 +328,50 @@ mod tests {
         buffer.put(1, &Payload::from(vec![2, 2]));
         assert_eq!(before.to_vec(), Some(vec![1, 1, 1, 1]));
         assert_eq!(buffer.slice(0..4).to_vec(), Some(vec![1, 2, 2, 1]));
+    }
+
+    fn lent(pool: &BufferPool, bytes: &[u8]) -> Payload {
+        let mut buffer = pool.try_take(bytes.len() as u64).expect("room");
+        buffer.put(0, &Payload::from(bytes));
+        buffer.slice(0..bytes.len() as u64)
+    }
+
+    #[test]
+    fn adopted_memory_goes_back_to_its_lender_at_once() {
+        let (network, cache) = (BufferPool::new(8), BufferPool::new(100));
+        let received = lent(&network, &[1; 8]);
+        let place = received.as_contiguous().map(<[u8]>::as_ptr);
+        assert_eq!(network.free_bytes(), 0);
+        let mut page = cache.try_take(10).expect("room");
+        page.adopt(received);
+        assert_eq!((network.free_bytes(), cache.free_bytes()), (8, 90));
+        assert_eq!(page.slice(0..10).to_vec(), Some(vec![1, 1, 1, 1, 1, 1, 1, 1, 0, 0]));
+        assert_eq!(page.slice(0..8).as_contiguous().map(<[u8]>::as_ptr), place, "without a copy");
+        drop(page);
+        assert_eq!(cache.free_bytes(), 100);
+    }
+
+    #[test]
+    fn adopted_memory_that_others_share_is_copied() {
+        let (network, cache) = (BufferPool::new(8), BufferPool::new(8));
+        let received = lent(&network, &[1; 8]);
+        let mut page = cache.try_take(8).expect("room");
+        page.adopt(received.clone());
+        drop(received);
+        assert_eq!(network.free_bytes(), 8);
+        assert_eq!(page.slice(0..8).to_vec(), Some(vec![1; 8]));
+    }
+
+    #[test]
+    fn lenders_get_spare_memory_for_what_is_adopted() {
+        let (network, cache) = (BufferPool::new(8), BufferPool::new(8));
+        let mut memory = Vec::new();
+        for round in 0..3 {
+            let received = lent(&network, &[round; 8]);
+            memory.push(received.as_contiguous().map(<[u8]>::as_ptr));
+            cache.try_take(8).expect("room").adopt(received);
+        }
+        assert_eq!(memory[2], memory[0], "what the cache let go of is received into again");
     }
 
     #[test]

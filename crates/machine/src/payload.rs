@@ -82,6 +82,15 @@ impl SharedBytes {
         SharedBytes { slot: self.slot.clone(), start, end: start + (range.end - range.start) as usize }
     }
 
+    pub(crate) fn slot(&self) -> &Slot {
+        &self.slot
+    }
+
+    /// The memory with its lease, if nobody else shares it.
+    pub(crate) fn exclusive_slot(&mut self) -> Option<&mut Slot> {
+        Rc::get_mut(&mut self.slot)
+    }
+
     pub(crate) fn slot_mut(&mut self) -> Option<&mut [u8]> {
         let (start, end) = (self.start, self.end);
         Rc::get_mut(&mut self.slot).map(|slot| &mut slot.bytes_mut()[start..end])
@@ -291,6 +300,14 @@ impl Payload {
                 Some(Rc::try_unwrap(shared.slot).map_or_else(|slot| slot.bytes().to_vec(), Slot::into_bytes))
             }
             _ => self.to_vec(),
+        }
+    }
+
+    pub(crate) fn into_pieces(mut self) -> Vec<Piece> {
+        match std::mem::take(&mut self.pieces) {
+            Pieces::None => Vec::new(),
+            Pieces::One(piece) => vec![piece],
+            Pieces::Many(pieces) => pieces,
         }
     }
 

@@ -34,4 +34,12 @@ promises! {
     an_io_node_that_goes_away_fails_the_calls_to_it,
     an_io_node_that_stops_writes_out_what_it_has,
     a_failing_member_fails_the_whole_group,
+    cached_files_of_any_size_are_read_back,
+    cached_files_with_large_pages_are_read_back,
+    a_client_reads_what_it_has_written,
+    a_window_brings_in_the_pages_after_the_one_in_use,
+    temporary_files_reach_no_disk,
+    a_write_that_fails_behind_is_reported,
+    clients_see_what_others_have_flushed,
+    random_cached_operations_agree_with_files_in_memory,
 }

@@ -150,6 +150,66 @@ impl<M: Machine> File<M> {
         outcome
     }
 
+    /// Reads an extent that lies within one block; zeros beyond the end of the file.
+    pub(super) async fn read_block(&self, extent: Extent) -> Result<Payload> {
+        let part = self.block_request(extent)?;
+        let BlockRequest { stripe, stripe_offset: offset, bytes, .. } = part;
+        let request = || Request::Read { file: self.inner.file, stripe, offset, bytes: bytes as u32 };
+        let data = self.ask_for_block(stripe, request, Payload::empty()).await?;
+        self.check_answer(stripe, bytes, data.len())?;
+        Ok(data)
+    }
+
+    /// Writes data within one block.
+    pub(super) async fn write_block(&self, offset: u64, data: Payload) -> Result<()> {
+        let end = offset + data.len();
+        let part = self.block_request(Extent::new(offset, data.len()))?;
+        let BlockRequest { stripe, stripe_offset: offset, .. } = part;
+        let request = || Request::Write { file: self.inner.file, stripe, offset, fetch: None };
+        let answer = self.ask_for_block(stripe, request, data).await?;
+        self.check_answer(stripe, 0, answer.len())?;
+        self.note_end(end);
+        Ok(())
+    }
+
+    fn block_request(&self, extent: Extent) -> Result<BlockRequest> {
+        let part = self.striping().requests(extent).next().filter(|part| part.bytes == extent.bytes);
+        let Extent { offset, bytes } = extent;
+        part.ok_or_else(|| Error::Invalid(format!("{bytes} bytes at {offset} are not part of one block")))
+    }
+
+    /// Makes a request for part of one block; once more if the I/O node has forgotten the file.
+    async fn ask_for_block(
+        &self,
+        stripe: u32,
+        request: impl Fn() -> Request,
+        data: Payload,
+    ) -> Result<Payload> {
+        let endpoint = &self.client.inner.endpoint;
+        let node = self.inner.homes[stripe as usize];
+        endpoint.machine().compute(Work::BuildRequest).await;
+        let mut answer = endpoint.call(node, request(), data.clone()).await;
+        if let Err(Error::Remote { failure: Failure { kind: FailureKind::NotOpen, .. }, .. }) = answer {
+            self.refresh().await?;
+            answer = endpoint.call(node, request(), data).await;
+        }
+        endpoint.machine().compute(Work::HandleReply).await;
+        match answer? {
+            (Reply::Done, data) => Ok(data),
+            (other, _) => {
+                Err(Error::Protocol { node, why: format!("answered a block request with {other:?}") })
+            }
+        }
+    }
+
+    fn check_answer(&self, stripe: u32, expected: u64, bytes: u64) -> Result<()> {
+        if bytes == expected {
+            return Ok(());
+        }
+        let node = self.inner.homes[stripe as usize];
+        Err(Error::Protocol { node, why: format!("answered a request for {expected} bytes with {bytes}") })
+    }
+
     /// Carries out a file request; once more if an I/O node has forgotten the file, as after a new start.
     async fn transfer(&self, access: Access, extent: Extent, memory: &Memory, at: u64) -> Result<()> {
         let mut request = FileRequest::new(self, access, extent, memory, at);

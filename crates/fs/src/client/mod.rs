@@ -3,10 +3,12 @@
 //! - this file: connecting, and operations on names
 //! - `file.rs`: an open file; reading and writing it by the traditional method
 //! - `collective.rs`: reading and writing a file together with a group of compute nodes
+//! - `pages/`: the page cache, for programs that read and write a file from front to back
 //! - `two_phase.rs`: such operations in two phases, by single requests and an exchange among the compute nodes
 
 mod collective;
 mod file;
+mod pages;
 mod two_phase;
 
 use std::cell::{Cell, RefCell};
@@ -18,6 +20,7 @@ use machine::{Condition, Machine, Memory, Message, NodeId, Payload, Work};
 
 pub use collective::{CollectiveMethod, CollectiveSettings, Group};
 pub use file::File;
+pub use pages::{Advice, PageCache, PageCacheSettings, PagedFile, Prefetch};
 
 use crate::endpoint::{Answer, Endpoint, Mailbox, Service};
 use crate::error::{Error, Failure, FailureKind, Result};

@@ -1,0 +1,294 @@
+//! The page cache: what a sequential program needs of a file, in the memory of its client.
+//!
+//! ```text
+//!   PagedFile: read, write          PagedFile: read, write
+//!        \                              /
+//!         window: what comes next      /
+//!          \                          /
+//!       page table: all pages of all open files, one bound, Second Chance
+//!          |  a task for each page            |  write agents
+//!          v  that is read                    v  take dirty pages in turn
+//!                  File: block requests to the I/O nodes
+//! ```
+//!
+//! - this file: the cache and its logical-file table; opening, creating, unlinking
+//! - `paged_file.rs`: an open file; start there
+//! - `table.rs`, `window.rs`: the decisions, without futures
+//! - `transfer.rs`: bringing pages in and sending them out
+//!
+//! A page is a block of the file, so it lies on one disk. The bound is on the pages in the table: a [`Payload`] that
+//! the application has read keeps its memory for as long as the application keeps it.
+//!
+//! What a page holds is the cache's own memory. A machine lends the memory it receives into from a bounded pool; pages
+//! would use that up and nothing more could be received, so a page *adopts* what it is filled with
+//! ([`machine::Buf::adopt`]), and the pool has its bytes back before the next message needs them.
+
+mod paged_file;
+mod table;
+mod transfer;
+mod window;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use machine::{BufferPool, Condition, Machine};
+
+pub use paged_file::{Advice, PagedFile};
+pub use window::Prefetch;
+
+use super::{Client, File};
+use crate::error::{Error, Result};
+use crate::protocol::FileId;
+use table::{PageTable, Place};
+
+/// How a page cache works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageCacheSettings {
+    /// The most bytes of pages kept. At least one page of each file opened has to fit.
+    pub bytes: u64,
+    /// Which pages are brought in ahead of their use. A window is never more than half the cache.
+    pub prefetch: Prefetch,
+    /// Whether writing returns while pages are still on their way to the I/O nodes. Without it, each write waits until
+    /// its bytes are there.
+    pub write_behind: bool,
+}
+
+impl Default for PageCacheSettings {
+    fn default() -> Self {
+        PageCacheSettings { bytes: 256 << 20, prefetch: Prefetch::Adaptive, write_behind: true }
+    }
+}
+
+/// A cache of pages between one client and its applications. Cloning gives another handle on the same.
+pub struct PageCache<M: Machine> {
+    inner: Rc<Inner<M>>,
+}
+
+impl<M: Machine> Clone for PageCache<M> {
+    fn clone(&self) -> Self {
+        PageCache { inner: self.inner.clone() }
+    }
+}
+
+struct Inner<M: Machine> {
+    client: Client<M>,
+    settings: PageCacheSettings,
+    /// How many there are, of all I/O nodes together.
+    disks: u32,
+    table: RefCell<PageTable>,
+    /// Where pages' memory is recycled. It has no bound of its own: the table has.
+    buffers: BufferPool,
+    /// Woken when a page may have become one that can be dropped.
+    room: Condition,
+    /// The logical-file table: the files that are open or still have pages to be written.
+    files: RefCell<BTreeMap<u64, Rc<LogicalFile<M>>>>,
+    /// How many files have been entered there.
+    entered: Cell<u64>,
+    /// Pages whose writing has begun and that wait for a write agent.
+    write_list: RefCell<VecDeque<Place>>,
+    write_agents: Cell<usize>,
+}
+
+/// A file as all its open handles share it.
+struct LogicalFile<M: Machine> {
+    /// Its number in this cache, new each time it is entered.
+    number: u64,
+    file: File<M>,
+    /// Its size in bytes, with what has not been written to the I/O nodes yet.
+    bytes: Cell<u64>,
+    /// Where the furthest write ends since all was sent last.
+    unsent_end: Cell<u64>,
+    /// Whether the I/O nodes are still to be told of the size: that of a temporary file was set without them.
+    size_unsent: Cell<bool>,
+    handles: Cell<usize>,
+    /// Pages whose writing has begun.
+    writes: Cell<usize>,
+    /// Woken when `writes` falls.
+    written: Condition,
+    /// Whether something was sent since the I/O nodes were asked to bring it onto their media.
+    unflushed: Cell<bool>,
+    /// The first write that failed since somebody was told.
+    failure: RefCell<Option<Error>>,
+    temporary: Cell<bool>,
+    unlinked: Cell<bool>,
+    /// How many pages have been dropped before they were used.
+    wasted: Cell<u64>,
+}
+
+impl<M: Machine> LogicalFile<M> {
+    fn page_bytes(&self) -> u64 {
+        self.file.striping().block_bytes()
+    }
+
+    /// Whether pages go to the I/O nodes only if they have to give way to others.
+    fn stays_here(&self) -> bool {
+        self.temporary.get() || self.unlinked.get()
+    }
+
+    /// Takes in what the I/O nodes say of the size; what they have not been sent yet counts too.
+    fn note_remote_bytes(&self, bytes: u64) {
+        let own = if self.size_unsent.get() { self.bytes.get() } else { self.unsent_end.get() };
+        self.bytes.set(bytes.max(own));
+    }
+
+    async fn wait_for_writes(&self) {
+        while self.writes.get() > 0 {
+            self.written.wait().await;
+        }
+    }
+}
+
+impl<M: Machine> PageCache<M> {
+    /// An empty cache before `client`.
+    pub fn new(client: Client<M>, settings: PageCacheSettings) -> Self {
+        PageCache {
+            inner: Rc::new(Inner {
+                disks: client.disks(),
+                client,
+                settings,
+                table: RefCell::new(PageTable::new(settings.bytes)),
+                buffers: BufferPool::new(u64::MAX),
+                room: Condition::new(),
+                files: RefCell::default(),
+                entered: Cell::new(0),
+                write_list: RefCell::default(),
+                write_agents: Cell::new(0),
+            }),
+        }
+    }
+
+    /// The client behind the cache, for whatever is not cached: names, sizes, collective operations.
+    ///
+    /// Remove files by [`unlink`](Self::unlink) of the cache.
+    pub fn client(&self) -> &Client<M> {
+        &self.inner.client
+    }
+
+    /// How the cache works.
+    pub fn settings(&self) -> PageCacheSettings {
+        self.inner.settings
+    }
+
+    /// Bytes of the pages in the cache now.
+    pub fn bytes(&self) -> u64 {
+        self.inner.table.borrow().bytes()
+    }
+
+    /// Opens a file.
+    ///
+    /// What other clients had written and flushed or closed before is seen from now on, also through other handles of
+    /// this cache on the file.
+    pub async fn open(&self, name: &str) -> Result<PagedFile<M>> {
+        let file = self.inner.client.open(name).await?;
+        if let Some(known) = self.inner.known(file.id()) {
+            if !known.temporary.get() {
+                known.note_remote_bytes(file.bytes());
+                self.inner.table.borrow_mut().forget_clean(known.number);
+            }
+            return Ok(PagedFile::new(self.inner.clone(), known));
+        }
+        self.inner.enter(file)
+    }
+
+    /// Makes an empty file over all disks, in pages of `page_bytes`, and opens it; `file` is its identity, drawn at
+    /// random by the caller. Fails if there is a file of that name.
+    pub async fn create(&self, name: &str, file: FileId, page_bytes: u64) -> Result<PagedFile<M>> {
+        self.inner.check_page(name, page_bytes)?;
+        let file = self.inner.client.create(name, file, page_bytes).await?;
+        self.inner.enter(file)
+    }
+
+    /// Removes a file. What of it has not left this client never does.
+    pub async fn unlink(&self, name: &str) -> Result<()> {
+        let cached: Vec<_> =
+            self.inner.files.borrow().values().filter(|file| file.file.name() == name).cloned().collect();
+        for file in &cached {
+            file.unlinked.set(true);
+            self.inner.table.borrow_mut().forget(file.number, 0);
+            file.wait_for_writes().await;
+        }
+        let outcome = self.inner.client.unlink(name).await;
+        for file in cached {
+            self.inner.release(&file);
+        }
+        self.inner.room.wake_all();
+        outcome
+    }
+
+    /// Brings everything written through the cache to the media, and removes the temporary files that are left.
+    /// Reports the first failure after all has been tried. Call this at the end.
+    pub async fn finish(&self) -> Result<()> {
+        let files: Vec<_> = self.inner.files.borrow().values().cloned().collect();
+        let mut outcome = Ok(());
+        for file in files {
+            let finished = if file.temporary.get() && !file.unlinked.get() {
+                self.unlink(file.file.name()).await
+            } else {
+                self.inner.flush(&file).await
+            };
+            outcome = outcome.and(finished);
+            self.inner.release(&file);
+        }
+        outcome
+    }
+}
+
+impl<M: Machine> Inner<M> {
+    fn known(&self, id: FileId) -> Option<Rc<LogicalFile<M>>> {
+        let files = self.files.borrow();
+        files.values().find(|file| file.file.id() == id && !file.unlinked.get()).cloned()
+    }
+
+    fn check_page(&self, name: &str, page_bytes: u64) -> Result<()> {
+        let bytes = self.settings.bytes;
+        if page_bytes <= bytes {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!(
+            "{name}: a page of {page_bytes} bytes does not fit into a cache of {bytes}; make the cache larger"
+        )))
+    }
+
+    fn enter(self: &Rc<Self>, file: File<M>) -> Result<PagedFile<M>> {
+        self.check_page(file.name(), file.striping().block_bytes())?;
+        let number = self.entered.get();
+        self.entered.set(number + 1);
+        let logical = Rc::new(LogicalFile {
+            number,
+            bytes: Cell::new(file.bytes()),
+            file,
+            unsent_end: Cell::new(0),
+            size_unsent: Cell::new(false),
+            handles: Cell::new(0),
+            writes: Cell::new(0),
+            written: Condition::new(),
+            unflushed: Cell::new(false),
+            failure: RefCell::default(),
+            temporary: Cell::new(false),
+            unlinked: Cell::new(false),
+            wasted: Cell::new(0),
+        });
+        self.files.borrow_mut().insert(number, logical.clone());
+        Ok(PagedFile::new(self.clone(), logical))
+    }
+
+    /// Forgets a file that nobody has open and of which nothing is left to be written or told.
+    fn release(self: &Rc<Self>, file: &LogicalFile<M>) {
+        if file.handles.get() > 0 || file.writes.get() > 0 {
+            return;
+        }
+        let unsent = !self.table.borrow().unwritten(file.number, true).is_empty();
+        let untold = file.failure.borrow().is_some();
+        if file.unlinked.get() || !(file.temporary.get() || unsent || untold) {
+            self.forget(file);
+        }
+    }
+
+    /// Forgets a file, whatever is left of it.
+    fn forget(&self, file: &LogicalFile<M>) {
+        self.table.borrow_mut().forget(file.number, 0);
+        self.files.borrow_mut().remove(&file.number);
+        self.room.wake_all();
+    }
+}

@@ -1,0 +1,337 @@
+//! An open file behind the page cache.
+//!
+//! What holds when several have a file open is *close-to-open*: within one cache, whatever was written is read at once
+//! through every handle. Other clients see it when its writer has flushed or closed and they have opened the file anew
+//! or called [`PagedFile::refresh`]; until then they may see older bytes, and of a page both write, each sends only
+//! the bytes it wrote.
+//!
+//! A write that fails behind the application's back is never lost in silence. The first failure is kept; the next
+//! [`write`](PagedFile::write) fails with it, and [`flush`](PagedFile::flush) and [`close`](PagedFile::close) report
+//! it, once. The page stays dirty; flushing tries it again, and fails again if that fails.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+use layout::Extent;
+use machine::{Machine, Payload, Work};
+
+use super::table::{Look, PageKey};
+use super::transfer::Pin;
+use super::window::{Order, Window};
+use super::{Inner, LogicalFile};
+use crate::error::{Error, Result};
+use crate::protocol::FileId;
+
+/// What an application says of its use of a file, in the words of `posix_fadvise` and PDIOL. It changes when things
+/// happen, never what is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// Nothing special: what the cache would do on its own.
+    Normal,
+    /// The file is used from front to back: bring pages in ahead from the first on.
+    Sequential,
+    /// The file is used here and there: bring nothing in ahead.
+    Random,
+    /// So many bytes from an offset on will be used soon: start to read them, as far as half the cache holds them.
+    WillNeed {
+        /// Offset in bytes of the first.
+        offset: u64,
+        /// How many bytes.
+        bytes: u64,
+    },
+    /// So many bytes from an offset on will not be used soon: write what is dirty and drop the rest.
+    DontNeed {
+        /// Offset in bytes of the first.
+        offset: u64,
+        /// How many bytes.
+        bytes: u64,
+    },
+    /// The file is not used by this application after it has been closed (`FINAL_WRITE`): drop its pages then, also
+    /// if it is temporary, after writing them.
+    FinalWrite,
+    /// The file is temporary: pages are not sent to the I/O nodes unless they have to give way to others, not even by
+    /// flushing and closing, and what is left in the cache can be read when it is opened again. Unlinked, it has never
+    /// been on any disk. No other client sees it as it is.
+    Temporary,
+}
+
+/// A file open through a [`PageCache`](super::PageCache).
+///
+/// Dropped without [`close`](Self::close), it is closed all the same, but failures of writing are only reported by
+/// [`PageCache::finish`](super::PageCache::finish).
+pub struct PagedFile<M: Machine> {
+    cache: Rc<Inner<M>>,
+    file: Rc<LogicalFile<M>>,
+    window: RefCell<Window>,
+}
+
+impl<M: Machine> Drop for PagedFile<M> {
+    fn drop(&mut self) {
+        self.file.handles.set(self.file.handles.get() - 1);
+        if self.file.handles.get() == 0 && !self.file.stays_here() {
+            let unwritten = self.cache.table.borrow().unwritten(self.file.number, false);
+            for place in unwritten {
+                self.cache.start_writing(place);
+            }
+        }
+        self.cache.release(&self.file);
+    }
+}
+
+impl<M: Machine> PagedFile<M> {
+    pub(super) fn new(cache: Rc<Inner<M>>, file: Rc<LogicalFile<M>>) -> Self {
+        file.handles.set(file.handles.get() + 1);
+        let window = RefCell::new(Window::new(cache.settings.prefetch));
+        PagedFile { cache, file, window }
+    }
+
+    /// The name under which the file was opened.
+    pub fn name(&self) -> &str {
+        self.file.file.name()
+    }
+
+    /// The file's identity.
+    pub fn id(&self) -> FileId {
+        self.file.file.id()
+    }
+
+    /// The size in bytes: as of opening or [`refresh`](Self::refresh), and with what this cache has written since.
+    pub fn bytes(&self) -> u64 {
+        self.file.bytes.get()
+    }
+
+    /// The bytes of a page, which is a block of the file.
+    pub fn page_bytes(&self) -> u64 {
+        self.file.page_bytes()
+    }
+
+    /// Looks at the file anew: asks for its size, and forgets what others may have changed. Returns the size.
+    pub async fn refresh(&self) -> Result<u64> {
+        if !self.file.stays_here() {
+            let bytes = self.file.file.refresh().await?;
+            self.file.note_remote_bytes(bytes);
+            self.cache.table.borrow_mut().forget_clean(self.file.number);
+        }
+        Ok(self.bytes())
+    }
+
+    /// Reads `bytes` from `offset` on: fewer at the end of the file, none beyond it.
+    ///
+    /// What comes back shares the memory of the pages. One piece of it never crosses the end of a page, so whoever
+    /// reads page by page gets one piece each time. It is not changed by later writes, and keeps its memory for as long
+    /// as it lives: do not hoard it.
+    ///
+    /// Fails if a page cannot be read, or if there is no room for it because nothing in the cache can be written.
+    pub async fn read(&self, offset: u64, bytes: u64) -> Result<Payload> {
+        let page_bytes = self.page_bytes();
+        let extent = Extent::new(offset, bytes).clip(self.bytes().max(offset));
+        let mut found = Payload::empty();
+        if extent.bytes == 0 {
+            return Ok(found);
+        }
+        let (first, last) = (offset / page_bytes, (extent.end() - 1) / page_bytes);
+        if first == last {
+            return self.read_page(first, part_of_page(extent, first, page_bytes), 0..0).await;
+        }
+        let most = self.cache.bounds(&self.file).most;
+        let mut begun = first + 1;
+        for page in first..=last {
+            let range = part_of_page(extent, page, page_bytes);
+            // All pages of the request are wanted now: they need not wait for each other.
+            let through = last.min(page + most);
+            found.push(&self.read_page(page, range, begun..through + 1).await?);
+            begun = begun.max(through + 1);
+        }
+        Ok(found)
+    }
+
+    /// Reads part of a page, after starting to read `too`, which is wanted next, and what the window says.
+    async fn read_page(&self, page: u64, range: Range<u64>, too: Range<u64>) -> Result<Payload> {
+        let pin = self.cache.pin(&self.file, page).await?;
+        let mut look = self.cache.table.borrow_mut().look(pin.place, &range);
+        let waits = matches!(look, Look::Pending(_));
+        if matches!(look, Look::Missing) {
+            look = self.start_reading(&pin, &range);
+        }
+        for page in too {
+            self.cache.bring_in(&self.file, page);
+        }
+        self.bring_in_ahead(page, waits);
+        loop {
+            match look {
+                Look::Here(data) => return Ok(data),
+                Look::Pending(settled) => settled.wait().await,
+                Look::Missing => {}
+                Look::Failed(error) => return Err(error),
+            }
+            look = self.cache.table.borrow_mut().look(pin.place, &range);
+            if matches!(look, Look::Missing) {
+                look = self.start_reading(&pin, &range);
+            }
+        }
+    }
+
+    fn start_reading(&self, pin: &Pin<M>, range: &Range<u64>) -> Look {
+        self.cache.start_reading(&self.file, pin.place, range.end);
+        self.cache.table.borrow_mut().look(pin.place, range)
+    }
+
+    /// Moves the window to a page, and starts to read what it is to bring in.
+    fn bring_in_ahead(&self, page: u64, waited: bool) {
+        let mut window = self.window.borrow_mut();
+        if window.is_at(page) {
+            return;
+        }
+        let bounds = self.cache.bounds(&self.file);
+        let wanted = window.advance(page, waited, self.file.wasted.get(), bounds);
+        let end = wanted.end;
+        let stop = wanted.into_iter().find(|&page| !self.cache.bring_in(&self.file, page));
+        window.asked_to(stop.unwrap_or(end));
+    }
+
+    /// Writes `data` at `offset`, making the file longer if need be.
+    ///
+    /// When this completes the data are in the cache, or at the I/O nodes if the cache does not write behind. A write
+    /// of a whole page takes the payload over without copying it. Fails with the first failure of an earlier write of
+    /// which nobody has been told; then nothing has been written.
+    pub async fn write(&self, offset: u64, data: Payload) -> Result<()> {
+        let extent = Extent::new(offset, data.len());
+        if extent.clip(layout::FILE_BYTES_MAX) != extent {
+            let text = format!("{}: {} bytes at {offset} reach beyond any file", self.name(), data.len());
+            return Err(Error::Invalid(text));
+        }
+        if let Some(error) = &*self.file.failure.borrow() {
+            return Err(error.clone());
+        }
+        if extent.bytes == 0 {
+            return Ok(());
+        }
+        let page_bytes = self.page_bytes();
+        for page in offset / page_bytes..=(extent.end() - 1) / page_bytes {
+            let range = part_of_page(extent, page, page_bytes);
+            let start = page * page_bytes + range.start - offset;
+            let part = data.slice(start..start + range.end - range.start);
+            self.write_page(page, range.start, part).await?;
+        }
+        if !self.cache.settings.write_behind && !self.file.stays_here() {
+            self.cache.write_out(&self.file).await;
+            return self.file.failure.borrow_mut().take().map_or(Ok(()), Err);
+        }
+        // Half the cache is enough for pages on their way: the other half is for who reads.
+        while self.cache.table.borrow().pending_write_bytes() > self.cache.settings.bytes / 2 {
+            self.cache.room.wait().await;
+        }
+        Ok(())
+    }
+
+    async fn write_page(&self, page: u64, at: u64, part: Payload) -> Result<()> {
+        if part.len() < self.page_bytes() {
+            self.cache.client.inner.endpoint.machine().compute(Work::Copy { bytes: part.len() }).await;
+        }
+        let pin = self.cache.pin(&self.file, page).await?;
+        let end = page * self.page_bytes() + at + part.len();
+        // Nothing is waited for between finding the page and writing to it, so it cannot be forgotten before.
+        let full = self.cache.table.borrow_mut().write(pin.place, at, part);
+        self.file.bytes.set(self.file.bytes.get().max(end));
+        self.file.unsent_end.set(self.file.unsent_end.get().max(end));
+        if full && self.cache.settings.write_behind && !self.file.stays_here() {
+            self.cache.start_writing(pin.place);
+        }
+        Ok(())
+    }
+
+    /// Cuts the file to `bytes`, or extends it to them with zeros.
+    pub async fn truncate(&self, bytes: u64) -> Result<()> {
+        if bytes > layout::FILE_BYTES_MAX {
+            return Err(Error::Invalid(format!("{}: no file can have {bytes} bytes", self.name())));
+        }
+        let (number, page_bytes) = (self.file.number, self.page_bytes());
+        self.cache.table.borrow_mut().forget(number, bytes.div_ceil(page_bytes));
+        let last = PageKey { file: number, page: bytes / page_bytes };
+        loop {
+            // A write on its way would make the file longer again after it was cut.
+            self.file.wait_for_writes().await;
+            let pending = self.cache.table.borrow().pending(last);
+            match pending {
+                Some(settled) => settled.wait().await,
+                None => break,
+            }
+        }
+        self.cache.table.borrow_mut().cut(last, bytes % page_bytes);
+        let unknown_there = self.file.temporary.get() && bytes >= self.file.file.bytes();
+        if unknown_there || self.file.unlinked.get() {
+            self.file.size_unsent.set(true);
+        } else {
+            self.file.file.truncate(bytes).await?;
+        }
+        self.file.bytes.set(bytes);
+        self.file.unsent_end.set(self.file.unsent_end.get().min(bytes));
+        Ok(())
+    }
+
+    /// Waits until everything written to the file is on the media, and reports any write that failed since somebody
+    /// was told. Pages that could not be written are tried again. Of a temporary file nothing is sent.
+    pub async fn flush(&self) -> Result<()> {
+        if self.file.stays_here() {
+            return self.file.failure.borrow_mut().take().map_or(Ok(()), Err);
+        }
+        self.cache.flush(&self.file).await
+    }
+
+    /// Closes the file: [`flush`](Self::flush), and of the last handle, forgetting its pages. If that fails, what could
+    /// not be written is given up.
+    pub async fn close(self) -> Result<()> {
+        let outcome = self.flush().await;
+        if outcome.is_err() && self.file.handles.get() == 1 {
+            self.cache.forget(&self.file);
+        }
+        outcome
+    }
+
+    /// Says how the file is going to be used.
+    pub fn advise(&self, advice: Advice) {
+        match advice {
+            Advice::Normal => self.window.borrow_mut().set_order(Order::Unknown),
+            Advice::Sequential => self.window.borrow_mut().set_order(Order::Sequential),
+            Advice::Random => self.window.borrow_mut().set_order(Order::Random),
+            Advice::WillNeed { offset, bytes } => self.bring_in_range(Extent::new(offset, bytes)),
+            Advice::DontNeed { offset, bytes } => self.let_go_of(Extent::new(offset, bytes)),
+            Advice::FinalWrite => self.file.temporary.set(false),
+            Advice::Temporary => self.file.temporary.set(true),
+        }
+    }
+
+    fn bring_in_range(&self, extent: Extent) {
+        let extent = extent.clip(self.bytes().max(extent.offset));
+        let half = self.cache.bounds(&self.file).half;
+        let pages = extent.offset / self.page_bytes()..extent.end().div_ceil(self.page_bytes());
+        for page in pages.take(half as usize) {
+            if extent.bytes == 0 || !self.cache.bring_in(&self.file, page) {
+                break;
+            }
+        }
+    }
+
+    /// Lets go of the pages that lie wholly within the extent.
+    fn let_go_of(&self, extent: Extent) {
+        let end = if extent.end() >= self.bytes() { u64::MAX } else { extent.end() / self.page_bytes() };
+        let pages = extent.offset.div_ceil(self.page_bytes())..end;
+        if !self.file.stays_here() {
+            let unwritten = self.cache.table.borrow().unwritten(self.file.number, false);
+            for place in unwritten {
+                if pages.contains(&self.cache.table.borrow().page(place).key.page) {
+                    self.cache.start_writing(place);
+                }
+            }
+        }
+        self.cache.table.borrow_mut().let_go_of(self.file.number, pages);
+        self.cache.room.wake_all();
+    }
+}
+
+/// The part of the extent that lies in a page, by its offsets there.
+fn part_of_page(extent: Extent, page: u64, page_bytes: u64) -> Range<u64> {
+    let start = page * page_bytes;
+    extent.offset.max(start) - start..(extent.end() - start).min(page_bytes)
+}

@@ -1,0 +1,841 @@
+//! The pages of all open files, and which of them goes first: pure state, without futures.
+//!
+//! ```text
+//!            begin_read                finish_read
+//!   (free) ------------> pending read ------------> clean <----------------------.
+//!      |                                              | write                    |
+//!      | write                                        v         begin_write      | finish_write
+//!      '------------------------------------------> dirty ----------------> pending write
+//! ```
+//!
+//! The five states are those of Chen's PDIOL. A free page has no place here at all. Each page knows which of its
+//! bytes are the file's (*valid*) and which of these the I/O nodes do not have yet (*dirty*), so a part of a page
+//! can be written without reading the rest, and be read back.
+//!
+//! *Second Chance*: clean and dirty pages stand in one line. Whoever needs room looks at the first: used since it was
+//! looked at last, it goes to the end of the line; else a clean page is dropped, and a dirty one is to be written
+//! before. Pending pages do not stand in the line and pinned ones are passed over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::rc::Rc;
+
+use machine::{Buf, Condition, Payload};
+use slab::Slab;
+
+use crate::byte_set::ByteSet;
+use crate::error::Error;
+
+/// Names a page: a file of this cache by its number, and the page's index in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PageKey {
+    pub(super) file: u64,
+    pub(super) page: u64,
+}
+
+/// Where a page is in the table. Good while the page is pinned or pending.
+pub(super) type Place = usize;
+
+/// What a page in the table is waiting for, if anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Its bytes are being read.
+    PendingRead,
+    /// The I/O nodes have all of it.
+    Clean,
+    /// Some of it only this client has.
+    Dirty,
+    /// Its dirty bytes are on the way to an I/O node, or waiting to be.
+    PendingWrite,
+}
+
+/// A page in the table.
+pub(super) struct Page {
+    pub(super) key: PageKey,
+    pub(super) state: State,
+    buffer: Buf,
+    valid: ByteSet,
+    dirty: ByteSet,
+    /// Those of the dirty bytes that are on the way now.
+    leaving: ByteSet,
+    pins: u32,
+    /// Used since it was looked at last by somebody in need of room.
+    referenced: bool,
+    /// Brought in ahead of its use and not used yet.
+    ahead: bool,
+    /// No longer found by its key; goes as soon as nothing is pending and nobody uses it.
+    forgotten: bool,
+    /// What is being read now may be out of date when it comes.
+    stale: bool,
+    /// Its place in the line, if it stands there.
+    turn: Option<i64>,
+    /// Why it could not be read, until somebody tries again.
+    read_failure: Option<Error>,
+    /// Why it could not be written. It is not tried again until somebody asks for that.
+    write_failure: Option<Error>,
+    /// Woken when a transfer of the page ends.
+    settled: Rc<Condition>,
+}
+
+impl Page {
+    /// Woken when a transfer of the page ends.
+    pub(super) fn settled(&self) -> Rc<Condition> {
+        self.settled.clone()
+    }
+
+    fn slices(&self, set: &ByteSet) -> Vec<(u64, Payload)> {
+        set.runs().iter().map(|run| (run.start, self.buffer.slice(run.clone()))).collect()
+    }
+}
+
+/// What a reader finds of a page.
+pub(super) enum Look {
+    /// The bytes.
+    Here(Payload),
+    /// The page is being read, or written so that it cannot be read now; the condition is woken when that is over.
+    Pending(Rc<Condition>),
+    /// Nobody is reading what is missing.
+    Missing,
+    /// It could not be read.
+    Failed(Error),
+}
+
+/// What came of looking for room.
+#[derive(Debug, PartialEq)]
+pub(super) enum Room {
+    /// There is room now.
+    Made,
+    /// There will be, when pages that are pending or in use are no longer.
+    Later,
+    /// There will not be any: what could go cannot be written, for this reason.
+    Never(Error),
+}
+
+/// Dirty pages whose writing is asked for at once when there is no room: enough to keep several disks busy, few
+/// enough to leave temporary files in memory.
+const WRITES_AT_ONCE: usize = 8;
+
+/// A bounded set of pages.
+pub(super) struct PageTable {
+    bytes_max: u64,
+    bytes: u64,
+    pages: Slab<Page>,
+    by_key: BTreeMap<PageKey, Place>,
+    /// The line in which clean and dirty pages stand.
+    line: BTreeMap<i64, Place>,
+    first_turn: i64,
+    last_turn: i64,
+    /// Keys of the dirty pages nobody is writing.
+    dirty: BTreeSet<PageKey>,
+    pending_writes: usize,
+    pending_write_bytes: u64,
+    /// Files of pages that were dropped though brought in ahead and not used yet.
+    wasted: Vec<u64>,
+}
+
+impl PageTable {
+    /// A table for pages of `bytes_max` bytes together.
+    pub(super) fn new(bytes_max: u64) -> Self {
+        PageTable {
+            bytes_max,
+            bytes: 0,
+            pages: Slab::new(),
+            by_key: BTreeMap::new(),
+            line: BTreeMap::new(),
+            first_turn: 0,
+            last_turn: 0,
+            dirty: BTreeSet::new(),
+            pending_writes: 0,
+            pending_write_bytes: 0,
+            wasted: Vec::new(),
+        }
+    }
+
+    /// Bytes of the pages in the table.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Bytes of the pages that are being written or are to be.
+    pub(super) fn pending_write_bytes(&self) -> u64 {
+        self.pending_write_bytes
+    }
+
+    pub(super) fn contains(&self, key: PageKey) -> bool {
+        self.by_key.contains_key(&key)
+    }
+
+    pub(super) fn page(&self, place: Place) -> &Page {
+        &self.pages[place]
+    }
+
+    /// Finds a page and pins it.
+    pub(super) fn pin(&mut self, key: PageKey) -> Option<Place> {
+        let place = *self.by_key.get(&key)?;
+        self.pages[place].pins += 1;
+        Some(place)
+    }
+
+    pub(super) fn unpin(&mut self, place: Place) {
+        self.pages[place].pins -= 1;
+        self.drop_if_done(place);
+    }
+
+    /// Takes the files of which pages were dropped unused, one entry for each page.
+    pub(super) fn take_wasted(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.wasted)
+    }
+
+    /// Sees to it that a page of `bytes` fits, by dropping clean pages. Begins to write the dirty ones it meets; the
+    /// caller has to go on with them, whether there is room or not.
+    pub(super) fn make_room(&mut self, bytes: u64, to_write: &mut Vec<Place>) -> Room {
+        let mut failure = None;
+        // Once around the line takes each page's reference, the second time finds what to drop.
+        let mut looks = 2 * self.line.len();
+        while self.bytes + bytes > self.bytes_max && looks > 0 {
+            looks -= 1;
+            let Some((_, place)) = self.line.pop_first() else { break };
+            let page = &mut self.pages[place];
+            page.turn = None;
+            if page.pins > 0 || std::mem::take(&mut page.referenced) {
+                self.stand_at_end(place);
+            } else if page.state == State::Clean {
+                self.remove(place);
+            } else if let Some(error) = &page.write_failure {
+                failure.get_or_insert(error.clone());
+                self.stand_at_end(place);
+            } else if self.pending_writes < WRITES_AT_ONCE {
+                self.begin_write(place);
+                to_write.push(place);
+            } else {
+                self.stand_in_front(place);
+                break;
+            }
+        }
+        if self.bytes + bytes <= self.bytes_max {
+            return Room::Made;
+        }
+        let nothing_moves = || self.pages.iter().all(|(_, page)| page.turn.is_some() && page.pins == 0);
+        match failure {
+            Some(error) if to_write.is_empty() && nothing_moves() => Room::Never(error),
+            _ => Room::Later,
+        }
+    }
+
+    /// Puts an empty page into the table, pinned; `ahead` if it is brought in before anybody uses it.
+    /// Call [`make_room`](Self::make_room) first.
+    pub(super) fn insert(&mut self, key: PageKey, buffer: Buf, ahead: bool) -> Place {
+        self.bytes += buffer.len();
+        assert!(self.bytes <= self.bytes_max, "the caller has made room");
+        let place = self.pages.insert(Page {
+            key,
+            state: State::Clean,
+            buffer,
+            valid: ByteSet::default(),
+            dirty: ByteSet::default(),
+            leaving: ByteSet::default(),
+            pins: 1,
+            referenced: true,
+            ahead,
+            forgotten: false,
+            stale: false,
+            turn: None,
+            read_failure: None,
+            write_failure: None,
+            settled: Rc::default(),
+        });
+        let before = self.by_key.insert(key, place);
+        assert!(before.is_none(), "one page of a key");
+        self.stand_at_end(place);
+        place
+    }
+
+    /// Uses `range` of a pinned page, if it is there.
+    pub(super) fn look(&mut self, place: Place, range: &Range<u64>) -> Look {
+        let page = &mut self.pages[place];
+        (page.referenced, page.ahead) = (true, false);
+        if page.valid.contains(range) {
+            Look::Here(page.buffer.slice(range.clone()))
+        } else if matches!(page.state, State::PendingRead | State::PendingWrite) {
+            Look::Pending(page.settled.clone())
+        } else if let Some(error) = page.read_failure.take() {
+            Look::Failed(error)
+        } else {
+            Look::Missing
+        }
+    }
+
+    /// Puts data into a pinned page. Returns whether it is dirty now, and nobody is writing it, up to its end.
+    pub(super) fn write(&mut self, place: Place, at: u64, data: Payload) -> bool {
+        let page = &mut self.pages[place];
+        let (range, bytes) = (at..at + data.len(), page.buffer.len());
+        if range == (0..bytes) {
+            page.buffer.adopt(data);
+        } else {
+            page.buffer.put(at, &data);
+        }
+        (page.referenced, page.ahead) = (true, false);
+        page.valid.insert(range.clone());
+        page.dirty.insert(range);
+        if page.state == State::Clean {
+            page.state = State::Dirty;
+        }
+        if page.state != State::PendingWrite {
+            self.dirty.insert(page.key);
+        }
+        page.state == State::Dirty && page.write_failure.is_none() && page.dirty.is_tail_of(bytes)
+    }
+
+    /// Begins to read a page: it stays in the table until [`finish_read`](Self::finish_read).
+    pub(super) fn begin_read(&mut self, place: Place) {
+        self.leave_line(place);
+        let page = &mut self.pages[place];
+        debug_assert!(matches!(page.state, State::Clean | State::Dirty), "read once at a time");
+        page.state = State::PendingRead;
+        page.read_failure = None;
+    }
+
+    /// Ends reading a page: the bytes from its beginning on, or why there are none. What has been written to the
+    /// page meanwhile stays on top of them.
+    pub(super) fn finish_read(&mut self, place: Place, outcome: Result<Payload, Error>) {
+        let page = &mut self.pages[place];
+        let stale = std::mem::take(&mut page.stale);
+        match outcome {
+            Ok(_) if stale => {}
+            Ok(data) => {
+                let bytes = data.len();
+                let written: Vec<(u64, Payload)> = page.slices(&page.valid);
+                page.buffer.adopt(data);
+                for (at, data) in written {
+                    page.buffer.put(at, &data);
+                }
+                page.valid.insert(0..bytes);
+            }
+            Err(error) => page.read_failure = Some(error),
+        }
+        self.settle(place);
+    }
+
+    /// Begins to write a page's dirty bytes: it stays in the table until [`finish_write`](Self::finish_write).
+    /// Returns whether there is anything to write that nobody writes.
+    pub(super) fn begin_write(&mut self, place: Place) -> bool {
+        if self.pages[place].state != State::Dirty {
+            return false;
+        }
+        self.leave_line(place);
+        let page = &mut self.pages[place];
+        page.state = State::PendingWrite;
+        page.write_failure = None;
+        self.pending_writes += 1;
+        self.pending_write_bytes += page.buffer.len();
+        self.dirty.remove(&page.key);
+        true
+    }
+
+    /// The dirty bytes of a page whose writing has begun, each run with its offset in the page. What is written to
+    /// the page from now on is dirty anew.
+    pub(super) fn take_dirty(&mut self, place: Place) -> Vec<(u64, Payload)> {
+        let page = &mut self.pages[place];
+        page.leaving = std::mem::take(&mut page.dirty);
+        page.slices(&page.leaving)
+    }
+
+    /// Ends writing a page. After a failure its bytes are dirty again, and stay until somebody asks for another try.
+    pub(super) fn finish_write(&mut self, place: Place, outcome: Result<(), Error>) {
+        let page = &mut self.pages[place];
+        debug_assert_eq!(page.state, State::PendingWrite, "begun before");
+        self.pending_writes -= 1;
+        self.pending_write_bytes -= page.buffer.len();
+        let leaving = std::mem::take(&mut page.leaving);
+        if let Err(error) = outcome {
+            for run in leaving.runs() {
+                page.dirty.insert(run.clone());
+            }
+            page.write_failure = Some(error);
+        }
+        self.settle(place);
+    }
+
+    /// The pages of a file with dirty bytes that nobody is writing, in order, also those that cannot be
+    /// written yet because they are being read; those whose last try failed only if `failed_too`.
+    pub(super) fn unwritten(&self, file: u64, failed_too: bool) -> Vec<Place> {
+        let keys = PageKey { file, page: 0 }..=PageKey { file, page: u64::MAX };
+        let places = self.dirty.range(keys).map(|key| self.by_key[key]);
+        places.filter(|&place| failed_too || self.pages[place].write_failure.is_none()).collect()
+    }
+
+    /// Forgets all pages of a file from index `first` on, the dirty ones too. A page that is pending or in use is no
+    /// longer found and goes when it can; what of it has not left yet never does.
+    pub(super) fn forget(&mut self, file: u64, first: u64) {
+        for place in self.places(file, first) {
+            let page = &mut self.pages[place];
+            page.forgotten = true;
+            page.dirty = ByteSet::default();
+            page.write_failure = None;
+            self.dirty.remove(&page.key);
+            self.by_key.remove(&page.key);
+            if page.state == State::Dirty {
+                page.state = State::Clean;
+            }
+            self.drop_if_done(place);
+        }
+    }
+
+    /// Forgets what others may have changed of a file: all that the I/O nodes had and gave. What they do not have yet
+    /// stays.
+    pub(super) fn forget_clean(&mut self, file: u64) {
+        for place in self.places(file, 0) {
+            let page = &mut self.pages[place];
+            match page.state {
+                State::PendingRead if !page.dirty.is_empty() => page.stale = true,
+                State::Clean | State::PendingRead => {
+                    page.forgotten = true;
+                    self.by_key.remove(&page.key);
+                    self.drop_if_done(place);
+                }
+                State::Dirty | State::PendingWrite => {
+                    page.valid = page.dirty.clone();
+                    for run in page.leaving.runs() {
+                        page.valid.insert(run.clone());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets go of these pages of a file: the clean ones are dropped, the others are the next to go when they can.
+    pub(super) fn let_go_of(&mut self, file: u64, pages: Range<u64>) {
+        for place in self.places(file, pages.start) {
+            let page = &mut self.pages[place];
+            if page.key.page >= pages.end {
+                break;
+            }
+            page.referenced = false;
+            if page.state == State::Clean && page.pins == 0 {
+                page.ahead = false;
+                self.remove(place);
+            }
+        }
+    }
+
+    /// Cuts a page to its first `bytes`. Nothing of it is pending.
+    pub(super) fn cut(&mut self, key: PageKey, bytes: u64) {
+        let Some(&place) = self.by_key.get(&key) else { return };
+        let page = &mut self.pages[place];
+        page.valid.cut(bytes);
+        page.dirty.cut(bytes);
+        if page.dirty.is_empty() {
+            page.state = State::Clean;
+            self.dirty.remove(&key);
+        }
+        self.drop_if_done(place);
+    }
+
+    /// What to wait on until no transfer of the page is under way, if one is.
+    pub(super) fn pending(&self, key: PageKey) -> Option<Rc<Condition>> {
+        let page = &self.pages[*self.by_key.get(&key)?];
+        let pending = matches!(page.state, State::PendingRead | State::PendingWrite);
+        pending.then(|| page.settled.clone())
+    }
+
+    fn places(&self, file: u64, first: u64) -> Vec<Place> {
+        let keys = PageKey { file, page: first }..=PageKey { file, page: u64::MAX };
+        self.by_key.range(keys).map(|(_, &place)| place).collect()
+    }
+
+    /// Puts a page back into the line after a transfer.
+    fn settle(&mut self, place: Place) {
+        let page = &mut self.pages[place];
+        page.settled.wake_all();
+        page.state = if page.dirty.is_empty() { State::Clean } else { State::Dirty };
+        if page.forgotten || page.valid.is_empty() {
+            self.drop_if_done(place);
+        }
+        let Some(page) = self.pages.get(place) else { return };
+        if page.state == State::Dirty {
+            self.dirty.insert(page.key);
+        }
+        // Written or not, a page that has not been used since somebody looked for room is the next to go.
+        if page.referenced { self.stand_at_end(place) } else { self.stand_in_front(place) }
+    }
+
+    /// Takes a page out of the table, if it is of no use any more and nothing happens to it.
+    fn drop_if_done(&mut self, place: Place) {
+        let page = &self.pages[place];
+        let idle = page.pins == 0 && matches!(page.state, State::Clean | State::Dirty);
+        if idle && (page.forgotten || page.valid.is_empty()) {
+            self.remove(place);
+        }
+    }
+
+    fn remove(&mut self, place: Place) {
+        self.leave_line(place);
+        let page = self.pages.remove(place);
+        if !page.forgotten {
+            self.by_key.remove(&page.key);
+            self.dirty.remove(&page.key);
+        }
+        self.bytes -= page.buffer.len();
+        if page.ahead {
+            self.wasted.push(page.key.file);
+        }
+    }
+
+    fn stand_at_end(&mut self, place: Place) {
+        self.last_turn += 1;
+        self.stand(place, self.last_turn);
+    }
+
+    fn stand_in_front(&mut self, place: Place) {
+        self.first_turn -= 1;
+        self.stand(place, self.first_turn);
+    }
+
+    fn stand(&mut self, place: Place, turn: i64) {
+        debug_assert!(self.pages[place].turn.is_none(), "stands in the line once");
+        self.pages[place].turn = Some(turn);
+        self.line.insert(turn, place);
+    }
+
+    fn leave_line(&mut self, place: Place) {
+        if let Some(turn) = self.pages[place].turn.take() {
+            self.line.remove(&turn);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machine::BufferPool;
+    use proptest::prelude::*;
+
+    const PAGE: u64 = 8;
+
+    fn key(page: u64) -> PageKey {
+        PageKey { file: 1, page }
+    }
+
+    fn buffer() -> Buf {
+        BufferPool::new(PAGE).try_take(PAGE).expect("room")
+    }
+
+    /// Puts a page into a table that has room for it, read if it is not written to.
+    fn enter(table: &mut PageTable, page: u64, written: Option<Range<u64>>) {
+        let place = table.insert(key(page), buffer(), false);
+        match written {
+            Some(range) => {
+                table.write(place, range.start, Payload::zeros(range.end - range.start));
+            }
+            None => {
+                table.begin_read(place);
+                table.finish_read(place, Ok(Payload::zeros(PAGE)));
+            }
+        }
+        table.unpin(place);
+    }
+
+    fn table_of(pages: &[u64]) -> PageTable {
+        let mut table = PageTable::new(pages.len() as u64 * PAGE);
+        for &page in pages {
+            enter(&mut table, page, None);
+        }
+        table
+    }
+
+    fn there(table: &PageTable, pages: Range<u64>) -> Vec<u64> {
+        pages.filter(|&page| table.contains(key(page))).collect()
+    }
+
+    fn touch(table: &mut PageTable, page: u64) {
+        let place = table.pin(key(page)).expect("there");
+        assert!(matches!(table.look(place, &(0..1)), Look::Here(_)));
+        table.unpin(place);
+    }
+
+    fn failure() -> Error {
+        Error::Invalid("no".into())
+    }
+
+    #[test]
+    fn a_page_used_since_gets_a_second_chance() {
+        let mut table = table_of(&[1, 2, 3]);
+        let mut none = Vec::new();
+        assert_eq!(table.make_room(PAGE, &mut none), Room::Made);
+        assert_eq!(there(&table, 0..9), [2, 3], "all had been used, so the first goes");
+        enter(&mut table, 4, None);
+        touch(&mut table, 2);
+        assert_eq!(table.make_room(PAGE, &mut none), Room::Made);
+        assert_eq!(there(&table, 0..9), [2, 4], "3 was the first not used since");
+        assert!(none.is_empty());
+    }
+
+    #[test]
+    fn pinned_and_pending_pages_stay() {
+        let mut table = table_of(&[1, 2]);
+        let pinned = table.pin(key(1)).expect("there");
+        let reading = table.pin(key(2)).expect("there");
+        table.begin_read(reading);
+        table.unpin(reading);
+        assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Later);
+        table.finish_read(reading, Ok(Payload::zeros(PAGE)));
+        assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Made);
+        assert_eq!(there(&table, 0..9), [1]);
+        table.unpin(pinned);
+    }
+
+    #[test]
+    fn a_dirty_page_is_written_before_it_goes() {
+        let mut table = PageTable::new(PAGE);
+        enter(&mut table, 1, Some(2..5));
+        let mut to_write = Vec::new();
+        assert_eq!(table.make_room(PAGE, &mut to_write), Room::Later);
+        let runs: Vec<_> = table.take_dirty(to_write[0]).iter().map(|(at, data)| (*at, data.len())).collect();
+        assert_eq!(runs, [(2, 3)], "what was written, and no more");
+        assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Later);
+        table.finish_write(to_write[0], Ok(()));
+        assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Made);
+        assert!(!table.contains(key(1)));
+    }
+
+    #[test]
+    fn what_is_written_during_a_write_is_dirty_anew() {
+        let mut table = PageTable::new(PAGE);
+        enter(&mut table, 1, Some(0..PAGE));
+        let place = table.unwritten(1, false)[0];
+        assert!(table.begin_write(place));
+        table.take_dirty(place);
+        let pinned = table.pin(key(1)).expect("there");
+        assert!(!table.write(pinned, 3, Payload::zeros(1)));
+        table.unpin(pinned);
+        table.finish_write(place, Ok(()));
+        assert_eq!(table.unwritten(1, false), [place]);
+    }
+
+    #[test]
+    fn a_page_that_could_not_be_written_stays_dirty_and_is_no_way_to_room() {
+        let mut table = PageTable::new(PAGE);
+        enter(&mut table, 1, Some(0..3));
+        let place = table.unwritten(1, false)[0];
+        table.begin_write(place);
+        table.take_dirty(place);
+        table.finish_write(place, Err(failure()));
+        assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Never(failure()));
+        assert!(table.unwritten(1, false).is_empty(), "not tried again unasked");
+        assert_eq!(table.unwritten(1, true), [place]);
+        assert!(table.begin_write(place));
+        assert_eq!(table.take_dirty(place).len(), 1, "it still has its bytes");
+    }
+
+    #[test]
+    fn reading_fills_in_around_what_has_been_written() {
+        let mut table = PageTable::new(PAGE);
+        let place = table.insert(key(1), buffer(), false);
+        table.write(place, 2, Payload::from(vec![9, 9]));
+        assert!(matches!(table.look(place, &(0..4)), Look::Missing));
+        table.begin_read(place);
+        table.write(place, 6, Payload::from(vec![8]));
+        table.finish_read(place, Ok(Payload::from(vec![1; 7])));
+        let Look::Here(data) = table.look(place, &(0..7)) else { panic!("it has been read") };
+        assert_eq!(data.to_vec(), Some(vec![1, 1, 9, 9, 1, 1, 8]));
+        assert!(matches!(table.look(place, &(0..8)), Look::Missing), "the file had no more");
+        assert_eq!(table.page(place).state, State::Dirty);
+    }
+
+    #[test]
+    fn a_page_being_written_is_not_read_at_the_same_time() {
+        let mut table = PageTable::new(PAGE);
+        let place = table.insert(key(1), buffer(), false);
+        table.write(place, 2, Payload::zeros(2));
+        table.begin_write(place);
+        assert!(matches!(table.look(place, &(0..8)), Look::Pending(_)));
+        assert!(matches!(table.look(place, &(2..4)), Look::Here(_)), "what is there can be used");
+    }
+
+    #[test]
+    fn what_others_may_have_changed_is_forgotten_and_what_is_dirty_is_not() {
+        let mut table = table_of(&[1, 2]);
+        let place = table.pin(key(2)).expect("there");
+        table.write(place, 3, Payload::zeros(2));
+        table.forget_clean(1);
+        assert_eq!(there(&table, 0..9), [2]);
+        assert!(matches!(table.look(place, &(3..5)), Look::Here(_)));
+        assert!(matches!(table.look(place, &(0..1)), Look::Missing));
+    }
+
+    #[test]
+    fn bytes_on_their_way_when_they_are_to_be_forgotten_are_not_believed() {
+        let mut table = PageTable::new(2 * PAGE);
+        let (alone, written) = (table.insert(key(1), buffer(), false), table.insert(key(2), buffer(), false));
+        table.write(written, 0, Payload::from(vec![9]));
+        for place in [alone, written] {
+            table.begin_read(place);
+        }
+        table.forget_clean(1);
+        for place in [alone, written] {
+            table.finish_read(place, Ok(Payload::from(vec![1; PAGE as usize])));
+        }
+        assert_eq!(there(&table, 0..9), [2]);
+        assert!(matches!(table.look(written, &(0..1)), Look::Here(_)));
+        assert!(matches!(table.look(written, &(1..2)), Look::Missing));
+    }
+
+    #[test]
+    fn pages_dropped_before_their_use_are_told() {
+        let mut table = PageTable::new(PAGE);
+        let place = table.insert(key(1), buffer(), true);
+        table.begin_read(place);
+        table.finish_read(place, Ok(Payload::zeros(PAGE)));
+        table.unpin(place);
+        assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Made);
+        assert_eq!(table.take_wasted(), [1]);
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Read(u64),
+        Write(u64, u64, u64),
+        Finish { fail: bool },
+        Flush,
+        Forget(u64),
+        ForgetClean,
+        Pin(u64),
+        Unpin,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let page = 0u64..9;
+        prop_oneof![
+            4 => page.clone().prop_map(Step::Read),
+            4 => (page.clone(), 0..PAGE, 1..=PAGE).prop_map(|(page, at, bytes)| Step::Write(page, at, bytes)),
+            4 => prop::bool::weighted(0.1).prop_map(|fail| Step::Finish { fail }),
+            1 => Just(Step::Flush),
+            1 => page.clone().prop_map(Step::Forget),
+            1 => Just(Step::ForgetClean),
+            1 => page.prop_map(Step::Pin),
+            2 => Just(Step::Unpin),
+        ]
+    }
+
+    /// Runs of bytes with their offsets in a page.
+    type Runs = Vec<(u64, Payload)>;
+
+    /// What an I/O node and an application know of the pages, beside the table.
+    #[derive(Default)]
+    struct World {
+        reads: Vec<Place>,
+        writes: Vec<(Place, u64, Runs)>,
+        to_write: Vec<Place>,
+        pinned: Vec<Place>,
+        sent: BTreeMap<u64, [u8; PAGE as usize]>,
+        written: BTreeMap<u64, [u8; PAGE as usize]>,
+        stamp: u8,
+    }
+
+    impl World {
+        fn find(&mut self, table: &mut PageTable, page: u64) -> Option<Place> {
+            let found = table.pin(key(page));
+            if found.is_some() {
+                return found;
+            }
+            let room = table.make_room(PAGE, &mut self.to_write);
+            (room == Room::Made).then(|| table.insert(key(page), buffer(), false))
+        }
+
+        fn take(&mut self, table: &mut PageTable, step: Step) {
+            match step {
+                Step::Read(page) => {
+                    let Some(place) = self.find(table, page) else { return };
+                    match table.look(place, &(0..PAGE)) {
+                        Look::Missing => {
+                            table.begin_read(place);
+                            self.reads.push(place);
+                        }
+                        Look::Here(data) => {
+                            let expected = self.written.get(&page).copied().unwrap_or_default();
+                            assert_eq!(data.to_vec(), Some(expected.to_vec()), "page {page}");
+                        }
+                        Look::Pending(_) | Look::Failed(_) => {}
+                    }
+                    table.unpin(place);
+                }
+                Step::Write(page, at, bytes) => {
+                    let Some(place) = self.find(table, page) else { return };
+                    self.stamp = self.stamp.wrapping_add(1);
+                    let (bytes, page) = (bytes.min(PAGE - at), self.written.entry(page).or_default());
+                    page[at as usize..(at + bytes) as usize].fill(self.stamp);
+                    table.write(place, at, Payload::from(vec![self.stamp; bytes as usize]));
+                    table.unpin(place);
+                }
+                Step::Finish { fail } => self.finish(table, fail),
+                Step::Flush => {
+                    for place in table.unwritten(1, true) {
+                        if table.begin_write(place) {
+                            self.to_write.push(place);
+                        }
+                    }
+                }
+                Step::Forget(first) => {
+                    table.forget(1, first);
+                    // As when a file is cut: what is not sent is lost, and wanted to be.
+                    while !(self.reads.is_empty() && self.writes.is_empty() && self.to_write.is_empty()) {
+                        self.finish(table, false);
+                    }
+                    self.sent.split_off(&first);
+                    self.written.split_off(&first);
+                }
+                Step::ForgetClean => table.forget_clean(1),
+                Step::Pin(page) => self.pinned.extend(table.pin(key(page))),
+                Step::Unpin => self.pinned.pop().into_iter().for_each(|place| table.unpin(place)),
+            }
+        }
+
+        /// Ends a transfer, after beginning one that has been asked for.
+        fn finish(&mut self, table: &mut PageTable, fail: bool) {
+            if let Some(place) = self.to_write.pop() {
+                self.writes.push((place, table.page(place).key.page, table.take_dirty(place)));
+            }
+            if let Some(place) = self.reads.pop() {
+                let page = table.page(place).key.page;
+                let sent = self.sent.get(&page).copied().unwrap_or_default();
+                table
+                    .finish_read(place, if fail { Err(failure()) } else { Ok(Payload::from(sent.to_vec())) });
+            } else if let Some((place, page, runs)) = self.writes.pop() {
+                for (at, data) in runs.iter().filter(|_| !fail) {
+                    let sent = &mut self.sent.entry(page).or_default()[*at as usize..];
+                    assert!(data.copy_to(&mut sent[..data.len() as usize]));
+                }
+                table.finish_write(place, if fail { Err(failure()) } else { Ok(()) });
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_bound_is_kept_and_nothing_written_is_lost(
+            pages in 1u64..5, steps in prop::collection::vec(step(), 1..200),
+        ) {
+            let (mut table, mut world) = (PageTable::new(pages * PAGE), World::default());
+            for step in steps {
+                world.take(&mut table, step);
+                prop_assert!(table.bytes() <= pages * PAGE);
+                prop_assert_eq!(table.pages.len() as u64 * PAGE, table.bytes());
+                for (_, page) in &table.pages {
+                    let pending = matches!(page.state, State::PendingRead | State::PendingWrite);
+                    prop_assert_eq!(page.turn.is_none(), pending, "pending pages, and no others, are not in line");
+                    prop_assert_eq!(page.state == State::Clean, !pending && page.dirty.is_empty());
+                    let listed = !page.dirty.is_empty() && page.state != State::PendingWrite;
+                    prop_assert_eq!(table.dirty.contains(&page.key) && !page.forgotten, listed);
+                }
+            }
+            // In the end everything is sent, and what the I/O nodes have is what was written.
+            for _ in 0..3 {
+                world.take(&mut table, Step::Flush);
+                while !(world.reads.is_empty() && world.writes.is_empty() && world.to_write.is_empty()) {
+                    world.finish(&mut table, false);
+                }
+            }
+            prop_assert_eq!(world.sent, world.written);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Bringing pages in and sending them out.
+//!
+//! Each page that is read has a task of its own, so requests go out at once and together. Pages to be written wait in
+//! the write list for one of a few write agents, so no more than that many writes are under way.
+
+use std::rc::Rc;
+
+use layout::Extent;
+use machine::{Condition, Machine};
+
+use super::table::{Page, PageKey, Place, Room, State};
+use super::window::Bounds;
+use super::{Inner, LogicalFile};
+use crate::error::Result;
+
+/// Writes under way for each disk: one at the disk, one at the I/O node, two in the network.
+const WRITES_PER_DISK: usize = 4;
+
+/// An adaptive window begins with so many pages for each disk: one at the disk, one on its way.
+const WINDOW_PER_DISK: u64 = 2;
+
+/// It never grows beyond so many for each disk: 2 MiB of pages of 64 KiB, what 2 ms take at 1 GB/s.
+const WINDOW_PER_DISK_MAX: u64 = 32;
+
+/// A page in use: it stays in the table until this is dropped.
+pub(super) struct Pin<M: Machine> {
+    cache: Rc<Inner<M>>,
+    pub(super) place: Place,
+}
+
+impl<M: Machine> Drop for Pin<M> {
+    fn drop(&mut self) {
+        self.cache.table.borrow_mut().unpin(self.place);
+        self.cache.room.wake_all();
+    }
+}
+
+impl<M: Machine> Inner<M> {
+    /// Finds a page or makes an empty one, waiting for room if need be.
+    pub(super) async fn pin(self: &Rc<Self>, file: &LogicalFile<M>, page: u64) -> Result<Pin<M>> {
+        let key = PageKey { file: file.number, page };
+        loop {
+            let found = self.table.borrow_mut().pin(key);
+            if let Some(place) = found {
+                return Ok(Pin { cache: self.clone(), place });
+            }
+            match self.make_room(file.page_bytes()) {
+                Room::Made => {
+                    let place = self.insert(file, key, false);
+                    return Ok(Pin { cache: self.clone(), place });
+                }
+                Room::Later => self.room.wait().await,
+                Room::Never(error) => return Err(error),
+            }
+        }
+    }
+
+    fn make_room(self: &Rc<Self>, bytes: u64) -> Room {
+        let (mut to_write, mut table) = (Vec::new(), self.table.borrow_mut());
+        let room = table.make_room(bytes, &mut to_write);
+        let wasted = table.take_wasted();
+        drop(table);
+        for number in wasted {
+            if let Some(file) = self.files.borrow().get(&number) {
+                file.wasted.set(file.wasted.get() + 1);
+            }
+        }
+        self.list_for_writing(&to_write);
+        room
+    }
+
+    fn insert(&self, file: &LogicalFile<M>, key: PageKey, ahead: bool) -> Place {
+        let buffer = self.buffers.try_take(file.page_bytes()).expect("a pool without a bound");
+        self.table.borrow_mut().insert(key, buffer, ahead)
+    }
+
+    /// Starts to bring in a page that is not there, if there is room for it now. Returns whether it is there now, or
+    /// under way.
+    pub(super) fn bring_in(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, page: u64) -> bool {
+        let key = PageKey { file: file.number, page };
+        if self.table.borrow().contains(key) {
+            return true;
+        }
+        if self.make_room(file.page_bytes()) != Room::Made {
+            return false;
+        }
+        let place = self.insert(file, key, true);
+        self.start_reading(file, place, 0);
+        self.table.borrow_mut().unpin(place);
+        true
+    }
+
+    /// Starts to read a pinned page: what the file has of it, and at least `least` bytes.
+    pub(super) fn start_reading(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, place: Place, least: u64) {
+        let mut table = self.table.borrow_mut();
+        table.begin_read(place);
+        let page_bytes = file.page_bytes();
+        let start = table.page(place).key.page * page_bytes;
+        let there = file.bytes.get().saturating_sub(start).min(page_bytes);
+        let extent = Extent::new(start, there.max(least));
+        drop(table);
+        let (cache, file) = (self.clone(), file.clone());
+        self.client.inner.endpoint.machine().spawn("page read", async move {
+            let outcome = file.file.read_block(extent).await;
+            cache.table.borrow_mut().finish_read(place, outcome);
+            cache.room.wake_all();
+            Ok(())
+        });
+    }
+
+    /// Begins to write a page. Returns whether there was anything to write.
+    pub(super) fn start_writing(self: &Rc<Self>, place: Place) -> bool {
+        let begun = self.table.borrow_mut().begin_write(place);
+        if begun {
+            self.list_for_writing(&[place]);
+        }
+        begun
+    }
+
+    /// Puts pages whose writing has begun into the write list, and sees to it that there are agents to take them.
+    fn list_for_writing(self: &Rc<Self>, places: &[Place]) {
+        let agents_max = WRITES_PER_DISK * self.disks as usize;
+        for &place in places {
+            let file = self.file_of(place);
+            file.writes.set(file.writes.get() + 1);
+            self.write_list.borrow_mut().push_back(place);
+            if self.write_agents.get() < agents_max {
+                self.write_agents.set(self.write_agents.get() + 1);
+                let cache = self.clone();
+                self.client.inner.endpoint.machine().spawn("write agent", cache.write_listed());
+            }
+        }
+    }
+
+    fn file_of(&self, place: Place) -> Rc<LogicalFile<M>> {
+        let number = self.table.borrow().page(place).key.file;
+        self.files.borrow().get(&number).cloned().expect("a file with pages to write is not forgotten")
+    }
+
+    /// A write agent: writes listed pages until there is none.
+    async fn write_listed(self: Rc<Self>) -> machine::Result<()> {
+        loop {
+            let next = self.write_list.borrow_mut().pop_front();
+            let Some(place) = next else { break };
+            self.write_page(place).await;
+        }
+        self.write_agents.set(self.write_agents.get() - 1);
+        Ok(())
+    }
+
+    async fn write_page(self: &Rc<Self>, place: Place) {
+        let file = self.file_of(place);
+        let (start, runs) = {
+            let mut table = self.table.borrow_mut();
+            (table.page(place).key.page * file.page_bytes(), table.take_dirty(place))
+        };
+        let mut outcome = Ok(());
+        for (at, data) in runs {
+            file.unflushed.set(true);
+            outcome = file.file.write_block(start + at, data).await;
+            if outcome.is_err() {
+                break;
+            }
+        }
+        // Nobody misses what did not get into a file that is gone.
+        let outcome = if file.unlinked.get() { Ok(()) } else { outcome };
+        if let Err(error) = &outcome {
+            file.failure.borrow_mut().get_or_insert(error.clone());
+        }
+        self.table.borrow_mut().finish_write(place, outcome);
+        file.writes.set(file.writes.get() - 1);
+        file.written.wake_all();
+        self.room.wake_all();
+        self.release(&file);
+    }
+
+    /// Sends everything dirty of a file, and waits until it has been accepted or has failed. What failed before is
+    /// tried again, once.
+    pub(super) async fn write_out(self: &Rc<Self>, file: &LogicalFile<M>) {
+        let mut again = true;
+        loop {
+            let unwritten = self.table.borrow().unwritten(file.number, again);
+            again = false;
+            let mut reading = None;
+            for place in unwritten {
+                if !self.start_writing(place) {
+                    reading = Some(place);
+                }
+            }
+            let settled = reading.and_then(|place| self.pending(place));
+            if file.writes.get() > 0 {
+                file.wait_for_writes().await;
+            } else if let Some(settled) = settled {
+                settled.wait().await;
+            } else {
+                break;
+            }
+        }
+        file.unsent_end.set(0);
+    }
+
+    fn pending(&self, place: Place) -> Option<Rc<Condition>> {
+        let table = self.table.borrow();
+        let page: &Page = table.page(place);
+        (page.state == State::PendingRead).then(|| page.settled())
+    }
+
+    /// Brings everything written to a file onto the media. Reports the first write that failed since somebody was
+    /// told, here or at the I/O nodes.
+    pub(super) async fn flush(self: &Rc<Self>, file: &LogicalFile<M>) -> Result<()> {
+        self.write_out(file).await;
+        let own = file.failure.borrow_mut().take();
+        if file.size_unsent.replace(false)
+            && !file.unlinked.get()
+            && let Err(error) = file.file.truncate(file.bytes.get()).await
+        {
+            file.size_unsent.set(true);
+            return Err(own.unwrap_or(error));
+        }
+        let remote = if file.unlinked.get() || !file.unflushed.replace(false) {
+            Ok(())
+        } else {
+            file.file.flush().await
+        };
+        own.map_or(remote, Err)
+    }
+
+    /// What bounds the windows of a file.
+    pub(super) fn bounds(&self, file: &LogicalFile<M>) -> Bounds {
+        let (page_bytes, disks) = (file.page_bytes(), u64::from(self.disks));
+        let half = (self.settings.bytes / page_bytes / 2).max(1);
+        Bounds {
+            pages: file.bytes.get().div_ceil(page_bytes),
+            least: (WINDOW_PER_DISK * disks).clamp(4, half.max(4)),
+            most: half.min(WINDOW_PER_DISK_MAX * disks),
+            half,
+        }
+    }
+}

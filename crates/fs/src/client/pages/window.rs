@@ -1,0 +1,205 @@
+//! Which pages to bring in before they are asked for: pure state of one open file, without futures.
+//!
+//! A window of W pages is that of Chen's PDIOL: while page *i* is used, pages *i*+1 to *i*+W-1 are brought in. So a
+//! window of 1 brings in nothing ahead.
+//!
+//! An adaptive window finds W itself. It opens when pages are used one after the other, doubles when the application
+//! had to wait for a page although that was under way already, and is halved when pages were dropped before they
+//! were used. It grows once for each window consumed, so that what it did shows before it does more. To save
+//! messages it fills up only when half of it has been consumed.
+
+use std::ops::Range;
+
+/// How far ahead of their use pages are brought in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefetch {
+    /// Not at all.
+    None,
+    /// A fixed window of so many pages, the one in use among them.
+    Window(u64),
+    /// A window that grows and shrinks with what the application consumes and what the disks deliver.
+    Adaptive,
+}
+
+/// How an open file is going to be used, as far as the application has said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Order {
+    /// It has not said.
+    #[default]
+    Unknown,
+    Sequential,
+    Random,
+}
+
+/// What bounds a window.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Pages of the file.
+    pub(super) pages: u64,
+    /// Pages an adaptive window begins with: some for each disk.
+    pub(super) least: u64,
+    /// Pages an adaptive window never exceeds.
+    pub(super) most: u64,
+    /// Half the pages of the cache, which no window exceeds.
+    pub(super) half: u64,
+}
+
+/// The window of one open file.
+#[derive(Debug)]
+pub(super) struct Window {
+    prefetch: Prefetch,
+    order: Order,
+    /// The page used last.
+    last: Option<u64>,
+    /// The pages below this one have been asked for since the application began to go on page by page.
+    asked: u64,
+    /// The adaptive window.
+    size: u64,
+    /// The window does not grow before this page is used.
+    grows_from: u64,
+    wasted: u64,
+}
+
+impl Window {
+    pub(super) fn new(prefetch: Prefetch) -> Self {
+        Window { prefetch, order: Order::Unknown, last: None, asked: 0, size: 1, grows_from: 0, wasted: 0 }
+    }
+
+    pub(super) fn set_order(&mut self, order: Order) {
+        self.order = order;
+    }
+
+    /// Whether the page is the one that was used last: then there is nothing to do.
+    pub(super) fn is_at(&self, page: u64) -> bool {
+        self.last == Some(page)
+    }
+
+    /// Notes that `page` is used now, `waited` if it was under way but not there yet; `wasted` is how many pages of
+    /// the file have been dropped unused up to now. Returns the pages to bring in.
+    pub(super) fn advance(&mut self, page: u64, waited: bool, wasted: u64, bounds: Bounds) -> Range<u64> {
+        let goes_on = match self.last {
+            None => page == 0 || self.order == Order::Sequential,
+            Some(last) => last <= page && page <= self.asked.max(last + 1),
+        };
+        self.last = Some(page);
+        let size = match self.prefetch {
+            _ if self.order == Order::Random => 1,
+            Prefetch::None => 1,
+            Prefetch::Window(pages) => pages.min(bounds.half),
+            Prefetch::Adaptive => self.adapt(page, goes_on, waited, wasted, bounds),
+        };
+        let first = if goes_on { self.asked.max(page + 1) } else { page + 1 };
+        let end = page.saturating_add(size).min(bounds.pages);
+        let low = self.prefetch != Prefetch::Adaptive || first <= page.saturating_add(size.div_ceil(2));
+        self.asked = first;
+        if low { first..end.max(first) } else { first..first }
+    }
+
+    /// Notes that the pages below `end` have been asked for.
+    pub(super) fn asked_to(&mut self, end: u64) {
+        self.asked = end;
+    }
+
+    fn adapt(&mut self, page: u64, goes_on: bool, waited: bool, wasted: u64, bounds: Bounds) -> u64 {
+        let most = bounds.most.max(1);
+        if !goes_on {
+            (self.size, self.grows_from) = (1, page);
+        } else if self.size == 1 {
+            (self.size, self.grows_from) = (bounds.least, page + bounds.least);
+        } else if wasted > self.wasted {
+            (self.size, self.grows_from) = ((self.size / 2).max(2), self.asked);
+        } else if waited && page >= self.grows_from {
+            (self.size, self.grows_from) = (self.size * 2, self.asked);
+        }
+        self.wasted = wasted;
+        self.size = self.size.min(most);
+        self.size
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const BOUNDS: Bounds = Bounds { pages: 1000, least: 4, most: 64, half: 500 };
+
+    /// Uses a page and asks for all that is to be brought in.
+    fn use_page(window: &mut Window, page: u64, waited: bool, wasted: u64) -> Range<u64> {
+        let range = window.advance(page, waited, wasted, BOUNDS);
+        window.asked_to(range.end);
+        range
+    }
+
+    #[test]
+    fn a_window_of_w_reaches_w_minus_1_pages_ahead() {
+        let mut window = Window::new(Prefetch::Window(4));
+        assert_eq!(use_page(&mut window, 0, false, 0), 1..4);
+        assert_eq!(use_page(&mut window, 1, false, 0), 4..5);
+        assert_eq!(use_page(&mut window, 500, false, 0), 501..504);
+        assert_eq!(use_page(&mut window, 998, false, 0), 999..1000);
+    }
+
+    #[test]
+    fn a_window_of_1_brings_in_nothing() {
+        for prefetch in [Prefetch::None, Prefetch::Window(1), Prefetch::Window(0)] {
+            let mut window = Window::new(prefetch);
+            assert!((0..9).all(|page| use_page(&mut window, page, true, 0).is_empty()));
+        }
+    }
+
+    #[test]
+    fn random_access_opens_no_adaptive_window() {
+        let mut window = Window::new(Prefetch::Adaptive);
+        assert!([7, 99, 3, 500].iter().all(|&page| use_page(&mut window, page, false, 0).is_empty()));
+        assert_eq!(use_page(&mut window, 501, false, 0), 502..505);
+    }
+
+    #[test]
+    fn who_says_random_gets_nothing_and_who_says_sequential_at_once() {
+        let mut window = Window::new(Prefetch::Window(9));
+        window.set_order(Order::Random);
+        assert!(use_page(&mut window, 0, false, 0).is_empty());
+        let mut window = Window::new(Prefetch::Adaptive);
+        window.set_order(Order::Sequential);
+        assert_eq!(use_page(&mut window, 40, false, 0), 41..44);
+    }
+
+    #[test]
+    fn an_adaptive_window_doubles_while_the_application_waits_and_halves_when_pages_are_wasted() {
+        let mut window = Window::new(Prefetch::Adaptive);
+        for page in 0..500 {
+            use_page(&mut window, page, true, 0);
+        }
+        assert_eq!(window.size, BOUNDS.most);
+        use_page(&mut window, 500, false, 3);
+        assert_eq!(window.size, BOUNDS.most / 2);
+        use_page(&mut window, 501, false, 3);
+        assert_eq!(window.size, BOUNDS.most / 2, "the same waste counts once");
+    }
+
+    #[test]
+    fn an_adaptive_window_stays_if_nobody_waits() {
+        let mut window = Window::new(Prefetch::Adaptive);
+        for page in 0..500 {
+            use_page(&mut window, page, false, 0);
+        }
+        assert_eq!(window.size, BOUNDS.least);
+    }
+
+    proptest! {
+        #[test]
+        fn no_page_of_a_run_is_asked_for_twice_and_none_is_left_out(
+            adaptive: bool, size in 2u64..40, waits in prop::collection::vec(any::<bool>(), 200),
+        ) {
+            let prefetch = if adaptive { Prefetch::Adaptive } else { Prefetch::Window(size) };
+            let (mut window, mut asked) = (Window::new(prefetch), 1);
+            for (page, &waited) in (0..).zip(&waits) {
+                let range = use_page(&mut window, page, waited, 0);
+                prop_assert!(range.is_empty() || range.start == asked, "{range:?} after {asked}");
+                asked = asked.max(range.end);
+                prop_assert!(asked > page + 1, "the next page is under way");
+            }
+        }
+    }
+}

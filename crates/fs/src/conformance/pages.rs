@@ -1,0 +1,389 @@
+//! What the page cache promises.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use machine::conformance::Testbed;
+use machine::{Condition, Disk, Duration, Machine, Net, Payload};
+
+use super::{BLOCK, Draw, contents, run, small, start};
+use crate::{
+    Advice, Client, Error, FileId, IoNodeSettings, PageCache, PageCacheSettings, PagedFile, Prefetch, Result,
+    Scheduling, Threads,
+};
+
+fn cache_of<M: Machine>(client: &Client<M>, pages: u64, prefetch: Prefetch) -> PageCache<M> {
+    PageCache::new(client.clone(), PageCacheSettings { bytes: pages * BLOCK, prefetch, write_behind: true })
+}
+
+fn settings() -> IoNodeSettings {
+    small(Scheduling::CyclicScan, Threads::Pool(4))
+}
+
+async fn read<M: Machine>(file: &PagedFile<M>, offset: u64, bytes: u64) -> Vec<u8> {
+    let data = file.read(offset, bytes).await.expect("the read succeeds");
+    data.to_vec().expect("real bytes")
+}
+
+async fn write<M: Machine>(file: &PagedFile<M>, offset: u64, data: &[u8]) {
+    file.write(offset, Payload::from(data)).await.expect("the write succeeds");
+}
+
+/// Lets everything under way come to its end.
+async fn rest<M: Machine>(node: &M) {
+    node.sleep_until(node.now() + Duration::from_nanos(200_000_000)).await;
+}
+
+/// A file of any size goes through a cache of any size: read back at once, and by a client that opens it anew.
+pub fn cached_files_of_any_size_are_read_back(testbed: &impl Testbed) {
+    for (pages, prefetch) in
+        [(1, Prefetch::None), (3, Prefetch::Window(4)), (8, Prefetch::Adaptive), (100, Prefetch::Window(16))]
+    {
+        run(testbed, 5, move |nodes| async move {
+            let clients = start(&nodes, 3, settings()).await;
+            let caches: Vec<_> = clients.iter().map(|client| cache_of(client, pages, prefetch)).collect();
+            for bytes in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 20 * BLOCK + 7] {
+                let (name, data) = (format!("file of {bytes}"), contents(bytes));
+                let file = caches[0].create(&name, FileId(bytes + 1), BLOCK).await.expect("created");
+                for (number, part) in (0..).zip(data.chunks(200)) {
+                    write(&file, number * 200, part).await;
+                    assert!(caches[0].bytes() <= pages * BLOCK);
+                }
+                assert!(read(&file, 0, bytes + 10).await == data);
+                assert!(read(&file, bytes, 10).await.is_empty());
+                file.close().await.expect("closed");
+                let other = caches[1].open(&name).await.expect("opened");
+                assert_eq!(other.bytes(), bytes);
+                for (number, part) in (0..).zip(data.chunks(100)) {
+                    assert!(read(&other, number * 100, 100).await == part);
+                    assert!(caches[1].bytes() <= pages * BLOCK);
+                }
+                assert!(read(&other, 0, bytes).await == data);
+                other.close().await.expect("closed");
+                assert_eq!(caches[1].bytes(), 0, "nothing is kept of a file nobody has open");
+            }
+        });
+    }
+}
+
+/// Files with pages of the usual 64 KiB, at the sizes where mistakes show.
+pub fn cached_files_with_large_pages_are_read_back(testbed: &impl Testbed) {
+    const PAGE: u64 = 64 * 1024;
+    run(testbed, 3, |nodes| async move {
+        let settings = IoNodeSettings { block_bytes_max: PAGE, ..settings() };
+        let client = &start(&nodes, 2, settings).await[0];
+        for bytes in [0, 1, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE + 1] {
+            let (name, data) = (format!("large {bytes}"), contents(bytes));
+            let cache = cache_of(client, 2 * PAGE / BLOCK, Prefetch::Adaptive);
+            let file = cache.create(&name, FileId(bytes + 1), PAGE).await.expect("created");
+            write(&file, 0, &data).await;
+            file.close().await.expect("closed");
+            let file = cache.open(&name).await.expect("opened");
+            let mut found = Vec::new();
+            while found.len() < data.len() {
+                found.extend(read(&file, found.len() as u64, 40_000).await);
+            }
+            assert!(found == data);
+        }
+    });
+}
+
+/// What is written through one handle is read at once through every other of the same cache, in pages that are clean,
+/// dirty, on their way or gone.
+pub fn a_client_reads_what_it_has_written(testbed: &impl Testbed) {
+    run(testbed, 3, |nodes| async move {
+        let client = &start(&nodes, 2, settings()).await[0];
+        let cache = cache_of(client, 3, Prefetch::Window(2));
+        let writer = cache.create("own", FileId(1), BLOCK).await.expect("created");
+        let reader = cache.open("own").await.expect("opened");
+        let mut model = contents(8 * BLOCK);
+        write(&writer, 0, &model).await;
+        let mut draw = Draw(5);
+        for round in 0..200_u64 {
+            let (offset, bytes) = (draw.below(8 * BLOCK - 90), 1 + draw.below(90));
+            let data = vec![round as u8; bytes as usize];
+            write(&writer, offset, &data).await;
+            model[offset as usize..(offset + bytes) as usize].copy_from_slice(&data);
+            let at = if round % 2 == 0 { offset } else { draw.below(7 * BLOCK) };
+            assert!(read(&reader, at, 90).await == model[at as usize..at as usize + 90], "round {round}");
+        }
+    });
+}
+
+/// A window of W pages brings in the W - 1 pages after the one that is used, the right ones, and no more.
+pub fn a_window_brings_in_the_pages_after_the_one_in_use(testbed: &impl Testbed) {
+    run(testbed, 4, |nodes| async move {
+        let clients = start(&nodes, 2, settings()).await;
+        let data = contents(12 * BLOCK + 5);
+        let file = cache_of(&clients[0], 20, Prefetch::None).create("ahead", FileId(1), BLOCK).await;
+        let file = file.expect("created");
+        write(&file, 0, &data).await;
+        file.close().await.expect("closed");
+        for window in [1, 2, 5] {
+            let cache = cache_of(&clients[1], 20, Prefetch::Window(window));
+            let file = cache.open("ahead").await.expect("opened");
+            for page in [0, 1, 6, 11] {
+                read(&file, page * BLOCK + 3, 1).await;
+                rest(&nodes[3]).await;
+            }
+            let used: Vec<u64> = [0, 1, 6, 11].iter().flat_map(|&page| page..page + window).collect();
+            let expected = (0..13).filter(|page| used.contains(page)).count() as u64;
+            assert_eq!(cache.bytes(), expected * BLOCK, "window {window}");
+            assert!(read(&file, 0, 13 * BLOCK).await == data);
+        }
+    });
+}
+
+/// The data of a temporary file stay with the client: created, written, flushed, closed, read again and unlinked, it
+/// has been on no disk; only what has to give way to other pages is sent.
+pub fn temporary_files_reach_no_disk(testbed: &impl Testbed) {
+    run(testbed, 3, |nodes| async move {
+        let client = &start(&nodes, 2, settings()).await[0];
+        let cache = cache_of(client, 8, Prefetch::Adaptive);
+        let data = contents(5 * BLOCK + 9);
+        let file = cache.create("run 1", FileId(1), BLOCK).await.expect("created");
+        file.advise(Advice::Temporary);
+        write(&file, 0, &data).await;
+        file.flush().await.expect("nothing to flush");
+        file.close().await.expect("closed");
+        rest(&nodes[2]).await;
+        let again = cache.open("run 1").await.expect("opened");
+        assert!(read(&again, 0, 10 * BLOCK).await == data);
+        again.truncate(2 * BLOCK).await.expect("cut");
+        assert!(read(&again, 0, 10 * BLOCK).await == data[..2 * BLOCK as usize]);
+        assert_eq!(client.stat("run 1").await.expect("there").bytes, 0, "no I/O node has any of it");
+        for node in &nodes[..2] {
+            assert_eq!(node.disks()[0].open("run 1").await.expect("there").bytes, 0, "no disk has any of it");
+        }
+        again.close().await.expect("closed");
+        cache.unlink("run 1").await.expect("removed");
+        assert_eq!(cache.bytes(), 0);
+
+        let large = cache.create("run 2", FileId(2), BLOCK).await.expect("created");
+        large.advise(Advice::Temporary);
+        let data = contents(30 * BLOCK);
+        write(&large, 0, &data).await;
+        assert!(read(&large, 0, 30 * BLOCK).await == data, "larger than the cache");
+        assert!(client.stat("run 2").await.expect("there").bytes > 0, "some of it had to give way");
+        drop(large);
+        cache.finish().await.expect("finished");
+        assert!(
+            client.list().await.expect("listed").is_empty(),
+            "who leaves takes his temporary files along"
+        );
+    });
+}
+
+/// A write that fails behind the application's back is reported, by flushing, closing, and the next write; it is
+/// tried again when the file is flushed again.
+pub fn a_write_that_fails_behind_is_reported(testbed: &impl Testbed) {
+    run(testbed, 4, |nodes| async move {
+        let clients = start(&nodes, 2, settings()).await;
+        let cache = cache_of(&clients[0], 4, Prefetch::Adaptive);
+        let file = cache.create("lost", FileId(1), BLOCK).await.expect("created");
+        write(&file, 0, &contents(2 * BLOCK)).await;
+        file.flush().await.expect("flushed");
+        file.flush().await.expect("nothing left to flush");
+        nodes[1].net().close();
+        rest(&nodes[2]).await;
+        write(&file, 2 * BLOCK, &contents(2 * BLOCK)).await;
+        rest(&nodes[2]).await;
+        let names_it = |outcome: Result<()>| {
+            let error = outcome.expect_err("an I/O node is gone");
+            let lost = nodes[1].node();
+            let named =
+                matches!(error, Error::Machine(machine::Error::PeerGone { node, .. }) if node == lost);
+            assert!(named, "{error}");
+        };
+        names_it(file.write(4 * BLOCK, Payload::from(vec![1])).await);
+        names_it(file.flush().await);
+        assert!(read(&file, 3 * BLOCK, 4).await == contents(2 * BLOCK)[BLOCK as usize..][..4], "still there");
+        names_it(file.flush().await);
+        // More than fits: what cannot be written is no way to room, and that is said instead of waited for.
+        let mut outcome = Ok(());
+        for page in 4..20 {
+            outcome = outcome.and(file.write(page * BLOCK, Payload::from(contents(BLOCK))).await);
+        }
+        names_it(outcome);
+        names_it(file.close().await);
+        assert_eq!(cache.bytes(), 0, "what could not be written is given up by closing");
+    });
+}
+
+/// One client sees what another has written once that one has flushed or closed, and it has opened the file anew or
+/// refreshed it; of a page that both write, each sends what it wrote and no more.
+pub fn clients_see_what_others_have_flushed(testbed: &impl Testbed) {
+    run(testbed, 4, |nodes| async move {
+        let clients = start(&nodes, 2, settings()).await;
+        let caches: Vec<_> = clients.iter().map(|client| cache_of(client, 8, Prefetch::Window(3))).collect();
+        let one = caches[0].create("shared", FileId(1), BLOCK).await.expect("created");
+        write(&one, 0, &[1; 3 * BLOCK as usize]).await;
+        one.flush().await.expect("flushed");
+        let two = caches[1].open("shared").await.expect("opened");
+        assert!(read(&two, 0, 4 * BLOCK).await == [1; 3 * BLOCK as usize]);
+        write(&one, BLOCK, &[2; 100]).await;
+        write(&two, BLOCK + 200, &[3; 100]).await;
+        write(&one, 4 * BLOCK, &[4]).await;
+        one.flush().await.expect("flushed");
+        assert_eq!(two.refresh().await.expect("refreshed"), 4 * BLOCK + 1);
+        two.flush().await.expect("flushed");
+        let mut expected = [vec![1; 3 * BLOCK as usize], vec![0; BLOCK as usize], vec![4]].concat();
+        expected[BLOCK as usize..][..100].fill(2);
+        expected[BLOCK as usize + 200..][..100].fill(3);
+        assert!(read(&two, 0, 5 * BLOCK).await == expected);
+        let anew = caches[0].open("shared").await.expect("opened");
+        assert!(read(&anew, 0, 5 * BLOCK).await == expected);
+        assert!(read(&one, 0, 5 * BLOCK).await == expected, "through the older handle too");
+    });
+}
+
+/// Clients that work at the same time, each on files of its own and all on a shared one, get what files in memory
+/// would give: random operations, with caches so small that pages give way all the time.
+pub fn random_cached_operations_agree_with_files_in_memory(testbed: &impl Testbed) {
+    for (seed, pages, prefetch) in [
+        (1, 1, Prefetch::None),
+        (2, 3, Prefetch::Window(8)),
+        (3, 5, Prefetch::Adaptive),
+        (4, 40, Prefetch::Window(4)),
+    ] {
+        run(testbed, 5, move |nodes| async move {
+            let clients = start(&nodes, 3, settings()).await;
+            let (left, done) = (Rc::new(Cell::new(clients.len())), Rc::new(Condition::new()));
+            for (number, client) in (0..).zip(&clients) {
+                let cache = cache_of(client, pages, prefetch);
+                let (left, done) = (left.clone(), done.clone());
+                let seed = seed * 10 + number;
+                nodes[3 + number as usize].spawn("application", async move {
+                    Application::new(cache, seed).work().await;
+                    left.set(left.get() - 1);
+                    done.wake_all();
+                    Ok(())
+                });
+            }
+            while left.get() > 0 {
+                done.wait().await;
+            }
+            take_turns(&clients, seed, pages, prefetch).await;
+        });
+    }
+}
+
+/// An application with two files of its own, and what they should contain.
+struct Application<M: Machine> {
+    cache: PageCache<M>,
+    draw: Draw,
+    files: Vec<(PagedFile<M>, Vec<u8>)>,
+    names: [String; 2],
+}
+
+impl<M: Machine> Application<M> {
+    fn new(cache: PageCache<M>, seed: u64) -> Self {
+        let names = [format!("first of {seed}"), format!("second of {seed}")];
+        Application { cache, draw: Draw(seed), files: Vec::new(), names }
+    }
+
+    async fn work(mut self) {
+        for (number, name) in (0..).zip(&self.names) {
+            let file =
+                self.cache.create(name, FileId(2 * self.draw.0 + number), BLOCK).await.expect("created");
+            self.files.push((file, Vec::new()));
+        }
+        for step in 0..150 {
+            let number = self.draw.below(2) as usize;
+            self.step(number).await;
+            let (file, model) = &self.files[number];
+            assert_eq!(file.bytes(), model.len() as u64, "{} step {step}", file.name());
+            assert!(self.cache.bytes() <= self.cache.settings().bytes);
+        }
+        for (file, model) in self.files {
+            assert!(read(&file, 0, 40 * BLOCK).await == model, "{}", file.name());
+            file.close().await.expect("closed");
+        }
+        for (name, _) in self.names.iter().zip(0..) {
+            self.cache.unlink(name).await.expect("removed");
+        }
+        self.cache.finish().await.expect("finished");
+    }
+
+    async fn step(&mut self, number: usize) {
+        let draw = &mut self.draw;
+        let ends = [0, 1, BLOCK - 1, BLOCK, BLOCK + 1];
+        let offset = draw.below(20) * BLOCK + ends[draw.below(5) as usize];
+        let bytes = if draw.below(2) == 0 { draw.below(4 * BLOCK) } else { ends[draw.below(5) as usize] };
+        let (file, model) = &mut self.files[number];
+        match draw.below(16) {
+            0..=4 => {
+                let data: Vec<u8> = (0..bytes).map(|_| draw.below(256) as u8).collect();
+                write(file, offset, &data).await;
+                put(model, offset, &data);
+            }
+            5..=9 => {
+                let start = (offset as usize).min(model.len());
+                let end = ((offset + bytes) as usize).min(model.len());
+                assert!(read(file, offset, bytes).await == model[start..end.max(start)]);
+            }
+            10 => {
+                file.truncate(offset).await.expect("truncated");
+                model.resize(offset as usize, 0);
+            }
+            11 => file.flush().await.expect("flushed"),
+            12 => assert_eq!(file.refresh().await.expect("refreshed"), model.len() as u64),
+            13 => {
+                let reopened = self.cache.open(file.name()).await.expect("opened");
+                std::mem::replace(file, reopened).close().await.expect("closed");
+            }
+            14 => file.advise(Advice::WillNeed { offset, bytes }),
+            _ => {
+                let advices = [
+                    Advice::DontNeed { offset, bytes },
+                    Advice::Sequential,
+                    Advice::Random,
+                    Advice::Normal,
+                    Advice::Temporary,
+                    Advice::FinalWrite,
+                ];
+                file.advise(advices[draw.below(6) as usize]);
+            }
+        }
+    }
+}
+
+fn put(model: &mut Vec<u8>, offset: u64, data: &[u8]) {
+    if !data.is_empty() {
+        let end = offset as usize + data.len();
+        model.resize(model.len().max(end), 0);
+        model[offset as usize..end].copy_from_slice(data);
+    }
+}
+
+/// Two clients in turn on one file, each flushing what it did before the other looks.
+async fn take_turns<M: Machine>(clients: &[Client<M>], seed: u64, pages: u64, prefetch: Prefetch) {
+    let caches: Vec<_> = clients.iter().map(|client| cache_of(client, pages, prefetch)).collect();
+    let (mut draw, mut model) = (Draw(seed), Vec::<u8>::new());
+    let mut files = vec![caches[0].create("in turn", FileId(seed), BLOCK).await.expect("created")];
+    files.push(caches[1].open("in turn").await.expect("opened"));
+    for step in 0..60 {
+        let file = &files[draw.below(2) as usize];
+        file.refresh().await.expect("refreshed");
+        for _ in 0..1 + draw.below(4) {
+            let (offset, bytes) = (draw.below(12 * BLOCK), draw.below(2 * BLOCK));
+            match draw.below(5) {
+                0..=1 => {
+                    let data: Vec<u8> = (0..bytes).map(|_| draw.below(256) as u8).collect();
+                    write(file, offset, &data).await;
+                    put(&mut model, offset, &data);
+                }
+                2..=3 => {
+                    let start = (offset as usize).min(model.len());
+                    let end = ((offset + bytes) as usize).min(model.len());
+                    assert!(read(file, offset, bytes).await == model[start..end.max(start)], "step {step}");
+                }
+                _ => {
+                    file.truncate(offset).await.expect("truncated");
+                    model.resize(offset as usize, 0);
+                }
+            }
+        }
+        file.flush().await.expect("flushed");
+    }
+}
