@@ -200,6 +200,7 @@ impl Experiment {
             threads,
             prefetch_blocks: self.options.prefetch_blocks,
             buffers_per_disk: 2,
+            ..IoNodeSettings::default()
         }
     }
 

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use layout::{Operation, Pattern, Problem};
 use machine::conformance::Testbed;
-use machine::{Condition, Delivery, Disk, Machine, Memory, Message, Net, NodeId, Payload};
+use machine::{Class, Condition, Delivery, Disk, Machine, Memory, Message, Net, NodeId, Payload};
 
 pub use pages::{
     a_client_reads_what_it_has_written, a_window_brings_in_the_pages_after_the_one_in_use,
@@ -22,7 +22,7 @@ pub use pages::{
 use crate::protocol::{Frame, Reply, Request};
 use crate::{
     Client, ClientSettings, CollectiveSettings, Error, File, FileId, Group, IoNodeSettings, Scheduling,
-    Threads, serve,
+    Sharing, Threads, serve,
 };
 
 /// Checks all promises.
@@ -64,6 +64,7 @@ fn small(scheduling: Scheduling, threads: Threads) -> IoNodeSettings {
         threads,
         prefetch_blocks: 1,
         buffers_per_disk: 2,
+        sharing: Sharing::Arrival,
     }
 }
 
@@ -404,7 +405,7 @@ pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed) {
         other_version[2] += 1;
         let truncated = Frame::Request(5, Request::Open { name: "x".repeat(50) }).encode()[..20].to_vec();
         for header in [vec![], vec![0; 100], other_version, truncated] {
-            let message = Message { header, payload: Payload::from(vec![1; 9]) };
+            let message = Message { header, payload: Payload::from(vec![1; 9]), ..Message::default() };
             vandal.net().send(target, message).await.expect("sent");
             let Ok((_, Delivery::Message(answer))) = vandal.net().receive().await else {
                 panic!("an answer")
@@ -421,7 +422,7 @@ pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed) {
             Request::Resize { file: FileId(1), stripes: vec![(1000, 5)] },
             Request::Open { name: "../../etc/passwd".into() },
         ] {
-            let message = Message { header: Frame::Request(6, request).encode(), payload: Payload::empty() };
+            let message = Message { header: Frame::Request(6, request).encode(), ..Message::default() };
             vandal.net().send(target, message).await.expect("sent");
             let Ok((_, Delivery::Message(answer))) = vandal.net().receive().await else {
                 panic!("an answer")
@@ -431,6 +432,45 @@ pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed) {
         }
         write(&file, 0, b"still served").await;
         assert!(read(&file, 0, 100).await == b"still served");
+    });
+}
+
+/// A read on demand is served before those in the background that came earlier, and so is one that is promoted.
+///
+/// For machines whose disks take some time: else there is no queue to overtake in.
+pub fn demand_is_served_before_background(testbed: &impl Testbed) {
+    run(testbed, 3, |nodes| async move {
+        const BLOCKS: u64 = 60;
+        let settings =
+            IoNodeSettings { prefetch_blocks: 0, ..small(Scheduling::CyclicScan, Threads::Pool(4)) };
+        let clients = start(&nodes[..2], 1, settings).await;
+        let file = clients[0].create("queued", FileId(1), BLOCK).await.expect("created");
+        write(&file, 0, &contents(BLOCKS * BLOCK)).await;
+        file.flush().await.expect("flushed");
+        let (asker, target) = (&nodes[2], nodes[0].node());
+        let ask = async |class, tag, request| {
+            let message =
+                Message { class, header: Frame::Request(tag, request).encode(), ..Message::default() };
+            asker.net().send(target, message).await.expect("sent");
+        };
+        let read =
+            |block| Request::Read { file: FileId(1), stripe: 0, offset: block * BLOCK, bytes: BLOCK as u32 };
+        for block in 0..40 {
+            ask(Class::Background, 100 + block, read(block)).await;
+        }
+        ask(Class::Demand, 1, read(50)).await;
+        let promote = Request::Promote { file: FileId(1), stripe: 0, offset: 39 * BLOCK + 7 };
+        ask(Class::Control, 2, promote).await;
+        let mut order = Vec::new();
+        for _ in 0..42 {
+            let Ok((_, Delivery::Message(answer))) = asker.net().receive().await else { panic!("an answer") };
+            match Frame::decode(&answer.header) {
+                Ok(Frame::Reply(tag, Reply::Done)) => order.push(tag),
+                other => panic!("{other:?}"),
+            }
+        }
+        let place = |tag| order.iter().position(|&answered| answered == tag).expect("answered");
+        assert!(place(1) < 30 && place(139) < 30, "{order:?}");
     });
 }
 

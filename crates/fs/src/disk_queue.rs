@@ -2,13 +2,15 @@
 //!
 //! There is no driver task: who needs the disk asks for a turn, uses the disk, and lets go. Letting go picks
 //! the next by the disk's [`Scheduling`] at once, before the task that lets go does anything else, so the
-//! disk is never idle for want of a decision.
+//! disk is never idle for want of a decision. Who asks on demand gets the next turn before all who ask in the
+//! background.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use machine::Class;
 use slab::Slab;
 
 use crate::schedule::{Position, Scheduling, Waiting};
@@ -17,7 +19,8 @@ use crate::schedule::{Position, Scheduling, Waiting};
 pub(crate) struct DiskQueue {
     busy: Cell<bool>,
     arm: Cell<Position>,
-    waiting: RefCell<Waiting>,
+    demand: RefCell<Waiting>,
+    background: RefCell<Waiting>,
     waiters: RefCell<Slab<Waiter>>,
 }
 
@@ -34,23 +37,45 @@ impl DiskQueue {
         DiskQueue {
             busy: Cell::new(false),
             arm: Cell::new((0, 0)),
-            waiting: RefCell::new(Waiting::new(scheduling)),
+            demand: RefCell::new(Waiting::new(scheduling)),
+            background: RefCell::new(Waiting::new(scheduling)),
             waiters: RefCell::default(),
         }
     }
 
     /// Waits for a turn to use the disk at `position`.
-    pub(crate) async fn turn(&self, position: Position) -> Turn<'_> {
+    pub(crate) async fn turn(&self, position: Position, class: Class) -> Turn<'_> {
         if self.busy.replace(true) {
-            WaitForTurn { queue: self, position, waiter: None }.await;
+            WaitForTurn { queue: self, position, class, waiter: None }.await;
         } else {
             self.arm.set(position);
         }
         Turn(self)
     }
 
+    /// Whether anybody waits in the background.
+    pub(crate) fn has_background(&self) -> bool {
+        !self.background.borrow().is_empty()
+    }
+
+    /// Lets those who wait at `position` in the background wait on demand.
+    pub(crate) fn promote(&self, position: Position) {
+        for request in self.background.borrow_mut().take_at(position) {
+            self.demand.borrow_mut().add(position, request);
+        }
+    }
+
+    fn line(&self, class: Class) -> &RefCell<Waiting> {
+        match class {
+            Class::Control | Class::Demand => &self.demand,
+            Class::Background => &self.background,
+        }
+    }
+
     fn release(&self) {
-        let next = self.waiting.borrow_mut().next(self.arm.get());
+        let arm = self.arm.get();
+        let next = self.demand.borrow_mut().next(arm);
+        let next = next.or_else(|| self.background.borrow_mut().next(arm));
         match next {
             Some((position, request)) => {
                 self.arm.set(position);
@@ -73,6 +98,7 @@ impl Drop for Turn<'_> {
 struct WaitForTurn<'a> {
     queue: &'a DiskQueue,
     position: Position,
+    class: Class,
     waiter: Option<usize>,
 }
 
@@ -83,7 +109,7 @@ impl Future for WaitForTurn<'_> {
         let queue = self.queue;
         let Some(request) = self.waiter else {
             let request = queue.waiters.borrow_mut().insert(Waiter::Waiting(context.waker().clone()));
-            queue.waiting.borrow_mut().add(self.position, request);
+            queue.line(self.class).borrow_mut().add(self.position, request);
             self.waiter = Some(request);
             return Poll::Pending;
         };
@@ -107,7 +133,11 @@ impl Drop for WaitForTurn<'_> {
         let Some(request) = self.waiter else { return };
         let waiter = self.queue.waiters.borrow_mut().remove(request);
         match waiter {
-            Waiter::Waiting(_) => self.queue.waiting.borrow_mut().remove(request),
+            // It may have been promoted.
+            Waiter::Waiting(_) => {
+                self.queue.demand.borrow_mut().remove(request);
+                self.queue.background.borrow_mut().remove(request);
+            }
             Waiter::Granted => self.queue.release(),
         }
     }

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use machine::{Condition, Delivery, Machine, Message, Net, NodeId, Payload};
+use machine::{Class, Condition, Delivery, Machine, Message, Net, NodeId, Payload};
 use slab::Slab;
 
 use crate::error::{Error, Failure, Result};
@@ -63,13 +63,21 @@ impl Mailbox {
     }
 }
 
+/// Who asked a question, and how: all that its answer needs to find the way back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker {
+    pub(crate) node: NodeId,
+    pub(crate) tag: u64,
+    /// The class of the question. Its answer is as urgent.
+    pub(crate) class: Class,
+}
+
 /// What a node does with the questions it is asked.
 pub(crate) trait Service {
-    /// Deals with a request of `from`, or sees to it that somebody does; `tag` goes back with the reply.
+    /// Deals with a request, or sees to it that somebody does.
     ///
     /// Nothing else is received meanwhile, so it must not wait for anything that has to be received.
-    async fn handle(&self, from: NodeId, tag: u64, request: Request, payload: Payload)
-    -> machine::Result<()>;
+    async fn handle(&self, asker: Asker, request: Request, payload: Payload) -> machine::Result<()>;
 
     /// Hears that a peer is gone.
     fn peer_gone(&self, peer: NodeId);
@@ -93,8 +101,21 @@ impl<M: Machine> Endpoint<M> {
         mailbox: &Rc<Mailbox>,
         token: usize,
     ) {
+        self.begin_in(request.class(), to, request, payload, mailbox, token).await;
+    }
+
+    /// Asks as [`begin`](Self::begin) does, in a class of the caller's choice.
+    pub(crate) async fn begin_in(
+        &self,
+        class: Class,
+        to: NodeId,
+        request: Request,
+        payload: Payload,
+        mailbox: &Rc<Mailbox>,
+        token: usize,
+    ) {
         let tag = self.enter_call(to, mailbox.clone(), token);
-        let message = Message { header: Frame::Request(tag, request).encode(), payload };
+        let message = Message { class, header: Frame::Request(tag, request).encode(), payload };
         if let Err(error) = self.machine.net().send(to, message).await {
             self.finish_call(to, tag, Err(error.into()));
         }
@@ -107,16 +128,16 @@ impl<M: Machine> Endpoint<M> {
         mailbox.next().await.1
     }
 
-    /// Answers a question of `to`. That `to` is gone meanwhile is no error: then nobody wants the answer.
+    /// Answers a question. That the asker is gone meanwhile is no error: then nobody wants the answer.
     pub(crate) async fn reply(
         &self,
-        to: NodeId,
-        tag: u64,
+        asker: Asker,
         outcome: std::result::Result<(Reply, Payload), Failure>,
     ) -> machine::Result<()> {
         let (reply, payload) = outcome.unwrap_or_else(|failure| (Reply::Failed(failure), Payload::empty()));
-        let message = Message { header: Frame::Reply(tag, reply).encode(), payload };
-        match self.machine.net().send(to, message).await {
+        let Asker { node, tag, class } = asker;
+        let message = Message { class, header: Frame::Reply(tag, reply).encode(), payload };
+        match self.machine.net().send(node, message).await {
             Err(machine::Error::PeerGone { .. } | machine::Error::Closed) => Ok(()),
             other => other,
         }
@@ -142,8 +163,9 @@ impl<M: Machine> Endpoint<M> {
     }
 
     async fn take_in(&self, from: NodeId, message: Message, service: &impl Service) -> machine::Result<()> {
+        let asker = |tag| Asker { node: from, tag, class: message.class };
         match Frame::decode(&message.header) {
-            Ok(Frame::Request(tag, request)) => service.handle(from, tag, request, message.payload).await,
+            Ok(Frame::Request(tag, request)) => service.handle(asker(tag), request, message.payload).await,
             Ok(Frame::Reply(NO_TAG, reply)) => {
                 self.fail_calls(from, |node| Error::Protocol { node, why: format!("complains: {reply:?}") });
                 Ok(())
@@ -156,7 +178,7 @@ impl<M: Machine> Endpoint<M> {
                 self.finish_call(from, tag, Ok((reply, message.payload)));
                 Ok(())
             }
-            Err(why) => self.reply(from, NO_TAG, Err(Failure::invalid(format!("bad frame: {why}")))).await,
+            Err(why) => self.reply(asker(NO_TAG), Err(Failure::invalid(format!("bad frame: {why}")))).await,
         }
     }
 

@@ -9,7 +9,7 @@
 //! - `endpoint.rs`: calls and their answers; `protocol.rs`: what travels, and its bytes
 //! - [`serve`] in `io_node/`: an I/O node's half, for block requests and collective ones
 //! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them
-//! - `cache.rs`, `byte_set.rs`, `schedule.rs`: decisions without futures
+//! - `cache.rs`, `byte_set.rs`, `request_queue.rs`, `schedule.rs`: decisions without futures
 //! - `disk_queue.rs`: whose turn it is at a disk
 //! - `name.rs`, `error.rs`: what a file may be called; what can go wrong
 
@@ -24,6 +24,7 @@ mod exchange;
 mod io_node;
 mod name;
 pub mod protocol;
+mod request_queue;
 mod schedule;
 
 pub use client::{
@@ -34,4 +35,5 @@ pub use error::{Error, Failure, FailureKind, Result};
 pub use io_node::{IoNodeSettings, Threads, serve};
 pub use name::check as check_name;
 pub use protocol::FileId;
+pub use request_queue::Sharing;
 pub use schedule::Scheduling;

@@ -10,13 +10,13 @@
 //! ```
 
 use layout::{Striping, View};
-use machine::Message;
+use machine::{Class, Message};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Failure;
 
 /// The version of the protocol. Another version is refused.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// The version of the labels on stripes, which outlives that of the protocol: files stay readable.
 pub const LABEL_VERSION: u8 = 1;
@@ -159,6 +159,41 @@ pub enum Request {
         /// Offset and length in bytes of each piece.
         pieces: Vec<(u64, u32)>,
     },
+    /// Somebody waits now for the block that I asked for in the background: serve it as if on demand.
+    ///
+    /// Done at once, also if there is no such request (any more).
+    Promote {
+        /// The file.
+        file: FileId,
+        /// The stripe.
+        stripe: u32,
+        /// Offset in bytes within the stripe: any of the block.
+        offset: u64,
+    },
+}
+
+impl Request {
+    /// The class in which it is asked, unless the caller has a reason for another.
+    pub fn class(&self) -> Class {
+        match self {
+            Request::Describe
+            | Request::Create { .. }
+            | Request::Open { .. }
+            | Request::List
+            | Request::Unlink { .. }
+            | Request::Resize { .. }
+            | Request::Flush { .. }
+            | Request::Promote { .. } => Class::Control,
+            Request::Read { .. }
+            | Request::Write { .. }
+            | Request::Collective(_)
+            | Request::Memput { .. }
+            | Request::Memget { .. }
+            | Request::Enter { .. }
+            | Request::MemputPieces { .. }
+            | Request::MemgetPieces { .. } => Class::Demand,
+        }
+    }
 }
 
 /// The most pieces in one message; the header of more would be too long.

@@ -64,6 +64,28 @@ impl Waiting {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Waiting::Fcfs(queue) => queue.is_empty(),
+            Waiting::CyclicScan { requests, .. } => requests.is_empty(),
+        }
+    }
+
+    /// Takes out the requests that lie at `position`.
+    pub(crate) fn take_at(&mut self, position: Position) -> Vec<usize> {
+        match self {
+            Waiting::Fcfs(queue) => {
+                let (here, rest) = std::mem::take(queue).into_iter().partition(|&(at, _)| at == position);
+                *queue = rest;
+                VecDeque::into_iter(here).map(|(_, request)| request).collect()
+            }
+            Waiting::CyclicScan { requests, .. } => {
+                let here = (position, 0)..=(position, u64::MAX);
+                requests.extract_if(here, |_, _| true).map(|(_, request)| request).collect()
+            }
+        }
+    }
+
     /// Forgets a request that is not wanted any more.
     pub(crate) fn remove(&mut self, request: usize) {
         match self {
@@ -100,6 +122,19 @@ mod tests {
     fn cyclic_scan_goes_up_and_starts_again_from_the_lowest() {
         assert_eq!(order(Scheduling::CyclicScan, &[5, 1, 9, 3], 4), [5, 9, 1, 3]);
         assert_eq!(order(Scheduling::CyclicScan, &[2, 2, 1], 2), [2, 2, 1]);
+    }
+
+    #[test]
+    fn what_is_taken_out_is_all_at_that_position() {
+        for scheduling in [Scheduling::Fcfs, Scheduling::CyclicScan] {
+            let mut waiting = Waiting::new(scheduling);
+            for (block, request) in [(1, 10), (2, 11), (1, 12)] {
+                waiting.add((0, block), request);
+            }
+            assert_eq!(waiting.take_at((0, 1)), [10, 12]);
+            assert_eq!(waiting.next((0, 0)), Some(((0, 2), 11)));
+            assert_eq!(waiting.next((0, 0)), None);
+        }
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::future::Future;
 use std::rc::Rc;
 
 use crate::{
-    Buf, Condition, Delivery, Disk, Duration, Error, Instant, Machine, Message, Net, Payload, Result, Work,
+    Buf, Class, Condition, Delivery, Disk, Duration, Error, Instant, Machine, Message, Net, Payload, Result,
+    Work,
 };
 
 /// How a law gets nodes to run on.
@@ -38,6 +39,8 @@ pub fn check_all(testbed: &impl Testbed) {
     time_never_runs_backwards(testbed);
     sleepers_wake_in_order_of_their_deadlines(testbed);
     messages_of_a_pair_arrive_in_order(testbed);
+    messages_of_a_class_arrive_in_order_among_others(testbed);
+    urgent_messages_do_not_wait_for_all_that_are_less_urgent(testbed);
     a_completed_send_looks_at_its_payload_no_more(testbed);
     sending_does_not_wait_for_the_receiver_to_listen(testbed);
     large_messages_arrive_whole(testbed);
@@ -59,7 +62,7 @@ fn ok<T>(result: Result<T>) -> T {
 }
 
 fn message(number: u8, payload: impl Into<Payload>) -> Message {
-    Message { header: vec![number], payload: payload.into() }
+    Message { header: vec![number], payload: payload.into(), ..Message::default() }
 }
 
 async fn expect_message<M: Machine>(machine: &M, from: &M) -> Message {
@@ -141,6 +144,58 @@ pub fn messages_of_a_pair_arrive_in_order(testbed: &impl Testbed) {
     }));
 }
 
+/// Messages of several classes, sent in turn, each arrive as they were, and those of each class in order.
+pub fn messages_of_a_class_arrive_in_order_among_others(testbed: &impl Testbed) {
+    ok(testbed.run(2, |nodes| async move {
+        let (source, target) = (nodes[0].clone(), nodes[1].clone());
+        let to = target.node();
+        for class in Class::ALL {
+            let sender = source.clone();
+            source.spawn("sender", async move {
+                for number in 0..40 {
+                    let message = Message { class, ..message(number, vec![number; 3_000]) };
+                    sender.net().send(to, message).await?;
+                }
+                Ok(())
+            });
+        }
+        let mut next = [0; Class::ALL.len()];
+        for _ in 0..40 * Class::ALL.len() {
+            let received = expect_message(&target, &source).await;
+            let number = &mut next[received.class as usize];
+            assert_eq!(received.header, [*number], "{:?}", received.class);
+            assert_eq!(received.payload.to_vec(), Some(vec![*number; 3_000]));
+            *number += 1;
+        }
+    }));
+}
+
+/// A message is not kept waiting by all the less urgent ones that are to be sent to the same node.
+pub fn urgent_messages_do_not_wait_for_all_that_are_less_urgent(testbed: &impl Testbed) {
+    const BACKGROUND: u8 = 40;
+    ok(testbed.run(2, |nodes| async move {
+        let (source, target) = (nodes[0].clone(), nodes[1].clone());
+        let send = |class, number, bytes| {
+            let (sender, to) = (source.clone(), target.node());
+            let message = Message { class, ..message(number, vec![number; bytes]) };
+            source.spawn("sender", async move { sender.net().send(to, message).await });
+        };
+        (0..BACKGROUND).for_each(|number| send(Class::Background, number, 1 << 20));
+        send(Class::Demand, BACKGROUND, 1 << 16);
+        send(Class::Control, BACKGROUND + 1, 16);
+        let (mut times, mut order) = (vec![Instant::START; usize::from(BACKGROUND) + 2], Vec::new());
+        for _ in 0..times.len() {
+            let received = expect_message(&target, &source).await;
+            times[usize::from(received.header[0])] = target.now();
+            order.push((received.header[0], received.class));
+        }
+        // Where nothing ever waits they all come in the same instant.
+        for urgent in [BACKGROUND, BACKGROUND + 1] {
+            assert!(times[usize::from(urgent)] <= times[usize::from(BACKGROUND / 2)], "{urgent}: {order:?}");
+        }
+    }));
+}
+
 /// Once a send has completed, changing the buffer it was sent from does not change what arrives.
 pub fn a_completed_send_looks_at_its_payload_no_more(testbed: &impl Testbed) {
     ok(testbed.run(2, |nodes| async move {
@@ -172,7 +227,7 @@ pub fn large_messages_arrive_whole(testbed: &impl Testbed) {
     ok(testbed.run(2, |nodes| async move {
         let header = vec![3; Message::HEADER_BYTES_MAX];
         let bytes: Vec<u8> = (0..POOL_BYTES / 2).map(|at| (at % 251) as u8).collect();
-        let sent = Message { header, payload: Payload::from(bytes) };
+        let sent = Message { header, payload: Payload::from(bytes), ..Message::default() };
         let (sender, to, copy) = (nodes[0].clone(), nodes[1].node(), sent.clone());
         nodes[0].spawn("sender", async move { sender.net().send(to, copy).await });
         assert!(expect_message(&nodes[1], &nodes[0]).await == sent);

@@ -90,9 +90,28 @@ pub trait Machine: Clone + 'static {
     fn buffers(&self) -> &BufferPool;
 }
 
+/// How urgent a message is, the most urgent first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Commands and their answers. They are small and never wait behind data.
+    Control,
+    /// Data that somebody waits for, and requests for them.
+    #[default]
+    Demand,
+    /// Data that nobody waits for yet, prefetched or written behind, and requests for them.
+    Background,
+}
+
+impl Class {
+    /// All of them, the most urgent first.
+    pub const ALL: [Class; 3] = [Class::Control, Class::Demand, Class::Background];
+}
+
 /// What one node says to another: a header the file system encodes, and data it does not look into.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message {
+    /// How urgent it is.
+    pub class: Class,
     /// Real bytes in both worlds, so that the codec is always exercised.
     pub header: Vec<u8>,
     /// Data that travel with it.
@@ -104,6 +123,8 @@ impl Message {
     pub const HEADER_BYTES_MAX: usize = 64 * 1024;
     /// The longest payload a machine has to carry, in bytes.
     pub const PAYLOAD_BYTES_MAX: u64 = 4 * 1024 * 1024;
+    /// The longest payload of a message of class [`Control`](Class::Control), in bytes.
+    pub const CONTROL_PAYLOAD_BYTES_MAX: u64 = 64 * 1024;
 }
 
 /// What a node hears from the network.
@@ -115,12 +136,14 @@ pub enum Delivery {
     Gone(String),
 }
 
-/// Reliable messages between nodes, in order for each pair.
+/// Reliable messages between nodes, in order for each pair and [`Class`].
+///
+/// A message may overtake others of the same pair that are less urgent, wherever they wait.
 pub trait Net {
     /// Sends `message` to node `to`.
     ///
     /// Completes when the message has left this node: its payload is no longer looked at, and whatever is
-    /// sent to the same node later arrives later. Says nothing about arrival.
+    /// sent to the same node later in the same class arrives later. Says nothing about arrival.
     fn send(&self, to: NodeId, message: Message) -> impl Future<Output = Result<()>>;
 
     /// Waits for the next message, or the loss of a peer. Fails once the network is closed.

@@ -72,7 +72,7 @@ async fn agent(machine: RealMachine, plan: Plan, addresses: mpsc::Sender<Peer>) 
         machine.clone().spawn("read", async move {
             let buffer = machine.buffers().take(bytes).await;
             let buffer = machine.disks()[0].read(object, offset, buffer).await?;
-            let reply = Message { header: request.header, payload: buffer.slice(0..bytes) };
+            let reply = Message { payload: buffer.slice(0..bytes), ..request };
             drop(buffer);
             machine.net().send(from, reply).await
         });
@@ -84,7 +84,7 @@ async fn agent(machine: RealMachine, plan: Plan, addresses: mpsc::Sender<Peer>) 
 async fn client(machine: RealMachine, plan: Plan) -> Result<()> {
     let ask = async |agent: NodeId, block: u64| {
         let header = (block * plan.block_bytes).to_le_bytes().to_vec();
-        machine.net().send(agent, Message { header, payload: Payload::empty() }).await
+        machine.net().send(agent, Message { header, ..Message::default() }).await
     };
     let (start, mut next) = (Instant::now(), vec![0; AGENTS as usize + 1]);
     for agent in 1..=AGENTS {

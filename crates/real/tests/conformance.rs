@@ -24,6 +24,8 @@ laws! {
     time_never_runs_backwards,
     sleepers_wake_in_order_of_their_deadlines,
     messages_of_a_pair_arrive_in_order,
+    messages_of_a_class_arrive_in_order_among_others,
+    urgent_messages_do_not_wait_for_all_that_are_less_urgent,
     a_completed_send_looks_at_its_payload_no_more,
     sending_does_not_wait_for_the_receiver_to_listen,
     large_messages_arrive_whole,

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use real::{Driver, Limits, Peer, RealMachine, Settings};
 
 fn message(number: u8, bytes: usize) -> Message {
-    Message { header: vec![number], payload: Payload::from(vec![number; bytes]) }
+    Message { header: vec![number], payload: Payload::from(vec![number; bytes]), ..Message::default() }
 }
 
 async fn receive(machine: &RealMachine) -> (NodeId, Delivery) {
@@ -26,7 +26,9 @@ async fn expect_message(machine: &RealMachine, number: u8, bytes: usize) {
     assert!(delivery == Delivery::Message(message(number, bytes)), "{delivery:?} for message {number}");
 }
 
-/// A greeting as nodes of version 1 send it; written out here so that a change of it does not go unnoticed.
+const VERSION: u32 = 2;
+
+/// A greeting as nodes send it; written out here so that a change of it does not go unnoticed.
 fn hello(version: u32, from: u64, to: u64) -> Vec<u8> {
     let mut bytes = b"STARFISH".to_vec();
     bytes.extend_from_slice(&version.to_le_bytes());
@@ -38,13 +40,13 @@ fn hello(version: u32, from: u64, to: u64) -> Vec<u8> {
 
 /// The same to whoever listens.
 fn hello_whoever(from: u64) -> Vec<u8> {
-    let mut bytes = hello(1, from, 0);
+    let mut bytes = hello(VERSION, from, 0);
     bytes[12] = 1;
     bytes
 }
 
 fn prelude(header_bytes: u32, payload_bytes: u64) -> Vec<u8> {
-    let mut bytes = b"SFfr".to_vec();
+    let mut bytes = b"SFfd".to_vec();
     bytes.extend_from_slice(&header_bytes.to_le_bytes());
     bytes.extend_from_slice(&payload_bytes.to_le_bytes());
     bytes
@@ -77,10 +79,10 @@ fn strangers_are_refused_and_told_why_if_they_can_understand() {
             assert_eq!(throw(node, b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n".to_vec()).await, b"");
             assert_eq!(throw(node, b"STAR".to_vec()).await, b"");
             for (greeting, verdict) in [
-                (hello(2, 7, 1), 1),
-                (hello(1, 7, 9), 2),
-                (hello(1, 2, 1), 3),
-                (hello(1, 7, 1), 4),
+                (hello(3, 7, 1), 1),
+                (hello(VERSION, 7, 9), 2),
+                (hello(VERSION, 2, 1), 3),
+                (hello(VERSION, 7, 1), 4),
                 (hello_whoever(7), 4),
             ] {
                 let answer = throw(node, greeting).await;
@@ -92,7 +94,7 @@ fn strangers_are_refused_and_told_why_if_they_can_understand() {
         let expected = [
             "not a Starfish node",
             "",
-            "version 2",
+            "version 3",
             "wants to talk to node 9",
             "connected already",
             "too many",
@@ -201,11 +203,11 @@ fn a_frame_that_breaks_the_rules_ends_its_connection_only() {
                 (b"what is this here?".to_vec(), "where a frame should begin"),
                 (prelude(10, 100_000), "in the middle of a message"),
                 ([prelude(4, 100_000), vec![1; 50_000]].concat(), "in the middle of a message"),
-                (b"SFfr".to_vec(), "in the middle of a message"),
+                (b"SFfd".to_vec(), "in the middle of a message"),
                 (Vec::new(), "closed the connection"),
             ];
             for (bytes, expected) in cases {
-                throw(&nodes[0], [hello(1, 7, 1), bytes].concat()).await;
+                throw(&nodes[0], [hello(VERSION, 7, 1), bytes].concat()).await;
                 let (from, delivery) = receive(&nodes[0]).await;
                 let Delivery::Gone(why) = delivery else { panic!("{delivery:?}") };
                 assert!(from == NodeId(7) && why.contains(expected), "{why} for {expected}");
@@ -227,7 +229,7 @@ proptest! {
         let adapt = |settings| settings;
         run_nodes(Driver::Polling, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
             for (number, (is_greeted, is_framed, bytes)) in throws.into_iter().enumerate() {
-                let greeting = if is_greeted { hello(1, 1000 + number as u64, 1) } else { Vec::new() };
+                let greeting = if is_greeted { hello(VERSION, 1000 + number as u64, 1) } else { Vec::new() };
                 let frame = if is_framed { prelude(3, 10) } else { Vec::new() };
                 throw(&nodes[0], [greeting, frame, bytes].concat()).await;
                 nodes[1].net().send(NodeId(1), message(1, 5000)).await.expect("a connection");
@@ -336,7 +338,7 @@ fn senders_do_not_wait_for_a_peer_that_has_vanished() {
         let adapt = |settings| settings;
         run_nodes(driver, 1, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
             let mut stream = TcpStream::connect(nodes[0].address().expect("it listens")).expect("it does");
-            stream.write_all(&hello(1, 7, 1)).expect("room for a greeting");
+            stream.write_all(&hello(VERSION, 7, 1)).expect("room for a greeting");
             stream.write_all(&[prelude(1, 0), vec![9]].concat()).expect("room for a message");
             expect_message(&nodes[0], 9, 0).await;
             // Nobody reads the other end: some of these are under way and the rest waits.

@@ -29,7 +29,7 @@ async fn serve(machine: SimMachine, object: ObjectId) -> Result<()> {
                 server.compute(Work::CompleteDiskRequest).await;
             }
             let payload = Payload::phantom(Source(1), number * RECORD, RECORD);
-            server.net().send(client, Message { header: request.header, payload }).await
+            server.net().send(client, Message { payload, ..request }).await
         });
     }
 }
@@ -38,7 +38,7 @@ async fn ask(machine: SimMachine, rounds: u64) -> Result<()> {
     for round in 0..rounds {
         machine.compute(Work::BuildRequest).await;
         let server = NodeId(16 + (machine.node().0 + round) % 16);
-        machine.net().send(server, Message { header: vec![0; 24], payload: Payload::empty() }).await?;
+        machine.net().send(server, Message { header: vec![0; 24], ..Message::default() }).await?;
         machine.net().receive().await?;
         machine.compute(Work::HandleReply).await;
         machine.compute(Work::Copy { bytes: RECORD }).await;

@@ -8,9 +8,13 @@
 //! Every node has one link to the switch and one from it, each with its own queue; between them lies a fabric
 //! without contention. A message streams through (cut-through) if the receiver's link is free, and waits in
 //! the switch, which has room for any number, if it is not; so a busy receiver never holds up its senders.
+//!
+//! Classes of messages: one on demand takes the links as said. One of control goes at once, in between: what has
+//! been reserved is not moved for it, so for its few bytes a link carries more than it can. One in the background
+//! waits at its source (in `network.rs`) until the link from there is free.
 
 use description::{MachineDescription, Topology};
-use machine::Duration;
+use machine::{Class, Duration};
 
 use crate::executor::Executor;
 use crate::statistics::{LinkStatistics, RouterLinkStatistics, Waits};
@@ -47,6 +51,14 @@ impl Link {
         self.free = begin + nanoseconds;
         self.carried += nanoseconds;
         begin
+    }
+
+    /// Carries a message in between others, at once.
+    fn carry_in_between(&mut self, now: u64, nanoseconds: u64) -> u64 {
+        self.waits.add(0);
+        self.free = self.free.max(now) + nanoseconds;
+        self.carried += nanoseconds;
+        now
     }
 
     /// Nothing holds a link up here, so it is held just while it carries.
@@ -93,6 +105,15 @@ impl Fabric {
         }
     }
 
+    /// Until when a message in the background has to wait at `source`, if it has to.
+    pub(crate) fn busy_until(&self, executor: &Executor, source: usize) -> Option<u64> {
+        match self {
+            Fabric::Switch(switch) => Some(switch.out[source].free).filter(|&free| free > executor.now()),
+            // Nothing is ever in the way over a constant delay, and the torus has queues with an order.
+            Fabric::Constant { .. } | Fabric::Torus(_) => None,
+        }
+    }
+
     /// Sends `bytes` on their way now, unless that takes a worm in the torus.
     #[inline]
     pub(crate) fn pass(
@@ -101,6 +122,7 @@ impl Fabric {
         source: usize,
         target: usize,
         bytes: u64,
+        class: Class,
     ) -> Option<Passage> {
         let now = executor.now();
         if source == target {
@@ -108,7 +130,7 @@ impl Fabric {
         }
         Some(match self {
             Fabric::Constant { delay } => Passage { departure: now, arrival: now + *delay },
-            Fabric::Switch(switch) => switch.pass(executor, source, target, bytes),
+            Fabric::Switch(switch) => switch.pass(executor, source, target, bytes, class),
             Fabric::Torus(_) => return None,
         })
     }
@@ -132,10 +154,18 @@ impl Fabric {
 }
 
 impl Switch {
-    fn pass(&mut self, executor: &Executor, source: usize, target: usize, bytes: u64) -> Passage {
+    fn pass(
+        &mut self,
+        executor: &Executor,
+        source: usize,
+        target: usize,
+        bytes: u64,
+        class: Class,
+    ) -> Passage {
         let body = self.rate.time(bytes);
-        let start = self.out[source].carry(executor.now(), body);
-        let through = self.into[target].carry(start + self.latency, body);
+        let carry = if class == Class::Control { Link::carry_in_between } else { Link::carry };
+        let start = carry(&mut self.out[source], executor.now(), body);
+        let through = carry(&mut self.into[target], start + self.latency, body);
         if let Some(trace) = executor.trace() {
             let arguments = message_arguments(source, target, bytes);
             trace.slice(Track::LinkOut(source), MESSAGE, (start, start + body), &arguments);

@@ -10,6 +10,10 @@
 //! Real bytes are copied when they are sent, because the sender's buffer is free again when the send is done;
 //! phantoms have none. A message to the node itself crosses no fabric and costs the processor the same.
 //!
+//! A message in the background may have to wait at its source until the link from there is free; such messages wait
+//! in line, and whoever is the first looks again when that is said to be the case. The order of the other classes
+//! is the fabric's affair.
+//!
 //! Inboxes have no bound: on the machines modelled here, what limits messages under way are the buffers and
 //! requests of those who talk.
 
@@ -21,7 +25,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use description::MachineDescription;
-use machine::{Delivery, Error, Message, NodeId, Payload, Piece, Result};
+use machine::{Class, Delivery, Error, Message, NodeId, Payload, Piece, Result};
 
 use crate::agenda::{Kind, Target};
 use crate::executor::{Executor, Waiter, WakerId};
@@ -94,6 +98,16 @@ impl State {
     }
 }
 
+/// What became of a message that was to get on its way.
+enum Injection {
+    /// It leaves at this time.
+    Leaves(u64),
+    /// When it leaves is not known yet.
+    Begun,
+    /// It has to wait at its source: until this time, or until another that waits there has left.
+    Held { again: Option<u64> },
+}
+
 /// When a message leaves its source, once that is known, and who waits for it.
 struct Departure {
     time: Option<u64>,
@@ -106,6 +120,8 @@ struct Port {
     /// Tasks that wait for the inbox to fill: seldom more than one.
     waiter: Option<Waiter>,
     more_waiters: Vec<Waiter>,
+    /// Messages in the background that wait to leave, and their senders.
+    held: VecDeque<(u32, Waker)>,
     closed: bool,
     gone: Vec<u32>,
 }
@@ -189,30 +205,67 @@ impl Network {
         state.ports[source as usize].check(NodeId(u64::from(target)), self.node_count)
     }
 
-    /// Sends a message of the table on its way; gives the time of its departure, if that is known yet.
+    /// Sends a message of the table on its way.
     #[inline]
-    fn inject(&self, executor: &Executor, index: usize) -> Option<u64> {
+    fn inject(&self, executor: &Executor, index: usize) -> Injection {
         let mut state = self.state.borrow_mut();
-        let State { fabric, in_flight, routes, acquainted, messages, bytes, .. } = &mut *state;
+        let State { fabric, in_flight, routes, ports, acquainted, messages, bytes, .. } = &mut *state;
         let (source, target) = (routes[index].source as usize, routes[index].target as usize);
-        let mut wire_bytes = self.envelope_bytes;
+        let (mut wire_bytes, mut class) = (self.envelope_bytes, Class::Demand);
         if let Delivery::Message(message) = in_flight.get(index) {
+            class = message.class;
             wire_bytes += message.header.len() as u64 + message.payload.len();
+        }
+        if class == Class::Background && source != target {
+            let is_first = ports[source].held.front().is_none_or(|held| held.0 == index as u32);
+            let busy_until = fabric.busy_until(executor, source);
+            if !is_first || busy_until.is_some() {
+                return Injection::Held { again: busy_until.filter(|_| is_first) };
+            }
         }
         acquainted[source].insert(target);
         *messages += 1;
         *bytes += wire_bytes;
-        if let Some(passage) = fabric.pass(executor, source, target, wire_bytes) {
+        if let Some(passage) = fabric.pass(executor, source, target, wire_bytes, class) {
             executor.schedule(passage.arrival, Target::new(Kind::Arrival, index));
-            return Some(passage.departure);
+            return Injection::Leaves(passage.departure);
         }
         if let Fabric::Torus(torus) = fabric {
-            let worm = torus.begin(index, source, target, wire_bytes);
+            let worm = torus.begin(index, source, target, wire_bytes, class);
             // Others may send at this very moment, so the head goes no further than to its first link.
             let through = torus.advance(executor, worm, executor.now());
             debug_assert!(through.is_none(), "a way has two links at least");
         }
-        None
+        Injection::Begun
+    }
+
+    /// Lets the sender of a message in the background wait in line, to look again at a time if one is known.
+    #[cold]
+    fn hold(&self, executor: &Executor, index: usize, again: Option<u64>, waker: &Waker) {
+        let mut state = self.state.borrow_mut();
+        let source = state.routes[index].source as usize;
+        let held = &mut state.ports[source].held;
+        match held.iter_mut().find(|held| held.0 == index as u32) {
+            Some(held) => held.1.clone_from(waker),
+            None => held.push_back((index as u32, waker.clone())),
+        }
+        if let Some(time) = again {
+            executor.schedule_wake(time, waker);
+        }
+    }
+
+    /// A message does not wait in line any more: it has got on its way, or nobody wants it to.
+    #[cold]
+    fn let_go(&self, index: usize) {
+        let mut state = self.state.borrow_mut();
+        let source = state.routes[index].source as usize;
+        let held = &mut state.ports[source].held;
+        held.retain(|held| held.0 != index as u32);
+        let next = held.front().map(|held| held.1.clone());
+        drop(state);
+        if let Some(next) = next {
+            next.wake();
+        }
     }
 
     /// The head of a worm in the torus goes on.
@@ -438,6 +491,10 @@ enum Stage {
         index: usize,
         work: u64,
     },
+    /// The message is in the background and waits in line.
+    Held {
+        index: usize,
+    },
     /// The message is on its way and has not left yet.
     Leaving {
         departure: u64,
@@ -480,6 +537,14 @@ impl Future for Send<'_> {
                 }
                 self.inject(index, context)
             }
+            Stage::Held { index } => {
+                self.stage = Stage::Held { index };
+                let poll = self.inject(index, context);
+                if !matches!(self.stage, Stage::Held { .. }) {
+                    network.let_go(index);
+                }
+                poll
+            }
             Stage::Leaving { departure, scheduled } => {
                 if executor.now() >= departure {
                     return Poll::Ready(Ok(()));
@@ -504,9 +569,19 @@ impl Send<'_> {
     fn inject(&mut self, index: usize, context: &Context<'_>) -> Poll<Result<()>> {
         let World { executor, network, .. } = &*self.net.world;
         match network.inject(executor, index) {
-            Some(departure) if departure > executor.now() => self.leave(departure, None, context),
-            Some(_) => Poll::Ready(Ok(())),
-            None => {
+            Injection::Leaves(departure) if departure > executor.now() => {
+                self.leave(departure, None, context)
+            }
+            Injection::Leaves(_) => {
+                self.stage = Stage::Over;
+                Poll::Ready(Ok(()))
+            }
+            Injection::Held { again } => {
+                network.hold(executor, index, again, context.waker());
+                self.stage = Stage::Held { index };
+                Poll::Pending
+            }
+            Injection::Begun => {
                 let departure = network.await_departure(index, context.waker());
                 self.stage = Stage::Waiting { index, departure };
                 Poll::Pending
@@ -534,6 +609,10 @@ impl Drop for Send<'_> {
     fn drop(&mut self) {
         match self.stage {
             Stage::Accepted { index } | Stage::Charged { index, .. } => self.net.world.network.discard(index),
+            Stage::Held { index } => {
+                self.net.world.network.let_go(index);
+                self.net.world.network.discard(index);
+            }
             Stage::Waiting { index, departure } => {
                 self.net.world.network.forget_departure(index, departure);
             }

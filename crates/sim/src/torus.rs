@@ -23,6 +23,8 @@
 //! equal. Rings of waiting worms would block each other for ever; so every link between routers is two virtual
 //! channels, and a worm that has gone round the end of a ring goes on in the second one.
 //!
+//! A message is queued for the link from its source before those of a less urgent class; further on all are equal.
+//!
 //! A head's step is an event of its own only if anything else happens before it: else it is taken at once.
 //!
 //! Not modelled: buffers in routers (a waiting body shortens nothing), flits (a link is taken for nanoseconds,
@@ -31,7 +33,7 @@
 use std::collections::VecDeque;
 
 use description::{MachineDescription, Placement};
-use machine::Duration;
+use machine::{Class, Duration};
 
 use crate::agenda::{Kind, Target};
 use crate::executor::Executor;
@@ -54,6 +56,8 @@ pub(crate) struct Torus {
     /// column, to the next and the previous row, two virtual channels each.
     links: Vec<Link>,
     worms: Table<Worm>,
+    /// How many worms are not on demand. If there are none, nobody can be overtaken.
+    unequal: usize,
     /// Ways of worms that have arrived, to be used again.
     spare_ways: Vec<Vec<Step>>,
 }
@@ -79,7 +83,10 @@ struct Worm {
     links: usize,
     way: Vec<Step>,
     /// How many links of its way the head has taken.
-    taken: usize,
+    taken: u32,
+    class: Class,
+    /// Whether another has come before this one in a queue, when it was the next to go and that was scheduled.
+    is_overtaken: bool,
 }
 
 /// A link of a way, and when the head took it.
@@ -119,17 +126,26 @@ impl Torus {
             routers,
             links: (0..links).map(|_| Link::default()).collect(),
             worms: Table::default(),
+            unequal: 0,
             spare_ways: Vec::new(),
         }
     }
 
     /// Puts the message at the beginning of its way; gives the number of its worm, to be advanced at once.
-    pub(crate) fn begin(&mut self, message: usize, source: usize, target: usize, bytes: u64) -> usize {
+    pub(crate) fn begin(
+        &mut self,
+        message: usize,
+        source: usize,
+        target: usize,
+        bytes: u64,
+        class: Class,
+    ) -> usize {
         let mut way = self.spare_ways.pop().unwrap_or_default();
         self.find_way(source, target, &mut way);
         let body = self.rate.time(bytes);
         let links = body.checked_div(self.latency).map_or(usize::MAX, |links| links as usize + 1);
-        self.worms.insert(Worm { message, body, bytes, links, way, taken: 0 })
+        self.unequal += usize::from(class != Class::Demand);
+        self.worms.insert(Worm { message, body, bytes, links, way, taken: 0, class, is_overtaken: false })
     }
 
     /// Lets the head go on now, and further as long as nothing else happens before `quiet_until`.
@@ -140,13 +156,21 @@ impl Torus {
     pub(crate) fn advance(&mut self, executor: &Executor, worm: usize, quiet_until: u64) -> Option<Through> {
         let mut now = executor.now();
         loop {
-            let Worm { body, bytes, way, taken, links, .. } = self.worms.get_mut(worm);
-            let step = &mut way[*taken];
+            let Worm { body, bytes, way, taken, links, is_overtaken, .. } = self.worms.get_mut(worm);
+            if *is_overtaken {
+                // It has its place in the queue, and goes on when that has come to the front again.
+                *is_overtaken = false;
+                return None;
+            }
+            let step = &mut way[*taken as usize];
             if !self.links[step.link as usize].take(executor, worm as u32, now) {
+                if *taken == 0 && self.unequal > 0 {
+                    self.overtake(executor, worm, now);
+                }
                 return None;
             }
             step.at = now;
-            if let Some(left) = taken.checked_sub(*links) {
+            if let Some(left) = (*taken as usize).checked_sub(*links) {
                 // A short body has left the links far behind its head already.
                 let Step { link, at } = way[left];
                 self.links[link as usize].release(executor, at, now, *body);
@@ -155,7 +179,7 @@ impl Torus {
                 }
             }
             *taken += 1;
-            if *taken == way.len() {
+            if *taken as usize == way.len() {
                 return Some(self.finish(executor, worm, now));
             }
             now += self.latency;
@@ -166,10 +190,30 @@ impl Torus {
         }
     }
 
+    /// Puts a worm that is the last in the queue of its first link before those that are less urgent.
+    #[cold]
+    fn overtake(&mut self, executor: &Executor, worm: usize, now: u64) {
+        let Worm { way, class, .. } = self.worms.get_mut(worm);
+        let (index, class) = (way[0].link as usize, *class);
+        let link = &mut self.links[index];
+        let others = link.queue.iter().take(link.queue.len() - 1);
+        let mut places = others.enumerate().map(|(place, &(other, _))| (place, other as usize));
+        let less_urgent = places.find(|&(_, other)| self.worms.get(other).class > class);
+        let Some((place, other)) = less_urgent else { return };
+        let own = link.queue.pop_back().expect("it has just been put there");
+        link.queue.insert(place, own);
+        if place == 0 && link.free != HELD {
+            // The other's turn had been scheduled for when the link is free.
+            self.worms.get_mut(other).is_overtaken = true;
+            advance_at(executor, link.free.max(now), worm);
+        }
+    }
+
     /// The head is at the target: from now on it is known when each link that is still held will be free.
     #[inline(always)]
     fn finish(&mut self, executor: &Executor, worm: usize, now: u64) -> Through {
-        let Worm { message, body, bytes, links, mut way, .. } = self.worms.remove(worm);
+        let Worm { message, body, bytes, links, mut way, class, .. } = self.worms.remove(worm);
+        self.unequal -= usize::from(class != Class::Demand);
         let arrival = now + body;
         let mut tail = arrival;
         for step in way.iter().rev().take(links) {

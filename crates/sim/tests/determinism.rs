@@ -22,7 +22,7 @@ async fn serve(machine: SimMachine, object: ObjectId) -> Result<()> {
             let buffer = server.disks()[0].read(object, block * BLOCK, buffer).await?;
             server.compute(Work::CompleteDiskRequest).await;
             let payload = buffer.slice(0..BLOCK);
-            server.net().send(client, Message { header: request.header, payload }).await
+            server.net().send(client, Message { payload, ..request }).await
         });
     }
 }
@@ -31,7 +31,7 @@ async fn ask(machine: SimMachine) -> Result<()> {
     for block in 0..BLOCKS {
         let server = 16 + (machine.node().0 + block) % 16;
         machine.compute(Work::BuildRequest).await;
-        let request = Message { header: vec![block as u8], payload: Payload::empty() };
+        let request = Message { header: vec![block as u8], ..Message::default() };
         machine.net().send(NodeId(server), request).await?;
         let (_, delivery) = machine.net().receive().await?;
         let expected = Payload::phantom(Source(server), block * BLOCK, BLOCK);

@@ -3,7 +3,7 @@
 mod testbed;
 
 use description::{Description, MachineDescription};
-use fs::conformance::check_all;
+use fs::conformance::{check_all, demand_is_served_before_background};
 use sim::{Layout, Settings};
 use testbed::Simulated;
 
@@ -29,4 +29,13 @@ fn promises_are_kept_on_the_starfish_machine() {
 #[test]
 fn promises_are_kept_on_a_cluster() {
     check("cluster-switch", Layout::Random);
+}
+
+#[test]
+fn demand_overtakes_background_where_disks_take_time() {
+    for machine in ["starfish-1996", "cluster-switch"] {
+        let description = MachineDescription::load(machine).expect("built in");
+        let settings = Settings { block_bytes: 512, ..Settings::default() };
+        demand_is_served_before_background(&Simulated { description, settings });
+    }
 }

@@ -5,7 +5,7 @@ mod common;
 use common::{Log, simulation, starfish, until};
 use description::{Description, DiskDescription, MachineDescription};
 use disk::Model;
-use machine::{Delivery, Disk, Instant, Machine, Message, Net, NodeId, Payload, Work};
+use machine::{Class, Delivery, Disk, Instant, Machine, Message, Net, NodeId, Payload, Work};
 use sim::{SimMachine, Simulation};
 
 /// 200e6 B/s.
@@ -15,7 +15,7 @@ const ROUTER_NS: u64 = 20;
 fn send(log: &Log, from: &SimMachine, to: usize, bytes: u64, departed: &'static str) {
     let (machine, log) = (from.clone(), log.clone());
     from.spawn("sender", async move {
-        let message = Message { header: Vec::new(), payload: Payload::zeros(bytes) };
+        let message = Message { payload: Payload::zeros(bytes), ..Message::default() };
         machine.net().send(NodeId(to as u64), message).await?;
         log.note(departed, &machine);
         Ok(())
@@ -90,15 +90,66 @@ fn messages_of_sixteen_nodes_to_one_queue_at_its_door() {
     assert_eq!(arrivals, expected);
 }
 
+/// Sends two messages in the background, one on demand and one of control, in this order.
+fn send_of_all_classes(log: &Log, from: &SimMachine, to: usize) {
+    let messages = [
+        (Class::Background, 1000, "background"),
+        (Class::Background, 1000, "more background"),
+        (Class::Demand, 1000, "demand"),
+        (Class::Control, 125, "control"),
+    ];
+    for (class, bytes, departed) in messages {
+        let (machine, log) = (from.clone(), log.clone());
+        from.spawn("sender", async move {
+            let message = Message { class, payload: Payload::zeros(bytes), ..Message::default() };
+            machine.net().send(NodeId(to as u64), message).await?;
+            log.note(departed, &machine);
+            Ok(())
+        });
+    }
+}
+
 #[test]
-fn a_switch_has_a_queue_at_each_port_and_none_between() {
+fn a_more_urgent_message_is_the_next_to_leave_for_the_torus() {
+    let simulation = simulation(&starfish(&[]));
+    let log = Log::default();
+    send_of_all_classes(&log, simulation.node(0), 1);
+    receive(&log, simulation.node(1), 4, "arrived");
+    simulation.run_until_idle().expect("nothing fails");
+    let (body, small) = (1000 * NS_PER_BYTE, 125 * NS_PER_BYTE);
+    let departures = [
+        ("background", body),
+        ("control", body + small),
+        ("demand", 2 * body + small),
+        ("more background", 3 * body + small),
+    ];
+    let all = departures.iter().flat_map(|&(name, time)| [(name, time), ("arrived", time + 2 * ROUTER_NS)]);
+    assert_eq!(log.take(), all.collect::<Vec<_>>());
+}
+
+#[test]
+fn on_a_switch_control_goes_in_between_and_background_when_the_link_is_free() {
+    let simulation = simulation(&switch());
+    let log = Log::default();
+    send_of_all_classes(&log, simulation.node(0), 2);
+    simulation.run_until_idle().expect("nothing fails");
+    let expected = [("control", 1000), ("background", 8000), ("demand", 16_000), ("more background", 25_000)];
+    assert_eq!(log.take(), expected);
+}
+
+/// A switch of 8 ns for a byte, and no other costs.
+fn switch() -> MachineDescription {
     let free = [
         ("processor.system.send_message", "0"),
         ("processor.system.receive_message", "0"),
         ("network.envelope", "0 B"),
     ];
-    let description = MachineDescription::load_with("cluster-switch", &free).expect("sound");
-    let simulation = simulation(&description);
+    MachineDescription::load_with("cluster-switch", &free).expect("sound")
+}
+
+#[test]
+fn a_switch_has_a_queue_at_each_port_and_none_between() {
+    let simulation = simulation(&switch());
     let log = Log::default();
     // 125e6 B/s are 8 ns for a byte; the fabric takes 10 us.
     send(&log, simulation.node(0), 2, 1000, "a left");
@@ -328,7 +379,7 @@ fn a_reply_may_go_to_the_node_itself() {
     let simulation = simulation(&starfish(&[]));
     let node = simulation.node(3).clone();
     let received = simulation.run(async move {
-        node.net().send(node.node(), Message { header: vec![7], payload: Payload::empty() }).await?;
+        node.net().send(node.node(), Message { header: vec![7], ..Message::default() }).await?;
         node.net().receive().await
     });
     let (from, delivery) = received.expect("runs").expect("arrives");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use description::{Description, DiskDescription};
-use fs::{IoNodeSettings, Scheduling, Threads};
+use fs::{IoNodeSettings, Scheduling, Sharing, Threads};
 use machine::{Machine, Message, Net};
 use real::{DiskSettings, RealMachine, Report, Reporter, Settings};
 
@@ -148,6 +148,7 @@ fn io_node_settings(arguments: &Arguments) -> Result<IoNodeSettings> {
         block_bytes_max: block.0,
         threads: Threads::Pool(THREADS),
         prefetch_blocks: arguments.prefetch,
+        sharing: Sharing::Fair,
         ..IoNodeSettings::default()
     })
 }

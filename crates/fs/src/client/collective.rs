@@ -16,6 +16,7 @@ use layout::View;
 use machine::{Machine, Memory, NodeId, Payload, Work};
 
 use super::{Client, ClientInner, File};
+use crate::endpoint::Asker;
 use crate::error::{Error, Failure, Result};
 use crate::protocol::{Collective, Direction, MeetingId, MemoryId, Reply, Request};
 
@@ -100,7 +101,7 @@ impl Group {
 /// Who has come to a barrier that this node keeps.
 #[derive(Default)]
 pub(super) struct Meeting {
-    entered: Vec<(NodeId, u64)>,
+    entered: Vec<Asker>,
     failure: Option<Failure>,
 }
 
@@ -218,11 +219,13 @@ impl<M: Machine> Client<M> {
 
 impl<M: Machine> ClientInner<M> {
     /// Notes that a member has come to a barrier.
-    pub(super) fn enter(&self, id: MeetingId, from: NodeId, tag: u64, failure: Option<Failure>) {
+    pub(super) fn enter(&self, id: MeetingId, member: Asker, failure: Option<Failure>) {
+        // Whoever was gone has come back.
+        self.gone.borrow_mut().remove(&member.node);
         let mut meetings = self.meetings.borrow_mut();
         if meetings.len() < MEETINGS_MAX || meetings.contains_key(&id) {
             let meeting = meetings.entry(id).or_default();
-            meeting.entered.push((from, tag));
+            meeting.entered.push(member);
             meeting.failure = meeting.failure.take().or(failure);
         }
         drop(meetings);
@@ -239,9 +242,9 @@ impl<M: Machine> ClientInner<M> {
         let lost = (entered.len() < others.len())
             .then(|| Failure::new(crate::error::FailureKind::Io, "a member of the group is gone"));
         let failure = own.or(failure).or(lost);
-        for (member, tag) in entered {
+        for member in entered {
             let outcome = failure.clone().map_or(Ok((Reply::Done, Payload::empty())), Err);
-            self.endpoint.reply(member, tag, outcome).await?;
+            self.endpoint.reply(member, outcome).await?;
         }
         failure.map_or(Ok(()), |failure| Err(Error::Remote { node: group.members[0], failure }))
     }

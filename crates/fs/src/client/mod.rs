@@ -22,7 +22,7 @@ pub use collective::{CollectiveMethod, CollectiveSettings, Group};
 pub use file::File;
 pub use pages::{Advice, PageCache, PageCacheSettings, PagedFile, Prefetch};
 
-use crate::endpoint::{Answer, Endpoint, Mailbox, Service};
+use crate::endpoint::{Answer, Asker, Endpoint, Mailbox, Service};
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::name;
 use crate::protocol::{FileId, FoundStripe, Label, MeetingId, MemoryId, Reply, Request, StripePlace};
@@ -303,13 +303,7 @@ fn assemble(name: &str, found: Vec<(NodeId, FoundStripe)>) -> Result<FileStat> {
 }
 
 impl<M: Machine> Service for Rc<ClientInner<M>> {
-    async fn handle(
-        &self,
-        from: NodeId,
-        tag: u64,
-        request: Request,
-        payload: Payload,
-    ) -> machine::Result<()> {
+    async fn handle(&self, asker: Asker, request: Request, payload: Payload) -> machine::Result<()> {
         let machine = self.endpoint.machine();
         match request {
             Request::Memput { memory, offset } => {
@@ -317,7 +311,7 @@ impl<M: Machine> Service for Rc<ClientInner<M>> {
                 let outcome = self.memory(memory, offset, payload.len());
                 let outcome = outcome.map(|memory| memory.place(offset, &payload));
                 let outcome = outcome.map(|()| (Reply::Done, Payload::empty()));
-                self.endpoint.reply(from, tag, outcome).await
+                self.endpoint.reply(asker, outcome).await
             }
             Request::Memget { memory, offset, bytes } => {
                 let bytes = u64::from(bytes);
@@ -326,14 +320,14 @@ impl<M: Machine> Service for Rc<ClientInner<M>> {
                 let outcome = outcome.map(|memory| (Reply::Done, memory.get(offset, bytes)));
                 // In the background, as by DMA: what comes next is not kept waiting.
                 let endpoint = self.endpoint.clone();
-                machine.spawn("memget", async move { endpoint.reply(from, tag, outcome).await });
+                machine.spawn("memget", async move { endpoint.reply(asker, outcome).await });
                 Ok(())
             }
             Request::MemputPieces { memory, pieces } => {
                 machine.compute(Work::HandleMemput { bytes: payload.len() }).await;
                 machine.compute(Work::UnpackPieces { pieces: pieces.len() as u64 }).await;
                 let outcome = self.scatter(memory, &pieces, &payload);
-                self.endpoint.reply(from, tag, outcome.map(|()| (Reply::Done, Payload::empty()))).await
+                self.endpoint.reply(asker, outcome.map(|()| (Reply::Done, Payload::empty()))).await
             }
             Request::MemgetPieces { memory, pieces } => {
                 machine.compute(Work::HandleMemget { bytes: 0 }).await;
@@ -342,15 +336,15 @@ impl<M: Machine> Service for Rc<ClientInner<M>> {
                 if let Ok(data) = &outcome {
                     machine.compute(Work::PackData { bytes: data.len() }).await;
                 }
-                self.endpoint.reply(from, tag, outcome.map(|data| (Reply::Done, data))).await
+                self.endpoint.reply(asker, outcome.map(|data| (Reply::Done, data))).await
             }
             Request::Enter { meeting, failure } => {
-                self.enter(meeting, from, tag, failure);
+                self.enter(meeting, asker, failure);
                 Ok(())
             }
             other => {
                 let failure = Failure::invalid(format!("a compute node does not serve {other:?}"));
-                self.endpoint.reply(from, tag, Err(failure)).await
+                self.endpoint.reply(asker, Err(failure)).await
             }
         }
     }

@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{Buf, Disk, Machine, NodeId, Payload, Work};
+use machine::{Buf, Class, Disk, Machine, NodeId, Payload, Work};
 
 use super::IoNode;
 use super::stripes::OpenStripe;
@@ -60,12 +60,13 @@ impl<M: Machine> IoNode<M> {
         stripe: u32,
         offset: u64,
         bytes: u64,
+        class: Class,
     ) -> Result<Payload, Failure> {
         let stripe = self.stripes.get(file, stripe)?;
         let part = Part::new(&stripe, offset, bytes)?;
         self.machine.compute(Work::LookUpCache).await;
         let place = self.pin(&stripe, part.key).await;
-        let outcome = self.make_valid(&stripe, place, &part.range).await;
+        let outcome = self.make_valid(&stripe, place, &part.range, class).await;
         let data = outcome.map(|()| self.with_buffer(place, |buffer| buffer.slice(part.range)));
         self.unpin(place);
         data
@@ -137,7 +138,7 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Brings the blocks after the one at `offset` into the cache, as far as there is room for them now.
-    pub(super) async fn prefetch(self: &Rc<Self>, file: FileId, stripe: u32, offset: u64) {
+    pub(super) async fn prefetch(self: &Rc<Self>, file: FileId, stripe: u32, offset: u64, class: Class) {
         let Ok(stripe) = self.stripes.get(file, stripe) else { return };
         let (block, blocks) =
             (offset / stripe.block_bytes(), stripe.bytes.get().div_ceil(stripe.block_bytes()));
@@ -150,7 +151,7 @@ impl<M: Machine> IoNode<M> {
             let (node, stripe) = (self.clone(), stripe.clone());
             self.machine.spawn("prefetch", async move {
                 // A block that cannot be prefetched will be asked for, and fail then.
-                let _ = node.make_valid(&stripe, place, &(0..stripe.block_bytes())).await;
+                let _ = node.make_valid(&stripe, place, &(0..stripe.block_bytes()), class).await;
                 node.unpin(place);
                 Ok(())
             });
@@ -198,6 +199,10 @@ impl<M: Machine> IoNode<M> {
         look(cache.block(place).buffer.as_ref().expect("a block that is not loading has its buffer"))
     }
 
+    fn block_of(&self, place: Place) -> u64 {
+        self.cache.borrow_mut().block(place).key.block
+    }
+
     async fn wait_until_loaded(&self, place: Place) {
         loop {
             let loaded = {
@@ -213,16 +218,26 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Sees to it that `range` of the pinned block is in the buffer.
-    async fn make_valid(&self, stripe: &OpenStripe, place: Place, range: &Range<u64>) -> Result<(), Failure> {
+    async fn make_valid(
+        &self,
+        stripe: &OpenStripe,
+        place: Place,
+        range: &Range<u64>,
+        class: Class,
+    ) -> Result<(), Failure> {
+        if class == Class::Demand {
+            // Another task may be loading it in the background.
+            self.promote_turn(stripe, self.block_of(place));
+        }
         self.wait_until_loaded(place).await;
         if self.cache.borrow_mut().block(place).valid.contains(range) {
             return Ok(());
         }
-        self.load(stripe, place).await
+        self.load(stripe, place, class).await
     }
 
     /// Reads the block from its disk, under what has been written to it meanwhile.
-    async fn load(&self, stripe: &OpenStripe, place: Place) -> Result<(), Failure> {
+    async fn load(&self, stripe: &OpenStripe, place: Place, class: Class) -> Result<(), Failure> {
         let (key, own) = {
             let mut cache = self.cache.borrow_mut();
             let block = cache.block(place);
@@ -235,7 +250,7 @@ impl<M: Machine> IoNode<M> {
             Some(buffer) => buffer,
             None => self.cache_buffers.take(stripe.block_bytes()).await,
         };
-        let outcome = self.read_block(stripe, key.block, into).await;
+        let outcome = self.read_block(stripe, key.block, into, class).await;
         let mut cache = self.cache.borrow_mut();
         let block = cache.block(place);
         block.loading = false;
@@ -259,10 +274,16 @@ impl<M: Machine> IoNode<M> {
         }
     }
 
-    async fn read_block(&self, stripe: &OpenStripe, block: u64, into: Buf) -> machine::Result<Buf> {
+    async fn read_block(
+        &self,
+        stripe: &OpenStripe,
+        block: u64,
+        into: Buf,
+        class: Class,
+    ) -> machine::Result<Buf> {
         let offset = block * stripe.block_bytes();
         self.machine.compute(Work::QueueDiskRequest).await;
-        let _turn = self.turn(stripe, offset).await;
+        let _turn = self.turn(stripe, offset, class).await;
         let outcome = self.machine.disks()[stripe.disk].read(stripe.object, offset, into).await;
         self.machine.compute(Work::CompleteDiskRequest).await;
         outcome
@@ -296,7 +317,7 @@ impl<M: Machine> IoNode<M> {
     async fn write_behind(&self, stripe: &OpenStripe, place: Place) -> machine::Result<()> {
         let start = self.cache.borrow_mut().block(place).key.block * stripe.block_bytes();
         self.machine.compute(Work::QueueDiskRequest).await;
-        let turn = self.turn(stripe, start).await;
+        let turn = self.turn(stripe, start, Class::Demand).await;
         // Taken only now, so that what was written while the request waited goes with it.
         let runs: Vec<(u64, Payload)> = {
             let mut cache = self.cache.borrow_mut();

@@ -13,7 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use layout::{BlockRequest, Extent};
-use machine::{Buf, BufferPool, Condition, Disk, Machine, NodeId, Payload, Work};
+use machine::{Buf, BufferPool, Class, Condition, Disk, Machine, NodeId, Payload, Work};
 
 use super::stripes::OpenStripe;
 use super::{COLLECTIVES_MAX, IoNode};
@@ -183,7 +183,7 @@ impl<M: Machine> StripeTransfer<M> {
 
     async fn load_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Failure> {
         let (node, stripe) = (&self.node, &self.stripe);
-        let _turn = node.turn(stripe, block.stripe_offset).await;
+        let _turn = node.turn(stripe, block.stripe_offset, Class::Demand).await;
         let outcome =
             node.machine.disks()[stripe.disk].read(stripe.object, block.stripe_offset, buffer).await;
         node.machine.compute(Work::CompleteDiskRequest).await;
@@ -205,7 +205,7 @@ impl<M: Machine> StripeTransfer<M> {
         let place = |offset, data: &Payload| buffer.put(offset - block.file_offset, data);
         self.exchange.get(Extent::new(block.file_offset, block.bytes), place).await?;
         let (node, stripe) = (&self.node, &self.stripe);
-        let _turn = node.turn(stripe, block.stripe_offset).await;
+        let _turn = node.turn(stripe, block.stripe_offset, Class::Demand).await;
         let data = buffer.slice(0..block.bytes);
         let outcome = node.machine.disks()[stripe.disk].write(stripe.object, block.stripe_offset, data).await;
         node.machine.compute(Work::CompleteDiskRequest).await;

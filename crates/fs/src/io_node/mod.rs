@@ -16,17 +16,17 @@ mod disk_directed;
 mod stripes;
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::rc::Rc;
 
-use machine::{BufferPool, Condition, Disk, Machine, NodeId, Payload, Work};
+use machine::{BufferPool, Class, Condition, Disk, Machine, NodeId, Payload, Work};
 
 use crate::cache::Cache;
 use crate::disk_queue::{DiskQueue, Turn};
-use crate::endpoint::{Endpoint, Service};
+use crate::endpoint::{Asker, Endpoint, Service};
 use crate::error::Failure;
 use crate::protocol::{Fetch, FileId, Reply, Request};
-use crate::schedule::Scheduling;
+use crate::request_queue::{RequestQueue, Sharing};
+use crate::schedule::{Position, Scheduling};
 use blocks::Data;
 use stripes::{OpenStripe, Stripes};
 
@@ -46,6 +46,8 @@ pub struct IoNodeSettings {
     pub prefetch_blocks: u64,
     /// How many buffers a collective request uses for each disk.
     pub buffers_per_disk: usize,
+    /// Whose block request is served next.
+    pub sharing: Sharing,
 }
 
 /// Who serves block requests at an I/O node.
@@ -66,12 +68,16 @@ impl Default for IoNodeSettings {
             threads: Threads::Pool(128),
             prefetch_blocks: 1,
             buffers_per_disk: 2,
+            sharing: Sharing::Arrival,
         }
     }
 }
 
-/// Block requests beyond this many wait in the network.
-const REQUESTS_MAX: usize = 4096;
+/// Block requests beyond this many wait in the network, and so does all that comes behind them.
+const REQUESTS_MAX: usize = 65_536;
+
+/// Of the threads of a pool, one in so many is kept for requests on demand.
+const KEPT_FOR_DEMAND: usize = 4;
 
 /// Collective requests served at a time; others wait.
 const COLLECTIVES_MAX: usize = 16;
@@ -87,20 +93,21 @@ struct IoNode<M: Machine> {
     room: Condition,
     cache_buffers: BufferPool,
     disk_queues: Vec<DiskQueue>,
-    requests: RefCell<VecDeque<BlockRequest>>,
+    requests: RefCell<RequestQueue<BlockRequest>>,
     request_came: Condition,
     /// Threads of the pool there are, and those of them that wait for a request and have not been woken.
     pool_threads: Cell<usize>,
     pool_idle: Cell<usize>,
     request_taken: Condition,
+    /// Requests in the background that threads of the pool are serving.
+    background: Cell<usize>,
     collectives: Cell<usize>,
     collective_done: Condition,
 }
 
 /// A request for part of one block, and where the answer goes.
 struct BlockRequest {
-    from: NodeId,
-    tag: u64,
+    asker: Asker,
     access: Access,
     file: FileId,
     stripe: u32,
@@ -134,11 +141,12 @@ impl<M: Machine> IoNode<M> {
             room: Condition::new(),
             cache_buffers: BufferPool::new(buffers * settings.block_bytes_max),
             disk_queues: (0..disks).map(|_| DiskQueue::new(settings.scheduling)).collect(),
-            requests: RefCell::default(),
+            requests: RefCell::new(RequestQueue::new(settings.sharing)),
             request_came: Condition::new(),
             pool_threads: Cell::new(0),
             pool_idle: Cell::new(0),
             request_taken: Condition::new(),
+            background: Cell::new(0),
             collectives: Cell::new(0),
             collective_done: Condition::new(),
             machine,
@@ -149,11 +157,12 @@ impl<M: Machine> IoNode<M> {
     /// A thread of the pool: serves one block request after the other.
     async fn serve_requests(self: Rc<Self>) -> machine::Result<()> {
         loop {
-            let request = self.requests.borrow_mut().pop_front();
+            let background_allowed = self.background.get() < self.background_max();
+            let request = self.requests.borrow_mut().pop(background_allowed);
             match request {
-                Some(request) => {
+                Some((class, request)) => {
                     self.request_taken.wake_one();
-                    self.serve_block_request(request).await?;
+                    self.serve_counted(class, request).await?;
                 }
                 None => {
                     self.pool_idle.set(self.pool_idle.get() + 1);
@@ -161,6 +170,22 @@ impl<M: Machine> IoNode<M> {
                 }
             }
         }
+    }
+
+    /// How many requests in the background are served at a time. At least one is, or it would wait for ever.
+    fn background_max(&self) -> usize {
+        match self.settings.threads {
+            Threads::Pool(threads) => (threads - threads / KEPT_FOR_DEMAND).max(1),
+            Threads::PerRequest => usize::MAX,
+        }
+    }
+
+    async fn serve_counted(self: &Rc<Self>, class: Class, request: BlockRequest) -> machine::Result<()> {
+        let counts = usize::from(class == Class::Background);
+        self.background.set(self.background.get() + counts);
+        let outcome = self.serve_block_request(request).await;
+        self.background.set(self.background.get() - counts);
+        outcome
     }
 
     /// Lets a thread of the pool know that there is a request. Those of the pool that were never needed are not
@@ -183,7 +208,8 @@ impl<M: Machine> IoNode<M> {
                 while self.requests.borrow().len() >= REQUESTS_MAX {
                     self.request_taken.wait().await;
                 }
-                self.requests.borrow_mut().push_back(request);
+                let (Asker { node, class, .. }, bytes) = (request.asker, request.bytes);
+                self.requests.borrow_mut().push(class, node, bytes, request);
                 self.wake_pool(threads);
             }
             Threads::PerRequest => {
@@ -195,41 +221,77 @@ impl<M: Machine> IoNode<M> {
     }
 
     async fn serve_block_request(self: &Rc<Self>, request: BlockRequest) -> machine::Result<()> {
-        let BlockRequest { from, tag, access, file, stripe, offset, bytes } = request;
+        let BlockRequest { asker, access, file, stripe, offset, bytes } = request;
         self.machine.compute(Work::HandleRequest).await;
         match access {
             Access::Read => {
-                let outcome = self.read(file, stripe, offset, bytes).await;
+                let outcome = self.read(file, stripe, offset, bytes, asker.class).await;
                 let worked = outcome.is_ok();
-                self.endpoint.reply(from, tag, outcome.map(|data| (Reply::Done, data))).await?;
+                self.endpoint.reply(asker, outcome.map(|data| (Reply::Done, data))).await?;
                 if worked {
-                    self.prefetch(file, stripe, offset).await;
+                    self.prefetch(file, stripe, offset, self.class_of_prefetching(asker.class)).await;
                 }
                 Ok(())
             }
             Access::Write(data) => {
                 let outcome = self.write(file, stripe, offset, Data::Here(data)).await;
-                self.endpoint.reply(from, tag, outcome.map(|()| (Reply::Done, Payload::empty()))).await
+                self.endpoint.reply(asker, outcome.map(|()| (Reply::Done, Payload::empty()))).await
             }
             Access::Fetch(fetch) => {
-                let outcome = self.write(file, stripe, offset, Data::At(from, fetch)).await;
-                self.endpoint.reply(from, tag, outcome.map(|()| (Reply::Done, Payload::empty()))).await
+                let outcome = self.write(file, stripe, offset, Data::At(asker.node, fetch)).await;
+                self.endpoint.reply(asker, outcome.map(|()| (Reply::Done, Payload::empty()))).await
             }
         }
     }
 
-    /// Waits for a turn to use the disk of the stripe at `offset` within it.
-    async fn turn(&self, stripe: &OpenStripe, offset: u64) -> Turn<'_> {
-        let position = match self.settings.scheduling {
+    /// The class in which blocks after one that was read are read ahead.
+    fn class_of_prefetching(&self, read: Class) -> Class {
+        match self.settings.sharing {
+            Sharing::Arrival => read,
+            Sharing::Fair => Class::Background,
+        }
+    }
+
+    /// Where the stripe at `offset` within it lies, for the order of turns.
+    fn position(&self, stripe: &OpenStripe, offset: u64) -> Position {
+        match self.settings.scheduling {
             Scheduling::PhysicalCyclicScan => {
                 (0, self.machine.disks()[stripe.disk].position(stripe.object, offset))
             }
             Scheduling::Fcfs | Scheduling::CyclicScan => (stripe.object.0, offset),
-        };
+        }
+    }
+
+    /// Waits for a turn to use the disk of the stripe at `offset` within it.
+    async fn turn(&self, stripe: &OpenStripe, offset: u64, class: Class) -> Turn<'_> {
+        let position = self.position(stripe, offset);
         let asked = self.machine.now();
-        let turn = self.disk_queues[stripe.disk].turn(position).await;
+        let turn = self.disk_queues[stripe.disk].turn(position, class).await;
         self.machine.disks()[stripe.disk].waited_since(asked);
         turn
+    }
+
+    /// Lets whoever waits in the background for a turn to load this block wait on demand.
+    fn promote_turn(&self, stripe: &OpenStripe, block: u64) {
+        let queue = &self.disk_queues[stripe.disk];
+        if queue.has_background() {
+            queue.promote(self.position(stripe, block * stripe.block_bytes()));
+        }
+    }
+
+    /// Serves requests in the background for a block as if on demand, wherever they wait.
+    fn promote(self: &Rc<Self>, file: FileId, stripe: u32, offset: u64) {
+        // Of a stripe that is not open nothing waits that could succeed.
+        let Ok(open) = self.stripes.get(file, stripe) else { return };
+        let block = offset / open.block_bytes();
+        let promoted = self.requests.borrow_mut().promote(|request| {
+            (request.file, request.stripe, request.offset / open.block_bytes()) == (file, stripe, block)
+        });
+        if let Threads::Pool(threads) = self.settings.threads {
+            // All that was waiting may have been what no thread was allowed to serve.
+            (0..promoted).for_each(|_| self.wake_pool(threads));
+        }
+        self.promote_turn(&open, block);
     }
 
     /// Serves everything but block requests.
@@ -247,6 +309,10 @@ impl<M: Machine> IoNode<M> {
             Request::Unlink { name } => self.unlink(&name).await,
             Request::Resize { file, stripes } => self.resize(file, &stripes).await,
             Request::Flush { file } => self.flush(file).await,
+            Request::Promote { file, stripe, offset } => {
+                self.promote(file, stripe, offset);
+                Ok(Reply::Done)
+            }
             Request::Collective(collective) => self.serve_collective(*collective).await,
             other => Err(Failure::invalid(format!("an I/O node does not serve {other:?}"))),
         }
@@ -254,34 +320,28 @@ impl<M: Machine> IoNode<M> {
 }
 
 impl<M: Machine> Service for Rc<IoNode<M>> {
-    async fn handle(
-        &self,
-        from: NodeId,
-        tag: u64,
-        request: Request,
-        payload: Payload,
-    ) -> machine::Result<()> {
+    async fn handle(&self, asker: Asker, request: Request, payload: Payload) -> machine::Result<()> {
         match request {
             Request::Read { file, stripe, offset, bytes } => {
                 let bytes = u64::from(bytes);
                 let access = Access::Read;
-                self.dispatch(BlockRequest { from, tag, access, file, stripe, offset, bytes }).await;
+                self.dispatch(BlockRequest { asker, access, file, stripe, offset, bytes }).await;
             }
             Request::Write { file, stripe, offset, fetch: Some(fetch) } => {
                 let (access, bytes) = (Access::Fetch(fetch), u64::from(fetch.bytes));
-                self.dispatch(BlockRequest { from, tag, access, file, stripe, offset, bytes }).await;
+                self.dispatch(BlockRequest { asker, access, file, stripe, offset, bytes }).await;
             }
             Request::Write { file, stripe, offset, fetch: None } => {
                 let bytes = payload.len();
                 self.machine.compute(Work::AcceptData { bytes }).await;
                 let access = Access::Write(payload);
-                self.dispatch(BlockRequest { from, tag, access, file, stripe, offset, bytes }).await;
+                self.dispatch(BlockRequest { asker, access, file, stripe, offset, bytes }).await;
             }
             other => {
                 let node = self.clone();
                 self.machine.spawn("request", async move {
                     let outcome = node.serve_other(other).await;
-                    node.endpoint.reply(from, tag, outcome.map(|reply| (reply, Payload::empty()))).await
+                    node.endpoint.reply(asker, outcome.map(|reply| (reply, Payload::empty()))).await
                 });
             }
         }

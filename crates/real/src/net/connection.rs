@@ -129,10 +129,10 @@ impl Reader {
         pool: &BufferPool,
     ) -> std::result::Result<Option<Message>, String> {
         let Some(prelude) = self.array().await.map_err(explain)? else { return Ok(None) };
-        let Prelude { header_bytes, payload_bytes } = Prelude::decode(&prelude)?;
+        let Prelude { class, header_bytes, payload_bytes } = Prelude::decode(&prelude)?;
         let header = self.fill(Vec::with_capacity(header_bytes), header_bytes).await.map_err(explain)?;
         let payload = self.payload(payload_bytes, pool).await?;
-        Ok(Some(Message { header, payload }))
+        Ok(Some(Message { class, header, payload }))
     }
 
     async fn payload(&mut self, bytes: u64, pool: &BufferPool) -> std::result::Result<Payload, String> {

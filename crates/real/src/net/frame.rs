@@ -6,27 +6,32 @@
 //!                                            <--  Answer {magic, version, verdict, node}
 //!   frames                                   <->  frames
 //!
-//! frame:  | magic 4 | header length 4 | payload length 8 | header ... | payload ... |
+//! frame:  | magic 3 | class 1 | header length 4 | payload length 8 | header ... | payload ... |
 //! ```
 //!
 //! Numbers are little-endian. Lengths are checked against their bounds before anything is allocated for
 //! them. The first twelve bytes of a hello never change, so that nodes of any two versions can tell each
 //! other that they differ.
 
-use machine::{Message, NodeId};
+use machine::{Class, Message, NodeId};
 
 /// The version of everything below; raised with every change of it.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// How both sides of a handshake begin.
 const GREETING: [u8; 8] = *b"STARFISH";
 
 /// How every frame begins, so that a reader who has lost his place notices at once.
-const FRAME_MAGIC: [u8; 4] = *b"SFfr";
+const FRAME_MAGIC: [u8; 3] = *b"SFf";
 
-/// The lengths of a frame's parts.
+/// What a frame says of its class.
+const CLASS_CODES: [(Class, u8); 3] =
+    [(Class::Control, b'c'), (Class::Demand, b'd'), (Class::Background, b'b')];
+
+/// The class of a frame's message, and the lengths of its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prelude {
+    pub(crate) class: Class,
     pub(crate) header_bytes: usize,
     pub(crate) payload_bytes: u64,
 }
@@ -37,18 +42,22 @@ impl Prelude {
     pub(crate) fn encode(self) -> [u8; Self::BYTES] {
         let header_bytes = u32::try_from(self.header_bytes).expect("a header of bounded length");
         let mut bytes = [0; Self::BYTES];
-        bytes[0..4].copy_from_slice(&FRAME_MAGIC);
+        bytes[0..3].copy_from_slice(&FRAME_MAGIC);
+        let code = CLASS_CODES.iter().find(|(class, _)| *class == self.class);
+        bytes[3] = code.expect("every class has a code").1;
         bytes[4..8].copy_from_slice(&header_bytes.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.payload_bytes.to_le_bytes());
         bytes
     }
 
     pub(crate) fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, String> {
-        if bytes[0..4] != FRAME_MAGIC {
+        let class = CLASS_CODES.iter().find(|(_, code)| *code == bytes[3]).map(|(class, _)| *class);
+        let Some(class) = class.filter(|_| bytes[0..3] == FRAME_MAGIC) else {
             return Err(format!("it sent {:02x?} where a frame should begin", &bytes[0..4]));
-        }
+        };
         let (header_bytes, payload_bytes) = (u32_at(bytes, 4) as usize, u64_at(bytes, 8));
-        let (header_max, payload_max) = (Message::HEADER_BYTES_MAX, Message::PAYLOAD_BYTES_MAX);
+        let prelude = Prelude { class, header_bytes, payload_bytes };
+        let (header_max, payload_max) = (Message::HEADER_BYTES_MAX, prelude.payload_bytes_max());
         if header_bytes > header_max {
             return Err(format!(
                 "it sent a header of {header_bytes} bytes, more than the {header_max} allowed"
@@ -59,7 +68,15 @@ impl Prelude {
                 "it sent a payload of {payload_bytes} bytes, more than the {payload_max} allowed"
             ));
         }
-        Ok(Prelude { header_bytes, payload_bytes })
+        Ok(prelude)
+    }
+
+    /// The longest payload of a message of this class.
+    pub(crate) fn payload_bytes_max(self) -> u64 {
+        match self.class {
+            Class::Control => Message::CONTROL_PAYLOAD_BYTES_MAX,
+            Class::Demand | Class::Background => Message::PAYLOAD_BYTES_MAX,
+        }
     }
 }
 
@@ -216,8 +233,10 @@ mod tests {
 
     #[test]
     fn what_was_encoded_is_decoded() {
-        let prelude = Prelude { header_bytes: 77, payload_bytes: 1 << 20 };
-        assert_eq!(Prelude::decode(&prelude.encode()), Ok(prelude));
+        for class in Class::ALL {
+            let prelude = Prelude { class, header_bytes: 77, payload_bytes: 1 << 16 };
+            assert_eq!(Prelude::decode(&prelude.encode()), Ok(prelude));
+        }
         for to in [Some(NodeId(1)), Some(NodeId(0)), Some(NodeId(u64::MAX)), None] {
             let hello = Hello { from: NodeId(u64::MAX), to };
             assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
@@ -230,12 +249,15 @@ mod tests {
 
     #[test]
     fn too_long_is_refused_and_just_long_enough_is_not() {
-        let longest =
-            Prelude { header_bytes: Message::HEADER_BYTES_MAX, payload_bytes: Message::PAYLOAD_BYTES_MAX };
+        let class = Class::Demand;
+        let (header_bytes, payload_bytes) = (Message::HEADER_BYTES_MAX, Message::PAYLOAD_BYTES_MAX);
+        let longest = Prelude { class, header_bytes, payload_bytes };
         assert_eq!(Prelude::decode(&longest.encode()), Ok(longest));
-        let header = Prelude { header_bytes: Message::HEADER_BYTES_MAX + 1, payload_bytes: 0 };
+        let command = Prelude { class: Class::Control, ..longest };
+        assert!(Prelude::decode(&command.encode()).expect_err("too long").contains("65536 allowed"));
+        let header = Prelude { class, header_bytes: header_bytes + 1, payload_bytes: 0 };
         assert!(Prelude::decode(&header.encode()).expect_err("too long").contains("header of 65537 bytes"));
-        let payload = Prelude { header_bytes: 0, payload_bytes: u64::MAX };
+        let payload = Prelude { class, header_bytes: 0, payload_bytes: u64::MAX };
         assert!(Prelude::decode(&payload.encode()).expect_err("too long").contains("payload"));
     }
 

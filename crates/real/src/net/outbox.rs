@@ -1,21 +1,21 @@
-//! The outbox of a connection: messages in the order in which they leave.
+//! The outbox of a connection: messages in the order in which they leave, the more urgent class first.
 //!
 //! A message once put here is sent, whether or not its sender still waits, so that frames never interleave
-//! and a sender that gives up leaves no half of one behind. The bound is by bytes: whoever finds the outbox
-//! full waits, first come, first served.
+//! and a sender that gives up leaves no half of one behind. The bound is by bytes and for each class of its
+//! own: whoever finds the outbox full waits for others of his class, first come, first served.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 use compio::buf::IoBuf;
-use machine::{Buf, BufferPool, Condition, Error, Message, Result};
+use machine::{Buf, BufferPool, Class, Condition, Error, Message, Result};
 
 use super::frame::Prelude;
 use crate::bytes::{RUNS_MAX, Run, push_runs};
 use crate::task::unless;
 
-/// Bytes that may wait in an outbox: some of the largest messages, so that one is ready when another has left.
+/// Bytes that may wait of each class: some of the largest messages, so that one is ready when another has left.
 const WAITING_BYTES_MAX: u64 = 16 << 20;
 
 /// A batch of messages is closed when it has reached this size. A megabyte for one system call is plenty,
@@ -26,15 +26,21 @@ const _: () = assert!(WAITING_BYTES_MAX > Message::PAYLOAD_BYTES_MAX + Message::
 
 /// Messages that wait to be written to a connection.
 pub(crate) struct Outbox {
-    waiting: RefCell<VecDeque<Waiting>>,
-    /// Used for its bound and its line alone: what it lends never becomes memory.
-    room: BufferPool,
+    /// By class, the most urgent first.
+    lines: [Line; Class::ALL.len()],
     put: Condition,
     /// No more is taken from now on.
     end: Condition,
     /// The messages being written.
     leaving: RefCell<Vec<Rc<Sent>>>,
     state: RefCell<State>,
+}
+
+/// The messages of one class.
+struct Line {
+    waiting: RefCell<VecDeque<Waiting>>,
+    /// Used for its bound and its line alone: what it lends never becomes memory.
+    room: BufferPool,
 }
 
 enum State {
@@ -68,8 +74,8 @@ pub(crate) struct Batch {
 impl Outbox {
     pub(crate) fn new() -> Self {
         Outbox {
-            waiting: RefCell::default(),
-            room: BufferPool::new(WAITING_BYTES_MAX),
+            lines: Class::ALL
+                .map(|_| Line { waiting: RefCell::default(), room: BufferPool::new(WAITING_BYTES_MAX) }),
             put: Condition::new(),
             end: Condition::new(),
             leaving: RefCell::default(),
@@ -79,10 +85,10 @@ impl Outbox {
 
     /// Sends `message`; completes when the system has taken it.
     pub(crate) async fn send(&self, message: Message) -> Result<()> {
-        let Message { header, payload } = message;
-        let prelude = Prelude { header_bytes: header.len(), payload_bytes: payload.len() };
+        let Message { class, header, payload } = message;
+        let prelude = Prelude { class, header_bytes: header.len(), payload_bytes: payload.len() };
         assert!(prelude.header_bytes <= Message::HEADER_BYTES_MAX, "{prelude:?}: too long a header");
-        assert!(prelude.payload_bytes <= Message::PAYLOAD_BYTES_MAX, "{prelude:?}: too long a payload");
+        assert!(prelude.payload_bytes <= prelude.payload_bytes_max(), "{prelude:?}: too long a payload");
         let mut head = Vec::with_capacity(Prelude::BYTES + header.len());
         head.extend_from_slice(&prelude.encode());
         head.extend_from_slice(&header);
@@ -92,22 +98,27 @@ impl Outbox {
         self.check()?;
         let bytes = runs[0].buf_len() as u64 + prelude.payload_bytes;
         // Whoever waits for room must not wait for others who wait before him when there will be none.
-        let room = unless(self.end.wait(), self.room.take(bytes)).await;
+        let room = unless(self.end.wait(), self.line(class).room.take(bytes)).await;
         let Some(room) = room else { return Err(self.check().err().unwrap_or(Error::Closed)) };
-        self.put(runs, room)?.outcome().await
+        self.put(class, runs, room)?.outcome().await
+    }
+
+    fn line(&self, class: Class) -> &Line {
+        &self.lines[class as usize]
     }
 
     /// Puts the first bytes of a connection, before anything else.
     pub(crate) fn greet(&self, bytes: &[u8]) {
-        let room = self.room.try_take(bytes.len() as u64).expect("an outbox still empty");
-        self.put(vec![Run::Owned(bytes.to_vec())], room).expect("an outbox still open");
+        let first = Class::Control;
+        let room = self.line(first).room.try_take(bytes.len() as u64).expect("an outbox still empty");
+        self.put(first, vec![Run::Owned(bytes.to_vec())], room).expect("an outbox still open");
     }
 
-    fn put(&self, runs: Vec<Run>, room: Buf) -> Result<Rc<Sent>> {
+    fn put(&self, class: Class, runs: Vec<Run>, room: Buf) -> Result<Rc<Sent>> {
         self.check()?;
         let sent = Rc::<Sent>::default();
         let waiting = Waiting { runs, bytes: room.len(), _room: room, sent: sent.clone() };
-        self.waiting.borrow_mut().push_back(waiting);
+        self.line(class).waiting.borrow_mut().push_back(waiting);
         self.put.wake_one();
         Ok(sent)
     }
@@ -134,9 +145,12 @@ impl Outbox {
     }
 
     fn take_batch(&self) -> Option<Batch> {
-        let (mut waiting, mut leaving) = (self.waiting.borrow_mut(), self.leaving.borrow_mut());
+        let mut leaving = self.leaving.borrow_mut();
         debug_assert!(leaving.is_empty(), "one batch at a time");
         let (mut batch, mut bytes) = (Batch { runs: Vec::new(), _room: Vec::new() }, 0);
+        // What has left this process cannot be overtaken, so what is not urgent waits here and not in a batch.
+        let line = self.lines.iter().find(|line| !line.waiting.borrow().is_empty())?;
+        let mut waiting = line.waiting.borrow_mut();
         while let Some(next) = waiting.front() {
             let fits = bytes + next.bytes <= BATCH_BYTES && batch.runs.len() + next.runs.len() <= RUNS_MAX;
             if !(fits || leaving.is_empty()) {
@@ -148,7 +162,7 @@ impl Outbox {
             batch._room.push(next._room);
             leaving.push(next.sent);
         }
-        (!leaving.is_empty()).then_some(batch)
+        Some(batch)
     }
 
     /// Tells the senders of the last batch that it has left. Its memory must have been let go of before.
@@ -172,8 +186,8 @@ impl Outbox {
     /// Fails all that has not left and whatever comes.
     pub(crate) fn lose(&self, error: Error) {
         *self.state.borrow_mut() = State::Lost(error.clone());
-        let (leaving, waiting) = (self.leaving.take(), self.waiting.take());
-        for sent in leaving.into_iter().chain(waiting.into_iter().map(|waiting| waiting.sent)) {
+        let waiting = self.lines.iter().flat_map(|line| line.waiting.take()).map(|waiting| waiting.sent);
+        for sent in self.leaving.take().into_iter().chain(waiting) {
             sent.settle(Err(error.clone()));
         }
         self.put.wake_all();
