@@ -160,9 +160,11 @@ impl<M: Machine> IoNode<M> {
             let background_allowed = self.background.get() < self.background_max();
             let request = self.requests.borrow_mut().pop(background_allowed);
             match request {
-                Some((class, request)) => {
+                Some((class, mut request)) => {
                     self.request_taken.wake_one();
-                    self.serve_counted(class, request).await?;
+                    // It may have been promoted.
+                    request.asker.class = class;
+                    self.serve_counted(request).await?;
                 }
                 None => {
                     self.pool_idle.set(self.pool_idle.get() + 1);
@@ -180,8 +182,8 @@ impl<M: Machine> IoNode<M> {
         }
     }
 
-    async fn serve_counted(self: &Rc<Self>, class: Class, request: BlockRequest) -> machine::Result<()> {
-        let counts = usize::from(class == Class::Background);
+    async fn serve_counted(self: &Rc<Self>, request: BlockRequest) -> machine::Result<()> {
+        let counts = usize::from(request.asker.class == Class::Background);
         self.background.set(self.background.get() + counts);
         let outcome = self.serve_block_request(request).await;
         self.background.set(self.background.get() - counts);
