@@ -8,7 +8,7 @@
 //!      '------------------------------------------> dirty ----------------> pending write
 //! ```
 //!
-//! The five states are those of Chen's PDIOL. A free page has no place here at all. Each page knows which of its
+//! The five states are those of Zhang's PDIOL. A free page has no place here at all. Each page knows which of its
 //! bytes are the file's (*valid*) and which of these the I/O nodes do not have yet (*dirty*), so a part of a page
 //! can be written without reading the rest, and be read back.
 //!

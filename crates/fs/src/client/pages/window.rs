@@ -1,6 +1,6 @@
 //! Which pages to bring in before they are asked for: pure state of one open file, without futures.
 //!
-//! A window of W pages is that of Chen's PDIOL: while page *i* is used, pages *i*+1 to *i*+W-1 are brought in. So a
+//! A window of W pages is that of Zhang's PDIOL: while page *i* is used, pages *i*+1 to *i*+W-1 are brought in. So a
 //! window of 1 brings in nothing ahead.
 //!
 //! An adaptive window finds W itself. It opens when pages are used one after the other, doubles when the application
