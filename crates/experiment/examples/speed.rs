@@ -1,0 +1,63 @@
+//! Times the simulator, as `starfish simulate` does, without the rest of the program:
+//! `cargo run --release -p experiment --example speed [method] [pattern] [record bytes] [file bytes] [layout]`.
+//!
+//! Methods, patterns, records and layouts may be several, with commas between them, or `all`. Equal digests
+//! mean equal runs. Under `valgrind --tool=callgrind` a small file gives instructions per event that do not depend
+//! on what else the computer does.
+
+use std::str::FromStr;
+use std::time::Instant;
+
+use description::{Description, MachineDescription};
+use experiment::{Contents, DiskLayout, Experiment, Method, Options};
+use layout::{Pattern, Problem};
+
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let argument = |index: usize, default: &'static str| arguments.get(index).map_or(default, String::as_str);
+    let machine = MachineDescription::load("starfish-1996").expect("a machine that is built in");
+    let layouts = [DiskLayout::Contiguous, DiskLayout::Random];
+    let file_bytes = argument(3, "10485760").parse().expect("a number of bytes");
+    for layout in chosen(argument(4, "contiguous"), &layouts) {
+        for record_bytes in chosen(argument(2, "8"), &[8, 8192]) {
+            for pattern in chosen(argument(1, "rc"), &Pattern::all().collect::<Vec<_>>()) {
+                for method in chosen(argument(0, "traditional"), &Method::ALL) {
+                    run(Experiment {
+                        problem: Problem::new(file_bytes, record_bytes, machine.nodes.compute.value),
+                        machine: machine.clone(),
+                        method,
+                        pattern,
+                        layout,
+                        options: Options::default(),
+                        contents: Contents::Real,
+                        seed: 1,
+                    });
+                }
+            }
+        }
+    }
+}
+
+fn run(experiment: Experiment) {
+    let start = Instant::now();
+    let trial = experiment.trial(0).expect("an experiment that works");
+    let nanoseconds = start.elapsed().as_secs_f64() * 1e9;
+    let Experiment { method, pattern, layout, problem, .. } = experiment;
+    println!(
+        "{method} {pattern} {} {layout}: digest {:016x}, {} events",
+        problem.record_bytes, trial.digest, trial.events
+    );
+    eprintln!("{:.1} ns per event", nanoseconds / trial.events as f64);
+}
+
+/// The values of these names.
+fn chosen<T: FromStr<Err: std::fmt::Debug> + Clone>(names: &str, all: &[T]) -> Vec<T> {
+    if names == "all" {
+        return all.to_vec();
+    }
+    names.split(',').map(|name| name.parse().expect("a known name")).collect()
+}
