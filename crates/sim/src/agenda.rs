@@ -4,9 +4,9 @@
 //! compare as plain numbers, and those of one instant come out in the order in which they went in.
 //!
 //! ```text
-//!   soon: sorted, short                        later: a 4-ary heap
+//!   soon: sorted, short, in a ring             later: a 4-ary heap
 //!   | e1 | e2 | e3 | ............. | e60 |     none of it before e60
-//!     ^ next        ^ a new entry comes in here: the shorter half makes room
+//!     ^ first       ^ a new entry comes in here: the shorter half makes room
 //! ```
 //!
 //! Machines with few nodes have few events pending: then sorting a new one into a short list, from whichever end
@@ -74,18 +74,30 @@ impl Target {
 }
 
 /// All timed events to come.
-#[derive(Default)]
 pub(crate) struct Agenda {
-    /// The first entries in order, from `next` on; what is before has happened.
-    soon: Vec<u128>,
-    next: usize,
+    /// The first entries in order, in a ring: from `first` on, up to and without `end`.
+    soon: [u128; RING],
+    // Indices of the ring are bytes, so they wrap round by themselves and need no check.
+    first: u8,
+    end: u8,
+    /// The time of the last of them, if there are others in the heap: no entry before it goes there.
+    later_from: u64,
     /// The rest; empty if `soon` is.
     later: Heap,
     next_serial: u64,
 }
 
+const RING: usize = 1 << u8::BITS;
+
 /// When more entries than this are sorted, half of them go to the heap.
-const SOON_MAX: usize = 64;
+const SOON_MAX: u8 = 64;
+
+impl Default for Agenda {
+    fn default() -> Self {
+        let later = Heap::default();
+        Agenda { soon: [0; RING], first: 0, end: 0, later_from: u64::MAX, later, next_serial: 0 }
+    }
+}
 
 impl Agenda {
     /// Adds an event; among those of the same time it is the last.
@@ -97,88 +109,122 @@ impl Agenda {
         let serial = self.next_serial << TARGET_BITS | u64::from(target.0);
         let entry = u128::from(time) << 64 | u128::from(serial);
         self.next_serial += 1;
-        if !self.later.entries.is_empty() && self.soon.last().is_some_and(|&last| last < entry) {
-            return self.later.push(entry);
+        if time >= self.later_from {
+            return self.push_later(entry);
         }
         // Its serial number is the highest, so it comes before those of a later time and no others.
-        if self.comes_early(time) {
-            // Those that have happened leave room in front.
-            self.next -= 1;
-            let soon = &mut self.soon[self.next..];
-            let mut hole = 0;
-            while (soon[hole + 1] >> 64) as u64 <= time {
-                soon[hole] = soon[hole + 1];
-                hole += 1;
+        let soon = &mut self.soon;
+        let count = self.end.wrapping_sub(self.first);
+        if count > 0 && time_of(soon[usize::from(self.first.wrapping_add(count / 2))]) > time {
+            let mut hole = self.first.wrapping_sub(1);
+            self.first = hole;
+            loop {
+                let next = soon[usize::from(hole.wrapping_add(1))];
+                if time_of(next) > time {
+                    break;
+                }
+                soon[usize::from(hole)] = next;
+                hole = hole.wrapping_add(1);
             }
-            soon[hole] = entry;
+            soon[usize::from(hole)] = entry;
         } else {
-            let mut hole = self.soon.len();
-            self.soon.push(entry);
-            let soon = &mut self.soon[..];
-            while hole > self.next && (soon[hole - 1] >> 64) as u64 > time {
-                soon[hole] = soon[hole - 1];
-                hole -= 1;
+            let mut hole = self.end;
+            self.end = hole.wrapping_add(1);
+            while hole != self.first {
+                let before = soon[usize::from(hole.wrapping_sub(1))];
+                if time_of(before) <= time {
+                    break;
+                }
+                soon[usize::from(hole)] = before;
+                hole = hole.wrapping_sub(1);
             }
-            soon[hole] = entry;
+            soon[usize::from(hole)] = entry;
         }
-        if self.soon.len() - self.next > SOON_MAX {
+        if count >= SOON_MAX {
             self.put_off();
         }
-    }
-
-    /// Whether there is room in front of the list, and the way to the place of `time` is shorter from there.
-    #[inline]
-    fn comes_early(&self, time: u64) -> bool {
-        let soon = &self.soon[self.next..];
-        self.next > 0 && soon.get(soon.len() / 2).is_some_and(|&middle| (middle >> 64) as u64 > time)
     }
 
     /// Takes out the first event.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(u64, Target)> {
-        let &first = self.soon.get(self.next)?;
-        self.next += 1;
-        if self.next == self.soon.len() || self.next == 4 * SOON_MAX {
-            self.tidy();
+        if self.first == self.end {
+            return None;
         }
-        Some(((first >> 64) as u64, Target(first as u32 & ((1 << TARGET_BITS) - 1))))
+        let first = self.soon[usize::from(self.first)];
+        self.first = self.first.wrapping_add(1);
+        if self.first == self.end && !self.later.entries.is_empty() {
+            self.refill();
+        }
+        Some((time_of(first), Target(first as u32 & ((1 << TARGET_BITS) - 1))))
     }
 
     /// The time of the first event.
     #[inline]
     pub(crate) fn first_time(&self) -> Option<u64> {
-        self.soon.get(self.next).map(|&first| (first >> 64) as u64)
+        (self.first != self.end).then(|| time_of(self.soon[usize::from(self.first)]))
+    }
+
+    #[inline(never)]
+    fn push_later(&mut self, entry: u128) {
+        self.later.push(entry);
+        // At the end of all time, the list may be empty.
+        if self.first == self.end {
+            self.refill();
+        }
     }
 
     /// Moves the last half of the list into the heap.
     #[cold]
+    #[inline(never)]
     fn put_off(&mut self) {
-        for entry in self.soon.drain(self.next + SOON_MAX / 2..) {
-            self.later.push(entry);
+        while self.end.wrapping_sub(self.first) > SOON_MAX / 2 {
+            self.end = self.end.wrapping_sub(1);
+            self.later.push(self.soon[usize::from(self.end)]);
         }
+        self.later_from = time_of(self.soon[usize::from(self.end.wrapping_sub(1))]);
     }
 
-    /// Forgets what has happened, and fills an empty list from the heap.
-    fn tidy(&mut self) {
-        self.soon.drain(..self.next);
-        self.next = 0;
-        if self.soon.is_empty() {
-            self.soon.extend(std::iter::from_fn(|| self.later.pop()).take(SOON_MAX / 2));
+    /// Fills an empty list from the heap.
+    #[cold]
+    #[inline(never)]
+    fn refill(&mut self) {
+        self.later_from = u64::MAX;
+        (self.first, self.end) = (0, 0);
+        while self.end < SOON_MAX / 2 {
+            let Some(entry) = self.later.pop() else { return };
+            self.soon[usize::from(self.end)] = entry;
+            self.end += 1;
+        }
+        if !self.later.entries.is_empty() {
+            self.later_from = time_of(self.soon[usize::from(self.end) - 1]);
         }
     }
 
     /// Gives all entries new serial numbers from 0 on; their order stays.
+    #[cold]
+    #[inline(never)]
     fn renumber(&mut self) {
-        let rest = std::iter::from_fn(|| self.later.pop());
-        let mut entries: Vec<u128> = self.soon.drain(self.next..).chain(rest).collect();
+        let mut entries = Vec::new();
+        while self.first != self.end {
+            entries.push(self.soon[usize::from(self.first)]);
+            self.first = self.first.wrapping_add(1);
+        }
+        entries.extend(std::iter::from_fn(|| self.later.pop()));
         for (serial, entry) in entries.iter_mut().enumerate() {
             let target = *entry as u32 & ((1 << TARGET_BITS) - 1);
             *entry = *entry >> 64 << 64 | (serial as u128) << TARGET_BITS | u128::from(target);
         }
         self.next_serial = entries.len() as u64;
-        self.later.entries = entries.split_off(entries.len().min(SOON_MAX));
-        (self.soon, self.next) = (entries, 0);
+        // Least first, as a heap wants it.
+        self.later.entries = entries;
+        self.refill();
     }
+}
+
+#[inline]
+fn time_of(entry: u128) -> u64 {
+    (entry >> 64) as u64
 }
 
 /// A 4-ary heap of entries, least first.
@@ -279,6 +325,19 @@ mod tests {
                 reference.insert((time, index));
             }
         }
+    }
+
+    #[test]
+    fn events_at_the_end_of_time_come_last_and_in_order() {
+        let mut agenda = Agenda::default();
+        let target = |index| Target::new(Kind::Task, index);
+        [u64::MAX, 5, u64::MAX].into_iter().enumerate().for_each(|(at, time)| agenda.push(time, target(at)));
+        assert_eq!(agenda.first_time(), Some(5));
+        let order = [(5, target(1)), (u64::MAX, target(0)), (u64::MAX, target(2))];
+        assert_eq!(
+            [agenda.pop(), agenda.pop(), agenda.pop(), agenda.pop()],
+            [Some(order[0]), Some(order[1]), Some(order[2]), None]
+        );
     }
 
     #[test]

@@ -18,6 +18,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::ptr::NonNull;
@@ -372,7 +373,8 @@ impl Executor {
                 continue;
             };
             drop(core);
-            let waker = key.waker();
+            // Dropping a waker of ours does nothing, but takes a call to find that out.
+            let waker = ManuallyDrop::new(key.waker());
             let polled = task.as_mut().poll(&mut Context::from_waker(&waker));
             if polled.is_ready() {
                 // Dropped before its slot is free: what it drops may wake and spawn.
