@@ -112,6 +112,8 @@ struct Processor {
     waiting: VecDeque<ThreadWork>,
     /// The number of the work asked for last.
     last_number: u64,
+    /// The number of the work that ended last.
+    last_ended: u64,
     /// Whether the thread that had the processor may go on before the next one gets it.
     handing_over: bool,
     /// When the running work began.
@@ -199,7 +201,17 @@ impl Processors {
     }
 
     /// Whether the work of this number has been done.
+    #[inline]
     pub(crate) fn poll_work(&self, node: usize, number: u64, context: &Context<'_>) -> Poll<()> {
+        // Whoever is woken by the end of work asks next.
+        if self.each[node].borrow().last_ended == number {
+            return Poll::Ready(());
+        }
+        self.look_for_work(node, number, context)
+    }
+
+    #[inline(never)]
+    fn look_for_work(&self, node: usize, number: u64, context: &Context<'_>) -> Poll<()> {
         let mut processor = self.each[node].borrow_mut();
         match processor.find(number) {
             None => Poll::Ready(()),
@@ -235,6 +247,7 @@ impl Processors {
             return executor.schedule(finish, Target::new(Kind::Processor, node));
         }
         let ended = processor.running.take().expect("work that ends");
+        processor.last_ended = ended.number;
         if !processor.waiting.is_empty() {
             processor.handing_over = true;
             executor.schedule(executor.now(), Target::new(Kind::Processor, node));
@@ -305,9 +318,20 @@ enum Stage<'a> {
 impl Future for Compute<'_> {
     type Output = ();
 
-    #[inline]
+    // Inlined as far as it is the end of a thread's work.
+    #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let Compute { processors, executor, node, nanoseconds, stage } = &mut *self;
+        match self.stage {
+            Stage::Working(number) => self.processors.poll_work(self.node, number, context),
+            _ => self.begin_or_sleep(context),
+        }
+    }
+}
+
+impl Compute<'_> {
+    #[inline(never)]
+    fn begin_or_sleep(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Compute { processors, executor, node, nanoseconds, stage } = self;
         match stage {
             Stage::New(..) if *nanoseconds == 0 => Poll::Ready(()),
             Stage::New(level @ (Level::Thread | Level::Yielding), work) => {
