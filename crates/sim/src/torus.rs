@@ -52,6 +52,9 @@ pub(crate) struct Torus {
     rows: u32,
     /// The router of each node, by column and row.
     routers: Vec<(u32, u32)>,
+    /// The first row and the first column; the others have the same links, further on.
+    row: Ring,
+    column: Ring,
     /// One from each node into its router, one back, then eight of each router: to the next and the previous
     /// column, to the next and the previous row, two virtual channels each.
     links: Vec<Link>,
@@ -60,6 +63,34 @@ pub(crate) struct Torus {
     unequal: usize,
     /// Ways of worms that have arrived, to be used again.
     spare_ways: Vec<Vec<Step>>,
+}
+
+/// The links of a row or a column of routers, in each direction in order, twice round: once in the first virtual
+/// channel, then in the second.
+struct Ring {
+    places: u32,
+    up: Vec<u32>,
+    down: Vec<u32>,
+}
+
+impl Ring {
+    /// A ring of so many routers. `first` is the first link along the ring of that at place 0; those of the next one
+    /// are `stride` further on.
+    fn new(places: u32, first: u32, stride: u32) -> Self {
+        let twice = |from: u32| [from, from + 1].into_iter();
+        let up = twice(first).flat_map(|from| (0..places).map(move |place| from + stride * place));
+        let down =
+            twice(first + 2).flat_map(|from| (0..places).rev().map(move |place| from + stride * place));
+        Ring { places, up: up.collect(), down: down.collect() }
+    }
+
+    /// The links of the shorter way from one place to another.
+    #[inline]
+    fn way(&self, from: u32, to: u32) -> &[u32] {
+        let (up, count) = shorter(from, to, self.places);
+        let (links, begin) = if up { (&self.up, from) } else { (&self.down, self.places - 1 - from) };
+        &links[begin as usize..(begin + count) as usize]
+    }
 }
 
 /// A link, or virtual channel, in one direction.
@@ -124,6 +155,8 @@ impl Torus {
             columns,
             rows,
             routers,
+            row: Ring::new(columns, 2 * nodes, 8),
+            column: Ring::new(rows, 2 * nodes + 4, 8 * columns),
             links: (0..links).map(|_| Link::default()).collect(),
             worms: Table::default(),
             unequal: 0,
@@ -237,28 +270,14 @@ impl Torus {
 
     fn find_way(&self, source: usize, target: usize, way: &mut Vec<Step>) {
         let nodes = self.routers.len() as u32;
-        let ((mut column, mut row), (to_column, to_row)) = (self.routers[source], self.routers[target]);
-        let mut go = |link| way.push(Step { link, at: 0 });
-        go(source as u32);
-        let (right, count) = shorter(column, to_column, self.columns);
-        let mut channel = 0;
-        for _ in 0..count {
-            let direction = if right { 0 } else { 1 };
-            go(2 * nodes + 8 * (row * self.columns + column) + 2 * direction + channel);
-            let next = step(column, right, self.columns);
-            channel |= u32::from((next > column) != right);
-            column = next;
-        }
-        let (down, count) = shorter(row, to_row, self.rows);
-        channel = 0;
-        for _ in 0..count {
-            let direction = if down { 2 } else { 3 };
-            go(2 * nodes + 8 * (row * self.columns + column) + 2 * direction + channel);
-            let next = step(row, down, self.rows);
-            channel |= u32::from((next > row) != down);
-            row = next;
-        }
-        go(nodes + target as u32);
+        let ((column, row), (to_column, to_row)) = (self.routers[source], self.routers[target]);
+        let go = |links: &[u32], further: u32, way: &mut Vec<Step>| {
+            way.extend(links.iter().map(|link| Step { link: link + further, at: 0 }));
+        };
+        way.push(Step { link: source as u32, at: 0 });
+        go(self.row.way(column, to_column), 8 * self.columns * row, way);
+        go(self.column.way(row, to_row), 8 * to_column, way);
+        way.push(Step { link: nodes + target as u32, at: 0 });
     }
 
     /// What the link out of `node` and the link into it have done.
@@ -290,13 +309,20 @@ impl Link {
     /// Takes the link for a worm whose head is here, if it is free and nobody was here before.
     #[inline(always)]
     fn take(&mut self, executor: &Executor, worm: u32, now: u64) -> bool {
-        let first = self.queue.front().is_none_or(|&(first, _)| first == worm);
-        if first && self.free <= now {
-            if let Some((_, since)) = self.queue.pop_front() {
-                self.waits.add(now - since);
+        if self.free <= now {
+            match self.queue.front() {
+                None => {
+                    self.free = HELD;
+                    return true;
+                }
+                Some(&(first, since)) if first == worm => {
+                    self.queue.pop_front();
+                    self.waits.add(now - since);
+                    self.free = HELD;
+                    return true;
+                }
+                Some(_) => {}
             }
-            self.free = HELD;
-            return true;
         }
         if self.queue.is_empty() && self.free != HELD {
             advance_at(executor, self.free, worm as usize);
@@ -381,6 +407,17 @@ mod tests {
             assert_eq!(places, (0..compute + io).collect::<Vec<_>>());
         }
         assert_eq!([0, 1, 2, 3, 4].map(|node| interleaved(node, 2, 3)), [0, 2, 1, 3, 4]);
+    }
+
+    #[test]
+    fn a_way_goes_on_in_the_second_channel_past_the_end() {
+        let ring = Ring::new(5, 100, 10);
+        assert_eq!(ring.way(1, 3), [110, 120]);
+        assert_eq!(ring.way(3, 1), [132, 122]);
+        assert_eq!(ring.way(3, 0), [130, 140]);
+        assert_eq!(ring.way(4, 1), [140, 101]);
+        assert_eq!(ring.way(0, 3), [102, 143]);
+        assert_eq!(ring.way(2, 2), []);
     }
 
     #[test]
