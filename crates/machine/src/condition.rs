@@ -61,6 +61,9 @@ impl Condition {
 
     /// Wakes all tasks that wait now, in order.
     pub fn wake_all(&self) {
+        if self.waiting.borrow().is_empty() {
+            return;
+        }
         let all = std::mem::take(&mut *self.waiting.borrow_mut());
         for (_, waker) in all {
             waker.wake();

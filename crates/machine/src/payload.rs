@@ -329,9 +329,8 @@ impl Payload {
 
 impl From<Piece> for Payload {
     fn from(piece: Piece) -> Self {
-        let mut payload = Payload::empty();
-        payload.push_piece(piece);
-        payload
+        let bytes = piece.len();
+        Payload { bytes, pieces: if bytes == 0 { Pieces::None } else { Pieces::One(piece) } }
     }
 }
 

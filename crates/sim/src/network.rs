@@ -425,14 +425,17 @@ const CLOSED: &str = "it has closed its network";
 /// Gives the payload memory of its own: the copy that the network, or a disk, makes of real bytes.
 #[inline]
 pub(crate) fn own(payload: &mut Payload) {
-    if payload.pieces().iter().any(|piece| matches!(piece, Piece::Bytes(_))) {
-        *payload = copy(payload);
+    match payload.pieces() {
+        [Piece::Bytes(shared)] => *payload = Payload::from(shared.as_slice()),
+        pieces if pieces.iter().any(|piece| matches!(piece, Piece::Bytes(_))) => *payload = copy(pieces),
+        _ => {}
     }
 }
 
-fn copy(payload: &Payload) -> Payload {
+#[inline(never)]
+fn copy(pieces: &[Piece]) -> Payload {
     let mut copy = Payload::empty();
-    for piece in payload.pieces() {
+    for piece in pieces {
         copy.push(&match piece {
             Piece::Bytes(shared) => Payload::from(shared.as_slice()),
             Piece::Phantom { source, offset, bytes } => Payload::phantom(*source, *offset, *bytes),
