@@ -5,9 +5,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
 use std::rc::Rc;
+use std::task::{Poll, Waker};
 
-use machine::{Class, Condition, Delivery, Machine, Message, Net, NodeId, Payload};
+use machine::{Class, Delivery, Machine, Message, Net, NodeId, Payload};
 use slab::Slab;
 
 use crate::error::{Error, Failure, Result};
@@ -34,11 +36,11 @@ struct Call {
 /// An answer: the reply and the data that came with it, or why there is none.
 pub(crate) type Answer = Result<(Reply, Payload)>;
 
-/// Where the answers to a task's calls arrive.
+/// Where the answers to a task's calls arrive. That task alone waits for them.
 #[derive(Default)]
 pub(crate) struct Mailbox {
     answers: RefCell<VecDeque<(usize, Answer)>>,
-    arrived: Condition,
+    waiting: Cell<Option<Waker>>,
 }
 
 impl Mailbox {
@@ -47,19 +49,21 @@ impl Mailbox {
     }
 
     /// Waits for the next answer: the token its call was begun with, and what came of it.
-    pub(crate) async fn next(&self) -> (usize, Answer) {
-        loop {
-            let answer = self.answers.borrow_mut().pop_front();
-            match answer {
-                Some(answer) => return answer,
-                None => self.arrived.wait().await,
+    pub(crate) fn next(&self) -> impl Future<Output = (usize, Answer)> {
+        poll_fn(|context| match self.answers.borrow_mut().pop_front() {
+            Some(answer) => Poll::Ready(answer),
+            None => {
+                self.waiting.set(Some(context.waker().clone()));
+                Poll::Pending
             }
-        }
+        })
     }
 
     fn put(&self, token: usize, answer: Answer) {
         self.answers.borrow_mut().push_back((token, answer));
-        self.arrived.wake_one();
+        if let Some(waker) = self.waiting.take() {
+            waker.wake();
+        }
     }
 }
 
