@@ -213,11 +213,16 @@ impl<M: Machine> File<M> {
     /// Carries out a file request; once more if an I/O node has forgotten the file, as after a new start.
     async fn transfer(&self, access: Access, extent: Extent, memory: &Memory, at: u64) -> Result<()> {
         let mut request = FileRequest::new(self, access, extent, memory, at);
-        let mut outcome = request.carry_out().await;
-        if let Err(Error::Remote { failure: Failure { kind: FailureKind::NotOpen, .. }, .. }) = outcome {
-            self.refresh().await?;
-            outcome = request.carry_out().await;
-        }
+        let mut again = true;
+        let outcome = loop {
+            match request.carry_out().await {
+                Err(Error::Remote { failure: Failure { kind: FailureKind::NotOpen, .. }, .. }) if again => {
+                    again = false;
+                    self.refresh().await?;
+                }
+                outcome => break outcome,
+            }
+        };
         // All answers have come, so the mailbox is empty and nobody else's.
         self.client.inner.mailboxes.borrow_mut().push(request.mailbox.clone());
         outcome
@@ -279,9 +284,12 @@ impl<'a, M: Machine> FileRequest<'a, M> {
         let (mut left, mut outcome) = (self.under_way.len(), Ok(()));
         while left > 0 {
             let (token, answer) = self.mailbox.next().await;
-            self.file.client.inner.endpoint.machine().compute(Work::HandleReply).await;
             let answered = self.under_way[token];
-            outcome = outcome.and(answer.and_then(|reply| self.take_in(answered, reply)));
+            // Not kept until the work is done: an answer is large.
+            if let Err(error) = answer.and_then(|reply| self.take_in(answered, reply)) {
+                outcome = outcome.and(Err(error));
+            }
+            self.file.client.inner.endpoint.machine().compute(Work::HandleReply).await;
             match self.ahead_on_same_disk(answered, per_disk).filter(|_| outcome.is_ok()) {
                 Some(next) => {
                     self.under_way[token] = next;
