@@ -127,8 +127,19 @@ impl<M: Machine> Endpoint<M> {
 
     /// Asks `to` and waits for the answer. A failure it reports is an error here.
     pub(crate) async fn call(&self, to: NodeId, request: Request, payload: Payload) -> Answer {
+        self.call_in(request.class(), to, request, payload).await
+    }
+
+    /// Asks as [`call`](Self::call) does, in a class of the caller's choice.
+    pub(crate) async fn call_in(
+        &self,
+        class: Class,
+        to: NodeId,
+        request: Request,
+        payload: Payload,
+    ) -> Answer {
         let mailbox = Mailbox::new();
-        self.begin(to, request, payload, &mailbox, 0).await;
+        self.begin_in(class, to, request, payload, &mailbox, 0).await;
         mailbox.next().await.1
     }
 

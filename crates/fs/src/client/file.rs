@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use layout::{BlockRequest, Extent, StripePlace, Striping};
-use machine::{Machine, Memory, NodeId, Payload, Work};
+use machine::{Class, Machine, Memory, NodeId, Payload, Work};
 
 use super::{Client, FileStat};
 use crate::endpoint::Mailbox;
@@ -150,26 +150,48 @@ impl<M: Machine> File<M> {
         outcome
     }
 
-    /// Reads an extent that lies within one block; zeros beyond the end of the file.
-    pub(super) async fn read_block(&self, extent: Extent) -> Result<Payload> {
+    /// Reads an extent that lies within one block; zeros beyond the end of the file. `class` is asked when the request
+    /// leaves.
+    pub(super) async fn read_block(&self, extent: Extent, class: impl Fn() -> Class) -> Result<Payload> {
         let part = self.block_request(extent)?;
         let BlockRequest { stripe, stripe_offset: offset, bytes, .. } = part;
         let request = || Request::Read { file: self.inner.file, stripe, offset, bytes: bytes as u32 };
-        let data = self.ask_for_block(stripe, request, Payload::empty()).await?;
+        let data = self.ask_for_block(class, stripe, request, Payload::empty()).await?;
         self.check_answer(stripe, bytes, data.len())?;
         Ok(data)
     }
 
-    /// Writes data within one block.
-    pub(super) async fn write_block(&self, offset: u64, data: Payload) -> Result<()> {
+    /// Writes data within one block. `class` is asked when the request leaves.
+    pub(super) async fn write_block(
+        &self,
+        offset: u64,
+        data: Payload,
+        class: impl Fn() -> Class,
+    ) -> Result<()> {
         let end = offset + data.len();
         let part = self.block_request(Extent::new(offset, data.len()))?;
         let BlockRequest { stripe, stripe_offset: offset, .. } = part;
         let request = || Request::Write { file: self.inner.file, stripe, offset, fetch: None };
-        let answer = self.ask_for_block(stripe, request, data).await?;
+        let answer = self.ask_for_block(class, stripe, request, data).await?;
         self.check_answer(stripe, 0, answer.len())?;
         self.note_end(end);
         Ok(())
+    }
+
+    /// Tells the I/O node that somebody waits now for the block at an offset, asked for or sent in the background.
+    pub(super) async fn promote_block(&self, offset: u64) -> Result<()> {
+        let BlockRequest { stripe, stripe_offset: offset, .. } =
+            self.block_request(Extent::new(offset, 1))?;
+        let request = Request::Promote { file: self.inner.file, stripe, offset };
+        let node = self.inner.homes[stripe as usize];
+        // In the class of the request that it is about, so that it does not overtake it.
+        let answer = self.client.inner.endpoint.call_in(Class::Background, node, request, Payload::empty());
+        answer.await.map(drop)
+    }
+
+    /// The I/O node that has the block at an offset.
+    pub(super) fn home(&self, offset: u64) -> NodeId {
+        self.inner.homes[self.striping().place_of(offset).stripe as usize]
     }
 
     fn block_request(&self, extent: Extent) -> Result<BlockRequest> {
@@ -181,6 +203,7 @@ impl<M: Machine> File<M> {
     /// Makes a request for part of one block; once more if the I/O node has forgotten the file.
     async fn ask_for_block(
         &self,
+        class: impl Fn() -> Class,
         stripe: u32,
         request: impl Fn() -> Request,
         data: Payload,
@@ -188,10 +211,10 @@ impl<M: Machine> File<M> {
         let endpoint = &self.client.inner.endpoint;
         let node = self.inner.homes[stripe as usize];
         endpoint.machine().compute(Work::BuildRequest).await;
-        let mut answer = endpoint.call(node, request(), data.clone()).await;
+        let mut answer = endpoint.call_in(class(), node, request(), data.clone()).await;
         if let Err(Error::Remote { failure: Failure { kind: FailureKind::NotOpen, .. }, .. }) = answer {
             self.refresh().await?;
-            answer = endpoint.call(node, request(), data).await;
+            answer = endpoint.call_in(class(), node, request(), data).await;
         }
         endpoint.machine().compute(Work::HandleReply).await;
         match answer? {

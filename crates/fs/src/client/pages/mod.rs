@@ -32,7 +32,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use machine::{BufferPool, Condition, Machine};
+use machine::{BufferPool, Class, Condition, Duration, Machine, NodeId};
 
 pub use paged_file::{Advice, PagedFile};
 pub use window::Prefetch;
@@ -86,7 +86,14 @@ struct Inner<M: Machine> {
     /// How many files have been entered there.
     entered: Cell<u64>,
     /// Pages whose writing has begun and that wait for a write agent.
-    write_list: RefCell<VecDeque<Place>>,
+    write_list: RefCell<VecDeque<(Place, Class)>>,
+    /// Pages that write agents are sending.
+    being_sent: RefCell<BTreeMap<Place, Class>>,
+    /// Pages being read in the background, by I/O node and a number that grows, and whether the request has left.
+    background: RefCell<BTreeMap<(NodeId, u64), bool>>,
+    begun: Cell<u64>,
+    /// How long each I/O node took for the page it sent last.
+    response: RefCell<BTreeMap<NodeId, Duration>>,
     write_agents: Cell<usize>,
 }
 
@@ -153,6 +160,10 @@ impl<M: Machine> PageCache<M> {
                 files: RefCell::default(),
                 entered: Cell::new(0),
                 write_list: RefCell::default(),
+                being_sent: RefCell::default(),
+                background: RefCell::default(),
+                begun: Cell::new(0),
+                response: RefCell::default(),
                 write_agents: Cell::new(0),
             }),
         }

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use layout::Extent;
-use machine::{Machine, Payload, Work};
+use machine::{Class, Machine, Payload, Work};
 
 use super::table::{Look, PageKey};
 use super::transfer::Pin;
@@ -72,7 +72,7 @@ impl<M: Machine> Drop for PagedFile<M> {
         if self.file.handles.get() == 0 && !self.file.stays_here() {
             let unwritten = self.cache.table.borrow().unwritten(self.file.number, false);
             for place in unwritten {
-                self.cache.start_writing(place);
+                self.cache.start_writing(place, Class::Background);
             }
         }
         self.cache.release(&self.file);
@@ -153,9 +153,11 @@ impl<M: Machine> PagedFile<M> {
         let waits = matches!(look, Look::Pending(_));
         if matches!(look, Look::Missing) {
             look = self.start_reading(&pin, &range);
+        } else if waits {
+            self.cache.promote(&self.file, pin.place);
         }
         for page in too {
-            self.cache.bring_in(&self.file, page);
+            self.cache.bring_in(&self.file, page, Class::Demand);
         }
         self.bring_in_ahead(page, waits);
         loop {
@@ -173,7 +175,7 @@ impl<M: Machine> PagedFile<M> {
     }
 
     fn start_reading(&self, pin: &Pin<M>, range: &Range<u64>) -> Look {
-        self.cache.start_reading(&self.file, pin.place, range.end);
+        self.cache.start_reading(&self.file, pin.place, range.end, Class::Demand);
         self.cache.table.borrow_mut().look(pin.place, range)
     }
 
@@ -186,7 +188,7 @@ impl<M: Machine> PagedFile<M> {
         let bounds = self.cache.bounds(&self.file);
         let wanted = window.advance(page, waited, self.file.wasted.get(), bounds);
         let end = wanted.end;
-        let stop = wanted.into_iter().find(|&page| !self.cache.bring_in(&self.file, page));
+        let stop = wanted.into_iter().find(|&page| !self.cache.bring_in(&self.file, page, Class::Background));
         window.asked_to(stop.unwrap_or(end));
     }
 
@@ -236,7 +238,7 @@ impl<M: Machine> PagedFile<M> {
         self.file.bytes.set(self.file.bytes.get().max(end));
         self.file.unsent_end.set(self.file.unsent_end.get().max(end));
         if full && self.cache.settings.write_behind && !self.file.stays_here() {
-            self.cache.start_writing(pin.place);
+            self.cache.start_writing(pin.place, Class::Background);
         }
         Ok(())
     }
@@ -307,7 +309,7 @@ impl<M: Machine> PagedFile<M> {
         let half = self.cache.bounds(&self.file).half;
         let pages = extent.offset / self.page_bytes()..extent.end().div_ceil(self.page_bytes());
         for page in pages.take(half as usize) {
-            if extent.bytes == 0 || !self.cache.bring_in(&self.file, page) {
+            if extent.bytes == 0 || !self.cache.bring_in(&self.file, page, Class::Background) {
                 break;
             }
         }
@@ -321,7 +323,7 @@ impl<M: Machine> PagedFile<M> {
             let unwritten = self.cache.table.borrow().unwritten(self.file.number, false);
             for place in unwritten {
                 if pages.contains(&self.cache.table.borrow().page(place).key.page) {
-                    self.cache.start_writing(place);
+                    self.cache.start_writing(place, Class::Background);
                 }
             }
         }

@@ -63,6 +63,8 @@ pub(super) struct Page {
     referenced: bool,
     /// Brought in ahead of its use and not used yet.
     ahead: bool,
+    /// Being read in the background, under this number.
+    background: Option<u64>,
     /// No longer found by its key; goes as soon as nothing is pending and nobody uses it.
     forgotten: bool,
     /// What is being read now may be out of date when it comes.
@@ -237,6 +239,7 @@ impl PageTable {
             pins: 1,
             referenced: true,
             ahead,
+            background: None,
             forgotten: false,
             stale: false,
             turn: None,
@@ -286,13 +289,19 @@ impl PageTable {
         page.state == State::Dirty && page.write_failure.is_none() && page.dirty.is_tail_of(bytes)
     }
 
-    /// Begins to read a page: it stays in the table until [`finish_read`](Self::finish_read).
-    pub(super) fn begin_read(&mut self, place: Place) {
+    /// Begins to read a page, in the background if it has a number there: it stays in the table until
+    /// [`finish_read`](Self::finish_read).
+    pub(super) fn begin_read(&mut self, place: Place, background: Option<u64>) {
         self.leave_line(place);
         let page = &mut self.pages[place];
         debug_assert!(matches!(page.state, State::Clean | State::Dirty), "read once at a time");
         page.state = State::PendingRead;
-        page.read_failure = None;
+        (page.background, page.read_failure) = (background, None);
+    }
+
+    /// The number of a page that is being read in the background, and is not from now on.
+    pub(super) fn promote(&mut self, place: Place) -> Option<u64> {
+        self.pages[place].background.take()
     }
 
     /// Ends reading a page: the bytes from its beginning on, or why there are none. What has been written to the
@@ -300,6 +309,7 @@ impl PageTable {
     pub(super) fn finish_read(&mut self, place: Place, outcome: Result<Payload, Error>) {
         let page = &mut self.pages[place];
         let stale = std::mem::take(&mut page.stale);
+        page.background = None;
         match outcome {
             Ok(_) if stale => {}
             Ok(data) => {
@@ -528,7 +538,7 @@ mod tests {
                 table.write(place, range.start, Payload::zeros(range.end - range.start));
             }
             None => {
-                table.begin_read(place);
+                table.begin_read(place, None);
                 table.finish_read(place, Ok(Payload::zeros(PAGE)));
             }
         }
@@ -575,7 +585,7 @@ mod tests {
         let mut table = table_of(&[1, 2]);
         let pinned = table.pin(key(1)).expect("there");
         let reading = table.pin(key(2)).expect("there");
-        table.begin_read(reading);
+        table.begin_read(reading, None);
         table.unpin(reading);
         assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Later);
         table.finish_read(reading, Ok(Payload::zeros(PAGE)));
@@ -633,7 +643,7 @@ mod tests {
         let place = table.insert(key(1), buffer(), false);
         table.write(place, 2, Payload::from(vec![9, 9]));
         assert!(matches!(table.look(place, &(0..4)), Look::Missing));
-        table.begin_read(place);
+        table.begin_read(place, None);
         table.write(place, 6, Payload::from(vec![8]));
         table.finish_read(place, Ok(Payload::from(vec![1; 7])));
         let Look::Here(data) = table.look(place, &(0..7)) else { panic!("it has been read") };
@@ -669,7 +679,7 @@ mod tests {
         let (alone, written) = (table.insert(key(1), buffer(), false), table.insert(key(2), buffer(), false));
         table.write(written, 0, Payload::from(vec![9]));
         for place in [alone, written] {
-            table.begin_read(place);
+            table.begin_read(place, None);
         }
         table.forget_clean(1);
         for place in [alone, written] {
@@ -684,7 +694,7 @@ mod tests {
     fn pages_dropped_before_their_use_are_told() {
         let mut table = PageTable::new(PAGE);
         let place = table.insert(key(1), buffer(), true);
-        table.begin_read(place);
+        table.begin_read(place, None);
         table.finish_read(place, Ok(Payload::zeros(PAGE)));
         table.unpin(place);
         assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Made);
@@ -748,7 +758,7 @@ mod tests {
                     let Some(place) = self.find(table, page) else { return };
                     match table.look(place, &(0..PAGE)) {
                         Look::Missing => {
-                            table.begin_read(place);
+                            table.begin_read(place, None);
                             self.reads.push(place);
                         }
                         Look::Here(data) => {

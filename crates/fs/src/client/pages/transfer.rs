@@ -2,11 +2,15 @@
 //!
 //! Each page that is read has a task of its own, so requests go out at once and together. Pages to be written wait in
 //! the write list for one of a few write agents, so no more than that many writes are under way.
+//!
+//! What somebody waits for is asked for on demand, the rest in the background. Who comes to wait for a page that was
+//! asked for in the background has it promoted, unless nothing is gained by that: a message for each page would cost
+//! more than it brings when I/O nodes answer at once.
 
 use std::rc::Rc;
 
 use layout::Extent;
-use machine::{Condition, Machine};
+use machine::{Class, Condition, Duration, Machine};
 
 use super::table::{Page, PageKey, Place, Room, State};
 use super::window::Bounds;
@@ -21,6 +25,10 @@ const WINDOW_PER_DISK: u64 = 2;
 
 /// It never grows beyond so many for each disk: 2 MiB of pages of 64 KiB, what 2 ms take at 1 GB/s.
 const WINDOW_PER_DISK_MAX: u64 = 32;
+
+/// A page is promoted even if no other of this client is in front of it at its I/O node, when that took longer than
+/// this for the last one: a few disk accesses, so it is busy with what others want.
+const PROMOTED_AFTER: Duration = Duration::from_millis(20);
 
 /// A page in use: it stays in the table until this is dropped.
 pub(super) struct Pin<M: Machine> {
@@ -65,7 +73,7 @@ impl<M: Machine> Inner<M> {
                 file.wasted.set(file.wasted.get() + 1);
             }
         }
-        self.list_for_writing(&to_write);
+        self.list_for_writing(&to_write, Class::Demand);
         room
     }
 
@@ -76,7 +84,7 @@ impl<M: Machine> Inner<M> {
 
     /// Starts to bring in a page that is not there, if there is room for it now. Returns whether it is there now, or
     /// under way.
-    pub(super) fn bring_in(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, page: u64) -> bool {
+    pub(super) fn bring_in(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, page: u64, class: Class) -> bool {
         let key = PageKey { file: file.number, page };
         if self.table.borrow().contains(key) {
             return true;
@@ -85,45 +93,91 @@ impl<M: Machine> Inner<M> {
             return false;
         }
         let place = self.insert(file, key, true);
-        self.start_reading(file, place, 0);
+        self.start_reading(file, place, 0, class);
         self.table.borrow_mut().unpin(place);
         true
     }
 
     /// Starts to read a pinned page: what the file has of it, and at least `least` bytes.
-    pub(super) fn start_reading(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, place: Place, least: u64) {
+    pub(super) fn start_reading(
+        self: &Rc<Self>,
+        file: &Rc<LogicalFile<M>>,
+        place: Place,
+        least: u64,
+        class: Class,
+    ) {
         let mut table = self.table.borrow_mut();
-        table.begin_read(place);
         let page_bytes = file.page_bytes();
         let start = table.page(place).key.page * page_bytes;
+        let (node, number) = (file.file.home(start), self.begun.get());
+        self.begun.set(number + 1);
+        let in_background = class == Class::Background;
+        table.begin_read(place, in_background.then_some(number));
+        if in_background {
+            self.background.borrow_mut().insert((node, number), false);
+        }
         let there = file.bytes.get().saturating_sub(start).min(page_bytes);
         let extent = Extent::new(start, there.max(least));
         drop(table);
         let (cache, file) = (self.clone(), file.clone());
+        let machine = self.client.inner.endpoint.machine().clone();
         self.client.inner.endpoint.machine().spawn("page read", async move {
-            let outcome = file.file.read_block(extent).await;
+            let asked = machine.now();
+            let class = || match cache.background.borrow_mut().get_mut(&(node, number)) {
+                Some(left) => {
+                    *left = true;
+                    Class::Background
+                }
+                None => Class::Demand,
+            };
+            let outcome = file.file.read_block(extent, class).await;
+            cache.response.borrow_mut().insert(node, machine.now().since(asked));
+            cache.background.borrow_mut().remove(&(node, number));
             cache.table.borrow_mut().finish_read(place, outcome);
             cache.room.wake_all();
             Ok(())
         });
     }
 
+    /// Notes that somebody waits for a page that is being read. If that is done in the background, and it helps, the
+    /// I/O node is told.
+    pub(super) fn promote(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, place: Place) {
+        let Some(number) = self.table.borrow_mut().promote(place) else { return };
+        let offset = self.table.borrow().page(place).key.page * file.page_bytes();
+        let node = file.file.home(offset);
+        let others_first = self.background.borrow().range((node, 0)..(node, number)).next().is_some();
+        let left = self.background.borrow_mut().remove(&(node, number)) == Some(true);
+        let slow = self.response.borrow().get(&node).is_some_and(|&response| response > PROMOTED_AFTER);
+        if left && (others_first || slow) {
+            self.tell_to_promote(file, offset);
+        }
+    }
+
+    fn tell_to_promote(&self, file: &Rc<LogicalFile<M>>, offset: u64) {
+        let file = file.clone();
+        self.client.inner.endpoint.machine().spawn("promote", async move {
+            // If this fails, so does the request that it is about.
+            let _ = file.file.promote_block(offset).await;
+            Ok(())
+        });
+    }
+
     /// Begins to write a page. Returns whether there was anything to write.
-    pub(super) fn start_writing(self: &Rc<Self>, place: Place) -> bool {
+    pub(super) fn start_writing(self: &Rc<Self>, place: Place, class: Class) -> bool {
         let begun = self.table.borrow_mut().begin_write(place);
         if begun {
-            self.list_for_writing(&[place]);
+            self.list_for_writing(&[place], class);
         }
         begun
     }
 
     /// Puts pages whose writing has begun into the write list, and sees to it that there are agents to take them.
-    fn list_for_writing(self: &Rc<Self>, places: &[Place]) {
+    fn list_for_writing(self: &Rc<Self>, places: &[Place], class: Class) {
         let agents_max = WRITES_PER_DISK * self.disks as usize;
         for &place in places {
             let file = self.file_of(place);
             file.writes.set(file.writes.get() + 1);
-            self.write_list.borrow_mut().push_back(place);
+            self.write_list.borrow_mut().push_back((place, class));
             if self.write_agents.get() < agents_max {
                 self.write_agents.set(self.write_agents.get() + 1);
                 let cache = self.clone();
@@ -141,7 +195,8 @@ impl<M: Machine> Inner<M> {
     async fn write_listed(self: Rc<Self>) -> machine::Result<()> {
         loop {
             let next = self.write_list.borrow_mut().pop_front();
-            let Some(place) = next else { break };
+            let Some((place, class)) = next else { break };
+            self.being_sent.borrow_mut().insert(place, class);
             self.write_page(place).await;
         }
         self.write_agents.set(self.write_agents.get() - 1);
@@ -157,7 +212,8 @@ impl<M: Machine> Inner<M> {
         let mut outcome = Ok(());
         for (at, data) in runs {
             file.unflushed.set(true);
-            outcome = file.file.write_block(start + at, data).await;
+            let class = || self.being_sent.borrow()[&place];
+            outcome = file.file.write_block(start + at, data, class).await;
             if outcome.is_err() {
                 break;
             }
@@ -167,6 +223,7 @@ impl<M: Machine> Inner<M> {
         if let Err(error) = &outcome {
             file.failure.borrow_mut().get_or_insert(error.clone());
         }
+        self.being_sent.borrow_mut().remove(&place);
         self.table.borrow_mut().finish_write(place, outcome);
         file.writes.set(file.writes.get() - 1);
         file.written.wake_all();
@@ -176,14 +233,15 @@ impl<M: Machine> Inner<M> {
 
     /// Sends everything dirty of a file, and waits until it has been accepted or has failed. What failed before is
     /// tried again, once.
-    pub(super) async fn write_out(self: &Rc<Self>, file: &LogicalFile<M>) {
+    pub(super) async fn write_out(self: &Rc<Self>, file: &Rc<LogicalFile<M>>) {
+        self.hurry(file);
         let mut again = true;
         loop {
             let unwritten = self.table.borrow().unwritten(file.number, again);
             again = false;
             let mut reading = None;
             for place in unwritten {
-                if !self.start_writing(place) {
+                if !self.start_writing(place, Class::Demand) {
                     reading = Some(place);
                 }
             }
@@ -199,6 +257,23 @@ impl<M: Machine> Inner<M> {
         file.unsent_end.set(0);
     }
 
+    /// Makes what is on its way in the background of a file as urgent as what somebody waits for.
+    fn hurry(&self, file: &Rc<LogicalFile<M>>) {
+        let table = self.table.borrow();
+        let of_file = |place: Place| table.page(place).key.file == file.number;
+        for (place, class) in self.write_list.borrow_mut().iter_mut() {
+            if of_file(*place) {
+                *class = Class::Demand;
+            }
+        }
+        for (&place, class) in self.being_sent.borrow_mut().iter_mut() {
+            if of_file(place) && *class == Class::Background {
+                *class = Class::Demand;
+                self.tell_to_promote(file, table.page(place).key.page * file.page_bytes());
+            }
+        }
+    }
+
     fn pending(&self, place: Place) -> Option<Rc<Condition>> {
         let table = self.table.borrow();
         let page: &Page = table.page(place);
@@ -207,7 +282,7 @@ impl<M: Machine> Inner<M> {
 
     /// Brings everything written to a file onto the media. Reports the first write that failed since somebody was
     /// told, here or at the I/O nodes.
-    pub(super) async fn flush(self: &Rc<Self>, file: &LogicalFile<M>) -> Result<()> {
+    pub(super) async fn flush(self: &Rc<Self>, file: &Rc<LogicalFile<M>>) -> Result<()> {
         self.write_out(file).await;
         let own = file.failure.borrow_mut().take();
         if file.size_unsent.replace(false)
