@@ -7,10 +7,13 @@ use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use fs::Advice;
+use layout::Striping;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::Lent;
 use crate::node::NodeThread;
-use crate::settings::{Hint, OpenOptions};
+use crate::settings::OpenOptions;
 use crate::task::{Answer, Command, Line};
 
 /// Pages that are ready are taken together, at most so many bytes of them. That makes handing over cheap, and is what a
@@ -28,6 +31,12 @@ pub struct Stat {
     pub stripes: u32,
 }
 
+impl Stat {
+    pub(crate) fn of(bytes: u64, striping: Striping) -> Self {
+        Stat { bytes, block_bytes: striping.block_bytes(), stripes: striping.stripe_count() }
+    }
+}
+
 /// A handle on a striped file. Any thread may have it.
 ///
 /// It reads and writes through a page of its own, as `BufReader` and `BufWriter` do: what is written is in the file for
@@ -42,7 +51,6 @@ pub struct File {
     /// Offset of the next byte to read or write.
     position: u64,
     hand: Hand,
-    is_closed: bool,
     /// Keeps the node thread alive.
     _node: Arc<NodeThread>,
 }
@@ -65,7 +73,7 @@ enum Hand {
 impl File {
     pub(crate) fn new(node: Arc<NodeThread>, name: &str, options: OpenOptions, line: Line) -> Self {
         let name = name.to_owned();
-        File { name, options, line, position: 0, hand: Hand::Nothing, is_closed: false, _node: node }
+        File { name, options, line, position: 0, hand: Hand::Nothing, _node: node }
     }
 
     /// The name under which the file was opened.
@@ -94,10 +102,10 @@ impl File {
         self.ask(Command::SetLen(bytes)).map(drop)
     }
 
-    /// Says what comes.
-    pub fn hint(&mut self, hint: Hint) -> Result<()> {
+    /// Says how the file is going to be used.
+    pub fn hint(&mut self, advice: Advice) -> Result<()> {
         self.hand_over()?;
-        self.ask(Command::Hint(hint)).map(drop)
+        self.ask(Command::Advise(advice)).map(drop)
     }
 
     /// Brings everything written to the disks, and tells of any write that failed since someone was told.
@@ -112,12 +120,12 @@ impl File {
     }
 
     fn end(&mut self) -> Result<()> {
-        if mem::replace(&mut self.is_closed, true) {
+        let let_go = self.let_go();
+        if self.line.commands.take().is_none() {
+            // It has been closed already.
             return Ok(());
         }
-        let let_go = self.let_go();
-        let closed = self.ask(Command::Close).map(drop);
-        let_go.and(closed)
+        let_go.and(self.answer().map(drop))
     }
 
     /// Bytes to read that are at hand: nothing has to be asked for them. [`consume`](BufRead::consume) takes them.
@@ -271,11 +279,16 @@ impl File {
 
     fn ask(&self, command: Command) -> Result<Answer> {
         self.say(command)?;
+        self.answer()
+    }
+
+    fn answer(&self) -> Result<Answer> {
         self.line.answers.recv().unwrap_or_else(|_| Err(Error::closed(&self.name)))
     }
 
     fn say(&self, command: Command) -> Result<()> {
-        self.line.commands.send(command).map_err(|_| Error::closed(&self.name))
+        let commands = self.line.commands.as_ref();
+        commands.and_then(|commands| commands.send(command).ok()).ok_or_else(|| Error::closed(&self.name))
     }
 
     /// The offset that `to` stands for.

@@ -83,8 +83,10 @@ impl Lending {
 impl Drop for Lending {
     fn drop(&mut self) {
         self.take_back();
-        // Someone still reads these.
-        mem::forget(mem::take(&mut self.lent));
+        if !self.lent.is_empty() {
+            // Someone still reads these.
+            mem::forget(mem::take(&mut self.lent));
+        }
     }
 }
 

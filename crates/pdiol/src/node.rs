@@ -8,27 +8,23 @@ use std::rc::Rc;
 use std::thread::{self, JoinHandle};
 
 use flume::{Receiver, Sender};
-use fs::{Client, ClientSettings};
+use fs::{Client, ClientSettings, PageCache, PageCacheSettings};
 use machine::{Machine, NodeId};
-use real::{Limits, RealMachine};
+use real::RealMachine;
 
 use crate::agents::Agent;
 use crate::error::{Error, ErrorKind, Names, Result};
-use crate::pages::PageCache;
 use crate::settings::Settings;
 
 /// Block requests of one call under way to each disk. What is under way in all is the page cache's affair.
 const OUTSTANDING_PER_DISK: usize = 64;
-
-/// Data received that are not in the cache: on their way there, or lent.
-const RECEIVE_BYTES: u64 = 64 << 20;
 
 type Job = Box<dyn FnOnce(Rc<Node>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;
 
 /// What there is on the node thread.
 pub(crate) struct Node {
     pub(crate) machine: RealMachine,
-    pub(crate) cache: PageCache,
+    pub(crate) cache: PageCache<RealMachine>,
     pub(crate) names: Names,
     pub(crate) settings: Settings,
 }
@@ -94,9 +90,6 @@ fn run(settings: Settings, jobs: Receiver<Job>, started: Sender<Result<()>>) -> 
     let mut machine_settings = real::Settings::new(node);
     machine_settings.driver = settings.driver;
     machine_settings.reporter = settings.reporter.clone();
-    // Pages of the cache are data received that stay.
-    let receive_bytes = settings.cache_bytes.saturating_add(RECEIVE_BYTES);
-    machine_settings.limits = Limits { receive_bytes, ..Limits::default() };
     let lived = real::run(machine_settings, |machine| async move {
         let node = Rc::new(Node::connect(machine, settings).await?);
         // Nobody to tell: then nobody has jobs either.
@@ -131,7 +124,12 @@ impl Node {
             ClientSettings { outstanding_per_disk: OUTSTANDING_PER_DISK, ..ClientSettings::default() };
         let client = Client::connect(machine.clone(), io_nodes, client_settings).await;
         let client = client.map_err(|error| names.explain("asking the agents for their disks", &error))?;
-        Ok(Node { machine, cache: PageCache::new(client), names, settings })
+        let cache_settings = PageCacheSettings {
+            bytes: settings.cache_bytes,
+            prefetch: settings.prefetch,
+            write_behind: settings.write_behind,
+        };
+        Ok(Node { machine, cache: PageCache::new(client, cache_settings), names, settings })
     }
 
     /// Puts an error of the file system into words the user knows; `what` is what was to be done.

@@ -4,13 +4,13 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use fs::FileId;
+use fs::{FileId, PagedFile};
 use layout::Striping;
+use real::RealMachine;
 
 use crate::error::{ErrorKind, Result};
 use crate::file::{File, Stat};
 use crate::node::{Node, NodeThread, random};
-use crate::pages::PagedFile;
 use crate::settings::{OpenOptions, Settings};
 use crate::task;
 
@@ -42,9 +42,8 @@ impl Session {
     pub fn stat(&self, name: &str) -> Result<Stat> {
         let owned = name.to_owned();
         self.node.call(name, move |node| async move {
-            let stat = node.told(&owned, node.cache.client().stat(&owned).await)?;
-            let fs::FileStat { bytes, striping, .. } = stat;
-            Ok(Stat { bytes, block_bytes: striping.block_bytes(), stripes: striping.stripe_count() })
+            let stat = node.told(&owned, node.cache.stat(&owned).await)?;
+            Ok(Stat::of(stat.bytes, stat.striping))
         })
     }
 
@@ -60,15 +59,12 @@ impl Session {
         self.node.call(WHAT, |node| async move { node.told(WHAT, node.cache.client().list().await) })
     }
 
-    /// Brings everything written to the disks, and tells of any write that failed. Files may stay open.
-    pub fn flush(&self) -> Result<()> {
-        const WHAT: &str = "writing out what was written behind";
-        self.node.call(WHAT, |node| async move { node.told(WHAT, node.cache.flush().await) })
-    }
-
-    /// Ends the session: like [`flush`](Self::flush), and the node thread ends, unless files are still open.
+    /// Brings everything written to the disks, removes temporary files, and tells of any write that failed.
+    ///
+    /// The node thread ends with the last handle of the session and its files.
     pub fn finish(self) -> Result<()> {
-        self.flush()
+        const WHAT: &str = "writing out what was written behind";
+        self.node.call(WHAT, |node| async move { node.told(WHAT, node.cache.finish().await) })
     }
 }
 
@@ -79,7 +75,7 @@ impl fmt::Debug for Session {
 }
 
 /// Opens a file as `options` say.
-async fn open(node: &Rc<Node>, name: &str, options: OpenOptions) -> Result<PagedFile> {
+async fn open(node: &Rc<Node>, name: &str, options: OpenOptions) -> Result<PagedFile<RealMachine>> {
     let wanted = striping(node, options)?;
     if options.create_new {
         return create(node, name, wanted).await;
@@ -107,15 +103,19 @@ fn striping(node: &Node, options: OpenOptions) -> Result<Striping> {
     node.told("making a file", Striping::new(block_bytes, disks).map_err(fs::Error::from))
 }
 
-async fn create(node: &Rc<Node>, name: &str, striping: Striping) -> Result<PagedFile> {
+async fn create(node: &Rc<Node>, name: &str, striping: Striping) -> Result<PagedFile<RealMachine>> {
     let file = FileId(random()?);
-    node.told(name, node.cache.create(name, file, striping).await)
+    node.told(name, node.cache.create_striped(name, file, striping).await)
 }
 
 /// The file without contents. If it is to be striped differently, it is another one.
-async fn emptied(node: &Rc<Node>, name: &str, file: PagedFile, wanted: Striping) -> Result<PagedFile> {
-    let same = file.page_bytes() == wanted.block_bytes() && file.stripe_count() == wanted.stripe_count();
-    if same {
+async fn emptied(
+    node: &Rc<Node>,
+    name: &str,
+    file: PagedFile<RealMachine>,
+    wanted: Striping,
+) -> Result<PagedFile<RealMachine>> {
+    if file.striping() == wanted {
         node.told(name, file.truncate(0).await)?;
         return Ok(file);
     }

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 
+use fs::Prefetch;
 use real::{Driver, Reporter};
 
 use crate::agents::Agent;
@@ -29,40 +30,6 @@ pub struct Settings {
     pub reporter: Reporter,
 }
 
-/// Which pages are asked for before the application wants them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Prefetch {
-    /// None.
-    None,
-    /// So many pages after the current one.
-    Window(u64),
-    /// As many as the application's pace and the disks' call for.
-    #[default]
-    Adaptive,
-}
-
-/// What the application will do with a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hint {
-    /// Nothing in particular.
-    Normal,
-    /// Read or write it from one end to the other.
-    Sequential,
-    /// Jump about in it: nothing is prefetched.
-    Random,
-    /// Read these bytes soon: they are prefetched.
-    WillNeed {
-        /// Offset of the first of them.
-        offset: u64,
-        /// How many.
-        bytes: u64,
-    },
-    /// Leave it alone once this handle is closed: its pages need not stay in the cache.
-    FinalWrite,
-    /// Remove it before the session ends: its pages are kept from the disks as long as the cache has room.
-    Temporary,
-}
-
 impl Settings {
     /// The blocks and pages of the thesis.
     pub const BLOCK_BYTES: u64 = 64 << 10;
@@ -75,7 +42,7 @@ impl Settings {
         Settings {
             agents,
             cache_bytes: Self::CACHE_BYTES,
-            prefetch: Prefetch::default(),
+            prefetch: Prefetch::Adaptive,
             write_behind: true,
             block_bytes: Self::BLOCK_BYTES,
             disks: None,

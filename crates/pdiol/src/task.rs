@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use flume::{Receiver, Sender};
+use fs::{Advice, PagedFile};
 use machine::{Machine, Payload};
+use real::RealMachine;
 
 use crate::error::{Error, Result};
 use crate::file::Stat;
 use crate::lease::{Lending, Lent};
 use crate::node::Node;
-use crate::pages::PagedFile;
-use crate::settings::Hint;
 
-/// What a handle asks for. Those that are answered say so.
+/// What a handle asks for. Those that are answered say so; so is the end of the commands, which closes the file.
 pub(crate) enum Command {
     /// The page from this offset on, and at most so many in all of those after it that are ready. Answered.
     Read {
@@ -41,9 +41,7 @@ pub(crate) enum Command {
     /// Everything written is to be on the disks. Answered.
     Flush,
     /// What comes. Answered.
-    Hint(Hint),
-    /// The handle is done. Answered; nothing comes after it.
-    Close,
+    Advise(Advice),
 }
 
 /// What comes of a command.
@@ -63,7 +61,8 @@ const WAITING_MAX: usize = 8;
 
 /// A handle's half: where its commands go and its answers come from.
 pub(crate) struct Line {
-    pub(crate) commands: Sender<Command>,
+    /// There until the file is closed.
+    pub(crate) commands: Option<Sender<Command>>,
     pub(crate) answers: Receiver<Result<Answer>>,
     /// Whether a write has failed that nobody has been told of.
     pub(crate) failed: Arc<AtomicBool>,
@@ -71,7 +70,7 @@ pub(crate) struct Line {
 }
 
 /// Starts the task of an open file.
-pub(crate) fn start(node: &Rc<Node>, name: &str, file: PagedFile) -> Line {
+pub(crate) fn start(node: &Rc<Node>, name: &str, file: PagedFile<RealMachine>) -> Line {
     let (commands, taken) = flume::bounded(WAITING_MAX);
     let (tell, answers) = flume::bounded(1);
     let failed = Arc::new(AtomicBool::new(false));
@@ -88,13 +87,13 @@ pub(crate) fn start(node: &Rc<Node>, name: &str, file: PagedFile) -> Line {
         task.serve(taken, tell).await;
         Ok(())
     });
-    Line { commands, answers, failed, page_bytes }
+    Line { commands: Some(commands), answers, failed, page_bytes }
 }
 
 struct Task {
     node: Rc<Node>,
     name: String,
-    file: PagedFile,
+    file: PagedFile<RealMachine>,
     lending: Lending,
     /// The first write that failed since someone was told.
     failure: Option<Error>,
@@ -109,6 +108,14 @@ impl Task {
                 let _ = tell.send(answer);
             }
         }
+        let _ = tell.send(self.close().await);
+    }
+
+    /// The handle is closed.
+    async fn close(self) -> Result<Answer> {
+        let Task { node, name, file, failure, .. } = self;
+        let closed = node.told(&name, file.close().await);
+        failure.map_or(closed, Err).map(|()| Answer::Done)
     }
 
     async fn carry_out(&mut self, command: Command) -> Option<Result<Answer>> {
@@ -139,14 +146,9 @@ impl Task {
                 self.note(flushed);
                 Some(self.take_failure().map(|()| Answer::Done))
             }
-            Command::Hint(hint) => {
-                self.file.advise(hint);
+            Command::Advise(advice) => {
+                self.file.advise(advice);
                 Some(Ok(Answer::Done))
-            }
-            Command::Close => {
-                let closed = self.file.close().await;
-                self.note(closed);
-                Some(self.take_failure().map(|()| Answer::Done))
             }
         }
     }
@@ -169,9 +171,8 @@ impl Task {
     }
 
     async fn stat(&self) -> fs::Result<Stat> {
-        let known = self.file.bytes();
-        let bytes = self.file.refresh().await?.max(known);
-        Ok(Stat { bytes, block_bytes: self.file.page_bytes(), stripes: self.file.stripe_count() })
+        let bytes = self.file.refresh().await?;
+        Ok(Stat::of(bytes, self.file.striping()))
     }
 
     fn told<T>(&self, outcome: fs::Result<T>) -> Result<T> {

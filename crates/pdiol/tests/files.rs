@@ -6,7 +6,7 @@ use std::io::{BufRead, Cursor, Read, Seek, SeekFrom, Write};
 use std::thread;
 
 use common::Agents;
-use pdiol::{ErrorKind, Hint, OpenOptions, Session};
+use pdiol::{Advice, ErrorKind, OpenOptions, Session};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -184,7 +184,7 @@ enum Step {
     Seek(SeekFrom),
     SetLen(u64),
     Sync,
-    Hint(Hint),
+    Hint(Advice),
 }
 
 fn steps() -> impl Strategy<Value = Step> {
@@ -198,7 +198,7 @@ fn steps() -> impl Strategy<Value = Step> {
         1 => (0..6000_u64).prop_map(Step::SetLen),
         1 => Just(Step::Sync),
         1 => prop_oneof![
-            Just(Hint::Sequential), Just(Hint::Random), Just(Hint::WillNeed { offset: 100, bytes: 5000 })
+            Just(Advice::Sequential), Just(Advice::Random), Just(Advice::WillNeed { offset: 100, bytes: 5000 })
         ].prop_map(Step::Hint),
     ]
 }

@@ -9,6 +9,7 @@
 //!   plan                           experiment
 //!   reproduce                      plan, statistics
 //!   pdiol                          real and fs
+//!   libpdiol                       pdiol; nothing depends on it
 //!   starfish (crates/cli)          anything; nothing depends on it
 //!   python                         what it shows of them; nothing depends on it
 //! ```
@@ -18,7 +19,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 15] = [
+const ARROWS: [(&str, &[&str]); 16] = [
     ("machine", &[]),
     ("layout", &[]),
     ("description", &["machine"]),
@@ -28,6 +29,7 @@ const ARROWS: [(&str, &[&str]); 15] = [
     ("real", &["description", "disk", "machine"]),
     ("experiment", &["description", "disk", "fs", "layout", "machine", "sim"]),
     ("pdiol", &["fs", "layout", "machine", "real"]),
+    ("libpdiol", &["pdiol"]),
     ("plan", &["description", "experiment", "fs", "layout", "machine", "sim", "statistics"]),
     ("reproduce", &["description", "layout", "plan", "statistics"]),
     (
@@ -55,7 +57,7 @@ const ARROWS: [(&str, &[&str]); 15] = [
 const FEW: [(&str, &[&str]); 2] = [("machine", &["thiserror"]), ("layout", &["serde", "thiserror"])];
 
 /// Those that nothing may depend on, not even tests.
-const LAST: [&str; 2] = ["starfish", "python"];
+const LAST: [&str; 3] = ["libpdiol", "starfish", "python"];
 
 /// What the Python package needs of others.
 const PYTHON_PROJECT: &str = "python/pyproject.toml";

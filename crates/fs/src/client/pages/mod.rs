@@ -32,12 +32,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
+use layout::Striping;
 use machine::{BufferPool, Class, Condition, Duration, Machine, NodeId};
 
 pub use paged_file::{Advice, PagedFile};
 pub use window::Prefetch;
 
-use super::{Client, File};
+use super::{Client, File, FileStat};
 use crate::error::{Error, Result};
 use crate::protocol::FileId;
 use table::{PageTable, Place};
@@ -205,9 +206,25 @@ impl<M: Machine> PageCache<M> {
     /// Makes an empty file over all disks, in pages of `page_bytes`, and opens it; `file` is its identity, drawn at
     /// random by the caller. Fails if there is a file of that name.
     pub async fn create(&self, name: &str, file: FileId, page_bytes: u64) -> Result<PagedFile<M>> {
-        self.inner.check_page(name, page_bytes)?;
-        let file = self.inner.client.create(name, file, page_bytes).await?;
+        let disks = self.inner.client.disks();
+        self.create_striped(name, file, Striping::new(page_bytes, disks)?).await
+    }
+
+    /// Makes an empty file over as many disks as `striping` has stripes; otherwise like [`create`](Self::create).
+    pub async fn create_striped(&self, name: &str, file: FileId, striping: Striping) -> Result<PagedFile<M>> {
+        self.inner.check_page(name, striping.block_bytes())?;
+        let file = self.inner.client.create_striped(name, file, striping).await?;
         self.inner.enter(file)
+    }
+
+    /// What there is to know of a file, with what this cache has written.
+    pub async fn stat(&self, name: &str) -> Result<FileStat> {
+        let stat = self.inner.client.stat(name).await?;
+        let known = self.inner.known(stat.file);
+        Ok(FileStat {
+            bytes: known.map_or(stat.bytes, |known| stat.bytes.max(known.unsent_end.get())),
+            ..stat
+        })
     }
 
     /// Removes a file. What of it has not left this client never does.

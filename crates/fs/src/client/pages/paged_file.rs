@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use layout::Extent;
+use layout::{Extent, Striping};
 use machine::{Class, Machine, Payload, Work};
 
 use super::table::{Look, PageKey};
@@ -104,6 +104,19 @@ impl<M: Machine> PagedFile<M> {
     /// The bytes of a page, which is a block of the file.
     pub fn page_bytes(&self) -> u64 {
         self.file.page_bytes()
+    }
+
+    /// How the file is striped.
+    pub fn striping(&self) -> Striping {
+        self.file.file.striping()
+    }
+
+    /// Whether the page at `offset` can be read without waiting. Where the file ends there is nothing to read.
+    pub fn is_ready(&self, offset: u64) -> bool {
+        let page = offset / self.page_bytes();
+        let bytes = self.page_bytes().min(self.bytes().saturating_sub(page * self.page_bytes()));
+        let key = PageKey { file: self.file.number, page };
+        bytes > 0 && self.cache.table.borrow().is_here(key, bytes)
     }
 
     /// Looks at the file anew: asks for its size, and forgets what others may have changed. Returns the size.

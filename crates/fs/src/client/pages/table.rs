@@ -167,6 +167,11 @@ impl PageTable {
         self.by_key.contains_key(&key)
     }
 
+    /// Whether the first `bytes` bytes of a page can be used without waiting.
+    pub(super) fn is_here(&self, key: PageKey, bytes: u64) -> bool {
+        self.by_key.get(&key).is_some_and(|&place| self.pages[place].valid.contains(&(0..bytes)))
+    }
+
     pub(super) fn page(&self, place: Place) -> &Page {
         &self.pages[place]
     }

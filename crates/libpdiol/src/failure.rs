@@ -1,0 +1,46 @@
+//! Errors as C programs meet them: errno, and a text for each thread.
+
+use std::cell::RefCell;
+use std::ffi::{CString, c_char, c_int};
+use std::ptr;
+
+use errno::{Errno, set_errno};
+use pdiol::{Error, ErrorKind};
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::default();
+}
+
+/// The text of this thread's last error, until the next one; null when the thread is about to end.
+pub(crate) fn last() -> *const c_char {
+    LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(ptr::null())
+}
+
+fn remember(text: CString) {
+    // A thread that is about to end asks no more.
+    let _ = LAST.try_with(|last| last.replace(text));
+}
+
+/// Notes an error of this thread and sets errno.
+pub(crate) fn tell(error: &Error) {
+    let number = number_of(error.kind());
+    // A file's name cannot contain it, but what others say might.
+    let text = error.to_string().replace('\0', "?");
+    remember(CString::new(text).unwrap_or_default());
+    set_errno(Errno(number));
+}
+
+fn number_of(kind: ErrorKind) -> c_int {
+    match kind {
+        ErrorKind::NotFound => libc::ENOENT,
+        ErrorKind::Exists => libc::EEXIST,
+        ErrorKind::BadName | ErrorKind::Invalid => libc::EINVAL,
+        ErrorKind::NameTooLong => libc::ENAMETOOLONG,
+        ErrorKind::BadMode | ErrorKind::Closed => libc::EBADF,
+        ErrorKind::TooLarge => libc::EFBIG,
+        ErrorKind::NoSpace => libc::ENOSPC,
+        ErrorKind::Unreachable => libc::ECONNREFUSED,
+        ErrorKind::Gone => libc::ECONNRESET,
+        _ => libc::EIO,
+    }
+}

@@ -1,0 +1,54 @@
+//! The part of an open file that the header shows: what its inline functions use.
+//!
+//! Whoever has the lock may use the addresses; they are atomics because C changes them too, and no order among them
+//! matters.
+
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
+
+/// `PFS_FILE`, field by field as in `include/pdiol.h`.
+#[repr(C)]
+#[derive(Default)]
+pub(crate) struct Front {
+    next: AtomicPtr<u8>,
+    end: AtomicPtr<u8>,
+    room: AtomicPtr<u8>,
+    room_end: AtomicPtr<u8>,
+    pub(crate) owner: AtomicUsize,
+    pub(crate) busy: AtomicI32,
+}
+
+impl Front {
+    /// Shows bytes to read.
+    pub(crate) fn show_bytes(&self, bytes: &[u8]) {
+        let range = bytes.as_ptr_range();
+        self.next.store(range.start.cast_mut(), Ordering::Relaxed);
+        self.end.store(range.end.cast_mut(), Ordering::Relaxed);
+    }
+
+    /// Shows room for bytes to write.
+    pub(crate) fn show_room(&self, room: &mut [u8]) {
+        let range = room.as_mut_ptr_range();
+        self.room.store(range.start, Ordering::Relaxed);
+        self.room_end.store(range.end, Ordering::Relaxed);
+    }
+
+    /// How many of the bytes shown have not been read.
+    pub(crate) fn bytes_left(&self) -> usize {
+        distance(&self.next, &self.end)
+    }
+
+    /// How much of the room shown has not been used.
+    pub(crate) fn room_left(&self) -> usize {
+        distance(&self.room, &self.room_end)
+    }
+
+    /// Shows nothing any more.
+    pub(crate) fn clear(&self) {
+        self.show_bytes(&[]);
+        self.show_room(&mut []);
+    }
+}
+
+fn distance(from: &AtomicPtr<u8>, to: &AtomicPtr<u8>) -> usize {
+    to.load(Ordering::Relaxed).addr() - from.load(Ordering::Relaxed).addr()
+}

@@ -1,0 +1,32 @@
+//! The C library `libpdiol`: striped files behind functions like those of stdio.
+//!
+//! `include/pdiol.h` is the face; it is written by hand, for people who write C, and `tests` compare it with what is
+//! here. Everything else is of the crate `pdiol`: a session, and files with a page at hand.
+//!
+//! ```text
+//!   header, inline    pdiol_getc, pdiol_putc: the bytes that the front shows
+//!        |
+//!   c.rs              C's calls: pointers to slices, errors to errno, one lock around each
+//!        |
+//!   stream.rs         an open file: end of file, error, what the front shows
+//!        |
+//!   crate pdiol       File, Session
+//! ```
+//!
+//! Map of the code, in reading order:
+//!
+//! - `c.rs`: the functions of the header; start here
+//! - `stream.rs`: an open file; `front.rs`: the part of it that the header shows; `lock.rs`: who may use it
+//! - `process.rs`: the session of this process, and its open files
+//! - `options.rs`, `nodes.rs`: what a process is told, and where its agents are
+//! - `failure.rs`: errno, and the text of the last error; `log.rs`: what happens, in a file
+
+mod c;
+mod failure;
+mod front;
+mod lock;
+mod log;
+mod nodes;
+mod options;
+mod process;
+mod stream;

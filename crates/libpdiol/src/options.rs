@@ -1,0 +1,319 @@
+//! The options of PDIOL, from the command line, the environment, and by default.
+//!
+//! They stand before an argument `-`, which ends them: `program -window 16 -d 4 - argument ...`. What follows belongs
+//! to the program, and so does everything if the first argument does not begin with `-`, or no `-` stands alone.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::num::NonZeroU32;
+
+use pdiol::{Error, ErrorKind, Prefetch, Result};
+
+/// What a program that uses PDIOL can be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// Which pages are asked for in advance.
+    pub(crate) prefetch: Prefetch,
+    /// Whether writing ends before the agents have the data.
+    pub(crate) write_behind: bool,
+    /// Over how many disks a new file is striped; all if there is no number.
+    pub(crate) disks: Option<NonZeroU32>,
+    /// Size in bytes of the sockets' send buffers; the system's choice if there is no number.
+    pub(crate) send_bytes: Option<NonZeroU32>,
+    /// Size in bytes of the sockets' receive buffers; the system's choice if there is no number.
+    pub(crate) receive_bytes: Option<NonZeroU32>,
+    /// Memory for pages, in bytes.
+    pub(crate) cache_bytes: u64,
+    /// The file in which is written what happens, if it is to be.
+    pub(crate) log: Option<OsString>,
+}
+
+/// What is asked of the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// To go on with these options.
+    Run(Options),
+    /// To tell how options are given.
+    Help,
+}
+
+/// One option.
+struct Row {
+    long: &'static str,
+    short: &'static str,
+    variable: &'static str,
+    argument: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+}
+
+const fn row(
+    [long, short, variable]: [&'static str; 3],
+    [argument, default]: [&'static str; 2],
+    meaning: &'static str,
+) -> Row {
+    Row { long, short, variable, argument, default, meaning }
+}
+
+/// All options, in the order of the thesis's table A.1; the last one is new.
+const TABLE: [Row; 9] = [
+    row(["prefetch", "p", "PREFETCH"], ["0|1", "1"], "fetch pages before they are asked for"),
+    row(["write-behind", "w", "WRITEBEHIND"], ["0|1", "1"], "go on while written data travel to the agents"),
+    row(["disk_number", "d", "DISKNUMBER"], ["N|all", "all"], "disks over which new files are striped"),
+    row(["window", "W", "WINDOW_SIZE"], ["N|adaptive", "adaptive"], "pages fetched in advance"),
+    row(["ssock", "S", "SND_BUFF"], ["BYTES|auto", "auto"], "send buffer of each socket"),
+    row(["rsock", "r", "RCV_BUFF"], ["BYTES|auto", "auto"], "receive buffer of each socket"),
+    row(["LOG", "l", "LOG"], ["0|1", "0"], "write down what happens"),
+    row(["log", "L", "LOG_FILE"], ["FILE", "log.txt"], "where it is written"),
+    row(["cache", "c", "PDIOL_CACHE"], ["BYTES", "256M"], "memory for pages; K, M and G count 1024s"),
+];
+
+/// What stands alone between the options of PDIOL and the arguments of the program.
+const SEPARATOR: &str = "-";
+
+impl Row {
+    fn is_called(&self, name: &str) -> bool {
+        name == self.long || name == self.short
+    }
+}
+
+/// Values by the long name of their option, each with the place it comes from.
+type Values = BTreeMap<&'static str, (String, OsString)>;
+
+/// Finds out the options. `arguments` begin with the name of the program, and lose those of PDIOL.
+pub(crate) fn find(
+    arguments: &mut Vec<OsString>,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Result<Asked> {
+    let mut values = Values::new();
+    for row in &TABLE {
+        values.insert(row.long, ("the default".into(), row.default.into()));
+        if let Some(value) = variable(row.variable) {
+            values.insert(row.long, (format!("the environment variable {}", row.variable), value));
+        }
+    }
+    let given = take_given(arguments);
+    if from_command_line(given, &mut values)? {
+        return Ok(Asked::Help);
+    }
+    options_of(&values).map(Asked::Run)
+}
+
+/// Takes the options of PDIOL out of the command line.
+fn take_given(arguments: &mut Vec<OsString>) -> Vec<OsString> {
+    let begins = |argument: &OsString| argument.as_encoded_bytes().starts_with(SEPARATOR.as_bytes());
+    if !arguments.get(1).is_some_and(begins) {
+        return Vec::new();
+    }
+    let Some(end) = arguments.iter().skip(1).position(|argument| argument == SEPARATOR) else {
+        return Vec::new();
+    };
+    let mut given: Vec<OsString> = arguments.drain(1..end + 2).collect();
+    given.pop();
+    given
+}
+
+/// Reads the options of the command line into `values`; tells whether one of them asks for help.
+fn from_command_line(given: Vec<OsString>, values: &mut Values) -> Result<bool> {
+    let mut given = given.into_iter();
+    while let Some(argument) = given.next() {
+        let text = argument.to_string_lossy();
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value.into())),
+            None => (&*text, None),
+        };
+        let name = name.strip_prefix("--").or(name.strip_prefix('-')).unwrap_or("");
+        if matches!(name, "h" | "help" | "Help") {
+            return Ok(true);
+        }
+        let Some(row) = TABLE.iter().find(|row| row.is_called(name)) else {
+            let error = Error::new(ErrorKind::Invalid, text.clone(), "PDIOL has no such option");
+            return Err(error.with_remedy(
+                "Its options stand before an argument `-`, the program's after it; -h - lists them",
+            ));
+        };
+        let value = value.or_else(|| given.next()).ok_or_else(|| {
+            let why = format!("it needs a value, {}", row.argument);
+            Error::new(ErrorKind::Invalid, text.clone(), why)
+        })?;
+        values.insert(row.long, (format!("the option -{}", row.long), value));
+    }
+    Ok(false)
+}
+
+fn options_of(values: &Values) -> Result<Options> {
+    let prefetches = value(values, "prefetch", flag)?;
+    let window = value(values, "window", window)?;
+    let logs = value(values, "LOG", flag)?;
+    Ok(Options {
+        prefetch: if prefetches { window } else { Prefetch::None },
+        write_behind: value(values, "write-behind", flag)?,
+        disks: value(values, "disk_number", |text| number_or(text, "all"))?,
+        send_bytes: value(values, "ssock", |text| number_or(text, "auto"))?,
+        receive_bytes: value(values, "rsock", |text| number_or(text, "auto"))?,
+        cache_bytes: value(values, "cache", size)?,
+        log: logs.then(|| values["log"].1.clone()),
+    })
+}
+
+/// The value of an option, or an error that says where it comes from and what it may be.
+fn value<T>(values: &Values, long: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
+    let (place, given) = &values[long];
+    given.to_str().and_then(parse).ok_or_else(|| {
+        let row = TABLE.iter().find(|row| row.long == long).expect("a row for every value");
+        let why = format!("{} is no value for it", quoted(given));
+        let may = format!("It may be {}: {}", row.argument, row.meaning);
+        Error::new(ErrorKind::Invalid, place.clone(), why).with_remedy(may)
+    })
+}
+
+fn quoted(text: &OsStr) -> String {
+    format!("{:?}", text.to_string_lossy())
+}
+
+fn flag(text: &str) -> Option<bool> {
+    match text {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ => None,
+    }
+}
+
+fn window(text: &str) -> Option<Prefetch> {
+    if text == "adaptive" {
+        return Some(Prefetch::Adaptive);
+    }
+    match text.parse().ok()? {
+        0 => Some(Prefetch::None),
+        pages => Some(Prefetch::Window(pages)),
+    }
+}
+
+/// A number from 1 on; 0 or this word is none.
+fn number_or(text: &str, word: &str) -> Option<Option<NonZeroU32>> {
+    if text == word { Some(None) } else { text.parse().ok().map(NonZeroU32::new) }
+}
+
+/// A size in bytes, perhaps in units of powers of 1024.
+fn size(text: &str) -> Option<u64> {
+    let (number, unit) = match text.strip_suffix(['K', 'M', 'G']) {
+        Some(number) => (number, text.as_bytes()[text.len() - 1]),
+        None => (text, b' '),
+    };
+    let shift = match unit {
+        b'K' => 10,
+        b'M' => 20,
+        b'G' => 30,
+        _ => 0,
+    };
+    let bytes = number.parse::<u64>().ok()?;
+    bytes.checked_mul(1 << shift).filter(|&bytes| bytes >= 1 << 16)
+}
+
+/// How options are given, for people.
+pub(crate) fn help(program: &str) -> String {
+    let mut text = format!(
+        "{program} reads and writes files that lie in stripes on the disks of many machines (PDIOL).\n\n\
+         Usage: {program} [OPTIONS OF PDIOL] - [ARGUMENTS OF {program}]\n\
+         \x20      {program} [ARGUMENTS OF {program}]\n\n\
+         Options of PDIOL, with the environment variable of each and its default:\n"
+    );
+    for row in &TABLE {
+        let names = format!("-{}, -{} {}", row.short, row.long, row.argument);
+        text += &format!("  {names:<28} {}\n  {:<28} [{}={}]\n", row.meaning, "", row.variable, row.default);
+    }
+    text += "  -h, -help                    this text\n\n\
+             The agents, which have the disks, are those named in the first of these that there is:\n\
+             \x20 the file $PDIOLCONF      names, HOST:PORT or HOST, between spaces or line ends; # begins a remark\n\
+             \x20 $STARFISH_AGENTS         HOST:PORT,HOST:PORT\n\
+             \x20 the file $HOME/PDIOLconf, like $PDIOLCONF\n\
+             \x20 the file ~/.config/starfish/config.toml: agents = [\"HOST:PORT\", ...]\n\n\
+             Start one with `starfish agent --root DIRECTORY --listen :7117`; pdiol(7) tells more.\n";
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(arguments: &str, variables: &[(&str, &str)]) -> (Result<Asked>, String) {
+        let mut arguments: Vec<OsString> = arguments.split(' ').map(Into::into).collect();
+        let variable = |name: &str| {
+            variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| OsString::from(value))
+        };
+        let asked = find(&mut arguments, variable);
+        let rest: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+        (asked, rest.join(" "))
+    }
+
+    fn options(arguments: &str, variables: &[(&str, &str)]) -> Options {
+        match found(arguments, variables).0 {
+            Ok(Asked::Run(options)) => options,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_line_of_the_thesis_is_understood() {
+        let line = "pfs2fs -disk_number 4 -prefetch 1 -w 0 - sort.txt sorttxt.bak";
+        let options = options(line, &[]);
+        assert_eq!((options.disks, options.write_behind), (NonZeroU32::new(4), false));
+        assert_eq!(options.prefetch, Prefetch::Adaptive);
+        assert_eq!(found(line, &[]).1, "pfs2fs sort.txt sorttxt.bak");
+    }
+
+    #[test]
+    fn what_is_not_for_pdiol_stays() {
+        for line in ["prog", "prog a b", "prog pattern -", "prog -x -y", "prog -l"] {
+            assert_eq!(found(line, &[]).1, line);
+        }
+        assert_eq!(found("prog - -", &[]).1, "prog -");
+        assert_eq!(found("prog -W 8 - -x -", &[]).1, "prog -x -");
+    }
+
+    #[test]
+    fn the_command_line_overrides_the_environment_and_that_the_default() {
+        let window = |line, variables: &[(&str, &str)]| options(line, variables).prefetch;
+        assert_eq!(window("prog", &[]), Prefetch::Adaptive);
+        assert_eq!(window("prog", &[("WINDOW_SIZE", "16")]), Prefetch::Window(16));
+        assert_eq!(window("prog --window=4 -", &[("WINDOW_SIZE", "16")]), Prefetch::Window(4));
+        assert_eq!(window("prog -W adaptive -", &[("WINDOW_SIZE", "nonsense")]), Prefetch::Adaptive);
+        assert_eq!(window("prog -p 0 -", &[("WINDOW_SIZE", "16")]), Prefetch::None);
+        assert_eq!(options("prog -LOG 1 -log my -", &[]).log, Some("my".into()));
+        assert_eq!(options("prog -S 65536 -r auto -c 8M -", &[]).cache_bytes, 8 << 20);
+    }
+
+    #[test]
+    fn bad_values_say_where_they_come_from_and_what_would_do() {
+        for (line, variables, says) in [
+            (
+                "prog -window many -",
+                &[][..],
+                "the option -window: \"many\" is no value for it. It may be N|adaptive",
+            ),
+            ("prog -p yes -", &[], "the option -prefetch: \"yes\""),
+            ("prog", &[("DISKNUMBER", "-1")], "the environment variable DISKNUMBER: \"-1\""),
+            ("prog -c 99999999999G -", &[], "the option -cache"),
+            ("prog -c 1 -", &[], "the option -cache"),
+            ("prog -d -", &[], "-d: it needs a value, N|all"),
+            ("prog -nonsense 1 -", &[], "-nonsense: PDIOL has no such option"),
+            ("prog -w 0 stray -", &[], "stray: PDIOL has no such option"),
+        ] {
+            let error = found(line, variables).0.expect_err(line);
+            assert_eq!(error.kind(), ErrorKind::Invalid);
+            assert!(error.to_string().starts_with(says), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn help_names_every_option() {
+        for line in ["prog -h -", "prog -help -", "prog --help -", "prog -d 2 -h -"] {
+            assert_eq!(found(line, &[]).0, Ok(Asked::Help));
+        }
+        let help = help("prog");
+        for row in &TABLE {
+            assert!(help.contains(row.long) && help.contains(row.variable), "{}", row.long);
+        }
+        assert!(help.lines().all(|line| line.chars().count() <= 110), "{help}");
+    }
+}

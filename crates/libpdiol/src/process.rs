@@ -1,0 +1,117 @@
+//! The session of this process, and its open files.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::exit;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pdiol::{Driver, Error, ErrorKind, Result, Session, Settings};
+
+use crate::c::Handle;
+use crate::log::Log;
+use crate::nodes;
+use crate::options::{self, Asked, Options};
+
+/// What there is between `initialize_pdiol` and `finalize_pdiol`.
+struct Process {
+    session: Session,
+    open: Vec<Arc<Handle>>,
+    log: Log,
+}
+
+static PROCESS: Mutex<Option<Process>> = Mutex::new(None);
+
+fn process() -> MutexGuard<'static, Option<Process>> {
+    PROCESS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts the session as the command line and the environment say. Takes the options of PDIOL out of `arguments`.
+///
+/// Asked for help, it prints that and ends the process.
+pub(crate) fn start(arguments: &mut Vec<OsString>) -> Result<()> {
+    let program = arguments.first().map(|name| Path::new(name).file_name().unwrap_or(name).to_string_lossy());
+    let program = program.unwrap_or("program".into()).into_owned();
+    let Asked::Run(options) = options::find(arguments, |name| env::var_os(name))? else {
+        print!("{}", options::help(&program));
+        exit(0);
+    };
+    let mut process = process();
+    if process.is_some() {
+        return Err(Error::new(ErrorKind::Invalid, "initialize_pdiol", "it has been called already"));
+    }
+    *process = Some(Process::start(&program, &options)?);
+    Ok(())
+}
+
+impl Process {
+    fn start(program: &str, options: &Options) -> Result<Process> {
+        let log = Log::begin(options.log.as_deref())?;
+        let mut settings = Settings::new(nodes::find()?);
+        settings.cache_bytes = options.cache_bytes;
+        settings.prefetch = options.prefetch;
+        settings.write_behind = options.write_behind;
+        settings.disks = options.disks;
+        settings.driver = driver()?;
+        settings.reporter = log.reporter();
+        log.line(&format!("{program} begins: {options:?}"));
+        for agent in &settings.agents {
+            log.line(&format!("agent {} at {}", agent.name, agent.address));
+        }
+        Ok(Process { session: Session::start(settings)?, open: Vec::new(), log })
+    }
+}
+
+/// The way to talk to the operating system that the environment asks for, as of the program `starfish`.
+fn driver() -> Result<Driver> {
+    const VARIABLE: &str = "STARFISH_DRIVER";
+    let Ok(name) = env::var(VARIABLE) else { return Ok(Driver::default()) };
+    name.parse().map_err(|why: String| Error::new(ErrorKind::Invalid, format!("{VARIABLE}={name}"), why))
+}
+
+/// Closes all files and ends the session. Fails with the first failure after all has been tried.
+pub(crate) fn finish() -> Result<()> {
+    let Some(Process { session, open, log }) = process().take() else {
+        return Err(not_started("finalize_pdiol"));
+    };
+    let mut outcome = Ok(());
+    for handle in open {
+        outcome = outcome.and(handle.close());
+    }
+    outcome = outcome.and(session.finish());
+    log.line(&format!(
+        "end: {}",
+        outcome.as_ref().map_or_else(ToString::to_string, |()| "all is well".into())
+    ));
+    outcome
+}
+
+/// The session; `what` it is needed for.
+pub(crate) fn session(what: &str) -> Result<Session> {
+    process().as_ref().map(|process| process.session.clone()).ok_or_else(|| not_started(what))
+}
+
+/// Notes a file that is open.
+pub(crate) fn enter(handle: &Arc<Handle>) {
+    if let Some(process) = process().as_mut() {
+        process.open.push(handle.clone());
+    }
+}
+
+/// Forgets a file that is about to be closed.
+pub(crate) fn leave(handle: &Arc<Handle>) {
+    if let Some(process) = process().as_mut() {
+        process.open.retain(|other| !Arc::ptr_eq(other, handle));
+    }
+}
+
+/// The files that are open.
+pub(crate) fn open_files() -> Vec<Arc<Handle>> {
+    process().as_ref().map_or_else(Vec::new, |process| process.open.clone())
+}
+
+fn not_started(what: &str) -> Error {
+    Error::new(ErrorKind::Closed, what, "there is no session").with_remedy(
+        "Call initialize_pdiol first, and look at what it returns: if it is -1, pdiol_strerror() says why",
+    )
+}

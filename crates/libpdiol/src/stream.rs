@@ -1,0 +1,204 @@
+//! An open file as C sees it: end of file, error, and what the header's inline functions may use.
+
+use std::io::{BufRead, Seek, SeekFrom, Write};
+
+use pdiol::{Advice, Error, ErrorKind, File, OpenOptions, Result, Session, Stat};
+
+use crate::front::Front;
+
+/// What is behind the front of an open file.
+pub(crate) struct Stream {
+    /// `None` after it has been closed.
+    file: Option<File>,
+    /// Whether reading has come to the end of the file, and nobody has said that it should be tried again.
+    pub(crate) is_at_end: bool,
+    /// Whether something has failed since somebody cleared this.
+    pub(crate) has_failed: bool,
+    shown: Shown,
+}
+
+/// What the front shows, in bytes.
+#[derive(Clone, Copy)]
+enum Shown {
+    Nothing,
+    Bytes(usize),
+    Room(usize),
+}
+
+impl Stream {
+    /// Opens a file in one of the modes of `fopen`.
+    pub(crate) fn open(session: &Session, path: &str, mode: &str) -> Result<Stream> {
+        let options = options_of(path, mode)?;
+        let mut file = session.open(path, options)?;
+        if mode.starts_with('a') && !mode.contains('+') {
+            let end = file.stat()?.bytes;
+            go_to(&mut file, SeekFrom::Start(end))?;
+        }
+        Ok(Stream { file: Some(file), is_at_end: false, has_failed: false, shown: Shown::Nothing })
+    }
+
+    /// Takes back what the front shows, and learns what was done with it.
+    pub(crate) fn take_in(&mut self, front: &Front) {
+        if let Some(file) = &mut self.file {
+            match self.shown {
+                Shown::Nothing => return,
+                Shown::Bytes(bytes) => file.consume(bytes - front.bytes_left()),
+                Shown::Room(bytes) => file.commit(bytes - front.room_left()),
+            }
+        }
+        self.shown = Shown::Nothing;
+        front.clear();
+    }
+
+    /// Shows what is at hand to read. Of what follows the end that was seen, nothing.
+    pub(crate) fn show_bytes(&mut self, front: &Front) {
+        if let Some(file) = self.file.as_ref().filter(|_| !self.is_at_end)
+            && !file.at_hand().is_empty()
+        {
+            front.show_bytes(file.at_hand());
+            self.shown = Shown::Bytes(file.at_hand().len());
+        }
+    }
+
+    /// Shows what room there is to write.
+    pub(crate) fn show_room(&mut self, front: &Front) {
+        let Some(file) = &mut self.file else { return };
+        let room = file.room();
+        if !room.is_empty() {
+            front.show_room(room);
+            self.shown = Shown::Room(room.len());
+        }
+    }
+
+    fn file(&mut self) -> Result<&mut File> {
+        self.file.as_mut().ok_or_else(closed)
+    }
+
+    /// Bytes to read, none at the end of the file. Notes either, and an error.
+    pub(crate) fn fetch(&mut self) -> Result<&[u8]> {
+        if self.is_at_end {
+            return Ok(&[]);
+        }
+        let Some(file) = &mut self.file else { return Err(closed()) };
+        match file.fill_buf() {
+            Ok(bytes) => {
+                self.is_at_end = bytes.is_empty();
+                Ok(bytes)
+            }
+            Err(error) => {
+                self.has_failed = true;
+                Err(ours(error))
+            }
+        }
+    }
+
+    /// Takes bytes that were fetched.
+    pub(crate) fn consume(&mut self, bytes: usize) {
+        if let Some(file) = &mut self.file {
+            file.consume(bytes);
+        }
+    }
+
+    /// Writes some of `from`, at least one byte if there is one. Tells how many, and notes an error.
+    pub(crate) fn write(&mut self, from: &[u8]) -> Result<usize> {
+        let written = self.file().and_then(|file| file.write(from).map_err(ours));
+        self.noted(written)
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        let flushed = self.file().and_then(File::sync);
+        self.noted(flushed)
+    }
+
+    pub(crate) fn seek(&mut self, to: SeekFrom) -> Result<()> {
+        go_to(self.file()?, to)?;
+        self.is_at_end = false;
+        Ok(())
+    }
+
+    pub(crate) fn position(&mut self) -> Result<u64> {
+        Ok(self.file()?.position())
+    }
+
+    pub(crate) fn stat(&mut self) -> Result<Stat> {
+        self.file()?.stat()
+    }
+
+    pub(crate) fn set_len(&mut self, bytes: u64) -> Result<()> {
+        self.file()?.set_len(bytes)
+    }
+
+    pub(crate) fn hint(&mut self, hint: Advice) -> Result<()> {
+        self.file()?.hint(hint)
+    }
+
+    pub(crate) fn close(&mut self) -> Result<()> {
+        self.file()?;
+        self.file.take().map_or(Ok(()), File::close)
+    }
+
+    fn noted<T>(&mut self, outcome: Result<T>) -> Result<T> {
+        self.has_failed |= outcome.is_err();
+        outcome
+    }
+}
+
+fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "a file", "it has been closed by finalize_pdiol")
+}
+
+fn go_to(file: &mut File, to: SeekFrom) -> Result<()> {
+    file.seek(to).map(drop).map_err(ours)
+}
+
+/// The error of a file, out of what the traits of `std::io` wrap it in.
+fn ours(error: std::io::Error) -> Error {
+    error.downcast::<Error>().unwrap_or_else(|other| Error::new(ErrorKind::Io, "a file", other))
+}
+
+/// What a mode of `fopen` asks for.
+fn options_of(path: &str, mode: &str) -> Result<OpenOptions> {
+    let wrong = |why: &str| {
+        let error = Error::new(ErrorKind::Invalid, path, format!("mode {mode:?} {why}"));
+        Err(error.with_remedy("Modes are r, w and a, with +, b, e and, after w, x"))
+    };
+    let mut letters = mode.chars();
+    let first = letters.next();
+    let (mut plus, mut exclusive) = (false, false);
+    for letter in letters {
+        match letter {
+            '+' => plus = true,
+            'x' => exclusive = true,
+            // Files have no text mode, and no descriptor that a new program could inherit.
+            'b' | 'e' => {}
+            _ => return wrong("contains what no mode does"),
+        }
+    }
+    let new = OpenOptions::new().read(plus);
+    match first {
+        _ if exclusive && first != Some('w') => wrong("makes no file, so it cannot be a new one"),
+        Some('r') => Ok(new.read(true).write(plus)),
+        Some('w') if exclusive => Ok(new.write(true).create_new(true)),
+        Some('w') => Ok(new.write(true).create(true).truncate(true)),
+        Some('a') => Ok(new.append(true).create(true)),
+        _ => wrong("begins as no mode does"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_those_of_fopen() {
+        for mode in
+            ["r", "rb", "r+", "rb+", "r+b", "re", "w", "wb", "w+", "wx", "w+x", "wbx", "a", "a+", "ab+e"]
+        {
+            assert!(options_of("x", mode).is_ok(), "{mode}");
+        }
+        for mode in ["", "b", "+", "rw", "rx", "ax", "W", "r ", "ö"] {
+            let error = options_of("x", mode).expect_err(mode);
+            assert_eq!(error.kind(), ErrorKind::Invalid);
+        }
+    }
+}

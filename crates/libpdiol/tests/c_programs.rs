@@ -1,0 +1,241 @@
+//! Programs in C and C++, compiled against the header and run with real agents on loopback.
+//!
+//! Those in `tests/c` check themselves, with the compiler's sanitizers; those in `examples/c` are compared with what
+//! they should do.
+
+#[path = "../../pdiol/tests/common/mod.rs"]
+mod common;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use common::Agents;
+
+const SANITIZERS: [&str; 4] =
+    ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
+
+/// Warnings are errors to whoever wants them to be: the header must give none.
+const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wconversion", "-Werror"];
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+fn header() -> PathBuf {
+    root().join("crates/libpdiol/include")
+}
+
+/// A directory with the libraries, called as they are when they are installed.
+fn libraries() -> &'static Path {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let test = std::env::current_exe().expect("this test");
+        let built = test.ancestors().find(|directory| directory.join("liblibpdiol.so").exists());
+        let built = built.expect("Cargo builds all kinds of a library for its tests");
+        let directory = built.join("libpdiol");
+        fs::create_dir_all(&directory).expect("a directory");
+        for (from, to) in [("so", "so"), ("so", "so.0"), ("a", "a")] {
+            let link = directory.join(format!("libpdiol.{to}"));
+            // It may be there from the last time.
+            let _ = symlink(built.join(format!("liblibpdiol.{from}")), link);
+        }
+        directory
+    })
+}
+
+fn succeed(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}\n{out}\n{err}", output.status);
+    output
+}
+
+/// Compiles a program, with the shared library.
+fn compile(compiler: &str, source: &str, into: &Path, options: &[&str]) -> PathBuf {
+    let program = into.join(Path::new(source).file_stem().expect("a name"));
+    let rpath = format!("-Wl,-rpath,{}", libraries().display());
+    let mut command = Command::new(compiler);
+    command.args(options).arg("-I").arg(header()).arg(root().join(source));
+    command.arg("-o").arg(&program).arg("-L").arg(libraries()).args(["-lpdiol", "-pthread", &rpath]);
+    succeed(&mut command);
+    program
+}
+
+/// A command that knows the agents, in the directory of the test, without anything of the user's environment.
+fn run(program: &Path, agents: &Agents) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(agents.directory.path()).env("STARFISH_AGENTS", agents.names());
+    command.env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME").env_remove("PDIOLCONF");
+    command
+}
+
+/// A program of `tests/c` that checks itself.
+fn check(name: &str) {
+    let agents = Agents::start(3);
+    let options = [&SANITIZERS[..], &WARNINGS, &["-std=c11", "-D_GNU_SOURCE", "-O1"]].concat();
+    let program =
+        compile("cc", &format!("crates/libpdiol/tests/c/{name}.c"), agents.directory.path(), &options);
+    succeed(run(&program, &agents).args(["-c", "1M", "-", "argument"]));
+}
+
+#[test]
+fn every_function_keeps_its_promise() {
+    check("functions");
+}
+
+#[test]
+fn modes_are_those_of_libc() {
+    check("modes");
+}
+
+#[test]
+fn threads_share_files() {
+    check("threads");
+}
+
+#[test]
+fn the_header_is_c99_c11_and_cpp() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let source = directory.path().join("header.c");
+    fs::write(&source, "#include <pdiol.h>\n#include <pdiol.h>\nint main(void) { return AP_NORMAL; }\n")
+        .expect("room");
+    for (compiler, language, standard) in
+        [("cc", "c", "c99"), ("cc", "c", "c11"), ("c++", "c++", "c++11"), ("c++", "c++", "c++20")]
+    {
+        let mut command = Command::new(compiler);
+        command.args(["-x", language, &format!("-std={standard}"), "-pedantic", "-fsyntax-only"]);
+        succeed(command.args(WARNINGS).arg("-I").arg(header()).arg(&source));
+    }
+}
+
+#[test]
+fn the_examples_copy_files_as_the_thesis_does() {
+    let agents = Agents::start(4);
+    let directory = agents.directory.path();
+    let options = [&WARNINGS[..], &["-O1", "-std=c99", "-D_POSIX_C_SOURCE=200809L"]].concat();
+    let fs2pfs = compile("cc", "examples/c/fs2pfs.c", directory, &options);
+    let pfs2fs = compile("cc", "examples/c/pfs2fs.c", directory, &options);
+    for bytes in [0_usize, 1, 65_535, 65_536, 65_537, 1_310_720, 3_000_000] {
+        let contents: Vec<u8> = (0..bytes).map(|offset| (offset * 31 % 251) as u8).collect();
+        fs::write(directory.join("in"), &contents).expect("room");
+        succeed(run(&fs2pfs, &agents).args(["-disk_number", "3", "-", "in", "sort.txt"]));
+        succeed(run(&pfs2fs, &agents).args([
+            "-disk_number",
+            "4",
+            "-prefetch",
+            "1",
+            "-w",
+            "0",
+            "-",
+            "sort.txt",
+            "out",
+        ]));
+        assert!(fs::read(directory.join("out")).expect("it is there") == contents, "{bytes} bytes");
+        let printed = succeed(run(&pfs2fs, &agents).arg("sort.txt")).stdout;
+        assert!(printed == contents, "{bytes} bytes");
+    }
+}
+
+#[test]
+fn the_examples_count_and_print_lines() {
+    let agents = Agents::start(2);
+    let directory = agents.directory.path();
+    let lines = compile("c++", "examples/c/lines.cpp", directory, &[&WARNINGS[..], &["-std=c++11"]].concat());
+    let count = compile("cc", "examples/c/count.c", directory, &[&WARNINGS[..], &["-std=c99"]].concat());
+    let printed = succeed(run(&lines, &agents).args(["notes", "first line", "second"])).stdout;
+    assert_eq!(String::from_utf8_lossy(&printed), "first line\nsecond\n");
+    let counted = succeed(run(&count, &agents).args(["-W", "4", "-", "notes"])).stdout;
+    assert_eq!(String::from_utf8_lossy(&counted), "2 3 18 notes\n");
+}
+
+#[test]
+fn a_program_is_told_what_is_wrong() {
+    let agents = Agents::start(1);
+    let count = compile("cc", "examples/c/count.c", agents.directory.path(), &["-std=c99"]);
+    let says = |command: &mut Command, what: &str| {
+        let output = command.output().expect("the program");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && text.contains(what), "{what}: {text}");
+    };
+    says(
+        run(&count, &agents).arg("nothing"),
+        "nothing: no such file. `starfish ls` lists the files there are",
+    );
+    says(run(&count, &agents).args(["-W", "x", "-", "a"]), "the option -window: \"x\" is no value for it");
+    says(run(&count, &agents).env("WRITEBEHIND", "2").arg("a"), "the environment variable WRITEBEHIND");
+    says(
+        run(&count, &agents).env("STARFISH_AGENTS", "127.0.0.1:1").arg("a"),
+        "agent 127.0.0.1:1: Connection refused",
+    );
+    says(run(&count, &agents).env("STARFISH_AGENTS", "").arg("a"), "none is named anywhere");
+    says(
+        run(&count, &agents).env("PDIOLCONF", "/nonexistent/nodes").arg("a"),
+        "the node file /nonexistent/nodes",
+    );
+    let help = succeed(run(&count, &agents).args(["-h", "-"])).stdout;
+    assert!(
+        String::from_utf8_lossy(&help).contains("Usage: count [OPTIONS OF PDIOL] - [ARGUMENTS OF count]")
+    );
+}
+
+#[test]
+fn a_node_file_names_the_agents() {
+    let agents = Agents::start(2);
+    let directory = agents.directory.path();
+    let lines = compile("c++", "examples/c/lines.cpp", directory, &["-std=c++11"]);
+    fs::write(directory.join("PDIOLconf"), agents.names().replace(',', "\n") + " # both\n").expect("room");
+    let mut command = run(&lines, &agents);
+    let printed =
+        succeed(command.env_remove("STARFISH_AGENTS").env("HOME", directory).args(["x", "y"])).stdout;
+    assert_eq!(String::from_utf8_lossy(&printed), "y\n");
+}
+
+#[test]
+fn a_log_tells_what_happened() {
+    let agents = Agents::start(1);
+    let directory = agents.directory.path();
+    let lines = compile("c++", "examples/c/lines.cpp", directory, &["-std=c++11"]);
+    succeed(run(&lines, &agents).args(["-LOG", "1", "-log", "my log", "-", "x", "y"]));
+    let log = fs::read_to_string(directory.join("my log")).expect("it is there");
+    assert!(
+        log.contains("lines begins: ") && log.contains(&agents.names()) && log.contains("all is well"),
+        "{log}"
+    );
+}
+
+#[test]
+fn the_static_library_does_as_well() {
+    let agents = Agents::start(1);
+    let program = agents.directory.path().join("count");
+    let mut command = Command::new("cc");
+    command.arg("-I").arg(header()).arg(root().join("examples/c/count.c")).arg("-o").arg(&program);
+    command.arg(libraries().join("libpdiol.a")).args(["-pthread", "-ldl", "-lm"]);
+    succeed(&mut command);
+    let output = run(&program, &agents).arg("nothing").output().expect("the program");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no such file"));
+}
+
+/// The names that the header declares, and those that the library has.
+#[test]
+fn the_library_has_what_the_header_declares_and_no_more() {
+    let header = fs::read_to_string(header().join("pdiol.h")).expect("the header");
+    let declarations = header.lines().filter(|line| !line.starts_with(['#', ' ', '/', 's']));
+    let before_parenthesis = declarations.filter_map(|line| line.split_once('(').map(|(before, _)| before));
+    let name = |before: &str| before.rsplit([' ', '*']).next().unwrap_or_default().to_owned();
+    let mut declared: Vec<String> =
+        before_parenthesis.map(name).filter(|name| name.contains("pdiol")).collect();
+    let reading = header.lines().filter(|line| line.starts_with("ssize_t"));
+    declared.extend(reading.filter_map(|line| line.split_once('(')).map(|(before, _)| name(before)));
+    declared.sort();
+    let symbols =
+        succeed(Command::new("nm").args(["-D", "--defined-only"]).arg(libraries().join("libpdiol.so")));
+    let symbols = String::from_utf8_lossy(&symbols.stdout).into_owned();
+    let mut defined: Vec<&str> = symbols.lines().filter_map(|line| line.rsplit(' ').next()).collect();
+    defined.retain(|name| !name.starts_with("rust_eh_personality"));
+    defined.sort_unstable();
+    assert_eq!(defined, declared);
+    assert!(declared.len() >= 30, "{declared:?}");
+}
