@@ -2,7 +2,7 @@
 #
 #   FILE=path     for run: the file to demonstrate with
 #   SEED=number   for sim: where all randomness comes from
-#   PREFIX=path   for install: the program goes to $(PREFIX)/bin
+#   PREFIX=path   for install: the program goes to $(PREFIX)/bin; below $(DESTDIR), if there is one
 #   PYTHON=path   the Python to make an environment with, 3.11 or newer
 #   CARGO_FLAGS   handed to every cargo command, for example --locked or --offline
 
@@ -22,7 +22,7 @@ PYTHON_SOURCES := --quiet --no-cache --config python/pyproject.toml python examp
 WHEELS := $(abspath $(TARGET))/python/wheels
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt lint docs sim bench bench-sim bench-peers install clean tools build \
+.PHONY: help run test check fmt lint docs sim bench bench-sim bench-peers install install-c clean tools build \
 	python test-rust test-python wheel
 
 help: ## List these verbs
@@ -69,8 +69,12 @@ bench-peers: tools ## Measure the simulator beside SimPy and SimGrid
 python: PROFILE = release
 python: wheel ## Build the Python package: a wheel in target/python/wheels, installed in target/python/venv
 
-install: tools ## Install the program [PREFIX=~/.local]
-	cargo install --locked $(filter-out --locked,$(CARGO_FLAGS)) --path crates/cli --root "$(PREFIX)"
+install: tools install-c ## Install the program and the C library [PREFIX=~/.local]
+	cargo install --locked $(filter-out --locked,$(CARGO_FLAGS)) --path crates/cli --root "$(DESTDIR)$(PREFIX)"
+
+install-c: tools ## Install the C library alone: libpdiol, pdiol.h, pkg-config file, man pages [PREFIX=~/.local]
+	cargo build $(CARGO_FLAGS) --release -p libpdiol
+	DESTDIR="$(DESTDIR)" crates/libpdiol/install.sh "$(TARGET)/release" "$(PREFIX)"
 
 clean: ## Remove all that was built
 	cargo clean

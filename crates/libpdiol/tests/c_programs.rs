@@ -237,5 +237,46 @@ fn the_library_has_what_the_header_declares_and_no_more() {
     defined.retain(|name| !name.starts_with("rust_eh_personality"));
     defined.sort_unstable();
     assert_eq!(defined, declared);
-    assert!(declared.len() >= 30, "{declared:?}");
+    assert_eq!(documented(), declared);
+}
+
+/// The functions whose names stand in the man pages.
+fn documented() -> Vec<String> {
+    let pages = fs::read_dir(root().join("crates/libpdiol/man")).expect("the man pages");
+    let mut names = Vec::new();
+    for page in pages.map(|page| page.expect("a page").path()) {
+        let text = fs::read_to_string(&page).expect("text");
+        let named = text.lines().filter_map(|line| line.strip_prefix(".Nm "));
+        names.extend(named.map(|name| name.trim_end_matches(" ,").to_owned()));
+    }
+    names.retain(|name| name != "pdiol");
+    names.sort();
+    names
+}
+
+#[test]
+fn what_is_installed_is_found_by_pkg_config_and_man() {
+    let agents = Agents::start(1);
+    let staged = agents.directory.path().join("staged");
+    let built = libraries().parent().expect("a directory within that");
+    let mut install = Command::new(root().join("crates/libpdiol/install.sh"));
+    succeed(install.arg(built).arg("/opt/pdiol").env("DESTDIR", &staged));
+    let prefix = staged.join("opt/pdiol");
+    let pc = fs::read_to_string(prefix.join("lib/pkgconfig/pdiol.pc")).expect("a pkg-config file");
+    assert!(
+        pc.contains("prefix=/opt/pdiol\n")
+            && pc.contains(concat!("Version: ", env!("CARGO_PKG_VERSION"), "\n"))
+    );
+    for function in documented() {
+        let page = fs::read_to_string(prefix.join(format!("share/man/man3/{function}.3"))).expect(&function);
+        let target = page.strip_prefix(".so ").map_or("man3", str::trim);
+        assert!(prefix.join("share/man").join(target).exists(), "{function}: {page}");
+    }
+    // As a program is compiled with what pkg-config says.
+    let program = agents.directory.path().join("count");
+    let mut compile = Command::new("cc");
+    compile.arg("-I").arg(prefix.join("include")).arg(root().join("examples/c/count.c"));
+    succeed(compile.arg("-L").arg(prefix.join("lib")).arg("-lpdiol").arg("-o").arg(&program));
+    let output = run(&program, &agents).env("LD_LIBRARY_PATH", prefix.join("lib")).arg("nothing").output();
+    assert!(String::from_utf8_lossy(&output.expect("the program").stderr).contains("no such file"));
 }
