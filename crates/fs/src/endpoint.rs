@@ -97,19 +97,22 @@ impl<M: Machine> Endpoint<M> {
     }
 
     /// Asks `to`; the answer will come to `mailbox` with `token`. Completes when the question has left.
-    pub(crate) async fn begin(
+    #[inline]
+    pub(crate) fn begin(
         &self,
         to: NodeId,
         request: Request,
         payload: Payload,
         mailbox: &Rc<Mailbox>,
         token: usize,
-    ) {
-        self.begin_in(request.class(), to, request, payload, mailbox, token).await;
+    ) -> impl Future<Output = ()> {
+        self.begin_in(request.class(), to, request, payload, mailbox, token)
     }
 
     /// Asks as [`begin`](Self::begin) does, in a class of the caller's choice.
-    pub(crate) async fn begin_in(
+    // What has to be kept while the question leaves is little, once it is encoded.
+    #[inline]
+    pub(crate) fn begin_in(
         &self,
         class: Class,
         to: NodeId,
@@ -117,11 +120,14 @@ impl<M: Machine> Endpoint<M> {
         payload: Payload,
         mailbox: &Rc<Mailbox>,
         token: usize,
-    ) {
+    ) -> impl Future<Output = ()> {
         let tag = self.enter_call(to, mailbox.clone(), token);
         let message = Message { class, header: Frame::Request(tag, request).encode(), payload };
-        if let Err(error) = self.machine.net().send(to, message).await {
-            self.finish_call(to, tag, Err(error.into()));
+        let sending = self.machine.net().send(to, message);
+        async move {
+            if let Err(error) = sending.await {
+                self.finish_call(to, tag, Err(error.into()));
+            }
         }
     }
 
@@ -144,17 +150,21 @@ impl<M: Machine> Endpoint<M> {
     }
 
     /// Answers a question. That the asker is gone meanwhile is no error: then nobody wants the answer.
-    pub(crate) async fn reply(
+    #[inline]
+    pub(crate) fn reply(
         &self,
         asker: Asker,
         outcome: std::result::Result<(Reply, Payload), Failure>,
-    ) -> machine::Result<()> {
+    ) -> impl Future<Output = machine::Result<()>> {
         let (reply, payload) = outcome.unwrap_or_else(|failure| (Reply::Failed(failure), Payload::empty()));
         let Asker { node, tag, class } = asker;
         let message = Message { class, header: Frame::Reply(tag, reply).encode(), payload };
-        match self.machine.net().send(node, message).await {
-            Err(machine::Error::PeerGone { .. } | machine::Error::Closed) => Ok(()),
-            other => other,
+        let sending = self.machine.net().send(node, message);
+        async move {
+            match sending.await {
+                Err(machine::Error::PeerGone { .. } | machine::Error::Closed) => Ok(()),
+                other => other,
+            }
         }
     }
 

@@ -47,6 +47,7 @@ impl<T> RequestQueue<T> {
     }
 
     /// Takes out the request to serve next; one in the background only if that is `allowed` now.
+    #[inline]
     pub(crate) fn pop(&mut self, background_allowed: bool) -> Option<(Class, T)> {
         if let Some(request) = self.demand.pop() {
             return Some((Class::Demand, request));
@@ -116,6 +117,7 @@ impl<T> Line<T> {
         }
     }
 
+    #[inline]
     fn pop(&mut self) -> Option<T> {
         match self {
             Line::Arrival(queue) => queue.pop_front().map(|(_, _, request)| request),

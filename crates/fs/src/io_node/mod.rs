@@ -164,7 +164,11 @@ impl<M: Machine> IoNode<M> {
                     self.request_taken.wake_one();
                     // It may have been promoted.
                     request.asker.class = class;
-                    self.serve_counted(request).await?;
+                    let counts = usize::from(class == Class::Background);
+                    self.background.set(self.background.get() + counts);
+                    let outcome = self.serve_block_request(request).await;
+                    self.background.set(self.background.get() - counts);
+                    outcome?;
                 }
                 None => {
                     self.pool_idle.set(self.pool_idle.get() + 1);
@@ -180,14 +184,6 @@ impl<M: Machine> IoNode<M> {
             Threads::Pool(threads) => (threads - threads / KEPT_FOR_DEMAND).max(1),
             Threads::PerRequest => usize::MAX,
         }
-    }
-
-    async fn serve_counted(self: &Rc<Self>, request: BlockRequest) -> machine::Result<()> {
-        let counts = usize::from(request.asker.class == Class::Background);
-        self.background.set(self.background.get() + counts);
-        let outcome = self.serve_block_request(request).await;
-        self.background.set(self.background.get() - counts);
-        outcome
     }
 
     /// Lets a thread of the pool know that there is a request. Those of the pool that were never needed are not
