@@ -39,7 +39,6 @@ use crate::agenda::{Kind, Target};
 use crate::executor::Executor;
 use crate::fabric::{MESSAGE, Passage, Transfer, message_arguments};
 use crate::statistics::{LinkStatistics, RouterLinkStatistics, Waits};
-use crate::table::Table;
 use crate::trace::{Trace, Track};
 
 /// The time at which a link is free whose worm's tail is still on its way.
@@ -58,11 +57,11 @@ pub(crate) struct Torus {
     /// One from each node into its router, one back, then eight of each router: to the next and the previous
     /// column, to the next and the previous row, two virtual channels each.
     links: Vec<Link>,
-    worms: Table<Worm>,
+    /// Worms under way, and those that have arrived, whose places and ways are used again.
+    worms: Vec<Worm>,
+    arrived: Vec<u32>,
     /// How many worms are not on demand. If there are none, nobody can be overtaken.
     unequal: usize,
-    /// Ways of worms that have arrived, to be used again.
-    spare_ways: Vec<Vec<Step>>,
 }
 
 /// The links of a row or a column of routers, in each direction in order, twice round: once in the first virtual
@@ -106,6 +105,7 @@ struct Link {
     waits: Waits,
 }
 
+#[derive(Default)]
 struct Worm {
     message: usize,
     body: u64,
@@ -158,9 +158,9 @@ impl Torus {
             row: Ring::new(columns, 2 * nodes, 8),
             column: Ring::new(rows, 2 * nodes + 4, 8 * columns),
             links: (0..links).map(|_| Link::default()).collect(),
-            worms: Table::default(),
+            worms: Vec::new(),
+            arrived: Vec::new(),
             unequal: 0,
-            spare_ways: Vec::new(),
         }
     }
 
@@ -173,12 +173,18 @@ impl Torus {
         bytes: u64,
         class: Class,
     ) -> usize {
-        let mut way = self.spare_ways.pop().unwrap_or_default();
+        let worm = self.arrived.pop().unwrap_or_else(|| {
+            self.worms.push(Worm::default());
+            self.worms.len() as u32 - 1
+        });
+        let mut way = std::mem::take(&mut self.worms[worm as usize].way);
         self.find_way(source, target, &mut way);
         let body = self.rate.time(bytes);
         let links = body.checked_div(self.latency).map_or(usize::MAX, |links| links as usize + 1);
         self.unequal += usize::from(class != Class::Demand);
-        self.worms.insert(Worm { message, body, bytes, links, way, taken: 0, class, is_overtaken: false })
+        self.worms[worm as usize] =
+            Worm { message, body, bytes, links, way, taken: 0, class, is_overtaken: false };
+        worm as usize
     }
 
     /// Lets the head go on now, and further as long as nothing else happens before `quiet_until`.
@@ -188,13 +194,12 @@ impl Torus {
     #[inline(always)]
     pub(crate) fn advance(&mut self, executor: &Executor, worm: usize, quiet_until: u64) -> Option<Through> {
         let mut now = executor.now();
+        let Worm { body, bytes, way, taken, links, is_overtaken, .. } = &mut self.worms[worm];
+        if std::mem::take(is_overtaken) {
+            // It has its place in the queue, and goes on when that has come to the front again.
+            return None;
+        }
         loop {
-            let Worm { body, bytes, way, taken, links, is_overtaken, .. } = self.worms.get_mut(worm);
-            if *is_overtaken {
-                // It has its place in the queue, and goes on when that has come to the front again.
-                *is_overtaken = false;
-                return None;
-            }
             let step = &mut way[*taken as usize];
             if !self.links[step.link as usize].take(executor, worm as u32, now) {
                 if *taken == 0 && self.unequal > 0 {
@@ -226,18 +231,18 @@ impl Torus {
     /// Puts a worm that is the last in the queue of its first link before those that are less urgent.
     #[cold]
     fn overtake(&mut self, executor: &Executor, worm: usize, now: u64) {
-        let Worm { way, class, .. } = self.worms.get_mut(worm);
+        let Worm { way, class, .. } = &self.worms[worm];
         let (index, class) = (way[0].link as usize, *class);
         let link = &mut self.links[index];
         let others = link.queue.iter().take(link.queue.len() - 1);
         let mut places = others.enumerate().map(|(place, &(other, _))| (place, other as usize));
-        let less_urgent = places.find(|&(_, other)| self.worms.get(other).class > class);
+        let less_urgent = places.find(|&(_, other)| self.worms[other].class > class);
         let Some((place, other)) = less_urgent else { return };
         let own = link.queue.pop_back().expect("it has just been put there");
         link.queue.insert(place, own);
         if place == 0 && link.free != HELD {
             // The other's turn had been scheduled for when the link is free.
-            self.worms.get_mut(other).is_overtaken = true;
+            self.worms[other].is_overtaken = true;
             advance_at(executor, link.free.max(now), worm);
         }
     }
@@ -245,7 +250,8 @@ impl Torus {
     /// The head is at the target: from now on it is known when each link that is still held will be free.
     #[inline(always)]
     fn finish(&mut self, executor: &Executor, worm: usize, now: u64) -> Through {
-        let Worm { message, body, bytes, links, mut way, class, .. } = self.worms.remove(worm);
+        self.arrived.push(worm as u32);
+        let Worm { message, body, bytes, links, ref way, class, .. } = self.worms[worm];
         self.unequal -= usize::from(class != Class::Demand);
         let arrival = now + body;
         let mut tail = arrival;
@@ -257,14 +263,12 @@ impl Torus {
             let last = way.len() - 1;
             if last < links {
                 let free = arrival.saturating_sub(last as u64 * self.latency);
-                record(trace, self.routers.len(), &way, 0, free, bytes);
+                record(trace, self.routers.len(), way, 0, free, bytes);
             }
-            record(trace, self.routers.len(), &way, last, arrival, bytes);
+            record(trace, self.routers.len(), way, last, arrival, bytes);
         }
         // The sender of a short message hears of its departure when the head has arrived.
         let departure = (arrival - body.min((way.len() as u64 - 1) * self.latency)).max(now);
-        way.clear();
-        self.spare_ways.push(way);
         Through { message, passage: Passage { departure, arrival } }
     }
 
@@ -274,6 +278,7 @@ impl Torus {
         let go = |links: &[u32], further: u32, way: &mut Vec<Step>| {
             way.extend(links.iter().map(|link| Step { link: link + further, at: 0 }));
         };
+        way.clear();
         way.push(Step { link: source as u32, at: 0 });
         go(self.row.way(column, to_column), 8 * self.columns * row, way);
         go(self.column.way(row, to_row), 8 * to_column, way);
