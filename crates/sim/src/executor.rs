@@ -288,11 +288,12 @@ impl Executor {
         Target::new(Kind::Foreign, self.core.borrow_mut().foreign.insert(waker))
     }
 
-    /// Runs until `main` is over; `fire` is told of all events that are not for tasks.
+    /// Runs until `main` is over; `fire` is told of all events that are not for tasks, and gives whom to wake in the
+    /// end.
     pub(crate) fn run<T>(
         self: &Rc<Self>,
         mut main: Pin<&mut dyn Future<Output = T>>,
-        fire: impl Fn(Kind, usize),
+        fire: impl Fn(Kind, usize) -> Option<Waiter>,
     ) -> Result<T> {
         let _running = Running::new(self);
         let waker = self.begin_main().waker();
@@ -302,7 +303,10 @@ impl Executor {
     }
 
     /// Runs until nothing is left to happen.
-    pub(crate) fn run_until_idle(self: &Rc<Self>, fire: impl Fn(Kind, usize)) -> Result<()> {
+    pub(crate) fn run_until_idle(
+        self: &Rc<Self>,
+        fire: impl Fn(Kind, usize) -> Option<Waiter>,
+    ) -> Result<()> {
         let _running = Running::new(self);
         self.drive(|| Poll::<()>::Pending, fire).map(|_| ())
     }
@@ -323,7 +327,7 @@ impl Executor {
     fn drive<T>(
         &self,
         mut poll_main: impl FnMut() -> Poll<T>,
-        fire: impl Fn(Kind, usize),
+        fire: impl Fn(Kind, usize) -> Option<Waiter>,
     ) -> Result<Option<T>> {
         let mut core = self.core.borrow_mut();
         loop {
@@ -344,9 +348,19 @@ impl Executor {
                         }
                         kind => {
                             drop(core);
-                            fire(kind, target.index());
+                            let woken = fire(kind, target.index());
                             core = self.core.borrow_mut();
-                            continue;
+                            match woken {
+                                None => continue,
+                                // Nobody else was woken, so the queue would give this task back at once.
+                                Some(Waiter::Task(key)) if self.is_next(&core, key) => key.index(),
+                                Some(waiter) => {
+                                    drop(core);
+                                    self.wake_waiter(waiter);
+                                    core = self.core.borrow_mut();
+                                    continue;
+                                }
+                            }
                         }
                     }
                 }
@@ -392,6 +406,13 @@ impl Executor {
                 core.slots[index].future = Some(task);
             }
         }
+    }
+
+    /// Whether this task is one of ours and would be the next to run if it were woken.
+    #[inline]
+    fn is_next(&self, core: &Core, key: TaskKey) -> bool {
+        let same = core.slots.get(key.index()).is_some_and(|slot| slot.generation == key.generation());
+        key.executor() == self.number && same && core.ready.is_empty()
     }
 
     #[cold]

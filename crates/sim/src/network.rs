@@ -325,9 +325,15 @@ impl Network {
         drop(delivery);
     }
 
-    /// A message is at its target's end of the network: the processor there takes it in.
+    /// A message is at its target's end of the network: the processor there takes it in. Gives whom to wake.
     #[inline]
-    pub(crate) fn arrive(&self, executor: &Executor, processors: &Processors, costs: &Costs, index: usize) {
+    pub(crate) fn arrive(
+        &self,
+        executor: &Executor,
+        processors: &Processors,
+        costs: &Costs,
+        index: usize,
+    ) -> Option<Waiter> {
         if costs.receive_message == 0 {
             return self.deliver(executor, index);
         }
@@ -337,18 +343,20 @@ impl Network {
             trace.interrupt(target, Activity::ReceiveMessage, costs.receive_message, end);
         }
         executor.schedule(end, Target::new(Kind::Delivery, index));
+        None
     }
 
-    /// A message is ready to be received.
+    /// A message is ready to be received. Gives whom to wake.
     #[inline]
-    pub(crate) fn deliver(&self, executor: &Executor, index: usize) {
+    pub(crate) fn deliver(&self, executor: &Executor, index: usize) -> Option<Waiter> {
         let mut state = self.state.borrow_mut();
         let State { in_flight, routes, ports, .. } = &mut *state;
         let Route { source, target, .. } = routes[index];
         let port = &mut ports[target as usize];
         if port.closed {
             drop(state);
-            return self.discard(index);
+            self.discard(index);
+            return None;
         }
         if let Delivery::Gone(_) = in_flight.get(index) {
             port.gone.push(source);
@@ -357,14 +365,13 @@ impl Network {
         // All wake up, first come first; who finds nothing waits again. So none is missed if the first has
         // given up meanwhile.
         let waiter = port.waiter.take();
-        let has_more = !port.more_waiters.is_empty();
+        if port.more_waiters.is_empty() {
+            return waiter;
+        }
         drop(state);
-        if let Some(waiter) = waiter {
-            executor.wake_waiter(waiter);
-        }
-        if has_more {
-            self.wake_more(executor, target as usize);
-        }
+        waiter.into_iter().for_each(|waiter| executor.wake_waiter(waiter));
+        self.wake_more(executor, target as usize);
+        None
     }
 
     #[cold]

@@ -225,8 +225,8 @@ impl Processors {
     }
 
     /// The running work is through, if no interrupt came in between; or the thread that had the processor has
-    /// not gone on, and the next one gets it.
-    pub(crate) fn fire(&self, executor: &Executor, node: usize) {
+    /// not gone on, and the next one gets it. Gives whom to wake.
+    pub(crate) fn fire(&self, executor: &Executor, node: usize) -> Option<Waiter> {
         let mut processor = self.each[node].borrow_mut();
         if std::mem::take(&mut processor.handing_over) {
             let next = processor.waiting.pop_front().expect("handed over to somebody");
@@ -234,17 +234,19 @@ impl Processors {
             if let Some(trace) = executor.trace() {
                 trace.threads_waiting(node, executor.now(), processor.waiting.len());
             }
-            return processor.begin(executor, node, self.switch_thread, next);
+            processor.begin(executor, node, self.switch_thread, next);
+            return None;
         }
         if executor.now() < processor.finish {
             // The thread did go on.
-            return;
+            return None;
         }
         if processor.stolen > 0 {
             processor.finish += std::mem::take(&mut processor.stolen);
             let finish = processor.finish;
             drop(processor);
-            return executor.schedule(finish, Target::new(Kind::Processor, node));
+            executor.schedule(finish, Target::new(Kind::Processor, node));
+            return None;
         }
         let ended = processor.running.take().expect("work that ends");
         processor.last_ended = ended.number;
@@ -257,7 +259,7 @@ impl Processors {
         if let Some(trace) = executor.trace() {
             trace.end_work(node, &ended, begun, executor.now());
         }
-        executor.wake_waiter(ended.waiter);
+        Some(ended.waiter)
     }
 
     /// What the processor of `node` has done. Work is counted when it begins, so what is under way counts in full.

@@ -6,7 +6,7 @@ use description::MachineDescription;
 
 use crate::agenda::Kind;
 use crate::disk::Disks;
-use crate::executor::Executor;
+use crate::executor::{Executor, Waiter};
 use crate::network::Network;
 use crate::processor::{Costs, Processors};
 use crate::simulation::Settings;
@@ -34,17 +34,19 @@ impl World {
         })
     }
 
+    /// Lets a timed event happen; gives whom to wake in the end.
     #[inline]
-    pub(crate) fn fire(&self, kind: Kind, index: usize) {
+    pub(crate) fn fire(&self, kind: Kind, index: usize) -> Option<Waiter> {
         let World { executor, costs, processors, network, disks } = self;
         match kind {
-            Kind::Processor => processors.fire(executor, index),
+            Kind::Processor => return processors.fire(executor, index),
+            Kind::Arrival => return network.arrive(executor, processors, costs, index),
+            Kind::Delivery => return network.deliver(executor, index),
             Kind::Head => network.advance(executor, index),
-            Kind::Arrival => network.arrive(executor, processors, costs, index),
-            Kind::Delivery => network.deliver(executor, index),
             Kind::Disk => disks.fire(executor, processors, costs, index),
             Kind::Transfer => disks.complete(executor, index),
             Kind::Task | Kind::Foreign => unreachable!("the executor's own"),
         }
+        None
     }
 }
