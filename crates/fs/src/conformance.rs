@@ -15,8 +15,9 @@ use machine::{Class, Condition, Delivery, Disk, Machine, Memory, Message, Net, N
 pub use pages::{
     a_client_reads_what_it_has_written, a_window_brings_in_the_pages_after_the_one_in_use,
     a_write_that_fails_behind_is_reported, cached_files_of_any_size_are_read_back,
-    cached_files_with_large_pages_are_read_back, clients_see_what_others_have_flushed,
-    random_cached_operations_agree_with_files_in_memory, temporary_files_reach_no_disk,
+    cached_files_with_large_pages_are_read_back, clients_see_what_others_have_flushed, hints_move_pages,
+    many_share_a_small_cache, random_cached_operations_agree_with_files_in_memory,
+    temporary_files_reach_no_disk,
 };
 
 use crate::protocol::{Frame, Reply, Request};
@@ -51,6 +52,8 @@ pub fn check_all(testbed: &impl Testbed) {
     a_write_that_fails_behind_is_reported(testbed);
     clients_see_what_others_have_flushed(testbed);
     random_cached_operations_agree_with_files_in_memory(testbed);
+    hints_move_pages(testbed);
+    many_share_a_small_cache(testbed);
 }
 
 const BLOCK: u64 = 512;

@@ -47,6 +47,8 @@ promises! {
     a_write_that_fails_behind_is_reported,
     clients_see_what_others_have_flushed,
     random_cached_operations_agree_with_files_in_memory,
+    hints_move_pages,
+    many_share_a_small_cache,
 }
 
 const PAGE: u64 = 64 * 1024;

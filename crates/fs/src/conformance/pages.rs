@@ -210,6 +210,85 @@ pub fn a_write_that_fails_behind_is_reported(testbed: &impl Testbed) {
     });
 }
 
+/// Hints move pages when they are given: random brings in nothing, will-need what it names, don't-need drops that, and
+/// a final write leaves nothing, not even of a temporary file.
+pub fn hints_move_pages(testbed: &impl Testbed) {
+    run(testbed, 3, |nodes| async move {
+        let client = &start(&nodes, 2, settings()).await[0];
+        let data = contents(20 * BLOCK);
+        let cache = cache_of(client, 12, Prefetch::Window(4));
+        let file = cache.create("hinted", FileId(1), BLOCK).await.expect("created");
+        write(&file, 0, &data).await;
+        file.close().await.expect("closed");
+        let file = cache.open("hinted").await.expect("opened");
+        let pages = || cache.bytes() / BLOCK;
+        file.advise(Advice::Random);
+        read(&file, 0, 1).await;
+        assert_eq!(pages(), 1);
+        file.advise(Advice::Normal);
+        read(&file, 10 * BLOCK, 1).await;
+        rest(&nodes[2]).await;
+        assert_eq!(pages(), 5);
+        file.advise(Advice::DontNeed { offset: BLOCK, bytes: 11 * BLOCK });
+        assert_eq!(pages(), 3, "pages 10 and 11 are gone, 0, 12 and 13 are not");
+        file.advise(Advice::WillNeed { offset: 17 * BLOCK + 5, bytes: 100 * BLOCK });
+        rest(&nodes[2]).await;
+        assert_eq!(pages(), 6, "17 to 19 have come");
+        file.advise(Advice::WillNeed { offset: 0, bytes: 100 * BLOCK });
+        rest(&nodes[2]).await;
+        assert!(pages() <= 12 && read(&file, 0, 20 * BLOCK).await == data);
+        write(&file, BLOCK, &[7; 10]).await;
+        file.advise(Advice::DontNeed { offset: 0, bytes: u64::MAX });
+        rest(&nodes[2]).await;
+        assert!(read(&file, BLOCK, 10).await == [7; 10], "what was dirty has been written");
+        file.advise(Advice::Temporary);
+        write(&file, BLOCK, &[8; 10]).await;
+        file.advise(Advice::FinalWrite);
+        file.close().await.expect("closed");
+        rest(&nodes[2]).await;
+        assert_eq!(pages(), 0);
+        let again = cache.open("hinted").await.expect("opened");
+        assert!(read(&again, BLOCK, 10).await == [8; 10]);
+    });
+}
+
+/// Many who read and write at once through a cache of two pages wait for each other, and none for ever.
+pub fn many_share_a_small_cache(testbed: &impl Testbed) {
+    run(testbed, 3, |nodes| async move {
+        let client = &start(&nodes, 2, settings()).await[0];
+        let cache = cache_of(client, 2, Prefetch::Adaptive);
+        let (left, done) = (Rc::new(Cell::new(8)), Rc::new(Condition::new()));
+        for number in 0..8_u64 {
+            let (cache, left, done) = (cache.clone(), left.clone(), done.clone());
+            nodes[2].spawn("application", async move {
+                // Half of the files are read by the one who writes them and by another.
+                let name = format!("small {}", number % 4);
+                let file = match cache.create(&name, FileId(1 + number % 4), BLOCK).await {
+                    Err(Error::Exists { .. }) => cache.open(&name).await,
+                    other => other,
+                };
+                let file = file.expect("there");
+                let (offset, data) = ((number / 4) * 9 * BLOCK, contents(9 * BLOCK));
+                for (at, part) in (offset..).step_by(100).zip(data.chunks(100)) {
+                    write(&file, at, part).await;
+                    assert!(read(&file, at, part.len() as u64).await == part);
+                }
+                file.flush().await.expect("flushed");
+                assert!(read(&file, offset, 9 * BLOCK).await == data);
+                file.close().await.expect("closed");
+                left.set(left.get() - 1);
+                done.wake_all();
+                Ok(())
+            });
+        }
+        while left.get() > 0 {
+            done.wait().await;
+        }
+        rest(&nodes[2]).await;
+        assert_eq!(cache.bytes(), 0);
+    });
+}
+
 /// One client sees what another has written once that one has flushed or closed, and it has opened the file anew or
 /// refreshed it; of a page that both write, each sends what it wrote and no more.
 pub fn clients_see_what_others_have_flushed(testbed: &impl Testbed) {

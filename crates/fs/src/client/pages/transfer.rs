@@ -295,7 +295,12 @@ impl<M: Machine> Inner<M> {
         let remote = if file.unlinked.get() || !file.unflushed.replace(false) {
             Ok(())
         } else {
-            file.file.flush().await
+            let flushed = file.file.flush().await;
+            if flushed.is_err() {
+                // Whoever flushes again wants to know whether it works now.
+                file.unflushed.set(true);
+            }
+            flushed
         };
         own.map_or(remote, Err)
     }
