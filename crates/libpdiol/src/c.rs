@@ -409,8 +409,31 @@ unsafe extern "C" fn pdiol_fputs(text: *const c_char, file: *const Handle) -> c_
     done(unsafe { with(file, work) })
 }
 
+/// Does with a file's lock what the header does inline without one: uses a byte that the front shows.
+///
+/// # Safety
+/// As of [`handle`], and `work` uses the address only for the byte there.
+#[inline]
+unsafe fn at_hand<A, T>(
+    file: *const Handle,
+    take: impl FnOnce(&Front) -> Option<A>,
+    work: impl FnOnce(A) -> T,
+) -> Option<T> {
+    // SAFETY: as the caller says.
+    let handle = unsafe { file.as_ref() }?;
+    handle.lock.lock(&handle.front);
+    let done = take(&handle.front).map(work);
+    handle.lock.unlock(&handle.front);
+    done
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_getc(file: *const Handle) -> c_int {
+    let shown = |front: &Front| front.take_byte();
+    // SAFETY: a file, as the header asks for.
+    if let Some(byte) = unsafe { at_hand(file, shown, |address| c_int::from(*address)) } {
+        return byte;
+    }
     let work = |stream: &mut Stream| {
         let byte = stream.fetch()?.first().map_or(libc::EOF, |&byte| c_int::from(byte));
         stream.consume(1);
@@ -422,6 +445,11 @@ unsafe extern "C" fn pdiol_getc(file: *const Handle) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_putc(byte: c_int, file: *const Handle) -> c_int {
+    let shown = |front: &Front| front.take_room();
+    // SAFETY: a file, as the header asks for.
+    if unsafe { at_hand(file, shown, |address| *address = byte as u8) }.is_some() {
+        return c_int::from(byte as u8);
+    }
     let work = |handle: &Handle| {
         let mut held = Held::take(handle);
         // Only the lowest byte counts, as for putc.

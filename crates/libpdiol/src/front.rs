@@ -32,6 +32,28 @@ impl Front {
         self.room_end.store(range.end, Ordering::Relaxed);
     }
 
+    /// The address of the next byte shown, which counts as read from now on.
+    #[inline]
+    pub(crate) fn take_byte(&self) -> Option<*const u8> {
+        Self::advance(&self.next, &self.end).map(<*mut u8>::cast_const)
+    }
+
+    /// The address of room for a byte, which counts as used from now on.
+    #[inline]
+    pub(crate) fn take_room(&self) -> Option<*mut u8> {
+        Self::advance(&self.room, &self.room_end)
+    }
+
+    #[inline]
+    fn advance(from: &AtomicPtr<u8>, to: &AtomicPtr<u8>) -> Option<*mut u8> {
+        let address = from.load(Ordering::Relaxed);
+        if address == to.load(Ordering::Relaxed) {
+            return None;
+        }
+        from.store(address.wrapping_add(1), Ordering::Relaxed);
+        Some(address)
+    }
+
     /// How many of the bytes shown have not been read.
     pub(crate) fn bytes_left(&self) -> usize {
         distance(&self.next, &self.end)

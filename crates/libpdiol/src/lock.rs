@@ -21,15 +21,16 @@
 //!
 //! Only the first owner ever writes `busy`, so nobody confuses two owners: ownership is not given anew.
 //!
-//! `unsafe` here is a system call without memory, and reading the thread's address from the register it is in.
+//! `unsafe` here is a system call without memory, reading the thread's address from the register it is in, and giving
+//! back an ordinary lock, which is sound because its holder is noted.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, compiler_fence};
 use std::thread;
 use std::time::Duration;
 
-use parking_lot::lock_api::RawReentrantMutex;
-use parking_lot::{RawMutex, RawThreadId};
+use parking_lot::RawMutex;
+use parking_lot::lock_api::RawMutex as _;
 
 use crate::front::Front;
 
@@ -48,7 +49,10 @@ pub(crate) struct Lock {
     first_owner: AtomicUsize,
     /// Whether the first owner is known to be out, so that who has the ordinary lock has all.
     is_drained: AtomicBool,
-    ordinary: RawReentrantMutex<RawMutex, RawThreadId>,
+    ordinary: RawMutex,
+    /// Who has the ordinary lock, and how many times more than once.
+    holder: AtomicUsize,
+    again: AtomicU32,
 }
 
 impl Lock {
@@ -57,13 +61,29 @@ impl Lock {
         let owner = if is_barrier_there() { NOBODY } else { SHARED };
         front.owner.store(owner, Ordering::Relaxed);
         let is_drained = AtomicBool::new(owner == SHARED);
-        Lock { first_owner: AtomicUsize::new(NOBODY), is_drained, ordinary: RawReentrantMutex::INIT }
+        Lock {
+            first_owner: AtomicUsize::new(NOBODY),
+            is_drained,
+            ordinary: RawMutex::INIT,
+            holder: AtomicUsize::new(NOBODY),
+            again: AtomicU32::new(0),
+        }
     }
 
     /// Takes the lock, once more if this thread has it.
+    #[inline]
     pub(crate) fn lock(&self, front: &Front) {
+        if self.is_drained.load(Ordering::Relaxed) {
+            // Nobody owns the file any more, and nobody will.
+            self.enter_ordinary(waiting);
+        } else {
+            self.lock_owned(front);
+        }
+    }
+
+    fn lock_owned(&self, front: &Front) {
         if !self.enter_as_owner(front) {
-            self.ordinary.lock();
+            self.enter_ordinary(waiting);
             self.end_ownership(front);
             while !self.drained(front) {
                 thread::sleep(PAUSE);
@@ -76,7 +96,7 @@ impl Lock {
         if self.enter_as_owner(front) {
             return true;
         }
-        if !self.ordinary.try_lock() {
+        if !self.enter_ordinary(RawMutex::try_lock) {
             return false;
         }
         self.end_ownership(front);
@@ -88,18 +108,43 @@ impl Lock {
     }
 
     /// Gives the lock back, as often as it was taken. Does nothing if this thread has not got it.
+    #[inline]
     pub(crate) fn unlock(&self, front: &Front) {
+        let this = this_thread();
+        if self.holder.load(Ordering::Relaxed) == this {
+            return self.leave_ordinary();
+        }
         let busy = front.busy.load(Ordering::Relaxed);
-        if self.first_owner.load(Ordering::Relaxed) == this_thread() && busy > 0 {
+        if busy > 0 && self.first_owner.load(Ordering::Relaxed) == this {
             front.busy.store(busy - 1, Ordering::Release);
-        } else if self.ordinary.is_owned_by_current_thread() {
-            self.leave_ordinary();
         }
     }
 
-    #[expect(unsafe_code, reason = "called by who has just seen that this thread has the lock")]
+    /// Takes the ordinary lock with `lock`, unless this thread has it: then it has it once more.
+    #[inline]
+    fn enter_ordinary(&self, lock: impl FnOnce(&RawMutex) -> bool) -> bool {
+        let this = this_thread();
+        if self.holder.load(Ordering::Relaxed) == this {
+            self.again.store(self.again.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            return true;
+        }
+        let entered = lock(&self.ordinary);
+        if entered {
+            self.holder.store(this, Ordering::Relaxed);
+        }
+        entered
+    }
+
+    /// Called by who is the holder.
+    #[inline]
+    #[expect(unsafe_code, reason = "only who has a lock may give it back")]
     fn leave_ordinary(&self) {
-        // SAFETY: this thread has it.
+        let again = self.again.load(Ordering::Relaxed);
+        if again > 0 {
+            return self.again.store(again - 1, Ordering::Relaxed);
+        }
+        self.holder.store(NOBODY, Ordering::Relaxed);
+        // SAFETY: this thread is the holder, so it has it.
         unsafe { self.ordinary.unlock() }
     }
 
@@ -140,8 +185,16 @@ impl Lock {
     }
 }
 
+/// Takes a lock, however long that takes.
+#[inline]
+fn waiting(lock: &RawMutex) -> bool {
+    lock.lock();
+    true
+}
+
 /// The address of this thread, the same that the header finds.
 #[cfg(all(target_pointer_width = "64", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[inline]
 #[expect(unsafe_code, reason = "there is no safe way to read that register")]
 pub(crate) fn this_thread() -> usize {
     let thread: usize;
