@@ -69,8 +69,10 @@ bench-peers: tools ## Measure the simulator beside SimPy and SimGrid
 python: PROFILE = release
 python: wheel ## Build the Python package: a wheel in target/python/wheels, installed in target/python/venv
 
-install: tools install-c ## Install the program and the C library [PREFIX=~/.local]
+install: tools install-c ## Install the program, the applications and the C library [PREFIX=~/.local]
 	cargo install --locked $(filter-out --locked,$(CARGO_FLAGS)) --path crates/cli --root "$(DESTDIR)$(PREFIX)"
+	cargo install --locked $(filter-out --locked,$(CARGO_FLAGS)) --path crates/applications \
+		--root "$(DESTDIR)$(PREFIX)"
 
 install-c: tools ## Install the C library alone: libpdiol, pdiol.h, pkg-config file, man pages [PREFIX=~/.local]
 	cargo build $(CARGO_FLAGS) --release -p libpdiol

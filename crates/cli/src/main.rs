@@ -29,7 +29,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use command::{
-    agent, agents, bench, cat, completions, demo, get, ls, machines, put, reproduce, rm, run, simulate, stat,
+    agent, agents, bench, cat, completions, demo, doctor, get, ls, machines, put, reproduce, rm, run,
+    simulate, stat,
 };
 use failure::Result;
 
@@ -67,6 +68,7 @@ enum Command {
     Ls(ls::Arguments),
     Stat(stat::Arguments),
     Rm(rm::Arguments),
+    Doctor(doctor::Arguments),
     Demo(demo::Arguments),
     Simulate(simulate::Arguments),
     Run(run::Arguments),
@@ -97,6 +99,7 @@ fn run(command: Command) -> Result<()> {
         Command::Ls(arguments) => ls::run(arguments),
         Command::Stat(arguments) => stat::run(arguments),
         Command::Rm(arguments) => rm::run(arguments),
+        Command::Doctor(arguments) => doctor::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Run(arguments) => run::run(arguments),

@@ -181,3 +181,78 @@ fn an_interrupted_get_leaves_nothing() {
     BufReader::new(get.stderr.take().expect("piped")).read_line(&mut said).expect("text");
     assert_eq!(said, "");
 }
+
+#[test]
+fn a_doctor_finds_healthy_agents_well_and_leaves_nothing() {
+    let store = Store::start(&[2, 1]);
+    // How fast they are is this computer's affair, and it may be busy.
+    let report = store.run(&["doctor", "--quick"]);
+    assert!(report.contains("All is well.") && report.contains(env!("CARGO_PKG_VERSION")), "{report}");
+    let mut measured = store.command(&["doctor", "--file-size", "1MiB", "--format", "json"]);
+    measured.stdin(Stdio::null());
+    let report = String::from_utf8(finish(measured).stdout).expect("text");
+    for part in
+        ["\"reachable\": true", "\"disks\": 2", "\"write_mb_s\": ", "\"clock_ahead_s\": ", "\"problems\""]
+    {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    assert!(!report.contains("null"), "{report}");
+    assert_eq!(store.stripe_files().len(), 0);
+    let csv = store.run(&["doctor", "--quick", "--format", "csv"]);
+    let columns: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
+    assert_eq!(columns, [9, 9, 9], "{csv}");
+}
+
+#[test]
+fn a_doctor_names_what_is_wrong_and_the_remedy() {
+    let mut store = Store::start(&[1, 1]);
+    store.agents[1].child.kill().expect("a child of ours");
+    wait(&mut store.agents[1].child);
+    let stranger = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let stranger_address = stranger.local_addr().expect("an address").to_string();
+    let greeter = thread::spawn(move || {
+        let (mut stream, _) = stranger.accept().expect("a caller");
+        drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
+    });
+    let (well, gone) = (store.agents[0].address.clone(), store.agents[1].address.clone());
+    let list = format!("{well},{gone},{stranger_address},no.such.host.invalid:7117");
+    let output = finish(store.command(&["doctor", "--quick", "--agents", &list]));
+    let report = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{report}");
+    for part in [
+        format!("agent {gone}: "),
+        format!("agent {stranger_address}: "),
+        "agent no.such.host.invalid:7117: ".into(),
+        "Is it running?".into(),
+        "HOST:PORT".into(),
+    ] {
+        assert!(report.contains(&part), "{part}: {report}");
+    }
+    assert_eq!(report.matches("no answer").count(), 3, "{report}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("3 things are wrong"));
+    greeter.join().expect("a caller came");
+}
+
+#[test]
+fn a_doctor_names_a_slow_agent_and_an_interrupted_one_leaves_nothing() {
+    let mut store = Store::start(&[1, 1]);
+    let slow = Agent::start(
+        vec![store.path("slow")],
+        &["--disk-model", "streaming-20", "--cache", "1MiB", "--block-max", "64KiB"],
+    );
+    let slow_address = slow.address.clone();
+    store.agents.push(slow);
+    let said = finish(store.command(&["doctor", "--file-size", "8MiB"]));
+    let report = String::from_utf8(said.stdout).expect("text");
+    assert!(report.contains(&format!("agent {slow_address}: it writes at")), "{report}");
+    assert!(report.contains("as fast as its slowest disk"), "{report}");
+
+    let mut doctor = store.command(&["doctor", "--agents", &slow_address]).spawn().expect("the program");
+    while store.stripe_files().is_empty() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let sent = std::process::Command::new("kill").args(["-s", "INT", &doctor.id().to_string()]).status();
+    assert!(sent.expect("a kill command").success());
+    assert_eq!(wait(&mut doctor).code(), Some(130));
+    assert_eq!(store.stripe_files().len(), 0);
+}

@@ -28,8 +28,8 @@ mod request_queue;
 mod schedule;
 
 pub use client::{
-    Advice, Client, ClientSettings, CollectiveMethod, CollectiveSettings, File, FileStat, Group, PageCache,
-    PageCacheSettings, PagedFile, Prefetch,
+    Advice, Client, ClientSettings, CollectiveMethod, CollectiveSettings, Examination, File, FileStat, Group,
+    PageCache, PageCacheSettings, PagedFile, Prefetch,
 };
 pub use error::{Error, Failure, FailureKind, Result};
 pub use io_node::{IoNodeSettings, Threads, serve};
@@ -37,3 +37,7 @@ pub use name::check as check_name;
 pub use protocol::FileId;
 pub use request_queue::Sharing;
 pub use schedule::Scheduling;
+
+/// The release of this file system, as its users know it. Nodes of different releases understand each other if their
+/// protocol is of the same [version](protocol::VERSION).
+pub const RELEASE: &str = env!("CARGO_PKG_VERSION");

@@ -170,6 +170,8 @@ pub enum Request {
         /// Offset in bytes within the stripe: any of the block.
         offset: u64,
     },
+    /// How are you? For whoever looks for what is wrong.
+    Examine,
 }
 
 impl Request {
@@ -177,6 +179,7 @@ impl Request {
     pub fn class(&self) -> Class {
         match self {
             Request::Describe
+            | Request::Examine
             | Request::Create { .. }
             | Request::Open { .. }
             | Request::List
@@ -270,6 +273,15 @@ pub enum Reply {
     Listed {
         /// The names.
         names: Vec<String>,
+    },
+    /// To [`Request::Examine`].
+    Examined {
+        /// The release of the I/O node's program.
+        release: String,
+        /// Its clock on the wall: nanoseconds since 1970 began. None if it has none.
+        date: Option<u64>,
+        /// Of each disk its size and what of it is free, in bytes; none if that is not known.
+        disks: Vec<Option<(u64, u64)>>,
     },
 }
 

@@ -65,6 +65,13 @@ pub trait Machine: Clone + 'static {
     /// The time since the machine started. Never runs backwards.
     fn now(&self) -> Instant;
 
+    /// The time since 1970 began, as the node's clock on the wall has it; none if it has no such clock.
+    ///
+    /// For telling people that a clock is wrong. It may run backwards, and nothing may depend on it.
+    fn date(&self) -> Option<Duration> {
+        None
+    }
+
     /// Waits until `deadline`; not at all if it has passed.
     fn sleep_until(&self, deadline: Instant) -> impl Future<Output = ()>;
 
@@ -168,6 +175,15 @@ pub struct Object {
     pub bytes: u64,
 }
 
+/// How much a disk holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// All of it, in bytes.
+    pub bytes: u64,
+    /// What is free for this node, in bytes.
+    pub free: u64,
+}
+
 /// One disk: a store of named objects, each an extensible array of bytes with a label.
 ///
 /// Where an object lies is the disk's affair, as it is in reality that of the file system below: a
@@ -199,6 +215,11 @@ pub trait Disk {
 
     /// Waits until everything written to the object is on the medium.
     fn flush(&self, object: ObjectId) -> impl Future<Output = Result<()>>;
+
+    /// How much the disk holds, and how much of that is free; nothing if it has no bound that is known.
+    fn space(&self) -> impl Future<Output = Result<Option<Space>>> {
+        async { Ok(None) }
+    }
 
     /// A number that grows with the physical position of the object's byte at `offset`, as far as known.
     ///

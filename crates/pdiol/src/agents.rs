@@ -63,23 +63,46 @@ pub fn named<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Result<Vec<Ag
 }
 
 /// The agents that the environment names: in STARFISH_AGENTS, or in `starfish/config.toml` of the user's
-/// configuration directory. Fails if there are none.
+/// configuration directory; or else those that `starfish agents up` has started. Fails if there are none.
 pub fn find() -> Result<Vec<Agent>> {
     let listed = env::var(VARIABLE).unwrap_or_default();
     let mut names: Vec<String> =
         listed.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
     if names.is_empty() {
         let configured = usual_path().map(|path| configured(&path)).transpose()?;
-        names = configured.flatten().unwrap_or_default();
+        names = configured.flatten().map_or_else(started, Ok)?;
     }
     if names.is_empty() {
         return Err(Error::new(ErrorKind::Invalid, "finding the agents", "none is named anywhere")
             .with_remedy(
                 "Name them in STARFISH_AGENTS=HOST:PORT,... or write agents = [\"HOST:PORT\"] into \
-             ~/.config/starfish/config.toml; `starfish agent --help` tells how to start some",
+             ~/.config/starfish/config.toml; `starfish agents up --local 4` starts some on this computer",
             ));
     }
     named(names)
+}
+
+/// What `starfish agents up` has written down of the agents it has started; nothing if it was not used.
+fn started() -> Result<Vec<String>> {
+    #[derive(Deserialize)]
+    struct Record {
+        agents: Vec<Started>,
+    }
+    #[derive(Deserialize)]
+    struct Started {
+        address: String,
+    }
+    let absolute = |path: PathBuf| path.is_absolute().then_some(path);
+    let home = || env::home_dir().map(|home| home.join(".local/state"));
+    let state = env::var_os("XDG_STATE_HOME").map(PathBuf::from).and_then(absolute).or_else(home);
+    let Some(path) = state.map(|state| state.join("starfish/agents.toml")) else { return Ok(Vec::new()) };
+    // Without it none have been started.
+    let Ok(text) = fs::read_to_string(&path) else { return Ok(Vec::new()) };
+    let record: Record = toml::from_str(&text).map_err(|error| {
+        let error = Error::new(ErrorKind::Invalid, path.display().to_string(), error.message());
+        error.with_remedy("`starfish agents status` tells more")
+    })?;
+    Ok(record.agents.into_iter().map(|agent| agent.address).collect())
 }
 
 /// Where the configuration file is (XDG Base Directory Specification).

@@ -3,8 +3,9 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::SystemTime;
 
-use machine::{BufferPool, Instant, Machine, NodeId, Result, Work};
+use machine::{BufferPool, Duration, Instant, Machine, NodeId, Result, Work};
 
 use crate::clock::Clock;
 use crate::disk::Disk;
@@ -92,6 +93,12 @@ impl Machine for RealMachine {
 
     fn now(&self) -> Instant {
         self.inner.clock.now()
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "it is the clock on the wall that is asked for")]
+    fn date(&self) -> Option<Duration> {
+        let date = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        u64::try_from(date.as_nanos()).ok().map(Duration::from_nanos)
     }
 
     async fn sleep_until(&self, deadline: Instant) {

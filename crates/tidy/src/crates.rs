@@ -10,6 +10,7 @@
 //!   reproduce                      plan, statistics
 //!   pdiol                          real and fs
 //!   libpdiol                       pdiol; nothing depends on it
+//!   applications                   pdiol
 //!   starfish (crates/cli)          anything; nothing depends on it
 //!   python                         what it shows of them; nothing depends on it
 //! ```
@@ -19,7 +20,8 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 16] = [
+const ARROWS: [(&str, &[&str]); 17] = [
+    ("applications", &["pdiol"]),
     ("machine", &[]),
     ("layout", &[]),
     ("description", &["machine"]),

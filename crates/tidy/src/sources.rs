@@ -78,7 +78,8 @@ pub fn no_source_is_dead(tree: &Tree) -> Vec<String> {
             tree.ending(".rs").filter(|other| other.path.starts_with(&format!("{of_crate}/src/")));
         let declared =
             siblings.any(|other| other.code().any(|(_, line)| line.trim_end().ends_with(&declaration)));
-        if !declared && !matches!(within, "lib.rs" | "main.rs") {
+        let is_root = matches!(within, "lib.rs" | "main.rs") || within.starts_with("bin/");
+        if !declared && !is_root {
             complaints.push(complain(text, 1, "no `mod` declares it"));
         }
     }

@@ -6,6 +6,7 @@ pub(crate) mod bench;
 pub(crate) mod cat;
 pub(crate) mod completions;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod get;
 pub(crate) mod ls;
 pub(crate) mod machines;

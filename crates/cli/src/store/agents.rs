@@ -60,8 +60,8 @@ impl AgentsArgs {
         AgentsArgs { agents, config: None }
     }
 
-    /// The agents, each with its address. There is at least one.
-    pub(crate) fn find(&self) -> Result<Vec<Agent>> {
+    /// What the user calls the agents. There is at least one.
+    pub(crate) fn names(&self) -> Result<Vec<String>> {
         let named: Vec<&str> =
             self.agents.iter().map(|name| name.trim()).filter(|name| !name.is_empty()).collect();
         let names =
@@ -69,7 +69,13 @@ impl AgentsArgs {
         if names.is_empty() {
             return Err(Failure::usage(WHAT, "none is named anywhere").remedy(REMEDY));
         }
-        let agents: Vec<Agent> = names.into_iter().map(resolve).collect::<Result<_>>()?;
+        Ok(names)
+    }
+
+    /// The agents, each with its address. There is at least one.
+    pub(crate) fn find(&self) -> Result<Vec<Agent>> {
+        let agents: Vec<Agent> =
+            self.names()?.iter().map(|name| Agent::named(name)).collect::<Result<_>>()?;
         for (index, agent) in agents.iter().enumerate() {
             if let Some(same) = agents[..index].iter().find(|other| other.address == agent.address) {
                 let why = format!("{} and {} are the same", same.name, agent.name);
@@ -115,12 +121,15 @@ fn read(path: &Path) -> Result<Option<Vec<String>>> {
     Ok(Some(configuration.agents))
 }
 
-fn resolve(name: String) -> Result<Agent> {
-    let mut addresses = name.to_socket_addrs().map_err(|error| {
-        Failure::usage(format!("agent {name}"), error)
-            .remedy("An agent is written HOST:PORT, as in 127.0.0.1:7117.")
-    })?;
-    let address =
-        addresses.next().ok_or_else(|| Failure::usage(format!("agent {name}"), "it has no address"))?;
-    Ok(Agent { name, address })
+impl Agent {
+    /// The agent that is called HOST:PORT.
+    pub(crate) fn named(name: &str) -> Result<Agent> {
+        let mut addresses = name.to_socket_addrs().map_err(|error| {
+            Failure::usage(format!("agent {name}"), error)
+                .remedy("An agent is written HOST:PORT, as in 127.0.0.1:7117.")
+        })?;
+        let address =
+            addresses.next().ok_or_else(|| Failure::usage(format!("agent {name}"), "it has no address"))?;
+        Ok(Agent { name: name.to_owned(), address })
+    }
 }

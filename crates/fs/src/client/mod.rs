@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use layout::{DiskPlace, Striping, stripe_disks};
-use machine::{Condition, Machine, Memory, Message, NodeId, Payload, Work};
+use machine::{Condition, Duration, Machine, Memory, Message, NodeId, Payload, Space, Work};
 
 pub use collective::{CollectiveMethod, CollectiveSettings, Group};
 pub use file::File;
@@ -55,6 +55,17 @@ pub struct FileStat {
     pub striping: Striping,
     /// Where each stripe lies: I/O node and disk, with the stripe's length in bytes.
     pub stripes: Vec<(NodeId, u32, u64)>,
+}
+
+/// How an I/O node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Examination {
+    /// The release of its program, see [`RELEASE`](crate::RELEASE).
+    pub release: String,
+    /// The time since 1970 began, by its clock on the wall, if it has one.
+    pub date: Option<Duration>,
+    /// Of each disk how much it holds, where that is known.
+    pub disks: Vec<Option<Space>>,
 }
 
 /// A compute node's access to the file system. Cloning gives another handle on the same.
@@ -205,6 +216,15 @@ impl<M: Machine> Client<M> {
             found.extend(stripes.into_iter().map(|stripe| (node, stripe)));
         }
         assemble(name, found)
+    }
+
+    /// Asks an I/O node how it is.
+    pub async fn examine(&self, node: NodeId) -> Result<Examination> {
+        let answer = self.inner.endpoint.call(node, Request::Examine, Payload::empty()).await?;
+        let (Reply::Examined { release, date, disks }, _) = answer else { return Err(unexpected(node)) };
+        let space = |(bytes, free)| Space { bytes, free };
+        let disks = disks.into_iter().map(|disk| disk.map(space)).collect();
+        Ok(Examination { release, date: date.map(Duration::from_nanos), disks })
     }
 
     /// The names of all files, sorted: every name that any I/O node has a stripe of.

@@ -18,8 +18,9 @@ mod stripes;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use machine::{BufferPool, Class, Condition, Disk, Machine, NodeId, Payload, Work};
+use machine::{BufferPool, Class, Condition, Disk, Duration, Machine, NodeId, Payload, Work};
 
+use crate::RELEASE;
 use crate::cache::Cache;
 use crate::disk_queue::{DiskQueue, Turn};
 use crate::endpoint::{Asker, Endpoint, Service};
@@ -292,6 +293,15 @@ impl<M: Machine> IoNode<M> {
         self.promote_turn(&open, block);
     }
 
+    async fn examine(&self) -> Result<Reply, Failure> {
+        let mut disks = Vec::new();
+        for disk in self.machine.disks() {
+            disks.push(disk.space().await?.map(|space| (space.bytes, space.free)));
+        }
+        let date = self.machine.date().map(Duration::as_nanos);
+        Ok(Reply::Examined { release: RELEASE.into(), date, disks })
+    }
+
     /// Serves everything but block requests.
     async fn serve_other(self: &Rc<Self>, request: Request) -> Result<Reply, Failure> {
         match request {
@@ -299,6 +309,7 @@ impl<M: Machine> IoNode<M> {
                 disks: self.machine.disks().len() as u32,
                 block_bytes_max: self.settings.block_bytes_max,
             }),
+            Request::Examine => self.examine().await,
             Request::Create { name, file, striping, stripes } => {
                 self.create(&name, file, striping, &stripes).await
             }

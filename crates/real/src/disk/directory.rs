@@ -10,7 +10,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machine::{Error, NodeId, Result};
+use machine::{Error, NodeId, Result, Space};
+use nix::sys::statvfs::statvfs;
 
 use super::header::{self, Header};
 use super::name::{self, Decoded};
@@ -61,6 +62,15 @@ impl Directory {
             }
         }
         Ok(Directory { path: path.to_owned(), unborn: AtomicU64::new(0), _lock: lock })
+    }
+
+    /// The space of the file system it is on, and what of it is free for this process.
+    pub(crate) fn space(&self) -> Result<Space> {
+        let space = statvfs(&self.path);
+        let space = space
+            .map_err(|error| io_error(&format!("disk directory {}", self.path.display()), error.into()))?;
+        let unit = space.fragment_size();
+        Ok(Space { bytes: space.blocks() * unit, free: space.blocks_available() * unit })
     }
 
     fn path_of(&self, name: &str) -> PathBuf {

@@ -22,7 +22,7 @@ use compio::buf::{IntoInner, IoBuf};
 use compio::fs::File;
 use compio::io::{AsyncReadAt, AsyncWriteAtExt};
 use compio::runtime::ResumeUnwind;
-use machine::{Buf, Error, NodeId, Object, ObjectId, Payload, Result};
+use machine::{Buf, Error, NodeId, Object, ObjectId, Payload, Result, Space};
 
 use crate::bytes::{next_batch, push_runs};
 use crate::clock::Clock;
@@ -95,6 +95,11 @@ impl machine::Disk for Disk {
     async fn list(&self) -> Result<Vec<String>> {
         let directory = self.inner.directory.clone();
         blocking(move || directory.list()).await
+    }
+
+    async fn space(&self) -> Result<Option<Space>> {
+        let directory = self.inner.directory.clone();
+        blocking(move || directory.space()).await.map(Some)
     }
 
     async fn remove(&self, name: &str) -> Result<()> {

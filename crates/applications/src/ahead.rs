@@ -1,0 +1,125 @@
+//! Reading ahead: a thread fills buffers while others are used.
+
+use std::io::{self, Read};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle};
+
+/// Bytes that are read at a time.
+const BUFFER_BYTES: usize = 512 << 10;
+
+/// How many buffers wait to be used. One more is being filled, and one is in use.
+const WAITING: usize = 2;
+
+/// What is read by a thread ahead of the reader of this.
+pub(crate) struct Ahead<'scope> {
+    buffers: Option<Receiver<io::Result<Vec<u8>>>>,
+    buffer: Vec<u8>,
+    used: usize,
+    thread: Option<ScopedJoinHandle<'scope, ()>>,
+}
+
+impl<'scope> Ahead<'scope> {
+    /// Starts to read `input` until it ends or this is dropped.
+    pub(crate) fn new<'env>(scope: &'scope Scope<'scope, 'env>, input: impl Read + Send + 'scope) -> Self {
+        let (full, buffers) = sync_channel(WAITING);
+        let thread = scope.spawn(move || read_all(input, &full));
+        Ahead { buffers: Some(buffers), buffer: Vec::new(), used: 0, thread: Some(thread) }
+    }
+
+    fn next_buffer(&mut self) -> io::Result<()> {
+        (self.buffer, self.used) = (Vec::new(), 0);
+        let next = self.buffers.as_ref().and_then(|buffers| buffers.recv().ok());
+        self.buffer = next.transpose()?.unwrap_or_default();
+        Ok(())
+    }
+}
+
+impl Read for Ahead<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.used == self.buffer.len() {
+            self.next_buffer()?;
+        }
+        let count = into.len().min(self.buffer.len() - self.used);
+        into[..count].copy_from_slice(&self.buffer[self.used..self.used + count]);
+        self.used += count;
+        Ok(count)
+    }
+}
+
+impl Drop for Ahead<'_> {
+    fn drop(&mut self) {
+        self.buffers = None;
+        if let Some(thread) = self.thread.take()
+            && let Err(panic) = thread.join()
+            && !std::thread::panicking()
+        {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+fn read_all(mut input: impl Read, full: &SyncSender<io::Result<Vec<u8>>>) {
+    loop {
+        let mut buffer = vec![0; BUFFER_BYTES];
+        let filled = fill(&mut input, &mut buffer);
+        let is_last = !matches!(filled, Ok(bytes) if bytes == BUFFER_BYTES);
+        let filled = filled.map(|bytes| {
+            buffer.truncate(bytes);
+            buffer
+        });
+        // Without a receiver nobody wants more.
+        if full.send(filled).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// Reads until `into` is full or the input ends, and returns how many bytes there were.
+pub(crate) fn fill(input: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < into.len() {
+        match input.read(&mut into[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_is_read_in_order_and_less_if_nobody_wants_it() {
+        let bytes: Vec<u8> = (0..3_000_001_u32).map(|index| (index / 7) as u8).collect();
+        std::thread::scope(|scope| {
+            let mut read = Vec::new();
+            Ahead::new(scope, &bytes[..]).read_to_end(&mut read).expect("memory");
+            assert!(read == bytes);
+            let mut few = [0; 10];
+            Ahead::new(scope, io::repeat(7)).read_exact(&mut few).expect("endless");
+            assert_eq!(few, [7; 10]);
+            assert_eq!(Ahead::new(scope, io::empty()).read(&mut few).expect("empty"), 0);
+        });
+    }
+
+    #[test]
+    fn an_error_comes_after_what_was_read_before() {
+        struct Broken;
+        impl Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::other("broken"))
+            }
+        }
+        let whole = vec![1; BUFFER_BYTES];
+        std::thread::scope(|scope| {
+            let mut ahead = Ahead::new(scope, (&whole[..]).chain(Broken));
+            let mut read = vec![0; BUFFER_BYTES];
+            ahead.read_exact(&mut read).expect("it was read");
+            assert_eq!(ahead.read(&mut read).expect_err("broken").to_string(), "broken");
+        });
+    }
+}

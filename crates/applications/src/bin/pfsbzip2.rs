@@ -1,0 +1,11 @@
+//! The program `pfsbzip2`: see `src/bzip2.rs`.
+
+use std::process::ExitCode;
+
+use applications::bzip2::Arguments;
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    applications::run("pfsbzip2", || arguments.run())
+}

@@ -1,0 +1,136 @@
+//! mycat, fs2pfs and pfs2fs: bytes from one file to another, as they are.
+
+use std::io::{Read, Write};
+use std::process::ExitCode;
+
+use clap::{Args, Parser};
+
+use crate::failure::{Failure, Result};
+use crate::files::{Files, FilesArgs, NAMES};
+use crate::name::FileName;
+use crate::size::Size;
+use crate::usage::{self, Stopwatch};
+
+/// The options of all three.
+#[derive(Args, Clone, Debug)]
+struct CopyArgs {
+    /// Bytes that are read and written at a time.
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = buffer)]
+    buffer: Size,
+
+    /// Replace the output if there is such a file already.
+    #[arg(long, short)]
+    force: bool,
+
+    #[command(flatten)]
+    files: FilesArgs,
+}
+
+/// Print files one after the other, ordinary and striped ones.
+#[derive(Parser, Debug)]
+#[command(name = "mycat", version, after_help = NAMES)]
+pub struct Cat {
+    /// The files; without any, standard input.
+    #[arg(value_name = "FILE")]
+    names: Vec<FileName>,
+
+    /// Where to write them, if not to standard output.
+    #[arg(long, short, value_name = "FILE", default_value = "-")]
+    output: FileName,
+
+    #[command(flatten)]
+    copy: CopyArgs,
+}
+
+/// Make a striped file of an ordinary one. `starfish put` does the same, with progress and hashes.
+#[derive(Parser, Debug)]
+#[command(name = "fs2pfs", version, after_help = NAMES)]
+pub struct ToStriped {
+    /// The ordinary file.
+    #[arg(value_name = "FILE")]
+    input: FileName,
+
+    /// The name of the striped one, with or without pfs: before it; without this, the file's own.
+    #[arg(value_name = "NAME")]
+    output: Option<String>,
+
+    #[command(flatten)]
+    copy: CopyArgs,
+}
+
+/// Make an ordinary file of a striped one. `starfish get` does the same, with progress and hashes.
+#[derive(Parser, Debug)]
+#[command(name = "pfs2fs", version, after_help = NAMES)]
+pub struct FromStriped {
+    /// The name of the striped file, with or without pfs: before it.
+    #[arg(value_name = "NAME")]
+    input: String,
+
+    /// The ordinary one; without this, standard output.
+    #[arg(value_name = "FILE", default_value = "-")]
+    output: FileName,
+
+    #[command(flatten)]
+    copy: CopyArgs,
+}
+
+fn buffer(text: &str) -> std::result::Result<Size, String> {
+    let size: Size = text.parse()?;
+    let allowed = (1..=1 << 30).contains(&size.0);
+    if allowed { Ok(size) } else { Err("expected from 1 B to 1 GiB".into()) }
+}
+
+impl Cat {
+    /// Runs the program.
+    pub fn run(self) -> Result<ExitCode> {
+        let names = if self.names.is_empty() { vec![FileName::Standard] } else { self.names };
+        copy("mycat", &names, &self.output, &self.copy)
+    }
+}
+
+impl ToStriped {
+    /// Runs the program.
+    pub fn run(self) -> Result<ExitCode> {
+        let own = || match &self.input {
+            FileName::Local(path) => path.file_name()?.to_str().map(str::to_owned),
+            _ => None,
+        };
+        let name = self.output.clone().or_else(own);
+        let name = name.ok_or_else(|| Failure::new(&self.input, "say what to call it: fs2pfs FILE NAME"))?;
+        copy("fs2pfs", &[self.input], &FileName::striped(&name), &self.copy)
+    }
+}
+
+impl FromStriped {
+    /// Runs the program.
+    pub fn run(self) -> Result<ExitCode> {
+        copy("pfs2fs", &[FileName::striped(&self.input)], &self.output, &self.copy)
+    }
+}
+
+fn copy(program: &str, names: &[FileName], output: &FileName, arguments: &CopyArgs) -> Result<ExitCode> {
+    let files = Files::new(&arguments.files);
+    let stopwatch = Stopwatch::start(&files);
+    if names.contains(output) && *output != FileName::Standard {
+        return Err(Failure::new(output, "it is the input, too"));
+    }
+    let mut buffer = vec![0; arguments.buffer.0 as usize];
+    // A name that is wrong is told before anything is made.
+    let mut first = Some(files.open(&names[0])?);
+    let mut target = files.create(output, arguments.force)?;
+    for name in names {
+        let mut input = first.take().map_or_else(|| files.open(name), Ok)?;
+        loop {
+            let read = input.read(&mut buffer).map_err(|error| Failure::io(name, &error))?;
+            if read == 0 {
+                break;
+            }
+            target.write_all(&buffer[..read]).map_err(|error| Failure::io(output, &error))?;
+        }
+    }
+    target.finish()?;
+    if arguments.files.time {
+        usage::print(program, &[("all", stopwatch.usage(&files))]);
+    }
+    Ok(ExitCode::SUCCESS)
+}

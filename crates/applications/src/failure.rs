@@ -1,0 +1,63 @@
+//! How programs end, and what they say if it is not well.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use crate::leftovers;
+
+/// Why a program did not do what it was told.
+#[derive(Debug)]
+pub struct Failure {
+    what: String,
+    why: String,
+    broken_pipe: bool,
+}
+
+/// The result of a step of a program.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// The exit code of a program that failed: 2, since for grep 1 means that nothing was found.
+const FAILED: u8 = 2;
+
+impl Failure {
+    /// `what` was the matter, and `why` it went wrong.
+    pub fn new(what: impl fmt::Display, why: impl fmt::Display) -> Failure {
+        Failure { what: what.to_string(), why: why.to_string(), broken_pipe: false }
+    }
+
+    /// What reading or writing `what` failed with.
+    pub fn io(what: impl fmt::Display, error: &io::Error) -> Failure {
+        let broken_pipe = error.kind() == io::ErrorKind::BrokenPipe;
+        Failure { broken_pipe, ..Failure::new(what, error) }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failure { what, why, .. } = self;
+        // Errors of striped files name the file themselves.
+        let bare = what.strip_prefix("pfs:").unwrap_or(what);
+        if why.starts_with(&format!("{bare}: ")) { f.write_str(why) } else { write!(f, "{what}: {why}") }
+    }
+}
+
+/// Runs a program: `main` gives its exit code.
+///
+/// Whatever it has half made when it fails or is interrupted (Ctrl-C, SIGTERM, SIGHUP) is removed.
+pub fn run(program: &str, main: impl FnOnce() -> Result<ExitCode>) -> ExitCode {
+    if let Err(error) = leftovers::remove_when_interrupted(program) {
+        eprintln!("{program}: preparing for Ctrl-C: {error}");
+        return ExitCode::from(FAILED);
+    }
+    match main() {
+        Ok(code) => code,
+        // Who reads no more has no interest in the rest.
+        Err(failure) if failure.broken_pipe => ExitCode::SUCCESS,
+        Err(failure) => {
+            leftovers::wait_if_interrupted();
+            eprintln!("{program}: {failure}");
+            ExitCode::from(FAILED)
+        }
+    }
+}

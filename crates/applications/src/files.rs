@@ -1,0 +1,370 @@
+//! Opening files of either kind, and the options about striped ones.
+
+use std::env;
+use std::fs::{File, Permissions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::num::NonZeroU32;
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use clap::Args;
+use pdiol::{Advice, OpenOptions, Prefetch, Session, Settings, agents};
+use tempfile::TempPath;
+
+use crate::failure::{Failure, Result};
+use crate::leftovers::{Leftover, Thing};
+use crate::name::FileName;
+use crate::size::Size;
+
+/// What `--help` says of names, at its end.
+pub(crate) const NAMES: &str = "\
+Names: pfs:NAME is the striped file NAME, - is standard input or output, all else a file of this computer; one that
+is called so begins with ./ as in ./pfs:x.";
+
+/// The options about striped files, the same in all programs.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Striped files")]
+pub struct FilesArgs {
+    /// The agents that have them, as HOST:PORT, separated by commas. Without this: as `starfish --help` says.
+    #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',')]
+    agents: Vec<String>,
+
+    /// Pages to prefetch: a number, or `adaptive` for as many as pay.
+    #[arg(long, value_name = "PAGES", default_value = "adaptive", value_parser = window)]
+    window: Prefetch,
+
+    /// Memory for pages of striped files.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    cache: Size,
+
+    /// Size of a block, and so of a page, of files that are made.
+    #[arg(long, value_name = "SIZE", default_value = "64KiB")]
+    block: Size,
+
+    /// Stripe files that are made over so many disks; without this over all.
+    #[arg(long, value_name = "N")]
+    disks: Option<NonZeroU32>,
+
+    /// Wait for each page that is written until the agents have it.
+    #[arg(long)]
+    no_write_behind: bool,
+
+    /// Print the elapsed, user, system and waiting time on standard error, as CSV.
+    #[arg(long, help_heading = None)]
+    pub time: bool,
+}
+
+fn window(text: &str) -> std::result::Result<Prefetch, String> {
+    match (text, text.parse()) {
+        ("adaptive", _) => Ok(Prefetch::Adaptive),
+        (_, Ok(0)) => Ok(Prefetch::None),
+        (_, Ok(pages)) => Ok(Prefetch::Window(pages)),
+        _ => Err("expected a number of pages, or `adaptive`".into()),
+    }
+}
+
+/// Opens files. The first striped one connects this program to the agents.
+pub struct Files {
+    arguments: FilesArgs,
+    session: Mutex<Option<Session>>,
+    bytes_read: AtomicU64,
+    bytes_written: AtomicU64,
+}
+
+impl Files {
+    /// Opens files as the options say.
+    pub fn new(arguments: &FilesArgs) -> Files {
+        Files {
+            arguments: arguments.clone(),
+            session: Mutex::default(),
+            bytes_read: AtomicU64::new(0),
+            bytes_written: AtomicU64::new(0),
+        }
+    }
+
+    /// Bytes read of inputs and written to outputs so far; temporary files do not count.
+    pub fn bytes(&self) -> (u64, u64) {
+        (self.bytes_read.load(Ordering::Relaxed), self.bytes_written.load(Ordering::Relaxed))
+    }
+
+    fn session(&self) -> Result<Session> {
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = &*session {
+            return Ok(session.clone());
+        }
+        let started = self.settings().and_then(Session::start);
+        let started = started.map_err(|error| Failure::new("striped files", error))?;
+        *session = Some(started.clone());
+        Ok(started)
+    }
+
+    fn settings(&self) -> pdiol::Result<Settings> {
+        let arguments = &self.arguments;
+        let agents =
+            if arguments.agents.is_empty() { agents::find()? } else { agents::named(&arguments.agents)? };
+        let mut settings = Settings::new(agents);
+        settings.cache_bytes = arguments.cache.0;
+        settings.prefetch = arguments.window;
+        settings.block_bytes = arguments.block.0;
+        settings.disks = arguments.disks;
+        settings.write_behind = !arguments.no_write_behind;
+        Ok(settings)
+    }
+
+    /// Opens a file to read it from its beginning to its end.
+    pub fn open(&self, name: &FileName) -> Result<Input<'_>> {
+        let failed = |error: io::Error| Failure::io(name, &error);
+        let source = match name {
+            FileName::Standard => Source::Local(own(io::stdin()).map_err(failed)?),
+            FileName::Local(path) => {
+                let file = File::open(path).map_err(failed)?;
+                if file.metadata().map_err(failed)?.is_dir() {
+                    return Err(Failure::new(name, "it is a directory"));
+                }
+                Source::Local(file)
+            }
+            FileName::Striped(striped) => {
+                let opened = self.session()?.open(striped, OpenOptions::new().read(true));
+                let mut file = opened.map_err(|error| Failure::new(name, error))?;
+                file.hint(Advice::Sequential).map_err(|error| Failure::new(name, error))?;
+                Source::Striped(file)
+            }
+        };
+        Ok(Input { source, files: self })
+    }
+
+    /// Makes a file to be written from its beginning to its end.
+    ///
+    /// It stays only if it is [finished](Output::finish). If there is such a file already that is an error unless it is
+    /// to be replaced; what is replaced locally stays until the new one is whole.
+    pub fn create(&self, name: &FileName, replace: bool) -> Result<Output<'_>> {
+        let target = match name {
+            FileName::Standard => {
+                let output = own(io::stdout()).map_err(|error| Failure::io("standard output", &error))?;
+                Target::Stream(output)
+            }
+            FileName::Local(path) => create_local(path, replace)?,
+            FileName::Striped(striped) => create_striped(&self.session()?, striped, replace)?,
+        };
+        Ok(Output { name: name.clone(), target, files: self })
+    }
+
+    /// Makes a file that nobody else sees, and that is gone when it is dropped.
+    pub(crate) fn temporary(&self, place: &Place) -> Result<Temporary> {
+        match place {
+            Place::Directory(directory) => {
+                let file = tempfile::tempfile_in(directory);
+                file.map(Temporary::Local).map_err(|error| Failure::io(directory.display(), &error))
+            }
+            Place::Striped => {
+                let session = self.session()?;
+                let random =
+                    getrandom::u64().map_err(|error| Failure::new("drawing a random number", error))?;
+                let name = format!("temporary-{random:016x}");
+                let options = OpenOptions::new().read(true).write(true).create_new(true);
+                let failed = |error: pdiol::Error| Failure::new(&name, error);
+                let thing = Thing::Striped(session.clone(), name.clone());
+                let (mut file, leftover) =
+                    Leftover::make(thing, || session.open(&name, options)).map_err(failed)?;
+                file.hint(Advice::Temporary).map_err(failed)?;
+                Ok(Temporary::Striped { _leftover: leftover, file })
+            }
+        }
+    }
+}
+
+/// Another handle on standard input or output, without a lock and without a buffer.
+fn own(stream: impl AsFd) -> io::Result<File> {
+    stream.as_fd().try_clone_to_owned().map(File::from)
+}
+
+fn create_local(path: &Path, replace: bool) -> Result<Target> {
+    let failed = |error: io::Error| Failure::io(path.display(), &error);
+    match path.metadata() {
+        Ok(found) if found.is_dir() => return Err(Failure::new(path.display(), "it is a directory")),
+        // A device or a pipe: there is nothing to replace.
+        Ok(found) if !found.is_file() => {
+            return File::options().write(true).open(path).map(Target::Stream).map_err(failed);
+        }
+        Ok(_) if !replace => return Err(Failure::new(path.display(), exists())),
+        _ => {}
+    }
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let temporary = tempfile::Builder::new()
+        .prefix(".starfish-")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(directory)
+        .map_err(failed)?;
+    let (file, temporary) = temporary.into_parts();
+    // Between these two lines only a hidden, empty file could stay.
+    let thing = Thing::Local(temporary.to_path_buf());
+    let ((), leftover) = Leftover::make(thing, || Ok(())).map_err(failed)?;
+    Ok(Target::Local { file, temporary, path: path.to_owned(), replace, leftover })
+}
+
+fn create_striped(session: &Session, name: &str, replace: bool) -> Result<Target> {
+    let options = OpenOptions::new().write(true);
+    let options = if replace { options.create(true).truncate(true) } else { options.create_new(true) };
+    let thing = Thing::Striped(session.clone(), name.to_owned());
+    let made = Leftover::make(thing, || session.open(name, options));
+    let (file, leftover) = made.map_err(|error| {
+        let exists = (error.kind() == pdiol::ErrorKind::Exists).then(exists);
+        Failure::new(format!("pfs:{name}"), exists.unwrap_or_else(|| error.to_string()))
+    })?;
+    Ok(Target::Striped { file, leftover })
+}
+
+fn exists() -> String {
+    "there is such a file already\n  Give --force to replace it, or another name.".into()
+}
+
+/// A file that is read.
+pub struct Input<'a> {
+    source: Source,
+    files: &'a Files,
+}
+
+enum Source {
+    Local(File),
+    Striped(pdiol::File),
+}
+
+impl Read for Input<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = match &mut self.source {
+            Source::Local(file) => file.read(into)?,
+            Source::Striped(file) => file.read(into)?,
+        };
+        self.files.bytes_read.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// A file that is made. Dropped before it is finished, it is removed.
+pub struct Output<'a> {
+    name: FileName,
+    target: Target,
+    files: &'a Files,
+}
+
+enum Target {
+    /// Standard output, a device, a pipe.
+    Stream(File),
+    Local {
+        file: File,
+        temporary: TempPath,
+        path: PathBuf,
+        replace: bool,
+        leftover: Leftover,
+    },
+    Striped {
+        leftover: Leftover,
+        file: pdiol::File,
+    },
+}
+
+impl Output<'_> {
+    /// All is written: the file is whole, and has its name. Tells of any write that failed.
+    pub fn finish(self) -> Result<()> {
+        match self.target {
+            Target::Stream(_) => Ok(()),
+            Target::Local { file, temporary, path, replace, leftover } => {
+                drop(file);
+                let moved =
+                    if replace { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
+                moved.map_err(|error| Failure::io(&self.name, &error.error))?;
+                leftover.keep();
+                Ok(())
+            }
+            Target::Striped { file, leftover } => {
+                file.close().map_err(|error| Failure::new(&self.name, error))?;
+                leftover.keep();
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Write for Output<'_> {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        let written = match &mut self.target {
+            Target::Stream(file) | Target::Local { file, .. } => file.write(from)?,
+            Target::Striped { file, .. } => file.write(from)?,
+        };
+        self.files.bytes_written.fetch_add(written as u64, Ordering::Relaxed);
+        Ok(written)
+    }
+
+    /// Nothing is kept here. [`finish`](Self::finish) sees to the rest.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Where temporary files are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In this directory.
+    Directory(PathBuf),
+    /// Among the striped files.
+    Striped,
+}
+
+impl Place {
+    /// The place of this name: a directory, or `pfs:`.
+    pub(crate) fn named(name: &FileName) -> Place {
+        match name {
+            FileName::Striped(_) => Place::Striped,
+            FileName::Local(path) => Place::Directory(path.clone()),
+            FileName::Standard => Place::Directory("-".into()),
+        }
+    }
+
+    /// Where this computer has its temporary files.
+    pub(crate) fn usual() -> Place {
+        Place::Directory(env::temp_dir())
+    }
+}
+
+/// A temporary file.
+pub(crate) enum Temporary {
+    /// It has no name any more.
+    Local(File),
+    /// The name goes before the file is closed, so that nothing has to be written for it.
+    Striped { _leftover: Leftover, file: pdiol::File },
+}
+
+impl Temporary {
+    /// Back to the beginning, to be read.
+    pub(crate) fn rewind(&mut self) -> io::Result<()> {
+        match self {
+            Temporary::Local(file) => file.seek(SeekFrom::Start(0)).map(drop),
+            Temporary::Striped { file, .. } => file.seek(SeekFrom::Start(0)).map(drop),
+        }
+    }
+}
+
+impl Read for Temporary {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Temporary::Local(file) => file.read(into),
+            Temporary::Striped { file, .. } => file.read(into),
+        }
+    }
+}
+
+impl Write for Temporary {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        match self {
+            Temporary::Local(file) => file.write(from),
+            Temporary::Striped { file, .. } => file.write(from),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

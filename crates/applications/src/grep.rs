@@ -1,0 +1,223 @@
+//! pfsgrep: prints the lines that match, with ripgrep's searcher.
+//!
+//! Patterns are those of the crate `regex`, which are nearly those of `grep -E`. All files are text, whatever is in
+//! them, as for `grep -a`.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
+
+use crate::failure::{Failure, Result};
+use crate::files::{Files, FilesArgs, Input, NAMES};
+use crate::name::FileName;
+use crate::usage::{self, Stopwatch};
+
+/// Print the lines of files, ordinary and striped ones, that match a pattern.
+///
+/// Exits with 0 if a line was found, 1 if none was, 2 if something went wrong.
+#[derive(Parser, Debug)]
+#[command(name = "pfsgrep", version, after_help = NAMES)]
+pub struct Arguments {
+    /// A regular expression; nearly as for grep -E, see https://docs.rs/regex.
+    #[arg(value_name = "PATTERN", allow_hyphen_values = true)]
+    pattern: String,
+
+    /// The files; without any, standard input.
+    #[arg(value_name = "FILE")]
+    names: Vec<FileName>,
+
+    /// The pattern is plain text.
+    #[arg(long, short = 'F')]
+    fixed_strings: bool,
+
+    /// Upper and lower case are the same.
+    #[arg(long, short)]
+    ignore_case: bool,
+
+    /// Lines that do not match.
+    #[arg(long, short = 'v')]
+    invert_match: bool,
+
+    /// Matches that are whole words.
+    #[arg(long, short)]
+    word_regexp: bool,
+
+    /// Matches that are whole lines.
+    #[arg(long, short = 'x')]
+    line_regexp: bool,
+
+    /// Print each line with its number.
+    #[arg(long, short = 'n')]
+    line_number: bool,
+
+    /// Print how many lines there are, not the lines.
+    #[arg(long, short)]
+    count: bool,
+
+    /// Print the names of the files that have such lines, not the lines.
+    #[arg(long, short = 'l')]
+    files_with_matches: bool,
+
+    /// Print nothing; the exit code tells.
+    #[arg(long, short)]
+    quiet: bool,
+
+    #[command(flatten)]
+    files: FilesArgs,
+}
+
+impl Arguments {
+    /// Runs the program.
+    pub fn run(self) -> Result<ExitCode> {
+        let matcher = self.matcher().map_err(|error| Failure::new("the pattern", error))?;
+        let files = Files::new(&self.files);
+        let stopwatch = Stopwatch::start(&files);
+        let names = if self.names.is_empty() { vec![FileName::Standard] } else { self.names.clone() };
+        let mut printer = self.printer();
+        let mut failed = false;
+        for name in &names {
+            let prefix = if names.len() > 1 { format!("{name}:") } else { String::new() };
+            let searched =
+                files.open(name).and_then(|input| self.search(&matcher, input, name, prefix, &mut printer));
+            // As grep does: what cannot be read does not keep it from the others.
+            if let Err(failure) = searched {
+                eprintln!("pfsgrep: {failure}");
+                failed = true;
+            }
+            if printer.is_over() {
+                break;
+            }
+        }
+        printer.finish()?;
+        if self.files.time {
+            usage::print("pfsgrep", &[("all", stopwatch.usage(&files))]);
+        }
+        Ok(match (printer.found, failed) {
+            (true, false) => ExitCode::SUCCESS,
+            (true, true) if self.quiet => ExitCode::SUCCESS,
+            (false, false) => ExitCode::from(1),
+            (_, true) => ExitCode::from(2),
+        })
+    }
+
+    fn matcher(&self) -> std::result::Result<RegexMatcher, grep_regex::Error> {
+        RegexMatcherBuilder::new()
+            .line_terminator(Some(b'\n'))
+            .case_insensitive(self.ignore_case)
+            .fixed_strings(self.fixed_strings)
+            .word(self.word_regexp)
+            .whole_line(self.line_regexp)
+            .build(&self.pattern)
+    }
+
+    fn printer(&self) -> Printer {
+        let print = match self {
+            Arguments { quiet: true, .. } => Print::Nothing,
+            Arguments { files_with_matches: true, .. } => Print::Name,
+            Arguments { count: true, .. } => Print::Count,
+            _ => Print::Lines,
+        };
+        let output = io::BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());
+        Printer { print, output, broken: None, found: false, prefix: String::new(), lines: 0 }
+    }
+
+    fn search(
+        &self,
+        matcher: &RegexMatcher,
+        input: Input<'_>,
+        name: &FileName,
+        prefix: String,
+        printer: &mut Printer,
+    ) -> Result<()> {
+        (printer.prefix, printer.lines) = (prefix, 0);
+        let mut searcher = SearcherBuilder::new()
+            .line_number(self.line_number)
+            .invert_match(self.invert_match)
+            .binary_detection(BinaryDetection::none())
+            .bom_sniffing(false)
+            .build();
+        let searched = searcher.search_reader(matcher, input, &mut *printer);
+        searched.map_err(|error| Failure::io(name, &error))?;
+        printer.end_file(name);
+        Ok(())
+    }
+}
+
+/// Bytes of output that are written together.
+const OUTPUT_BYTES: usize = 64 << 10;
+
+/// What is printed of lines that were found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Print {
+    Lines,
+    Count,
+    Name,
+    Nothing,
+}
+
+/// Prints what is found.
+struct Printer {
+    print: Print,
+    output: io::BufWriter<io::StdoutLock<'static>>,
+    /// Why nothing more can be printed.
+    broken: Option<io::Error>,
+    /// Whether any line was found in any file.
+    found: bool,
+    /// What stands before each line of this file.
+    prefix: String,
+    /// Lines found in this file.
+    lines: u64,
+}
+
+impl Printer {
+    /// Whether nothing more is of interest.
+    fn is_over(&self) -> bool {
+        self.broken.is_some() || (self.print == Print::Nothing && self.found)
+    }
+
+    fn end_file(&mut self, name: &FileName) {
+        let (prefix, lines) = (&self.prefix, self.lines);
+        let printed = match self.print {
+            Print::Count => writeln!(self.output, "{prefix}{lines}"),
+            Print::Name if lines > 0 => writeln!(self.output, "{name}"),
+            _ => Ok(()),
+        };
+        self.broken = self.broken.take().or(printed.err());
+    }
+
+    fn line(&mut self, found: &SinkMatch<'_>) -> io::Result<()> {
+        let output = &mut self.output;
+        output.write_all(self.prefix.as_bytes())?;
+        if let Some(number) = found.line_number() {
+            write!(output, "{number}:")?;
+        }
+        output.write_all(found.bytes())?;
+        // The last line of a file may have no end of its own.
+        if found.bytes().ends_with(b"\n") { Ok(()) } else { output.write_all(b"\n") }
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let finished = self.broken.take().map_or_else(|| self.output.flush(), Err);
+        finished.map_err(|error| Failure::io("standard output", &error))
+    }
+}
+
+impl Sink for &mut Printer {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        self.found = true;
+        self.lines += 1;
+        match self.print {
+            Print::Lines => {
+                self.broken = self.line(found).err();
+                Ok(self.broken.is_none())
+            }
+            Print::Count => Ok(true),
+            Print::Name | Print::Nothing => Ok(false),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Usual programs over ordinary and striped files alike: cat, grep, sort, bzip2, and copying between both kinds.
+//!
+//! A name that begins with `pfs:` is that of a striped file, `-` is standard input or output, and any other name is an
+//! ordinary file's; the same in all programs. So a local run and a striped one compare: they differ in where the bytes
+//! come from and go to, and in nothing else.
+//!
+//! Map of the code, in reading order:
+//!
+//! - `name.rs`, `files.rs`: names, and opening what they stand for; `leftovers.rs`: nothing half-made stays
+//! - `ahead.rs`, `behind.rs`: threads that read and write while others compute
+//! - `copy.rs`, `grep.rs`, `sort/`, `bzip2.rs`: the programs; `bin/` has a `main` for each
+//! - `usage.rs`: the time a program took, and on what; `failure.rs`: how it says what went wrong
+//!
+//! What is not here, on purpose: prefetching and caching of striped files, which `pdiol` does.
+
+mod ahead;
+mod behind;
+pub mod bzip2;
+pub mod copy;
+mod failure;
+mod files;
+pub mod grep;
+mod leftovers;
+mod name;
+mod size;
+pub mod sort;
+mod usage;
+
+pub use failure::{Failure, Result, run};
+pub use files::{Files, FilesArgs, Input, Output};
+pub use name::FileName;
+pub use size::Size;
+pub use usage::{Stopwatch, Usage};

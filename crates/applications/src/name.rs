@@ -1,0 +1,108 @@
+//! What the name of a file stands for.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// What the names of striped files begin with.
+const STRIPED: &str = "pfs:";
+
+/// What stands for standard input or output.
+const STANDARD: &str = "-";
+
+/// The name of a file, of either kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileName {
+    /// `-`: standard input or output.
+    Standard,
+    /// `pfs:NAME`: the striped file called NAME.
+    Striped(String),
+    /// Anything else: a file of this computer. One whose name begins with `pfs:` is called `./pfs:...`.
+    Local(PathBuf),
+}
+
+impl FileName {
+    /// Whether it is a striped file's.
+    pub fn is_striped(&self) -> bool {
+        matches!(self, FileName::Striped(_))
+    }
+
+    /// A striped file's name, also if it was written without `pfs:`.
+    pub fn striped(text: &str) -> FileName {
+        FileName::Striped(text.strip_prefix(STRIPED).unwrap_or(text).to_owned())
+    }
+
+    /// The same name with `ending` behind it; nothing for standard input and output.
+    pub fn with_ending(&self, ending: &str) -> Option<FileName> {
+        match self {
+            FileName::Standard => None,
+            FileName::Striped(name) => Some(FileName::Striped(format!("{name}{ending}"))),
+            FileName::Local(path) => {
+                let mut path = path.clone().into_os_string();
+                path.push(ending);
+                Some(FileName::Local(path.into()))
+            }
+        }
+    }
+
+    /// The same name without `ending`, if it has it and something before it.
+    pub fn without_ending(&self, ending: &str) -> Option<FileName> {
+        let text = self.to_string();
+        let shorter = text.strip_suffix(ending)?;
+        let last = shorter.rsplit(['/', ':']).next().unwrap_or_default();
+        (!last.is_empty()).then(|| shorter.parse().unwrap_or_else(|never: Infallible| match never {}))
+    }
+}
+
+impl FromStr for FileName {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match text.strip_prefix(STRIPED) {
+            Some(name) => FileName::Striped(name.to_owned()),
+            None if text == STANDARD => FileName::Standard,
+            None => FileName::Local(text.into()),
+        })
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FileName::Standard => f.write_str(STANDARD),
+            FileName::Striped(name) => write!(f, "{STRIPED}{name}"),
+            FileName::Local(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> FileName {
+        text.parse().expect("any text is a name")
+    }
+
+    #[test]
+    fn the_beginning_of_a_name_says_what_it_is() {
+        assert_eq!(name("-"), FileName::Standard);
+        assert_eq!(name("pfs:a b/c"), FileName::Striped("a b/c".into()));
+        assert_eq!(name("./pfs:x"), FileName::Local("./pfs:x".into()));
+        assert_eq!(name("./-"), FileName::Local("./-".into()));
+        for text in ["-", "pfs:x", "a/b"] {
+            assert_eq!(name(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn endings_come_and_go() {
+        assert_eq!(name("pfs:x").with_ending(".bz2"), Some(name("pfs:x.bz2")));
+        assert_eq!(name("a/x.bz2").without_ending(".bz2"), Some(name("a/x")));
+        assert_eq!(name("-").with_ending(".bz2"), None);
+        for text in ["x", "pfs:.bz2", "a/.bz2", ".bz2", "-"] {
+            assert_eq!(name(text).without_ending(".bz2"), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Merging runs into one, while a thread reads them ahead.
+//!
+//! Each run has two buffers: one is used while the other is filled. The thread fills those that were used up, in that
+//! order, which is nearly the order in which they will be wanted.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, Scope};
+
+use super::order::Order;
+use super::runs::Sorting;
+use crate::ahead::fill;
+use crate::behind::Behind;
+use crate::failure::{Failure, Result};
+use crate::files::Temporary;
+
+/// Buffers of a run.
+const BUFFERS: u64 = 2;
+
+/// Shorter buffers cost more in waiting for disks than more runs at once save.
+const BUFFER_BYTES_MIN: u64 = 64 << 10;
+
+/// Longer ones gain nothing.
+const BUFFER_BYTES_MAX: u64 = 1 << 20;
+
+/// Runs that are merged at once, at most: each is an open file.
+const RUNS_MAX: u64 = 128;
+
+impl Sorting<'_> {
+    /// Runs that are merged at once: there has to be memory for their buffers.
+    fn merge_runs_max(&self) -> usize {
+        (self.memory / (BUFFERS * BUFFER_BYTES_MIN)).clamp(2, RUNS_MAX) as usize
+    }
+
+    /// Bytes of a buffer, if as many runs are merged as can be.
+    pub(super) fn merge_buffer_bytes(&self) -> usize {
+        let share = self.memory / (BUFFERS * self.merge_runs_max() as u64);
+        share.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX) as usize
+    }
+}
+
+/// Merges runs into longer ones until all that are left can be merged at once. Neighbours stay neighbours.
+pub(super) fn reduce(sorting: &Sorting<'_>, mut runs: Vec<Temporary>) -> Result<Vec<Temporary>> {
+    let at_once = sorting.merge_runs_max();
+    while runs.len() > at_once {
+        let mut longer = Vec::new();
+        let mut left = runs.into_iter().peekable();
+        while left.peek().is_some() {
+            longer.push(merge(sorting, left.by_ref().take(at_once).collect())?);
+        }
+        runs = longer;
+    }
+    Ok(runs)
+}
+
+/// Merges runs into one.
+fn merge(sorting: &Sorting<'_>, mut runs: Vec<Temporary>) -> Result<Temporary> {
+    if runs.len() == 1 {
+        return Ok(runs.remove(0));
+    }
+    let failed = |error| Failure::io("a temporary file", &error);
+    thread::scope(|scope| {
+        let mut behind = Behind::new(scope, sorting.files.temporary(sorting.place)?);
+        let mut merging = Merging::begin(scope, runs, sorting.order, sorting.merge_buffer_bytes())?;
+        while let Some(line) = merging.line() {
+            behind.write_all(line).map_err(failed)?;
+            merging.next()?;
+        }
+        behind.finish().map_err(failed)
+    })
+}
+
+/// Runs that are being merged.
+pub(super) struct Merging {
+    order: Order,
+    heads: BinaryHeap<Head>,
+    /// With unique lines: the last one, without its end.
+    last: Vec<u8>,
+}
+
+impl Merging {
+    /// Begins to merge; a thread of the scope reads the runs in buffers of so many bytes.
+    pub(super) fn begin<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        mut runs: Vec<Temporary>,
+        order: Order,
+        buffer_bytes: usize,
+    ) -> Result<Merging> {
+        let (wanted, wishes) = channel();
+        let mut readers = Vec::new();
+        let mut tell = Vec::new();
+        for (index, run) in runs.iter_mut().enumerate() {
+            run.rewind().map_err(|error| Failure::io("a temporary file", &error))?;
+            let (filled, buffers) = channel();
+            tell.push(filled);
+            readers.push(Reader { index, wanted: wanted.clone(), buffers, buffer: Vec::new(), used: 0 });
+        }
+        drop(wanted);
+        scope.spawn(move || read_ahead(&mut runs, &wishes, &tell));
+        for _ in 0..BUFFERS {
+            readers.iter().for_each(|reader| reader.want(vec![0; buffer_bytes]));
+        }
+        let mut heads = BinaryHeap::new();
+        for reader in readers {
+            let mut head = Head { reader, order, line: Vec::new(), is_in_buffer: None, prefix: 0 };
+            if head.next()? {
+                heads.push(head);
+            }
+        }
+        Ok(Merging { order, heads, last: Vec::new() })
+    }
+
+    /// The line whose turn it is, with its end; none after the last.
+    pub(super) fn line(&self) -> Option<&[u8]> {
+        self.heads.peek().map(Head::line)
+    }
+
+    /// Goes on to the next line; with unique lines, to the next that differs.
+    pub(super) fn next(&mut self) -> Result<()> {
+        if !self.order.unique {
+            return self.step();
+        }
+        self.last.clear();
+        self.last.extend(self.heads.peek().map_or(&[][..], Head::text));
+        loop {
+            self.step()?;
+            let same = |head: &Head| self.order.equal(&self.last, head.text());
+            if !self.heads.peek().is_some_and(same) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn step(&mut self) -> Result<()> {
+        let Some(mut head) = self.heads.peek_mut() else { return Ok(()) };
+        if !head.next()? {
+            PeekMut::pop(head);
+        }
+        Ok(())
+    }
+}
+
+/// Fills buffers with what comes next of each run, until nobody wants more.
+fn read_ahead(
+    runs: &mut [Temporary],
+    wishes: &Receiver<(usize, Vec<u8>)>,
+    tell: &[Sender<io::Result<Vec<u8>>>],
+) {
+    for (index, mut buffer) in wishes {
+        buffer.resize(buffer.capacity(), 0);
+        let filled = fill(&mut runs[index], &mut buffer).map(|bytes| {
+            buffer.truncate(bytes);
+            buffer
+        });
+        // The run's end may have been reached meanwhile.
+        let _ = tell[index].send(filled);
+    }
+}
+
+/// What is read of a run.
+struct Reader {
+    index: usize,
+    wanted: Sender<(usize, Vec<u8>)>,
+    buffers: Receiver<io::Result<Vec<u8>>>,
+    buffer: Vec<u8>,
+    used: usize,
+}
+
+impl Reader {
+    fn want(&self, buffer: Vec<u8>) {
+        // The thread ends only when all readers have.
+        let _ = self.wanted.send((self.index, buffer));
+    }
+
+    /// The bytes at hand; none at the end of the run.
+    fn at_hand(&mut self) -> Result<&[u8]> {
+        if self.used == self.buffer.len() {
+            let next = self.buffers.recv().unwrap_or_else(|_| Ok(Vec::new()));
+            let next = next.map_err(|error| Failure::io("a temporary file", &error))?;
+            let used = std::mem::replace(&mut self.buffer, next);
+            self.used = 0;
+            if used.capacity() > 0 {
+                self.want(used);
+            }
+        }
+        Ok(&self.buffer[self.used..])
+    }
+}
+
+/// The first line of a run that has not been merged.
+struct Head {
+    reader: Reader,
+    order: Order,
+    /// The line, if its bytes were in several buffers.
+    line: Vec<u8>,
+    /// Where it is, if they are in one: in the current one, with its end.
+    is_in_buffer: Option<(usize, usize)>,
+    prefix: u64,
+}
+
+impl Head {
+    /// With its end.
+    fn line(&self) -> &[u8] {
+        match self.is_in_buffer {
+            Some((start, end)) => &self.reader.buffer[start..end],
+            None => &self.line,
+        }
+    }
+
+    /// Without its end.
+    fn text(&self) -> &[u8] {
+        let line = self.line();
+        &line[..line.len() - 1]
+    }
+
+    /// Goes on to the next line; whether there is one.
+    fn next(&mut self) -> Result<bool> {
+        self.line.clear();
+        self.is_in_buffer = None;
+        loop {
+            let at_hand = self.reader.at_hand()?;
+            if at_hand.is_empty() {
+                // Every line of a run has its end.
+                return Ok(false);
+            }
+            let end = memchr::memchr(b'\n', at_hand).map(|end| end + 1);
+            let count = end.unwrap_or(at_hand.len());
+            let whole = end.is_some() && self.line.is_empty();
+            if !whole {
+                self.line.extend_from_slice(&at_hand[..count]);
+            }
+            let start = self.reader.used;
+            self.reader.used += count;
+            if end.is_some() {
+                self.is_in_buffer = whole.then_some((start, start + count));
+                self.prefix = self.order.prefix(self.text());
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// The heap gives the greatest first: the line that comes first is the greatest, and of equal ones that of the earlier
+/// run.
+impl Ord for Head {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let order =
+            self.prefix.cmp(&other.prefix).then_with(|| self.order.compare(self.text(), other.text()));
+        order.then(self.reader.index.cmp(&other.reader.index)).reverse()
+    }
+}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Head {}

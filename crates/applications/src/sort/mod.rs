@@ -1,0 +1,151 @@
+//! pfssort: sorts lines, of more data than there is memory for.
+//!
+//! ```text
+//!   block sort    input --thread--> block --> sorted --thread--> a run, in a temporary file
+//!   merge         runs --thread, ahead--> the least line of all, again and again --thread, behind--> output
+//! ```
+//!
+//! What fits into one block needs no temporary file. If there are more runs than can be merged with the memory there
+//! is, some are merged into longer ones first.
+//!
+//! - `order.rs`: which of two lines comes first
+//! - `block.rs`: a block of lines, and sorting it
+//! - `runs.rs`: from the input to sorted runs
+//! - `merge.rs`: from runs to one
+
+mod block;
+mod merge;
+mod order;
+mod runs;
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::thread;
+
+use clap::Parser;
+
+use crate::behind::Behind;
+use crate::failure::{Failure, Result};
+use crate::files::{Files, FilesArgs, NAMES, Place};
+use crate::name::FileName;
+use crate::size::Size;
+use crate::usage::{self, Stopwatch};
+use merge::Merging;
+use order::Order;
+use runs::Sorted;
+
+/// Sort the lines of files, ordinary and striped ones, by their bytes.
+///
+/// The order is that of `LC_ALL=C sort`: lines whose keys are equal are in the order of their bytes; with --stable, in
+/// that of the input. With --unique the first of them in the input stays. A last line without an end gets one.
+#[derive(Parser, Debug)]
+#[command(name = "pfssort", version, after_help = NAMES)]
+pub struct Arguments {
+    /// The files; without any, standard input.
+    #[arg(value_name = "FILE")]
+    names: Vec<FileName>,
+
+    /// Where to write; it may be one of the inputs, and is replaced.
+    #[arg(long, short, value_name = "FILE", default_value = "-")]
+    output: FileName,
+
+    /// By the number at the beginning of the line: blanks, perhaps a minus, digits, perhaps a point and digits.
+    #[arg(long, short)]
+    numeric_sort: bool,
+
+    /// The greatest first.
+    #[arg(long, short)]
+    reverse: bool,
+
+    /// Of lines with equal keys only the first.
+    #[arg(long, short)]
+    unique: bool,
+
+    /// Lines with equal keys stay in the order of the input.
+    #[arg(long, short)]
+    stable: bool,
+
+    /// Memory for lines; that for pages of striped files is not in it.
+    #[arg(long, short = 'S', value_name = "SIZE", default_value = "256MiB", value_parser = memory)]
+    memory: Size,
+
+    /// Where temporary files are: a directory, or pfs: for striped ones. Without this, where the output is or else the
+    /// first input, if that is striped, or else this computer's usual place for such files.
+    #[arg(long, short = 'T', value_name = "PLACE")]
+    temporary: Option<FileName>,
+
+    #[command(flatten)]
+    files: FilesArgs,
+}
+
+/// Less would be no more than some lines.
+const MEMORY_MIN: u64 = 256 << 10;
+
+fn memory(text: &str) -> std::result::Result<Size, String> {
+    let size: Size = text.parse()?;
+    if size.0 >= MEMORY_MIN { Ok(size) } else { Err("expected at least 256KiB".into()) }
+}
+
+impl Arguments {
+    /// Runs the program.
+    pub fn run(mut self) -> Result<ExitCode> {
+        if self.names.is_empty() {
+            self.names.push(FileName::Standard);
+        }
+        let files = Files::new(&self.files);
+        let all = Stopwatch::start(&files);
+        let order = Order {
+            numeric: self.numeric_sort,
+            reverse: self.reverse,
+            unique: self.unique,
+            stable: self.stable,
+        };
+        let sorting = runs::Sorting { files: &files, order, place: &self.place(), memory: self.memory.0 };
+        let block_sort = Stopwatch::start(&files);
+        let sorted = sorting.sort(&self.names)?;
+        let block_sort = block_sort.usage(&files);
+        let merge = Stopwatch::start(&files);
+        self.write(&sorting, sorted)?;
+        if self.files.time {
+            let phases =
+                [("block sort", block_sort), ("merge", merge.usage(&files)), ("all", all.usage(&files))];
+            usage::print("pfssort", &phases);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn place(&self) -> Place {
+        let striped = self.output.is_striped() || self.names[0].is_striped();
+        match &self.temporary {
+            Some(name) => Place::named(name),
+            None if striped => Place::Striped,
+            None => Place::usual(),
+        }
+    }
+
+    fn write(&self, sorting: &runs::Sorting<'_>, sorted: Sorted) -> Result<()> {
+        let failed = |error| Failure::io(&self.output, &error);
+        let sorted = match sorted {
+            Sorted::Runs(runs) => Sorted::Runs(merge::reduce(sorting, runs)?),
+            block => block,
+        };
+        let output = sorting.files.create(&self.output, true)?;
+        let output = thread::scope(|scope| {
+            let mut behind = Behind::new(scope, output);
+            match sorted {
+                Sorted::Nothing => {}
+                Sorted::Block(block) => block.write(sorting.order, &mut behind).map_err(failed)?,
+                Sorted::Runs(runs) => {
+                    let mut merging =
+                        Merging::begin(scope, runs, sorting.order, sorting.merge_buffer_bytes())?;
+                    while let Some(line) = merging.line() {
+                        behind.write_all(line).map_err(failed)?;
+                        merging.next()?;
+                    }
+                }
+            }
+            behind.finish().map_err(failed)
+        })?;
+        output.finish()
+    }
+}

@@ -1,0 +1,75 @@
+//! How the programs end before they are done: interrupted, without a reader, without agents.
+
+mod common;
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{FS2PFS, Home, MYCAT, PFSBZIP2, PFSSORT, text, wait};
+
+#[test]
+fn an_interrupted_program_leaves_nothing() {
+    let home = Home::start(2);
+    home.make("text", &text(100_000));
+    let kept = (home.striped(), home.local());
+    for (signal, program, arguments) in [
+        ("INT", FS2PFS, &["-", "new"][..]),
+        ("TERM", MYCAT, &["text", "-", "-o", "pfs:new"]),
+        ("INT", MYCAT, &["text", "-", "-o", "new"]),
+        ("INT", PFSSORT, &["pfs:text", "-", "-S", "256KiB", "-o", "pfs:new"]),
+        ("HUP", PFSSORT, &["text", "-", "-S", "256KiB", "-o", "new"]),
+        ("INT", PFSBZIP2, &["-", "pfs:new"]),
+    ] {
+        // Standard input does not end, so the program is in the middle of its work for ever.
+        let mut command = home.command(program, arguments);
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("the program");
+        let start = Instant::now();
+        let begun =
+            || (home.striped(), home.local()) != kept || arguments.contains(&"new") && program == PFSSORT;
+        while !begun() {
+            assert!(start.elapsed() < Duration::from_secs(30), "{program} {arguments:?}");
+            thread::sleep(Duration::from_millis(5));
+        }
+        thread::sleep(Duration::from_millis(50));
+        let sent = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+        assert!(sent.expect("a kill command").success());
+        assert_eq!(wait(&mut child).code(), Some(130), "{program} {arguments:?}");
+        let mut said = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+        assert_eq!(said, "", "{program} {arguments:?}");
+        assert_eq!((home.striped(), home.local()), kept, "{program} {arguments:?}");
+    }
+}
+
+#[test]
+fn nobody_has_to_read_to_the_end() {
+    let home = Home::start(2);
+    home.make("text", &text(300_000));
+    for (program, arguments) in [(MYCAT, &["pfs:text"][..]), (PFSSORT, &["pfs:text"])] {
+        let mut child = home.command(program, arguments).spawn().expect("the program");
+        let mut few = [0; 10];
+        child.stdout.take().expect("piped").read_exact(&mut few).expect("some output");
+        assert!(wait(&mut child).success(), "{program}");
+    }
+}
+
+#[test]
+fn without_agents_ordinary_files_are_sorted_all_the_same() {
+    let home = Home::start(1);
+    std::fs::write(home.path("text"), "b\na\n").expect("a file");
+    let mut command = home.command(PFSSORT, ["text"]);
+    command
+        .env_remove("STARFISH_AGENTS")
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .env("XDG_STATE_HOME", "/nonexistent");
+    assert_eq!(common::finish(command, Vec::new()).stdout, b"a\nb\n");
+    let mut command = home.command(PFSSORT, ["pfs:text"]);
+    command
+        .env_remove("STARFISH_AGENTS")
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .env("XDG_STATE_HOME", "/nonexistent");
+    let said = String::from_utf8(common::finish(command, Vec::new()).stderr).expect("text");
+    assert!(said.contains("STARFISH_AGENTS"), "{said}");
+}
