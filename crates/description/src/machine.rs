@@ -92,7 +92,7 @@ pub struct WorkCost {
     pub cycles_per_item: Option<Sourced<Cycles>>,
 }
 
-/// The two levels at which a processor works.
+/// At which level a processor does work, and how the threads that wait for it are served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -101,6 +101,8 @@ pub enum Level {
     Thread,
     /// Likewise, but behind the threads that wait at its beginning: the thread has given up its turn.
     Yielding,
+    /// Likewise, but before all other threads that wait, as soon as the thread that has the processor lets go of it.
+    Urgent,
     /// Before all threads, one interrupt after the other.
     Interrupt,
 }

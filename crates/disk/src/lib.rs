@@ -21,10 +21,10 @@
 //! D  [overhead]     ^       [overhead]      ^       [overhead]
 //! M  ...[##block 0##|####block 1####|####block 2####|..
 //!
-//! and sequential writes: one is in the buffer while the one before it goes onto the medium.
+//! and sequential writes: they fill the buffer while the mechanics are on their way.
 //!
-//! H  |write 0|==bus==|write 1.......|==bus==|write 2 .....................|==bus==|
-//! D                  [overhead]     ^       [overhead]    room when write 1 leaves the buffer
+//! H  |write 0|==bus==|write 1..|==bus==|write 2..|==bus==|write 3 ..
+//! D                  [overhead]^       [overhead]^       [overhead]^  while there is room
 //! M                            [--seek--][~~rotation~~][##block 0##|##block 1##|##block 2##
 //! ```
 //!
@@ -45,9 +45,10 @@
 //!   anew. (Were skips waited for, sixteen readers of neighbouring parts of a file would look sequential to
 //!   the drive; the movements published for STARFISH show that they did not.)
 //! * *Write*: completion is reported when the data are in the buffer, and the controller's overhead comes
-//!   after that. One write may wait in the buffer while another goes onto the medium, so overhead and bus
-//!   hide behind the mechanics. A write that is there in time to continue the one before it loses no
-//!   rotation. (With the overhead before the data, a host would choose its second write so late that most
+//!   after that; the controller works on one command at a time. Writes that continue each other gather in the
+//!   buffer, as long as there is room. Any other waits until the mechanics have turned to the last one in the
+//!   buffer, so one may wait there while another goes onto the medium. Thus overhead and bus hide behind the
+//!   mechanics. A write that is there in time to continue the one before it loses no rotation. (With the overhead before the data, a host would choose its second write so late that most
 //!   of its requests had come; the movements published for writes of many nodes show that they had not.)
 //!
 //! # Assumptions, and where they are wrong
@@ -174,10 +175,10 @@ impl Model {
     /// A write command reaches the drive at `now`; returns when its data may cross the bus.
     ///
     /// Call [`write`](Self::write) when they have.
-    pub fn write_ready(&mut self, now: Instant) -> Instant {
-        self.check_time(now);
+    pub fn write_ready(&mut self, now: Instant, first_sector: u64, sectors: u64) -> Instant {
+        self.check_command(now, first_sector, sectors);
         match &mut self.kind {
-            Kind::Mechanical(disk) => disk.write_ready(now),
+            Kind::Mechanical(disk) => disk.write_ready(now, first_sector, sectors),
             Kind::Streaming(disk) => disk.write_ready(now),
         }
     }

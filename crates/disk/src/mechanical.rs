@@ -4,6 +4,10 @@
 //! medium turn up to the present. The cache is a ring of the sectors that passed last; read-ahead pauses
 //! where it would overwrite the beginning of the last command, and goes on when a command makes room.
 //!
+//! A write is reported when its data are in the buffer. The controller must have done with the one before. A write
+//! that continues those in the buffer then gets in as long as there is room; any other has to wait until the mechanics
+//! have turned to the last one (Ruemmler and Wilkes 1994).
+//!
 //! A movement is counted, following the published counts of STARFISH, when
 //! 1. a command makes the arm move or wait for the rotation,
 //! 2. a sequential read starts exactly at a track that read-ahead has not yet entered,
@@ -11,6 +15,7 @@
 //!
 //! a write that continues the write in progress counts nothing.
 
+use std::collections::VecDeque;
 use std::mem;
 
 use description::MechanicalDisk;
@@ -30,6 +35,11 @@ pub(crate) struct Mechanical {
     buffer_empty: Instant,
     /// When all writes are on the medium.
     written: Instant,
+    /// Writes that continue each other: when each will be on the medium, and its sectors. Those that are there
+    /// already may be missing.
+    buffered: VecDeque<(Instant, u64)>,
+    /// When the controller has done with the last write: it works on one command at a time.
+    controller_free: Instant,
     read_overhead: Duration,
     write_overhead: Duration,
     exposed_per_repositioned_write: Duration,
@@ -73,6 +83,8 @@ impl Mechanical {
             at_rest: Instant::START,
             buffer_empty: Instant::START,
             written: Instant::START,
+            buffered: VecDeque::new(),
+            controller_free: Instant::START,
             read_overhead: controller.read_overhead.value.0,
             write_overhead: controller.write_overhead.value.0,
             exposed_per_repositioned_write: exposed.map_or(Duration::ZERO, |time| time.value.0),
@@ -149,16 +161,39 @@ impl Mechanical {
         Stream { first, limit, run: self.mechanism.turn_to(first, start) }
     }
 
-    pub(crate) fn write_ready(&mut self, now: Instant) -> Instant {
+    pub(crate) fn write_ready(&mut self, now: Instant, first: u64, sectors: u64) -> Instant {
         self.stop_reading(now);
         self.mechanism.statistics.overhead += self.write_overhead;
-        now.max(self.buffer_empty)
+        let ready = now.max(self.controller_free);
+        if self.continues_write(first) { self.room_for(ready, sectors) } else { ready.max(self.buffer_empty) }
+    }
+
+    fn continues_write(&self, first: u64) -> bool {
+        matches!(self.activity, Activity::Writing { next } if next == first)
+    }
+
+    /// When the buffer has room for so many more sectors of the writes in progress.
+    fn room_for(&mut self, now: Instant, sectors: u64) -> Instant {
+        while self.buffered.front().is_some_and(|&(written, _)| written <= now) {
+            self.buffered.pop_front();
+        }
+        let mut used: u64 = self.buffered.iter().map(|&(_, sectors)| sectors).sum();
+        let mut ready = now;
+        for &(written, leaving) in &self.buffered {
+            if used + sectors <= self.cache_sectors {
+                break;
+            }
+            used -= leaving;
+            ready = written;
+        }
+        ready
     }
 
     pub(crate) fn write(&mut self, now: Instant, first: u64, sectors: u64) -> Instant {
-        let continues = matches!(self.activity, Activity::Writing { next } if next == first);
+        let continues = self.continues_write(first);
         // The controller works on a write once it has the data.
         let prepared = now + self.write_overhead;
+        self.controller_free = prepared;
         let mut start = prepared.max(self.at_rest);
         if !(continues && prepared <= self.at_rest) {
             self.mechanism.statistics.movements += 1;
@@ -168,6 +203,10 @@ impl Mechanical {
         let mut run = self.mechanism.turn_to(first, start);
         self.buffer_empty = start;
         self.written = self.mechanism.pass(&mut run, sectors);
+        if !continues {
+            self.buffered.clear();
+        }
+        self.buffered.push_back((self.written, sectors));
         self.at_rest = self.written;
         self.activity = Activity::Writing { next: first + sectors };
         now

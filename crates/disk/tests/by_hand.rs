@@ -38,7 +38,7 @@ fn at(nanoseconds: u64) -> Instant {
 }
 
 fn write(disk: &mut Model, now: Instant, first: u64) -> Instant {
-    let arrived = disk.write_ready(now) + BUS;
+    let arrived = disk.write_ready(now, first, SECTORS) + BUS;
     disk.write(arrived, first, SECTORS)
 }
 
@@ -193,7 +193,7 @@ fn a_full_stroke_takes_as_long_as_the_curve_says() {
 #[test]
 fn a_write_is_reported_when_its_data_are_in_the_buffer() {
     let mut disk = hp97560();
-    assert_eq!(disk.write_ready(Instant::START), Instant::START);
+    assert_eq!(disk.write_ready(Instant::START, 0, SECTORS), Instant::START);
     let arrived = Instant::START + BUS;
     assert_eq!(disk.write(arrived, 0, SECTORS), arrived);
     // The arm arrives 0.8192 + 2.2 + 3.64 ms after the start; slot 50 comes round at 10.41 ms.
@@ -201,14 +201,39 @@ fn a_write_is_reported_when_its_data_are_in_the_buffer() {
 }
 
 #[test]
+fn writes_that_continue_each_other_fill_the_buffer_and_no_more() {
+    let mut disk = hp97560();
+    let room = 128 * 1024 / 512 / SECTORS as usize;
+    let (mut now, mut settled, mut most) = (Instant::START, Vec::new(), 0);
+    for block in 0..80 {
+        let ready = disk.write_ready(now, block * SECTORS, SECTORS);
+        let in_buffer = settled.iter().filter(|&&on_medium| on_medium > ready).count();
+        let controller_free = if block == 0 { now } else { now + OVERHEAD };
+        assert!(in_buffer < room, "block {block} overflows the buffer");
+        assert!(
+            ready == controller_free || in_buffer == room - 1,
+            "block {block} waits though there is room"
+        );
+        most = most.max(in_buffer + 1);
+        now = disk.write(ready, block * SECTORS, SECTORS);
+        settled.push(disk.settled());
+    }
+    assert_eq!((most, disk.movements()), (room, 1));
+}
+
+#[test]
 fn one_write_waits_in_the_buffer_and_the_next_before_it() {
     let mut disk = hp97560();
     let first_reported = write(&mut disk, Instant::START, 0);
     let first_settled = disk.settled();
-    let ready = disk.write_ready(first_reported);
+    let ready = disk.write_ready(first_reported, REGION, SECTORS);
     assert_eq!(ready, first_reported + OVERHEAD, "the buffer is empty once the first write is going on");
     let second_reported = disk.write(ready + BUS, REGION, SECTORS);
-    assert_eq!(disk.write_ready(second_reported), first_settled, "the second write leaves the buffer");
+    assert_eq!(
+        disk.write_ready(second_reported, 0, SECTORS),
+        first_settled,
+        "the second write leaves the buffer"
+    );
     assert_eq!(disk.movements(), 2);
 }
 
@@ -303,13 +328,13 @@ fn a_streaming_disk_buffers_one_write() {
     let mut disk = Model::new(&DiskDescription::load("streaming-20").unwrap(), 0.0);
     let transfer = Duration::from_micros(3_125);
     let first = Instant::START + MILLISECOND * 8 + transfer;
-    assert_eq!(disk.write_ready(Instant::START), Instant::START);
+    assert_eq!(disk.write_ready(Instant::START, 0, 128), Instant::START);
     assert_eq!(disk.write(Instant::START, 0, 128), Instant::START);
     assert_eq!(disk.settled(), first);
-    assert_eq!(disk.write_ready(Instant::START), Instant::START);
+    assert_eq!(disk.write_ready(Instant::START, 0, 128), Instant::START);
     assert_eq!(disk.write(Instant::START, 128, 128), Instant::START);
     assert_eq!(disk.settled(), first + transfer);
-    assert_eq!(disk.write_ready(Instant::START), first);
+    assert_eq!(disk.write_ready(Instant::START, 0, 128), first);
     assert_eq!(disk.read(first, 5_000, 128), first + transfer + MILLISECOND * 8 + transfer);
 }
 

@@ -53,7 +53,7 @@ fn run(seed: u64) -> (Instant, disk::Statistics) {
             assert!(ready >= issued && ready >= disk.settled(), "seed {seed}, command {command}");
             now = ready + BUS;
         } else {
-            let ready = disk.write_ready(issued);
+            let ready = disk.write_ready(issued, first, sectors);
             assert!(ready >= issued, "seed {seed}, command {command}");
             now = disk.write(ready + BUS, first, sectors);
             assert!(disk.settled() > now, "seed {seed}, command {command}");

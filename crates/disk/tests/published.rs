@@ -51,7 +51,7 @@ fn read(disk: &mut Model, blocks: &[u64]) -> Instant {
 fn write(disk: &mut Model, blocks: &[u64]) -> Instant {
     let mut now = Instant::START;
     for &block in blocks {
-        let arrived = disk.write_ready(now) + BUS;
+        let arrived = disk.write_ready(now, block, SECTORS) + BUS;
         now = disk.write(arrived, block, SECTORS);
     }
     disk.settled()

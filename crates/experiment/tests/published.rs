@@ -63,8 +63,8 @@ fn the_traditional_method_has_the_published_throughput_and_movements() {
             .map(|(&(pattern, published), summary)| (pattern, published, summary.throughput_mb_s, 0.05)),
     );
     compare(movements.iter().zip(&summaries).map(|(&(pattern, published), summary)| {
-        // The furthest off are rnb and wb (record 9): 14 % and 33 % low.
-        let allowed = if pattern.operation() == Operation::Read { 0.15 } else { 0.34 };
+        // The furthest off are rnb, which varies most from trial to trial, and wb (record 9): 9 % and 28 % low.
+        let allowed = if pattern.operation() == Operation::Read { 0.10 } else { 0.30 };
         (pattern, published, summary.disk_movements, allowed)
     }));
 }

@@ -223,7 +223,7 @@ impl Disks {
                 Ok(Begin::Write) => {
                     let now = Instant::from_nanos(executor.now());
                     drive.begin_command(index, now, Step::WriteRoom);
-                    let ready = drive.model_mut().write_ready(now);
+                    let ready = drive.write_ready(now);
                     drop(drive);
                     return self.step_at(executor, processors, costs, disk, ready);
                 }
@@ -290,7 +290,7 @@ impl Disks {
                 if was_read {
                     (Step::ReadMedium, drive_state.read_medium(now))
                 } else {
-                    (Step::WriteRoom, drive_state.model_mut().write_ready(now))
+                    (Step::WriteRoom, drive_state.write_ready(now))
                 }
             }
         };
@@ -502,6 +502,11 @@ impl Drive {
     fn sectors(&self) -> (u64, u64) {
         let run = self.runs.last().expect("a run to access");
         (run.place, run.blocks)
+    }
+
+    fn write_ready(&mut self, now: Instant) -> Instant {
+        let (first, count) = self.sectors();
+        self.model_mut().write_ready(now, first, count)
     }
 
     fn read_medium(&mut self, now: Instant) -> Instant {

@@ -24,7 +24,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use description::MachineDescription;
+use description::{Level, MachineDescription};
 use machine::{Class, Delivery, Error, Message, NodeId, Payload, Piece, Result};
 
 use crate::agenda::{Kind, Target};
@@ -529,7 +529,7 @@ impl Future for Send<'_> {
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Accepted { index } if costs.send_message == 0 => self.inject(index, context),
             Stage::Accepted { index } => {
-                let work = processors.begin(executor, *node, costs.send_message, false, context);
+                let work = processors.begin(executor, *node, costs.send_message, Level::Thread, context);
                 if let Some(trace) = executor.trace() {
                     trace.ask(*node, work, Activity::SendMessage(network.payload_bytes(index)));
                 }

@@ -4,7 +4,8 @@
 //!  interrupts            |==A==|=B=|            in order of arrival, one after the other
 //!  thread 1    |#########|     |   |####|       finishes later by what interrupts took from it
 //!  thread 2    waits................... |#####  threads take turns in order of asking, without time slices;
-//!                                               one keeps its turn until it waits for something else
+//!                                               one keeps its turn until it waits for something else; the
+//!                                               urgent ones have theirs before the others
 //! ```
 //!
 //! A thread's work has one event, at the time it would end undisturbed. Interrupts that come meanwhile only
@@ -110,6 +111,8 @@ struct Processor {
     running: Option<ThreadWork>,
     /// Work of other threads, in order of asking, which is also that of their numbers.
     waiting: VecDeque<ThreadWork>,
+    /// Urgent work of other threads, likewise.
+    urgent: VecDeque<ThreadWork>,
     /// The number of the work asked for last.
     last_number: u64,
     /// The number of the work that ended last.
@@ -179,7 +182,7 @@ impl Processors {
         executor: &Executor,
         node: usize,
         nanoseconds: u64,
-        yields: bool,
+        level: Level,
         context: &Context<'_>,
     ) -> u64 {
         let mut processor = self.each[node].borrow_mut();
@@ -187,14 +190,16 @@ impl Processors {
         let (number, thread) = (processor.last_number, executor.current());
         let asked = executor.now();
         let work = ThreadWork { number, waiter: Waiter::of(context), thread, nanoseconds, asked };
-        let goes_on = !yields && processor.handing_over && processor.last_thread == Some(thread);
+        let goes_on =
+            level != Level::Yielding && processor.handing_over && processor.last_thread == Some(thread);
         if goes_on || (processor.running.is_none() && !processor.handing_over) {
             processor.handing_over = false;
             processor.begin(executor, node, self.switch_thread, work);
         } else {
-            processor.waiting.push_back(work);
+            let queue = if level == Level::Urgent { &mut processor.urgent } else { &mut processor.waiting };
+            queue.push_back(work);
             if let Some(trace) = executor.trace() {
-                trace.threads_waiting(node, executor.now(), processor.waiting.len());
+                trace.threads_waiting(node, executor.now(), processor.threads_waiting());
             }
         }
         number
@@ -229,10 +234,10 @@ impl Processors {
     pub(crate) fn fire(&self, executor: &Executor, node: usize) -> Option<Waiter> {
         let mut processor = self.each[node].borrow_mut();
         if std::mem::take(&mut processor.handing_over) {
-            let next = processor.waiting.pop_front().expect("handed over to somebody");
+            let next = processor.next().expect("handed over to somebody");
             processor.thread_waits.add(executor.now() - next.asked);
             if let Some(trace) = executor.trace() {
-                trace.threads_waiting(node, executor.now(), processor.waiting.len());
+                trace.threads_waiting(node, executor.now(), processor.threads_waiting());
             }
             processor.begin(executor, node, self.switch_thread, next);
             return None;
@@ -250,7 +255,7 @@ impl Processors {
         }
         let ended = processor.running.take().expect("work that ends");
         processor.last_ended = ended.number;
-        if !processor.waiting.is_empty() {
+        if processor.threads_waiting() > 0 {
             processor.handing_over = true;
             executor.schedule(executor.now(), Target::new(Kind::Processor, node));
         }
@@ -290,12 +295,25 @@ impl Processor {
         executor.schedule(self.finish, Target::new(Kind::Processor, node));
     }
 
+    fn threads_waiting(&self) -> usize {
+        self.urgent.len() + self.waiting.len()
+    }
+
+    /// Takes out the work that gets the processor next.
+    fn next(&mut self) -> Option<ThreadWork> {
+        self.urgent.pop_front().or_else(|| self.waiting.pop_front())
+    }
+
     /// The work of this number, unless it is done.
     fn find(&mut self, number: u64) -> Option<&mut ThreadWork> {
         if self.running.as_ref().is_some_and(|work| work.number == number) {
             return self.running.as_mut();
         }
-        let index = self.waiting.binary_search_by_key(&number, |work| work.number).ok()?;
+        let place = |queue: &VecDeque<ThreadWork>| queue.binary_search_by_key(&number, |work| work.number);
+        if let Ok(index) = place(&self.urgent) {
+            return self.urgent.get_mut(index);
+        }
+        let index = place(&self.waiting).ok()?;
         self.waiting.get_mut(index)
     }
 }
@@ -336,9 +354,8 @@ impl Compute<'_> {
         let Compute { processors, executor, node, nanoseconds, stage } = self;
         match stage {
             Stage::New(..) if *nanoseconds == 0 => Poll::Ready(()),
-            Stage::New(level @ (Level::Thread | Level::Yielding), work) => {
-                let yields = *level == Level::Yielding;
-                let number = processors.begin(executor, *node, *nanoseconds, yields, context);
+            Stage::New(level @ (Level::Thread | Level::Yielding | Level::Urgent), work) => {
+                let number = processors.begin(executor, *node, *nanoseconds, *level, context);
                 if let Some(trace) = executor.trace() {
                     trace.ask(*node, number, Activity::Work(*work));
                 }

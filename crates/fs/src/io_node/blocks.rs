@@ -96,8 +96,11 @@ impl<M: Machine> IoNode<M> {
         // It may have begun to load, for a reader, while the data came.
         self.wait_until_loaded(place).await;
         let outcome = data.map(|data| self.put(&stripe, place, part.range, offset, &data));
+        if let Ok(true) = outcome {
+            self.start_writing(&stripe, place).await;
+        }
         self.unpin(place);
-        outcome
+        outcome.map(drop)
     }
 
     /// Gets the data of a write from the node that has them.
@@ -116,25 +119,14 @@ impl<M: Machine> IoNode<M> {
         Ok(data)
     }
 
-    /// Puts data into the buffer of a block; if all of the block has been written, it goes to its disk.
-    fn put(
-        self: &Rc<Self>,
-        stripe: &Rc<OpenStripe>,
-        place: Place,
-        range: Range<u64>,
-        offset: u64,
-        data: &Payload,
-    ) {
-        {
-            let mut cache = self.cache.borrow_mut();
-            let block = cache.block(place);
-            block.buffer.as_mut().expect("not loading").put(range.start, data);
-            block.mark_written(range);
-        }
+    /// Puts data into the buffer of a block; says whether all of the block has now been written.
+    fn put(&self, stripe: &OpenStripe, place: Place, range: Range<u64>, offset: u64, data: &Payload) -> bool {
         stripe.reach(offset + data.len());
-        if self.cache.borrow_mut().block(place).dirty == ByteSet::whole(stripe.block_bytes()) {
-            self.start_writing(stripe, place);
-        }
+        let mut cache = self.cache.borrow_mut();
+        let block = cache.block(place);
+        block.buffer.as_mut().expect("not loading").put(range.start, data);
+        block.mark_written(range);
+        block.dirty == ByteSet::whole(stripe.block_bytes())
     }
 
     /// Brings the blocks after the one at `offset` into the cache, as far as there is room for them now.
@@ -170,7 +162,7 @@ impl<M: Machine> IoNode<M> {
             for place in unwritten {
                 let key = self.cache.borrow_mut().block(place).key;
                 if let Ok(stripe) = self.stripes.get(key.file, key.stripe) {
-                    self.start_writing(&stripe, place);
+                    self.start_writing(&stripe, place).await;
                 }
             }
             self.room.wait().await;
@@ -289,8 +281,9 @@ impl<M: Machine> IoNode<M> {
         outcome
     }
 
-    /// Starts a task that writes the dirty bytes of the block to its disk.
-    fn start_writing(self: &Rc<Self>, stripe: &Rc<OpenStripe>, place: Place) {
+    /// Puts the block into the queue of its disk, and leaves it to a task to write what is dirty of it then. Who fills
+    /// a block does that itself, so that other threads need not let the task go first.
+    async fn start_writing(self: &Rc<Self>, stripe: &Rc<OpenStripe>, place: Place) {
         {
             let mut cache = self.cache.borrow_mut();
             let block = cache.block(place);
@@ -301,6 +294,7 @@ impl<M: Machine> IoNode<M> {
             block.writers += 1;
         }
         stripe.writes.set(stripe.writes.get() + 1);
+        self.machine.compute(Work::QueueDiskRequest).await;
         let (node, stripe) = (self.clone(), stripe.clone());
         self.machine.spawn("write-behind", async move {
             let outcome = node.write_behind(&stripe, place).await;
@@ -316,7 +310,6 @@ impl<M: Machine> IoNode<M> {
 
     async fn write_behind(&self, stripe: &OpenStripe, place: Place) -> machine::Result<()> {
         let start = self.cache.borrow_mut().block(place).key.block * stripe.block_bytes();
-        self.machine.compute(Work::QueueDiskRequest).await;
         let turn = self.turn(stripe, start, Class::Demand).await;
         // Taken only now, so that what was written while the request waited goes with it.
         let runs: Vec<(u64, Payload)> = {
@@ -341,16 +334,16 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Starts writing all that is dirty of a stripe.
-    pub(super) fn start_writing_out(self: &Rc<Self>, stripe: &Rc<OpenStripe>) {
+    pub(super) async fn start_writing_out(self: &Rc<Self>, stripe: &Rc<OpenStripe>) {
         let unwritten = self.cache.borrow().unwritten(Some((stripe.file(), stripe.label.stripe)));
         for place in unwritten {
-            self.start_writing(stripe, place);
+            self.start_writing(stripe, place).await;
         }
     }
 
     /// Writes all that is dirty of a stripe and waits for it.
     pub(super) async fn write_out(self: &Rc<Self>, stripe: &Rc<OpenStripe>) {
-        self.start_writing_out(stripe);
+        self.start_writing_out(stripe).await;
         stripe.wait_for_writes().await;
     }
 

@@ -258,7 +258,7 @@ impl<M: Machine> IoNode<M> {
     pub(super) async fn flush(self: &Rc<Self>, file: FileId) -> Result<Reply, Failure> {
         let stripes = self.stripes.of_file(file);
         for stripe in &stripes {
-            self.start_writing_out(stripe);
+            self.start_writing_out(stripe).await;
         }
         for stripe in &stripes {
             stripe.wait_for_writes().await;

@@ -112,7 +112,7 @@ impl Pace {
         match kind {
             Kind::Read => model.read(now, first, sectors),
             Kind::Write => {
-                let ready = model.write_ready(now);
+                let ready = model.write_ready(now, first, sectors);
                 model.write(ready, first, sectors)
             }
         }
