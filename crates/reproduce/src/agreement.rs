@@ -69,7 +69,7 @@ impl Ratio<'_> {
         self.cell.sample.mean() / self.base.sample.mean()
     }
 
-    /// Whether the simulated variants differ significantly (Welch's test at 95 %), if that can be told.
+    /// Whether the simulated variants differ significantly (a t-test of pairs of trials, at 95 %), if that can be told.
     pub fn differs(&self) -> Option<bool> {
         self.cell.sample.differs_from(&self.base.sample)
     }

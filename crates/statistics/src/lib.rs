@@ -1,8 +1,7 @@
 //! What can be said of an experiment from a few trials of it.
 //!
-//! A [`Sample`] keeps what matters of the values that the trials gave: how many, their mean, how they vary.
-//! From it come the coefficient of variation, a confidence interval of the mean, and whether two samples differ
-//! significantly. All of it is for few trials: Student's t distribution, not the normal one.
+//! A [`Sample`] keeps the values that the trials gave. From it come the mean, the coefficient of variation, a
+//! confidence interval of the mean, and whether two samples differ significantly. All of it is for few trials: Student's t distribution, not the normal one.
 //!
 //! What cannot be known is `None`, never NaN: nothing follows from one trial but its value.
 
@@ -11,10 +10,10 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// How sure one wants to be: that of the reports, 95 %.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// What is kept of the values of several trials.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The values of several trials, in the order of their numbers, and what follows from them.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    count: usize,
+    values: Vec<f64>,
     mean: f64,
     deviation: f64,
 }
@@ -29,12 +28,12 @@ impl Sample {
         let count = values.len();
         // Relative to the first value, so that equal values have exactly that mean and no deviation.
         let mean = first + values.iter().map(|value| (value - first) / count as f64).sum::<f64>();
-        Some(Sample { count, mean, deviation: deviation(values, mean) })
+        Some(Sample { values: values.to_vec(), mean, deviation: deviation(values, mean) })
     }
 
     /// The number of values, at least one.
     pub fn count(&self) -> usize {
-        self.count
+        self.values.len()
     }
 
     /// The mean, in the unit of the values.
@@ -58,36 +57,33 @@ impl Sample {
     /// probability the true mean is no further from [`Sample::mean`], if the values are normally distributed.
     /// `None` for one value, from which nothing follows.
     pub fn half_width(&self) -> Option<f64> {
-        let freedom = self.count.checked_sub(1).filter(|&freedom| freedom > 0)?;
+        let freedom = self.count().checked_sub(1).filter(|&freedom| freedom > 0)?;
         Some(student(freedom as f64).inverse_cdf((1.0 + CONFIDENCE) / 2.0) * self.standard_error())
     }
 
-    /// Whether the means of two populations differ significantly at 95 %, judged by these samples of them.
+    /// Whether the means of two populations differ significantly at 95 %, judged by these samples of them: trial by
+    /// trial, the first of one against the first of the other.
     ///
-    /// The test is Welch's: Student's t-test, two-sided, for two independent samples whose variances need not
-    /// be equal, with the degrees of freedom of Welch and Satterthwaite. If neither sample varies, the
-    /// populations differ if the values do. `None` if either sample has only one value.
+    /// The test is Student's t-test for paired samples, two-sided, on the differences. Trials of the same number have
+    /// the same seed, and so the same spindle phases and the same layout; what that does to both is not a difference
+    /// between them. If the differences do not vary, the populations differ unless they are 0. `None` for a single
+    /// trial, or if one sample has more trials than the other.
     pub fn differs_from(&self, other: &Sample) -> Option<bool> {
-        if self.count < 2 || other.count < 2 {
+        if self.count() < 2 || self.count() != other.count() {
             return None;
         }
-        let (mine, others) = (self.standard_error(), other.standard_error());
-        let larger = mine.max(others);
-        if larger == 0.0 {
-            return Some(self.mean != other.mean);
+        let differences = self.values.iter().zip(&other.values).map(|(mine, others)| mine - others);
+        let differences = Sample::of(&differences.collect::<Vec<f64>>())?;
+        if differences.deviation == 0.0 {
+            return Some(differences.mean != 0.0);
         }
-        // In units of the larger error, so that no square leaves the range of numbers.
-        let (mine, others) = ((mine / larger).powi(2), (others / larger).powi(2));
-        let t = ((self.mean - other.mean) / larger).abs() / (mine + others).sqrt();
-        let of_self = mine.powi(2) / (self.count - 1) as f64;
-        let of_other = others.powi(2) / (other.count - 1) as f64;
-        let freedom = (mine + others).powi(2) / (of_self + of_other);
-        Some(2.0 * student(freedom).sf(t) < 1.0 - CONFIDENCE)
+        let t = differences.mean.abs() / differences.standard_error();
+        Some(2.0 * student((self.count() - 1) as f64).sf(t) < 1.0 - CONFIDENCE)
     }
 
     /// The standard deviation of the mean.
     fn standard_error(&self) -> f64 {
-        self.deviation / (self.count as f64).sqrt()
+        self.deviation / (self.count() as f64).sqrt()
     }
 }
 

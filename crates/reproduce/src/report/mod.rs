@@ -149,8 +149,9 @@ impl Report<'_> {
                         " it counts the bytes delivered to all compute nodes, as the report's tables do."
                     }
                     li {
-                        "Two variants differ significantly if Welch's two-sided t-test says so at 95\u{a0}%; where neither "
-                        "varies between trials, if their values differ. Every later variant is compared with the first "
+                        "Two variants differ significantly if Student's two-sided t-test for paired samples says so at "
+                        "95\u{a0}%: trials of the same number have the same seed, and so the same disks. Where "
+                        "the differences do not vary, if they are not 0. Every later variant is compared with the first "
                         "of its table, also where there are three."
                     }
                     li {
