@@ -233,6 +233,48 @@ fn interrupts_come_first_and_threads_take_turns() {
 }
 
 #[test]
+fn urgent_threads_go_before_those_that_wait_and_yielding_ones_behind_them() {
+    let levels = [("processor.cost.copy.level", "yielding"), ("processor.cost.barrier.level", "urgent")];
+    let simulation = simulation(&starfish(&levels));
+    let log = Log::default();
+    let node = simulation.node(0);
+    let (call, copy, barrier) = (Work::CallMemput, Work::Copy { bytes: 4 }, Work::Barrier);
+    for (start, name, works) in [
+        (0, "yielding", [call, copy]),
+        (10, "waiting", [call, call]),
+        (20, "urgent", [barrier, barrier]),
+        (2000, "urgent too", [barrier, call]),
+    ] {
+        let (machine, log) = (node.clone(), log.clone());
+        node.spawn(name, async move {
+            until(&machine, start).await;
+            for work in works {
+                machine.compute(work).await;
+                log.note(name, &machine);
+            }
+            Ok(())
+        });
+    }
+    simulation.run_until_idle().expect("nothing fails");
+    let (call, copy, barrier) = (51 * 20, 21 * 20, 100 * 20);
+    // Nobody is interrupted for an urgent thread, and who has the processor keeps it while there is more to do.
+    let both_urgent = call + 2 * barrier + barrier + call;
+    assert_eq!(
+        log.take(),
+        [
+            ("yielding", call),
+            ("urgent", call + barrier),
+            ("urgent", call + 2 * barrier),
+            ("urgent too", call + 3 * barrier),
+            ("urgent too", both_urgent),
+            ("waiting", both_urgent + call),
+            ("waiting", both_urgent + 2 * call),
+            ("yielding", both_urgent + 2 * call + copy),
+        ]
+    );
+}
+
+#[test]
 fn switching_to_another_thread_costs_and_going_on_does_not() {
     let simulation = simulation(&starfish(&[("processor.system.switch_thread", "10")]));
     let log = Log::default();
@@ -309,7 +351,7 @@ fn accesses_of_one_disk_queue_and_a_flush_waits_for_the_medium() {
     let mut expected = Vec::new();
     let mut now = Instant::START;
     for place in [0, 16] {
-        let ready = model.write_ready(now);
+        let ready = model.write_ready(now, place, 16);
         now = model.write(later(ready), place, 16);
         expected.push(("write", now.as_nanos()));
     }
