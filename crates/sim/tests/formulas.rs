@@ -234,16 +234,17 @@ fn interrupts_come_first_and_threads_take_turns() {
 
 #[test]
 fn urgent_threads_go_before_those_that_wait_and_yielding_ones_behind_them() {
-    let levels = [("processor.cost.copy.level", "yielding"), ("processor.cost.barrier.level", "urgent")];
+    let levels =
+        [("processor.cost.copy.level", "yielding"), ("processor.cost.complete_disk_request.level", "urgent")];
     let simulation = simulation(&starfish(&levels));
     let log = Log::default();
     let node = simulation.node(0);
-    let (call, copy, barrier) = (Work::CallMemput, Work::Copy { bytes: 4 }, Work::Barrier);
+    let (call, copy, urgent) = (Work::CallMemput, Work::Copy { bytes: 4 }, Work::CompleteDiskRequest);
     for (start, name, works) in [
         (0, "yielding", [call, copy]),
         (10, "waiting", [call, call]),
-        (20, "urgent", [barrier, barrier]),
-        (2000, "urgent too", [barrier, call]),
+        (20, "urgent", [urgent, urgent]),
+        (2000, "urgent too", [urgent, call]),
     ] {
         let (machine, log) = (node.clone(), log.clone());
         node.spawn(name, async move {
@@ -256,16 +257,16 @@ fn urgent_threads_go_before_those_that_wait_and_yielding_ones_behind_them() {
         });
     }
     simulation.run_until_idle().expect("nothing fails");
-    let (call, copy, barrier) = (51 * 20, 21 * 20, 100 * 20);
+    let (call, copy, urgent) = (51 * 20, 21 * 20, 100 * 20);
     // Nobody is interrupted for an urgent thread, and who has the processor keeps it while there is more to do.
-    let both_urgent = call + 2 * barrier + barrier + call;
+    let both_urgent = call + 2 * urgent + urgent + call;
     assert_eq!(
         log.take(),
         [
             ("yielding", call),
-            ("urgent", call + barrier),
-            ("urgent", call + 2 * barrier),
-            ("urgent too", call + 3 * barrier),
+            ("urgent", call + urgent),
+            ("urgent", call + 2 * urgent),
+            ("urgent too", call + 3 * urgent),
             ("urgent too", both_urgent),
             ("waiting", both_urgent + call),
             ("waiting", both_urgent + 2 * call),
