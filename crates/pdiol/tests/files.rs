@@ -175,6 +175,26 @@ fn agents_that_are_not_there_are_named() {
     assert_eq!(error.kind(), ErrorKind::Unreachable);
 }
 
+#[test]
+fn writes_that_are_lost_with_an_agent_are_told() {
+    let mut agents = Agents::start(2);
+    let session = agents.session();
+    let address = agents.agents[1].address.clone();
+    let mut flushed = session.open("flushed", MAKE).expect("a new file");
+    let mut closed = session.open("closed", MAKE).expect("a new file");
+    let mut small = session.open("small", MAKE).expect("a new file");
+    agents.agents[1].end();
+    // The second block of each is the second agent's.
+    for file in [&mut flushed, &mut closed] {
+        file.write_all(&contents(100_000)).expect("written behind");
+    }
+    small.write_all(&contents(100)).expect("the first agent is there");
+    let error = flushed.sync().expect_err("lost");
+    assert!(error.kind() == ErrorKind::Gone && error.to_string().contains(&address), "{error}");
+    let error = closed.close().expect_err("lost");
+    assert!(error.kind() == ErrorKind::Gone && error.to_string().contains(&address), "{error}");
+}
+
 /// What is done with a file, and with a vector in memory to compare.
 #[derive(Clone, Debug)]
 enum Step {

@@ -238,6 +238,9 @@ impl<M: Machine> IoNode<M> {
             stripe.check()?;
             self.machine.disks()[stripe.disk].resize(stripe.object, bytes).await?;
             stripe.bytes.set(bytes);
+            // Whoever read ahead meanwhile has found what is cut off now; whoever wrote meanwhile comes after.
+            self.write_out(&stripe).await;
+            self.forget_blocks(&stripe, bytes / stripe.block_bytes()).await;
         }
         Ok(Reply::Done)
     }
