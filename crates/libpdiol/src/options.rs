@@ -61,8 +61,16 @@ const TABLE: [Row; 9] = [
     row(["write-behind", "w", "WRITEBEHIND"], ["0|1", "1"], "go on while written data travel to the agents"),
     row(["disk_number", "d", "DISKNUMBER"], ["N|all", "all"], "disks over which new files are striped"),
     row(["window", "W", "WINDOW_SIZE"], ["N|adaptive", "adaptive"], "pages fetched in advance"),
-    row(["ssock", "S", "SND_BUFF"], ["BYTES|auto", "auto"], "send buffer of each socket (taken, not yet used)"),
-    row(["rsock", "r", "RCV_BUFF"], ["BYTES|auto", "auto"], "receive buffer of each socket (taken, not yet used)"),
+    row(
+        ["ssock", "S", "SND_BUFF"],
+        ["BYTES|auto", "auto"],
+        "send buffer of each socket (taken, not yet used)",
+    ),
+    row(
+        ["rsock", "r", "RCV_BUFF"],
+        ["BYTES|auto", "auto"],
+        "receive buffer of each socket (taken, not yet used)",
+    ),
     row(["LOG", "l", "LOG"], ["0|1", "0"], "write down what happens"),
     row(["log", "L", "LOG_FILE"], ["FILE", "log.txt"], "where it is written"),
     row(["cache", "c", "PDIOL_CACHE"], ["BYTES", "256M"], "memory for pages; K, M and G count 1024s"),
