@@ -131,7 +131,7 @@ impl Message {
     /// The longest payload a machine has to carry, in bytes.
     pub const PAYLOAD_BYTES_MAX: u64 = 4 * 1024 * 1024;
     /// The longest payload of a message of class [`Control`](Class::Control), in bytes.
-    pub const CONTROL_PAYLOAD_BYTES_MAX: u64 = 64 * 1024;
+    pub const CONTROL_PAYLOAD_BYTES_MAX: u64 = 4 * 1024;
 }
 
 /// What a node hears from the network.

@@ -28,8 +28,8 @@
 //! - `net/`: frames, handshakes and connections
 //! - `disk/`: one file for each object, and disks slowed down to a model
 //!
-//! What is not here, on purpose: reconnecting (a lost peer is told to the file system, which knows what to
-//! do), retrying, and any type of the async runtime in a signature.
+//! What is not here, on purpose: retrying (the loss of a peer is told to the file system, which knows what to do;
+//! the peer is only called again), and any type of the async runtime in a signature.
 
 mod bytes;
 mod clock;

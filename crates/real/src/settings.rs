@@ -62,6 +62,12 @@ pub struct Limits {
     pub connections: usize,
     /// Time another node has for connecting and introducing itself.
     pub handshake: Duration,
+    /// How long a node that this one has called may say nothing, not even when it is asked, before it is given up.
+    /// A node that waits for a slow disk answers; one that is stopped, hung or cut off does not.
+    pub silence: Duration,
+    /// How long a node that this one has called and lost is called again when something is to be sent to it,
+    /// before the sender is told.
+    pub recall: Duration,
     /// Time the node takes at its end to send what was promised and to see its transfers complete.
     pub drain: Duration,
 }
@@ -112,6 +118,8 @@ impl Default for Limits {
             receive_bytes: 64 << 20,
             connections: 1024,
             handshake: Duration::from_secs(10),
+            silence: Duration::from_secs(10),
+            recall: Duration::from_secs(2),
             drain: Duration::from_secs(5),
         }
     }

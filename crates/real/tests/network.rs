@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use common::{Reports, begun, drivers, peer, run_nodes, until};
-use machine::{Delivery, Error, Machine, Message, Net, NodeId, Payload};
+use machine::{Class, Delivery, Error, Machine, Message, Net, NodeId, Payload};
 use proptest::prelude::*;
 use real::{Driver, Limits, Peer, RealMachine, Settings};
 
@@ -45,6 +45,23 @@ fn hello_whoever(from: u64) -> Vec<u8> {
     bytes
 }
 
+/// The greeting of a connection for data.
+fn hello_again(from: u64, ticket: u64) -> Vec<u8> {
+    let mut bytes = hello(VERSION, from, ticket);
+    bytes[12] = 2;
+    bytes
+}
+
+/// What a listener answers to a greeting that is welcome.
+fn welcome(node: u64, ticket: u64) -> Vec<u8> {
+    let mut bytes = b"STARFISH".to_vec();
+    bytes.extend_from_slice(&VERSION.to_le_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(&node.to_le_bytes());
+    bytes.extend_from_slice(&ticket.to_le_bytes());
+    bytes
+}
+
 fn prelude(header_bytes: u32, payload_bytes: u64) -> Vec<u8> {
     let mut bytes = b"SFfd".to_vec();
     bytes.extend_from_slice(&header_bytes.to_le_bytes());
@@ -68,6 +85,47 @@ async fn throw(at: &RealMachine, bytes: Vec<u8>) -> Vec<u8> {
     thrower.join().expect("no panic")
 }
 
+/// Runs `work`, which blocks, on another thread while the node goes on.
+async fn beside<T: Send + 'static>(node: &RealMachine, work: impl FnOnce() -> T + Send + 'static) -> T {
+    let worker = std::thread::spawn(work);
+    until(node, || worker.is_finished()).await;
+    worker.join().expect("no panic")
+}
+
+/// Connects to the node as node `from` by hand: for control, and for data.
+async fn join(at: &RealMachine, from: u64) -> [TcpStream; 2] {
+    let address = at.address().expect("it listens");
+    beside(at, move || {
+        let greet = |greeting: Vec<u8>| {
+            let mut stream = TcpStream::connect(address).expect("someone listens");
+            stream.write_all(&greeting).expect("room for a greeting");
+            let mut answer = [0; 32];
+            stream.read_exact(&mut answer).expect("an answer");
+            assert_eq!(answer[12], 0, "it is welcome");
+            (stream, u64::from_le_bytes(answer[24..].try_into().expect("eight bytes")))
+        };
+        let (control, ticket) = greet(hello(VERSION, from, 1));
+        [control, greet(hello_again(from, ticket)).0]
+    })
+    .await
+}
+
+/// Joins as node `from`, sends `bytes` over the connection for data, and leaves.
+async fn join_and_throw(at: &RealMachine, from: u64, bytes: Vec<u8>) {
+    let mut streams = join(at, from).await;
+    beside(at, move || {
+        // The node may hang up at any time: that is what is tested.
+        let _ = streams[1].write_all(&bytes);
+        for stream in &streams {
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+        }
+        for stream in &mut streams {
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+    })
+    .await;
+}
+
 #[test]
 fn strangers_are_refused_and_told_why_if_they_can_understand() {
     for driver in drivers() {
@@ -84,6 +142,7 @@ fn strangers_are_refused_and_told_why_if_they_can_understand() {
                 (hello(VERSION, 2, 1), 3),
                 (hello(VERSION, 7, 1), 4),
                 (hello_whoever(7), 4),
+                (hello_again(7, 99), 6),
             ] {
                 let answer = throw(node, greeting).await;
                 assert_eq!((&answer[..8], answer[12], answer[16]), (&b"STARFISH"[..], verdict, 1));
@@ -99,6 +158,7 @@ fn strangers_are_refused_and_told_why_if_they_can_understand() {
             "connected already",
             "too many",
             "too many",
+            "too late, or by mistake",
         ];
         assert_eq!(refusals.len(), expected.len(), "{refusals:?}");
         for (refusal, expected) in refusals.iter().zip(expected) {
@@ -207,7 +267,7 @@ fn a_frame_that_breaks_the_rules_ends_its_connection_only() {
                 (Vec::new(), "closed the connection"),
             ];
             for (bytes, expected) in cases {
-                throw(&nodes[0], [hello(VERSION, 7, 1), bytes].concat()).await;
+                join_and_throw(&nodes[0], 7, bytes).await;
                 let (from, delivery) = receive(&nodes[0]).await;
                 let Delivery::Gone(why) = delivery else { panic!("{delivery:?}") };
                 assert!(from == NodeId(7) && why.contains(expected), "{why} for {expected}");
@@ -229,9 +289,13 @@ proptest! {
         let adapt = |settings| settings;
         run_nodes(Driver::Polling, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
             for (number, (is_greeted, is_framed, bytes)) in throws.into_iter().enumerate() {
-                let greeting = if is_greeted { hello(VERSION, 1000 + number as u64, 1) } else { Vec::new() };
                 let frame = if is_framed { prelude(3, 10) } else { Vec::new() };
-                throw(&nodes[0], [greeting, frame, bytes].concat()).await;
+                let bytes = [frame, bytes].concat();
+                if is_greeted {
+                    join_and_throw(&nodes[0], 1000 + number as u64, bytes).await;
+                } else {
+                    throw(&nodes[0], bytes).await;
+                }
                 nodes[1].net().send(NodeId(1), message(1, 5000)).await.expect("a connection");
                 // What the stranger managed to say comes first or last, but does not get in between.
                 loop {
@@ -337,8 +401,7 @@ fn senders_do_not_wait_for_a_peer_that_has_vanished() {
     for driver in drivers() {
         let adapt = |settings| settings;
         run_nodes(driver, 1, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
-            let mut stream = TcpStream::connect(nodes[0].address().expect("it listens")).expect("it does");
-            stream.write_all(&hello(VERSION, 7, 1)).expect("room for a greeting");
+            let [control, mut stream] = join(&nodes[0], 7).await;
             stream.write_all(&[prelude(1, 0), vec![9]].concat()).expect("room for a message");
             expect_message(&nodes[0], 9, 0).await;
             // Nobody reads the other end: some of these are under way and the rest waits.
@@ -347,7 +410,7 @@ fn senders_do_not_wait_for_a_peer_that_has_vanished() {
                 let send = nodes[0].net().send(NodeId(7), message(number, 4 << 20));
                 sends.push(begun(Box::pin(send)).await);
             }
-            drop(stream);
+            drop((control, stream));
             let last = sends.pop().expect("twelve").await;
             assert!(matches!(last, Err(Error::PeerGone { node: NodeId(7), .. })), "{last:?}");
             for send in sends {
@@ -397,5 +460,132 @@ fn a_task_that_panics_is_reported_and_the_node_goes_on() {
         assert_eq!(outcome, Ok("went on"));
         let expected = Error::Failed { task: "unlucky".to_owned(), why: "panicked: out of luck".to_owned() };
         assert_eq!(reports.failure(), Some(expected));
+    }
+}
+
+fn command(number: u8) -> Message {
+    Message { class: Class::Control, ..message(number, 4) }
+}
+
+#[test]
+fn who_takes_no_data_still_gets_and_gives_commands() {
+    for driver in drivers() {
+        let adapt = |settings| settings;
+        run_nodes(driver, 1, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
+            let [mut control, data] = join(&nodes[0], 7).await;
+            let mut sends = Vec::new();
+            for number in 0..20 {
+                sends.push(begun(Box::pin(nodes[0].net().send(NodeId(7), message(number, 4 << 20)))).await);
+            }
+            nodes[0].net().send(NodeId(7), command(100)).await.expect("a connection");
+            let frame = [b"SFfc".as_slice(), &[1, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 100, 100, 100, 100, 100]];
+            let (received, mut control) = beside(&nodes[0], move || {
+                let mut received = vec![0; 21];
+                control.read_exact(&mut received).expect("a command");
+                (received, control)
+            })
+            .await;
+            assert_eq!(received, frame.concat());
+            control.write_all(&frame.concat()).expect("room for a command");
+            let (_, delivery) = receive(&nodes[0]).await;
+            assert!(delivery == Delivery::Message(command(100)), "{delivery:?}");
+            drop((control, data, sends));
+        })
+        .expect("no task fails");
+    }
+}
+
+#[test]
+fn commands_come_before_the_data_that_wait_for_the_same_node() {
+    for driver in drivers() {
+        let limits = Limits { receive_bytes: 2 << 20, ..Limits::default() };
+        let adapt = |settings| Settings { limits: limits.clone(), ..settings };
+        run_nodes(driver, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
+            let mut sends = Vec::new();
+            for number in 0..20 {
+                sends.push(begun(Box::pin(nodes[0].net().send(NodeId(2), message(number, 1 << 20)))).await);
+            }
+            nodes[0].net().send(NodeId(2), command(100)).await.expect("a connection");
+            nodes[0].sleep_until(nodes[0].now() + machine::Duration::from_millis(200)).await;
+            let (_, first) = receive(&nodes[1]).await;
+            assert!(first == Delivery::Message(command(100)), "{first:?}");
+            for number in 0..20 {
+                expect_message(&nodes[1], number, 1 << 20).await;
+            }
+        })
+        .expect("no task fails");
+    }
+}
+
+#[test]
+fn a_node_that_was_called_and_says_nothing_is_lost() {
+    for driver in drivers() {
+        let silence = Duration::from_millis(200);
+        let limits = Limits { silence, recall: Duration::ZERO, ..Limits::default() };
+        let adapt = |settings| Settings { limits: limits.clone(), ..settings };
+        run_nodes(driver, 1, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
+            let listener = TcpListener::bind(common::any_port()).expect("a free port");
+            let address = listener.local_addr().expect("bound");
+            let silent = std::thread::spawn(move || {
+                [0, 1].map(|_| {
+                    let (mut stream, _) = listener.accept().expect("a connection");
+                    stream.read_exact(&mut [0; 32]).expect("a greeting");
+                    stream.write_all(&welcome(5, 1)).expect("room for an answer");
+                    stream
+                })
+            });
+            nodes[0].connect_to(address).await.expect("it answers");
+            let streams = silent.join().expect("no panic");
+            let (from, delivery) = receive(&nodes[0]).await;
+            let Delivery::Gone(why) = delivery else { panic!("{delivery:?}") };
+            assert!(from == NodeId(5) && why.contains("has not answered for 200ms"), "{why}");
+            drop(streams);
+        })
+        .expect("no task fails");
+    }
+}
+
+#[test]
+fn a_node_that_answers_is_not_lost_however_little_is_said() {
+    for driver in drivers() {
+        let limits = Limits { silence: Duration::from_millis(100), ..Limits::default() };
+        let adapt = |settings| Settings { limits: limits.clone(), ..settings };
+        run_nodes(driver, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
+            nodes[0].sleep_until(nodes[0].now() + machine::Duration::from_millis(500)).await;
+            nodes[1].net().send(NodeId(1), message(1, 10)).await.expect("a connection");
+            expect_message(&nodes[0], 1, 10).await;
+        })
+        .expect("no task fails");
+    }
+}
+
+#[test]
+fn a_node_started_anew_at_its_address_is_called_again() {
+    for driver in drivers() {
+        let adapt = |settings| settings;
+        run_nodes(driver, 1, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
+            let (caller, mut address) = (&nodes[0], common::any_port());
+            for run in 0..3 {
+                // A new name each time, as agents have.
+                let settings = Settings { listen: Some(address), ..Settings::new(NodeId(100 + run)) };
+                let agent = RealMachine::start(settings).await.expect("the port is free again");
+                address = agent.address().expect("it listens");
+                if run == 0 {
+                    assert_eq!(caller.connect_to(address).await, Ok(NodeId(100)));
+                }
+                caller.net().send(NodeId(100), message(1, 10_000)).await.expect("it is there again");
+                let (from, _) = receive(&agent).await;
+                assert_eq!(from, NodeId(1));
+                agent.net().send(NodeId(1), message(2, 10_000)).await.expect("a connection");
+                let (from, delivery) = receive(caller).await;
+                assert!(from == NodeId(100) && delivery == Delivery::Message(message(2, 10_000)));
+                agent.finish().await;
+                let (from, delivery) = receive(caller).await;
+                assert!(from == NodeId(100) && matches!(delivery, Delivery::Gone(_)), "{delivery:?}");
+            }
+            let lost = caller.net().send(NodeId(100), message(3, 10)).await;
+            assert!(matches!(lost, Err(Error::PeerGone { node: NodeId(100), .. })), "{lost:?}");
+        })
+        .expect("no task fails");
     }
 }

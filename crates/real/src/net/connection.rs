@@ -1,10 +1,13 @@
-//! One connection: a task that reads frames into the inbox, and one that writes the outbox.
+//! A connection: two of TCP, one for control and one for data, so that a long transfer, or a peer that does not
+//! take its data, never delays a command. For each of them a task reads frames into the inbox, and one writes an
+//! outbox.
 //!
-//! The reader is the one who says that a connection is over, after all that came over it; so a peer is lost
+//! The readers are those who say that a connection is over, after all that came over it; so a peer is lost
 //! exactly once. Ending in order takes both sides: who closes writes what is left, says that no more comes,
 //! and reads on, throwing away, until the other side has closed too. A socket closed with data unread would
 //! take back what was sent.
 
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 
@@ -12,33 +15,99 @@ use compio::BufResult;
 use compio::buf::{IntoInner, IoBuf};
 use compio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use compio::net::TcpStream;
-use machine::{BufferPool, Error, Message, NodeId, Payload};
+use machine::{BufferPool, Class, Condition, Error, Message, NodeId, Payload, Result};
 
-use super::frame::Prelude;
+use super::frame::{Kind, Prelude};
 use super::inbox::Place;
 use super::outbox::Outbox;
 use crate::bytes::{Run, next_batch};
 
+/// Which of the two TCP connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    Control,
+    Data,
+}
+
+impl Lane {
+    pub(crate) fn of(class: Class) -> Lane {
+        match class {
+            Class::Control => Lane::Control,
+            Class::Demand | Class::Background => Lane::Data,
+        }
+    }
+}
+
 /// A connection to another node, as far as its senders and its tasks share it.
 pub(crate) struct Connection {
+    /// What this node calls the other.
     pub(crate) peer: NodeId,
+    /// By lane.
+    sides: [Side; 2],
+    /// Whether anything has come since somebody looked.
+    pub(crate) heard: Cell<bool>,
+    /// Why it is over, if it is.
+    loss: RefCell<Option<String>>,
+    /// Woken when the loss has been received.
+    pub(crate) forgotten: Condition,
+}
+
+/// One lane of a connection.
+#[derive(Default)]
+pub(crate) struct Side {
     pub(crate) outbox: Outbox,
     pub(crate) place: Rc<Place>,
 }
 
+/// The two halves of one TCP connection.
+pub(crate) struct Stream {
+    pub(crate) stream: TcpStream,
+    pub(crate) reader: Reader,
+}
+
 impl Connection {
     pub(crate) fn new(peer: NodeId) -> Rc<Self> {
-        Rc::new(Connection { peer, outbox: Outbox::new(), place: Rc::default() })
+        Rc::new(Connection {
+            peer,
+            sides: Default::default(),
+            heard: Cell::new(true),
+            loss: RefCell::default(),
+            forgotten: Condition::new(),
+        })
     }
 
-    /// Writes the outbox until it is closed and empty, or the connection fails.
-    pub(crate) async fn write(self: Rc<Self>, mut stream: TcpStream) {
-        while let Some(mut batch) = self.outbox.next_batch().await {
+    pub(crate) fn side(&self, lane: Lane) -> &Side {
+        &self.sides[lane as usize]
+    }
+
+    pub(crate) async fn send(&self, message: Message) -> Result<()> {
+        self.side(Lane::of(message.class)).outbox.send(message).await
+    }
+
+    /// Takes no more messages. What waits is still sent.
+    pub(crate) fn close(&self) {
+        self.sides.iter().for_each(|side| side.outbox.close());
+    }
+
+    /// The connection is over.
+    pub(crate) fn lose(&self, why: &str) {
+        *self.loss.borrow_mut() = Some(why.to_owned());
+        self.sides.iter().for_each(|side| side.outbox.lose(self.gone(why)));
+    }
+
+    pub(crate) fn loss(&self) -> Option<String> {
+        self.loss.borrow().clone()
+    }
+
+    /// Writes the outbox of a lane until it is closed and empty, or the connection fails.
+    pub(crate) async fn write(self: Rc<Self>, lane: Lane, mut stream: TcpStream) {
+        let outbox = &self.side(lane).outbox;
+        while let Some(mut batch) = outbox.next_batch().await {
             let outcome = write_all(&mut stream, &mut batch.runs).await;
             drop(batch);
             match outcome {
-                Ok(()) => self.outbox.settle(),
-                Err(error) => return self.outbox.lose(self.gone(&error.to_string())),
+                Ok(()) => outbox.settle(),
+                Err(error) => return outbox.lose(self.gone(&error.to_string())),
             }
         }
         // If the connection is gone there is nobody to say this to.
@@ -48,6 +117,15 @@ impl Connection {
     pub(crate) fn gone(&self, why: &str) -> Error {
         Error::PeerGone { node: self.peer, why: why.to_owned() }
     }
+}
+
+/// What a reader hears.
+pub(crate) enum Heard {
+    Message(Message),
+    Ping,
+    Pong,
+    /// The other side has closed: no more comes.
+    End,
 }
 
 /// Writes `runs`, of which none is left then.
@@ -65,6 +143,8 @@ const STAGING_BYTES: usize = 16 * 1024;
 
 /// A payload this short is not worth a buffer of the pool; the bound on messages bounds these too.
 const SMALL_PAYLOAD_BYTES: u64 = 4096;
+
+const _: () = assert!(SMALL_PAYLOAD_BYTES >= Message::CONTROL_PAYLOAD_BYTES_MAX);
 
 /// The reading side of a connection.
 pub(crate) struct Reader {
@@ -123,18 +203,26 @@ impl Reader {
         result.map(drop)
     }
 
-    /// The next message, or `None` if the other side has closed. Memory for the payload is of `pool`.
-    pub(crate) async fn message(
+    /// What comes next over the lane. Memory for payloads is of `pool`.
+    pub(crate) async fn next(
         &mut self,
+        lane: Lane,
         pool: &BufferPool,
-    ) -> std::result::Result<Option<Message>, String> {
-        let Some(prelude) = self.array().await.map_err(explain)? else { return Ok(None) };
-        let Prelude { class, header_bytes, payload_bytes } = Prelude::decode(&prelude)?;
+    ) -> std::result::Result<Heard, String> {
+        let Some(prelude) = self.array().await.map_err(explain)? else { return Ok(Heard::End) };
+        let Prelude { kind, header_bytes, payload_bytes } = Prelude::decode(&prelude)?;
+        let class = match kind {
+            Kind::Message(class) if Lane::of(class) == lane => class,
+            Kind::Ping if lane == Lane::Control => return Ok(Heard::Ping),
+            Kind::Pong if lane == Lane::Control => return Ok(Heard::Pong),
+            stray => return Err(format!("it sent a frame over the wrong connection ({stray:?}, {lane:?})")),
+        };
         let header = self.fill(Vec::with_capacity(header_bytes), header_bytes).await.map_err(explain)?;
         let payload = self.payload(payload_bytes, pool).await?;
-        Ok(Some(Message { class, header, payload }))
+        Ok(Heard::Message(Message { class, header, payload }))
     }
 
+    // A message of control is so small that it never waits for memory.
     async fn payload(&mut self, bytes: u64, pool: &BufferPool) -> std::result::Result<Payload, String> {
         if bytes <= SMALL_PAYLOAD_BYTES {
             let memory = Vec::with_capacity(bytes as usize);

@@ -1,7 +1,10 @@
-//! How two nodes become connected: who calls introduces itself, who is called lets it in or says why not.
+//! How two nodes become connected: who calls introduces itself, who is called lets it in or says why not. Then the
+//! same once more: the second connection shows the ticket that the first one got.
 
+use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
 use compio::BufResult;
@@ -11,11 +14,12 @@ use compio::time::timeout;
 use machine::{BufferPool, Error, NodeId, Result};
 use socket2::{SockRef, TcpKeepalive};
 
-use super::Net;
-use super::connection::Reader;
-use super::frame::{Answer, Hello, NotUnderstood, Verdict};
+use super::connection::{Reader, Stream};
+use super::frame::{Answer, Hello, NotUnderstood, Verdict, Whom};
+use super::{Called, Joining, Net};
 use crate::report::Report;
 use crate::settings::Peer;
+use crate::task::Turns;
 
 /// Handshakes under way at once. More callers wait in the system's queue; none can hold a place longer than
 /// the time a handshake has.
@@ -44,29 +48,78 @@ impl Net {
         if self.connection(peer.node).is_some() {
             return Ok(());
         }
-        let outcome = self.call_in_time(peer.address, Some(peer.node)).await;
+        let limit = self.inner.limits.handshake;
+        let outcome = self.call_in_time(peer.address, Some(peer.node), None, limit).await;
         let what = || format!("connecting to {} at {}", peer.node, peer.address);
         outcome.map(drop).map_err(|why| Error::Io { what: what(), why })
     }
 
     /// Connects to whoever listens at `address` unless there is a connection to that node, and returns its name.
     pub(crate) async fn connect_to(&self, address: SocketAddr) -> Result<NodeId> {
-        let outcome = self.call_in_time(address, None).await;
+        let outcome = self.call_in_time(address, None, None, self.inner.limits.handshake).await;
         outcome.map_err(|why| Error::Io { what: format!("connecting to {address}"), why })
     }
 
-    async fn call_in_time(
+    /// Calls `to`, or whoever listens at `address`, who is to be known here as `known_as` or else by its own name;
+    /// returns under which name it is connected.
+    pub(super) async fn call_in_time(
         &self,
         address: SocketAddr,
         to: Option<NodeId>,
+        known_as: Option<NodeId>,
+        limit: Duration,
     ) -> std::result::Result<NodeId, String> {
-        let limit = self.inner.limits.handshake;
-        let outcome = timeout(limit, self.call(address, to)).await;
+        let outcome = timeout(limit, self.call(address, to, known_as)).await;
         outcome.unwrap_or_else(|_| Err(format!("no answer within {limit:?}")))
     }
 
-    /// Calls `to`, or whoever listens at `address`; returns who answered and is connected now.
-    async fn call(&self, address: SocketAddr, to: Option<NodeId>) -> std::result::Result<NodeId, String> {
+    async fn call(
+        &self,
+        address: SocketAddr,
+        to: Option<NodeId>,
+        known_as: Option<NodeId>,
+    ) -> std::result::Result<NodeId, String> {
+        let whom = to.map_or(Whom::Anyone, Whom::Node);
+        let (control, Answer { verdict, node, ticket }) = self.introduce(address, whom).await?;
+        if node == self.inner.node {
+            return Err("this node itself listens there, or another of its name".to_owned());
+        }
+        // Who was asked for by no name may turn out to be somebody known.
+        let is_known = to.is_none() && known_as.is_none() && self.connection(node).is_some();
+        match verdict {
+            Verdict::OtherNode => return Err(format!("{node} listens there")),
+            Verdict::Welcome if to.is_some_and(|to| to != node) => {
+                return Err(format!("{node} welcomed this node in its place"));
+            }
+            Verdict::Welcome => {}
+            Verdict::AlreadyConnected if is_known => return Ok(node),
+            refusal => return Err(refusal.reason().to_owned()),
+        }
+        let (data, answer) = self.introduce(address, Whom::Ticket(ticket)).await?;
+        if answer.verdict != Verdict::Welcome {
+            return Err(answer.verdict.reason().to_owned());
+        }
+        // Others may have run meanwhile.
+        if self.inner.closed.get() {
+            return Err(Error::Closed.to_string());
+        }
+        let peer = known_as.unwrap_or(node);
+        if self.connection(peer).is_none() {
+            self.begin(peer, [control, data], true);
+            self.inner.called.borrow_mut().entry(peer).or_insert_with(|| {
+                let (turns, failed) = (Turns::new(), RefCell::default());
+                Rc::new(Called { address, is_named: to.is_some(), turns, failed })
+            });
+        }
+        Ok(peer)
+    }
+
+    /// Opens a TCP connection and introduces this node; returns it with the answer.
+    async fn introduce(
+        &self,
+        address: SocketAddr,
+        to: Whom,
+    ) -> std::result::Result<(Stream, Answer), String> {
         let text = |error: io::Error| error.to_string();
         let mut stream = TcpStream::connect(address).await.map_err(text)?;
         prepare(&stream).map_err(text)?;
@@ -76,29 +129,8 @@ impl Net {
         let mut reader = Reader::new(stream.clone());
         let answer: [u8; Answer::BYTES] =
             reader.array().await.map_err(text)?.ok_or("it closed the connection without an answer")?;
-        let Answer { verdict, node } = Answer::decode(&answer).map_err(|error| error.to_string())?;
-        if node == self.inner.node {
-            return Err("this node itself listens there, or another of its name".to_owned());
-        }
-        // Who was asked for by no name may turn out to be somebody known.
-        let is_known = to.is_none() && self.connection(node).is_some();
-        match verdict {
-            Verdict::OtherNode => return Err(format!("{node} listens there")),
-            Verdict::Welcome if to.is_some_and(|to| to != node) => {
-                return Err(format!("{node} welcomed this node in its place"));
-            }
-            Verdict::Welcome => {}
-            Verdict::AlreadyConnected if is_known => {}
-            refusal => return Err(refusal.reason().to_owned()),
-        }
-        // Others may have run meanwhile.
-        if self.inner.closed.get() {
-            return Err(Error::Closed.to_string());
-        }
-        if self.connection(node).is_none() {
-            self.begin(self.enter(node), stream, reader);
-        }
-        Ok(node)
+        let answer = Answer::decode(&answer).map_err(|error| error.to_string())?;
+        Ok((Stream { stream, reader }, answer))
     }
 
     /// Lets others in for as long as the node listens.
@@ -135,7 +167,7 @@ impl Net {
         }
     }
 
-    async fn let_in(&self, stream: TcpStream) -> std::result::Result<(), String> {
+    async fn let_in(&self, mut stream: TcpStream) -> std::result::Result<(), String> {
         prepare(&stream).map_err(|error| error.to_string())?;
         let mut reader = Reader::new(stream.clone());
         let hello: [u8; Hello::BYTES] =
@@ -145,45 +177,102 @@ impl Net {
             Err(why) => {
                 // Whoever speaks another protocol altogether would not understand an answer.
                 if let NotUnderstood::Version(_) = why {
-                    self.refuse(stream, Verdict::OtherVersion).await;
+                    self.answer_with(&mut stream, Verdict::OtherVersion, 0).await;
                 }
                 return Err(why.to_string());
             }
         };
+        match hello.to {
+            Whom::Ticket(ticket) => self.join(hello, ticket, stream, reader).await,
+            Whom::Node(_) | Whom::Anyone => self.let_in_for_control(hello, stream, reader).await,
+        }
+    }
+
+    /// Lets in the first connection of a node, which then waits for the second.
+    async fn let_in_for_control(
+        &self,
+        hello: Hello,
+        mut stream: TcpStream,
+        reader: Reader,
+    ) -> std::result::Result<(), String> {
         let verdict = self.judge(hello);
         if verdict != Verdict::Welcome {
-            self.refuse(stream, verdict).await;
+            self.answer_with(&mut stream, verdict, 0).await;
             return Err(explain_refusal(verdict, hello));
         }
-        let connection = self.enter(hello.from);
-        connection.outbox.greet(&self.answer_of(verdict));
-        self.begin(connection, stream, reader);
+        let ticket = self.inner.last_ticket.get() + 1;
+        self.inner.last_ticket.set(ticket);
+        let joining = Joining { from: hello.from, control: Stream { stream: stream.clone(), reader } };
+        self.inner.joining.borrow_mut().insert(ticket, joining);
+        self.answer_with(&mut stream, verdict, ticket).await;
+        let net = self.clone();
+        // In a task of its own: the handshake of the second connection needs the place of this one.
+        self.inner.tasks.spawn("handshake", async move {
+            compio::time::sleep(net.inner.limits.handshake).await;
+            net.inner.joining.borrow_mut().remove(&ticket);
+            Ok(())
+        });
+        Ok(())
+    }
+
+    /// Joins the second connection of a node to the first.
+    async fn join(
+        &self,
+        hello: Hello,
+        ticket: u64,
+        mut stream: TcpStream,
+        reader: Reader,
+    ) -> std::result::Result<(), String> {
+        let mut joining = self.inner.joining.borrow_mut();
+        let control = match joining.remove(&ticket) {
+            Some(Joining { from, control }) if from == hello.from => Some(control),
+            Some(other) => {
+                joining.insert(ticket, other);
+                None
+            }
+            None => None,
+        };
+        drop(joining);
+        let Some(control) = control else {
+            self.answer_with(&mut stream, Verdict::NoSuchTicket, 0).await;
+            return Err(explain_refusal(Verdict::NoSuchTicket, hello));
+        };
+        let answer = Answer { verdict: Verdict::Welcome, node: self.inner.node, ticket: 0 };
+        let BufResult(written, _) = stream.write_all(answer.encode()).await;
+        written.map_err(|error| error.to_string())?;
+        // Others may have run meanwhile.
+        if self.inner.closed.get() || self.connection(hello.from).is_some() {
+            return Err(explain_refusal(Verdict::AlreadyConnected, hello));
+        }
+        self.begin(hello.from, [control, Stream { stream, reader }], false);
         Ok(())
     }
 
     fn judge(&self, hello: Hello) -> Verdict {
-        let inner = &self.inner;
+        let (inner, from) = (&self.inner, hello.from);
+        let joining = inner.joining.borrow();
+        let is_known = || self.connection(from).is_some() || joining.values().any(|half| half.from == from);
         if inner.closed.get() {
             Verdict::Closed
-        } else if hello.to.is_some_and(|to| to != inner.node) {
+        } else if matches!(hello.to, Whom::Node(to) if to != inner.node) {
             Verdict::OtherNode
-        } else if hello.from == inner.node || self.connection(hello.from).is_some() {
+        } else if from == inner.node || is_known() {
             Verdict::AlreadyConnected
-        } else if inner.alive.get() >= inner.limits.connections {
+        } else if inner.alive.get() + joining.len() >= inner.limits.connections {
             Verdict::Full
         } else {
             Verdict::Welcome
         }
     }
 
-    async fn refuse(&self, mut stream: TcpStream, verdict: Verdict) {
+    /// Answers a caller, and hangs up if it is not welcome.
+    async fn answer_with(&self, stream: &mut TcpStream, verdict: Verdict, ticket: u64) {
+        let answer = Answer { verdict, node: self.inner.node, ticket };
         // Whether the other side still hears it is its affair.
-        let BufResult(_, _) = stream.write_all(self.answer_of(verdict)).await;
-        let _ = stream.shutdown().await;
-    }
-
-    fn answer_of(&self, verdict: Verdict) -> [u8; Answer::BYTES] {
-        Answer { verdict, node: self.inner.node }.encode()
+        let BufResult(_, _) = stream.write_all(answer.encode()).await;
+        if verdict != Verdict::Welcome {
+            let _ = stream.shutdown().await;
+        }
     }
 }
 
@@ -191,10 +280,11 @@ fn explain_refusal(verdict: Verdict, hello: Hello) -> String {
     let from = hello.from;
     match verdict {
         Verdict::OtherNode => {
-            let to = hello.to.map_or_else(|| "whoever listens".to_owned(), |to| to.to_string());
+            let to = if let Whom::Node(to) = hello.to { to.to_string() } else { "another".to_owned() };
             format!("{from} wants to talk to {to}")
         }
         Verdict::AlreadyConnected => format!("{from} is connected already"),
+        Verdict::NoSuchTicket => format!("{from} has brought its connection for data too late, or by mistake"),
         Verdict::Full => format!("{from} is one connection too many"),
         Verdict::Closed => format!("{from} comes too late, the network is closed"),
         Verdict::Welcome | Verdict::OtherVersion => format!("{from} ({verdict:?})"),

@@ -1,18 +1,19 @@
-//! The inbox of a node: what has arrived and was not received yet, of all connections in one line.
+//! The inbox of a node: what has arrived and was not received yet, of all connections in one line for each class.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use machine::{Condition, Delivery, Error, Message, NodeId, Result};
+use machine::{Class, Condition, Delivery, Error, Message, NodeId, Result};
 
-/// Messages of one connection that may wait in the inbox; when so many do, no more are read.
+/// Messages of one TCP connection that may wait in the inbox; when so many do, no more are read.
 const WAITING_MAX: usize = 64;
 
 /// What has arrived for a node.
 #[derive(Default)]
 pub(crate) struct Inbox {
-    arrived: RefCell<VecDeque<(NodeId, Delivery, Rc<Place>)>>,
+    /// By class, the most urgent first.
+    arrived: RefCell<[VecDeque<(NodeId, Delivery, Rc<Place>)>; Class::ALL.len()]>,
     arrival: Condition,
     closed: Cell<bool>,
 }
@@ -30,18 +31,18 @@ impl Inbox {
         while place.waiting.get() >= WAITING_MAX && !self.closed.get() {
             place.taken.wait().await;
         }
-        self.append(from, Delivery::Message(message), place);
+        self.append(message.class, from, Delivery::Message(message), place);
     }
 
     /// Puts the end of a connection behind all that came over it.
     pub(crate) fn put_gone(&self, from: NodeId, why: String, place: &Rc<Place>) {
-        self.append(from, Delivery::Gone(why), place);
+        self.append(Class::Background, from, Delivery::Gone(why), place);
     }
 
-    fn append(&self, from: NodeId, delivery: Delivery, place: &Rc<Place>) {
+    fn append(&self, class: Class, from: NodeId, delivery: Delivery, place: &Rc<Place>) {
         if !self.closed.get() {
             place.waiting.set(place.waiting.get() + 1);
-            self.arrived.borrow_mut().push_back((from, delivery, place.clone()));
+            self.arrived.borrow_mut()[class as usize].push_back((from, delivery, place.clone()));
             self.arrival.wake_one();
         }
     }
@@ -51,7 +52,7 @@ impl Inbox {
             if self.closed.get() {
                 return Err(Error::Closed);
             }
-            let first = self.arrived.borrow_mut().pop_front();
+            let first = self.arrived.borrow_mut().iter_mut().find_map(VecDeque::pop_front);
             match first {
                 Some((from, delivery, place)) => {
                     place.waiting.set(place.waiting.get() - 1);
@@ -67,7 +68,7 @@ impl Inbox {
     pub(crate) fn close(&self) {
         self.closed.set(true);
         let thrown_away = std::mem::take(&mut *self.arrived.borrow_mut());
-        for (_, _, place) in &thrown_away {
+        for (_, _, place) in thrown_away.iter().flatten() {
             place.taken.wake_all();
         }
         self.arrival.wake_all();

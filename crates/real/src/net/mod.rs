@@ -1,8 +1,13 @@
-//! The network of a node: TCP connections to the nodes it talks to, each known by its name.
+//! The network of a node: connections to the nodes it talks to, each known by its name.
 //!
 //! A node that has an address listens; whoever connects introduces itself and is let in or refused. The
 //! connections of all peers end in one inbox. What a refused or broken connection costs the node is that
 //! connection.
+//!
+//! A node that has been called is watched: if it says nothing for too long, though asked, it is lost. Whoever
+//! has called a node and lost it calls it again as soon as something is to be sent to it. The file system hears
+//! of the loss before anything of the new connection, so it knows that whatever was under way is not any more.
+//! Whoever was called waits to be called again.
 
 mod connection;
 mod frame;
@@ -12,16 +17,20 @@ mod outbox;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
-use compio::net::TcpStream;
 use compio::runtime::JoinHandle;
 use machine::{BufferPool, Condition, Delivery, Error, Message, NodeId, Result};
 
 use crate::settings::Limits;
-use crate::task::{Tasks, unless};
-use connection::{Connection, Reader};
+use crate::task::{Tasks, Turns, unless};
+use connection::{Connection, Heard, Lane, Reader, Stream};
+use frame::Prelude;
 use inbox::Inbox;
 
 /// A node's connections. Cloning gives another handle.
@@ -35,7 +44,13 @@ struct Inner {
     limits: Limits,
     tasks: Tasks,
     address: Option<SocketAddr>,
+    /// Connections, also those that are over, until their loss has been received.
     connections: RefCell<BTreeMap<NodeId, Rc<Connection>>>,
+    /// Connections for control that wait for the one for data, by their tickets.
+    joining: RefCell<BTreeMap<u64, Joining>>,
+    last_ticket: Cell<u64>,
+    /// The nodes this one has called.
+    called: RefCell<BTreeMap<NodeId, Rc<Called>>>,
     inbox: Inbox,
     memory: BufferPool,
     closed: Cell<bool>,
@@ -45,6 +60,31 @@ struct Inner {
     ended: Condition,
     listening: RefCell<Option<JoinHandle<()>>>,
 }
+
+/// Half a connection.
+struct Joining {
+    from: NodeId,
+    control: Stream,
+}
+
+/// A node that this one has called, and calls again when it is lost.
+struct Called {
+    address: SocketAddr,
+    /// Whether it must have the name it had; else whoever listens at the address is the same, started anew.
+    is_named: bool,
+    /// One task at a time calls.
+    turns: Turns,
+    /// When the last call again failed, and why.
+    failed: RefCell<Option<(Instant, String)>>,
+}
+
+/// Pause between calls to a node that is lost.
+const RECALL_PAUSE: Duration = Duration::from_millis(50);
+
+/// A node that has been called is asked for a sign of life, and looked after, so many times in the time that it
+/// may be silent. What counts is how often it did not answer and not what time it is: so this node may itself
+/// be stopped for a while.
+const SIGNS_PER_SILENCE: u32 = 4;
 
 impl Net {
     pub(crate) fn start(
@@ -61,6 +101,9 @@ impl Net {
             tasks,
             address: listener.as_ref().map(|(_, address)| *address),
             connections: RefCell::default(),
+            joining: RefCell::default(),
+            last_ticket: Cell::new(0),
+            called: RefCell::default(),
             inbox: Inbox::default(),
             closed: Cell::new(false),
             closing: Condition::new(),
@@ -84,57 +127,123 @@ impl Net {
         self.inner.connections.borrow().get(&node).cloned()
     }
 
-    /// Enters a connection to `peer` that is not there yet.
-    fn enter(&self, peer: NodeId) -> Rc<Connection> {
+    /// Begins a connection to a node that there is none to. One that is `watched` is lost when it is silent.
+    fn begin(&self, peer: NodeId, streams: [Stream; 2], watched: bool) {
         let connection = Connection::new(peer);
         self.inner.connections.borrow_mut().insert(peer, connection.clone());
-        connection
-    }
-
-    /// Starts the tasks of a connection that has been entered.
-    fn begin(&self, connection: Rc<Connection>, stream: TcpStream, reader: Reader) {
         let net = self.clone();
         let alive = Alive::new(self.clone());
         self.inner.tasks.spawn("connection", async move {
-            net.converse(connection, stream, reader).await;
+            net.converse(connection, streams, watched).await;
             drop(alive);
             Ok(())
         });
     }
 
-    async fn converse(&self, connection: Rc<Connection>, stream: TcpStream, mut reader: Reader) {
-        let writer = compio::runtime::spawn(connection.clone().write(stream));
-        let why = self.read_all(&connection, &mut reader).await;
+    async fn converse(&self, connection: Rc<Connection>, streams: [Stream; 2], watched: bool) {
+        let [Stream { stream: control, reader: mut of_control }, Stream { stream: data, reader: mut of_data }] =
+            streams;
+        let writers = [(Lane::Control, control), (Lane::Data, data)]
+            .map(|(lane, stream)| compio::runtime::spawn(connection.clone().write(lane, stream)));
+        let why = {
+            let control = self.read_all(&connection, Lane::Control, &mut of_control);
+            let data = self.read_all(&connection, Lane::Data, &mut of_data);
+            let silent = async {
+                if watched { self.watch(&connection).await } else { std::future::pending().await }
+            };
+            first_failure(silent, control, data).await
+        };
         if self.inner.closed.get() {
             // What was sent before closing still leaves.
-            let _ = writer.await;
+            for writer in writers {
+                let _ = writer.await;
+            }
         } else {
-            // Nobody takes it any more. Dropping the handle cancels a write that would wait for ever.
-            drop(writer);
+            // Nobody takes it any more. Dropping the handles cancels writes that would wait for ever.
+            drop(writers);
         }
-        connection.outbox.lose(connection.gone(&why));
-        let mut connections = self.inner.connections.borrow_mut();
-        if connections.get(&connection.peer).is_some_and(|entered| Rc::ptr_eq(entered, &connection)) {
-            connections.remove(&connection.peer);
-        }
-        drop(connections);
-        self.inner.inbox.put_gone(connection.peer, why, &connection.place);
+        connection.lose(&why);
+        // Messages of both lanes come before it in the inbox.
+        self.inner.inbox.put_gone(connection.peer, why, &connection.side(Lane::Data).place);
     }
 
-    /// Reads until the connection ends, and returns why it did.
-    async fn read_all(&self, connection: &Connection, reader: &mut Reader) -> String {
-        let inner = &self.inner;
+    /// Reads a lane until it ends in order, or fails with the reason why not.
+    async fn read_all(
+        &self,
+        connection: &Connection,
+        lane: Lane,
+        reader: &mut Reader,
+    ) -> std::result::Result<(), String> {
+        let (inner, side) = (&self.inner, connection.side(lane));
         while !inner.closed.get() {
-            let next = unless(inner.closing.wait(), reader.message(&inner.memory)).await;
-            match next {
-                Some(Ok(Some(message))) => inner.inbox.put(connection.peer, message, &connection.place).await,
-                Some(Ok(None)) => return "it closed the connection".to_owned(),
-                Some(Err(why)) => return why,
-                None => break,
+            let Some(heard) = unless(inner.closing.wait(), reader.next(lane, &inner.memory)).await else {
+                break;
+            };
+            connection.heard.set(true);
+            match heard? {
+                Heard::Message(message) => inner.inbox.put(connection.peer, message, &side.place).await,
+                Heard::Ping => side.outbox.show_life(Prelude::PONG),
+                Heard::Pong => {}
+                Heard::End => return Ok(()),
             }
         }
         reader.discard().await;
-        "this node closed the connection".to_owned()
+        Ok(())
+    }
+
+    /// Asks for signs of life until there are none; says so then.
+    async fn watch(&self, connection: &Connection) -> String {
+        let silence = self.inner.limits.silence;
+        let mut silent = 0;
+        while silent < SIGNS_PER_SILENCE {
+            compio::time::sleep(silence / SIGNS_PER_SILENCE).await;
+            silent = if connection.heard.replace(false) { 0 } else { silent + 1 };
+            connection.side(Lane::Control).outbox.show_life(Prelude::PING);
+        }
+        format!("it has not answered for {silence:?}: it hangs or has been stopped, or the network is cut")
+    }
+
+    /// Connects again to a node that this one has called, if it can be reached within the time for that.
+    async fn recall(&self, node: NodeId) -> Result<()> {
+        let gone = |why: String| Error::PeerGone { node, why };
+        let called = self.inner.called.borrow().get(&node).cloned();
+        let called = called.ok_or_else(|| gone("there is no connection to it".to_owned()))?;
+        let asked = Instant::now();
+        let _turn = called.turns.take().await;
+        if let Some((_, why)) = called.failed.borrow().as_ref().filter(|(when, _)| *when >= asked) {
+            // Somebody has tried in vain meanwhile.
+            return Err(gone(why.clone()));
+        }
+        let limit = self.inner.limits.recall;
+        loop {
+            let outcome = self.recall_once(node, &called, limit.saturating_sub(asked.elapsed())).await;
+            match outcome {
+                Ok(()) => return Ok(()),
+                Err(_) if self.inner.closed.get() => return Err(Error::Closed),
+                Err(why) if asked.elapsed() >= limit => {
+                    *called.failed.borrow_mut() = Some((Instant::now(), why.clone()));
+                    return Err(gone(why));
+                }
+                Err(_) => compio::time::sleep(RECALL_PAUSE).await,
+            }
+        }
+    }
+
+    async fn recall_once(
+        &self,
+        node: NodeId,
+        called: &Called,
+        limit: Duration,
+    ) -> std::result::Result<(), String> {
+        if let Some(connection) = self.connection(node) {
+            let Some(loss) = connection.loss() else { return Ok(()) };
+            // The file system is to hear of the loss first.
+            return match compio::time::timeout(limit, connection.forgotten.wait()).await {
+                Ok(()) => Err("it is about to be called again".to_owned()),
+                Err(_) => Err(loss),
+            };
+        }
+        self.call_in_time(called.address, called.is_named.then_some(node), Some(node), limit).await.map(drop)
     }
 
     /// Waits until all connections have ended.
@@ -143,6 +252,32 @@ impl Net {
             self.inner.ended.wait().await;
         }
     }
+}
+
+/// Waits until both lanes have ended in order, or one has failed, or `silent` is done; says what it was.
+async fn first_failure(
+    silent: impl Future<Output = String>,
+    control: impl Future<Output = std::result::Result<(), String>>,
+    data: impl Future<Output = std::result::Result<(), String>>,
+) -> String {
+    let (mut silent, mut control, mut data) = (pin!(silent), pin!(control), pin!(data));
+    let mut ended = [false; 2];
+    poll_fn(|context| {
+        for (lane, ended) in ended.iter_mut().enumerate().filter(|(_, ended)| !**ended) {
+            let poll =
+                if lane == 0 { control.as_mut().poll(context) } else { data.as_mut().poll(context) };
+            match poll {
+                Poll::Ready(Err(why)) => return Poll::Ready(why),
+                Poll::Ready(Ok(())) => *ended = true,
+                Poll::Pending => {}
+            }
+        }
+        if ended == [true; 2] {
+            return Poll::Ready("it closed the connection".to_owned());
+        }
+        silent.as_mut().poll(context)
+    })
+    .await
 }
 
 /// Counts a connection for as long as its tasks run.
@@ -168,14 +303,25 @@ impl machine::Net for Net {
         if self.inner.closed.get() {
             return Err(Error::Closed);
         }
-        match self.connection(to) {
-            Some(connection) => connection.outbox.send(message).await,
-            None => Err(Error::PeerGone { node: to, why: "there is no connection to it".to_owned() }),
+        loop {
+            let open = self.connection(to).filter(|connection| {
+                connection.loss().is_none() || !self.inner.called.borrow().contains_key(&to)
+            });
+            match open {
+                Some(connection) => return connection.send(message).await,
+                None => self.recall(to).await?,
+            }
         }
     }
 
     async fn receive(&self) -> Result<(NodeId, Delivery)> {
-        self.inner.inbox.receive().await
+        let (from, delivery) = self.inner.inbox.receive().await?;
+        if let Delivery::Gone(_) = delivery
+            && let Some(connection) = self.inner.connections.borrow_mut().remove(&from)
+        {
+            connection.forgotten.wake_all();
+        }
+        Ok((from, delivery))
     }
 
     fn close(&self) {
@@ -185,8 +331,9 @@ impl machine::Net for Net {
         drop(self.inner.listening.take());
         self.inner.inbox.close();
         for connection in self.inner.connections.borrow().values() {
-            connection.outbox.close();
+            connection.close();
         }
+        self.inner.joining.take();
         self.inner.closing.wake_all();
     }
 }

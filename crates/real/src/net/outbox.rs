@@ -11,7 +11,7 @@ use std::rc::Rc;
 use compio::buf::IoBuf;
 use machine::{Buf, BufferPool, Class, Condition, Error, Message, Result};
 
-use super::frame::Prelude;
+use super::frame::{Kind, Prelude};
 use crate::bytes::{RUNS_MAX, Run, push_runs};
 use crate::task::unless;
 
@@ -71,8 +71,8 @@ pub(crate) struct Batch {
     _room: Vec<Buf>,
 }
 
-impl Outbox {
-    pub(crate) fn new() -> Self {
+impl Default for Outbox {
+    fn default() -> Self {
         Outbox {
             lines: Class::ALL
                 .map(|_| Line { waiting: RefCell::default(), room: BufferPool::new(WAITING_BYTES_MAX) }),
@@ -82,11 +82,14 @@ impl Outbox {
             state: RefCell::new(State::Open),
         }
     }
+}
 
+impl Outbox {
     /// Sends `message`; completes when the system has taken it.
     pub(crate) async fn send(&self, message: Message) -> Result<()> {
         let Message { class, header, payload } = message;
-        let prelude = Prelude { class, header_bytes: header.len(), payload_bytes: payload.len() };
+        let kind = Kind::Message(class);
+        let prelude = Prelude { kind, header_bytes: header.len(), payload_bytes: payload.len() };
         assert!(prelude.header_bytes <= Message::HEADER_BYTES_MAX, "{prelude:?}: too long a header");
         assert!(prelude.payload_bytes <= prelude.payload_bytes_max(), "{prelude:?}: too long a payload");
         let mut head = Vec::with_capacity(Prelude::BYTES + header.len());
@@ -107,11 +110,13 @@ impl Outbox {
         &self.lines[class as usize]
     }
 
-    /// Puts the first bytes of a connection, before anything else.
-    pub(crate) fn greet(&self, bytes: &[u8]) {
-        let first = Class::Control;
-        let room = self.line(first).room.try_take(bytes.len() as u64).expect("an outbox still empty");
-        self.put(first, vec![Run::Owned(bytes.to_vec())], room).expect("an outbox still open");
+    /// Sends a ping or pong, unless the outbox is full or takes no more: then it is not for want of one that the
+    /// other side hears nothing.
+    pub(crate) fn show_life(&self, sign: Prelude) {
+        let class = Class::Control;
+        if let Some(room) = self.line(class).room.try_take(Prelude::BYTES as u64) {
+            let _ = self.put(class, vec![Run::Owned(sign.encode().to_vec())], room);
+        }
     }
 
     fn put(&self, class: Class, runs: Vec<Run>, room: Buf) -> Result<Rc<Sent>> {
