@@ -15,6 +15,7 @@ use nix::sys::statvfs::statvfs;
 
 use super::header::{self, Header};
 use super::name::{self, Decoded};
+use super::units::{self, Length};
 
 /// How the names of files begin that are not objects yet. No object's file name begins with a dot, except
 /// that of the object without a name.
@@ -34,8 +35,10 @@ pub(crate) struct Found {
     pub(crate) file: File,
     pub(crate) identity: Identity,
     pub(crate) header: Header,
-    /// Length of the object, without the header.
+    /// Length of the object.
     pub(crate) bytes: u64,
+    /// What was last written down of it.
+    pub(crate) length: Length,
 }
 
 /// A directory that belongs to this process.
@@ -90,6 +93,7 @@ impl Directory {
         let made = (|| {
             let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(&unborn)?;
             file.write_all(&header)?;
+            file.set_len(units::GROUPS_AT)?;
             file.sync_data()?;
             fs::hard_link(&unborn, self.path_of(name))?;
             let identity = Identity::of(&file)?;
@@ -98,8 +102,9 @@ impl Directory {
         let removed = fs::remove_file(&unborn);
         let (file, identity) = made.map_err(failed)?;
         removed.map_err(failed)?;
-        let header = Header { name: name.to_owned(), label: label.to_vec() };
-        Ok(Found { file, identity, header, bytes: 0 })
+        let header =
+            Header { name: name.to_owned(), label: label.to_vec(), identity: header::identity_of(&header) };
+        Ok(Found { file, identity, header, bytes: 0, length: Length::default() })
     }
 
     pub(crate) fn open(&self, name: &str) -> Result<Found> {
@@ -110,9 +115,19 @@ impl Directory {
         if header.name != name {
             return Err(damaged(format!("it calls itself `{}`: was its file renamed?", header.name)));
         }
-        let bytes = file.metadata().map_err(failed)?.len() - header::BYTES as u64;
+        let mut page = [0; units::LENGTH_BYTES];
+        let read = file.read_exact_at(&mut page, units::LENGTH_AT);
+        let bytes = units::object_bytes(file.metadata().map_err(failed)?.len());
+        let (Ok(()), Some(bytes)) = (read, bytes) else {
+            return Err(damaged(format!("its file is shorter than the {} bytes before data", units::GROUPS_AT)));
+        };
+        let length = Length::decode(&page, header.identity);
+        if bytes < length.bytes {
+            let flushed = length.bytes;
+            return Err(damaged(format!("its file has been cut: it had {flushed} bytes and has {bytes}")));
+        }
         let identity = Identity::of(&file).map_err(failed)?;
-        Ok(Found { file, identity, header, bytes })
+        Ok(Found { file, identity, header, bytes, length })
     }
 
     /// The names of all objects, sorted. Other files are left alone.

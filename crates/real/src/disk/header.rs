@@ -1,20 +1,24 @@
 //! The first block of an object's file: what it is, whose it is, and what its creator wrote on it.
 //!
+//! Its version is that of the whole file; what comes after it is in `units.rs`.
+//!
 //! ```text
 //! | "STARFISH" | version 4 | name length 4 | label length 4 | name | label | zeros ... | hash 32 |
 //! 0            8           12              16               20                        4064     4096
 //! ```
 //!
-//! The data begin at byte 4096, so that they are as aligned in the file as they are in the object. The hash
-//! (BLAKE3) is of all before it.
+//! The hash (BLAKE3) is of all before it, and its beginning is the identity of the object.
 
 use machine::{Error, Result};
 
-/// Length of the header, and so the offset of the data in the file.
+/// Length of the header.
 pub(crate) const BYTES: usize = 4096;
 
 const MAGIC: [u8; 8] = *b"STARFISH";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+
+/// The version whose files had no checksums.
+const WITHOUT_SUMS: u32 = 1;
 const FIXED_BYTES: usize = 20;
 const HASHED_BYTES: usize = BYTES - 32;
 
@@ -23,6 +27,8 @@ const HASHED_BYTES: usize = BYTES - 32;
 pub(crate) struct Header {
     pub(crate) name: String,
     pub(crate) label: Vec<u8>,
+    /// What tells the object's data from those of others.
+    pub(crate) identity: u64,
 }
 
 impl Header {
@@ -52,6 +58,10 @@ impl Header {
             return Err("it does not begin as an object of Starfish".to_owned());
         }
         let version = number(8);
+        if version == WITHOUT_SUMS {
+            let remedy = "get the file with the program that wrote it, remove it, and put it again";
+            return Err(format!("it is of version {version}, which has no checksums: {remedy}"));
+        }
         if version != VERSION {
             return Err(format!("it is of version {version}, and this program knows version {VERSION} only"));
         }
@@ -60,14 +70,20 @@ impl Header {
         {
             return Err("the checksum of its header is wrong".to_owned());
         }
+        let identity = identity_of(bytes);
         let (name_bytes, label_bytes) = (number(12) as usize, number(16) as usize);
         let name = bytes[FIXED_BYTES..HASHED_BYTES].get(..name_bytes);
         let label = bytes[FIXED_BYTES..HASHED_BYTES].get(name_bytes..name_bytes.saturating_add(label_bytes));
         match (name.map(|name| String::from_utf8(name.to_vec())), label) {
-            (Some(Ok(name)), Some(label)) => Ok(Header { name, label: label.to_vec() }),
+            (Some(Ok(name)), Some(label)) => Ok(Header { name, label: label.to_vec(), identity }),
             _ => Err("its header makes no sense".to_owned()),
         }
     }
+}
+
+/// The identity of the object with this header.
+pub(crate) fn identity_of(header: &[u8]) -> u64 {
+    u64::from_le_bytes(header[HASHED_BYTES..HASHED_BYTES + 8].try_into().expect("eight bytes"))
 }
 
 #[cfg(test)]
@@ -80,7 +96,8 @@ mod tests {
 
     #[test]
     fn what_was_encoded_is_decoded() {
-        let header = Header { name: "name".to_owned(), label: b"label".to_vec() };
+        let identity = identity_of(&encoded());
+        let header = Header { name: "name".to_owned(), label: b"label".to_vec(), identity };
         assert_eq!(Header::decode(&encoded()), Ok(header));
     }
 

@@ -1,8 +1,8 @@
 //! A disk: a directory with one file for each object, perhaps slowed down to a model.
 //!
-//! Reading order: `directory.rs` (the files, by name), `header.rs` and `name.rs` (what is in them and how
-//! they are called), `objects.rs` (which are open), `pace.rs` (modelled time). Here these become the
-//! operations of a [`machine::Disk`].
+//! Reading order: `directory.rs` (the files, by name), `header.rs` and `name.rs` (whose they are and how
+//! they are called), `units.rs` (what is in them, and the checksums), `stored.rs` (one that is open), `objects.rs`
+//! (which are open), `pace.rs` (modelled time). Here these become the operations of a [`machine::Disk`].
 //!
 //! Data go through the system's page cache. Every operation runs as a transfer: it is completed even if
 //! nobody waits for it any more.
@@ -12,25 +12,24 @@ mod header;
 mod name;
 mod objects;
 mod pace;
+mod stored;
+mod units;
 
 use std::cell::{Cell, RefCell};
 use std::os::fd::{FromRawFd, IntoRawFd};
 use std::rc::Rc;
 
-use compio::BufResult;
-use compio::buf::{IntoInner, IoBuf};
 use compio::fs::File;
-use compio::io::{AsyncReadAt, AsyncWriteAtExt};
 use compio::runtime::ResumeUnwind;
 use machine::{Buf, Error, NodeId, Object, ObjectId, Payload, Result, Space};
 
-use crate::bytes::{next_batch, push_runs};
 use crate::clock::Clock;
 use crate::settings::DiskSettings;
 use crate::task::{Tasks, Turns};
 use directory::{Directory, Found, io_error};
 use objects::{Access, Objects};
 use pace::{Extent, Kind, Pace};
+use stored::{Fault, Stored};
 
 /// A disk of a real node. Cloning gives another handle.
 #[derive(Clone)]
@@ -43,7 +42,7 @@ struct Inner {
     directory: std::sync::Arc<Directory>,
     /// The directory and the table of objects change together, by one task at a time.
     catalogue: Turns,
-    objects: RefCell<Objects<File>>,
+    objects: RefCell<Objects<Rc<Stored>>>,
     /// Whether objects were made or removed since the directory was last flushed.
     directory_changed: Cell<bool>,
     pace: Option<Pace>,
@@ -124,9 +123,8 @@ impl machine::Disk for Disk {
     async fn resize(&self, object: ObjectId, bytes: u64) -> Result<()> {
         let inner = self.inner.clone();
         let resize = async move {
-            let file = inner.file(object).await?;
-            let resized = file.set_len(in_file(bytes)).await;
-            resized.map_err(|error| inner.failure(object, error))
+            let resized = inner.stored(object).await?.resize(bytes).await;
+            resized.map_err(|fault| inner.failure(object, fault))
         };
         self.tasks.complete("resizing an object", resize).await
     }
@@ -178,13 +176,14 @@ impl Inner {
     }
 
     fn enter(&self, found: Found) -> Object {
-        let Found { file, identity, header, bytes } = found;
-        let id = self.objects.borrow_mut().enter(&header.name, identity, for_runtime(file));
-        Object { id, label: header.label, bytes }
+        let Found { file, identity, header, bytes, length } = found;
+        let stored = Rc::new(Stored::new(for_runtime(file), header.identity, bytes, length));
+        let (id, stored) = self.objects.borrow_mut().enter(&header.name, identity, stored);
+        Object { id, label: header.label, bytes: stored.bytes() }
     }
 
-    /// The file of an object, opened again if it was closed to make room.
-    async fn file(&self, object: ObjectId) -> Result<File> {
+    /// An object, opened again if it was closed to make room.
+    async fn stored(&self, object: ObjectId) -> Result<Rc<Stored>> {
         if let Access::Open(file) = self.objects.borrow_mut().access(object) {
             return Ok(file);
         }
@@ -202,43 +201,19 @@ impl Inner {
         }
     }
 
-    async fn read(&self, extent: Extent, mut into: Buf) -> Result<Buf> {
-        let file = self.file(extent.object).await?;
-        let (start, wanted) = (in_file(extent.offset), extent.bytes as usize);
-        let mut memory = into.take_memory();
-        while memory.len() < wanted {
-            let read = memory.len();
-            let result = file.read_at(memory.slice(read..wanted), start + read as u64).await;
-            let BufResult(result, slice) = result;
-            memory = slice.into_inner();
-            match result {
-                // The end of the object; what lies past it is zeros, which `fill_memory` adds.
-                Ok(0) => break,
-                Ok(_) => {}
-                Err(error) => return Err(self.failure(extent.object, error)),
-            }
-        }
-        into.fill_memory(memory);
-        Ok(into)
+    async fn read(&self, extent: Extent, into: Buf) -> Result<Buf> {
+        let read = self.stored(extent.object).await?.read(extent.offset, into).await;
+        read.map_err(|fault| self.failure(extent.object, fault))
     }
 
     async fn write(&self, extent: Extent, from: Payload) -> Result<()> {
-        let mut file = self.file(extent.object).await?;
-        let mut at = in_file(extent.offset);
-        let mut runs = Vec::new();
-        push_runs(&from, &mut runs)?;
-        while let Some(batch) = next_batch(&mut runs) {
-            let bytes: usize = batch.iter().map(IoBuf::buf_len).sum();
-            let BufResult(result, _batch) = file.write_vectored_all_at(batch, at).await;
-            result.map_err(|error| self.failure(extent.object, error))?;
-            at += bytes as u64;
-        }
-        Ok(())
+        let written = self.stored(extent.object).await?.write(extent.offset, &from).await;
+        written.map_err(|fault| self.failure(extent.object, fault))
     }
 
     async fn flush(&self, object: ObjectId) -> Result<()> {
-        let file = self.file(object).await?;
-        file.sync_data().await.map_err(|error| self.failure(object, error))?;
+        let flushed = self.stored(object).await?.flush().await;
+        flushed.map_err(|fault| self.failure(object, fault))?;
         if self.directory_changed.replace(false) {
             let directory = self.directory.clone();
             let synced = blocking(move || directory.sync()).await;
@@ -252,16 +227,15 @@ impl Inner {
         Ok(())
     }
 
-    fn failure(&self, object: ObjectId, error: std::io::Error) -> Error {
+    fn failure(&self, object: ObjectId, fault: Fault) -> Error {
         let objects = self.objects.borrow();
-        let name = objects.name(object).unwrap_or("(removed)");
-        io_error(&self.directory.describe(name), error)
+        let what = self.directory.describe(objects.name(object).unwrap_or("(removed)"));
+        match fault {
+            Fault::Io(error) => io_error(&what, error),
+            Fault::Damaged(why) => Error::Damaged { what, why },
+            Fault::Other(error) => error,
+        }
     }
-}
-
-/// Where the byte of an object at `offset` lies in its file. Offsets no file can have stay such.
-fn in_file(offset: u64) -> u64 {
-    offset.saturating_add(header::BYTES as u64)
 }
 
 /// The same open file as one of the runtime's.

@@ -45,8 +45,9 @@ impl<F: Clone> Objects<F> {
         Objects { by_id: BTreeMap::new(), by_name: BTreeMap::new(), last_id: 0, open: 0, uses: 0 }
     }
 
-    /// Enters the file of the object `name`, and returns the id of the object in this file.
-    pub(crate) fn enter(&mut self, name: &str, identity: Identity, file: F) -> ObjectId {
+    /// Enters the file of the object `name`, and returns the id of the object in this file, with the file that is
+    /// open from now on: if it was already, that one, for there may be more to it than what is on the disk.
+    pub(crate) fn enter(&mut self, name: &str, identity: Identity, file: F) -> (ObjectId, F) {
         let known = self.by_name.get(name).copied();
         let id = match known.filter(|id| self.by_id[id].identity == identity) {
             Some(id) => id,
@@ -59,13 +60,15 @@ impl<F: Clone> Objects<F> {
         self.uses += 1;
         let name = name.to_owned();
         self.by_name.insert(name.clone(), id);
-        let known = Known { name, identity, file: Some(file), removed: false, last_use: self.uses };
+        let file = self.by_id.get(&id).and_then(|known| known.file.clone()).unwrap_or(file);
+        let known =
+            Known { name, identity, file: Some(file.clone()), removed: false, last_use: self.uses };
         let before = self.by_id.insert(id, known);
         if before.is_none_or(|before| before.file.is_none()) {
             self.open += 1;
         }
         self.close_excess();
-        id
+        (id, file)
     }
 
     /// The file of an object, which is thereby used.
