@@ -8,7 +8,7 @@ mod pages;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use layout::{Operation, Pattern, Problem};
+use layout::{Operation, Pattern, Problem, Striping};
 use machine::conformance::Testbed;
 use machine::{Class, Condition, Delivery, Disk, Machine, Memory, Message, Net, NodeId, Payload};
 
@@ -20,9 +20,10 @@ pub use pages::{
     temporary_files_reach_no_disk,
 };
 
-use crate::protocol::{Frame, Reply, Request};
+use crate::protocol::{FoundStripe, Frame, Label, Reply, Request};
 use crate::{
-    Client, ClientSettings, CollectiveSettings, Error, File, FileId, Group, IoNodeSettings, Scheduling,
+    Client, ClientSettings, CollectiveSettings, Error, Failure, FailureKind, File, FileId, Group, IoNodeSettings,
+    Scheduling,
     Sharing, Threads, serve,
 };
 
@@ -44,6 +45,7 @@ pub fn check_all(testbed: &impl Testbed) {
     an_io_node_that_goes_away_fails_the_calls_to_it(testbed);
     an_io_node_that_stops_writes_out_what_it_has(testbed);
     a_failing_member_fails_the_whole_group(testbed);
+    a_write_that_an_io_node_has_lost_is_reported(testbed);
     cached_files_of_any_size_are_read_back(testbed);
     cached_files_with_large_pages_are_read_back(testbed);
     a_client_reads_what_it_has_written(testbed);
@@ -68,6 +70,7 @@ fn small(scheduling: Scheduling, threads: Threads) -> IoNodeSettings {
         prefetch_blocks: 1,
         buffers_per_disk: 2,
         sharing: Sharing::Arrival,
+        incarnation: None,
     }
 }
 
@@ -570,4 +573,76 @@ async fn fail_one_member<M: Machine>(nodes: Vec<M>, settings: CollectiveSettings
     while left.get() > 0 {
         done.wait().await;
     }
+}
+
+/// An I/O node of which only the answers are there, and which can be started anew.
+struct Restarting {
+    incarnation: Cell<u64>,
+    /// Whether this run has opened the file.
+    is_open: Cell<bool>,
+}
+
+impl Restarting {
+    fn start_anew(&self) {
+        self.incarnation.set(self.incarnation.get() + 1);
+        self.is_open.set(false);
+    }
+
+    fn answer(&self, request: &Request) -> Reply {
+        let striping = Striping::new(BLOCK, 1).expect("a striping");
+        let label = Label { file: FileId(1), striping, stripe: 0 };
+        let not_open = Failure { kind: FailureKind::NotOpen, text: "not open".into() };
+        match request {
+            Request::Describe => Reply::Described { disks: 1, block_bytes_max: BLOCK },
+            Request::Open { .. } => {
+                self.is_open.set(true);
+                Reply::Opened { stripes: vec![FoundStripe { disk: 0, label, bytes: 0 }] }
+            }
+            Request::Write { .. } if !self.is_open.get() => Reply::Failed(not_open),
+            Request::Write { .. } | Request::Flush { .. } => {
+                Reply::Accepted { incarnation: self.incarnation.get() }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// What an I/O node accepted, did not flush, and has lost because it was started anew, is reported by the next
+/// flush, once, whether or not anything was written since.
+pub fn a_write_that_an_io_node_has_lost_is_reported(testbed: &impl Testbed) {
+    run(testbed, 2, |nodes| async move {
+        let (node, name) = (nodes[0].clone(), nodes[0].node());
+        let io_node = Rc::new(Restarting { incarnation: Cell::new(1), is_open: Cell::new(false) });
+        let answering = io_node.clone();
+        nodes[0].spawn("I/O node", async move {
+            while let Ok((from, Delivery::Message(message))) = node.net().receive().await {
+                let Ok(Frame::Request(tag, request)) = Frame::decode(&message.header) else {
+                    panic!("a request")
+                };
+                let header = Frame::Reply(tag, answering.answer(&request)).encode();
+                node.net().send(from, Message { header, payload: Payload::empty(), ..message }).await?;
+            }
+            Ok(())
+        });
+        let client = Client::connect(nodes[1].clone(), vec![name], ClientSettings::default()).await;
+        let file = client.expect("it answers").open("file").await.expect("opened");
+        let lost = Err(Error::WriteLost { name: "file".into(), node: name });
+
+        write(&file, 0, b"flushed").await;
+        assert_eq!(file.flush().await, Ok(()));
+        io_node.start_anew();
+        assert_eq!(file.flush().await, Ok(()), "nothing had been left to flush");
+
+        write(&file, 0, b"lost").await;
+        io_node.start_anew();
+        assert_eq!(file.flush().await, lost);
+        assert_eq!(file.flush().await, Ok(()), "it has been told");
+
+        write(&file, 0, b"lost").await;
+        io_node.start_anew();
+        write(&file, 0, b"written to the next run, and not in place of the other").await;
+        assert_eq!(file.flush().await, lost);
+        write(&file, 0, b"flushed").await;
+        assert_eq!(file.flush().await, Ok(()));
+    });
 }

@@ -51,6 +51,14 @@ pub enum Error {
         /// What should have been there.
         expected: String,
     },
+    /// An I/O node was started anew since it accepted data of the file that had not been flushed: they are lost.
+    #[error("{name}: {node} was started anew and has lost what was written to it since the last flush")]
+    WriteLost {
+        /// The file's name.
+        name: String,
+        /// The I/O node.
+        node: NodeId,
+    },
     /// An I/O node reported a failure.
     #[error("{node}: {failure}")]
     Remote {
@@ -108,6 +116,17 @@ pub enum FailureKind {
     Invalid,
     /// Anything else.
     Io,
+}
+
+impl Error {
+    /// Whether the I/O node may have been started anew: opening the file again, and asking once more, may help.
+    pub(crate) fn is_of_new_start(&self) -> bool {
+        match self {
+            Error::Remote { failure, .. } => failure.kind == FailureKind::NotOpen,
+            Error::Machine(error) => matches!(error, machine::Error::PeerGone { .. }),
+            _ => false,
+        }
+    }
 }
 
 impl Failure {

@@ -283,6 +283,12 @@ pub enum Reply {
         /// Of each disk its size and what of it is free, in bytes; none if that is not known.
         disks: Vec<Option<(u64, u64)>>,
     },
+    /// To [`Request::Write`] and [`Request::Flush`], instead of [`Reply::Done`], by an I/O node that may be started
+    /// anew.
+    Accepted {
+        /// Which run of the I/O node it is: what an earlier one accepted and did not flush is lost.
+        incarnation: u64,
+    },
 }
 
 /// A stripe found on a disk.

@@ -149,6 +149,7 @@ fn io_node_settings(arguments: &Arguments) -> Result<IoNodeSettings> {
         threads: Threads::Pool(THREADS),
         prefetch_blocks: arguments.prefetch,
         sharing: Sharing::Fair,
+        incarnation: Some(node::random()?),
         ..IoNodeSettings::default()
     })
 }

@@ -4,15 +4,16 @@
 //! each disk; when one is answered, the next for the same disk goes out. The file request is over when all
 //! its block requests are.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use layout::{BlockRequest, Extent, StripePlace, Striping};
 use machine::{Class, Machine, Memory, NodeId, Payload, Work};
 
 use super::{Client, FileStat};
-use crate::endpoint::Mailbox;
-use crate::error::{Error, Failure, FailureKind, Result};
+use crate::endpoint::{Answer, Mailbox};
+use crate::error::{Error, Result};
 use crate::protocol::{Fetch, FileId, MemoryId, Reply, Request};
 
 /// A file open on a compute node. Cloning gives another handle on the same.
@@ -35,6 +36,35 @@ struct FileInner {
     homes: Vec<NodeId>,
     /// The size as far as this client knows: others may have made the file longer.
     bytes: Cell<u64>,
+    unflushed: RefCell<Unflushed>,
+}
+
+/// What I/O nodes have accepted and not flushed yet.
+#[derive(Default)]
+struct Unflushed {
+    /// By which run of each I/O node.
+    accepted: BTreeMap<NodeId, u64>,
+    /// I/O nodes that have been started anew since, and have lost it.
+    lost: BTreeSet<NodeId>,
+}
+
+impl Unflushed {
+    /// Notes that a run of the node has accepted data.
+    fn accept(&mut self, node: NodeId, incarnation: u64) {
+        if *self.accepted.entry(node).or_insert(incarnation) != incarnation {
+            self.accepted.insert(node, incarnation);
+            self.lost.insert(node);
+        }
+    }
+}
+
+/// Which run of an I/O node has answered a write or a flush; one that is never started anew does not say.
+fn incarnation_of(node: NodeId, reply: &Reply) -> Result<u64> {
+    match reply {
+        Reply::Done => Ok(0),
+        Reply::Accepted { incarnation } => Ok(*incarnation),
+        other => Err(Error::Protocol { node, why: format!("answered a write or flush with {other:?}") }),
+    }
 }
 
 /// Which way a file request goes.
@@ -48,7 +78,7 @@ impl<M: Machine> File<M> {
     pub(super) fn new(client: Client<M>, name: &str, stat: FileStat) -> Self {
         let homes = stat.stripes.iter().map(|&(node, _, _)| node).collect();
         let FileStat { file, bytes, striping, .. } = stat;
-        let inner = FileInner { name: name.into(), file, striping, homes, bytes: Cell::new(bytes) };
+        let inner = FileInner { name: name.into(), file, striping, homes, bytes: Cell::new(bytes), unflushed: RefCell::default() };
         File { client, inner: Rc::new(inner) }
     }
 
@@ -118,7 +148,7 @@ impl<M: Machine> File<M> {
             return Err(Error::Invalid(format!("no file can have {bytes} bytes")));
         }
         let striping = self.striping();
-        self.ask_homes(|home| {
+        self.ask_homes_again(|home| {
             let here = (0..).zip(&self.inner.homes).filter(|&(_, &node)| node == home);
             let stripes = here.map(|(stripe, _)| (stripe, striping.stripe_bytes(bytes, stripe))).collect();
             Request::Resize { file: self.inner.file, stripes }
@@ -128,26 +158,68 @@ impl<M: Machine> File<M> {
         Ok(())
     }
 
-    /// Waits until everything written to the file is on the media. Reports any write that failed since.
+    /// Waits until everything written to the file is on the media.
+    ///
+    /// Reports, once, any write through this handle or a clone of it that failed since, or was lost with an I/O
+    /// node that was started anew. If an I/O node cannot be reached, what it has accepted stays to be flushed.
     pub async fn flush(&self) -> Result<()> {
-        self.ask_homes(|_| Request::Flush { file: self.inner.file }).await
+        let accepted = std::mem::take(&mut self.inner.unflushed.borrow_mut().accepted);
+        let mut outcome = Ok(());
+        let mut answers = self.flush_homes().await;
+        if answers.iter().any(|(_, flushed)| flushed.as_ref().is_err_and(Error::is_of_new_start)) {
+            answers = self.flush_homes().await;
+        }
+        let mut unflushed = self.inner.unflushed.borrow_mut();
+        for (node, flushed) in answers {
+            match (flushed, accepted.get(&node)) {
+                (Ok(incarnation), Some(accepted)) if incarnation != *accepted => {
+                    unflushed.lost.insert(node);
+                }
+                (Ok(_), _) => {}
+                (Err(error), accepted) => {
+                    accepted.into_iter().for_each(|&incarnation| unflushed.accept(node, incarnation));
+                    outcome = outcome.and(Err(error));
+                }
+            }
+        }
+        match std::mem::take(&mut unflushed.lost).pop_first() {
+            Some(node) => Err(Error::WriteLost { name: self.inner.name.clone(), node }),
+            None => outcome,
+        }
+    }
+
+    /// Has all I/O nodes flush the file; says which run of each has done so.
+    async fn flush_homes(&self) -> Vec<(NodeId, Result<u64>)> {
+        let answers = self.answers_of_homes(|_| Request::Flush { file: self.inner.file }).await;
+        let incarnation =
+            |(node, answer): (NodeId, Answer)| (node, answer.and_then(|(reply, _)| incarnation_of(node, &reply)));
+        answers.into_iter().map(incarnation).collect()
+    }
+
+    /// Asks as [`ask_homes`](Self::ask_homes) does, once more if an I/O node was started anew.
+    async fn ask_homes_again(&self, request_to: impl Fn(NodeId) -> Request) -> Result<()> {
+        let mut outcome = self.ask_homes(&request_to).await;
+        if outcome.as_ref().is_err_and(Error::is_of_new_start) {
+            self.refresh().await?;
+            outcome = self.ask_homes(&request_to).await;
+        }
+        outcome
     }
 
     /// Asks every I/O node that has a stripe, and fails with the first failure after all have answered.
     pub(super) async fn ask_homes(&self, request_to: impl Fn(NodeId) -> Request) -> Result<()> {
+        let answers = self.answers_of_homes(request_to).await;
+        answers.into_iter().fold(Ok(()), |outcome, (_, answer)| outcome.and(answer.map(drop)))
+    }
+
+    async fn answers_of_homes(&self, request_to: impl Fn(NodeId) -> Request) -> Vec<(NodeId, Answer)> {
         let homes = &self.inner.homes;
-        let answers = self
-            .client
+        self.client
             .ask_all(|index| {
                 let node = self.client.io_nodes()[index];
                 homes.contains(&node).then(|| request_to(node))
             })
-            .await;
-        let mut outcome = Ok(());
-        for (_, answer) in answers {
-            outcome = outcome.and(answer.map(drop));
-        }
-        outcome
+            .await
     }
 
     /// Reads an extent that lies within one block; zeros beyond the end of the file. `class` is asked when the request
@@ -200,7 +272,7 @@ impl<M: Machine> File<M> {
         part.ok_or_else(|| Error::Invalid(format!("{bytes} bytes at {offset} are not part of one block")))
     }
 
-    /// Makes a request for part of one block; once more if the I/O node has forgotten the file.
+    /// Makes a request for part of one block; once more if the I/O node was started anew.
     async fn ask_for_block(
         &self,
         class: impl Fn() -> Class,
@@ -212,13 +284,17 @@ impl<M: Machine> File<M> {
         let node = self.inner.homes[stripe as usize];
         endpoint.machine().compute(Work::BuildRequest).await;
         let mut answer = endpoint.call_in(class(), node, request(), data.clone()).await;
-        if let Err(Error::Remote { failure: Failure { kind: FailureKind::NotOpen, .. }, .. }) = answer {
+        if answer.as_ref().is_err_and(Error::is_of_new_start) {
             self.refresh().await?;
             answer = endpoint.call_in(class(), node, request(), data).await;
         }
         endpoint.machine().compute(Work::HandleReply).await;
         match answer? {
             (Reply::Done, data) => Ok(data),
+            (Reply::Accepted { incarnation }, data) => {
+                self.inner.unflushed.borrow_mut().accept(node, incarnation);
+                Ok(data)
+            }
             (other, _) => {
                 Err(Error::Protocol { node, why: format!("answered a block request with {other:?}") })
             }
@@ -233,13 +309,13 @@ impl<M: Machine> File<M> {
         Err(Error::Protocol { node, why: format!("answered a request for {expected} bytes with {bytes}") })
     }
 
-    /// Carries out a file request; once more if an I/O node has forgotten the file, as after a new start.
+    /// Carries out a file request; once more if an I/O node was started anew.
     async fn transfer(&self, access: Access, extent: Extent, memory: &Memory, at: u64) -> Result<()> {
         let mut request = FileRequest::new(self, access, extent, memory, at);
         let mut again = true;
         let outcome = loop {
             match request.carry_out().await {
-                Err(Error::Remote { failure: Failure { kind: FailureKind::NotOpen, .. }, .. }) if again => {
+                Err(error) if again && error.is_of_new_start() => {
                     again = false;
                     self.refresh().await?;
                 }
@@ -351,7 +427,15 @@ impl<'a, M: Machine> FileRequest<'a, M> {
     fn take_in(&self, part: BlockRequest, (reply, data): (Reply, Payload)) -> Result<()> {
         let node = self.file.inner.homes[part.stripe as usize];
         let expected = if self.access == Access::Read { part.bytes } else { 0 };
-        if reply != Reply::Done || data.len() != expected {
+        let is_understood = match self.access {
+            Access::Read => reply == Reply::Done,
+            Access::Write => {
+                let incarnation = incarnation_of(node, &reply)?;
+                self.file.inner.unflushed.borrow_mut().accept(node, incarnation);
+                true
+            }
+        };
+        if !is_understood || data.len() != expected {
             let why = format!("answered a request for {expected} bytes with {}", data.len());
             return Err(Error::Protocol { node, why });
         }

@@ -78,9 +78,10 @@ impl<M: Machine> IoNode<M> {
         stripe: u32,
         offset: u64,
         data: Data,
+        writer: NodeId,
     ) -> Result<(), Failure> {
         let stripe = self.stripes.get(file, stripe)?;
-        stripe.check()?;
+        stripe.check(writer)?;
         let part = Part::new(&stripe, offset, data.bytes())?;
         self.machine.compute(Work::LookUpCache).await;
         let place = self.pin(&stripe, part.key).await;
@@ -95,7 +96,10 @@ impl<M: Machine> IoNode<M> {
         };
         // It may have begun to load, for a reader, while the data came.
         self.wait_until_loaded(place).await;
-        let outcome = data.map(|data| self.put(&stripe, place, part.range, offset, &data));
+        let outcome = data.map(|data| {
+            stripe.note_writer(writer);
+            self.put(&stripe, place, part.range, offset, &data)
+        });
         if let Ok(true) = outcome {
             self.start_writing(&stripe, place).await;
         }
@@ -299,7 +303,7 @@ impl<M: Machine> IoNode<M> {
         self.machine.spawn("write-behind", async move {
             let outcome = node.write_behind(&stripe, place).await;
             if let Err(error) = outcome {
-                stripe.failure.borrow_mut().get_or_insert(error.into());
+                stripe.fail(&error.into());
             }
             stripe.writes.set(stripe.writes.get() - 1);
             stripe.written.wake_all();

@@ -66,18 +66,22 @@ impl Tasks {
 }
 
 impl<M: Machine> IoNode<M> {
-    pub(super) async fn serve_collective(self: &Rc<Self>, request: Collective) -> Result<Reply, Failure> {
+    pub(super) async fn serve_collective(
+        self: &Rc<Self>,
+        asker: NodeId,
+        request: Collective,
+    ) -> Result<Reply, Failure> {
         while self.collectives.get() >= COLLECTIVES_MAX {
             self.collective_done.wait().await;
         }
         self.collectives.set(self.collectives.get() + 1);
-        let outcome = self.move_all(Rc::new(request)).await;
+        let outcome = self.move_all(asker, Rc::new(request)).await;
         self.collectives.set(self.collectives.get() - 1);
         self.collective_done.wake_one();
         outcome.map(|()| Reply::Done)
     }
 
-    async fn move_all(self: &Rc<Self>, request: Rc<Collective>) -> Result<(), Failure> {
+    async fn move_all(self: &Rc<Self>, asker: NodeId, request: Rc<Collective>) -> Result<(), Failure> {
         check(&request)?;
         self.machine.compute(Work::HandleRequest).await;
         let tasks = Rc::new(Tasks::default());
@@ -92,6 +96,9 @@ impl<M: Machine> IoNode<M> {
             stripes.iter().map(|stripe| stripe.block_bytes()).max().unwrap_or(0),
         );
         for stripe in &stripes {
+            // What the cache holds would be passed over: it goes to the disk first, and is not valid after.
+            self.write_out(stripe).await;
+            stripe.check(asker)?;
             let transfer = Rc::new(self.plan(&request, stripe, exchange.clone()).await?);
             for _ in 0..self.settings.buffers_per_disk {
                 let (transfer, tasks) = (transfer.clone(), tasks.clone());
@@ -123,9 +130,6 @@ impl<M: Machine> IoNode<M> {
         stripe: &Rc<OpenStripe>,
         exchange: Rc<Exchange<M>>,
     ) -> Result<StripeTransfer<M>, Failure> {
-        // What the cache holds would be passed over: it goes to the disk first, and is not valid after.
-        self.write_out(stripe).await;
-        stripe.check()?;
         if request.direction == Direction::Write {
             self.forget_blocks(stripe, 0).await;
         }

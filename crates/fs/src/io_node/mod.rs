@@ -49,6 +49,9 @@ pub struct IoNodeSettings {
     pub buffers_per_disk: usize,
     /// Whose block request is served next.
     pub sharing: Sharing,
+    /// A number that no other run of this I/O node has, if there may be others: who has written to an earlier one
+    /// then learns that it is gone.
+    pub incarnation: Option<u64>,
 }
 
 /// Who serves block requests at an I/O node.
@@ -70,6 +73,7 @@ impl Default for IoNodeSettings {
             prefetch_blocks: 1,
             buffers_per_disk: 2,
             sharing: Sharing::Arrival,
+            incarnation: None,
         }
     }
 }
@@ -233,14 +237,20 @@ impl<M: Machine> IoNode<M> {
                 Ok(())
             }
             Access::Write(data) => {
-                let outcome = self.write(file, stripe, offset, Data::Here(data)).await;
-                self.endpoint.reply(asker, outcome.map(|()| (Reply::Done, Payload::empty()))).await
+                let outcome = self.write(file, stripe, offset, Data::Here(data), asker.node).await;
+                self.endpoint.reply(asker, outcome.map(|()| (self.accepted(), Payload::empty()))).await
             }
             Access::Fetch(fetch) => {
-                let outcome = self.write(file, stripe, offset, Data::At(asker.node, fetch)).await;
-                self.endpoint.reply(asker, outcome.map(|()| (Reply::Done, Payload::empty()))).await
+                let data = Data::At(asker.node, fetch);
+                let outcome = self.write(file, stripe, offset, data, asker.node).await;
+                self.endpoint.reply(asker, outcome.map(|()| (self.accepted(), Payload::empty()))).await
             }
         }
+    }
+
+    /// The answer to a write or a flush.
+    fn accepted(&self) -> Reply {
+        self.settings.incarnation.map_or(Reply::Done, |incarnation| Reply::Accepted { incarnation })
     }
 
     /// The class in which blocks after one that was read are read ahead.
@@ -303,7 +313,7 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Serves everything but block requests.
-    async fn serve_other(self: &Rc<Self>, request: Request) -> Result<Reply, Failure> {
+    async fn serve_other(self: &Rc<Self>, asker: NodeId, request: Request) -> Result<Reply, Failure> {
         match request {
             Request::Describe => Ok(Reply::Described {
                 disks: self.machine.disks().len() as u32,
@@ -316,13 +326,13 @@ impl<M: Machine> IoNode<M> {
             Request::Open { name } => self.open(&name).await,
             Request::List => self.list().await,
             Request::Unlink { name } => self.unlink(&name).await,
-            Request::Resize { file, stripes } => self.resize(file, &stripes).await,
-            Request::Flush { file } => self.flush(file).await,
+            Request::Resize { file, stripes } => self.resize(asker, file, &stripes).await,
+            Request::Flush { file } => self.flush(asker, file).await,
             Request::Promote { file, stripe, offset } => {
                 self.promote(file, stripe, offset);
                 Ok(Reply::Done)
             }
-            Request::Collective(collective) => self.serve_collective(*collective).await,
+            Request::Collective(collective) => self.serve_collective(asker, *collective).await,
             other => Err(Failure::invalid(format!("an I/O node does not serve {other:?}"))),
         }
     }
@@ -349,7 +359,7 @@ impl<M: Machine> Service for Rc<IoNode<M>> {
             other => {
                 let node = self.clone();
                 self.machine.spawn("request", async move {
-                    let outcome = node.serve_other(other).await;
+                    let outcome = node.serve_other(asker.node, other).await;
                     node.endpoint.reply(asker, outcome.map(|reply| (reply, Payload::empty()))).await
                 });
             }

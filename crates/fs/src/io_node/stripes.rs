@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use layout::Striping;
-use machine::{Condition, Disk, Machine, ObjectId};
+use machine::{Condition, Disk, Machine, NodeId, ObjectId};
 
 use super::IoNode;
 use crate::error::{Failure, FailureKind};
@@ -26,8 +26,12 @@ pub(super) struct OpenStripe {
     pub(super) bytes: Cell<u64>,
     /// Writes to the disk that are queued or under way.
     pub(super) writes: Cell<usize>,
-    /// The first write-behind that failed since somebody was told.
-    pub(super) failure: RefCell<Option<Failure>>,
+    /// How many writes have been accepted.
+    accepted: Cell<u64>,
+    /// Who has written what is not known to be on the medium: the number of the last such write of each client.
+    writers: RefCell<BTreeMap<NodeId, u64>>,
+    /// For each of them, the first write-behind that failed since it was told.
+    failures: RefCell<BTreeMap<NodeId, Failure>>,
     /// Woken when `writes` falls.
     pub(super) written: Condition,
 }
@@ -46,9 +50,33 @@ impl OpenStripe {
         self.bytes.set(self.bytes.get().max(end));
     }
 
-    /// Fails if a write-behind failed of which nobody has been told.
-    pub(super) fn check(&self) -> Result<(), Failure> {
-        self.failure.borrow_mut().take().map_or(Ok(()), Err)
+    /// Notes that a client has written.
+    pub(super) fn note_writer(&self, client: NodeId) {
+        self.accepted.set(self.accepted.get() + 1);
+        self.writers.borrow_mut().insert(client, self.accepted.get());
+    }
+
+    /// Notes that a write-behind has failed. Whose data they were is not known: all who have written are told.
+    pub(super) fn fail(&self, failure: &Failure) {
+        let mut failures = self.failures.borrow_mut();
+        for &client in self.writers.borrow().keys() {
+            failures.entry(client).or_insert_with(|| failure.clone());
+        }
+    }
+
+    /// Fails if a write-behind failed of which the client has not been told.
+    pub(super) fn check(&self, client: NodeId) -> Result<(), Failure> {
+        self.failures.borrow_mut().remove(&client).map_or(Ok(()), Err)
+    }
+
+    /// Fails if a write-behind failed of which anybody has not been told.
+    fn check_all(&self) -> Result<(), Failure> {
+        self.failures.borrow_mut().pop_first().map_or(Ok(()), |(_, failure)| Err(failure))
+    }
+
+    /// The writes up to this number are on the medium, or their clients have been told why not.
+    fn forget_writers(&self, accepted: u64) {
+        self.writers.borrow_mut().retain(|_, last| *last > accepted);
     }
 
     pub(super) async fn wait_for_writes(&self) {
@@ -90,7 +118,7 @@ impl Stripes {
         let mut open = self.open.borrow_mut();
         if open.len() >= OPEN_MAX {
             let idle = open.iter().find(|(_, stripe)| {
-                Rc::strong_count(stripe) == 1 && stripe.writes.get() == 0 && stripe.failure.borrow().is_none()
+                Rc::strong_count(stripe) == 1 && stripe.writes.get() == 0 && stripe.failures.borrow().is_empty()
             });
             if let Some(key) = idle.map(|(&key, _)| key) {
                 open.remove(&key);
@@ -106,7 +134,9 @@ impl Stripes {
             object,
             bytes: Cell::new(bytes),
             writes: Cell::new(0),
-            failure: RefCell::default(),
+            accepted: Cell::new(0),
+            writers: RefCell::default(),
+            failures: RefCell::default(),
             written: Condition::new(),
         });
         open.insert((label.file, label.stripe), stripe.clone());
@@ -228,6 +258,7 @@ impl<M: Machine> IoNode<M> {
 
     pub(super) async fn resize(
         self: &Rc<Self>,
+        asker: NodeId,
         file: FileId,
         stripes: &[(u32, u64)],
     ) -> Result<Reply, Failure> {
@@ -235,7 +266,7 @@ impl<M: Machine> IoNode<M> {
             let stripe = self.stripes.get(file, index)?;
             self.write_out(&stripe).await;
             self.forget_blocks(&stripe, bytes / stripe.block_bytes()).await;
-            stripe.check()?;
+            stripe.check(asker)?;
             self.machine.disks()[stripe.disk].resize(stripe.object, bytes).await?;
             stripe.bytes.set(bytes);
             // Whoever read ahead meanwhile has found what is cut off now; whoever wrote meanwhile comes after.
@@ -249,7 +280,7 @@ impl<M: Machine> IoNode<M> {
     pub(super) async fn write_out_all(self: &Rc<Self>) -> machine::Result<()> {
         for stripe in self.stripes.all() {
             self.write_out(&stripe).await;
-            if let Err(failure) = stripe.check() {
+            if let Err(failure) = stripe.check_all() {
                 let (task, why) = (format!("writing out {}", stripe.label), failure.text);
                 return Err(machine::Error::Failed { task, why });
             }
@@ -258,17 +289,19 @@ impl<M: Machine> IoNode<M> {
         Ok(())
     }
 
-    pub(super) async fn flush(self: &Rc<Self>, file: FileId) -> Result<Reply, Failure> {
+    pub(super) async fn flush(self: &Rc<Self>, asker: NodeId, file: FileId) -> Result<Reply, Failure> {
         let stripes = self.stripes.of_file(file);
+        let accepted: Vec<u64> = stripes.iter().map(|stripe| stripe.accepted.get()).collect();
         for stripe in &stripes {
             self.start_writing_out(stripe).await;
         }
-        for stripe in &stripes {
+        for (stripe, accepted) in stripes.iter().zip(accepted) {
             stripe.wait_for_writes().await;
-            stripe.check()?;
+            stripe.check(asker)?;
             self.machine.disks()[stripe.disk].flush(stripe.object).await?;
+            stripe.forget_writers(accepted);
         }
-        Ok(Reply::Done)
+        Ok(self.accepted())
     }
 }
 
