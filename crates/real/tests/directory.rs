@@ -71,11 +71,14 @@ fn what_a_killed_node_left_half_made_is_removed_and_foreign_files_are_left_alone
 #[test]
 fn damage_is_told_with_the_path_and_what_is_wrong() {
     type Damage = fn(&mut Vec<u8>);
-    let damages: [(&str, Damage); 5] = [
+    let damages: [(&str, Damage); 8] = [
         ("shorter than the header", |bytes| bytes.truncate(4095)),
         ("shorter than the header", Vec::clear),
         ("checksum", |bytes| bytes[25] ^= 1),
-        ("version 2", |bytes| bytes[8] = 2),
+        ("version 9", |bytes| bytes[8] = 9),
+        ("version 1, which has no checksums: get the file", |bytes| bytes[8] = 1),
+        ("shorter than the 8192 bytes before data", |bytes| bytes.truncate(5000)),
+        ("has been cut: it had 8 bytes and has 3", |bytes| bytes.truncate(8192 + 4096 + 3)),
         ("does not begin as an object", |bytes| bytes[0] = b'X'),
     ];
     on_a_disk(
@@ -83,7 +86,8 @@ fn damage_is_told_with_the_path_and_what_is_wrong() {
         async |machine, path| {
             let file = path.join("thing.stripe");
             for (expected, damage) in damages {
-                create(&machine, "thing", b"contents").await;
+                let object = create(&machine, "thing", b"contents").await;
+                machine.disks()[0].flush(object.id).await.expect("a disk");
                 let mut bytes = fs::read(&file).expect("an object's file");
                 damage(&mut bytes);
                 fs::write(&file, bytes).expect("room");
@@ -236,5 +240,170 @@ fn a_modelled_disk_is_not_faster_than_its_model() {
             let position = |offset| machine.disks()[0].position(object.id, offset);
             assert!(position(0) < position(1));
         });
+    }
+}
+
+/// Where the byte at `offset` of an object lies in its file: behind 8 KiB, and 4 KiB of sums before each MiB.
+fn in_file(offset: usize) -> usize {
+    8192 + (offset >> 20) * ((1 << 20) + 4096) + 4096 + offset % (1 << 20)
+}
+
+const UNIT: usize = 4096;
+
+/// Bytes that are different everywhere.
+fn contents(bytes: usize) -> Vec<u8> {
+    (0..bytes as u32).flat_map(|at| (at.wrapping_mul(2_654_435_761) >> 7).to_le_bytes()).take(bytes).collect()
+}
+
+async fn read_part(machine: &RealMachine, object: &Object, at: usize, bytes: usize) -> machine::Result<Vec<u8>> {
+    let buffer = machine.buffers().take(bytes as u64).await;
+    let buffer = machine.disks()[0].read(object.id, at as u64, buffer).await?;
+    Ok(buffer.slice(0..bytes as u64).to_vec().expect("real bytes"))
+}
+
+#[test]
+fn a_block_that_is_not_what_was_written_is_damaged_and_the_rest_is_not() {
+    type Damage = fn(&mut [u8]);
+    // Each touches the unit at 2 * UNIT, or that in the second group.
+    let far = (1 << 20) + 2 * UNIT;
+    let damages: [(usize, Damage); 7] = [
+        (2 * UNIT, |file| file[in_file(2 * UNIT)] ^= 1),
+        (2 * UNIT, |file| file[in_file(3 * UNIT) - 1] ^= 0x80),
+        // Not written, or written as zeros by a disk that lost it.
+        (2 * UNIT, |file| file[in_file(2 * UNIT)..in_file(3 * UNIT)].fill(0)),
+        // Written to half of it.
+        (2 * UNIT, |file| file[in_file(2 * UNIT) + UNIT / 2..in_file(3 * UNIT)].fill(7)),
+        // That of another place, with the sums that belong to it.
+        (2 * UNIT, |file| {
+            file.copy_within(in_file(5 * UNIT)..in_file(6 * UNIT), in_file(2 * UNIT));
+            file.copy_within(8192 + 5 * 16..8192 + 6 * 16, 8192 + 2 * 16);
+        }),
+        // Its sums.
+        (2 * UNIT, |file| file[8192 + 2 * 16..8192 + 3 * 16].fill(0x55)),
+        ((1 << 20) + 2 * UNIT, |file| file[in_file((1 << 20) + 2 * UNIT) + 9] ^= 4),
+    ];
+    let bytes = far + 10 * UNIT + 100;
+    for driver in drivers() {
+        let (directory, reports) = (temporary(), Reports::default());
+        let file = directory.path().join("disk-1/thing.stripe");
+        run_on(driver, settings(1, directory.path(), &reports), async |machine| {
+            let object = create(&machine, "thing", &contents(bytes)).await;
+            machine.disks()[0].flush(object.id).await.expect("a disk");
+        });
+        let sound = fs::read(&file).expect("an object's file");
+        for (at, damage) in damages {
+            let mut damaged = sound.clone();
+            damage(&mut damaged);
+            fs::write(&file, damaged).expect("room");
+            run_on(driver, settings(1, directory.path(), &reports), async |machine| {
+                let object = machine.disks()[0].open("thing").await.expect("it is there");
+                for (from, bytes) in [(at, UNIT), (at - UNIT, 4 * UNIT), (at + 100, 10), (0, bytes)] {
+                    match read_part(&machine, &object, from, bytes).await {
+                        Err(Error::Damaged { what, why }) => {
+                            assert!(what.contains("thing.stripe"), "{what}");
+                            assert!(why.contains(&format!("at offset {at} ")), "{why} for {at}");
+                        }
+                        other => panic!("{:?} at {at}", other.map(|data| data.len())),
+                    }
+                }
+                let whole = contents(bytes);
+                for (from, until) in [(0, at), (at + UNIT, bytes)] {
+                    let read = read_part(&machine, &object, from, until - from).await.expect("sound");
+                    assert!(read == whole[from..until], "{at}");
+                }
+                // Part of a damaged unit cannot be replaced, since the rest would then seem sound; all of it can.
+                let disk = &machine.disks()[0];
+                let part = disk.write(object.id, at as u64 + 5, Payload::from(vec![1; 10])).await;
+                assert!(matches!(part, Err(Error::Damaged { .. })), "{part:?}");
+                disk.write(object.id, at as u64, Payload::from(&whole[at..at + UNIT])).await.expect("room");
+                assert!(read_part(&machine, &object, 0, bytes).await == Ok(whole));
+            });
+        }
+    }
+}
+
+#[test]
+fn holes_and_lengths_over_4_gib_are_sound() {
+    on_a_disk(
+        |_| {},
+        async |machine, _| {
+            let disk = &machine.disks()[0];
+            let object = disk.create("sparse", b"").await.expect("a new object");
+            let far = (5_u64 << 30) + 123;
+            disk.write(object.id, far, Payload::from(vec![3; 10])).await.expect("room");
+            disk.write(object.id, 77, Payload::from(vec![4; 10])).await.expect("room");
+            disk.flush(object.id).await.expect("a disk");
+            let object = disk.open("sparse").await.expect("it is there");
+            assert_eq!(object.bytes, far + 10);
+            let read = read_part(&machine, &object, far as usize - 5, 20).await.expect("sound");
+            assert_eq!(read, [[0; 5].as_slice(), &[3; 10], &[0; 5]].concat());
+            let read = read_part(&machine, &object, 70, 20).await.expect("sound");
+            assert_eq!(read, [[0; 7].as_slice(), &[4; 10], &[0; 3]].concat());
+            assert_eq!(read_part(&machine, &object, 3 << 30, 100_000).await, Ok(vec![0; 100_000]));
+        },
+    );
+}
+
+/// A small stream of numbers.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
+}
+
+#[test]
+fn random_writes_and_cuts_agree_with_a_vector_over_new_starts() {
+    const BYTES: usize = 3 << 20;
+    for (driver, seed) in drivers().into_iter().zip(1..) {
+        let (directory, reports) = (temporary(), Reports::default());
+        let (mut draw, mut model) = (Draw(seed), Vec::<u8>::new());
+        for start in 0..4 {
+            run_on(driver, settings(1, directory.path(), &reports), async |machine| {
+                let disk = &machine.disks()[0];
+                let object = match start {
+                    0 => disk.create("random", b"").await,
+                    _ => disk.open("random").await,
+                };
+                let object = object.expect("it is there");
+                assert_eq!(object.bytes, model.len() as u64);
+                for step in 0..60 {
+                    let (at, bytes) = (draw.below(BYTES), draw.below(1 << [5, 13, 18][step % 3]));
+                    match draw.below(8) {
+                        0 => {
+                            let bytes = draw.below(BYTES);
+                            disk.resize(object.id, bytes as u64).await.expect("room");
+                            model.resize(bytes, 0);
+                        }
+                        1 => disk.flush(object.id).await.expect("a disk"),
+                        2 | 3 => {
+                            let mut expected = model.get(at..).unwrap_or_default().to_vec();
+                            expected.resize(bytes, 0);
+                            let read = read_part(&machine, &object, at, bytes).await;
+                            assert!(read == Ok(expected), "{start}.{step}: {bytes} at {at}");
+                        }
+                        _ => {
+                            // Some as several pieces.
+                            let data: Vec<u8> = (0..bytes).map(|_| draw.below(256) as u8).collect();
+                            let cut = draw.below(bytes + 1) as u64;
+                            let whole = Payload::from(data.as_slice());
+                            let parts = [whole.slice(0..cut), whole.slice(cut..bytes as u64)];
+                            let payload = Payload::concat(&parts.map(|part| {
+                                Payload::from(part.to_vec().expect("real bytes"))
+                            }));
+                            disk.write(object.id, at as u64, payload).await.expect("room");
+                            if bytes > 0 {
+                                model.resize(model.len().max(at + bytes), 0);
+                                model[at..at + bytes].copy_from_slice(&data);
+                            }
+                        }
+                    }
+                }
+                let read = read_part(&machine, &object, 0, model.len() + 10).await.expect("sound");
+                assert!(read[..model.len()] == model && read[model.len()..] == [0; 10], "{start}");
+            });
+        }
     }
 }

@@ -91,8 +91,14 @@ impl Agent {
 
     /// Starts an agent at this address.
     pub(crate) fn start_at(address: &str, roots: Vec<PathBuf>, options: &[&str]) -> Agent {
-        let mut command = starfish(["agent", "--listen", address, "--until-input-ends", "--root"]);
-        command.args(&roots).args(options).stdin(Stdio::piped()).stderr(Stdio::inherit());
+        Agent::start_by(starfish([""; 0]), address, roots, options)
+    }
+
+    /// Starts an agent at this address, by a command that is, or becomes, the program.
+    pub(crate) fn start_by(mut command: Command, address: &str, roots: Vec<PathBuf>, options: &[&str]) -> Agent {
+        command.args(["agent", "--listen", address, "--until-input-ends", "--root"]);
+        command.args(&roots).args(options);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().expect("the program");
         let mut line = String::new();
         let output = child.stdout.take().expect("piped");

@@ -217,7 +217,10 @@ pub(crate) fn io_error(what: &str, error: io::Error) -> Error {
     match error.kind() {
         ErrorKind::NotFound => Error::NotFound { what },
         ErrorKind::AlreadyExists => Error::Exists { what },
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Error::NoSpace { what },
+        // The last one: a limit on the length of files, of the system or of the process.
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            Error::NoSpace { what }
+        }
         _ => Error::Io { what, why: error.to_string() },
     }
 }
@@ -263,6 +266,7 @@ mod tests {
         let told = |kind: ErrorKind| io_error("disk", kind.into());
         assert_eq!(told(ErrorKind::StorageFull), Error::NoSpace { what: "disk".to_owned() });
         assert_eq!(told(ErrorKind::QuotaExceeded), Error::NoSpace { what: "disk".to_owned() });
+        assert_eq!(told(ErrorKind::FileTooLarge), Error::NoSpace { what: "disk".to_owned() });
         assert_eq!(told(ErrorKind::NotFound), Error::NotFound { what: "disk".to_owned() });
         assert!(matches!(told(ErrorKind::PermissionDenied), Error::Io { .. }));
     }

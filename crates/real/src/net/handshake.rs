@@ -16,7 +16,7 @@ use socket2::{SockRef, TcpKeepalive};
 
 use super::connection::{Reader, Stream};
 use super::frame::{Answer, Hello, NotUnderstood, Verdict, Whom};
-use super::{Called, Joining, Net};
+use super::{Called, Joining, Net, Origin};
 use crate::report::Report;
 use crate::settings::Peer;
 use crate::task::Turns;
@@ -105,10 +105,10 @@ impl Net {
         }
         let peer = known_as.unwrap_or(node);
         if self.connection(peer).is_none() {
-            self.begin(peer, [control, data], true);
+            self.begin(peer, [control, data], Origin::Called);
             self.inner.called.borrow_mut().entry(peer).or_insert_with(|| {
-                let (turns, failed) = (Turns::new(), RefCell::default());
-                Rc::new(Called { address, is_named: to.is_some(), turns, failed })
+                let (turns, loss, failed) = (Turns::new(), RefCell::default(), RefCell::default());
+                Rc::new(Called { address, is_named: to.is_some(), turns, loss, failed })
             });
         }
         Ok(peer)
@@ -237,14 +237,9 @@ impl Net {
             self.answer_with(&mut stream, Verdict::NoSuchTicket, 0).await;
             return Err(explain_refusal(Verdict::NoSuchTicket, hello));
         };
-        let answer = Answer { verdict: Verdict::Welcome, node: self.inner.node, ticket: 0 };
-        let BufResult(written, _) = stream.write_all(answer.encode()).await;
-        written.map_err(|error| error.to_string())?;
-        // Others may have run meanwhile.
-        if self.inner.closed.get() || self.connection(hello.from).is_some() {
-            return Err(explain_refusal(Verdict::AlreadyConnected, hello));
-        }
-        self.begin(hello.from, [control, Stream { stream, reader }], false);
+        let answer = Answer { verdict: Verdict::Welcome, node: self.inner.node, ticket: 0 }.encode();
+        // Entered before the other side hears that it is welcome.
+        self.begin(hello.from, [control, Stream { stream, reader }], Origin::WasCalled { answer });
         Ok(())
     }
 

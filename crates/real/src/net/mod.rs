@@ -30,7 +30,7 @@ use machine::{BufferPool, Condition, Delivery, Error, Message, NodeId, Result};
 use crate::settings::Limits;
 use crate::task::{Tasks, Turns, unless};
 use connection::{Connection, Heard, Lane, Reader, Stream};
-use frame::Prelude;
+use frame::{Answer, Prelude};
 use inbox::Inbox;
 
 /// A node's connections. Cloning gives another handle.
@@ -74,8 +74,18 @@ struct Called {
     is_named: bool,
     /// One task at a time calls.
     turns: Turns,
+    /// Why it was lost the last time.
+    loss: RefCell<String>,
     /// When the last call again failed, and why.
     failed: RefCell<Option<(Instant, String)>>,
+}
+
+/// How a connection came about.
+enum Origin {
+    /// This node has called. It watches the other: one that is silent is lost.
+    Called,
+    /// This node was called, and this is its answer to the connection for data, which comes before anything else.
+    WasCalled { answer: [u8; Answer::BYTES] },
 }
 
 /// Pause between calls to a node that is lost.
@@ -127,9 +137,16 @@ impl Net {
         self.inner.connections.borrow().get(&node).cloned()
     }
 
-    /// Begins a connection to a node that there is none to. One that is `watched` is lost when it is silent.
-    fn begin(&self, peer: NodeId, streams: [Stream; 2], watched: bool) {
+    /// Begins a connection to a node that there is none to, as the one who has called, or has been called.
+    fn begin(&self, peer: NodeId, streams: [Stream; 2], origin: Origin) {
         let connection = Connection::new(peer);
+        let watched = match origin {
+            Origin::Called => true,
+            Origin::WasCalled { answer } => {
+                connection.side(Lane::Data).outbox.greet(&answer);
+                false
+            }
+        };
         self.inner.connections.borrow_mut().insert(peer, connection.clone());
         let net = self.clone();
         let alive = Alive::new(self.clone());
@@ -221,6 +238,7 @@ impl Net {
                 Ok(()) => return Ok(()),
                 Err(_) if self.inner.closed.get() => return Err(Error::Closed),
                 Err(why) if asked.elapsed() >= limit => {
+                    let why = format!("{}; called again: {why}", called.loss.borrow());
                     *called.failed.borrow_mut() = Some((Instant::now(), why.clone()));
                     return Err(gone(why));
                 }
@@ -316,10 +334,12 @@ impl machine::Net for Net {
 
     async fn receive(&self) -> Result<(NodeId, Delivery)> {
         let (from, delivery) = self.inner.inbox.receive().await?;
-        if let Delivery::Gone(_) = delivery
-            && let Some(connection) = self.inner.connections.borrow_mut().remove(&from)
-        {
-            connection.forgotten.wake_all();
+        if let Delivery::Gone(why) = &delivery {
+            if let Some(called) = self.inner.called.borrow().get(&from) {
+                why.clone_into(&mut called.loss.borrow_mut());
+            }
+            let over = self.inner.connections.borrow_mut().remove(&from);
+            over.into_iter().for_each(|connection| connection.forgotten.wake_all());
         }
         Ok((from, delivery))
     }

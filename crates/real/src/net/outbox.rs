@@ -110,6 +110,13 @@ impl Outbox {
         &self.lines[class as usize]
     }
 
+    /// Puts the first bytes of a connection, before anything else.
+    pub(crate) fn greet(&self, bytes: &[u8]) {
+        let first = Class::Control;
+        let room = self.line(first).room.try_take(bytes.len() as u64).expect("an outbox still empty");
+        self.put(first, vec![Run::Owned(bytes.to_vec())], room).expect("an outbox still open");
+    }
+
     /// Sends a ping or pong, unless the outbox is full or takes no more: then it is not for want of one that the
     /// other side hears nothing.
     pub(crate) fn show_life(&self, sign: Prelude) {
