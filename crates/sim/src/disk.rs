@@ -17,6 +17,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::Future;
+use std::ops::Range;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -56,6 +57,8 @@ struct Drive {
     runs: Vec<Run>,
     counts: DiskCounts,
     waits: Waits,
+    /// Parts of objects that cannot be read.
+    damaged: Vec<(u64, Range<u64>)>,
 }
 
 /// What a drive is doing for the transfer with this index.
@@ -140,6 +143,7 @@ impl Disks {
                 runs: Vec::new(),
                 counts: DiskCounts::default(),
                 waits: Waits::default(),
+                damaged: Vec::new(),
             })
         };
         let bus = |_| {
@@ -569,6 +573,30 @@ impl Disk {
         Ok(())
     }
 
+    /// Damages `bytes` bytes at `offset` of an object: whoever reads any of them is told so, in the time that the
+    /// read takes, until all of them have been written again by one write.
+    pub fn damage(&self, object: ObjectId, offset: u64, bytes: u64) {
+        self.drive().borrow_mut().damaged.push((object.0, offset..offset.saturating_add(bytes)));
+    }
+
+    /// Fails if part of what was read is damaged.
+    fn check_damage(&self, object: ObjectId, offset: u64, bytes: u64) -> Result<()> {
+        let read = offset..offset.saturating_add(bytes);
+        let drive = self.drive().borrow();
+        let is_hit =
+            |(id, part): &&(u64, Range<u64>)| *id == object.0 && part.start < read.end && read.start < part.end;
+        let Some(place) = drive.damaged.iter().find(is_hit).map(|(_, part)| part.start) else { return Ok(()) };
+        drop(drive);
+        let what = self.what(&format!("number {}", object.0));
+        Err(Error::Damaged { what, why: format!("the bytes at offset {place} are not what was written") })
+    }
+
+    /// What has been written is sound.
+    fn mend(&self, object: ObjectId, offset: u64, bytes: u64) {
+        let covers = |part: &Range<u64>| offset <= part.start && part.end <= offset.saturating_add(bytes);
+        self.drive().borrow_mut().damaged.retain(|(id, part)| *id != object.0 || !covers(part));
+    }
+
     fn drive(&self) -> &RefCell<Drive> {
         &self.world.disks.drives[self.index]
     }
@@ -635,7 +663,7 @@ impl machine::Disk for Disk {
     async fn read(&self, object: ObjectId, offset: u64, into: Buf) -> Result<Buf> {
         self.check(object)?;
         match self.transfer(object, offset, Access::Read(into)).await? {
-            Access::Read(buffer) => Ok(buffer),
+            Access::Read(buffer) => self.check_damage(object, offset, buffer.len()).map(|()| buffer),
             Access::Write(_) | Access::Flush => unreachable!("a read was begun"),
         }
     }
@@ -643,7 +671,10 @@ impl machine::Disk for Disk {
     async fn write(&self, object: ObjectId, offset: u64, mut from: Payload) -> Result<()> {
         self.check(object)?;
         own(&mut from);
-        self.transfer(object, offset, Access::Write(from)).await.map(|_| ())
+        let bytes = from.len();
+        self.transfer(object, offset, Access::Write(from)).await?;
+        self.mend(object, offset, bytes);
+        Ok(())
     }
 
     async fn flush(&self, object: ObjectId) -> Result<()> {
