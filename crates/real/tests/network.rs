@@ -502,14 +502,14 @@ fn commands_come_before_the_data_that_wait_for_the_same_node() {
         let adapt = |settings| Settings { limits: limits.clone(), ..settings };
         run_nodes(driver, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
             let mut sends = Vec::new();
-            for number in 0..20 {
+            for number in 0..12 {
                 sends.push(begun(Box::pin(nodes[0].net().send(NodeId(2), message(number, 1 << 20)))).await);
             }
             nodes[0].net().send(NodeId(2), command(100)).await.expect("a connection");
             nodes[0].sleep_until(nodes[0].now() + machine::Duration::from_millis(200)).await;
             let (_, first) = receive(&nodes[1]).await;
             assert!(first == Delivery::Message(command(100)), "{first:?}");
-            for number in 0..20 {
+            for number in 0..12 {
                 expect_message(&nodes[1], number, 1 << 20).await;
             }
         })

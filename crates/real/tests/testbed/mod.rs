@@ -1,9 +1,10 @@
 //! Real nodes to check laws and promises on.
 
 use std::future::Future;
+use std::time::Duration;
 
 use machine::conformance::{POOL_BYTES, Testbed};
-use real::{Driver, RealMachine, Settings};
+use real::{Driver, Limits, RealMachine, Settings};
 
 use crate::common::{Reports, run_nodes};
 
@@ -20,7 +21,9 @@ impl Testbed for Loopback {
         F: Future<Output = T> + 'static,
         T: 'static,
     {
-        let adapt = |settings| Settings { buffer_bytes: POOL_BYTES, ..settings };
+        // A node that has closed does not come back here.
+        let limits = Limits { recall: Duration::ZERO, ..Limits::default() };
+        let adapt = |settings| Settings { buffer_bytes: POOL_BYTES, limits: limits.clone(), ..settings };
         run_nodes(self.driver, nodes as u64, &Reports::default(), adapt, test)
     }
 }
