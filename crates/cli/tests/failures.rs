@@ -170,7 +170,8 @@ fn swapped_and_deleted_stripes_are_named() {
     store.make_file("file", 3 << 20);
     store.run(&["put", "file"]);
     let stripes: Vec<PathBuf> = store.stripe_files();
-    let (first, second) = (fs::read(&stripes[0]).expect("a stripe"), fs::read(&stripes[1]).expect("a stripe"));
+    let (first, second) =
+        (fs::read(&stripes[0]).expect("a stripe"), fs::read(&stripes[1]).expect("a stripe"));
     // Swapped as a whole they are still all there; their data alone do not fit their headers.
     fs::write(&stripes[0], [&first[..8192], &second[8192..]].concat()).expect("room");
     restart_all(&mut store, &[]);

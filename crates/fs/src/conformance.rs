@@ -22,9 +22,8 @@ pub use pages::{
 
 use crate::protocol::{FoundStripe, Frame, Label, Reply, Request};
 use crate::{
-    Client, ClientSettings, CollectiveSettings, Error, Failure, FailureKind, File, FileId, Group, IoNodeSettings,
-    Scheduling,
-    Sharing, Threads, serve,
+    Client, ClientSettings, CollectiveSettings, Error, Failure, FailureKind, File, FileId, Group,
+    IoNodeSettings, Scheduling, Sharing, Threads, serve,
 };
 
 /// Checks all promises.

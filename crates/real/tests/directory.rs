@@ -255,7 +255,12 @@ fn contents(bytes: usize) -> Vec<u8> {
     (0..bytes as u32).flat_map(|at| (at.wrapping_mul(2_654_435_761) >> 7).to_le_bytes()).take(bytes).collect()
 }
 
-async fn read_part(machine: &RealMachine, object: &Object, at: usize, bytes: usize) -> machine::Result<Vec<u8>> {
+async fn read_part(
+    machine: &RealMachine,
+    object: &Object,
+    at: usize,
+    bytes: usize,
+) -> machine::Result<Vec<u8>> {
     let buffer = machine.buffers().take(bytes as u64).await;
     let buffer = machine.disks()[0].read(object.id, at as u64, buffer).await?;
     Ok(buffer.slice(0..bytes as u64).to_vec().expect("real bytes"))
@@ -390,9 +395,9 @@ fn random_writes_and_cuts_agree_with_a_vector_over_new_starts() {
                             let cut = draw.below(bytes + 1) as u64;
                             let whole = Payload::from(data.as_slice());
                             let parts = [whole.slice(0..cut), whole.slice(cut..bytes as u64)];
-                            let payload = Payload::concat(&parts.map(|part| {
-                                Payload::from(part.to_vec().expect("real bytes"))
-                            }));
+                            let payload = Payload::concat(
+                                &parts.map(|part| Payload::from(part.to_vec().expect("real bytes"))),
+                            );
                             disk.write(object.id, at as u64, payload).await.expect("room");
                             if bytes > 0 {
                                 model.resize(model.len().max(at + bytes), 0);

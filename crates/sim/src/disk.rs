@@ -583,9 +583,12 @@ impl Disk {
     fn check_damage(&self, object: ObjectId, offset: u64, bytes: u64) -> Result<()> {
         let read = offset..offset.saturating_add(bytes);
         let drive = self.drive().borrow();
-        let is_hit =
-            |(id, part): &&(u64, Range<u64>)| *id == object.0 && part.start < read.end && read.start < part.end;
-        let Some(place) = drive.damaged.iter().find(is_hit).map(|(_, part)| part.start) else { return Ok(()) };
+        let is_hit = |(id, part): &&(u64, Range<u64>)| {
+            *id == object.0 && part.start < read.end && read.start < part.end
+        };
+        let Some(place) = drive.damaged.iter().find(is_hit).map(|(_, part)| part.start) else {
+            return Ok(());
+        };
         drop(drive);
         let what = self.what(&format!("number {}", object.0));
         Err(Error::Damaged { what, why: format!("the bytes at offset {place} are not what was written") })

@@ -67,7 +67,10 @@ fn a_damaged_block_fails_its_readers_and_nobody_else() {
             // The second block of each stripe.
             if block / 2 == 1 {
                 let Err(Error::Remote { failure, .. }) = read else { panic!("{read:?}") };
-                assert!(failure.kind == FailureKind::Damaged && failure.text.contains("offset 600"), "{failure}");
+                assert!(
+                    failure.kind == FailureKind::Damaged && failure.text.contains("offset 600"),
+                    "{failure}"
+                );
             } else {
                 assert_eq!(read, Ok(512), "{block}");
             }

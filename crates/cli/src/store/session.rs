@@ -120,7 +120,9 @@ impl Names {
             fs::Error::Machine(machine::Error::PeerGone { .. }) => {
                 failure.remedy("Is the agent still running? Its standard error tells what happened to it.")
             }
-            fs::Error::WriteLost { .. } => failure.remedy("Write it again. The agent's standard error may tell why it ended."),
+            fs::Error::WriteLost { .. } => {
+                failure.remedy("Write it again. The agent's standard error may tell why it ended.")
+            }
             fs::Error::Remote { failure: remote, .. } => match remote.kind {
                 fs::FailureKind::NoSpace => {
                     failure.remedy("Remove files with `starfish rm`, or give the agent a larger disk.")

@@ -95,7 +95,12 @@ impl Agent {
     }
 
     /// Starts an agent at this address, by a command that is, or becomes, the program.
-    pub(crate) fn start_by(mut command: Command, address: &str, roots: Vec<PathBuf>, options: &[&str]) -> Agent {
+    pub(crate) fn start_by(
+        mut command: Command,
+        address: &str,
+        roots: Vec<PathBuf>,
+        options: &[&str],
+    ) -> Agent {
         command.args(["agent", "--listen", address, "--until-input-ends", "--root"]);
         command.args(&roots).args(options);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());

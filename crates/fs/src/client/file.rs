@@ -78,7 +78,14 @@ impl<M: Machine> File<M> {
     pub(super) fn new(client: Client<M>, name: &str, stat: FileStat) -> Self {
         let homes = stat.stripes.iter().map(|&(node, _, _)| node).collect();
         let FileStat { file, bytes, striping, .. } = stat;
-        let inner = FileInner { name: name.into(), file, striping, homes, bytes: Cell::new(bytes), unflushed: RefCell::default() };
+        let inner = FileInner {
+            name: name.into(),
+            file,
+            striping,
+            homes,
+            bytes: Cell::new(bytes),
+            unflushed: RefCell::default(),
+        };
         File { client, inner: Rc::new(inner) }
     }
 
@@ -191,8 +198,9 @@ impl<M: Machine> File<M> {
     /// Has all I/O nodes flush the file; says which run of each has done so.
     async fn flush_homes(&self) -> Vec<(NodeId, Result<u64>)> {
         let answers = self.answers_of_homes(|_| Request::Flush { file: self.inner.file }).await;
-        let incarnation =
-            |(node, answer): (NodeId, Answer)| (node, answer.and_then(|(reply, _)| incarnation_of(node, &reply)));
+        let incarnation = |(node, answer): (NodeId, Answer)| {
+            (node, answer.and_then(|(reply, _)| incarnation_of(node, &reply)))
+        };
         answers.into_iter().map(incarnation).collect()
     }
 

@@ -118,7 +118,9 @@ impl Stripes {
         let mut open = self.open.borrow_mut();
         if open.len() >= OPEN_MAX {
             let idle = open.iter().find(|(_, stripe)| {
-                Rc::strong_count(stripe) == 1 && stripe.writes.get() == 0 && stripe.failures.borrow().is_empty()
+                Rc::strong_count(stripe) == 1
+                    && stripe.writes.get() == 0
+                    && stripe.failures.borrow().is_empty()
             });
             if let Some(key) = idle.map(|(&key, _)| key) {
                 open.remove(&key);

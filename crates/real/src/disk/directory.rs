@@ -119,7 +119,10 @@ impl Directory {
         let read = file.read_exact_at(&mut page, units::LENGTH_AT);
         let bytes = units::object_bytes(file.metadata().map_err(failed)?.len());
         let (Ok(()), Some(bytes)) = (read, bytes) else {
-            return Err(damaged(format!("its file is shorter than the {} bytes before data", units::GROUPS_AT)));
+            return Err(damaged(format!(
+                "its file is shorter than the {} bytes before data",
+                units::GROUPS_AT
+            )));
         };
         let length = Length::decode(&page, header.identity);
         if bytes < length.bytes {

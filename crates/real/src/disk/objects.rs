@@ -61,8 +61,7 @@ impl<F: Clone> Objects<F> {
         let name = name.to_owned();
         self.by_name.insert(name.clone(), id);
         let file = self.by_id.get(&id).and_then(|known| known.file.clone()).unwrap_or(file);
-        let known =
-            Known { name, identity, file: Some(file.clone()), removed: false, last_use: self.uses };
+        let known = Known { name, identity, file: Some(file.clone()), removed: false, last_use: self.uses };
         let before = self.by_id.insert(id, known);
         if before.is_none_or(|before| before.file.is_none()) {
             self.open += 1;

@@ -187,7 +187,9 @@ impl Stored {
         let mut new = Vec::with_capacity(((units_end - first) / UNIT_BYTES) as usize);
         for at in (first..units_end).step_by(UNIT) {
             let within = (offset.max(at) - at) as usize..(end.min(at + UNIT_BYTES) - at) as usize;
-            let old = [(first, &head), (last, &tail)].into_iter().find(|(place, old)| *place == at && old.is_some());
+            let old = [(first, &head), (last, &tail)]
+                .into_iter()
+                .find(|(place, old)| *place == at && old.is_some());
             new.push(match old {
                 _ if within.len() == UNIT => units::sum(self.identity, at, data.next(UNIT)),
                 Some((_, Some(old))) => {
@@ -341,7 +343,8 @@ impl Stored {
     /// Changes the sums of a group that have been loaded, and gives the page for the file.
     fn change_sums(&self, group: u64, change: impl FnOnce(&mut Sums)) -> Vec<u8> {
         let mut kept = self.sums.borrow_mut();
-        let kept = kept.iter_mut().find(|kept| kept.group == group).expect("loaded, and nobody else has the turn");
+        let kept =
+            kept.iter_mut().find(|kept| kept.group == group).expect("loaded, and nobody else has the turn");
         change(&mut kept.sums);
         kept.changed = true;
         kept.sums.encode()

@@ -204,11 +204,7 @@ impl Reader {
     }
 
     /// What comes next over the lane. Memory for payloads is of `pool`.
-    pub(crate) async fn next(
-        &mut self,
-        lane: Lane,
-        pool: &BufferPool,
-    ) -> std::result::Result<Heard, String> {
+    pub(crate) async fn next(&mut self, lane: Lane, pool: &BufferPool) -> std::result::Result<Heard, String> {
         let Some(prelude) = self.array().await.map_err(explain)? else { return Ok(Heard::End) };
         let Prelude { kind, header_bytes, payload_bytes } = Prelude::decode(&prelude)?;
         let class = match kind {

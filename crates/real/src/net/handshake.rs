@@ -279,7 +279,9 @@ fn explain_refusal(verdict: Verdict, hello: Hello) -> String {
             format!("{from} wants to talk to {to}")
         }
         Verdict::AlreadyConnected => format!("{from} is connected already"),
-        Verdict::NoSuchTicket => format!("{from} has brought its connection for data too late, or by mistake"),
+        Verdict::NoSuchTicket => {
+            format!("{from} has brought its connection for data too late, or by mistake")
+        }
         Verdict::Full => format!("{from} is one connection too many"),
         Verdict::Closed => format!("{from} comes too late, the network is closed"),
         Verdict::Welcome | Verdict::OtherVersion => format!("{from} ({verdict:?})"),

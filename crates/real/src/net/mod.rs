@@ -158,16 +158,17 @@ impl Net {
     }
 
     async fn converse(&self, connection: Rc<Connection>, streams: [Stream; 2], watched: bool) {
-        let [Stream { stream: control, reader: mut of_control }, Stream { stream: data, reader: mut of_data }] =
-            streams;
+        let [
+            Stream { stream: control, reader: mut of_control },
+            Stream { stream: data, reader: mut of_data },
+        ] = streams;
         let writers = [(Lane::Control, control), (Lane::Data, data)]
             .map(|(lane, stream)| compio::runtime::spawn(connection.clone().write(lane, stream)));
         let why = {
             let control = self.read_all(&connection, Lane::Control, &mut of_control);
             let data = self.read_all(&connection, Lane::Data, &mut of_data);
-            let silent = async {
-                if watched { self.watch(&connection).await } else { std::future::pending().await }
-            };
+            let silent =
+                async { if watched { self.watch(&connection).await } else { std::future::pending().await } };
             first_failure(silent, control, data).await
         };
         if self.inner.closed.get() {
@@ -282,8 +283,7 @@ async fn first_failure(
     let mut ended = [false; 2];
     poll_fn(|context| {
         for (lane, ended) in ended.iter_mut().enumerate().filter(|(_, ended)| !**ended) {
-            let poll =
-                if lane == 0 { control.as_mut().poll(context) } else { data.as_mut().poll(context) };
+            let poll = if lane == 0 { control.as_mut().poll(context) } else { data.as_mut().poll(context) };
             match poll {
                 Poll::Ready(Err(why)) => return Poll::Ready(why),
                 Poll::Ready(Ok(())) => *ended = true,
