@@ -217,7 +217,11 @@ impl<M: Machine> File<M> {
     /// Asks every I/O node that has a stripe, and fails with the first failure after all have answered.
     pub(super) async fn ask_homes(&self, request_to: impl Fn(NodeId) -> Request) -> Result<()> {
         let answers = self.answers_of_homes(request_to).await;
-        answers.into_iter().fold(Ok(()), |outcome, (_, answer)| outcome.and(answer.map(drop)))
+        let mut outcome = Ok(());
+        for (_, answer) in answers {
+            outcome = outcome.and(answer.map(drop));
+        }
+        outcome
     }
 
     async fn answers_of_homes(&self, request_to: impl Fn(NodeId) -> Request) -> Vec<(NodeId, Answer)> {

@@ -300,8 +300,6 @@ impl<M: Machine> Inner<M> {
                 // Whoever flushes again wants to know whether it works now.
                 file.unflushed.set(true);
             }
-            // What could not be flushed is still to be.
-            file.unflushed.set(file.unflushed.get() || flushed.is_err());
             flushed
         };
         own.map_or(remote, Err)
