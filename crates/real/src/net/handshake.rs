@@ -223,17 +223,7 @@ impl Net {
         mut stream: TcpStream,
         reader: Reader,
     ) -> std::result::Result<(), String> {
-        let mut joining = self.inner.joining.borrow_mut();
-        let control = match joining.remove(&ticket) {
-            Some(Joining { from, control }) if from == hello.from => Some(control),
-            Some(other) => {
-                joining.insert(ticket, other);
-                None
-            }
-            None => None,
-        };
-        drop(joining);
-        let Some(control) = control else {
+        let Some(control) = self.take_joining(hello, ticket) else {
             self.answer_with(&mut stream, Verdict::NoSuchTicket, 0).await;
             return Err(explain_refusal(Verdict::NoSuchTicket, hello));
         };
@@ -241,6 +231,15 @@ impl Net {
         // Entered before the other side hears that it is welcome.
         self.begin(hello.from, [control, Stream { stream, reader }], Origin::WasCalled { answer });
         Ok(())
+    }
+
+    /// Takes out the first connection that has got this ticket, if it is of the same node.
+    fn take_joining(&self, hello: Hello, ticket: u64) -> Option<Stream> {
+        let mut joining = self.inner.joining.borrow_mut();
+        if joining.get(&ticket).is_none_or(|half| half.from != hello.from) {
+            return None;
+        }
+        joining.remove(&ticket).map(|half| half.control)
     }
 
     fn judge(&self, hello: Hello) -> Verdict {

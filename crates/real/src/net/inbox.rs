@@ -9,11 +9,14 @@ use machine::{Class, Condition, Delivery, Error, Message, NodeId, Result};
 /// Messages of one TCP connection that may wait in the inbox; when so many do, no more are read.
 const WAITING_MAX: usize = 64;
 
+/// What has arrived in one class: from whom, and over which connection.
+type Line = VecDeque<(NodeId, Delivery, Rc<Place>)>;
+
 /// What has arrived for a node.
 #[derive(Default)]
 pub(crate) struct Inbox {
     /// By class, the most urgent first.
-    arrived: RefCell<[VecDeque<(NodeId, Delivery, Rc<Place>)>; Class::ALL.len()]>,
+    arrived: RefCell<[Line; Class::ALL.len()]>,
     arrival: Condition,
     closed: Cell<bool>,
 }
