@@ -123,6 +123,9 @@ pub struct StreamingDisk {
     pub positioning: Sourced<Time>,
     /// Time from the arrival of any command to the first work for it; none if left out.
     pub command_overhead: Option<Sourced<Time>>,
+    /// How far the disk goes on after a read, at most, while no command comes; if left out, as far as the next command
+    /// turns out to reach.
+    pub read_ahead: Option<Sourced<Bytes>>,
 }
 
 impl Description for DiskDescription {
@@ -130,6 +133,7 @@ impl Description for DiskDescription {
 
     const BUILT_IN: &'static [(&'static str, &'static str)] = &[
         ("hp97560", include_str!("../../../machines/disks/hp97560.toml")),
+        ("st318416w", include_str!("../../../machines/disks/st318416w.toml")),
         ("streaming-20", include_str!("../../../machines/disks/streaming-20.toml")),
     ];
 
@@ -309,6 +313,11 @@ impl StreamingDisk {
             format!("expected a capacity from one sector to {DISK_BYTES_MAX} bytes")
         })?;
         check_time(&self.positioning)?;
+        if let Some(ahead) = &self.read_ahead {
+            ahead.ensure((0..=capacity).contains(&ahead.value.0), || {
+                "expected a disk that reads ahead no more than its capacity".into()
+            })?;
+        }
         self.command_overhead.as_ref().map_or(Ok(()), check_time)
     }
 }

@@ -222,6 +222,8 @@ impl Description for MachineDescription {
     const BUILT_IN: &'static [(&'static str, &'static str)] = &[
         ("starfish-1996", include_str!("../../../machines/starfish-1996.toml")),
         ("cluster-switch", include_str!("../../../machines/cluster-switch.toml")),
+        ("loopback", include_str!("../../../machines/loopback.toml")),
+        ("pdiol-2003", include_str!("../../../machines/pdiol-2003.toml")),
         ("golden", include_str!("../../../machines/golden.toml")),
     ];
 

@@ -39,7 +39,7 @@ fn a_path_is_read_from_the_file_system() {
 #[test]
 fn an_unknown_name_is_answered_with_the_known_ones() {
     let error = DiskDescription::load("hp97561").unwrap_err().to_string();
-    assert!(error.contains("hp97561") && error.contains("hp97560, streaming-20"), "{error}");
+    assert!(error.contains("hp97561") && error.contains("hp97560, st318416w, streaming-20"), "{error}");
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //!
 //! A command that starts at the sector where the last one ended continues it and is charged the transfer
 //! alone; any other is charged the positioning too. A continued read is read ahead: its transfer begins
-//! when the last one ended, however late the command comes, but never more than one command ahead. Writes
-//! are buffered as on a mechanical disk. There is no rotation to miss and no cache to hit.
+//! when the last one ended, however late the command comes, but never more than one command ahead; less, if
+//! the description says so. Writes are buffered as on a mechanical disk. There is no rotation to miss and no
+//! cache to hit.
 
 use description::StreamingDisk;
 use machine::{Duration, Instant};
@@ -18,6 +19,8 @@ pub(crate) struct Streaming {
     bytes_per_second: u64,
     positioning: Duration,
     command_overhead: Duration,
+    /// The time of the transfer that may be done before its command comes, unless it is all of it.
+    read_ahead: Option<Duration>,
     last: Option<Access>,
     /// When the medium is free of all accepted commands.
     free: Instant,
@@ -45,6 +48,10 @@ impl Streaming {
             bytes_per_second: disk.rate.value.0,
             positioning: disk.positioning.value.0,
             command_overhead: overhead.map_or(Duration::ZERO, |time| time.value.0),
+            read_ahead: disk
+                .read_ahead
+                .as_ref()
+                .map(|ahead| Duration::of_transfer(ahead.value.0, disk.rate.value.0)),
             last: None,
             free: Instant::START,
             buffer_empty: Instant::START,
@@ -65,7 +72,9 @@ impl Streaming {
     pub(crate) fn read(&mut self, now: Instant, first: u64, sectors: u64) -> Instant {
         let decoded = self.decode(now);
         let is_read_ahead = self.last == Some(Access::Read { next: first });
-        let start = if is_read_ahead { self.free } else { decoded.max(self.free) };
+        let idle = decoded.since(self.free);
+        let ahead = if is_read_ahead { self.read_ahead.unwrap_or(idle) } else { Duration::ZERO };
+        let start = self.free + (idle - ahead.min(idle));
         self.free = decoded.max(self.access(start, first, sectors));
         self.last = Some(Access::Read { next: first + sectors });
         self.free

@@ -324,6 +324,17 @@ fn a_streaming_disk_charges_only_for_going_elsewhere() {
 }
 
 #[test]
+fn a_streaming_disk_need_not_read_ahead() {
+    let mut disk = Model::new(&DiskDescription::load("st318416w").unwrap(), 0.0);
+    let transfer = Duration::from_micros(3_125);
+    let first = disk.read(Instant::START, 1_000, 128);
+    let late = disk.read(first + MILLISECOND, 1_128, 128);
+    assert_eq!(late, first + MILLISECOND + transfer, "its transfer began when the command came");
+    assert_eq!(disk.read(late, 1_256, 128), late + transfer);
+    assert_eq!(disk.movements(), 1);
+}
+
+#[test]
 fn a_streaming_disk_buffers_one_write() {
     let mut disk = Model::new(&DiskDescription::load("streaming-20").unwrap(), 0.0);
     let transfer = Duration::from_micros(3_125);
