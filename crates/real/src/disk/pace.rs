@@ -11,7 +11,10 @@
 //!
 //! So lateness of timers does not add up, and a disk with a command always in line keeps exactly the
 //! model's rate. A caller that issues its next command only when it has the last answer pays its own delay
-//! once; whether the disk makes up for that, by reading ahead or buffering writes, is the model's affair.
+//! once; whether the disk makes up for that, by reading ahead or buffering writes, is the model's affair. What
+//! an answer was late by is none of its own, but of timers and of whoever else uses this computer: the next
+//! command counts as having come earlier by that, though never before the last one was due. So a process that
+//! does not get to run for a while does not stop its disks.
 //!
 //! Where it is wrong: a real transfer that takes longer than the model's makes the disk slower than the
 //! model. Making, opening, listing and removing objects takes the time it takes.
@@ -21,7 +24,7 @@ use std::future::Future;
 
 use description::DiskDescription;
 use disk::Model;
-use machine::{Instant, ObjectId, Result};
+use machine::{Duration, Instant, ObjectId, Result};
 
 use crate::clock::Clock;
 use crate::task::Turns;
@@ -40,6 +43,8 @@ pub(crate) struct Pace {
     turns: Turns,
     /// When the last command was answered as the model has it.
     answered: Cell<Instant>,
+    /// How much later its caller learned of it.
+    late: Cell<Duration>,
     place: Place,
     clock: Clock,
 }
@@ -72,7 +77,8 @@ impl Pace {
         let model = Model::new(description, 0.0);
         let place = Place::new(model.sector_bytes(), model.capacity_sectors());
         let answered = Cell::new(Instant::START);
-        Pace { model: RefCell::new(model), turns: Turns::new(), answered, place, clock }
+        let late = Cell::new(Duration::ZERO);
+        Pace { model: RefCell::new(model), turns: Turns::new(), answered, late, place, clock }
     }
 
     /// Makes `transfer` in the time a command of this kind takes.
@@ -87,11 +93,16 @@ impl Pace {
         }
         let arrived = self.clock.now();
         let _turn = self.turns.take().await;
-        let due = self.command(kind, extent, arrived.max(self.answered.get()));
+        let (answered, late) = (self.answered.get(), self.late.get());
+        let idle = arrived.since(answered);
+        let begun = answered + (idle - late.min(idle));
+        let due = self.command(kind, extent, begun);
+        let start = self.clock.now();
         let outcome = transfer.await;
-        // If the transfer itself was late the next command is not served faster for it.
-        self.answered.set(due.max(self.clock.now()));
+        // If the transfer itself took longer the next command is not served faster for it.
+        self.answered.set(due.max(begun + self.clock.now().since(start)));
         self.clock.sleep_until(due).await;
+        self.late.set(self.clock.now().since(self.answered.get()));
         outcome
     }
 
