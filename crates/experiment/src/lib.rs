@@ -7,8 +7,11 @@
 //! - `lib.rs`: the experiment and its summary
 //! - `trial.rs`: one trial, step by step
 //! - `contents.rs`: what is in the file, and whether it arrived
+//! - `sequential.rs`: one program behind the page cache instead of a group; `local.rs`: a disk without a file system
 
 mod contents;
+mod local;
+mod sequential;
 mod trial;
 
 use std::fmt;
@@ -19,6 +22,8 @@ use fs::{IoNodeSettings, Scheduling, Threads};
 use layout::{Operation, Pattern, Problem};
 
 pub use contents::Contents;
+pub use local::LocalReader;
+pub use sequential::{FilePlace, Sequential, SequentialTrial};
 pub use trial::Trial;
 
 /// One access pattern, by one method, on one machine.

@@ -1,0 +1,74 @@
+//! A disk used locally: what a plain program gets of it that reads a file from front to back.
+//!
+//! The operating system reads ahead for it, so there is always a read in line at the disk. No file system of ours, no
+//! network, no agent: the yardstick for what these cost. Generic over the machine, to be the same on both.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use machine::{Buf, Condition, Disk, Machine, ObjectId, Payload, Result};
+
+/// Reads in line at the disk, at most. Two keep it busy; more help a program that is kept from running for a while.
+const AHEAD: usize = 8;
+
+/// Reads an object of the first disk of a machine, page by page, ahead of who asks for them.
+pub struct LocalReader<M: Machine> {
+    machine: M,
+    object: ObjectId,
+    /// Bytes that have not been asked for yet, and where they begin.
+    offset: u64,
+    bytes: u64,
+    page_bytes: u64,
+    ahead: VecDeque<Rc<Page>>,
+}
+
+/// A page that has been asked for.
+#[derive(Default)]
+struct Page {
+    outcome: RefCell<Option<Result<Buf>>>,
+    came: Condition,
+}
+
+impl<M: Machine> LocalReader<M> {
+    /// Opens the object `name` of the machine's first disk. Fails if there is none.
+    pub async fn open(machine: M, name: &str, page_bytes: u64) -> Result<Self> {
+        let object = machine.disks()[0].open(name).await?;
+        Ok(LocalReader {
+            machine,
+            object: object.id,
+            offset: 0,
+            bytes: object.bytes,
+            page_bytes,
+            ahead: VecDeque::new(),
+        })
+    }
+
+    /// The next page, or `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<Payload>> {
+        while self.ahead.len() < AHEAD && self.bytes > 0 {
+            self.read_ahead().await;
+        }
+        let Some(page) = self.ahead.pop_front() else { return Ok(None) };
+        while page.outcome.borrow().is_none() {
+            page.came.wait().await;
+        }
+        let outcome = page.outcome.borrow_mut().take().expect("it has come");
+        outcome.map(|buffer| Some(buffer.slice(0..buffer.len())))
+    }
+
+    async fn read_ahead(&mut self) {
+        let bytes = self.page_bytes.min(self.bytes);
+        let buffer = self.machine.buffers().take(bytes).await;
+        let (machine, object, offset) = (self.machine.clone(), self.object, self.offset);
+        let page = Rc::<Page>::default();
+        self.ahead.push_back(page.clone());
+        (self.offset, self.bytes) = (offset + bytes, self.bytes - bytes);
+        self.machine.spawn("reading ahead", async move {
+            let outcome = machine.disks()[0].read(object, offset, buffer).await;
+            *page.outcome.borrow_mut() = Some(outcome);
+            page.came.wake_all();
+            Ok(())
+        });
+    }
+}
