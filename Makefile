@@ -54,9 +54,10 @@ docs: tools ## Build the documentation of the code (target/doc)
 sim: build ## Simulate the reports' patterns by both methods, 8192-byte records [SEED=1]
 	$(STARFISH) simulate --pattern all --method all --record 8192 --seed $(SEED)
 
-bench: build ## Measure this computer: against a bare stripe, then with modelled disks
+bench: build ## Measure this computer: against a bare stripe, with modelled disks, and as the thesis on PDIOL does
 	$(STARFISH) bench
 	$(STARFISH) bench --modelled --rounds 1
+	$(STARFISH) bench pdiol --html $(TARGET)/bench.html
 
 bench-sim: tools ## Measure the simulator: nanoseconds for an event, bare and with everything modelled
 	cargo run $(CARGO_FLAGS) --release -p sim --example golden

@@ -4,6 +4,7 @@
 //!
 //! - `store/`: finding agents, connecting, moving files
 //! - `agent_set/`, `detached.rs`: starting agents in the background, here and elsewhere
+//! - `pdiol_bench/`: the benchmark of the thesis on PDIOL
 //! - `local.rs`, `progress.rs`, `table.rs`, `size.rs`: files, terminals and numbers of this computer
 //! - `node.rs`, `interrupt.rs`, `failure.rs`: starting nodes, stopping, and saying what went wrong
 
@@ -15,6 +16,7 @@ mod failure;
 mod interrupt;
 mod local;
 mod node;
+mod pdiol_bench;
 mod processes;
 mod progress;
 mod simulation;

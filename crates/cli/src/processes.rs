@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -52,13 +53,29 @@ impl Agents {
         let mut agents =
             Agents { processes: Arc::new(Mutex::new(processes)), agents: Vec::new(), directory: path };
         agents.tidy_up_when_interrupted()?;
+        agents.start_all(count, options)?;
+        Ok(agents)
+    }
+
+    /// Ends the agents and starts as many with other `options`, on the same disks.
+    pub(crate) fn restart(&mut self, options: &[String]) -> Result<()> {
+        self.lock().end_agents();
+        self.start_all(self.agents.len(), options)
+    }
+
+    fn start_all(&mut self, count: usize, options: &[String]) -> Result<()> {
         let mut names = Vec::new();
         for index in 0..count {
-            let root = agents.directory.join(format!("disk{index}"));
-            names.push(agents.start_one(&root, options)?);
+            let root = self.directory.join(format!("disk{index}"));
+            names.push(self.start_one(&root, options)?);
         }
-        agents.agents = AgentsArgs::of(names).find()?;
-        Ok(agents)
+        self.agents = AgentsArgs::of(names).find()?;
+        Ok(())
+    }
+
+    /// The time that the processor has worked for the agents so far, in steps of 10 ms; nothing for those that are gone.
+    pub(crate) fn processor_time(&self) -> Duration {
+        self.lock().children.iter().filter_map(|process| processor_time(process.child.id())).sum()
     }
 
     /// A path in the directory that will be removed.
@@ -127,15 +144,32 @@ impl Drop for Agents {
     }
 }
 
+/// User and system time of a process, as Linux tells it.
+fn processor_time(process: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // After the name, which may contain anything, the fields are numbers; proc(5) counts these two 14 and 15.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = fields.get(11..13)?.iter().map(|field| field.parse::<u64>().ok());
+    let ticks = ticks.sum::<Option<u64>>()?;
+    Some(TICK * u32::try_from(ticks).ok()?)
+}
+
+/// The unit of times in /proc: that of Linux on all usual processors.
+const TICK: Duration = Duration::from_millis(10);
+
 impl Processes {
     fn end(&mut self) {
+        self.end_agents();
+        drop(self.directory.take());
+    }
+
+    fn end_agents(&mut self) {
         for process in &mut self.children {
             // One that has ended already need not be ended.
             let _ = process.child.kill();
             let _ = process.child.wait();
         }
         self.children.clear();
-        drop(self.directory.take());
     }
 }
 

@@ -11,9 +11,10 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use crate::command::agent::load_model;
+use crate::command::bench_pdiol;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interruption;
 use crate::local::{self, Hashing};
@@ -30,7 +31,11 @@ use crate::table::Table;
 /// turn with the file system. With --modelled the disks take the times of a model, whose rate is the yardstick.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    which: Option<Which>,
+
     /// Measure with modelled disks: four agents, then one.
     #[arg(long)]
     modelled: bool,
@@ -60,6 +65,12 @@ pub(crate) struct Arguments {
     to: Option<SocketAddr>,
 }
 
+/// Another benchmark.
+#[derive(Subcommand)]
+enum Which {
+    Pdiol(bench_pdiol::Arguments),
+}
+
 /// A size that four senders can share.
 fn whole_mib(text: &str) -> std::result::Result<Size, String> {
     let size: Size = text.parse()?;
@@ -71,7 +82,8 @@ const EXAMPLES: &str = "\
 Examples:
   starfish bench
   starfish bench --block 64KiB --rounds 9
-  starfish bench --modelled --rounds 1";
+  starfish bench --modelled --rounds 1
+  starfish bench pdiol --html pdiol.html";
 
 /// Agents, and senders.
 const AGENTS: usize = 4;
@@ -83,6 +95,9 @@ const NAME: &str = "bench";
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    if let Some(Which::Pdiol(arguments)) = arguments.which {
+        return bench_pdiol::run(arguments);
+    }
     match (&arguments.send, arguments.to) {
         (Some(file), Some(to)) => send(file, to, arguments.block.0 as usize).map_err(bare_failure),
         _ if arguments.modelled => modelled(&arguments),
@@ -197,7 +212,7 @@ fn bare_stripe(arguments: &Arguments) -> Result<()> {
 }
 
 /// A file for each sender, together as long as the file of the benchmark.
-fn stripe_files(agents: &Agents, bytes: u64) -> Result<Vec<PathBuf>> {
+pub(crate) fn stripe_files(agents: &Agents, bytes: u64) -> Result<Vec<PathBuf>> {
     let files = (0..AGENTS).map(|index| agents.path(&format!("stripe{index}")));
     let files: Vec<PathBuf> = files.collect();
     for file in &files {
@@ -207,7 +222,7 @@ fn stripe_files(agents: &Agents, bytes: u64) -> Result<Vec<PathBuf>> {
 }
 
 /// Has a process for each file send it, without any protocol, and returns the MB/s of `receive`.
-fn bare(
+pub(crate) fn bare(
     files: &[PathBuf],
     block: usize,
     receive: fn(Vec<TcpStream>, usize) -> io::Result<u64>,
@@ -261,7 +276,7 @@ fn send(file: &Path, to: SocketAddr, block: usize) -> io::Result<()> {
 }
 
 /// One thread takes a block from each sender in turn, as the file has them.
-fn receive_in_turn(mut streams: Vec<TcpStream>, block: usize) -> io::Result<u64> {
+pub(crate) fn receive_in_turn(mut streams: Vec<TcpStream>, block: usize) -> io::Result<u64> {
     let (mut buffer, mut total) = (vec![0; block], 0);
     while !streams.is_empty() {
         let mut open = Vec::new();
@@ -306,7 +321,8 @@ pub(crate) fn mb_s(throughput: f64) -> String {
     format!("{throughput:.1} MB/s")
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+/// The value in the middle, or the mean of the two that are.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let half = values.len() / 2;
     if values.len() % 2 == 1 { values[half] } else { (values[half - 1] + values[half]) / 2.0 }

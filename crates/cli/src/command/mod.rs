@@ -3,6 +3,7 @@
 pub(crate) mod agent;
 pub(crate) mod agents;
 pub(crate) mod bench;
+pub(crate) mod bench_pdiol;
 pub(crate) mod cat;
 pub(crate) mod completions;
 pub(crate) mod demo;

@@ -1,7 +1,8 @@
 //! A figure as SVG: a line for each pattern, with its 95 % confidence intervals, and the same as numbers.
 //!
 //! Lines differ in colour and in the shape of their points, and each has its name at its right end; names that
-//! would overlap are moved apart. The vertical axis begins at 0 unless all of it happens far from there.
+//! would overlap are moved apart. The vertical axis begins at 0 unless all of it happens far from there. The
+//! horizontal one is logarithmic if its values are far apart.
 
 use maud::{Markup, html};
 use statistics::Sample;
@@ -23,6 +24,9 @@ const POINT: f64 = 4.0;
 
 /// The vertical axis covers at least this part of the largest value.
 const LEAST_SPAN: f64 = 0.1;
+
+/// The horizontal axis is logarithmic if its last value is more than so many times the first.
+const LOGARITHMIC: f64 = 50.0;
 
 /// How far apart the points of different lines stand at the same value, so that none hides another.
 const ASIDE: f64 = 3.5;
@@ -81,7 +85,14 @@ impl Axes {
     }
 
     fn x(&self, value: f64) -> f64 {
-        let share = if self.right > self.left { (value - self.left) / (self.right - self.left) } else { 0.5 };
+        let (left, right) = (self.left, self.right);
+        let share = if left > 0.0 && right > LOGARITHMIC * left {
+            (value / left).ln() / (right / left).ln()
+        } else if right > left {
+            (value - left) / (right - left)
+        } else {
+            0.5
+        };
         // A little room beside the first and the last points.
         LEFT + 24.0 + share * (WIDTH - LEFT - RIGHT - 44.0)
     }

@@ -7,16 +7,23 @@
 //! - `table.rs`: a table, simulated beside published
 //! - `chart.rs`: a figure, as SVG, and its numbers
 //! - `number.rs`: numbers for people
+//! - `numbers.rs`: a page of figures and tables without a report to compare with
 
 mod chart;
 mod number;
+mod numbers;
 mod summary;
 mod table;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+pub use numbers::{NumbersPage, NumbersTable};
+
 use crate::published::Published;
 use crate::results::{Figure, Table};
+
+/// How the page looks.
+const STYLE: &str = include_str!("style.css");
 
 /// All that stands on the page.
 #[derive(Debug)]
@@ -59,7 +66,7 @@ impl Report<'_> {
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
                     title { (self.study) ", reproduced" }
-                    style { (PreEscaped(include_str!("style.css"))) }
+                    style { (PreEscaped(STYLE)) }
                 }
                 body {
                     header {

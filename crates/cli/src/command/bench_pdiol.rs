@@ -1,0 +1,229 @@
+//! `starfish bench pdiol`: the benchmark of the thesis on PDIOL on this computer, predicted and measured.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use description::DiskDescription;
+
+use super::agent::load_model;
+use super::bench::median;
+use crate::failure::{Failure, Result};
+use crate::local;
+use crate::pdiol_bench::application::Application;
+use crate::pdiol_bench::limits::{self, measure_limits};
+use crate::pdiol_bench::page::page;
+use crate::pdiol_bench::prediction::Predictor;
+use crate::pdiol_bench::report::{Results, Row};
+use crate::pdiol_bench::testbed::{CACHE_FOR_READING, CACHE_FOR_WRITING, Testbed};
+use crate::pdiol_bench::times::Times;
+use crate::pdiol_bench::{PAGE_BYTES, Window};
+use crate::progress::{Progress, Show};
+use crate::size::Size;
+
+/// Run the benchmark of the thesis on PDIOL: sequential programs on one disk used locally, and on 1, 2 and 4 agents.
+///
+/// Starts agents of its own, on loopback, whose disks take the times of a model, and reads files from them with several
+/// windows. Beside each measurement stands what the simulated machine predicts for this computer. All ratios are of
+/// this one run. TMPDIR says where the files are: writing is no faster than what that directory lies on.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Sizes of the files, 8 MiB at least.
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "8MiB,32MiB")]
+    sizes: Vec<Size>,
+
+    /// The sizes of the thesis and 1 GiB: 8, 32, 128, 512 and 1024 MiB. Takes most of an hour.
+    #[arg(long, conflicts_with = "sizes")]
+    full: bool,
+
+    /// How many disks, 4 at most.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,2,4",
+          value_parser = clap::value_parser!(u8).range(1..=4))]
+    disks: Vec<u8>,
+
+    /// Windows: numbers of pages, or adaptive.
+    #[arg(long, value_name = "PAGES,...", value_delimiter = ',', default_value = "1,4,16,64,256,adaptive")]
+    windows: Vec<Window>,
+
+    /// The programs.
+    #[arg(long, value_enum, value_name = "PROGRAM,...", value_delimiter = ',', default_value = "cat,grep")]
+    programs: Vec<Application>,
+
+    /// The disk model; a streaming one, so that its rate is known.
+    #[arg(long, value_name = "NAME", default_value = "st318416w")]
+    disk_model: String,
+
+    /// Size of the file with which limits and writing are measured.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = whole_mib)]
+    limit_size: Size,
+
+    /// Rounds; of each measurement the median counts.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+
+    /// Measure nothing; predict for this machine, such as pdiol-2003.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["rounds", "limit_size", "disk_model"])]
+    predict: Option<String>,
+
+    /// How to print the results.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+
+    /// Write a page with plots to this file, too.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Whether to show progress.
+    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
+    progress: Show,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish bench pdiol
+  starfish bench pdiol --sizes 128MiB --programs cat --windows 1,64,adaptive --rounds 3
+  starfish bench pdiol --predict pdiol-2003 --sizes 128MiB,512MiB
+  starfish bench pdiol --full --html pdiol.html";
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Table,
+    /// The runs, one line each.
+    Csv,
+    /// All of it.
+    Json,
+}
+
+/// The sizes of the thesis, and one more.
+const FULL: [Size; 5] = [Size(8 << 20), Size(32 << 20), Size(128 << 20), Size(512 << 20), Size(1 << 30)];
+
+/// A smaller file, dealt to four agents, would stay in their caches.
+const MEASURED_BYTES_MIN: u64 = 8 << 20;
+
+/// A size that four senders can share.
+fn whole_mib(text: &str) -> std::result::Result<Size, String> {
+    let size: Size = text.parse()?;
+    let fits = size.0 > 0 && size.0.is_multiple_of(4 << 20);
+    if fits { Ok(size) } else { Err("expected a multiple of 4 MiB".into()) }
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let plan = plan(&arguments)?;
+    let mut results = match &arguments.predict {
+        Some(machine) => predicted(&plan, &Predictor::of(machine)?)?,
+        None => measured(&arguments, &plan)?,
+    };
+    results.compare();
+    if let Some(path) = &arguments.html {
+        let command = std::env::args().collect::<Vec<_>>().join(" ");
+        let written = fs::write(path, page(&results, &command));
+        written.map_err(|error| Failure::new(path.display().to_string(), error))?;
+    }
+    match arguments.format {
+        Format::Table => local::print(results.lines()),
+        Format::Csv => local::print(results.csv()),
+        Format::Json => local::print([results.json()?]),
+    }
+}
+
+/// One program on one file: on the local disk, or on so many with a window.
+struct Cell {
+    application: Application,
+    bytes: u64,
+    place: Option<(usize, Window)>,
+}
+
+fn plan(arguments: &Arguments) -> Result<Vec<Cell>> {
+    let sizes = if arguments.full { FULL.to_vec() } else { arguments.sizes.clone() };
+    let least = if arguments.predict.is_some() { PAGE_BYTES } else { MEASURED_BYTES_MIN };
+    if let Some(size) = sizes.iter().find(|size| size.0 < least) {
+        let why = format!("smaller than {}: agents would have it in their memory", Size(least));
+        return Err(Failure::usage(format!("--sizes {size}"), why));
+    }
+    let mut cells = Vec::new();
+    for &application in &arguments.programs {
+        for &Size(bytes) in &sizes {
+            cells.push(Cell { application, bytes, place: None });
+            let disks = arguments.disks.iter().map(|&disks| usize::from(disks));
+            let places = disks.flat_map(|disks| arguments.windows.iter().map(move |&window| (disks, window)));
+            cells.extend(places.map(|place| Cell { application, bytes, place: Some(place) }));
+        }
+    }
+    Ok(cells)
+}
+
+fn predict(predictor: &Predictor, cell: &Cell, times: Option<Times>) -> Result<Row> {
+    let Cell { application, bytes, place } = *cell;
+    let seconds = match place {
+        Some((disks, window)) => predictor.read(disks, bytes, window.0)?,
+        None => predictor.read_local(bytes)?,
+    };
+    Ok(Row::new(application.name(), bytes, place, times, seconds))
+}
+
+fn predicted(plan: &[Cell], predictor: &Predictor) -> Result<Results> {
+    let rows = plan.iter().map(|cell| predict(predictor, cell, None)).collect::<Result<_>>()?;
+    Ok(Results { limits: None, write_share: None, write_bytes: 0, rows })
+}
+
+fn measured(arguments: &Arguments, plan: &[Cell]) -> Result<Results> {
+    let model = load_model(&arguments.disk_model)?;
+    let DiskDescription::Streaming(disk) = &model else {
+        let failure = Failure::usage("--disk-model", "the rate of a mechanical disk is not one number");
+        return Err(failure.remedy("Choose a streaming disk."));
+    };
+    let rate = disk.rate.value.0 as f64;
+    let progress = Progress::count(arguments.progress, "measuring", plan.len() as u64);
+    let mut testbed = Testbed::start(limits::AGENTS, model)?;
+    make_files(&testbed, plan)?;
+    let Size(write_bytes) = arguments.limit_size;
+    let limits = measure_limits(&testbed, write_bytes, 3)?;
+    testbed.slow_down(&arguments.disk_model, CACHE_FOR_READING)?;
+    let predictor = Predictor::of_this_computer(&limits, &arguments.disk_model)?;
+    let mut rows = Vec::new();
+    for cell in plan {
+        let times = (0..arguments.rounds).map(|_| measure(&testbed, cell)).collect::<Result<Vec<_>>>()?;
+        rows.push(predict(&predictor, cell, Some(middle(times)))?);
+        progress.add(1);
+    }
+    testbed.slow_down(&arguments.disk_model, CACHE_FOR_WRITING)?;
+    let writing = testbed.write(limits::AGENTS, write_bytes)?.elapsed.as_secs_f64();
+    progress.finish();
+    let write_share = Some(write_bytes as f64 / (rate * limits::AGENTS as f64) / writing);
+    Ok(Results { limits: Some(limits), write_share, write_bytes, rows })
+}
+
+/// Makes the files that the cells read, each once, while the disks are fast.
+fn make_files(testbed: &Testbed, plan: &[Cell]) -> Result<()> {
+    let mut files: Vec<_> =
+        plan.iter().map(|cell| (cell.bytes, cell.place.map(|(disks, _)| disks))).collect();
+    files.sort_unstable();
+    files.dedup();
+    for (bytes, disks) in files {
+        match disks {
+            Some(disks) => drop(testbed.write(disks, bytes)?),
+            None => testbed.write_local(bytes)?,
+        }
+    }
+    Ok(())
+}
+
+fn measure(testbed: &Testbed, cell: &Cell) -> Result<Times> {
+    match cell.place {
+        Some((disks, window)) => testbed.read(cell.application, disks, cell.bytes, window.0),
+        None => testbed.read_local(cell.application, cell.bytes),
+    }
+}
+
+/// The run whose elapsed time is nearest to the median.
+fn middle(times: Vec<Times>) -> Times {
+    let seconds = |times: &Times| times.elapsed.as_secs_f64();
+    let median = median(times.iter().map(seconds).collect());
+    let distance = |times: &Times| (seconds(times) - median).abs();
+    let nearest = times.into_iter().min_by(|one, other| distance(one).total_cmp(&distance(other)));
+    nearest.expect("at least one round")
+}

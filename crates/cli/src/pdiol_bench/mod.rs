@@ -1,0 +1,61 @@
+//! The benchmark of the thesis on PDIOL, on this computer: programs that read a file from front to back, from one
+//! modelled disk used locally and from agents with such disks; measured, and predicted by the simulated machine.
+//!
+//! ```text
+//!   limits        what this computer gives at most: a bare stripe, copying, reading a local file
+//!     |             and how long a page takes from an agent that has it in memory
+//!     v
+//!   prediction    the simulated machine `loopback` with these numbers in it
+//!   measurement   agents on loopback, one modelled disk each        the same programs, files, windows
+//!     |
+//!     v
+//!   report        both side by side; speed-ups over the local disk
+//! ```
+//!
+//! - `application.rs`: cat and grep, and the text they read
+//! - `times.rs`: elapsed, user, system and waiting time
+//! - `testbed.rs`: agents and a local disk with files on them, and one run of a program
+//! - `limits.rs`, `prediction.rs`: as above
+//! - `report.rs`, `page.rs`: results as table, CSV, JSON; as a page
+
+pub(crate) mod application;
+pub(crate) mod limits;
+pub(crate) mod page;
+pub(crate) mod prediction;
+pub(crate) mod report;
+pub(crate) mod testbed;
+pub(crate) mod times;
+
+use std::fmt;
+use std::str::FromStr;
+
+use fs::Prefetch;
+
+/// Bytes of a page, and of a call of a program: those of the thesis.
+pub(crate) const PAGE_BYTES: u64 = 64 << 10;
+
+/// A window for prefetching, as the command line and the results call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window(pub(crate) Prefetch);
+
+impl FromStr for Window {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("adaptive", _) => Ok(Window(Prefetch::Adaptive)),
+            (_, Ok(pages @ 1..)) => Ok(Window(Prefetch::Window(pages))),
+            _ => Err("expected a number of pages, the one in use among them, or adaptive".into()),
+        }
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Prefetch::Adaptive => f.pad("adaptive"),
+            Prefetch::Window(pages) => f.pad(&pages.to_string()),
+            Prefetch::None => f.pad("1"),
+        }
+    }
+}

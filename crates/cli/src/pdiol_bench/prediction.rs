@@ -1,0 +1,81 @@
+//! What the simulated machine says of the same program, file, disks and window.
+
+use std::time::Duration;
+
+use description::{Description, MachineDescription};
+use experiment::{FilePlace, Sequential};
+use fs::Prefetch;
+use layout::Operation;
+
+use super::PAGE_BYTES;
+use super::limits::Limits;
+use crate::failure::{Failure, Result};
+
+/// The page cache of the thesis, and of a session.
+const CACHE_BYTES: u64 = 256 << 20;
+
+/// The page of a file that `Limits::page` was measured with, and how many there were.
+const PAGES: u64 = 8;
+
+/// Predicts runs on one machine.
+pub(crate) struct Predictor {
+    machine: MachineDescription,
+}
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::new("predicting", error)
+}
+
+impl Predictor {
+    /// Predicts for a machine as it is described.
+    pub(crate) fn of(machine: &str) -> Result<Predictor> {
+        Ok(Predictor { machine: MachineDescription::load(machine).map_err(failed)? })
+    }
+
+    /// Predicts for this computer: the machine `loopback` with what was measured of it, and these disks.
+    pub(crate) fn of_this_computer(limits: &Limits, disk_model: &str) -> Result<Predictor> {
+        let machine = |model: &str, latency: Duration| {
+            let bandwidth = format!("{} B/s", (limits.one_sender * f64::from(1 << 20)).max(1.0) as u64);
+            let latency = format!("{} ns", latency.as_nanos());
+            // 8 bytes at 3 GHz.
+            let copy = (8.0 * 3e9 / (limits.copy * f64::from(1 << 20))).ceil().to_string();
+            let values = [
+                ("disks.model", model),
+                ("network.link_bandwidth", &bandwidth),
+                ("network.latency", &latency),
+                ("processor.cost.copy.cycles_per_word", &copy),
+            ];
+            MachineDescription::load_with("loopback", &values).map(|machine| Predictor { machine })
+        };
+        // What a page takes beyond the simulated steps is the latency, there and back.
+        let steps = machine("memory", Duration::ZERO).map_err(failed)?;
+        let simulated = steps.read(1, PAGES * PAGE_BYTES, Prefetch::Window(1))? / PAGES as f64;
+        let latency = Duration::from_secs_f64(((limits.page - simulated) / 2.0).max(0.0));
+        machine(disk_model, latency).map_err(failed)
+    }
+
+    /// Seconds for reading a striped file.
+    pub(crate) fn read(&self, disks: usize, bytes: u64, prefetch: Prefetch) -> Result<f64> {
+        self.run(disks, FilePlace::Striped(prefetch), bytes)
+    }
+
+    /// Seconds for reading a file of a disk used locally.
+    pub(crate) fn read_local(&self, bytes: u64) -> Result<f64> {
+        self.run(1, FilePlace::Local, bytes)
+    }
+
+    fn run(&self, disks: usize, place: FilePlace, bytes: u64) -> Result<f64> {
+        let mut machine = self.machine.clone();
+        machine.nodes.io.value = disks as u32;
+        let experiment = Sequential {
+            machine,
+            place,
+            operation: Operation::Read,
+            file_bytes: bytes,
+            page_bytes: PAGE_BYTES,
+            cache_bytes: CACHE_BYTES,
+            work: machine::Duration::ZERO,
+        };
+        Ok(experiment.run().map_err(failed)?.elapsed.as_secs_f64())
+    }
+}
