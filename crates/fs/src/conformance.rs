@@ -444,10 +444,16 @@ pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed) {
 ///
 /// For machines whose disks take some time: else there is no queue to overtake in.
 pub fn demand_is_served_before_background(testbed: &impl Testbed) {
-    run(testbed, 3, |nodes| async move {
+    demand_overtakes(testbed, 4, true);
+    // Enough threads for all: what is in the background waits for room in the cache, where nobody looks for it.
+    demand_overtakes(testbed, 64, false);
+}
+
+fn demand_overtakes(testbed: &impl Testbed, threads: usize, promotes: bool) {
+    run(testbed, 3, move |nodes| async move {
         const BLOCKS: u64 = 60;
         let settings =
-            IoNodeSettings { prefetch_blocks: 0, ..small(Scheduling::CyclicScan, Threads::Pool(4)) };
+            IoNodeSettings { prefetch_blocks: 0, ..small(Scheduling::CyclicScan, Threads::Pool(threads)) };
         let clients = start(&nodes[..2], 1, settings).await;
         let file = clients[0].create("queued", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(BLOCKS * BLOCK)).await;
@@ -475,7 +481,7 @@ pub fn demand_is_served_before_background(testbed: &impl Testbed) {
             }
         }
         let place = |tag| order.iter().position(|&answered| answered == tag).expect("answered");
-        assert!(place(1) < 30 && place(139) < 30, "{order:?}");
+        assert!(place(1) < 30 && (place(139) < 30 || !promotes), "{order:?}");
     });
 }
 

@@ -65,7 +65,7 @@ impl<M: Machine> IoNode<M> {
         let stripe = self.stripes.get(file, stripe)?;
         let part = Part::new(&stripe, offset, bytes)?;
         self.machine.compute(Work::LookUpCache).await;
-        let place = self.pin(&stripe, part.key).await;
+        let place = self.pin(&stripe, part.key, class).await;
         let outcome = self.make_valid(&stripe, place, &part.range, class).await;
         let data = outcome.map(|()| self.with_buffer(place, |buffer| buffer.slice(part.range)));
         self.unpin(place);
@@ -79,12 +79,13 @@ impl<M: Machine> IoNode<M> {
         offset: u64,
         data: Data,
         writer: NodeId,
+        class: Class,
     ) -> Result<(), Failure> {
         let stripe = self.stripes.get(file, stripe)?;
         stripe.check(writer)?;
         let part = Part::new(&stripe, offset, data.bytes())?;
         self.machine.compute(Work::LookUpCache).await;
-        let place = self.pin(&stripe, part.key).await;
+        let place = self.pin(&stripe, part.key, class).await;
         let data = match data {
             Data::Here(data) => {
                 self.wait_until_loaded(place).await;
@@ -154,8 +155,9 @@ impl<M: Machine> IoNode<M> {
         }
     }
 
-    /// Finds or makes a place for the block and pins it.
-    async fn pin(self: &Rc<Self>, stripe: &Rc<OpenStripe>, key: BlockKey) -> Place {
+    /// Finds or makes a place for the block and pins it. Who waits for one on demand is woken before the others.
+    async fn pin(self: &Rc<Self>, stripe: &Rc<OpenStripe>, key: BlockKey, class: Class) -> Place {
+        let room = if class == Class::Background { &self.room_in_background } else { &self.room };
         loop {
             let found = self.cache.borrow_mut().pin(key);
             if let Some(place) = found.or_else(|| self.try_insert(stripe, key)) {
@@ -169,8 +171,14 @@ impl<M: Machine> IoNode<M> {
                     self.start_writing(&stripe, place).await;
                 }
             }
-            self.room.wait().await;
+            room.wait().await;
         }
+    }
+
+    /// Lets tasks look again whether there is room.
+    fn wake_for_room(&self) {
+        self.room.wake_all();
+        self.room_in_background.wake_all();
     }
 
     fn try_insert(&self, stripe: &OpenStripe, key: BlockKey) -> Option<Place> {
@@ -187,7 +195,7 @@ impl<M: Machine> IoNode<M> {
         cache.unpin(place);
         cache.discard(place);
         drop(cache);
-        self.room.wake_all();
+        self.wake_for_room();
     }
 
     fn with_buffer<T>(&self, place: Place, look: impl FnOnce(&Buf) -> T) -> T {
@@ -307,7 +315,7 @@ impl<M: Machine> IoNode<M> {
             }
             stripe.writes.set(stripe.writes.get() - 1);
             stripe.written.wake_all();
-            node.room.wake_all();
+            node.wake_for_room();
             Ok(())
         });
     }

@@ -96,6 +96,8 @@ struct IoNode<M: Machine> {
     cache: RefCell<Cache>,
     /// Woken when a block of the cache may have become idle.
     room: Condition,
+    /// The same, for who waits in the background, and is woken after those on demand.
+    room_in_background: Condition,
     cache_buffers: BufferPool,
     disk_queues: Vec<DiskQueue>,
     requests: RefCell<RequestQueue<BlockRequest>>,
@@ -144,6 +146,7 @@ impl<M: Machine> IoNode<M> {
             stripes: Stripes::default(),
             cache: RefCell::new(Cache::new(settings.cache_blocks)),
             room: Condition::new(),
+            room_in_background: Condition::new(),
             cache_buffers: BufferPool::new(buffers * settings.block_bytes_max),
             disk_queues: (0..disks).map(|_| DiskQueue::new(settings.scheduling)).collect(),
             requests: RefCell::new(RequestQueue::new(settings.sharing)),
@@ -237,12 +240,13 @@ impl<M: Machine> IoNode<M> {
                 Ok(())
             }
             Access::Write(data) => {
-                let outcome = self.write(file, stripe, offset, Data::Here(data), asker.node).await;
+                let outcome =
+                    self.write(file, stripe, offset, Data::Here(data), asker.node, asker.class).await;
                 self.endpoint.reply(asker, outcome.map(|()| (self.accepted(), Payload::empty()))).await
             }
             Access::Fetch(fetch) => {
                 let data = Data::At(asker.node, fetch);
-                let outcome = self.write(file, stripe, offset, data, asker.node).await;
+                let outcome = self.write(file, stripe, offset, data, asker.node, asker.class).await;
                 self.endpoint.reply(asker, outcome.map(|()| (self.accepted(), Payload::empty()))).await
             }
         }
