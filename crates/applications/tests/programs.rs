@@ -4,7 +4,7 @@ mod common;
 
 use std::process::{Command, Output};
 
-use common::{FS2PFS, Home, MYCAT, PFS2FS, PFSBZIP2, PFSGREP, PFSSORT, finish, noise, text};
+use common::{FS2PFS, Home, MYCAT, PFS2FS, PFSBZIP2, PFSGREP, PFSSORT, finish_with_input, noise, text};
 
 /// Contents that have been trouble somewhere: empty ones, a last line without an end, binary data, long lines, the
 /// sizes around a page.
@@ -54,10 +54,10 @@ fn files_come_back_from_stripes_as_they_were() {
         home.succeed(MYCAT, &[name, "-o", "pfs:copy", "--force", "--block", "8KiB", "--disks", "2"]);
         assert!(home.succeed(MYCAT, &["pfs:copy", "--window", "0"]) == contents, "{name}");
     }
-    let output = finish(home.command(FS2PFS, ["-", "from-input"]), b"by a pipe".to_vec());
+    let output = finish_with_input(home.command(FS2PFS, ["-", "from-input"]), b"by a pipe".to_vec());
     assert!(output.status.success());
     assert_eq!(home.succeed(MYCAT, &["pfs:from-input"]), b"by a pipe");
-    let output = finish(home.command(MYCAT, [""; 0]), b"through".to_vec());
+    let output = finish_with_input(home.command(MYCAT, [""; 0]), b"through".to_vec());
     assert_eq!(output.stdout, b"through");
 }
 
@@ -218,10 +218,10 @@ fn bzip2_packs_and_unpacks() {
         if has("bzip2") {
             assert!(home.succeed("bzip2", &["-dc", &packed]) == contents, "{name}");
             let striped = home.succeed(MYCAT, &[&format!("pfs:{packed}")]);
-            assert!(finish(home.command("bzip2", ["-d"]), striped).stdout == contents, "{name}");
+            assert!(finish_with_input(home.command("bzip2", ["-d"]), striped).stdout == contents, "{name}");
             let theirs = home.succeed("bzip2", &["-c", name]);
             let twice = [theirs.clone(), theirs].concat();
-            let ours = finish(home.command(PFSBZIP2, ["-d"]), twice);
+            let ours = finish_with_input(home.command(PFSBZIP2, ["-d"]), twice);
             assert!(ours.stdout == [contents.clone(), contents.clone()].concat(), "{name}");
         }
     }

@@ -1,89 +1,33 @@
 //! What the tests share: agents on loopback, as threads of this process, and the programs as processes.
 
-#![allow(dead_code, reason = "each test crate uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test crate uses a part of it")]
+
+#[path = "../../../pdiol/tests/common/mod.rs"]
+mod agents;
+#[path = "../../../cli/tests/common/processes.rs"]
+mod processes;
 
 use std::ffi::OsStr;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output, Stdio};
 
-use fs::IoNodeSettings;
-use machine::{Machine, Net, NodeId};
-use real::{DiskSettings, Limits};
-use tempfile::TempDir;
-
-/// No program of these tests may take longer, on however busy a computer.
-const LIMIT: Duration = Duration::from_secs(120);
+use agents::Agents;
+pub(crate) use processes::{finish, finish_with_input, wait};
 
 /// Some agents with a disk each, and a directory for the test.
-pub(crate) struct Home {
-    agents: Vec<Agent>,
-    pub(crate) directory: TempDir,
-}
-
-struct Agent {
-    address: String,
-    stop: Option<flume::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Agent {
-    fn start(disk: PathBuf, number: u64) -> Agent {
-        let settings = real::Settings {
-            listen: Some(([127, 0, 0, 1], 0).into()),
-            disks: vec![DiskSettings::plain(disk)],
-            limits: Limits { receive_bytes: 16 << 20, ..Limits::default() },
-            ..real::Settings::new(NodeId(1 << 62 | number))
-        };
-        let (tell, told) = flume::bounded(1);
-        let (stop, stopped) = flume::bounded::<()>(0);
-        let thread = thread::spawn(move || {
-            let served = real::run(settings, |machine| async move {
-                tell.send(machine.address().expect("it listens")).expect("the test waits for it");
-                let network = machine.clone();
-                machine.spawn("waiting for the end of the test", async move {
-                    let _ = stopped.recv_async().await;
-                    network.net().close();
-                    Ok(())
-                });
-                fs::serve(machine, IoNodeSettings::default()).await
-            });
-            served.expect("it starts").expect("it serves");
-        });
-        let address = told.recv().expect("it starts").to_string();
-        Agent { address, stop: Some(stop), thread: Some(thread) }
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            // Waking the runtime of another thread now would be a second panic. The process ends soon.
-            std::mem::forget(self.stop.take());
-            return;
-        }
-        self.stop = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
+pub(crate) struct Home(Agents);
 
 impl Home {
     /// So many agents.
     pub(crate) fn start(count: u64) -> Home {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let disk = |number| directory.path().join(format!("disk{number}"));
-        let agents = (0..count).map(|number| Agent::start(disk(number), number)).collect();
-        let home = Home { agents, directory };
+        let home = Home(Agents::start(count));
         std::fs::create_dir(home.path("tmp")).expect("a directory");
         home
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
+        self.0.path(name)
     }
 
     /// A program that knows the agents.
@@ -92,20 +36,16 @@ impl Home {
         program: &str,
         arguments: impl IntoIterator<Item = S>,
     ) -> Command {
-        let addresses: Vec<&str> = self.agents.iter().map(|agent| agent.address.as_str()).collect();
         let mut command = Command::new(program);
-        command.args(arguments).current_dir(self.directory.path());
-        command
-            .env("STARFISH_AGENTS", addresses.join(","))
-            .env("LC_ALL", "C")
-            .env("TMPDIR", self.path("tmp"));
+        command.args(arguments).current_dir(self.path(""));
+        command.env("STARFISH_AGENTS", self.0.names()).env("LC_ALL", "C").env("TMPDIR", self.path("tmp"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
     /// Runs a program to its end.
     pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> Output {
-        finish(self.command(program, arguments), Vec::new())
+        finish(self.command(program, arguments))
     }
 
     /// Runs a program that must succeed, and returns what it printed.
@@ -135,9 +75,7 @@ impl Home {
 
     /// The names of all striped files.
     pub(crate) fn striped(&self) -> Vec<String> {
-        let names = self.agents.iter().map(|agent| agent.address.as_str());
-        let settings = pdiol::Settings::new(pdiol::agents::named(names).expect("addresses"));
-        pdiol::Session::start(settings).expect("agents").list().expect("names")
+        self.0.session().list().expect("names")
     }
 
     /// What lies in the directories for local and for temporary files, but for the disks.
@@ -159,41 +97,6 @@ pub(crate) const PFS2FS: &str = env!("CARGO_BIN_EXE_pfs2fs");
 pub(crate) const PFSGREP: &str = env!("CARGO_BIN_EXE_pfsgrep");
 pub(crate) const PFSSORT: &str = env!("CARGO_BIN_EXE_pfssort");
 pub(crate) const PFSBZIP2: &str = env!("CARGO_BIN_EXE_pfsbzip2");
-
-/// Runs a program that reads this from standard input to its end.
-pub(crate) fn finish(mut command: Command, input: Vec<u8>) -> Output {
-    let mut child = command.stdin(Stdio::piped()).spawn().expect("the program");
-    let mut stdin = child.stdin.take().expect("piped");
-    let outputs =
-        [read_all(child.stdout.take().expect("piped")), read_all(child.stderr.take().expect("piped"))];
-    thread::spawn(move || drop(stdin.write_all(&input)));
-    let status = wait(&mut child);
-    let [stdout, stderr] = outputs.map(|output| output.join().expect("it ends with the process"));
-    Output { status, stdout, stderr }
-}
-
-/// Waits for a process that is about to end, and ends it if it does not.
-pub(crate) fn wait(child: &mut Child) -> ExitStatus {
-    let start = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().expect("a child of ours") {
-            return status;
-        }
-        if start.elapsed() > LIMIT {
-            child.kill().expect("a child of ours");
-            panic!("a program took longer than {LIMIT:?}");
-        }
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
-fn read_all(mut stream: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).expect("a pipe");
-        bytes
-    })
-}
 
 /// Bytes that look random and depend on their number.
 pub(crate) fn noise(bytes: usize) -> Vec<u8> {

@@ -1,19 +1,17 @@
 //! What the tests share: real processes of the program, on loopback, that end with the test.
 
-#![allow(dead_code, reason = "each test crate uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "each test crate uses a part of it")]
+
+mod processes;
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::mpsc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-/// No command of these tests may take longer, on however busy a computer.
-const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) use processes::{finish, finish_with_input, wait};
 
 /// A command of the program, without anything of the user's environment that it would look at.
 pub(crate) fn starfish<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
@@ -22,41 +20,6 @@ pub(crate) fn starfish<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) 
     command.env("XDG_STATE_HOME", "/nonexistent");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
-}
-
-/// Runs a command to its end, with what it printed.
-pub(crate) fn finish(mut command: Command) -> Output {
-    let mut child = command.spawn().expect("the program");
-    let outputs =
-        [read_all(child.stdout.take().expect("piped")), read_all(child.stderr.take().expect("piped"))];
-    let status = wait(&mut child);
-    let [stdout, stderr] = outputs.map(|output| output.recv().expect("it ends with the process"));
-    Output { status, stdout, stderr }
-}
-
-/// Waits for a process that is about to end, and ends it if it does not.
-pub(crate) fn wait(child: &mut Child) -> ExitStatus {
-    let start = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().expect("a child of ours") {
-            return status;
-        }
-        if start.elapsed() > LIMIT {
-            child.kill().expect("a child of ours");
-            panic!("a command took longer than {LIMIT:?}");
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn read_all(mut stream: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
-    let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).expect("a pipe");
-        let _ = sender.send(bytes);
-    });
-    receiver
 }
 
 /// Runs a command that must succeed, and returns what it printed.
@@ -210,11 +173,8 @@ pub(crate) fn hash(path: &Path) -> blake3::Hash {
 }
 
 /// Runs a command that reads this from standard input, and must succeed.
-pub(crate) fn succeed_with_input(mut command: Command, input: Vec<u8>) -> Vec<u8> {
-    let mut child = command.stdin(Stdio::piped()).spawn().expect("the program");
-    let mut stdin = child.stdin.take().expect("piped");
-    let output = read_all(child.stdout.take().expect("piped"));
-    thread::spawn(move || drop(stdin.write_all(&input)));
-    assert!(wait(&mut child).success());
-    output.recv().expect("it ends with the process")
+pub(crate) fn succeed_with_input(command: Command, input: Vec<u8>) -> Vec<u8> {
+    let output = finish_with_input(command, input);
+    assert!(output.status.success(), "{}", output.status);
+    output.stdout
 }

@@ -1,4 +1,5 @@
-//! What the tests share: real agents on loopback, as threads of this process, that end with the test.
+//! What the tests share, also those of other crates: real agents on loopback, as threads of this process, that end with
+//! the test.
 
 #![allow(dead_code, reason = "each test crate uses a part of it")]
 
@@ -59,6 +60,11 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
+        if thread::panicking() {
+            // Waking the runtime of another thread now would be a second panic. The process ends soon.
+            std::mem::forget(self.stop.take());
+            return;
+        }
         self.stop = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -85,6 +91,10 @@ impl Agents {
     pub(crate) fn names(&self) -> String {
         let addresses: Vec<&str> = self.agents.iter().map(|agent| agent.address.as_str()).collect();
         addresses.join(",")
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
     }
 
     /// The usual settings of a session with them, with a cache that is soon full.

@@ -1,0 +1,50 @@
+//! Running programs to their end, with all they print. The tests of other crates use it, too.
+
+use std::io::{Read, Write};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// No program of the tests may take longer, on however busy a computer.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Runs a program to its end, with what it printed.
+pub(crate) fn finish(command: Command) -> Output {
+    finish_with_input(command, Vec::new())
+}
+
+/// Runs a program that reads this from standard input to its end.
+pub(crate) fn finish_with_input(mut command: Command, input: Vec<u8>) -> Output {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program");
+    let mut stdin = child.stdin.take().expect("piped");
+    let outputs =
+        [read_all(child.stdout.take().expect("piped")), read_all(child.stderr.take().expect("piped"))];
+    thread::spawn(move || drop(stdin.write_all(&input)));
+    let status = wait(&mut child);
+    let [stdout, stderr] = outputs.map(|output| output.join().expect("it ends with the process"));
+    Output { status, stdout, stderr }
+}
+
+/// Waits for a process that is about to end, and ends it if it does not.
+pub(crate) fn wait(child: &mut Child) -> ExitStatus {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("a child of ours") {
+            return status;
+        }
+        if start.elapsed() > LIMIT {
+            child.kill().expect("a child of ours");
+            panic!("a program took longer than {LIMIT:?}");
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn read_all(mut stream: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).expect("a pipe");
+        bytes
+    })
+}
