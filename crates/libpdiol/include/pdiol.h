@@ -65,6 +65,7 @@ int pdiol_fflush(PFS_FILE *pf); /* of NULL: all */
 int pdiol_fstat(PFS_FILE *pf, pdiol_state_struct *pstat);
 int pdiol_ftruncate(PFS_FILE *pf, int64_t size);
 int pdiol_hint(PFS_FILE *pf, int access_pattern, int hint);
+int pdiol_fadvise(PFS_FILE *pf, int64_t offset, int64_t length, int advice); /* POSIX_FADV_WILLNEED, ... */
 
 /* Reading and writing. The number of items; -1 if there is an error before the first is complete. */
 ssize_t pdiol_fread(void *ptr, size_t size, size_t nmemb, PFS_FILE *pf);

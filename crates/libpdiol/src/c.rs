@@ -299,6 +299,29 @@ unsafe extern "C" fn pdiol_hint(file: *const Handle, access_pattern: c_int, hint
     done(unsafe { with(file, work) })
 }
 
+/// See `pdiol_hint(3)`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pdiol_fadvise(file: *const Handle, offset: i64, length: i64, advice: c_int) -> c_int {
+    let work = |stream: &mut Stream| {
+        let number = |number: i64, what| u64::try_from(number).map_err(|_| invalid(what, "it is negative"));
+        let (offset, bytes) = (number(offset, "an offset")?, number(length, "a length")?);
+        // As for posix_fadvise: nothing is all that follows.
+        let bytes = if bytes == 0 { i64::MAX as u64 - offset } else { bytes };
+        stream.hint(match advice {
+            libc::POSIX_FADV_NORMAL => Advice::Normal,
+            libc::POSIX_FADV_SEQUENTIAL => Advice::Sequential,
+            libc::POSIX_FADV_RANDOM => Advice::Random,
+            libc::POSIX_FADV_WILLNEED => Advice::WillNeed { offset, bytes },
+            libc::POSIX_FADV_DONTNEED => Advice::DontNeed { offset, bytes },
+            // Pages that are read once give way first, told or not.
+            libc::POSIX_FADV_NOREUSE => return Ok(()),
+            other => return Err(invalid("advice", &format!("there is no number {other}"))),
+        })
+    };
+    // SAFETY: a file, as the header asks for.
+    done(unsafe { with(file, work) })
+}
+
 // Reading and writing.
 
 /// Bytes of so many items; an error if no memory could hold them.

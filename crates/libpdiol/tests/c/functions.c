@@ -1,6 +1,7 @@
 /* functions.c - what the functions of pdiol.h promise, one after the other. */
 #include "check.h"
 
+#include <fcntl.h>
 #include <limits.h>
 
 #define PAGE 65536
@@ -169,6 +170,12 @@ static void refusals(void)
     CHECK_FAILS(EINVAL, pdiol_hint(reading, 17, 0) == -1);
     CHECK_FAILS(EINVAL, pdiol_hint(reading, AP_SEQUENTIAL, 64) == -1);
     CHECK(pdiol_hint(reading, AP_RANDOM, 0) == 0 && pdiol_hint(writing, AP_SEQUENTIAL, FINAL_WRITE) == 0);
+    CHECK_FAILS(EINVAL, pdiol_fadvise(reading, -1, 0, POSIX_FADV_WILLNEED) == -1);
+    CHECK_FAILS(EINVAL, pdiol_fadvise(reading, 0, -1, POSIX_FADV_WILLNEED) == -1);
+    CHECK_FAILS(EINVAL, pdiol_fadvise(reading, 0, 0, 17) == -1);
+    for (int advice = POSIX_FADV_NORMAL; advice <= POSIX_FADV_NOREUSE; advice++)
+        CHECK(pdiol_fadvise(reading, 3, advice % 2, advice) == 0);
+    CHECK(pdiol_getc(reading) != EOF && pdiol_fseek(reading, 0, SEEK_SET) == 0);
     CHECK_FAILS(EEXIST, pdiol_fopen("refusals", "wx") == NULL);
     CHECK_FAILS(EINVAL, pdiol_stat("refusals", NULL) == -1);
     CHECK(pdiol_fclose(reading) == 0 && pdiol_fclose(writing) == 0);
