@@ -105,7 +105,7 @@ impl Files {
         let arguments = &self.arguments;
         let agents =
             if arguments.agents.is_empty() { agents::find()? } else { agents::named(&arguments.agents)? };
-        let mut settings = Settings::new(agents);
+        let mut settings = Settings::of_environment(agents)?;
         settings.cache_bytes = arguments.cache.0;
         settings.prefetch = arguments.window;
         settings.block_bytes = arguments.block.0;

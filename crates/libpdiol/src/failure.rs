@@ -41,6 +41,39 @@ fn number_of(kind: ErrorKind) -> c_int {
         ErrorKind::NoSpace => libc::ENOSPC,
         ErrorKind::Unreachable => libc::ECONNREFUSED,
         ErrorKind::Gone => libc::ECONNRESET,
+        ErrorKind::Protocol => libc::EPROTO,
+        // Damaged and lost data among them: as write(2) and fsync(2) say of a disk.
         _ => libc::EIO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_error_has_its_errno_and_leaves_its_text() {
+        for (kind, number) in [
+            (ErrorKind::NotFound, libc::ENOENT),
+            (ErrorKind::Exists, libc::EEXIST),
+            (ErrorKind::BadName, libc::EINVAL),
+            (ErrorKind::NameTooLong, libc::ENAMETOOLONG),
+            (ErrorKind::Invalid, libc::EINVAL),
+            (ErrorKind::BadMode, libc::EBADF),
+            (ErrorKind::TooLarge, libc::EFBIG),
+            (ErrorKind::NoSpace, libc::ENOSPC),
+            (ErrorKind::Unreachable, libc::ECONNREFUSED),
+            (ErrorKind::Gone, libc::ECONNRESET),
+            (ErrorKind::Lost, libc::EIO),
+            (ErrorKind::Protocol, libc::EPROTO),
+            (ErrorKind::Damaged, libc::EIO),
+            (ErrorKind::Closed, libc::EBADF),
+            (ErrorKind::Io, libc::EIO),
+        ] {
+            tell(&Error::new(kind, "a file", "why\0not").with_remedy("Do this"));
+            assert_eq!(errno::errno(), Errno(number), "{kind:?}");
+            let text = LAST.with_borrow(Clone::clone);
+            assert_eq!(text.to_str(), Ok("a file: why?not. Do this"));
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroU32;
 
-use pdiol::{Error, ErrorKind, Prefetch, Result};
+use pdiol::{Error, ErrorKind, Prefetch, Result, SocketBuffers};
 
 /// What a program that uses PDIOL can be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,10 +18,8 @@ pub(crate) struct Options {
     pub(crate) write_behind: bool,
     /// Over how many disks a new file is striped; all if there is no number.
     pub(crate) disks: Option<NonZeroU32>,
-    /// Size in bytes of the sockets' send buffers; the system's choice if there is no number.
-    pub(crate) send_bytes: Option<NonZeroU32>,
-    /// Size in bytes of the sockets' receive buffers; the system's choice if there is no number.
-    pub(crate) receive_bytes: Option<NonZeroU32>,
+    /// The buffers of this program's sockets.
+    pub(crate) sockets: SocketBuffers,
     /// Memory for pages, in bytes.
     pub(crate) cache_bytes: u64,
     /// The file in which is written what happens, if it is to be.
@@ -61,16 +59,8 @@ const TABLE: [Row; 9] = [
     row(["write-behind", "w", "WRITEBEHIND"], ["0|1", "1"], "go on while written data travel to the agents"),
     row(["disk_number", "d", "DISKNUMBER"], ["N|all", "all"], "disks over which new files are striped"),
     row(["window", "W", "WINDOW_SIZE"], ["N|adaptive", "adaptive"], "pages fetched in advance"),
-    row(
-        ["ssock", "S", "SND_BUFF"],
-        ["BYTES|auto", "auto"],
-        "send buffer of each socket (taken, not yet used)",
-    ),
-    row(
-        ["rsock", "r", "RCV_BUFF"],
-        ["BYTES|auto", "auto"],
-        "receive buffer of each socket (taken, not yet used)",
-    ),
+    row(["ssock", "S", "SND_BUFF"], ["BYTES|auto", "auto"], "send buffer of each socket of this program"),
+    row(["rsock", "r", "RCV_BUFF"], ["BYTES|auto", "auto"], "receive buffer of each socket of this program"),
     row(["LOG", "l", "LOG"], ["0|1", "0"], "write down what happens"),
     row(["log", "L", "LOG_FILE"], ["FILE", "log.txt"], "where it is written"),
     row(["cache", "c", "PDIOL_CACHE"], ["BYTES", "256M"], "memory for pages; K, M and G count 1024s"),
@@ -157,8 +147,10 @@ fn options_of(values: &Values) -> Result<Options> {
         prefetch: if prefetches { window } else { Prefetch::None },
         write_behind: value(values, "write-behind", flag)?,
         disks: value(values, "disk_number", |text| number_or(text, "all"))?,
-        send_bytes: value(values, "ssock", |text| number_or(text, "auto"))?,
-        receive_bytes: value(values, "rsock", |text| number_or(text, "auto"))?,
+        sockets: SocketBuffers {
+            send_bytes: value(values, "ssock", |text| number_or(text, "auto"))?,
+            receive_bytes: value(values, "rsock", |text| number_or(text, "auto"))?,
+        },
         cache_bytes: value(values, "cache", size)?,
         log: logs.then(|| values["log"].1.clone()),
     })
@@ -235,7 +227,8 @@ pub(crate) fn help(program: &str) -> String {
              \x20 the file $PDIOLCONF      names, HOST:PORT or HOST, between spaces or line ends; # begins a remark\n\
              \x20 $STARFISH_AGENTS         HOST:PORT,HOST:PORT\n\
              \x20 the file $HOME/PDIOLconf, like $PDIOLCONF\n\
-             \x20 the file ~/.config/starfish/config.toml: agents = [\"HOST:PORT\", ...]\n\n\
+             \x20 the file ~/.config/starfish/config.toml: agents = [\"HOST:PORT\", ...]\n\
+             \x20 what `starfish agents up` has started\n\n\
              Start one with `starfish agent --root DIRECTORY --listen :7117`; pdiol(7) tells more.\n";
     text
 }
@@ -288,7 +281,9 @@ mod tests {
         assert_eq!(window("prog -W adaptive -", &[("WINDOW_SIZE", "nonsense")]), Prefetch::Adaptive);
         assert_eq!(window("prog -p 0 -", &[("WINDOW_SIZE", "16")]), Prefetch::None);
         assert_eq!(options("prog -LOG 1 -log my -", &[]).log, Some("my".into()));
-        assert_eq!(options("prog -S 65536 -r auto -c 8M -", &[]).cache_bytes, 8 << 20);
+        assert_eq!(options("prog -c 8M -", &[]).cache_bytes, 8 << 20);
+        let sockets = SocketBuffers { send_bytes: NonZeroU32::new(65_536), receive_bytes: None };
+        assert_eq!(options("prog -S 65536 -r auto -", &[("RCV_BUFF", "9")]).sockets, sockets);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::exit;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pdiol::{Driver, Error, ErrorKind, Result, Session, Settings};
+use pdiol::{Error, ErrorKind, Result, Session, Settings};
 
 use crate::c::Handle;
 use crate::log::Log;
@@ -47,12 +47,12 @@ pub(crate) fn start(arguments: &mut Vec<OsString>) -> Result<()> {
 impl Process {
     fn start(program: &str, options: &Options) -> Result<Process> {
         let log = Log::begin(options.log.as_deref())?;
-        let mut settings = Settings::new(nodes::find()?);
+        let mut settings = Settings::of_environment(nodes::find()?)?;
         settings.cache_bytes = options.cache_bytes;
         settings.prefetch = options.prefetch;
         settings.write_behind = options.write_behind;
         settings.disks = options.disks;
-        settings.driver = driver()?;
+        settings.sockets = options.sockets;
         settings.reporter = log.reporter();
         log.line(&format!("{program} begins: {options:?}"));
         for agent in &settings.agents {
@@ -60,13 +60,6 @@ impl Process {
         }
         Ok(Process { session: Session::start(settings)?, open: Vec::new(), log })
     }
-}
-
-/// The way to talk to the operating system that the environment asks for, as of the program `starfish`.
-fn driver() -> Result<Driver> {
-    const VARIABLE: &str = "STARFISH_DRIVER";
-    let Ok(name) = env::var(VARIABLE) else { return Ok(Driver::default()) };
-    name.parse().map_err(|why: String| Error::new(ErrorKind::Invalid, format!("{VARIABLE}={name}"), why))
 }
 
 /// Closes all files and ends the session. Fails with the first failure after all has been tried.

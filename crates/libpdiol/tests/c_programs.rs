@@ -7,12 +7,14 @@
 mod common;
 
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use common::Agents;
+use pdiol::OpenOptions;
 
 const SANITIZERS: [&str; 4] =
     ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
@@ -135,6 +137,18 @@ fn the_examples_copy_files_as_the_thesis_does() {
         ]));
         assert!(fs::read(directory.join("out")).expect("it is there") == contents, "{bytes} bytes");
         let printed = succeed(run(&pfs2fs, &agents).arg("sort.txt")).stdout;
+        assert!(printed == contents, "{bytes} bytes");
+        // To programs in Rust it is the same file.
+        let session = agents.session();
+        let mut read = Vec::new();
+        let mut file = session.open("sort.txt", OpenOptions::new().read(true)).expect("it was made");
+        file.read_to_end(&mut read).expect("its contents");
+        assert!(read == contents, "{bytes} bytes");
+        let options = OpenOptions::new().write(true).create(true).truncate(true);
+        let mut file = session.open("from Rust", options).expect("made");
+        file.write_all(&contents).expect("room");
+        file.close().expect("written");
+        let printed = succeed(run(&pfs2fs, &agents).arg("from Rust")).stdout;
         assert!(printed == contents, "{bytes} bytes");
     }
 }

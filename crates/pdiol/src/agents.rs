@@ -27,6 +27,7 @@ pub struct Agent {
 
 /// What a configuration file says.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Configuration {
     agents: Vec<String>,
 }
@@ -45,6 +46,12 @@ impl Agent {
         let address = found.map_err(|error| wrong(&error))?.ok_or_else(|| wrong(&"it has no address"))?;
         Ok(Agent { name: name.to_owned(), address })
     }
+
+    pub(crate) fn is_named_twice(&self, other: &str) -> Error {
+        let why = format!("it is the same as agent {other}");
+        Error::new(ErrorKind::Invalid, format!("agent {}", self.name), why)
+            .with_remedy("Name every agent once")
+    }
 }
 
 /// The agents of these names, each HOST:PORT or HOST. An address twice is an error.
@@ -53,9 +60,7 @@ pub fn named<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Result<Vec<Ag
     for name in names {
         let agent = Agent::named(name.as_ref())?;
         if let Some(same) = agents.iter().find(|other| other.address == agent.address) {
-            let why = format!("it is the same as agent {}", same.name);
-            let error = Error::new(ErrorKind::Invalid, format!("agent {}", agent.name), why);
-            return Err(error.with_remedy("Name every agent once"));
+            return Err(agent.is_named_twice(&same.name));
         }
         agents.push(agent);
     }
@@ -69,8 +74,7 @@ pub fn find() -> Result<Vec<Agent>> {
     let mut names: Vec<String> =
         listed.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
     if names.is_empty() {
-        let configured = usual_path().map(|path| configured(&path)).transpose()?;
-        names = configured.flatten().map_or_else(started, Ok)?;
+        names = usual()?;
     }
     if names.is_empty() {
         return Err(Error::new(ErrorKind::Invalid, "finding the agents", "none is named anywhere")
@@ -80,6 +84,13 @@ pub fn find() -> Result<Vec<Agent>> {
             ));
     }
     named(names)
+}
+
+/// What the agents are called in `starfish/config.toml` of the user's configuration directory, or else by
+/// `starfish agents up`, which has started them. There may be none.
+pub fn usual() -> Result<Vec<String>> {
+    let found = usual_path().map(|path| configured(&path)).transpose()?;
+    found.flatten().map_or_else(started, Ok)
 }
 
 /// What `starfish agents up` has written down of the agents it has started; nothing if it was not used.
@@ -113,7 +124,8 @@ fn usual_path() -> Option<PathBuf> {
     Some(directory.join("starfish/config.toml"))
 }
 
-fn configured(path: &Path) -> Result<Option<Vec<String>>> {
+/// What the agents are called in a configuration file: `agents = ["HOST:PORT", ...]`; nothing if there is no such file.
+pub fn configured(path: &Path) -> Result<Option<Vec<String>>> {
     let wrong = |why: &dyn std::fmt::Display| Error::new(ErrorKind::Invalid, path.display().to_string(), why);
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == IoErrorKind::NotFound => return Ok(None),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use machine::NodeId;
+use fs::FailureKind;
 
 /// Why an operation did not do what it was told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +36,12 @@ pub enum ErrorKind {
     NoSpace,
     /// No agent answers at an address.
     Unreachable,
-    /// An agent is gone, with what had not reached its disks yet.
+    /// An agent is gone, or does not answer any more.
     Gone,
+    /// What an agent had accepted is lost: it was started anew before that was flushed.
+    Lost,
+    /// An agent speaks another version of the protocol, or none.
+    Protocol,
     /// Stripes of the file are missing or not its own, or what a disk holds cannot be trusted.
     Damaged,
     /// The session has ended.
@@ -110,61 +114,25 @@ impl From<Error> for io::Error {
             ErrorKind::Unreachable => io::ErrorKind::ConnectionRefused,
             ErrorKind::Gone => io::ErrorKind::ConnectionReset,
             ErrorKind::Damaged => io::ErrorKind::InvalidData,
+            ErrorKind::Protocol => io::ErrorKind::Unsupported,
             ErrorKind::Closed => io::ErrorKind::NotConnected,
-            ErrorKind::Io => io::ErrorKind::Other,
+            ErrorKind::Lost | ErrorKind::Io => io::ErrorKind::Other,
         };
         io::Error::new(kind, error)
     }
 }
 
-/// What the user calls each agent.
-#[derive(Default)]
-pub(crate) struct Names(Vec<(NodeId, String)>);
-
-impl Names {
-    /// Notes what the agent is called; says so if it has a name already.
-    pub(crate) fn enter(&mut self, node: NodeId, name: &str) -> std::result::Result<(), &str> {
-        if let Some(known) = self.0.iter().position(|(other, _)| *other == node) {
-            return Err(&self.0[known].1);
-        }
-        self.0.push((node, name.to_owned()));
-        Ok(())
-    }
-
-    /// Puts an error of the file system into words the user knows; `what` is the file, or what was to be done.
-    pub(crate) fn explain(&self, what: &str, error: &fs::Error) -> Error {
-        let mut text = error.to_string();
-        for (node, name) in &self.0 {
-            text = text.replace(&node.to_string(), &format!("agent {name}"));
-        }
-        // What it is about stands before this already.
-        let about = [format!("{what}: "), format!("{what:?} ")];
-        let why = about.iter().find_map(|about| text.strip_prefix(about)).unwrap_or(&text);
-        let kind = kind_of(error);
-        let explained = Error::new(kind, what, why);
-        match remedy_for(kind) {
-            Some(remedy) => explained.with_remedy(remedy),
-            None => explained,
-        }
-    }
-}
-
-fn kind_of(error: &fs::Error) -> ErrorKind {
-    use fs::FailureKind;
+/// What a caller can act on in an error of the file system.
+pub(crate) fn kind_of(error: &fs::Error) -> ErrorKind {
     match error {
         fs::Error::NotFound { .. } => ErrorKind::NotFound,
         fs::Error::Exists { .. } => ErrorKind::Exists,
         fs::Error::BadName { why, .. } if why.contains("longer") => ErrorKind::NameTooLong,
         fs::Error::BadName { .. } => ErrorKind::BadName,
         fs::Error::MissingStripe { .. } | fs::Error::ForeignStripe { .. } => ErrorKind::Damaged,
-        fs::Error::Remote { failure, .. } => match failure.kind {
-            FailureKind::NotFound => ErrorKind::NotFound,
-            FailureKind::Exists => ErrorKind::Exists,
-            FailureKind::NoSpace => ErrorKind::NoSpace,
-            FailureKind::Damaged => ErrorKind::Damaged,
-            FailureKind::Invalid => ErrorKind::Invalid,
-            _ => ErrorKind::Io,
-        },
+        fs::Error::WriteLost { .. } => ErrorKind::Lost,
+        fs::Error::Remote { failure, .. } => kind_of_remote(failure.kind),
+        fs::Error::Protocol { .. } => ErrorKind::Protocol,
         fs::Error::Invalid(_) | fs::Error::Layout(_) => ErrorKind::Invalid,
         fs::Error::Machine(machine::Error::PeerGone { .. }) => ErrorKind::Gone,
         fs::Error::Machine(machine::Error::Closed) => ErrorKind::Closed,
@@ -172,15 +140,44 @@ fn kind_of(error: &fs::Error) -> ErrorKind {
     }
 }
 
-fn remedy_for(kind: ErrorKind) -> Option<&'static str> {
+fn kind_of_remote(kind: FailureKind) -> ErrorKind {
+    match kind {
+        FailureKind::NotFound => ErrorKind::NotFound,
+        FailureKind::Exists => ErrorKind::Exists,
+        // The client has opened it again already, and still it is not.
+        FailureKind::NotOpen => ErrorKind::Gone,
+        FailureKind::NoSpace => ErrorKind::NoSpace,
+        FailureKind::Damaged => ErrorKind::Damaged,
+        FailureKind::Invalid => ErrorKind::Invalid,
+        FailureKind::Io => ErrorKind::Io,
+    }
+}
+
+/// What can be done about an error of the file system.
+pub(crate) fn remedy_for(error: &fs::Error) -> Option<&'static str> {
+    match error {
+        fs::Error::MissingStripe { .. } => Some(
+            "If all agents that had the file when it was made are named, the stripe is lost; \
+             `starfish rm` removes the rest",
+        ),
+        fs::Error::ForeignStripe { .. } => {
+            Some("Put back the stripe that belongs there, or remove the file with `starfish rm`")
+        }
+        _ => remedy_for_kind(kind_of(error)),
+    }
+}
+
+fn remedy_for_kind(kind: ErrorKind) -> Option<&'static str> {
     match kind {
         ErrorKind::NotFound => Some("`starfish ls` lists the files there are"),
+        ErrorKind::Exists => Some("`starfish rm` removes it"),
         ErrorKind::NoSpace => Some("Remove files with `starfish rm`, or give the agent a larger disk"),
-        ErrorKind::Damaged => Some(
-            "If all agents that had the file when it was made are named, restore the stripe; \
-             `starfish rm` removes what is left of the file",
-        ),
+        ErrorKind::Damaged => {
+            Some("Check that disk. What else lies on it can be read; `starfish rm` removes the file")
+        }
         ErrorKind::Gone => Some("Is the agent still running? Its standard error tells what happened to it"),
+        ErrorKind::Lost => Some("Write it again. The agent's standard error may tell why it ended"),
+        ErrorKind::Protocol => Some("Install the same version of Starfish here and at the agent"),
         _ => None,
     }
 }
@@ -199,26 +196,16 @@ mod tests {
     }
 
     #[test]
-    fn agents_are_called_what_the_user_calls_them() {
-        let mut names = Names::default();
-        names.enter(NodeId(0xab), "brule-m-a").expect("a new one");
-        assert_eq!(names.enter(NodeId(0xab), "brule-m-b"), Err("brule-m-a"));
-        let why = "it closed the connection".to_owned();
-        let gone = fs::Error::Machine(machine::Error::PeerGone { node: NodeId(0xab), why });
-        let error = names.explain("x", &gone);
-        assert_eq!(error.kind(), ErrorKind::Gone);
-        assert_eq!(error.why(), "agent brule-m-a is gone: it closed the connection");
-    }
-
-    #[test]
-    fn the_name_of_the_file_stands_there_once() {
-        let missing = fs::Error::NotFound { name: "a b".into() };
-        assert!(Names::default().explain("a b", &missing).to_string().starts_with("a b: no such file. "));
-        let bad = fs::Error::BadName { name: "..".into(), why: "it is longer than 200 bytes" };
-        let error = Names::default().explain("..", &bad);
-        assert_eq!(
-            (error.kind(), error.why()),
-            (ErrorKind::NameTooLong, "is no file name: it is longer than 200 bytes")
-        );
+    fn kinds_are_those_of_std_where_it_has_one() {
+        for (kind, of_std) in [
+            (ErrorKind::NoSpace, io::ErrorKind::StorageFull),
+            (ErrorKind::Damaged, io::ErrorKind::InvalidData),
+            (ErrorKind::Gone, io::ErrorKind::ConnectionReset),
+            (ErrorKind::Unreachable, io::ErrorKind::ConnectionRefused),
+            (ErrorKind::Protocol, io::ErrorKind::Unsupported),
+            (ErrorKind::Lost, io::ErrorKind::Other),
+        ] {
+            assert_eq!(io::Error::from(Error::new(kind, "x", "why")).kind(), of_std, "{kind:?}");
+        }
     }
 }

@@ -8,16 +8,13 @@ use std::rc::Rc;
 use std::thread::{self, JoinHandle};
 
 use flume::{Receiver, Sender};
-use fs::{Client, ClientSettings, PageCache, PageCacheSettings};
+use fs::{PageCache, PageCacheSettings};
 use machine::{Machine, NodeId};
 use real::RealMachine;
 
-use crate::agents::Agent;
-use crate::error::{Error, ErrorKind, Names, Result};
+use crate::connect::{Names, connect};
+use crate::error::{Error, ErrorKind, Result};
 use crate::settings::Settings;
-
-/// Block requests of one call under way to each disk. What is under way in all is the page cache's affair.
-const OUTSTANDING_PER_DISK: usize = 64;
 
 type Job = Box<dyn FnOnce(Rc<Node>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;
 
@@ -89,6 +86,8 @@ fn run(settings: Settings, jobs: Receiver<Job>, started: Sender<Result<()>>) -> 
     let node = random().map(|name| NodeId(name | 1 << 63))?;
     let mut machine_settings = real::Settings::new(node);
     machine_settings.driver = settings.driver;
+    machine_settings.sockets = settings.sockets;
+    machine_settings.limits.silence = settings.silence;
     machine_settings.reporter = settings.reporter.clone();
     let lived = real::run(machine_settings, |machine| async move {
         let node = Rc::new(Node::connect(machine, settings).await?);
@@ -109,21 +108,7 @@ fn run(settings: Settings, jobs: Receiver<Job>, started: Sender<Result<()>>) -> 
 
 impl Node {
     async fn connect(machine: RealMachine, settings: Settings) -> Result<Node> {
-        let (mut io_nodes, mut names) = (Vec::new(), Names::default());
-        for agent in &settings.agents {
-            let node = machine.connect_to(agent.address).await;
-            let node = node.map_err(|error| unreachable_agent(agent, error))?;
-            if let Err(same) = names.enter(node, &agent.name) {
-                let why = format!("it is the same agent as {same}");
-                let error = Error::new(ErrorKind::Invalid, format!("agent {}", agent.name), why);
-                return Err(error.with_remedy("Name every agent once"));
-            }
-            io_nodes.push(node);
-        }
-        let client_settings =
-            ClientSettings { outstanding_per_disk: OUTSTANDING_PER_DISK, ..ClientSettings::default() };
-        let client = Client::connect(machine.clone(), io_nodes, client_settings).await;
-        let client = client.map_err(|error| names.explain("asking the agents for their disks", &error))?;
+        let (client, names) = connect(&machine, &settings.agents).await?;
         let cache_settings = PageCacheSettings {
             bytes: settings.cache_bytes,
             prefetch: settings.prefetch,
@@ -136,16 +121,6 @@ impl Node {
     pub(crate) fn told<T>(&self, what: &str, outcome: fs::Result<T>) -> Result<T> {
         outcome.map_err(|error| self.names.explain(what, &error))
     }
-}
-
-fn unreachable_agent(agent: &Agent, error: machine::Error) -> Error {
-    let why = match error {
-        // What was being done is said already.
-        machine::Error::Io { why, .. } => why,
-        other => other.to_string(),
-    };
-    Error::new(ErrorKind::Unreachable, format!("agent {}", agent.name), why)
-        .with_remedy("Is it running? Start it with: starfish agent --root DIR --listen HOST:PORT")
 }
 
 /// A number nobody else has drawn.

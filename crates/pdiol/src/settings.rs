@@ -1,12 +1,20 @@
 //! What a session and an open file can be told.
 
+use std::env;
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use fs::Prefetch;
-use real::{Driver, Reporter};
+use real::{Driver, Limits, Reporter, SocketBuffers};
 
 use crate::agents::Agent;
 use crate::error::{Error, ErrorKind, Result};
+
+/// The environment variable that chooses how nodes talk to the operating system.
+const DRIVER: &str = "STARFISH_DRIVER";
+
+/// The environment variable that says for how many seconds an agent may be silent before it is given up.
+const SILENCE: &str = "STARFISH_SILENCE";
 
 /// How a session is to be. [`new`](Self::new) gives what suits most; the fields may be changed after that.
 #[derive(Clone, Debug)]
@@ -26,6 +34,10 @@ pub struct Settings {
     pub disks: Option<NonZeroU32>,
     /// How the node thread talks to the operating system.
     pub driver: Driver,
+    /// How long an agent may be silent, also when asked, before it is given up.
+    pub silence: Duration,
+    /// The buffers of the sockets on this side.
+    pub sockets: SocketBuffers,
     /// Who hears what no caller is told.
     pub reporter: Reporter,
 }
@@ -47,9 +59,33 @@ impl Settings {
             block_bytes: Self::BLOCK_BYTES,
             disks: None,
             driver: Driver::default(),
+            silence: Limits::default().silence,
+            sockets: SocketBuffers::default(),
             reporter: Reporter::default(),
         }
     }
+
+    /// The usual settings, but for what the environment says: STARFISH_DRIVER is one of [`Driver::NAMES`],
+    /// STARFISH_SILENCE a number of seconds.
+    pub fn of_environment(agents: Vec<Agent>) -> Result<Self> {
+        let mut settings = Self::new(agents);
+        if let Ok(name) = env::var(DRIVER) {
+            let wrong = |why: String| Error::new(ErrorKind::Invalid, format!("{DRIVER}={name}"), why);
+            settings.driver = name.parse().map_err(wrong)?;
+        }
+        if let Ok(text) = env::var(SILENCE) {
+            let wrong = || {
+                Error::new(ErrorKind::Invalid, format!("{SILENCE}={text}"), "expected seconds, from 0.1 on")
+            };
+            settings.silence = seconds(&text).ok_or_else(wrong)?;
+        }
+        Ok(settings)
+    }
+}
+
+fn seconds(text: &str) -> Option<Duration> {
+    let seconds: f64 = text.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok().filter(|duration| *duration >= Duration::from_millis(100))
 }
 
 /// How a file is opened, as for [`std::fs::OpenOptions`].

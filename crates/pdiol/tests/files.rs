@@ -3,10 +3,11 @@
 mod common;
 
 use std::io::{BufRead, Cursor, Read, Seek, SeekFrom, Write};
+use std::net::TcpListener;
 use std::thread;
 
 use common::Agents;
-use pdiol::{Advice, ErrorKind, OpenOptions, Session};
+use pdiol::{Advice, ErrorKind, OpenOptions, Session, Settings};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -173,6 +174,31 @@ fn agents_that_are_not_there_are_named() {
     let error = Session::start(agents.settings()).expect_err("an agent is gone");
     assert!(error.to_string().contains(&address) && error.remedy().is_some(), "{error}");
     assert_eq!(error.kind(), ErrorKind::Unreachable);
+}
+
+#[test]
+fn an_agent_of_another_version_is_told_from_one_that_is_not_there() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound").to_string();
+    let answering = thread::spawn(move || {
+        let (mut caller, _) = listener.accept().expect("a caller");
+        let mut greeting = [0; 32];
+        caller.read_exact(&mut greeting).expect("it introduces itself");
+        // The version comes after eight bytes that say what it is.
+        greeting[8] ^= 0x40;
+        caller.write_all(&greeting).expect("it listens");
+    });
+    let failing = |name: &str| {
+        let agents = pdiol::agents::named([name]).expect("an address");
+        Session::start(Settings::new(agents)).expect_err("no agent of this version")
+    };
+    let error = failing(&address);
+    assert_eq!(error.kind(), ErrorKind::Protocol, "{error}");
+    assert!(error.to_string().contains("Install the same version"), "{error}");
+    answering.join().expect("it answers");
+    let error = failing("127.0.0.1:1");
+    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
+    assert!(error.to_string().contains("Is it running?"), "{error}");
 }
 
 #[test]

@@ -46,4 +46,4 @@ pub use machine::RealMachine;
 pub use net::Net;
 pub use report::{Report, Reporter};
 pub use runtime::{block_on, run};
-pub use settings::{DiskSettings, Driver, Limits, Peer, Settings};
+pub use settings::{DiskSettings, Driver, Limits, Peer, Settings, SocketBuffers};

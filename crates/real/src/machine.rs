@@ -42,7 +42,8 @@ impl RealMachine {
             disks.push(Disk::start(disk, settings.node, clock, tasks.clone()).await?);
         }
         let drain = settings.limits.drain;
-        let net = Net::start(settings.node, settings.listen, settings.limits, tasks.clone())?;
+        let net =
+            Net::start(settings.node, settings.listen, settings.limits, settings.sockets, tasks.clone())?;
         let buffers = BufferPool::new(settings.buffer_bytes);
         let inner = Inner { node: settings.node, clock, tasks, net, disks, buffers, drain };
         let machine = RealMachine { inner: Rc::new(inner) };

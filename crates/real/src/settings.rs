@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -28,6 +29,8 @@ pub struct Settings {
     pub buffer_bytes: u64,
     /// What the node takes from others before they have to wait, and how long it waits for them.
     pub limits: Limits,
+    /// The buffers of the node's sockets.
+    pub sockets: SocketBuffers,
     /// Who hears what no caller is told.
     pub reporter: Reporter,
 }
@@ -72,6 +75,16 @@ pub struct Limits {
     pub drain: Duration,
 }
 
+/// How large the buffers of each socket are, in bytes. Without a number the system chooses, and adapts its choice to
+/// the connection, which is mostly better. The system may bound a number, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketBuffers {
+    /// What has been sent and not yet arrived.
+    pub send_bytes: Option<NonZeroU32>,
+    /// What has arrived and was not yet taken.
+    pub receive_bytes: Option<NonZeroU32>,
+}
+
 /// How a node talks to the operating system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Driver {
@@ -95,6 +108,7 @@ impl Settings {
             disks: Vec::new(),
             buffer_bytes: 64 << 20,
             limits: Limits::default(),
+            sockets: SocketBuffers::default(),
             reporter: Reporter::default(),
         }
     }

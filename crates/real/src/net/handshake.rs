@@ -18,7 +18,7 @@ use super::connection::{Reader, Stream};
 use super::frame::{Answer, Hello, NotUnderstood, Verdict, Whom};
 use super::{Called, Joining, Net, Origin};
 use crate::report::Report;
-use crate::settings::Peer;
+use crate::settings::{Peer, SocketBuffers};
 use crate::task::Turns;
 
 /// Handshakes under way at once. More callers wait in the system's queue; none can hold a place longer than
@@ -122,7 +122,7 @@ impl Net {
     ) -> std::result::Result<(Stream, Answer), String> {
         let text = |error: io::Error| error.to_string();
         let mut stream = TcpStream::connect(address).await.map_err(text)?;
-        prepare(&stream).map_err(text)?;
+        prepare(&SockRef::from(&stream), self.inner.sockets).map_err(text)?;
         let hello = Hello { from: self.inner.node, to };
         let BufResult(written, _) = stream.write_all(hello.encode()).await;
         written.map_err(text)?;
@@ -168,7 +168,7 @@ impl Net {
     }
 
     async fn let_in(&self, mut stream: TcpStream) -> std::result::Result<(), String> {
-        prepare(&stream).map_err(|error| error.to_string())?;
+        prepare(&SockRef::from(&stream), self.inner.sockets).map_err(|error| error.to_string())?;
         let mut reader = Reader::new(stream.clone());
         let hello: [u8; Hello::BYTES] =
             reader.array().await.map_err(|error| error.to_string())?.ok_or("it said nothing")?;
@@ -288,10 +288,40 @@ fn explain_refusal(verdict: Verdict, hello: Hello) -> String {
 }
 
 /// Sets what every connection needs: small messages leave at once, and a peer that is silently gone is
-/// noticed. The sizes of the socket's buffers are left to the system, which adapts them.
-fn prepare(stream: &TcpStream) -> io::Result<()> {
-    let socket = SockRef::from(stream);
+/// noticed. The sizes of the socket's buffers are left to the system, unless somebody knows better.
+fn prepare(socket: &SockRef<'_>, buffers: SocketBuffers) -> io::Result<()> {
     socket.set_tcp_nodelay(true)?;
+    if let Some(bytes) = buffers.send_bytes {
+        socket.set_send_buffer_size(bytes.get() as usize)?;
+    }
+    if let Some(bytes) = buffers.receive_bytes {
+        socket.set_recv_buffer_size(bytes.get() as usize)?;
+    }
     let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_AFTER).with_interval(KEEPALIVE_EVERY);
     socket.set_tcp_keepalive(&keepalive.with_retries(KEEPALIVE_PROBES))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+
+    #[test]
+    fn the_buffers_of_sockets_are_as_large_as_asked() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let sizes = |buffers| {
+            let stream = std::net::TcpStream::connect(address).expect("it listens");
+            let socket = SockRef::from(&stream);
+            prepare(&socket, buffers).expect("it is connected");
+            [socket.send_buffer_size(), socket.recv_buffer_size()].map(|bytes| bytes.expect("a size"))
+        };
+        let [send, receive] = sizes(SocketBuffers::default());
+        // The system counts what it needs itself, as much again.
+        let small = SocketBuffers { send_bytes: NonZeroU32::new(9000), ..SocketBuffers::default() };
+        assert_eq!(sizes(small), [18_000, receive]);
+        let small = SocketBuffers { receive_bytes: NonZeroU32::new(9000), ..SocketBuffers::default() };
+        assert_eq!(sizes(small), [send, 18_000]);
+    }
 }

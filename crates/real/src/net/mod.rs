@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use compio::runtime::JoinHandle;
 use machine::{BufferPool, Condition, Delivery, Error, Message, NodeId, Result};
 
-use crate::settings::Limits;
+use crate::settings::{Limits, SocketBuffers};
 use crate::task::{Tasks, Turns, unless};
 use connection::{Connection, Heard, Lane, Reader, Stream};
 use frame::{Answer, Prelude};
@@ -42,6 +42,7 @@ pub struct Net {
 struct Inner {
     node: NodeId,
     limits: Limits,
+    sockets: SocketBuffers,
     tasks: Tasks,
     address: Option<SocketAddr>,
     /// Connections, also those that are over, until their loss has been received.
@@ -101,6 +102,7 @@ impl Net {
         node: NodeId,
         listen: Option<SocketAddr>,
         limits: Limits,
+        sockets: SocketBuffers,
         tasks: Tasks,
     ) -> Result<Self> {
         let listener = listen.map(handshake::listen).transpose()?;
@@ -108,6 +110,7 @@ impl Net {
             node,
             memory: BufferPool::new(limits.receive_bytes),
             limits,
+            sockets,
             tasks,
             address: listener.as_ref().map(|(_, address)| *address),
             connections: RefCell::default(),
