@@ -37,9 +37,21 @@ impl Failure {
         Failure { remedy: Some(remedy.into()), ..self }
     }
 
+    /// The same failure, as one that lies in how the command was called.
+    pub(crate) fn of_usage(self) -> Self {
+        Failure { code: USAGE, ..self }
+    }
+
     /// What the process ends with.
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(self.code)
+    }
+}
+
+impl From<pdiol::Error> for Failure {
+    fn from(error: pdiol::Error) -> Self {
+        let remedy = error.remedy().map(|remedy| format!("{remedy}."));
+        Failure { remedy, ..Failure::new(error.what(), error.why()) }
     }
 }
 

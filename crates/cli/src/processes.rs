@@ -11,12 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use pdiol::Agent;
 use tempfile::TempDir;
 
 use crate::agent_set::start::READY;
 use crate::failure::{Failure, Result};
 use crate::interrupt;
-use crate::store::agents::{Agent, AgentsArgs};
+use crate::store::agents::AgentsArgs;
 
 /// An agent's complaints beyond this are not kept.
 const COMPLAINTS_BYTES_MAX: u64 = 16 << 10;

@@ -2,7 +2,10 @@
 
 mod common;
 
+use std::io::{Read, Write};
+
 use common::{Store, contents, fail, hash, starfish, succeed, succeed_with_input};
+use pdiol::{OpenOptions, Session, Settings};
 
 const SIZES: [usize; 6] = [0, 1, 65_535, 65_536, 65_537, 5 << 20];
 
@@ -33,6 +36,32 @@ fn what_is_put_is_got_for_all_sizes_and_both_methods() {
             assert!(stat.contains("64 KiB over 4 stripes"), "{stat}");
         }
     }
+}
+
+/// Programs in C and Rust, and the applications, use the library.
+#[test]
+fn files_of_the_library_and_of_the_program_are_the_same() {
+    let store = Store::start(&[1, 2]);
+    let addresses = store.agents.iter().map(|agent| &agent.address);
+    let agents = pdiol::agents::named(addresses).expect("addresses");
+    let session = Session::start(Settings::new(agents)).expect("they are there");
+    for bytes in SIZES {
+        let original = store.make_file("original", bytes);
+        store.run(&["put", "original", "put", "--replace", "--block", "16KiB"]);
+        let mut read = Vec::new();
+        let mut put = session.open("put", OpenOptions::new().read(true)).expect("it was put");
+        put.read_to_end(&mut read).expect("its contents");
+        assert!(read == contents(bytes), "{bytes} bytes");
+        let options = OpenOptions::new().write(true).create(true).truncate(true);
+        let mut written = session.open("written", options).expect("made");
+        written.write_all(&contents(bytes)).expect("room");
+        written.close().expect("written");
+        for method in ["traditional", "disk-directed"] {
+            let printed = store.run(&["get", "written", "back", "--method", method, "--force", "--hash"]);
+            assert_eq!(printed, format!("{original}  written\n"));
+        }
+    }
+    session.finish().expect("all is written");
 }
 
 #[test]
@@ -183,7 +212,7 @@ fn agents_are_named_by_option_environment_or_file_in_this_order() {
     let error = fail(starfish(["ls", "--config", "/nonexistent/x.toml"]), 2);
     assert!(error.contains("/nonexistent/x.toml: no such file"), "{error}");
     let error = fail(starfish(["ls", "--agents", &format!("{address},{address}")]), 2);
-    assert!(error.contains("are the same"), "{error}");
-    let error = fail(starfish(["ls", "--agents", "nowhere"]), 2);
+    assert!(error.contains("it is the same as agent"), "{error}");
+    let error = fail(starfish(["ls", "--agents", "127.0.0.1:port"]), 2);
     assert!(error.contains("HOST:PORT"), "{error}");
 }

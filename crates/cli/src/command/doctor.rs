@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use clap::{Args, ValueEnum};
 use fs::{Examination, FileId};
 use machine::NodeId;
+use pdiol::Agent;
 use serde::Serialize;
 
 use crate::agent_set::at_once;
@@ -18,7 +19,7 @@ use crate::local::{self, Hashing};
 use crate::node;
 use crate::progress::{Progress, Show};
 use crate::size::Size;
-use crate::store::agents::{Agent, AgentsArgs};
+use crate::store::agents::AgentsArgs;
 use crate::store::session::{self, Session};
 use crate::store::stream;
 use crate::table::Table;

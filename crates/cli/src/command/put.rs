@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use pdiol::Agent;
 
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interruption;
 use crate::local::{self, Hashing, STANDARD};
 use crate::progress::{Progress, Show};
 use crate::size::Size;
-use crate::store::agents::{Agent, AgentsArgs};
+use crate::store::agents::AgentsArgs;
 use crate::store::transfer::{self, Method, MethodArgs, Put};
 
 /// Put a local file onto the agents, in stripes over all their disks.

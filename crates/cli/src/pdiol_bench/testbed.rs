@@ -108,13 +108,8 @@ impl Testbed {
     }
 
     fn session(&self, disks: usize, prefetch: Prefetch) -> Result<Session> {
-        let agent = |agent: &crate::store::agents::Agent| pdiol::Agent {
-            name: agent.name.clone(),
-            address: agent.address,
-        };
-        let mut settings = pdiol::Settings::new(self.agents.agents[..disks].iter().map(agent).collect());
+        let mut settings = pdiol::Settings::of_environment(self.agents.agents[..disks].to_vec())?;
         settings.prefetch = prefetch;
-        settings.driver = node::settings()?.driver;
         settings.block_bytes = PAGE_BYTES;
         let session =
             Session::start(settings).map_err(|error| Failure::new("connecting to the agents", error));

@@ -17,9 +17,9 @@ use flume::{Receiver, Sender};
 use fs::{CollectiveSettings, Group};
 use layout::{Operation, Pattern, Problem, View};
 use machine::{Memory, NodeId};
+use pdiol::Agent;
 use real::{Peer, Settings};
 
-use super::agents::Agent;
 use super::session::{self, Session};
 use crate::failure::{Failure, Result};
 use crate::node;

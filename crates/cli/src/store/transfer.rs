@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use fs::FileId;
+use pdiol::Agent;
 
-use super::agents::Agent;
 use super::{group, session, stream};
 use crate::failure::{Failure, Result};
 use crate::interrupt::{HalfDone, Interruption};
@@ -251,5 +251,10 @@ async fn create(session: &session::Session, name: &str, put: Put) -> Result<fs::
         }
     }
     let file = FileId(node::random()?);
-    session.told(name, session.client.create(name, file, put.block_bytes).await)
+    let created = session.client.create(name, file, put.block_bytes).await;
+    let exists = matches!(created, Err(fs::Error::Exists { .. }));
+    session.told(name, created).map_err(|failure| match exists {
+        true => failure.remedy("Remove it with `starfish rm`, or put with --replace."),
+        false => failure,
+    })
 }
