@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use compio::BufResult;
 use compio::io::{AsyncWrite, AsyncWriteExt};
@@ -35,11 +35,28 @@ const KEEPALIVE_PROBES: u32 = 3;
 
 /// Begins to listen at `address`; returns the address with the port it got.
 pub(super) fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
-    let listener = std::net::TcpListener::bind(address).and_then(|listener| {
+    let listener = bind(address).and_then(|listener| {
         let address = listener.local_addr()?;
         Ok((TcpListener::from_std(listener)?, address))
     });
     listener.map_err(|error| Error::Io { what: format!("listening at {address}"), why: error.to_string() })
+}
+
+/// How long an address that is in use is waited for.
+const RELEASE: Duration = Duration::from_secs(1);
+
+/// Takes an address. The system lets go of that of a process with an io_uring only some moments after the process has
+/// ended, so whoever starts an agent anew at once would find it in use.
+fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let asked = Instant::now();
+    loop {
+        match std::net::TcpListener::bind(address) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && asked.elapsed() < RELEASE => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            outcome => return outcome,
+        }
+    }
 }
 
 impl Net {
