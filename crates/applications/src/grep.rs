@@ -21,7 +21,7 @@ use crate::usage::{self, Stopwatch};
 #[derive(Parser, Debug)]
 #[command(name = "pfsgrep", version, after_help = NAMES)]
 pub struct Arguments {
-    /// A regular expression; nearly as for grep -E, see https://docs.rs/regex.
+    /// A regular expression; nearly as for grep -E, see <https://docs.rs/regex>.
     #[arg(value_name = "PATTERN", allow_hyphen_values = true)]
     pattern: String,
 
