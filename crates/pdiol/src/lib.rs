@@ -41,7 +41,7 @@
 //! - [`Session`] in `session.rs`, [`File`] in `file.rs`: the face; start here
 //! - `settings.rs`: what a session and an open file can be told; [`agents`]: which agents make up the file system
 //! - `node.rs`: the node thread; `task.rs`: its half of an open file; `lease.rs`: pages lent to other threads
-//! - `connect.rs`: [`connect`], for who needs no session; `error.rs`: what went wrong, with which agent, and what to do
+//! - `connect.rs`: [`connect()`], for who needs no session; `error.rs`: what went wrong, with which agent, and what to do
 //!
 //! What is not here, on purpose: prefetching, replacing and writing behind (the page cache of `fs` does that), and
 //! anything of C (crate `libpdiol`).

@@ -16,7 +16,7 @@
 //! - `table.rs`, `window.rs`: the decisions, without futures
 //! - `transfer.rs`: bringing pages in and sending them out
 //!
-//! A page is a block of the file, so it lies on one disk. The bound is on the pages in the table: a [`Payload`] that
+//! A page is a block of the file, so it lies on one disk. The bound is on the pages in the table: a `Payload` that
 //! the application has read keeps its memory for as long as the application keeps it.
 //!
 //! What a page holds is the cache's own memory. A machine lends the memory it receives into from a bounded pool; pages
