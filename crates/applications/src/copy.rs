@@ -8,8 +8,8 @@ use clap::{Args, Parser};
 use crate::failure::{Failure, Result};
 use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
-use crate::size::Size;
 use crate::usage::{self, Stopwatch};
+use pdiol::Size;
 
 /// The options of all three.
 #[derive(Args, Clone, Debug)]

@@ -17,7 +17,7 @@ use tempfile::TempPath;
 use crate::failure::{Failure, Result};
 use crate::leftovers::{Leftover, Thing};
 use crate::name::FileName;
-use crate::size::Size;
+use pdiol::Size;
 
 /// What `--help` says of names, at its end.
 pub(crate) const NAMES: &str = "\

@@ -22,12 +22,10 @@ mod files;
 pub mod grep;
 mod leftovers;
 mod name;
-mod size;
 pub mod sort;
 mod usage;
 
 pub use failure::{Failure, Result, run};
 pub use files::{Files, FilesArgs, Input, Output};
 pub use name::FileName;
-pub use size::Size;
 pub use usage::{Stopwatch, Usage};

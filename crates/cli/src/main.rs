@@ -5,7 +5,7 @@
 //! - `store/`: finding agents, connecting, moving files
 //! - `agent_set/`, `detached.rs`: starting agents in the background, here and elsewhere
 //! - `pdiol_bench/`: the benchmark of the thesis on PDIOL
-//! - `local.rs`, `progress.rs`, `table.rs`, `size.rs`: files, terminals and numbers of this computer
+//! - `local.rs`, `progress.rs`, `table.rs`: files, terminals and numbers of this computer
 //! - `node.rs`, `interrupt.rs`, `failure.rs`: starting nodes, stopping, and saying what went wrong
 
 mod agent_set;
@@ -20,7 +20,6 @@ mod pdiol_bench;
 mod processes;
 mod progress;
 mod simulation;
-mod size;
 mod store;
 mod study;
 mod table;

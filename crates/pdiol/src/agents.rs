@@ -16,6 +16,9 @@ pub const VARIABLE: &str = "STARFISH_AGENTS";
 /// The port of an agent that is named without one.
 pub const PORT: u16 = 7117;
 
+/// The file of the [`state_directory`] that says which agents `starfish agents up` has started.
+pub const RECORD: &str = "agents.toml";
+
 /// An agent as the user calls it, and where that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
@@ -89,7 +92,9 @@ pub fn find() -> Result<Vec<Agent>> {
 /// What the agents are called in `starfish/config.toml` of the user's configuration directory, or else by
 /// `starfish agents up`, which has started them. There may be none.
 pub fn usual() -> Result<Vec<String>> {
-    let found = usual_path().map(|path| configured(&path)).transpose()?;
+    let configuration = base_directory("XDG_CONFIG_HOME", ".config");
+    let path = configuration.map(|directory| directory.join("starfish/config.toml"));
+    let found = path.map(|path| configured(&path)).transpose()?;
     found.flatten().map_or_else(started, Ok)
 }
 
@@ -103,10 +108,7 @@ fn started() -> Result<Vec<String>> {
     struct Started {
         address: String,
     }
-    let absolute = |path: PathBuf| path.is_absolute().then_some(path);
-    let home = || env::home_dir().map(|home| home.join(".local/state"));
-    let state = env::var_os("XDG_STATE_HOME").map(PathBuf::from).and_then(absolute).or_else(home);
-    let Some(path) = state.map(|state| state.join("starfish/agents.toml")) else { return Ok(Vec::new()) };
+    let Some(path) = state_directory().map(|state| state.join(RECORD)) else { return Ok(Vec::new()) };
     // Without it none have been started.
     let Ok(text) = fs::read_to_string(&path) else { return Ok(Vec::new()) };
     let record: Record = toml::from_str(&text).map_err(|error| {
@@ -116,12 +118,17 @@ fn started() -> Result<Vec<String>> {
     Ok(record.agents.into_iter().map(|agent| agent.address).collect())
 }
 
-/// Where the configuration file is (XDG Base Directory Specification).
-fn usual_path() -> Option<PathBuf> {
+/// The directory in which `starfish agents` writes down what it has started, if nobody says otherwise.
+pub fn state_directory() -> Option<PathBuf> {
+    base_directory("XDG_STATE_HOME", ".local/state").map(|state| state.join("starfish"))
+}
+
+/// A directory of the user's: what the variable says, or else this one of the home directory (XDG Base Directory
+/// Specification).
+fn base_directory(variable: &str, usual: &str) -> Option<PathBuf> {
     let absolute = |path: PathBuf| path.is_absolute().then_some(path);
-    let home = || env::home_dir().map(|home| home.join(".config"));
-    let directory = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).and_then(absolute).or_else(home)?;
-    Some(directory.join("starfish/config.toml"))
+    let home = || env::home_dir().map(|home| home.join(usual));
+    env::var_os(variable).map(PathBuf::from).and_then(absolute).or_else(home)
 }
 
 /// What the agents are called in a configuration file: `agents = ["HOST:PORT", ...]`; nothing if there is no such file.

@@ -39,7 +39,8 @@
 //! Map of the code, in reading order:
 //!
 //! - [`Session`] in `session.rs`, [`File`] in `file.rs`: the face; start here
-//! - `settings.rs`: what a session and an open file can be told; [`agents`]: which agents make up the file system
+//! - `settings.rs`: what a session and an open file can be told; [`Size`]: bytes as people write them
+//! - [`agents`]: which agents make up the file system
 //! - `node.rs`: the node thread; `task.rs`: its half of an open file; `lease.rs`: pages lent to other threads
 //! - `connect.rs`: [`connect()`], for who needs no session; `error.rs`: what went wrong, with which agent, and what to do
 //!
@@ -54,6 +55,7 @@ mod lease;
 mod node;
 mod session;
 mod settings;
+mod size;
 mod task;
 
 pub use agents::Agent;
@@ -64,3 +66,4 @@ pub use fs::{Advice, Prefetch};
 pub use real::{Driver, Report, Reporter, SocketBuffers};
 pub use session::Session;
 pub use settings::{OpenOptions, Settings};
+pub use size::Size;

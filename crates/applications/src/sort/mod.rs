@@ -28,10 +28,10 @@ use crate::behind::Behind;
 use crate::failure::{Failure, Result};
 use crate::files::{Files, FilesArgs, NAMES, Place};
 use crate::name::FileName;
-use crate::size::Size;
 use crate::usage::{self, Stopwatch};
 use merge::Merging;
 use order::Order;
+use pdiol::Size;
 use runs::Sorted;
 
 /// Sort the lines of files, ordinary and striped ones, by their bytes.

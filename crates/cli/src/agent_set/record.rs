@@ -1,10 +1,10 @@
 //! What has been started, written down in a state directory: `agents.toml`.
 
-use std::env;
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use pdiol::agents;
 use serde::{Deserialize, Serialize};
 
 use super::process::Process;
@@ -44,17 +44,9 @@ pub(crate) struct State {
     _lock: File,
 }
 
-/// Where the state directory is if nobody says otherwise (XDG Base Directory Specification).
-pub(crate) fn usual_directory() -> Option<PathBuf> {
-    let absolute = |path: PathBuf| path.is_absolute().then_some(path);
-    let home = || env::home_dir().map(|home| home.join(".local/state"));
-    let state = env::var_os("XDG_STATE_HOME").map(PathBuf::from).and_then(absolute).or_else(home)?;
-    Some(state.join("starfish"))
-}
-
 /// The state directory: this one, or the usual one.
 pub(crate) fn directory(given: Option<&Path>) -> Result<PathBuf> {
-    let directory = given.map(Path::to_owned).or_else(usual_directory);
+    let directory = given.map(Path::to_owned).or_else(agents::state_directory);
     let directory = directory.ok_or_else(|| {
         Failure::usage("the state directory", "there is no home directory").remedy("Give one with --dir DIR.")
     })?;
@@ -75,7 +67,7 @@ pub(crate) fn read(directory: &Path) -> Result<Record> {
 }
 
 fn path(directory: &Path) -> PathBuf {
-    directory.join("agents.toml")
+    directory.join(agents::RECORD)
 }
 
 impl State {

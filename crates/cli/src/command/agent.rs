@@ -12,8 +12,8 @@ use real::{DiskSettings, RealMachine, Report, Reporter, Settings};
 
 use crate::agent_set::start::{READY, STAY};
 use crate::failure::{Failure, Result};
-use crate::size::Size;
 use crate::{detached, interrupt, local, node};
+use pdiol::Size;
 
 /// Serve disks of this machine to the file system (one I/O node).
 ///

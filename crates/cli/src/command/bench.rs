@@ -20,9 +20,9 @@ use crate::interrupt::Interruption;
 use crate::local::{self, Hashing};
 use crate::processes::{self, Agents};
 use crate::progress::{Progress, Show};
-use crate::size::Size;
 use crate::store::transfer::{self, Method, MethodArgs, Put};
 use crate::table::Table;
+use pdiol::Size;
 
 /// Measure the file system on this computer against a bare stripe and against modelled disks.
 ///

@@ -19,7 +19,7 @@ use crate::pdiol_bench::testbed::{CACHE_FOR_READING, CACHE_FOR_WRITING, Testbed}
 use crate::pdiol_bench::times::Times;
 use crate::pdiol_bench::{PAGE_BYTES, Window};
 use crate::progress::{Progress, Show};
-use crate::size::Size;
+use pdiol::Size;
 
 /// Run the benchmark of the thesis on PDIOL: sequential programs on one disk used locally, and on 1, 2 and 4 agents.
 ///

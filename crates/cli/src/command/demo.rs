@@ -25,9 +25,9 @@ use crate::local::{self, Hashing};
 use crate::processes::{self, Agents};
 use crate::progress::{Progress, Show};
 use crate::simulation;
-use crate::size::Size;
 use crate::store::transfer::{self, Done, Method, MethodArgs, Put};
 use crate::table::Table;
+use pdiol::Size;
 
 /// See Starfish work: a file on four disks of this computer, and on simulated machines.
 ///

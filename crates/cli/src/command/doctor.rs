@@ -18,11 +18,11 @@ use crate::interrupt::Interruption;
 use crate::local::{self, Hashing};
 use crate::node;
 use crate::progress::{Progress, Show};
-use crate::size::Size;
 use crate::store::agents::AgentsArgs;
 use crate::store::session::{self, Session};
 use crate::store::stream;
 use crate::table::Table;
+use pdiol::Size;
 
 /// Look for what is wrong with the agents, and say what to do about it.
 ///

@@ -4,10 +4,10 @@ use clap::Args;
 
 use crate::failure::Result;
 use crate::local;
-use crate::size::Size;
 use crate::store::agents::AgentsArgs;
 use crate::store::session::{self, Session};
 use crate::table::Table;
+use pdiol::Size;
 
 /// List the files that the agents keep.
 ///

@@ -9,9 +9,9 @@ use crate::failure::{Failure, Result};
 use crate::interrupt::Interruption;
 use crate::local::{self, Hashing, STANDARD};
 use crate::progress::{Progress, Show};
-use crate::size::Size;
 use crate::store::agents::AgentsArgs;
 use crate::store::transfer::{self, Method, MethodArgs, Put};
+use pdiol::Size;
 
 /// Put a local file onto the agents, in stripes over all their disks.
 ///

@@ -13,8 +13,8 @@ use crate::failure::{Failure, Result};
 use crate::interrupt;
 use crate::local;
 use crate::progress::{Progress, Show};
-use crate::size::Size;
 use crate::table;
+use pdiol::Size;
 
 /// Simulate all that a plan says, on all processors, and write the results to files.
 ///

@@ -15,9 +15,9 @@ use crate::failure::{Failure, Result};
 use crate::local;
 use crate::progress::{Progress, Show};
 use crate::simulation::{self, Outcome};
-use crate::size::Size;
 use crate::table::Table;
 use crate::trace_file::{TraceFile, Written};
+use pdiol::Size;
 
 /// Read or write a file on a simulated machine, and see how fast it would be.
 ///

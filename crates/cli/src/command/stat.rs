@@ -4,10 +4,10 @@ use clap::Args;
 
 use crate::failure::Result;
 use crate::local;
-use crate::size::Size;
 use crate::store::agents::AgentsArgs;
 use crate::store::session;
 use crate::table::Table;
+use pdiol::Size;
 
 /// Show what is known of a file: its size, its blocks, and which disk has which stripe.
 ///

@@ -4,7 +4,7 @@ use reproduce::{Figure, Line, NumbersPage, NumbersTable};
 use statistics::Sample;
 
 use super::report::{HEAD, Results, Row, Target, cells};
-use crate::size::Size;
+use pdiol::Size;
 
 /// The page, as the text of an HTML file; `command` makes it again.
 pub(crate) fn page(results: &Results, command: &str) -> String {

@@ -8,8 +8,8 @@ use super::Window;
 use super::limits::Limits;
 use super::times::Times;
 use crate::failure::{Failure, Result};
-use crate::size::Size;
 use crate::table::Table;
+use pdiol::Size;
 
 /// All that a run of the benchmark found out.
 #[derive(Debug, Serialize)]

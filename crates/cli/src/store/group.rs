@@ -23,7 +23,7 @@ use real::{Peer, Settings};
 use super::session::{self, Session};
 use crate::failure::{Failure, Result};
 use crate::node;
-use crate::size::Size;
+use pdiol::Size;
 
 /// A file that a group has moved.
 pub(crate) struct Moved {

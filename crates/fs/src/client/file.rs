@@ -206,12 +206,18 @@ impl<M: Machine> File<M> {
 
     /// Asks as [`ask_homes`](Self::ask_homes) does, once more if an I/O node was started anew.
     async fn ask_homes_again(&self, request_to: impl Fn(NodeId) -> Request) -> Result<()> {
-        let mut outcome = self.ask_homes(&request_to).await;
-        if outcome.as_ref().is_err_and(Error::is_of_new_start) {
-            self.refresh().await?;
-            outcome = self.ask_homes(&request_to).await;
+        self.once_more(async || self.ask_homes(&request_to).await).await
+    }
+
+    /// Asks for something; once more, the file being open again, if an I/O node was started anew.
+    async fn once_more<T>(&self, mut ask: impl AsyncFnMut() -> Result<T>) -> Result<T> {
+        match ask().await {
+            Err(error) if error.is_of_new_start() => {
+                self.refresh().await?;
+                ask().await
+            }
+            outcome => outcome,
         }
-        outcome
     }
 
     /// Asks every I/O node that has a stripe, and fails with the first failure after all have answered.
@@ -240,9 +246,8 @@ impl<M: Machine> File<M> {
         let part = self.block_request(extent)?;
         let BlockRequest { stripe, stripe_offset: offset, bytes, .. } = part;
         let request = || Request::Read { file: self.inner.file, stripe, offset, bytes: bytes as u32 };
-        let data = self.ask_for_block(class, stripe, request, Payload::empty()).await?;
-        self.check_answer(stripe, bytes, data.len())?;
-        Ok(data)
+        let answer = self.ask_for_block(class, stripe, request, Payload::empty()).await?;
+        self.take_answer(Access::Read, stripe, bytes, answer)
     }
 
     /// Writes data within one block. `class` is asked when the request leaves.
@@ -257,7 +262,7 @@ impl<M: Machine> File<M> {
         let BlockRequest { stripe, stripe_offset: offset, .. } = part;
         let request = || Request::Write { file: self.inner.file, stripe, offset, fetch: None };
         let answer = self.ask_for_block(class, stripe, request, data).await?;
-        self.check_answer(stripe, 0, answer.len())?;
+        self.take_answer(Access::Write, stripe, 0, answer)?;
         self.note_end(end);
         Ok(())
     }
@@ -291,39 +296,45 @@ impl<M: Machine> File<M> {
         stripe: u32,
         request: impl Fn() -> Request,
         data: Payload,
-    ) -> Result<Payload> {
+    ) -> Answer {
         let endpoint = &self.client.inner.endpoint;
         let node = self.inner.homes[stripe as usize];
         endpoint.machine().compute(Work::BuildRequest).await;
-        let mut answer = endpoint.call_in(class(), node, request(), data.clone()).await;
-        if answer.as_ref().is_err_and(Error::is_of_new_start) {
-            self.refresh().await?;
-            answer = endpoint.call_in(class(), node, request(), data).await;
-        }
+        let ask = async || endpoint.call_in(class(), node, request(), data.clone()).await;
+        let answer = self.once_more(ask).await;
         endpoint.machine().compute(Work::HandleReply).await;
-        match answer? {
-            (Reply::Done, data) => Ok(data),
-            (Reply::Accepted { incarnation }, data) => {
-                self.inner.unflushed.borrow_mut().accept(node, incarnation);
-                Ok(data)
-            }
-            (other, _) => {
-                Err(Error::Protocol { node, why: format!("answered a block request with {other:?}") })
-            }
-        }
+        answer
     }
 
-    fn check_answer(&self, stripe: u32, expected: u64, bytes: u64) -> Result<()> {
-        if bytes == expected {
-            return Ok(());
-        }
+    /// The data of the answer to a block request, which has to have so many bytes of them.
+    fn take_answer(
+        &self,
+        access: Access,
+        stripe: u32,
+        bytes: u64,
+        (reply, data): (Reply, Payload),
+    ) -> Result<Payload> {
         let node = self.inner.homes[stripe as usize];
-        Err(Error::Protocol { node, why: format!("answered a request for {expected} bytes with {bytes}") })
+        let wrong = |why| Error::Protocol { node, why };
+        match access {
+            Access::Read if reply != Reply::Done => {
+                return Err(wrong(format!("answered a read with {reply:?}")));
+            }
+            Access::Read => {}
+            Access::Write => {
+                self.inner.unflushed.borrow_mut().accept(node, incarnation_of(node, &reply)?);
+            }
+        }
+        if data.len() != bytes {
+            return Err(wrong(format!("answered a request for {bytes} bytes with {}", data.len())));
+        }
+        Ok(data)
     }
 
     /// Carries out a file request; once more if an I/O node was started anew.
     async fn transfer(&self, access: Access, extent: Extent, memory: &Memory, at: u64) -> Result<()> {
         let mut request = FileRequest::new(self, access, extent, memory, at);
+        // Not by `once_more`: small requests are so many that another future around each is felt.
         let mut again = true;
         let outcome = loop {
             match request.carry_out().await {
@@ -436,21 +447,9 @@ impl<'a, M: Machine> FileRequest<'a, M> {
         endpoint.begin(inner.homes[stripe as usize], request, data, &self.mailbox, token).await;
     }
 
-    fn take_in(&self, part: BlockRequest, (reply, data): (Reply, Payload)) -> Result<()> {
-        let node = self.file.inner.homes[part.stripe as usize];
+    fn take_in(&self, part: BlockRequest, answer: (Reply, Payload)) -> Result<()> {
         let expected = if self.access == Access::Read { part.bytes } else { 0 };
-        let is_understood = match self.access {
-            Access::Read => reply == Reply::Done,
-            Access::Write => {
-                let incarnation = incarnation_of(node, &reply)?;
-                self.file.inner.unflushed.borrow_mut().accept(node, incarnation);
-                true
-            }
-        };
-        if !is_understood || data.len() != expected {
-            let why = format!("answered a request for {expected} bytes with {}", data.len());
-            return Err(Error::Protocol { node, why });
-        }
+        let data = self.file.take_answer(self.access, part.stripe, expected, answer)?;
         if self.access == Access::Read {
             self.memory.place(self.memory_offset(part), &data);
         }

@@ -55,35 +55,42 @@ pub struct Provenance {
     pub trials: (usize, usize),
 }
 
+/// A whole page, as the text of an HTML file that needs no other.
+fn page(title: &str, body: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body { (body) }
+        }
+    };
+    page.into_string()
+}
+
 impl Report<'_> {
     /// The page, as the text of an HTML file.
     pub fn html(&self) -> String {
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
-                    title { (self.study) ", reproduced" }
-                    style { (PreEscaped(STYLE)) }
-                }
-                body {
-                    header {
-                        h1 { (self.study) ", reproduced" }
-                        p { "Simulated by starfish " (self.provenance.version) ", beside what the report printed." }
-                    }
-                    (self.contents())
-                    main {
-                        (summary::summary(self))
-                        (self.all_tables())
-                        (self.all_figures())
-                        (self.how_made())
-                    }
-                }
+        let title = format!("{}, reproduced", self.study);
+        let body = html! {
+            header {
+                h1 { (title) }
+                p { "Simulated by starfish " (self.provenance.version) ", beside what the report printed." }
+            }
+            (self.contents())
+            main {
+                (summary::summary(self))
+                (self.all_tables())
+                (self.all_figures())
+                (self.how_made())
             }
         };
-        page.into_string()
+        page(&title, &body)
     }
 
     fn contents(&self) -> Markup {

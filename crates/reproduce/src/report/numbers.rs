@@ -1,8 +1,8 @@
 //! A page of figures and plain tables, for results that no report has printed.
 
-use maud::{DOCTYPE, PreEscaped, html};
+use maud::html;
 
-use super::{STYLE, chart};
+use super::{chart, page};
 use crate::results::Figure;
 
 /// Figures and tables on a page of their own.
@@ -32,33 +32,21 @@ pub struct NumbersTable {
 impl NumbersPage {
     /// The page, as the text of an HTML file that needs no other.
     pub fn html(&self) -> String {
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
-                    title { (self.title) }
-                    style { (PreEscaped(STYLE)) }
-                }
-                body {
-                    header {
-                        h1 { (self.title) }
-                        @for paragraph in &self.lead { p { (paragraph) } }
-                    }
-                    main {
-                        @for figure in &self.figures { (chart::figure(figure)) }
-                        @for table in &self.tables {
-                            section {
-                                h2 { (table.title) }
-                                div.scroll tabindex="0" role="region" aria-label=(table.title) {
-                                    table {
-                                        thead { tr { @for head in &table.head { th scope="col" { (head) } } } }
-                                        tbody {
-                                            @for row in &table.rows { tr { @for cell in row { td { (cell) } } } }
-                                        }
-                                    }
+        let body = html! {
+            header {
+                h1 { (self.title) }
+                @for paragraph in &self.lead { p { (paragraph) } }
+            }
+            main {
+                @for figure in &self.figures { (chart::figure(figure)) }
+                @for table in &self.tables {
+                    section {
+                        h2 { (table.title) }
+                        div.scroll tabindex="0" role="region" aria-label=(table.title) {
+                            table {
+                                thead { tr { @for head in &table.head { th scope="col" { (head) } } } }
+                                tbody {
+                                    @for row in &table.rows { tr { @for cell in row { td { (cell) } } } }
                                 }
                             }
                         }
@@ -66,7 +54,7 @@ impl NumbersPage {
                 }
             }
         };
-        page.into_string()
+        page(&self.title, &body)
     }
 }
 

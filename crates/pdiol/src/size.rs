@@ -1,5 +1,6 @@
-//! Sizes in bytes, as people write them: `8192`, `64KiB`, `10M`.
+//! Sizes in bytes, as people write them: `8`, `8192`, `64KiB`, `64 KiB`, `10M`.
 
+use std::fmt;
 use std::str::FromStr;
 
 /// A number of bytes. All units are powers of two; `K` is short for `KiB`.
@@ -26,17 +27,48 @@ impl FromStr for Size {
     }
 }
 
+impl fmt::Display for Size {
+    /// Exact, in the largest unit that is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mut number, mut power) = (self.0, 0);
+        while number >= 1024 && number.is_multiple_of(1024) && power + 1 < UNITS.len() {
+            number /= 1024;
+            power += 1;
+        }
+        f.pad(&format!("{number} {}", UNITS[power]))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn sizes_have_units_or_none() {
-        for (text, bytes) in [("8", 8), ("64KiB", 65_536), ("64 K", 65_536), ("2G", 2 << 30), ("1B", 1)] {
+    fn sizes_are_read_with_and_without_units() {
+        for (text, bytes) in [
+            ("8", 8),
+            ("8 B", 8),
+            ("1B", 1),
+            ("64KiB", 65_536),
+            ("64 K", 65_536),
+            ("10MiB", 10 << 20),
+            ("2G", 2 << 30),
+        ] {
             assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
         }
-        for text in ["", "K", "-1", "1.5M", "1 parsec", "99999999999T"] {
+        for text in
+            ["", "K", "KiB", "-1", "1.5M", "1.5MiB", "1 parsec", "1kb", "99999999999T", "99999999999TiB"]
+        {
             assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_written_exactly() {
+        for (bytes, text) in
+            [(0, "0 B"), (1023, "1023 B"), (65_536, "64 KiB"), (65_537, "65537 B"), (10 << 20, "10 MiB")]
+        {
+            assert_eq!(Size(bytes).to_string(), text);
         }
     }
 }
