@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Failure;
 
 /// The version of the protocol. Another version is refused.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 
 /// The version of the labels on stripes, which outlives that of the protocol: files stay readable.
 pub const LABEL_VERSION: u8 = 1;
@@ -80,7 +80,10 @@ pub enum Request {
         name: String,
     },
     /// Which names have you stripes of?
-    List,
+    List {
+        /// Only names that come after this one.
+        after: String,
+    },
     /// Remove all the stripes you have of the file of this name.
     Unlink {
         /// The file's name.
@@ -182,7 +185,7 @@ impl Request {
             | Request::Examine
             | Request::Create { .. }
             | Request::Open { .. }
-            | Request::List
+            | Request::List { .. }
             | Request::Unlink { .. }
             | Request::Resize { .. }
             | Request::Flush { .. }
@@ -198,6 +201,9 @@ impl Request {
         }
     }
 }
+
+/// The most bytes of names in one answer to [`Request::List`]. Their number takes some more.
+pub(crate) const LISTED_BYTES_MAX: usize = 32 * 1024;
 
 /// The most pieces in one message; the header of more would be too long.
 pub(crate) const PIECES_MAX: usize = 4096;
@@ -269,10 +275,12 @@ pub enum Reply {
         /// One entry for each disk that has an object of that name.
         stripes: Vec<FoundStripe>,
     },
-    /// To [`Request::List`], sorted.
+    /// To [`Request::List`]: the first of the names, as many as an answer holds.
     Listed {
-        /// The names.
+        /// The names, sorted.
         names: Vec<String>,
+        /// Whether there are others after these.
+        more: bool,
     },
     /// To [`Request::Examine`].
     Examined {
@@ -384,7 +392,7 @@ mod tests {
 
     #[test]
     fn another_version_is_refused_by_number() {
-        let mut header = Frame::Request(1, Request::List).encode();
+        let mut header = Frame::Request(1, Request::Describe).encode();
         header[2] = VERSION + 1;
         let error = Frame::decode(&header).unwrap_err();
         assert!(error.contains(&format!("version {}", VERSION + 1)), "{error}");

@@ -230,9 +230,15 @@ impl<M: Machine> Client<M> {
     /// The names of all files, sorted: every name that any I/O node has a stripe of.
     pub async fn list(&self) -> Result<Vec<String>> {
         let mut all = BTreeSet::new();
-        for (node, answer) in self.ask_all(|_| Some(Request::List)).await {
-            let (Reply::Listed { names }, _) = answer? else { return Err(unexpected(node)) };
-            all.extend(names);
+        for (node, mut answer) in self.ask_all(|_| Some(Request::List { after: String::new() })).await {
+            loop {
+                let (Reply::Listed { names, more }, _) = answer? else { return Err(unexpected(node)) };
+                let last = names.last().cloned();
+                all.extend(names);
+                // An answer holds only so many names.
+                let Some(after) = last.filter(|_| more) else { break };
+                answer = self.inner.endpoint.call(node, Request::List { after }, Payload::empty()).await;
+            }
         }
         Ok(all.into_iter().collect())
     }

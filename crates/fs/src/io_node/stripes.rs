@@ -14,7 +14,7 @@ use machine::{Condition, Disk, Machine, NodeId, ObjectId};
 use super::IoNode;
 use crate::error::{Failure, FailureKind};
 use crate::name;
-use crate::protocol::{FileId, FoundStripe, Label, Reply, StripePlace};
+use crate::protocol::{FileId, FoundStripe, LISTED_BYTES_MAX, Label, Reply, StripePlace};
 
 /// A stripe that requests can name.
 pub(super) struct OpenStripe {
@@ -215,14 +215,22 @@ impl<M: Machine> IoNode<M> {
         Ok(Reply::Opened { stripes })
     }
 
-    pub(super) async fn list(&self) -> Result<Reply, Failure> {
+    pub(super) async fn list(&self, after: &str) -> Result<Reply, Failure> {
         let mut names = Vec::new();
         for disk in self.machine.disks() {
             names.extend(disk.list().await?);
         }
+        names.retain(|name| name.as_str() > after);
         names.sort();
         names.dedup();
-        Ok(Reply::Listed { names })
+        let mut bytes = 0;
+        let fitting = names.iter().take_while(|name| {
+            bytes += name.len();
+            bytes <= LISTED_BYTES_MAX
+        });
+        let (fitting, all) = (fitting.count(), names.len());
+        names.truncate(fitting);
+        Ok(Reply::Listed { names, more: fitting < all })
     }
 
     pub(super) async fn unlink(self: &Rc<Self>, name: &str) -> Result<Reply, Failure> {
