@@ -13,8 +13,9 @@ use clap::Parser;
 use crate::ahead::Ahead;
 use crate::behind::Behind;
 use crate::failure::{Failure, Result};
-use crate::files::{Files, FilesArgs, Input, NAMES, Output};
+use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
+use crate::store::{Output, Store};
 use crate::usage::{self, Stopwatch};
 
 /// What the names of compressed files end with.
@@ -57,13 +58,11 @@ impl Arguments {
         let files = Files::new(&self.files);
         let stopwatch = Stopwatch::start(&files);
         let name = self.output_name()?;
-        let input = files.open(&self.input)?;
-        let output = files.create(&name, self.force)?;
-        let output = self.convert(input, output).map_err(|(is_input, error)| {
-            let what = if is_input { &self.input } else { &name };
-            Failure::io(what, &error)
-        })?;
-        output.finish()?;
+        let conversion = match self.decompress {
+            true => Conversion::Decompress,
+            false => Conversion::Compress { blocks: self.blocks },
+        };
+        convert(&files, &self.input, &name, self.force, conversion)?;
         if self.files.time {
             usage::print("pfsbzip2", &[("all", stopwatch.usage(&files))]);
         }
@@ -85,31 +84,58 @@ impl Arguments {
             Failure::new(&self.input, why)
         })
     }
+}
 
-    /// Gives the output back, or an error and whether it is the input's.
-    fn convert<'a>(
-        &self,
-        input: Input<'a>,
-        output: Output<'a>,
-    ) -> std::result::Result<Output<'a>, (bool, io::Error)> {
-        thread::scope(|scope| {
-            let ahead = Ahead::new(scope, input);
-            let mut behind = Behind::new(scope, output);
-            let mut converted: Box<dyn Read> = if self.decompress {
-                Box::new(MultiBzDecoder::new(ahead))
-            } else {
-                Box::new(BzEncoder::new(ahead, Compression::new(self.blocks)))
-            };
-            let mut piece = vec![0; PIECE_BYTES];
-            loop {
-                let bytes = converted.read(&mut piece).map_err(|error| (true, error))?;
-                if bytes == 0 {
-                    break;
-                }
-                behind.write_all(&piece[..bytes]).map_err(|error| (false, error))?;
+/// What is done to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conversion {
+    /// It is compressed.
+    Compress {
+        /// In blocks of so many times 100 000 bytes: from 1 to 9.
+        blocks: u32,
+    },
+    /// It is decompressed.
+    Decompress,
+}
+
+/// Makes of the file `input` the file `output`, which is to `replace` what is there or else must not be there.
+pub fn convert(
+    store: &dyn Store,
+    input: &FileName,
+    output: &FileName,
+    replace: bool,
+    conversion: Conversion,
+) -> Result<()> {
+    let source = store.open(input)?;
+    let target = store.create(output, replace)?;
+    let converted = convert_all(source, target, conversion);
+    converted
+        .map_err(|(is_input, error)| Failure::io(if is_input { input } else { output }, &error))?
+        .finish()
+}
+
+/// Gives the output back, or an error and whether it is the input's.
+fn convert_all<'a>(
+    input: Box<dyn Read + Send + 'a>,
+    output: Box<dyn Output + 'a>,
+    conversion: Conversion,
+) -> std::result::Result<Box<dyn Output + 'a>, (bool, io::Error)> {
+    thread::scope(|scope| {
+        let ahead = Ahead::new(scope, input);
+        let mut behind = Behind::new(scope, output);
+        let mut converted: Box<dyn Read> = match conversion {
+            Conversion::Compress { blocks } => Box::new(BzEncoder::new(ahead, Compression::new(blocks))),
+            Conversion::Decompress => Box::new(MultiBzDecoder::new(ahead)),
+        };
+        let mut piece = vec![0; PIECE_BYTES];
+        loop {
+            let bytes = converted.read(&mut piece).map_err(|error| (true, error))?;
+            if bytes == 0 {
+                break;
             }
-            drop(converted);
-            behind.finish().map_err(|error| (false, error))
-        })
-    }
+            behind.write_all(&piece[..bytes]).map_err(|error| (false, error))?;
+        }
+        drop(converted);
+        behind.finish().map_err(|error| (false, error))
+    })
 }

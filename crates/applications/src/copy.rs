@@ -8,6 +8,7 @@ use clap::{Args, Parser};
 use crate::failure::{Failure, Result};
 use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
+use crate::store::Store;
 use crate::usage::{self, Stopwatch};
 use pdiol::Size;
 

@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use clap::Args;
+use clap::{Args, FromArgMatches};
 use pdiol::{Advice, OpenOptions, Prefetch, Session, Settings, agents};
 use tempfile::TempPath;
 
 use crate::failure::{Failure, Result};
 use crate::leftovers::{Leftover, Thing};
 use crate::name::FileName;
+use crate::store::{self, Store};
 use pdiol::Size;
 
 /// What `--help` says of names, at its end.
@@ -66,9 +67,18 @@ fn window(text: &str) -> std::result::Result<Prefetch, String> {
     }
 }
 
-/// Opens files. The first striped one connects this program to the agents.
+impl Default for FilesArgs {
+    /// What they are on an empty command line.
+    fn default() -> Self {
+        let matches = FilesArgs::augment_args(clap::Command::new("")).get_matches_from([""]);
+        FilesArgs::from_arg_matches(&matches).expect("none of them has to be given")
+    }
+}
+
+/// Opens ordinary and striped files. The first striped one connects this program to the agents.
 pub struct Files {
     arguments: FilesArgs,
+    place: Place,
     session: Mutex<Option<Session>>,
     bytes_read: AtomicU64,
     bytes_written: AtomicU64,
@@ -79,10 +89,16 @@ impl Files {
     pub fn new(arguments: &FilesArgs) -> Files {
         Files {
             arguments: arguments.clone(),
+            place: Place::usual(),
             session: Mutex::default(),
             bytes_read: AtomicU64::new(0),
             bytes_written: AtomicU64::new(0),
         }
+    }
+
+    /// The same, with temporary files at a place of that name: a directory, or `pfs:`.
+    pub fn with_temporary_files_in(self, name: &FileName) -> Files {
+        Files { place: Place::named(name), ..self }
     }
 
     /// Bytes read of inputs and written to outputs so far; temporary files do not count.
@@ -113,9 +129,10 @@ impl Files {
         settings.write_behind = !arguments.no_write_behind;
         Ok(settings)
     }
+}
 
-    /// Opens a file to read it from its beginning to its end.
-    pub fn open(&self, name: &FileName) -> Result<Input<'_>> {
+impl Store for Files {
+    fn open(&self, name: &FileName) -> Result<Box<dyn Read + Send + '_>> {
         let failed = |error: io::Error| Failure::io(name, &error);
         let source = match name {
             FileName::Standard => Source::Local(own(io::stdin()).map_err(failed)?),
@@ -133,14 +150,11 @@ impl Files {
                 Source::Striped(file)
             }
         };
-        Ok(Input { source, files: self })
+        Ok(Box::new(Input { source, files: self }))
     }
 
-    /// Makes a file to be written from its beginning to its end.
-    ///
-    /// It stays only if it is [finished](Output::finish). If there is such a file already that is an error unless it is
-    /// to be replaced; what is replaced locally stays until the new one is whole.
-    pub fn create(&self, name: &FileName, replace: bool) -> Result<Output<'_>> {
+    /// What is replaced locally stays until the new one is whole.
+    fn create(&self, name: &FileName, replace: bool) -> Result<Box<dyn store::Output + '_>> {
         let target = match name {
             FileName::Standard => {
                 let output = own(io::stdout()).map_err(|error| Failure::io("standard output", &error))?;
@@ -149,15 +163,15 @@ impl Files {
             FileName::Local(path) => create_local(path, replace)?,
             FileName::Striped(striped) => create_striped(&self.session()?, striped, replace)?,
         };
-        Ok(Output { name: name.clone(), target, files: self })
+        Ok(Box::new(Output { name: name.clone(), target, files: self }))
     }
 
-    /// Makes a file that nobody else sees, and that is gone when it is dropped.
-    pub(crate) fn temporary(&self, place: &Place) -> Result<Temporary> {
-        match place {
+    fn temporary(&self) -> Result<Box<dyn store::Temporary>> {
+        match &self.place {
             Place::Directory(directory) => {
                 let file = tempfile::tempfile_in(directory);
-                file.map(Temporary::Local).map_err(|error| Failure::io(directory.display(), &error))
+                let file = file.map_err(|error| Failure::io(directory.display(), &error))?;
+                Ok(Box::new(Temporary::Local(file)))
             }
             Place::Striped => {
                 let session = self.session()?;
@@ -170,7 +184,7 @@ impl Files {
                 let (mut file, leftover) =
                     Leftover::make(thing, || session.open(&name, options)).map_err(failed)?;
                 file.hint(Advice::Temporary).map_err(failed)?;
-                Ok(Temporary::Striped { _leftover: leftover, file })
+                Ok(Box::new(Temporary::Striped { _leftover: leftover, file }))
             }
         }
     }
@@ -222,7 +236,7 @@ fn exists() -> String {
 }
 
 /// A file that is read.
-pub struct Input<'a> {
+struct Input<'a> {
     source: Source,
     files: &'a Files,
 }
@@ -243,8 +257,8 @@ impl Read for Input<'_> {
     }
 }
 
-/// A file that is made. Dropped before it is finished, it is removed.
-pub struct Output<'a> {
+/// A file that is made.
+struct Output<'a> {
     name: FileName,
     target: Target,
     files: &'a Files,
@@ -266,9 +280,8 @@ enum Target {
     },
 }
 
-impl Output<'_> {
-    /// All is written: the file is whole, and has its name. Tells of any write that failed.
-    pub fn finish(self) -> Result<()> {
+impl store::Output for Output<'_> {
+    fn finish(self: Box<Self>) -> Result<()> {
         match self.target {
             Target::Stream(_) => Ok(()),
             Target::Local { file, temporary, path, replace, leftover } => {
@@ -298,15 +311,14 @@ impl Write for Output<'_> {
         Ok(written)
     }
 
-    /// Nothing is kept here. [`finish`](Self::finish) sees to the rest.
+    /// Nothing is kept here. [`finish`](store::Output::finish) sees to the rest.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
 /// Where temporary files are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+enum Place {
     /// In this directory.
     Directory(PathBuf),
     /// Among the striped files.
@@ -315,7 +327,7 @@ pub(crate) enum Place {
 
 impl Place {
     /// The place of this name: a directory, or `pfs:`.
-    pub(crate) fn named(name: &FileName) -> Place {
+    fn named(name: &FileName) -> Place {
         match name {
             FileName::Striped(_) => Place::Striped,
             FileName::Local(path) => Place::Directory(path.clone()),
@@ -324,22 +336,21 @@ impl Place {
     }
 
     /// Where this computer has its temporary files.
-    pub(crate) fn usual() -> Place {
+    fn usual() -> Place {
         Place::Directory(env::temp_dir())
     }
 }
 
 /// A temporary file.
-pub(crate) enum Temporary {
+enum Temporary {
     /// It has no name any more.
     Local(File),
     /// The name goes before the file is closed, so that nothing has to be written for it.
     Striped { _leftover: Leftover, file: pdiol::File },
 }
 
-impl Temporary {
-    /// Back to the beginning, to be read.
-    pub(crate) fn rewind(&mut self) -> io::Result<()> {
+impl store::Temporary for Temporary {
+    fn rewind(&mut self) -> io::Result<()> {
         match self {
             Temporary::Local(file) => file.seek(SeekFrom::Start(0)).map(drop),
             Temporary::Striped { file, .. } => file.seek(SeekFrom::Start(0)).map(drop),

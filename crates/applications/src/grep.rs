@@ -3,7 +3,7 @@
 //! Patterns are those of the crate `regex`, which are nearly those of `grep -E`. All files are text, whatever is in
 //! them, as for `grep -a`.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -11,8 +11,9 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
 
 use crate::failure::{Failure, Result};
-use crate::files::{Files, FilesArgs, Input, NAMES};
+use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
+use crate::store::Store;
 use crate::usage::{self, Stopwatch};
 
 /// Print the lines of files, ordinary and striped ones, that match a pattern.
@@ -127,7 +128,7 @@ impl Arguments {
     fn search(
         &self,
         matcher: &RegexMatcher,
-        input: Input<'_>,
+        input: impl Read,
         name: &FileName,
         prefix: String,
         printer: &mut Printer,

@@ -6,7 +6,7 @@
 //!
 //! Map of the code, in reading order:
 //!
-//! - `name.rs`, `files.rs`: names, and opening what they stand for; `leftovers.rs`: nothing half-made stays
+//! - `name.rs`, `store.rs`, `files.rs`: names, and opening what they stand for; `leftovers.rs`: nothing half-made stays
 //! - `ahead.rs`, `behind.rs`: threads that read and write while others compute
 //! - `copy.rs`, `grep.rs`, `sort/`, `bzip2.rs`: the programs; `bin/` has a `main` for each
 //! - `usage.rs`: the time a program took, and on what; `failure.rs`: how it says what went wrong
@@ -23,9 +23,11 @@ pub mod grep;
 mod leftovers;
 mod name;
 pub mod sort;
+mod store;
 mod usage;
 
 pub use failure::{Failure, Result, run};
-pub use files::{Files, FilesArgs, Input, Output};
+pub use files::{Files, FilesArgs};
 pub use name::FileName;
+pub use store::{Output, Store, Temporary};
 pub use usage::{Stopwatch, Usage};

@@ -15,7 +15,7 @@ use super::runs::Sorting;
 use crate::ahead::fill;
 use crate::behind::Behind;
 use crate::failure::{Failure, Result};
-use crate::files::Temporary;
+use crate::store::Temporary;
 
 /// Buffers of a run.
 const BUFFERS: u64 = 2;
@@ -35,15 +35,18 @@ impl Sorting<'_> {
         (self.memory / (BUFFERS * BUFFER_BYTES_MIN)).clamp(2, RUNS_MAX) as usize
     }
 
-    /// Bytes of a buffer, if as many runs are merged as can be.
-    pub(super) fn merge_buffer_bytes(&self) -> usize {
-        let share = self.memory / (BUFFERS * self.merge_runs_max() as u64);
+    /// Bytes of a buffer, if so many runs are merged.
+    pub(super) fn merge_buffer_bytes(&self, runs: usize) -> usize {
+        let share = self.memory / (BUFFERS * runs.max(1) as u64);
         share.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX) as usize
     }
 }
 
 /// Merges runs into longer ones until all that are left can be merged at once. Neighbours stay neighbours.
-pub(super) fn reduce(sorting: &Sorting<'_>, mut runs: Vec<Temporary>) -> Result<Vec<Temporary>> {
+pub(super) fn reduce(
+    sorting: &Sorting<'_>,
+    mut runs: Vec<Box<dyn Temporary>>,
+) -> Result<Vec<Box<dyn Temporary>>> {
     let at_once = sorting.merge_runs_max();
     while runs.len() > at_once {
         let mut longer = Vec::new();
@@ -57,14 +60,15 @@ pub(super) fn reduce(sorting: &Sorting<'_>, mut runs: Vec<Temporary>) -> Result<
 }
 
 /// Merges runs into one.
-fn merge(sorting: &Sorting<'_>, mut runs: Vec<Temporary>) -> Result<Temporary> {
+fn merge(sorting: &Sorting<'_>, mut runs: Vec<Box<dyn Temporary>>) -> Result<Box<dyn Temporary>> {
     if runs.len() == 1 {
         return Ok(runs.remove(0));
     }
     let failed = |error| Failure::io("a temporary file", &error);
     thread::scope(|scope| {
-        let mut behind = Behind::new(scope, sorting.files.temporary(sorting.place)?);
-        let mut merging = Merging::begin(scope, runs, sorting.order, sorting.merge_buffer_bytes())?;
+        let mut behind = Behind::new(scope, sorting.store.temporary()?);
+        let buffer_bytes = sorting.merge_buffer_bytes(runs.len());
+        let mut merging = Merging::begin(scope, runs, sorting.order, buffer_bytes)?;
         while let Some(line) = merging.line() {
             behind.write_all(line).map_err(failed)?;
             merging.next()?;
@@ -85,7 +89,7 @@ impl Merging {
     /// Begins to merge; a thread of the scope reads the runs in buffers of so many bytes.
     pub(super) fn begin<'scope>(
         scope: &'scope Scope<'scope, '_>,
-        mut runs: Vec<Temporary>,
+        mut runs: Vec<Box<dyn Temporary>>,
         order: Order,
         buffer_bytes: usize,
     ) -> Result<Merging> {
@@ -145,7 +149,7 @@ impl Merging {
 
 /// Fills buffers with what comes next of each run, until nobody wants more.
 fn read_ahead(
-    runs: &mut [Temporary],
+    runs: &mut [Box<dyn Temporary>],
     wishes: &Receiver<(usize, Vec<u8>)>,
     tell: &[Sender<io::Result<Vec<u8>>>],
 ) {

@@ -26,13 +26,14 @@ use clap::Parser;
 
 use crate::behind::Behind;
 use crate::failure::{Failure, Result};
-use crate::files::{Files, FilesArgs, NAMES, Place};
+use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
+use crate::store::Store;
 use crate::usage::{self, Stopwatch};
 use merge::Merging;
 use order::Order;
 use pdiol::Size;
-use runs::Sorted;
+use runs::{Sorted, Sorting};
 
 /// Sort the lines of files, ordinary and striped ones, by their bytes.
 ///
@@ -92,7 +93,7 @@ impl Arguments {
         if self.names.is_empty() {
             self.names.push(FileName::Standard);
         }
-        let files = Files::new(&self.files);
+        let files = self.files();
         let all = Stopwatch::start(&files);
         let order = Order {
             numeric: self.numeric_sort,
@@ -100,12 +101,12 @@ impl Arguments {
             unique: self.unique,
             stable: self.stable,
         };
-        let sorting = runs::Sorting { files: &files, order, place: &self.place(), memory: self.memory.0 };
+        let sorting = Sorting { store: &files, order, memory: self.memory.0 };
         let block_sort = Stopwatch::start(&files);
         let sorted = sorting.sort(&self.names)?;
         let block_sort = block_sort.usage(&files);
         let merge = Stopwatch::start(&files);
-        self.write(&sorting, sorted)?;
+        sorting.write(sorted, &self.output)?;
         if self.files.time {
             let phases =
                 [("block sort", block_sort), ("merge", merge.usage(&files)), ("all", all.usage(&files))];
@@ -114,30 +115,42 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn place(&self) -> Place {
-        let striped = self.output.is_striped() || self.names[0].is_striped();
-        match &self.temporary {
-            Some(name) => Place::named(name),
-            None if striped => Place::Striped,
-            None => Place::usual(),
+    /// The files, with temporary ones where they are wanted.
+    fn files(&self) -> Files {
+        let striped = [&self.output, &self.names[0]].into_iter().find(|name| name.is_striped());
+        let files = Files::new(&self.files);
+        match self.temporary.as_ref().or(striped) {
+            Some(place) => files.with_temporary_files_in(place),
+            None => files,
         }
     }
+}
 
-    fn write(&self, sorting: &runs::Sorting<'_>, sorted: Sorted) -> Result<()> {
-        let failed = |error| Failure::io(&self.output, &error);
+/// Sorts the lines of the file `input` by their bytes into `output`, which is replaced. `memory` is in bytes, for lines,
+/// as that of the program's option.
+pub fn sort(store: &dyn Store, input: &FileName, output: &FileName, memory: u64) -> Result<()> {
+    let sorting = Sorting { store, order: Order::default(), memory: memory.max(MEMORY_MIN) };
+    let sorted = sorting.sort(std::slice::from_ref(input))?;
+    sorting.write(sorted, output)
+}
+
+impl Sorting<'_> {
+    /// Writes what was sorted, merged if there are several runs.
+    fn write(&self, sorted: Sorted, name: &FileName) -> Result<()> {
+        let failed = |error| Failure::io(name, &error);
         let sorted = match sorted {
-            Sorted::Runs(runs) => Sorted::Runs(merge::reduce(sorting, runs)?),
+            Sorted::Runs(runs) => Sorted::Runs(merge::reduce(self, runs)?),
             block => block,
         };
-        let output = sorting.files.create(&self.output, true)?;
+        let output = self.store.create(name, true)?;
         let output = thread::scope(|scope| {
             let mut behind = Behind::new(scope, output);
             match sorted {
                 Sorted::Nothing => {}
-                Sorted::Block(block) => block.write(sorting.order, &mut behind).map_err(failed)?,
+                Sorted::Block(block) => block.write(self.order, &mut behind).map_err(failed)?,
                 Sorted::Runs(runs) => {
-                    let mut merging =
-                        Merging::begin(scope, runs, sorting.order, sorting.merge_buffer_bytes())?;
+                    let buffer_bytes = self.merge_buffer_bytes(runs.len());
+                    let mut merging = Merging::begin(scope, runs, self.order, buffer_bytes)?;
                     while let Some(line) = merging.line() {
                         behind.write_all(line).map_err(failed)?;
                         merging.next()?;

@@ -7,8 +7,8 @@ use std::thread::{self, ScopedJoinHandle};
 use super::block::Block;
 use super::order::Order;
 use crate::failure::{Failure, Result};
-use crate::files::{Files, Input, Place, Temporary};
 use crate::name::FileName;
+use crate::store::{Store, Temporary};
 
 /// Blocks at once: one is read, one sorted, one written.
 const BLOCKS: u64 = 3;
@@ -19,11 +19,9 @@ const PIECE_BYTES: usize = 256 << 10;
 /// What there is to sort with.
 pub(super) struct Sorting<'a> {
     /// Opens inputs and makes temporary files.
-    pub(super) files: &'a Files,
+    pub(super) store: &'a dyn Store,
     /// The order.
     pub(super) order: Order,
-    /// Where temporary files are.
-    pub(super) place: &'a Place,
     /// Bytes for lines.
     pub(super) memory: u64,
 }
@@ -35,13 +33,13 @@ pub(super) enum Sorted {
     /// All of it is in memory.
     Block(Block),
     /// Runs, in the order of the input.
-    Runs(Vec<Temporary>),
+    Runs(Vec<Box<dyn Temporary>>),
 }
 
 impl Sorting<'_> {
     /// Reads all files, one after the other, into sorted blocks; if they are more than one, into runs.
     pub(super) fn sort(&self, names: &[FileName]) -> Result<Sorted> {
-        let inputs = Inputs::open(self.files, names)?;
+        let inputs = Inputs::open(self.store, names)?;
         let memory = (self.memory / BLOCKS) as usize;
         thread::scope(|scope| {
             let (full, blocks) = sync_channel(0);
@@ -80,10 +78,14 @@ impl Sorting<'_> {
         None
     }
 
-    fn write_runs(&self, blocks: &Receiver<Block>, emptied: &Sender<Block>) -> Result<Vec<Temporary>> {
+    fn write_runs(
+        &self,
+        blocks: &Receiver<Block>,
+        emptied: &Sender<Block>,
+    ) -> Result<Vec<Box<dyn Temporary>>> {
         let mut runs = Vec::new();
         for block in blocks {
-            let mut output = io::BufWriter::with_capacity(PIECE_BYTES, self.files.temporary(self.place)?);
+            let mut output = io::BufWriter::with_capacity(PIECE_BYTES, self.store.temporary()?);
             let failed = |error| Failure::io("a temporary file", &error);
             block.write(self.order, &mut output).and_then(|()| output.flush()).map_err(failed)?;
             runs.push(output.into_inner().map_err(|error| failed(error.into_error()))?);
@@ -114,25 +116,25 @@ fn read_blocks(
 
 /// Files that are read as if they were one; each ends with a newline.
 struct Inputs<'a> {
-    files: &'a Files,
+    store: &'a dyn Store,
     names: &'a [FileName],
     current: usize,
     /// None after the last.
-    input: Option<Input<'a>>,
+    input: Option<Box<dyn Read + Send + 'a>>,
     ends_with_newline: bool,
     failure: Option<Failure>,
 }
 
 impl<'a> Inputs<'a> {
     /// A first name that is wrong is told at once.
-    fn open(files: &'a Files, names: &'a [FileName]) -> Result<Self> {
-        let input = Some(files.open(&names[0])?);
-        Ok(Inputs { files, names, current: 0, input, ends_with_newline: true, failure: None })
+    fn open(store: &'a dyn Store, names: &'a [FileName]) -> Result<Self> {
+        let input = Some(store.open(&names[0])?);
+        Ok(Inputs { store, names, current: 0, input, ends_with_newline: true, failure: None })
     }
 
     fn next(&mut self) -> io::Result<()> {
         self.current += 1;
-        let next = self.names.get(self.current).map(|name| self.files.open(name));
+        let next = self.names.get(self.current).map(|name| self.store.open(name));
         self.input = next.transpose().map_err(|failure| {
             self.failure = Some(failure);
             io::Error::other("a file cannot be opened")
