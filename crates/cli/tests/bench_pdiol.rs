@@ -28,6 +28,8 @@ fn programs_are_measured_and_predicted() {
     let csv = succeed(&[
         "bench",
         "pdiol",
+        "--programs",
+        "cat,grep",
         "--sizes",
         "8MiB",
         "--disks",
@@ -56,6 +58,23 @@ fn programs_are_measured_and_predicted() {
 }
 
 #[test]
+fn what_programs_make_is_the_same_on_any_disks() {
+    for (disks, least) in [("--disk-model=streaming-20", 0.4), ("--host-disks", 0.0)] {
+        let arguments = ["bench", "pdiol", disks, "--programs", "sort,bzip2", "--sizes", "8MiB"];
+        let more = ["--disks", "2", "--windows", "adaptive", "--limit-size", "4MiB", "--format", "csv"];
+        let csv = succeed(&[&arguments[..], &more].concat());
+        let elapsed = column(&csv, "elapsed_s");
+        assert_eq!(elapsed.len(), 2 * 2, "{csv}");
+        // What is read comes from the disks, and what is written, temporary files too, goes there.
+        let bytes = [4.0, 4.0, 1.0, 1.0].into_iter().zip([1.0, 2.0, 1.0, 2.0]);
+        for (elapsed, (times, disks)) in elapsed.into_iter().zip(bytes) {
+            assert!(elapsed.is_some_and(|elapsed| elapsed >= least * times / disks), "{csv}");
+        }
+        assert!(column(&csv, "predicted_s").iter().all(Option::is_none), "{csv}");
+    }
+}
+
+#[test]
 fn a_machine_is_predicted_without_measuring() {
     let arguments = ["bench", "pdiol", "--predict", "pdiol-2003", "--sizes", "8MiB", "--programs", "cat"];
     let csv = succeed(&[&arguments[..], &["--format", "csv"]].concat());
@@ -78,6 +97,8 @@ fn what_makes_no_sense_is_refused() {
         (["--disks", "5"], "1..=4"),
         (["--disk-model", "hp97560"], "streaming"),
         (["--predict", "pdiol-2004"], "pdiol-2003"),
+        (["--predict=pdiol-2003", "--programs=sort"], "cat or grep"),
+        (["--host-disks", "--disk-model=st318416w"], "cannot be used with"),
     ] {
         let output = finish(starfish([&["bench", "pdiol"], &wrong[..]].concat()));
         let stderr = String::from_utf8_lossy(&output.stderr);

@@ -9,10 +9,12 @@ use std::rc::Rc;
 
 use machine::{Buf, Condition, Disk, Machine, ObjectId, Payload, Result};
 
-/// Reads in line at the disk, at most. Two keep it busy; more help a program that is kept from running for a while.
-const AHEAD: usize = 8;
+/// Reads in line at the disk, at most, if they are of a page each. Two keep it busy; more help a program that is kept
+/// from running for a while.
+pub(crate) const PAGES_AHEAD: usize = 8;
 
-/// Reads an object of the first disk of a machine, page by page, ahead of who asks for them.
+/// Reads an object of the first disk of a machine, page by page, ahead of who asks for them. A page is what is read with
+/// one access.
 pub struct LocalReader<M: Machine> {
     machine: M,
     object: ObjectId,
@@ -20,6 +22,8 @@ pub struct LocalReader<M: Machine> {
     offset: u64,
     bytes: u64,
     page_bytes: u64,
+    /// How many pages are asked for ahead.
+    pages_ahead: usize,
     ahead: VecDeque<Rc<Page>>,
 }
 
@@ -31,8 +35,8 @@ struct Page {
 }
 
 impl<M: Machine> LocalReader<M> {
-    /// Opens the object `name` of the machine's first disk. Fails if there is none.
-    pub async fn open(machine: M, name: &str, page_bytes: u64) -> Result<Self> {
+    /// Opens the object `name` of the machine's first disk, to be read so many pages ahead. Fails if there is none.
+    pub async fn open(machine: M, name: &str, page_bytes: u64, pages_ahead: usize) -> Result<Self> {
         let object = machine.disks()[0].open(name).await?;
         Ok(LocalReader {
             machine,
@@ -40,13 +44,14 @@ impl<M: Machine> LocalReader<M> {
             offset: 0,
             bytes: object.bytes,
             page_bytes,
+            pages_ahead,
             ahead: VecDeque::new(),
         })
     }
 
     /// The next page, or `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Payload>> {
-        while self.ahead.len() < AHEAD && self.bytes > 0 {
+        while self.ahead.len() < self.pages_ahead && self.bytes > 0 {
             self.read_ahead().await;
         }
         let Some(page) = self.ahead.pop_front() else { return Ok(None) };

@@ -16,7 +16,7 @@ use layout::{Operation, Striping};
 use machine::{Disk, Duration, Machine, Payload, Work};
 use sim::{Settings, SimMachine, Simulation};
 
-use crate::local::LocalReader;
+use crate::local::{LocalReader, PAGES_AHEAD};
 use crate::{Contents, Error};
 
 /// A program that uses one file from front to back.
@@ -154,7 +154,7 @@ impl Sequential {
         let node = &simulation.io_nodes()[0];
         self.install_whole(node)?;
         let start = simulation.now();
-        let mut reader = LocalReader::open(node.clone(), NAME, self.page_bytes).await?;
+        let mut reader = LocalReader::open(node.clone(), NAME, self.page_bytes, PAGES_AHEAD).await?;
         let mut offset = 0;
         while let Some(page) = reader.next().await? {
             offset = self.use_page(node, offset, page).await?;

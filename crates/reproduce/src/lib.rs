@@ -26,7 +26,7 @@ pub use agreement::{
     BOUNDS, Compared, Errors, RATIO_MARGIN, Ratio, compared, errors, of_quantity, ratio, ratios,
 };
 pub use published::{COLUMNS, Published, PublishedCell, PublishedError, PublishedTable};
-pub use report::{NumbersPage, NumbersTable, Provenance, Report};
+pub use report::{NumbersPage, NumbersPart, NumbersTable, Provenance, Report};
 pub use results::{Cell, Figure, Line, Place, Table};
 pub use study::{Study, StudyError, TextFile};
 pub use tables_csv::tables_csv;

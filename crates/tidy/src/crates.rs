@@ -37,6 +37,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
     (
         "starfish",
         &[
+            "applications",
             "description",
             "experiment",
             "fs",

@@ -1,8 +1,11 @@
 //! `starfish bench pdiol`: the benchmark of the thesis on PDIOL on this computer, predicted and measured.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
+use ::fs::Prefetch;
+use blake3::Hash;
 use clap::{Args, ValueEnum};
 use description::DiskDescription;
 
@@ -15,7 +18,7 @@ use crate::pdiol_bench::limits::{self, measure_limits};
 use crate::pdiol_bench::page::page;
 use crate::pdiol_bench::prediction::Predictor;
 use crate::pdiol_bench::report::{Results, Row};
-use crate::pdiol_bench::testbed::{CACHE_FOR_READING, CACHE_FOR_WRITING, Testbed};
+use crate::pdiol_bench::testbed::{CACHE_FOR_READING, CACHE_FOR_WRITING, Disks, Testbed};
 use crate::pdiol_bench::times::Times;
 use crate::pdiol_bench::{PAGE_BYTES, Window};
 use crate::progress::{Progress, Show};
@@ -23,9 +26,12 @@ use pdiol::Size;
 
 /// Run the benchmark of the thesis on PDIOL: sequential programs on one disk used locally, and on 1, 2 and 4 agents.
 ///
-/// Starts agents of its own, on loopback, whose disks take the times of a model, and reads files from them with several
-/// windows. Beside each measurement stands what the simulated machine predicts for this computer. All ratios are of
-/// this one run. TMPDIR says where the files are: writing is no faster than what that directory lies on.
+/// Starts agents of its own, on loopback, whose disks take the times of a model, and has programs work on their files
+/// with several windows; what they make is checked. cat and grep read. sort writes runs, as temporary files, reads them
+/// and writes what is merged; bzip2 compresses. On modelled disks all of it goes to the disks and comes from them, in
+/// striped files and on the disk used locally alike. Beside each measurement of cat and grep stands what the simulated
+/// machine predicts for this computer. All ratios are of this one run. TMPDIR says where the files are: writing is no
+/// faster than what that directory lies on.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -33,7 +39,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "8MiB,32MiB")]
     sizes: Vec<Size>,
 
-    /// The sizes of the thesis and 1 GiB: 8, 32, 128, 512 and 1024 MiB. Takes most of an hour.
+    /// The sizes of the thesis and 1 GiB: 8, 32, 128, 512 and 1024 MiB. Takes about two hours, and 8 GiB of TMPDIR.
     #[arg(long, conflicts_with = "sizes")]
     full: bool,
 
@@ -42,17 +48,25 @@ pub(crate) struct Arguments {
           value_parser = clap::value_parser!(u8).range(1..=4))]
     disks: Vec<u8>,
 
-    /// Windows: numbers of pages, or adaptive.
-    #[arg(long, value_name = "PAGES,...", value_delimiter = ',', default_value = "1,4,16,64,256,adaptive")]
+    /// Windows: numbers of pages, or adaptive. Without this 1, 4, 16, 64, 256 and adaptive for cat and grep, and 16 and
+    /// adaptive for sort and bzip2, which take longer.
+    #[arg(long, value_name = "PAGES,...", value_delimiter = ',')]
     windows: Vec<Window>,
 
-    /// The programs.
-    #[arg(long, value_enum, value_name = "PROGRAM,...", value_delimiter = ',', default_value = "cat,grep")]
+    /// The programs; without this all, or those of them that can be predicted if that is all.
+    #[arg(long, value_enum, value_name = "PROGRAM,...", value_delimiter = ',')]
     programs: Vec<Application>,
 
     /// The disk model; a streaming one, so that its rate is known.
     #[arg(long, value_name = "NAME", default_value = "st318416w")]
     disk_model: String,
+
+    /// No modelled disks but what TMPDIR lies on: ordinary files used locally, and agents with their directories there.
+    /// Before each run what is in the system's page cache is written and dropped, as far as the file system there does
+    /// that; tmpfs does not. What the disk or its host keeps in memory is out of reach, and four directories are no more
+    /// disks than there are. Temporary files stay in memory as usual. Nothing is predicted.
+    #[arg(long, conflicts_with_all = ["disk_model", "predict"])]
+    host_disks: bool,
 
     /// Size of the file with which limits and writing are measured.
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = whole_mib)]
@@ -83,6 +97,8 @@ const EXAMPLES: &str = "\
 Examples:
   starfish bench pdiol
   starfish bench pdiol --sizes 128MiB --programs cat --windows 1,64,adaptive --rounds 3
+  starfish bench pdiol --programs sort,bzip2 --sizes 128MiB --disks 1,4
+  TMPDIR=/mnt/disk starfish bench pdiol --host-disks --sizes 512MiB --html host.html
   starfish bench pdiol --predict pdiol-2003 --sizes 128MiB,512MiB
   starfish bench pdiol --full --html pdiol.html";
 
@@ -137,6 +153,19 @@ struct Cell {
     place: Option<(usize, Window)>,
 }
 
+/// The windows of the thesis, and the one that is the default of everything else.
+const WINDOWS: [Prefetch; 6] = [
+    Prefetch::Window(1),
+    Prefetch::Window(4),
+    Prefetch::Window(16),
+    Prefetch::Window(64),
+    Prefetch::Window(256),
+    Prefetch::Adaptive,
+];
+
+/// Those that programs run with which take longer.
+const FEW_WINDOWS: [Prefetch; 2] = [Prefetch::Window(16), Prefetch::Adaptive];
+
 fn plan(arguments: &Arguments) -> Result<Vec<Cell>> {
     let sizes = if arguments.full { FULL.to_vec() } else { arguments.sizes.clone() };
     let least = if arguments.predict.is_some() { PAGE_BYTES } else { MEASURED_BYTES_MIN };
@@ -145,56 +174,103 @@ fn plan(arguments: &Arguments) -> Result<Vec<Cell>> {
         return Err(Failure::usage(format!("--sizes {size}"), why));
     }
     let mut cells = Vec::new();
-    for &application in &arguments.programs {
+    for application in programs(arguments)? {
+        let windows = windows(arguments, application);
         for &Size(bytes) in &sizes {
             cells.push(Cell { application, bytes, place: None });
             let disks = arguments.disks.iter().map(|&disks| usize::from(disks));
-            let places = disks.flat_map(|disks| arguments.windows.iter().map(move |&window| (disks, window)));
+            let places = disks.flat_map(|disks| windows.iter().map(move |&window| (disks, window)));
             cells.extend(places.map(|place| Cell { application, bytes, place: Some(place) }));
         }
     }
     Ok(cells)
 }
 
-fn predict(predictor: &Predictor, cell: &Cell, times: Option<Times>) -> Result<Row> {
-    let Cell { application, bytes, place } = *cell;
-    let seconds = match place {
-        Some((disks, window)) => predictor.read(disks, bytes, window.0)?,
-        None => predictor.read_local(bytes)?,
-    };
-    Ok(Row::new(application.name(), bytes, place, times, seconds))
+fn programs(arguments: &Arguments) -> Result<Vec<Application>> {
+    let asked = &arguments.programs;
+    if arguments.predict.is_none() {
+        return Ok(if asked.is_empty() { Application::ALL.to_vec() } else { asked.clone() });
+    }
+    match asked.iter().find(|application| !application.only_reads()) {
+        Some(application) => {
+            let what = format!("--predict with --programs {}", application.name());
+            let failure = Failure::usage(what, "only programs that make no file are predicted");
+            Err(failure.remedy("Choose cat or grep."))
+        }
+        None if asked.is_empty() => {
+            Ok(Application::ALL.into_iter().filter(|application| application.only_reads()).collect())
+        }
+        None => Ok(asked.clone()),
+    }
+}
+
+fn windows(arguments: &Arguments, application: Application) -> Vec<Window> {
+    let usual = if application.only_reads() { &WINDOWS[..] } else { &FEW_WINDOWS[..] };
+    if arguments.windows.is_empty() {
+        return usual.iter().copied().map(Window).collect();
+    }
+    arguments.windows.clone()
+}
+
+fn predict(predictor: &Predictor, cell: &Cell) -> Result<f64> {
+    match cell.place {
+        Some((disks, window)) => predictor.read(disks, cell.bytes, window.0),
+        None => predictor.read_local(cell.bytes),
+    }
+}
+
+fn row(cell: &Cell, times: Option<Times>, predicted: Option<f64>) -> Row {
+    Row::new(cell.application.name(), cell.bytes, cell.place, times, predicted)
 }
 
 fn predicted(plan: &[Cell], predictor: &Predictor) -> Result<Results> {
-    let rows = plan.iter().map(|cell| predict(predictor, cell, None)).collect::<Result<_>>()?;
-    Ok(Results { limits: None, write_share: None, write_bytes: 0, rows })
+    let rows = plan.iter().map(|cell| Ok(row(cell, None, Some(predict(predictor, cell)?))));
+    let rows = rows.collect::<Result<_>>()?;
+    Ok(Results { limits: None, host_disks: false, write_share: None, write_bytes: 0, rows })
 }
 
 fn measured(arguments: &Arguments, plan: &[Cell]) -> Result<Results> {
+    let (disks, rate) = disks(arguments)?;
+    let progress = Progress::count(arguments.progress, "measuring", plan.len() as u64);
+    let mut testbed = Testbed::start(limits::AGENTS, disks)?;
+    make_files(&testbed, plan)?;
+    let Size(write_bytes) = arguments.limit_size;
+    let limits = measure_limits(&testbed, write_bytes, 3)?;
+    testbed.slow_down(CACHE_FOR_READING)?;
+    let predictor = rate.map(|_| Predictor::of_this_computer(&limits, &arguments.disk_model)).transpose()?;
+    let (mut rows, mut outputs) = (Vec::new(), BTreeMap::new());
+    for cell in plan {
+        let rounds = 0..arguments.rounds;
+        let times = rounds.map(|_| measure(&testbed, cell, &mut outputs)).collect::<Result<Vec<_>>>()?;
+        let predictor = predictor.as_ref().filter(|_| cell.application.only_reads());
+        let predicted = predictor.map(|predictor| predict(predictor, cell)).transpose()?;
+        rows.push(row(cell, Some(middle(times)), predicted));
+        progress.add(1);
+    }
+    let write_share = match rate {
+        Some(rate) => {
+            testbed.slow_down(CACHE_FOR_WRITING)?;
+            let writing = testbed.write(limits::AGENTS, write_bytes)?.elapsed.as_secs_f64();
+            Some(write_bytes as f64 / (rate * limits::AGENTS as f64) / writing)
+        }
+        None => None,
+    };
+    progress.finish();
+    Ok(Results { limits: Some(limits), host_disks: arguments.host_disks, write_share, write_bytes, rows })
+}
+
+/// The disks that are asked for, and the rate of each in bytes for each second if that is known.
+fn disks(arguments: &Arguments) -> Result<(Disks, Option<f64>)> {
+    if arguments.host_disks {
+        return Ok((Disks::Host, None));
+    }
     let model = load_model(&arguments.disk_model)?;
     let DiskDescription::Streaming(disk) = &model else {
         let failure = Failure::usage("--disk-model", "the rate of a mechanical disk is not one number");
         return Err(failure.remedy("Choose a streaming disk."));
     };
     let rate = disk.rate.value.0 as f64;
-    let progress = Progress::count(arguments.progress, "measuring", plan.len() as u64);
-    let mut testbed = Testbed::start(limits::AGENTS, model)?;
-    make_files(&testbed, plan)?;
-    let Size(write_bytes) = arguments.limit_size;
-    let limits = measure_limits(&testbed, write_bytes, 3)?;
-    testbed.slow_down(&arguments.disk_model, CACHE_FOR_READING)?;
-    let predictor = Predictor::of_this_computer(&limits, &arguments.disk_model)?;
-    let mut rows = Vec::new();
-    for cell in plan {
-        let times = (0..arguments.rounds).map(|_| measure(&testbed, cell)).collect::<Result<Vec<_>>>()?;
-        rows.push(predict(&predictor, cell, Some(middle(times)))?);
-        progress.add(1);
-    }
-    testbed.slow_down(&arguments.disk_model, CACHE_FOR_WRITING)?;
-    let writing = testbed.write(limits::AGENTS, write_bytes)?.elapsed.as_secs_f64();
-    progress.finish();
-    let write_share = Some(write_bytes as f64 / (rate * limits::AGENTS as f64) / writing);
-    Ok(Results { limits: Some(limits), write_share, write_bytes, rows })
+    Ok((Disks::Modelled(arguments.disk_model.clone(), model.into()), Some(rate)))
 }
 
 /// Makes the files that the cells read, each once, while the disks are fast.
@@ -212,11 +288,20 @@ fn make_files(testbed: &Testbed, plan: &[Cell]) -> Result<()> {
     Ok(())
 }
 
-fn measure(testbed: &Testbed, cell: &Cell) -> Result<Times> {
-    match cell.place {
-        Some((disks, window)) => testbed.read(cell.application, disks, cell.bytes, window.0),
-        None => testbed.read_local(cell.application, cell.bytes),
+/// What each program has made of a file of so many bytes where it ran first, which is on the disk used locally.
+type Outputs = BTreeMap<(&'static str, u64), Hash>;
+
+/// Runs a cell once. What its program makes has to be the same everywhere.
+fn measure(testbed: &Testbed, cell: &Cell, outputs: &mut Outputs) -> Result<Times> {
+    let place = cell.place.map(|(disks, window)| (disks, window.0));
+    let (times, made) = testbed.run(cell.application, cell.bytes, place)?;
+    if let Some(made) = made {
+        let name = cell.application.name();
+        if *outputs.entry((name, cell.bytes)).or_insert(made) != made {
+            return Err(Failure::new(name, "what it made of a striped file is not what it made locally"));
+        }
     }
+    Ok(times)
 }
 
 /// The run whose elapsed time is nearest to the median.

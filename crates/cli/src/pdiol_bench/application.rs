@@ -1,20 +1,30 @@
-//! The programs of the benchmark, reduced to what they do with their input, and the text they read.
+//! The programs of the benchmark, the text they work on, and whether they did it right.
+//!
+//! cat and grep are reduced to what they do with their input. sort and bzip2 are those of `applications`, with their
+//! threads and temporary files.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 
+use applications::bzip2::Conversion;
+use applications::{FileName, Store};
+use blake3::Hash;
 use clap::ValueEnum;
 use memchr::memmem::Finder;
 
 use super::PAGE_BYTES;
 
-/// A program that reads a file from front to back, in calls of a page.
+/// A program that goes through a file from front to back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Application {
     /// Writes what it reads to /dev/null, as mycat of the thesis.
     Cat,
     /// Counts the places where a word stands.
     Grep,
+    /// Sorts the lines, with memory for a quarter of them: writes runs, reads them again, writes what is merged.
+    Sort,
+    /// Compresses, as bzip2 -9 does.
+    Bzip2,
 }
 
 /// The word that grep looks for. It begins each block of the text and stands nowhere else.
@@ -23,26 +33,160 @@ const WORD: &[u8] = b"starfish";
 /// The text repeats itself after so many bytes.
 const TEXT_BYTES: usize = 1 << 20;
 
+/// sort has memory for this part of its file, so that there are runs to merge.
+const SORT_MEMORY_PART: u64 = 4;
+
+/// Less memory would make small files be merged twice.
+const SORT_MEMORY_MIN: u64 = 4 << 20;
+
+/// Bytes that bzip2 sorts together: so many times 100 000, as by default.
+const BZIP2_BLOCKS: u32 = 9;
+
 impl Application {
+    /// All of them.
+    pub(crate) const ALL: [Application; 4] =
+        [Application::Cat, Application::Grep, Application::Sort, Application::Bzip2];
+
     /// Its name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Application::Cat => "cat",
             Application::Grep => "grep",
+            Application::Sort => "sort",
+            Application::Bzip2 => "bzip2",
         }
     }
 
-    /// Runs on a text of `bytes` bytes. Fails if `input` is not that.
-    pub(crate) fn run(self, input: &mut dyn Read, bytes: u64) -> io::Result<()> {
-        let (read, expected) = match self {
-            Application::Cat => (cat(input)?, bytes),
-            Application::Grep => (grep(input)?, words(bytes)),
+    /// Whether it makes no file.
+    pub(crate) fn only_reads(self) -> bool {
+        matches!(self, Application::Cat | Application::Grep)
+    }
+
+    /// Runs on a text of `bytes` bytes. What only reads fails if `input` is not that.
+    pub(crate) fn run(
+        self,
+        store: &dyn Store,
+        input: &FileName,
+        output: &FileName,
+        bytes: u64,
+    ) -> applications::Result<()> {
+        match self {
+            Application::Cat | Application::Grep => {
+                let read = self.read(&mut store.open(input)?, bytes);
+                read.map_err(|error| applications::Failure::io(input, &error))
+            }
+            Application::Sort => {
+                let memory = (bytes / SORT_MEMORY_PART).max(SORT_MEMORY_MIN);
+                applications::sort::sort(store, input, output, memory)
+            }
+            Application::Bzip2 => {
+                let conversion = Conversion::Compress { blocks: BZIP2_BLOCKS };
+                applications::bzip2::convert(store, input, output, true, conversion)
+            }
+        }
+    }
+
+    fn read(self, input: &mut dyn Read, bytes: u64) -> io::Result<()> {
+        let (what, read, expected) = match self {
+            Application::Cat => ("bytes", cat(input)?, bytes),
+            _ => ("words", grep(input)?, words(bytes)),
         };
         if read == expected {
             return Ok(());
         }
-        let what = if self == Application::Cat { "bytes" } else { "lines" };
         Err(io::Error::other(format!("{} found {read} {what} where there are {expected}", self.name())))
+    }
+
+    /// The hash of what it has made of a text of `bytes` bytes. Fails if that is not what it should be, as far as can be
+    /// told.
+    pub(crate) fn check(self, output: impl Read, bytes: u64) -> io::Result<Hash> {
+        let mut output = BufReader::with_capacity(TEXT_BYTES, Hashing(output, blake3::Hasher::new()));
+        if self == Application::Sort {
+            let (found, expected) = (Lines::of(&mut output)?, Lines::of(&mut Text::new(bytes))?);
+            if found != (Lines { sorted: true, ..expected }) {
+                let (is, are) = (found.count, expected.count);
+                let why = format!("sort made {is} lines of {are}; sorted: {}", found.sorted);
+                return Err(io::Error::other(why));
+            }
+        }
+        // What is left of it: all, if nobody knows what it should be.
+        io::copy(&mut output, &mut io::sink())?;
+        Ok(output.get_ref().1.finalize())
+    }
+}
+
+/// Hashes what is read.
+struct Hashing<R>(R, blake3::Hasher);
+
+impl<R: Read> Read for Hashing<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.0.read(into)?;
+        self.1.update(&into[..read]);
+        Ok(read)
+    }
+}
+
+/// What can be said of lines without keeping them.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Lines {
+    count: u64,
+    /// The sum of a hash of each, the same in any order.
+    sum: u64,
+    /// Whether each is followed by one that is no less.
+    sorted: bool,
+}
+
+impl Lines {
+    fn of(text: &mut impl BufRead) -> io::Result<Lines> {
+        let mut lines = Lines { sorted: true, ..Lines::default() };
+        let (mut last, mut line) = (Vec::new(), Vec::new());
+        while text.read_until(b'\n', &mut line)? > 0 {
+            if line.last() == Some(&b'\n') {
+                line.pop();
+            }
+            let hash = blake3::hash(&line);
+            let (first, _) = hash.as_bytes().split_first_chunk().expect("it has 32");
+            lines.sum = lines.sum.wrapping_add(u64::from_le_bytes(*first));
+            lines.count += 1;
+            lines.sorted &= last <= line;
+            std::mem::swap(&mut last, &mut line);
+            line.clear();
+        }
+        Ok(lines)
+    }
+}
+
+/// The text as it is read.
+struct Text<I> {
+    blocks: I,
+    block: Vec<u8>,
+    used: usize,
+}
+
+impl Text<()> {
+    fn new(bytes: u64) -> Text<impl Iterator<Item = Vec<u8>>> {
+        Text { blocks: text(bytes), block: Vec::new(), used: 0 }
+    }
+}
+
+impl<I: Iterator<Item = Vec<u8>>> Read for Text<I> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.fill_buf()?.read(into)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+impl<I: Iterator<Item = Vec<u8>>> BufRead for Text<I> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.used == self.block.len() {
+            (self.block, self.used) = (self.blocks.next().unwrap_or_default(), 0);
+        }
+        Ok(&self.block[self.used..])
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.used += bytes;
     }
 }
 
@@ -123,7 +267,7 @@ mod tests {
             assert_eq!(whole.len() as u64, bytes);
             for call in [3, 64 << 10, 1 << 20] {
                 for application in [Application::Cat, Application::Grep] {
-                    let ran = application.run(&mut Few(&whole, call), bytes);
+                    let ran = application.read(&mut Few(&whole, call), bytes);
                     ran.unwrap_or_else(|error| panic!("{bytes} in calls of {call}: {error}"));
                 }
             }
@@ -132,7 +276,24 @@ mod tests {
 
     #[test]
     fn a_wrong_text_is_noticed() {
-        assert!(Application::Cat.run(&mut Few(b"starfish", 9), 9).is_err());
-        assert!(Application::Grep.run(&mut Few(b"sea star", 9), 8).is_err());
+        assert!(Application::Cat.read(&mut Few(b"starfish", 9), 9).is_err());
+        assert!(Application::Grep.read(&mut Few(b"sea star", 9), 8).is_err());
+    }
+
+    #[test]
+    fn what_sort_made_has_all_lines_in_order() {
+        let bytes = (1 << 20) + 70_000;
+        let whole: Vec<u8> = text(bytes).flatten().collect();
+        let mut lines: Vec<&[u8]> = whole.split(|&byte| byte == b'\n').collect();
+        lines.sort();
+        let sorted = [lines.join(&b'\n'), b"\n".to_vec()].concat();
+        let check = |output: &[u8]| Application::Sort.check(output, bytes);
+        assert_eq!(check(&sorted).expect("it is sorted"), blake3::hash(&sorted));
+        assert!(check(&whole).is_err(), "not sorted");
+        assert!(check(&sorted[..sorted.len() - 65]).is_err(), "a line is missing");
+        let mut other = sorted.clone();
+        other[7] += 1;
+        assert!(check(&other).is_err(), "another line");
+        assert_eq!(Application::Bzip2.check(&whole[..], bytes).expect("anything"), blake3::hash(&whole));
     }
 }

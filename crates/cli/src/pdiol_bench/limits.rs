@@ -55,7 +55,7 @@ pub(crate) fn measure_limits(testbed: &Testbed, bytes: u64, rounds: u32) -> Resu
     let mut columns: [Vec<f64>; 7] = Default::default();
     for _ in 0..rounds {
         let (all, all_times) = measure(None, || bare(&files, PAGE_BYTES as usize, receive_in_turn));
-        let striped = testbed.read(Application::Cat, AGENTS, bytes, Prefetch::Adaptive)?;
+        let (striped, _) = testbed.run(Application::Cat, bytes, Some((AGENTS, Prefetch::Adaptive)))?;
         let gib = bytes as f64 / f64::from(1 << 30);
         let row = [
             all?,

@@ -1,5 +1,6 @@
-//! The benchmark of the thesis on PDIOL, on this computer: programs that read a file from front to back, from one
-//! modelled disk used locally and from agents with such disks; measured, and predicted by the simulated machine.
+//! The benchmark of the thesis on PDIOL, on this computer: programs that go through a file from front to back, on one
+//! disk used locally and on agents with such disks; measured, and, if they only read from modelled disks, predicted by
+//! the simulated machine.
 //!
 //! ```text
 //!   limits        what this computer gives at most: a bare stripe, copying, reading a local file
@@ -12,17 +13,21 @@
 //!   report        both side by side; speed-ups over the local disk
 //! ```
 //!
-//! - `application.rs`: cat and grep, and the text they read
+//! - `application.rs`: cat, grep, sort and bzip2, the text they work on, and whether they did it right
 //! - `times.rs`: elapsed, user, system and waiting time
+//! - `local_disk.rs`, `striped.rs`: the files of a modelled disk and of agents, as these programs have them
 //! - `testbed.rs`: agents and a local disk with files on them, and one run of a program
 //! - `limits.rs`, `prediction.rs`: as above
-//! - `report.rs`, `page.rs`: results as table, CSV, JSON; as a page
+//! - `targets.rs`: what is to be reached; `report.rs`, `page.rs`: results as table, CSV, JSON; as a page
 
 pub(crate) mod application;
 pub(crate) mod limits;
+pub(crate) mod local_disk;
 pub(crate) mod page;
 pub(crate) mod prediction;
 pub(crate) mod report;
+pub(crate) mod striped;
+pub(crate) mod targets;
 pub(crate) mod testbed;
 pub(crate) mod times;
 

@@ -1,75 +1,164 @@
-//! The results as a page: plots of throughput, then all numbers.
+//! The results as a page: what was to be reached, plots of throughput, all numbers.
 
-use reproduce::{Figure, Line, NumbersPage, NumbersTable};
+use reproduce::{Figure, Line, NumbersPage, NumbersPart, NumbersTable};
 use statistics::Sample;
 
-use super::report::{HEAD, Results, Row, Target, cells};
+use super::report::{HEAD, LIMITS_HEAD, Results, Row, cells, limit_cells};
+use super::targets::targets;
 use pdiol::Size;
+
+const LEAD: &str = "A program goes through a file from front to back: on one disk of the computer it runs on, and on \
+    agents, each of which has a disk, with the file dealt to them page by page (64 KiB). In between is the page cache \
+    of PDIOL: it asks for pages before the program does, as many as its window says, or as many as pay if the window \
+    is adaptive. cat reads, grep searches, sort writes sorted parts as temporary files and merges them, bzip2 \
+    compresses.";
+
+const MODELLED: &str = "The disks are modelled: bytes and processes are real, and each disk takes the time of a disk \
+    of the thesis of 2003 (if no other was asked for). What sort and bzip2 write goes to the disks and what they read \
+    comes from them, also temporary files, locally as on the agents. Predicted are the same runs of cat and grep on a \
+    simulated machine.";
+
+const HOST: &str = "The disks are this computer's own: all directories lie in one place of it, so that more agents are \
+    not more disks. Before each run the system was asked to forget the files. Whether it did depends on the file \
+    system, and what the disk or a host keeps in memory is out of reach. So rates are not compared with what disks \
+    give.";
+
+const PREDICTED: &str = "Nothing was measured: all of it is what a simulated machine takes.";
 
 /// The page, as the text of an HTML file; `command` makes it again.
 pub(crate) fn page(results: &Results, command: &str) -> String {
-    let mut figures = Vec::new();
-    for (application, bytes) in files(&results.rows) {
-        let rows: Vec<&Row> = results
-            .rows
-            .iter()
-            .filter(|row| (row.application, row.file_bytes) == (application, bytes))
-            .collect();
-        figures.push(windows(figures.len() as u32 + 1, application, bytes, &rows));
-    }
-    let targets =
-        results.targets().into_iter().map(|Target { what, wanted, found }| vec![what, wanted, found]);
-    let rows = results.rows.iter().map(|row| cells(row).to_vec());
-    let page = NumbersPage {
-        title: "PDIOL: one program, many disks".into(),
-        lead: vec![
-            "A program reads a file from front to back, in calls of 64 KiB: from one modelled disk used locally, and \
-             from agents with a disk each, prefetching in a window. Predicted are the same runs on the simulated \
-             machine."
-                .into(),
-            format!("Made by: {command}"),
-        ],
-        figures,
-        tables: vec![
-            table("What was to be reached", ["", "to reach", "found"], targets.collect()),
-            table("This computer", [""], results.limit_lines().into_iter().map(|line| vec![line]).collect()),
-            table("All runs", HEAD, rows.collect()),
-        ],
+    let how = match (&results.limits, results.host_disks) {
+        (None, _) => PREDICTED,
+        (Some(_), true) => HOST,
+        (Some(_), false) => MODELLED,
     };
-    page.html()
-}
-
-fn table<const N: usize>(title: &str, head: [&str; N], rows: Vec<Vec<String>>) -> NumbersTable {
-    NumbersTable { title: title.into(), head: head.map(str::to_owned).into(), rows }
-}
-
-/// Each program with each of its files, once.
-fn files(rows: &[Row]) -> Vec<(&'static str, u64)> {
-    let mut files: Vec<_> = rows.iter().map(|row| (row.application, row.file_bytes)).collect();
-    files.dedup();
-    files
-}
-
-/// Throughput against the window, measured and predicted, a line for each number of disks.
-fn windows(number: u32, application: &str, bytes: u64, rows: &[&Row]) -> Figure {
-    let mut disks: Vec<usize> = rows.iter().map(|row| row.disks).filter(|&disks| disks > 0).collect();
-    disks.dedup();
-    let throughput = |seconds: f64| Sample::of(&[bytes as f64 / f64::from(1 << 20) / seconds]);
-    let line = |disks: usize, kind: &str, seconds: fn(&Row) -> Option<f64>| {
-        let points = rows
-            .iter()
-            .filter(|row| row.disks == disks)
-            .filter_map(|row| Some((row.window.parse().ok()?, throughput(seconds(row)?)?)));
-        let points: Vec<(f64, Sample)> = points.collect();
-        (!points.is_empty()).then(|| Line { name: format!("{disks} {kind}"), per_node: None, points })
-    };
-    let lines = disks.into_iter().flat_map(|disks| {
-        [line(disks, "disks", |row| row.elapsed_s), line(disks, "pred.", |row| Some(row.predicted_s))]
-    });
-    Figure {
-        number,
-        title: format!("{application}, {}; disks measured and predicted", Size(bytes)),
-        varied: "window (pages)".into(),
-        lines: lines.flatten().collect(),
+    let lead = [LEAD, how, &format!("Made by: {command}")].map(str::to_owned).into();
+    let mut parts = Vec::new();
+    parts.extend(target_table(results));
+    parts.extend(figures(&results.rows).into_iter().map(NumbersPart::Figure));
+    if let Some(limits) = &results.limits {
+        let rows = limit_cells(limits).map(Vec::from).into();
+        parts.push(table("This computer", &[], LIMITS_HEAD, 1, rows));
     }
+    let notes = [
+        "Waiting is what is left of the elapsed time without the program's user and system time. Speed-up is over the \
+         local disk, of the elapsed times or, where nothing was measured, the predicted ones.",
+    ];
+    parts.push(table(
+        "All runs",
+        &notes,
+        HEAD,
+        4,
+        results.rows.iter().map(|row| cells(row).into()).collect(),
+    ));
+    NumbersPage { title: "PDIOL: one program, many disks".into(), lead, parts }.html()
+}
+
+fn target_table(results: &Results) -> Option<NumbersPart> {
+    let rows: Vec<Vec<String>> = targets(results).iter().map(|target| target.cells().into()).collect();
+    let notes = [
+        "Of the largest file, with the adaptive window unless said otherwise. A speed-up of 4 is a quarter of the time \
+         that the program takes on one disk used locally, which is read ahead and written behind as an operating \
+         system would. The bare stripe is four plain senders and one receiver, without any file system.",
+    ];
+    let head = ["", "to reach", "found", "reached"];
+    (!rows.is_empty()).then(|| table("What was to be reached", &notes, head, 1, rows))
+}
+
+fn table<const N: usize>(
+    title: &str,
+    notes: &[&str],
+    head: [&str; N],
+    text_columns: usize,
+    rows: Vec<Vec<String>>,
+) -> NumbersPart {
+    let notes = notes.iter().map(|&note| note.to_owned()).collect();
+    let head = head.map(str::to_owned).into();
+    NumbersPart::Table(NumbersTable { title: title.into(), notes, head, text_columns, rows })
+}
+
+/// A figure for each program and file.
+fn figures(rows: &[Row]) -> Vec<Figure> {
+    let files =
+        rows.chunk_by(|one, next| (one.application, one.file_bytes) == (next.application, next.file_bytes));
+    files.zip(1..).map(|(rows, number)| figure(number, rows)).collect()
+}
+
+/// Throughput against the window, a line for each number of disks; if there are not two windows to compare, against
+/// the number of disks.
+fn figure(number: u32, rows: &[Row]) -> Figure {
+    let windows = distinct(rows.iter().filter_map(|row| row.window.parse::<f64>().ok()));
+    let (varied, what, mut lines) = match windows.len() {
+        0 | 1 => ("disks", "different windows", by_disks(rows)),
+        _ => (
+            "window (pages)",
+            "different numbers of disks, and predicted (pred.)",
+            by_windows(rows, &windows),
+        ),
+    };
+    lines.retain(|line| !line.points.is_empty());
+    let (application, bytes) = (rows[0].application, rows[0].file_bytes);
+    let title = format!("{application}, {}: {what}; and on one disk used locally", Size(bytes));
+    Figure { number, title, varied: varied.into(), lines }
+}
+
+fn by_windows(rows: &[Row], windows: &[f64]) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for disks in disks(rows) {
+        let rows: Vec<&Row> = rows.iter().filter(|row| row.disks == disks).collect();
+        let points = |seconds: fn(&Row) -> Option<f64>| -> Vec<(f64, Sample)> {
+            let point = |row: &&Row| Some((row.window.parse().ok()?, throughput(row, seconds(row)?)?));
+            rows.iter().filter_map(point).collect()
+        };
+        let plural = if disks == 1 { "disk" } else { "disks" };
+        lines.push(line(format!("{disks} {plural}"), points(|row| row.elapsed_s)));
+        lines.push(line(format!("{disks} pred."), points(|row| row.predicted_s)));
+    }
+    lines.push(local(rows, windows));
+    lines
+}
+
+fn by_disks(rows: &[Row]) -> Vec<Line> {
+    let windows = distinct(rows.iter().filter(|row| !row.is_local()).map(|row| row.window.as_str()));
+    let mut lines: Vec<Line> = Vec::new();
+    for window in windows {
+        let rows = rows.iter().filter(|row| row.window == window);
+        let points = rows.filter_map(|row| Some((row.disks as f64, throughput(row, row.seconds())?)));
+        let name = if window == "adaptive" { window.to_owned() } else { format!("{window} pages") };
+        lines.push(line(name, points.collect()));
+    }
+    let disks: Vec<f64> = disks(rows).into_iter().map(|disks| disks as f64).collect();
+    lines.push(local(rows, &disks));
+    lines
+}
+
+/// The disk used locally, whatever varies.
+fn local(rows: &[Row], varied: &[f64]) -> Line {
+    let local = rows.iter().find(|row| row.is_local());
+    let sample = local.and_then(|row| throughput(row, row.seconds()));
+    let points = sample.map(|sample| varied.iter().map(|&value| (value, sample.clone())).collect());
+    line("local".into(), points.unwrap_or_default())
+}
+
+fn line(name: String, points: Vec<(f64, Sample)>) -> Line {
+    Line { name, per_node: None, points }
+}
+
+fn throughput(row: &Row, seconds: f64) -> Option<Sample> {
+    Sample::of(&[row.file_bytes as f64 / f64::from(1 << 20) / seconds])
+}
+
+fn disks(rows: &[Row]) -> Vec<usize> {
+    distinct(rows.iter().map(|row| row.disks).filter(|&disks| disks > 0))
+}
+
+/// The values, each once, in the order of their first appearance.
+fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for value in values {
+        if !distinct.contains(&value) {
+            distinct.push(value);
+        }
+    }
+    distinct
 }

@@ -1,4 +1,4 @@
-//! What was measured and predicted, as a table, CSV or JSON, and beside what is to be reached.
+//! What was measured and predicted, as a table, CSV or JSON.
 
 use std::fmt::Write;
 
@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::Window;
 use super::limits::Limits;
+use super::targets::targets;
 use super::times::Times;
 use crate::failure::{Failure, Result};
 use crate::table::Table;
@@ -16,6 +17,8 @@ use pdiol::Size;
 pub(crate) struct Results {
     /// What this computer gives; nothing if nothing was measured.
     pub(crate) limits: Option<Limits>,
+    /// Whether the disks were this computer's own; otherwise they were modelled.
+    pub(crate) host_disks: bool,
     /// Of the rate of four modelled disks, what writing a file and flushing it got.
     pub(crate) write_share: Option<f64>,
     /// Bytes of that file.
@@ -45,8 +48,8 @@ pub(crate) struct Row {
     pub(crate) waiting_s: Option<f64>,
     /// The processor's for the agents.
     pub(crate) agents_s: Option<f64>,
-    /// Seconds that the simulated machine takes.
-    pub(crate) predicted_s: f64,
+    /// Seconds that the simulated machine takes, if it can tell.
+    pub(crate) predicted_s: Option<f64>,
     /// How many times faster than the disk used locally, both measured; both predicted if nothing was.
     pub(crate) speed_up: f64,
 }
@@ -58,7 +61,7 @@ impl Row {
         file_bytes: u64,
         place: Option<(usize, Window)>,
         times: Option<Times>,
-        predicted_s: f64,
+        predicted_s: Option<f64>,
     ) -> Row {
         let seconds = |part: fn(&Times) -> std::time::Duration| times.map(|times| part(&times).as_secs_f64());
         Row {
@@ -76,34 +79,25 @@ impl Row {
         }
     }
 
-    /// The seconds that count: measured ones if there are any.
+    /// The seconds that count: measured ones if there are any, or else predicted ones, of which there are some then.
     pub(crate) fn seconds(&self) -> f64 {
-        self.elapsed_s.unwrap_or(self.predicted_s)
+        self.elapsed_s.or(self.predicted_s).unwrap_or(f64::NAN)
     }
 
     /// By how much the prediction is more than what was measured, as a part of that.
     pub(crate) fn difference(&self) -> Option<f64> {
-        self.elapsed_s.map(|elapsed| self.predicted_s / elapsed - 1.0)
+        Some(self.predicted_s? / self.elapsed_s? - 1.0)
     }
 
-    fn is_local(&self) -> bool {
+    /// Whether it ran on the disk used locally.
+    pub(crate) fn is_local(&self) -> bool {
         self.disks == 0
     }
 
-    fn is_adaptive(&self) -> bool {
+    /// Whether its window was adaptive.
+    pub(crate) fn is_adaptive(&self) -> bool {
         self.window == "adaptive"
     }
-}
-
-/// Something that is to be reached, and what was.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Target {
-    /// What it is.
-    pub(crate) what: String,
-    /// What is to be reached.
-    pub(crate) wanted: String,
-    /// What was.
-    pub(crate) found: String,
 }
 
 impl Results {
@@ -129,29 +123,27 @@ impl Results {
         }
         lines.extend(table.lines());
         lines.push(String::new());
-        let mut table = Table::new(1);
-        table.row(["largest file, adaptive window unless said otherwise", "to reach", "found"]);
-        for Target { what, wanted, found } in self.targets() {
-            table.row([what, wanted, found]);
-        }
-        lines.extend(table.lines());
+        lines.extend(self.target_lines());
         lines
     }
 
-    /// What this computer gives, in words.
-    pub(crate) fn limit_lines(&self) -> Vec<String> {
-        let Some(limits) = &self.limits else { return Vec::new() };
-        let mb_s = |value: f64| format!("{value:.0} MB/s");
+    fn target_lines(&self) -> Vec<String> {
+        let targets = targets(self);
+        if targets.is_empty() {
+            return Vec::new();
+        }
         let mut table = Table::new(1);
-        table.row(["this computer, nothing slowed down", "", "processor time for 1 GiB"]);
-        table.row(["copying in memory", &mb_s(limits.copy), ""]);
-        table.row(["reading a local file from the page cache", &mb_s(limits.local_read), ""]);
-        table.row(["one plain sender, one receiver", &mb_s(limits.one_sender), ""]);
-        let stripe = format!("{:.2} s", limits.bare_stripe_processor);
-        table.row(["bare stripe: four plain senders, one receiver", &mb_s(limits.bare_stripe), &stripe]);
-        let striped = format!("{:.2} s", limits.striped_processor);
-        table.row(["striped file, four agents, from their page cache", &mb_s(limits.striped), &striped]);
-        table.row(["a page from an agent's memory", &format!("{:.3} ms", 1000.0 * limits.page), ""]);
+        table.row(["largest file, adaptive window unless said otherwise", "to reach", "found", "reached"]);
+        targets.iter().for_each(|target| table.row(target.cells()));
+        table.lines().collect()
+    }
+
+    /// What this computer gives, in words.
+    fn limit_lines(&self) -> Vec<String> {
+        let Some(limits) = &self.limits else { return Vec::new() };
+        let mut table = Table::new(1);
+        table.row(LIMITS_HEAD);
+        limit_cells(limits).into_iter().for_each(|cells| table.row(cells));
         table.lines().chain([String::new()]).collect()
     }
 
@@ -165,8 +157,7 @@ impl Results {
         for row in &self.rows {
             let mut line = format!("{},{},{},{}", row.application, row.file_bytes, row.disks, row.window);
             let measured = [row.elapsed_s, row.user_s, row.system_s, row.waiting_s, row.agents_s];
-            let values =
-                measured.into_iter().chain([Some(row.predicted_s), row.difference(), Some(row.speed_up)]);
+            let values = measured.into_iter().chain([row.predicted_s, row.difference(), Some(row.speed_up)]);
             for value in values {
                 let text = value.map_or_else(String::new, |value| format!("{value:.6}"));
                 // Writing to a string cannot fail.
@@ -181,80 +172,34 @@ impl Results {
     pub(crate) fn json(&self) -> Result<String> {
         serde_json::to_string_pretty(self).map_err(|error| Failure::new("printing JSON", error))
     }
-
-    /// What is to be reached and can be told from the rows.
-    pub(crate) fn targets(&self) -> Vec<Target> {
-        let mut targets = Vec::new();
-        let mut applications: Vec<&str> = self.rows.iter().map(|row| row.application).collect();
-        applications.dedup();
-        for application in applications {
-            let rows: Vec<&Row> = self.rows.iter().filter(|row| row.application == application).collect();
-            let largest = rows.iter().map(|row| row.file_bytes).max().unwrap_or(0);
-            let rows: Vec<&Row> = rows.into_iter().filter(|row| row.file_bytes == largest).collect();
-            targets.extend(speed_up_targets(application, &rows));
-        }
-        targets.extend(self.prediction_target());
-        if let Some(share) = self.write_share {
-            let what = format!("writing {}, four disks, of their rate", Size(self.write_bytes));
-            targets.push(Target { what, wanted: "0.97".into(), found: format!("{share:.3}") });
-        }
-        if let Some(limits) = &self.limits {
-            let (speed, time) = (
-                limits.striped / limits.bare_stripe,
-                limits.striped_processor / limits.bare_stripe_processor,
-            );
-            let target = |what: &str, wanted: &str, found: f64| Target {
-                what: what.into(),
-                wanted: wanted.into(),
-                found: format!("{found:.2}"),
-            };
-            targets.push(target("from the page cache, against the bare stripe", "0.80", speed));
-            targets.push(target("its processor time, against the bare stripe", "at most 1.5", time));
-        }
-        targets
-    }
-
-    fn prediction_target(&self) -> Option<Target> {
-        let differs = |row: &&Row| row.difference().map(f64::abs);
-        let worst = self
-            .rows
-            .iter()
-            .filter(|row| row.difference().is_some())
-            .max_by(|one, other| differs(one).unwrap_or(0.0).total_cmp(&differs(other).unwrap_or(0.0)))?;
-        let what = format!(
-            "predicted against measured, at worst: {} {}, {} disks, window {}",
-            worst.application,
-            Size(worst.file_bytes),
-            worst.disks,
-            if worst.is_local() { "of the local disk" } else { &worst.window },
-        );
-        let found = percent(worst.difference().unwrap_or(0.0));
-        Some(Target { what, wanted: "within 10 %".into(), found })
-    }
 }
 
-/// What is to be reached by one program on one file.
-fn speed_up_targets(application: &str, rows: &[&Row]) -> Vec<Target> {
-    let mut targets = Vec::new();
-    let four = if application == "cat" { "3.85" } else { "3.80" };
-    for (disks, wanted) in [(1, "0.99"), (2, "1.95"), (4, four)] {
-        let of_these: Vec<&&Row> = rows.iter().filter(|row| row.disks == disks).collect();
-        let Some(adaptive) = of_these.iter().find(|row| row.is_adaptive()) else { continue };
-        let what = format!("{application}, {disks} disks, speed-up over the local disk");
-        targets.push(Target { what, wanted: wanted.into(), found: format!("{:.3}", adaptive.speed_up) });
-        let fixed = of_these.iter().filter(|row| !row.is_adaptive()).map(|row| row.seconds());
-        let best = fixed.fold(f64::INFINITY, f64::min);
-        if best.is_finite() {
-            let what = format!("{application}, {disks} disks, time against the best fixed window");
-            let found = percent(adaptive.seconds() / best - 1.0);
-            targets.push(Target { what, wanted: "at most +3 %".into(), found });
-        }
-    }
-    if let Some(row) = rows.iter().find(|row| row.disks == 4 && row.window == "1") {
-        let what = format!("{application}, 4 disks, window 1, speed-up over the local disk");
-        targets.push(Target { what, wanted: "below 1".into(), found: format!("{:.3}", row.speed_up) });
-    }
-    targets
+/// The heads of the columns about this computer.
+pub(crate) const LIMITS_HEAD: [&str; 3] =
+    ["this computer, nothing slowed down", "", "processor time for 1 GiB"];
+
+/// The cells of a table about this computer.
+pub(crate) fn limit_cells(limits: &Limits) -> [[String; 3]; 6] {
+    let row = |what: &str, value: String, time: Option<f64>| {
+        [what.to_owned(), value, time.map_or_else(String::new, |time| format!("{time:.2} s"))]
+    };
+    let mb_s = |value: f64| format!("{value:.0} MB/s");
+    [
+        row("copying in memory", mb_s(limits.copy), None),
+        row("reading a local file from the page cache", mb_s(limits.local_read), None),
+        row("one plain sender, one receiver", mb_s(limits.one_sender), None),
+        row(
+            "bare stripe: four plain senders, one receiver",
+            mb_s(limits.bare_stripe),
+            Some(limits.bare_stripe_processor),
+        ),
+        row(
+            "striped file, four agents, from their page cache",
+            mb_s(limits.striped),
+            Some(limits.striped_processor),
+        ),
+        row("a page from an agent's memory", format!("{:.3} ms", 1000.0 * limits.page), None),
+    ]
 }
 
 /// The heads of the columns of a table.
@@ -284,12 +229,13 @@ pub(crate) fn cells(row: &Row) -> [String; 11] {
         seconds(row.user_s),
         seconds(row.system_s),
         seconds(row.waiting_s),
-        seconds(Some(row.predicted_s)),
+        seconds(row.predicted_s),
         row.difference().map_or_else(|| "-".to_owned(), percent),
         format!("{:.3}", row.speed_up),
     ]
 }
 
-fn percent(part: f64) -> String {
+/// A part as per cent, with its sign.
+pub(crate) fn percent(part: f64) -> String {
     format!("{:+.1} %", 100.0 * part)
 }

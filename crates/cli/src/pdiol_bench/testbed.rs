@@ -1,19 +1,23 @@
 //! What the programs run on: agents on loopback, a disk used locally, files on both.
 
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ::fs::Prefetch;
+use applications::{FileName, Files, FilesArgs, Store};
+use blake3::Hash;
 use description::DiskDescription;
-use experiment::LocalReader;
-use flume::{Receiver, Sender};
-use fs::Prefetch;
-use machine::{Disk, Machine, Payload};
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use pdiol::{OpenOptions, Session};
 use real::DiskSettings;
 
 use super::PAGE_BYTES;
 use super::application::{Application, text};
+use super::local_disk::LocalDisk;
+use super::striped::{Striped, TemporaryFiles};
 use super::times::{Times, measure};
 use crate::failure::{Failure, Result};
 use crate::node;
@@ -28,19 +32,33 @@ pub(crate) const CACHE_FOR_READING: &str = "1MiB";
 /// An agent that is written to keeps more, to write in the order of its disk.
 pub(crate) const CACHE_FOR_WRITING: &str = "64MiB";
 
-/// The name of the file on the local disk.
+/// The file on the disk used locally.
 const LOCAL: &str = "file";
 
-/// Agents, a directory that is the local disk, and the model of all of them.
+/// The file that programs make.
+const OUTPUT: &str = "output";
+
+/// Agents, a disk used locally, and what all of their disks are.
 pub(crate) struct Testbed {
     agents: Agents,
-    model: DiskDescription,
+    disks: Disks,
 }
+
+/// What the disks are.
+pub(crate) enum Disks {
+    /// Ones that take the times of a model, called by a name.
+    Modelled(String, Box<DiskDescription>),
+    /// Directories of this computer, as fast as that is.
+    Host,
+}
+
+/// Where a program runs: on the disk used locally, or on so many agents with a window.
+pub(crate) type Place = Option<(usize, Prefetch)>;
 
 impl Testbed {
     /// Starts agents with disks that are as fast as they can.
-    pub(crate) fn start(agents: usize, model: DiskDescription) -> Result<Testbed> {
-        Ok(Testbed { agents: Agents::start(agents, &options(CACHE, &[]))?, model })
+    pub(crate) fn start(agents: usize, disks: Disks) -> Result<Testbed> {
+        Ok(Testbed { agents: Agents::start(agents, &options(CACHE, &[]))?, disks })
     }
 
     /// The agents.
@@ -48,9 +66,12 @@ impl Testbed {
         &self.agents
     }
 
-    /// Starts the agents anew, with disks that take the times of `model`, and a cache of this size.
-    pub(crate) fn slow_down(&mut self, model: &str, cache: &str) -> Result<()> {
-        self.agents.restart(&options(cache, &["--disk-model", model]))
+    /// Starts the agents anew, with disks that take the times of their model if they have one, and a cache of this size.
+    pub(crate) fn slow_down(&mut self, cache: &str) -> Result<()> {
+        match &self.disks {
+            Disks::Modelled(name, _) => self.agents.restart(&options(cache, &["--disk-model", name])),
+            Disks::Host => self.agents.restart(&options(cache, &[])),
+        }
     }
 
     /// Makes the file of `bytes` bytes on the first `disks` agents, and tells what that took until all is on the media.
@@ -69,23 +90,49 @@ impl Testbed {
         Ok(times)
     }
 
-    /// Runs a program on the file of so many bytes on the first `disks` agents.
-    pub(crate) fn read(
+    /// Runs a program on the file of so many bytes that is there. Tells what that took, and the hash of what the program
+    /// has made, which is none if it only reads.
+    pub(crate) fn run(
         &self,
         application: Application,
-        disks: usize,
         bytes: u64,
-        prefetch: Prefetch,
-    ) -> Result<Times> {
-        let session = self.session(disks, prefetch)?;
-        let name = name(disks, bytes);
-        let (outcome, times) = measure(Some(&self.agents), || -> io::Result<()> {
-            let mut file = session.open(&name, OpenOptions::new().read(true))?;
-            application.run(&mut file, bytes)?;
-            Ok(file.close()?)
-        });
-        self.agents.explain(outcome.map_err(|error| Failure::new(&name, error)))?;
-        Ok(times)
+        place: Place,
+    ) -> Result<(Times, Option<Hash>)> {
+        if matches!(self.disks, Disks::Host) {
+            drop_pages(&self.agents.path("."))?;
+        }
+        let run = Run { agents: &self.agents, application, bytes };
+        match (place, &self.disks) {
+            (Some((disks, prefetch)), _) => {
+                let store = Striped::new(self.session(disks, prefetch)?, self.temporary_files());
+                let names = [name(disks, bytes), OUTPUT.to_owned()].map(|name| FileName::Local(name.into()));
+                let ran = run.on(&store, &names, None);
+                if !application.only_reads() {
+                    self.agents.explain(store.remove(&names[1]).map_err(failed))?;
+                }
+                ran
+            }
+            (None, Disks::Modelled(_, model)) => {
+                let disk = LocalDisk::start(self.local_settings(bytes, Some(model.as_ref().clone()))?)?;
+                let ran = run.on(&disk, &[LOCAL, OUTPUT].map(|name| FileName::Local(name.into())), None);
+                disk.finish().and(ran)
+            }
+            (None, Disks::Host) => {
+                let directory = self.local_directory(bytes);
+                let files = Files::new(&FilesArgs::default());
+                let files = files.with_temporary_files_in(&FileName::Local(directory.clone()));
+                let [input, output] = [LOCAL, OUTPUT].map(|name| directory.join(name));
+                let to_sync = (!application.only_reads()).then(|| output.clone());
+                run.on(&files, &[input, output].map(FileName::Local), to_sync.as_deref())
+            }
+        }
+    }
+
+    fn temporary_files(&self) -> TemporaryFiles {
+        match self.disks {
+            Disks::Modelled(..) => TemporaryFiles::OnDisks,
+            Disks::Host => TemporaryFiles::Cached,
+        }
     }
 
     /// What each page of the file of so many bytes takes that is asked for alone, after a pause: seconds.
@@ -116,99 +163,107 @@ impl Testbed {
         self.agents.explain(session)
     }
 
-    /// Makes the file on the local disk, in no modelled time.
+    /// Makes the file on the disk used locally, in no modelled time.
     pub(crate) fn write_local(&self, bytes: u64) -> Result<()> {
-        let written = real::run(self.local_settings(bytes, None)?, move |machine| async move {
-            let disk = &machine.disks()[0];
-            let object = disk.create(LOCAL, &[]).await?;
-            let mut offset = 0;
-            for block in text(bytes) {
-                let payload = Payload::from(block);
-                let end = offset + payload.len();
-                disk.write(object.id, offset, payload).await?;
-                offset = end;
+        match self.disks {
+            Disks::Modelled(..) => {
+                let disk = LocalDisk::start(self.local_settings(bytes, None)?)?;
+                let name = FileName::Local(LOCAL.into());
+                let written = disk.create(&name, true).and_then(|mut file| {
+                    text(bytes)
+                        .try_for_each(|block| file.write_all(&block))
+                        .map_err(|error| applications::Failure::io(&name, &error))?;
+                    file.finish()
+                });
+                disk.finish().and(written.map_err(failed))
             }
-            disk.flush(object.id).await
-        });
-        written.and_then(|outcome| outcome).map_err(local_failure)
-    }
-
-    /// Runs a program on the file of so many bytes on the local disk, which takes the times of the model.
-    pub(crate) fn read_local(&self, application: Application, bytes: u64) -> Result<Times> {
-        let settings = self.local_settings(bytes, Some(self.model.clone()))?;
-        let (pages, read) = flume::bounded(1);
-        let (go, begin) = flume::bounded(1);
-        let (tell, ready) = flume::bounded(1);
-        let disk = thread::spawn(move || {
-            real::run(settings, move |machine| async move {
-                // If nobody is there any more, there is nothing to be done.
-                let _ = tell.send(());
-                let _ = begin.recv_async().await;
-                deliver(machine, pages).await
-            })
-        });
-        let mut reader = Pages { read, page: Vec::new(), used: 0 };
-        // If it does not begin it has failed, and says so when it is joined.
-        let _ = ready.recv();
-        let (outcome, times) = measure(Some(&self.agents), || {
-            let _ = go.send(());
-            application.run(&mut reader, bytes)
-        });
-        drop(reader);
-        let delivered = disk.join().expect("a local disk does not panic");
-        delivered.and_then(|outcome| outcome).map_err(local_failure)?;
-        outcome.map_err(local_failure)?;
-        Ok(times)
+            Disks::Host => {
+                let directory = self.local_directory(bytes);
+                let write = || -> io::Result<()> {
+                    fs::create_dir_all(&directory)?;
+                    let mut file = File::create(directory.join(LOCAL))?;
+                    text(bytes).try_for_each(|block| file.write_all(&block))?;
+                    file.sync_all()
+                };
+                write().map_err(|error| Failure::new(directory.display().to_string(), error))
+            }
+        }
     }
 
     fn local_settings(&self, bytes: u64, model: Option<DiskDescription>) -> Result<real::Settings> {
-        let directory = self.agents.path(&format!("local-{bytes}"));
+        let directory = self.local_directory(bytes);
         Ok(real::Settings { disks: vec![DiskSettings { directory, model }], ..node::settings()? })
+    }
+
+    fn local_directory(&self, bytes: u64) -> PathBuf {
+        self.agents.path(&format!("local-{bytes}"))
     }
 }
 
+fn failed(failure: applications::Failure) -> Failure {
+    Failure::new("running a program", failure)
+}
+
+/// One program that is to run on a file of so many bytes.
+struct Run<'a> {
+    agents: &'a Agents,
+    application: Application,
+    bytes: u64,
+}
+
+impl Run<'_> {
+    /// Runs it on the files of these names, input and output, and looks at what it has made. Ordinary files are on the
+    /// disk only when they are synced; others when they are finished.
+    fn on(
+        &self,
+        store: &dyn Store,
+        [input, output]: &[FileName; 2],
+        to_sync: Option<&Path>,
+    ) -> Result<(Times, Option<Hash>)> {
+        let (outcome, times) = measure(Some(self.agents), || {
+            self.application.run(store, input, output, self.bytes)?;
+            let synced = to_sync.map_or(Ok(()), |path| File::open(path)?.sync_all());
+            synced.map_err(|error| applications::Failure::io(output, &error))
+        });
+        self.agents.explain(outcome.map_err(failed))?;
+        if self.application.only_reads() {
+            return Ok((times, None));
+        }
+        let made = store.open(output).map_err(failed);
+        let checked = made.and_then(|made| {
+            let checked = self.application.check(made, self.bytes);
+            checked.map_err(|error| Failure::new(output.to_string(), error))
+        });
+        Ok((times, Some(self.agents.explain(checked)?)))
+    }
+}
+
+/// Has the system forget the pages of all files below a directory, as far as it does that.
+fn drop_pages(directory: &Path) -> Result<()> {
+    let drop = || -> io::Result<()> {
+        for entry in fs::read_dir(directory)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                drop_pages(&path).map_err(|failure| io::Error::other(failure.to_string()))?;
+            } else if path.is_file() {
+                let file = File::open(&path)?;
+                // What is not on the disk yet cannot be forgotten.
+                file.sync_all()?;
+                posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)?;
+            }
+        }
+        Ok(())
+    };
+    drop().map_err(|error| Failure::new(directory.display().to_string(), error))
+}
+
 fn options(cache: &str, more: &[&str]) -> Vec<String> {
-    let usual = ["--cache", cache, "--block-max", "64KiB", "--prefetch", "0"];
+    // Blocks of several files lie apart: those of one are served together.
+    let scheduling = "physical-cyclic-scan";
+    let usual = ["--cache", cache, "--block-max", "64KiB", "--prefetch", "0", "--scheduling", scheduling];
     usual.iter().chain(more).map(|&option| option.to_owned()).collect()
 }
 
 fn name(disks: usize, bytes: u64) -> String {
     format!("{bytes}-bytes-on-{disks}")
-}
-
-fn local_failure(error: impl std::fmt::Display) -> Failure {
-    Failure::new("the local disk", error)
-}
-
-/// Reads the file of the local disk for whoever takes its pages.
-async fn deliver(machine: real::RealMachine, pages: Sender<Vec<u8>>) -> machine::Result<()> {
-    let mut reader = LocalReader::open(machine, LOCAL, PAGE_BYTES).await?;
-    while let Some(page) = reader.next().await? {
-        let bytes = page.as_contiguous().expect("a real page, read into one buffer");
-        if pages.send_async(bytes.to_vec()).await.is_err() {
-            break;
-        }
-    }
-    Ok(())
-}
-
-/// The pages of the local disk as a program reads them.
-struct Pages {
-    read: Receiver<Vec<u8>>,
-    page: Vec<u8>,
-    used: usize,
-}
-
-impl Read for Pages {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.used == self.page.len() {
-            // No more pages is the end; whether there should be more, the program finds out.
-            self.page = self.read.recv().unwrap_or_default();
-            self.used = 0;
-        }
-        let bytes = into.len().min(self.page.len() - self.used);
-        into[..bytes].copy_from_slice(&self.page[self.used..self.used + bytes]);
-        self.used += bytes;
-        Ok(bytes)
-    }
 }

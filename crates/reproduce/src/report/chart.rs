@@ -14,7 +14,7 @@ use plan::Quantity;
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 380.0;
 const LEFT: f64 = 56.0;
-const RIGHT: f64 = 64.0;
+const RIGHT: f64 = 84.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 48.0;
 

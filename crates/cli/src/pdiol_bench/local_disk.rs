@@ -1,0 +1,353 @@
+//! A modelled disk used locally, as an operating system uses one: without network, agents, page cache and file system.
+//!
+//! ```text
+//!   program's threads                  the disk's thread: a node with one modelled disk
+//!
+//!   Pages       <--- stretches ---      a task for each file that is read, some stretches ahead
+//!   Written     ---- stretches --->     a task for each file that is written, behind
+//! ```
+//!
+//! Files that are used at once take turns at the disk stretch by stretch, in the order in which these are asked for. A
+//! stretch is longer than what operating systems read ahead. What was written is not kept in memory, also of temporary
+//! files: it goes to the disk, and whoever reads it waits for the disk, as on the agents.
+
+use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+
+use applications::{FileName, Output, Store, Temporary};
+use experiment::LocalReader;
+use flume::{Receiver, Sender};
+use machine::{Disk, Machine, Payload};
+use real::RealMachine;
+
+use crate::failure::{Failure, Result};
+
+/// Bytes that are read or written with one access.
+const STRETCH_BYTES: u64 = 512 << 10;
+
+/// Stretches that are asked for ahead: the disk has one in line while it is at another.
+const STRETCHES_AHEAD: usize = 2;
+
+/// Stretches of a file that wait to be written: 256 MiB, as much as the page cache of a session holds.
+const STRETCHES_BEHIND: usize = 512;
+
+/// The disk. Dropped, it ends.
+pub(crate) struct LocalDisk {
+    commands: Option<Sender<Command>>,
+    thread: Option<JoinHandle<machine::Result<()>>>,
+    temporary_files: AtomicU64,
+}
+
+enum Command {
+    /// Read the file from its beginning on, as long as somebody takes the stretches.
+    Read { name: String, stretches: Sender<io::Result<Vec<u8>>> },
+    /// Make the file, or make it anew, of these stretches, and tell when all of it is on the medium.
+    Write { name: String, stretches: Receiver<Vec<u8>>, written: Sender<io::Result<()>> },
+    /// Remove the file.
+    Remove { name: String },
+}
+
+impl LocalDisk {
+    /// Starts the disk: the one of `settings`.
+    pub(crate) fn start(settings: real::Settings) -> Result<LocalDisk> {
+        let (commands, to_do) = flume::unbounded();
+        let (tell, ready) = flume::bounded(1);
+        let thread = thread::spawn(move || {
+            real::run(settings, move |machine| async move {
+                // If nobody is there any more, there is nothing to be done.
+                let _ = tell.send(());
+                serve(&machine, &to_do).await;
+            })
+        });
+        let disk =
+            LocalDisk { commands: Some(commands), thread: Some(thread), temporary_files: AtomicU64::new(0) };
+        if ready.recv().is_ok() { Ok(disk) } else { disk.finish().map(|()| unreachable!("it did not begin")) }
+    }
+
+    /// Ends the disk, and tells if it could not begin.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.end().map_err(|error| Failure::new("the local disk", error))
+    }
+
+    fn end(&mut self) -> machine::Result<()> {
+        self.commands = None;
+        let ended = self.thread.take().map(|thread| thread.join().expect("a local disk does not panic"));
+        ended.unwrap_or(Ok(()))
+    }
+
+    fn commands(&self) -> Sender<Command> {
+        self.commands.clone().expect("it has not ended")
+    }
+
+    fn write(&self, name: String) -> Written {
+        Written::begin(self.commands(), name)
+    }
+}
+
+impl Drop for LocalDisk {
+    fn drop(&mut self) {
+        // Whether it could begin was told at the start.
+        let _ = self.end();
+    }
+}
+
+impl Store for LocalDisk {
+    fn open(&self, name: &FileName) -> applications::Result<Box<dyn Read + Send + '_>> {
+        Ok(Box::new(Pages::begin(&self.commands(), name.to_string())))
+    }
+
+    fn create(&self, name: &FileName, _replace: bool) -> applications::Result<Box<dyn Output + '_>> {
+        Ok(Box::new(self.write(name.to_string())))
+    }
+
+    fn temporary(&self) -> applications::Result<Box<dyn Temporary>> {
+        let number = self.temporary_files.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::new(TemporaryFile::Written(self.write(format!("temporary-{number}")))))
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the local disk is gone")
+}
+
+/// A file that is read.
+struct Pages {
+    stretches: Receiver<io::Result<Vec<u8>>>,
+    stretch: Vec<u8>,
+    used: usize,
+}
+
+impl Pages {
+    fn begin(commands: &Sender<Command>, name: String) -> Pages {
+        let (send, stretches) = flume::bounded(0);
+        // If it is gone, there is nothing to read, and that is noticed.
+        let _ = commands.send(Command::Read { name, stretches: send });
+        Pages { stretches, stretch: Vec::new(), used: 0 }
+    }
+}
+
+impl Read for Pages {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.used == self.stretch.len() {
+            // No more of them is the end; whether there should be more, the program finds out.
+            self.stretch = self.stretches.recv().unwrap_or(Ok(Vec::new()))?;
+            self.used = 0;
+        }
+        let bytes = into.len().min(self.stretch.len() - self.used);
+        into[..bytes].copy_from_slice(&self.stretch[self.used..self.used + bytes]);
+        self.used += bytes;
+        Ok(bytes)
+    }
+}
+
+/// A file that is written. Dropped before it is finished, it is removed.
+struct Written {
+    commands: Sender<Command>,
+    name: String,
+    stretch: Vec<u8>,
+    /// None once all is written.
+    stretches: Option<Sender<Vec<u8>>>,
+    written: Receiver<io::Result<()>>,
+}
+
+impl Written {
+    fn begin(commands: Sender<Command>, name: String) -> Written {
+        let (stretches, receive) = flume::bounded(STRETCHES_BEHIND);
+        let (tell, written) = flume::bounded(1);
+        // If it is gone, that is noticed at the first stretch.
+        let _ = commands.send(Command::Write { name: name.clone(), stretches: receive, written: tell });
+        Written { commands, name, stretch: Vec::new(), stretches: Some(stretches), written }
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        let stretch = std::mem::take(&mut self.stretch);
+        let sent = self.stretches.as_ref().is_some_and(|stretches| stretches.send(stretch).is_ok());
+        if sent { Ok(()) } else { self.written.recv().unwrap_or_else(|_| Err(gone())) }
+    }
+
+    /// Waits until all is on the disk.
+    fn complete(&mut self) -> io::Result<()> {
+        self.send()?;
+        self.stretches = None;
+        self.written.recv().unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+impl Write for Written {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        if self.stretch.len() as u64 == STRETCH_BYTES {
+            self.send()?;
+        }
+        let bytes = from.len().min(STRETCH_BYTES as usize - self.stretch.len());
+        self.stretch.extend_from_slice(&from[..bytes]);
+        Ok(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Output for Written {
+    fn finish(mut self: Box<Self>) -> applications::Result<()> {
+        let complete = self.complete();
+        complete.map_err(|error| applications::Failure::io(&self.name, &error))
+    }
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        if self.stretches.take().is_some() {
+            // It is made at first, in any case.
+            let _ = self.written.recv();
+            let _ = self.commands.send(Command::Remove { name: self.name.clone() });
+        }
+    }
+}
+
+enum TemporaryFile {
+    Written(Written),
+    Read { commands: Sender<Command>, name: String, pages: Pages },
+}
+
+impl Temporary for TemporaryFile {
+    fn rewind(&mut self) -> io::Result<()> {
+        match self {
+            TemporaryFile::Written(file) => {
+                file.complete()?;
+                let (commands, name) = (file.commands.clone(), file.name.clone());
+                let pages = Pages::begin(&commands, name.clone());
+                *self = TemporaryFile::Read { commands, name, pages };
+            }
+            TemporaryFile::Read { commands, name, pages } => *pages = Pages::begin(commands, name.clone()),
+        }
+        Ok(())
+    }
+}
+
+impl Read for TemporaryFile {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            TemporaryFile::Read { pages, .. } => pages.read(into),
+            TemporaryFile::Written(_) => Ok(0),
+        }
+    }
+}
+
+impl Write for TemporaryFile {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        match self {
+            TemporaryFile::Written(file) => file.write(from),
+            TemporaryFile::Read { .. } => Err(io::Error::other("it is being read")),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        if let TemporaryFile::Read { commands, name, .. } = self {
+            let _ = commands.send(Command::Remove { name: name.clone() });
+        }
+    }
+}
+
+/// Does what is to be done until nobody can ask for more.
+async fn serve(machine: &RealMachine, commands: &Receiver<Command>) {
+    while let Ok(command) = commands.recv_async().await {
+        let machine = machine.clone();
+        match command {
+            Command::Read { name, stretches } => {
+                machine.clone().spawn("reading ahead", async move {
+                    if let Err(error) = read(machine, &name, &stretches).await {
+                        // Who takes no more has no interest in it.
+                        let _ = stretches.send_async(Err(io::Error::other(error.to_string()))).await;
+                    }
+                    Ok(())
+                });
+            }
+            Command::Write { name, stretches, written } => {
+                machine.clone().spawn("writing behind", async move {
+                    let outcome = write(&machine, &name, &stretches).await;
+                    drop(stretches);
+                    let _ = written.send(outcome.map_err(|error| io::Error::other(error.to_string())));
+                    Ok(())
+                });
+            }
+            // It need not have been made.
+            Command::Remove { name } => drop(machine.disks()[0].remove(&name).await),
+        }
+    }
+}
+
+async fn read(
+    machine: RealMachine,
+    name: &str,
+    stretches: &Sender<io::Result<Vec<u8>>>,
+) -> machine::Result<()> {
+    let mut reader = LocalReader::open(machine, name, STRETCH_BYTES, STRETCHES_AHEAD).await?;
+    while let Some(stretch) = reader.next().await? {
+        let bytes = stretch.to_vec().expect("real bytes");
+        if stretches.send_async(Ok(bytes)).await.is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn write(machine: &RealMachine, name: &str, stretches: &Receiver<Vec<u8>>) -> machine::Result<()> {
+    let disk = &machine.disks()[0];
+    // There need not be such a file.
+    let _ = disk.remove(name).await;
+    let object = disk.create(name, &[]).await?;
+    let mut offset = 0;
+    while let Ok(stretch) = stretches.recv_async().await {
+        let payload = Payload::from(stretch);
+        let end = offset + payload.len();
+        disk.write(object.id, offset, payload).await?;
+        offset = end;
+    }
+    disk.flush(object.id).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use real::DiskSettings;
+
+    #[test]
+    fn files_come_back_as_they_were_and_temporary_ones_go() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let disks = vec![DiskSettings::plain(directory.path().join("disk"))];
+        let settings = real::Settings { disks, ..crate::node::settings().expect("settings") };
+        let disk = LocalDisk::start(settings.clone()).expect("a disk");
+        let name: FileName = "file".parse().expect("a name");
+        let contents: Vec<u8> = (0..2_000_000_u32).map(|index| (index / 5) as u8).collect();
+        for bytes in [0, 1, STRETCH_BYTES as usize, contents.len()] {
+            let mut file = disk.create(&name, true).expect("a file");
+            file.write_all(&contents[..bytes]).expect("space");
+            file.finish().expect("space");
+            let mut read = Vec::new();
+            disk.open(&name).expect("a file").read_to_end(&mut read).expect("it is there");
+            assert!(read == contents[..bytes], "{bytes}");
+            let mut temporary = disk.temporary().expect("a file");
+            temporary.write_all(&contents[..bytes]).expect("space");
+            for _ in 0..2 {
+                temporary.rewind().expect("space");
+                let mut read = Vec::new();
+                temporary.read_to_end(&mut read).expect("it is there");
+                assert!(read == contents[..bytes], "{bytes}");
+            }
+        }
+        drop(disk.create(&"half".parse().expect("a name"), true).expect("a file"));
+        let missing: FileName = "nothing".parse().expect("a name");
+        assert!(disk.open(&missing).expect("told later").read(&mut [0; 8]).is_err());
+        disk.finish().expect("it ends");
+        let left = real::run(settings, |machine| async move { machine.disks()[0].list().await });
+        assert_eq!(left.and_then(|names| names).expect("a directory"), ["file"]);
+    }
+}
