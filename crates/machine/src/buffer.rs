@@ -23,12 +23,35 @@ struct PoolInner {
     free_bytes: Cell<u64>,
     waiting: Cell<usize>,
     returned: Condition,
-    /// Memory kept for the next taker, so that pages stay mapped and warm.
-    spare: RefCell<Vec<Vec<u8>>>,
+    spare: RefCell<Spare>,
 }
 
-/// At most so many spare allocations are kept; more would hoard memory without helping.
-const SPARE_MAX: usize = 64;
+/// Memory kept for the next taker, so that pages stay mapped and warm.
+#[derive(Default)]
+struct Spare {
+    memory: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+/// Bytes of spare memory that a pool keeps at most: some hundred pages, so that what comes in bursts and goes in bursts
+/// finds what it needs. More would hoard memory without helping.
+const SPARE_BYTES_MAX: usize = 32 << 20;
+
+impl Spare {
+    fn keep(&mut self, memory: Vec<u8>) {
+        if memory.capacity() > 0 && self.bytes + memory.capacity() <= SPARE_BYTES_MAX {
+            self.bytes += memory.capacity();
+            self.memory.push(memory);
+        }
+    }
+
+    /// What was kept last; nothing if there is none.
+    fn take(&mut self) -> Vec<u8> {
+        let memory = self.memory.pop().unwrap_or_default();
+        self.bytes -= memory.capacity();
+        memory
+    }
+}
 
 impl BufferPool {
     /// A pool that never lends more than `capacity_bytes` at once.
@@ -119,10 +142,7 @@ struct Lease {
 
 impl Lease {
     fn recycle(&self, memory: Vec<u8>) {
-        let mut spare = self.pool.spare.borrow_mut();
-        if memory.capacity() > 0 && spare.len() < SPARE_MAX {
-            spare.push(memory);
-        }
+        self.pool.spare.borrow_mut().keep(memory);
     }
 }
 
@@ -134,7 +154,7 @@ impl Lease {
         if !foreign {
             return Piece::Bytes(shared);
         }
-        let spare = self.pool.spare.borrow_mut().pop().unwrap_or_default();
+        let spare = self.pool.spare.borrow_mut().take();
         if let Some(slot) = shared.exclusive_slot() {
             if let Some(lender) = slot.lease.replace(self.clone()) {
                 lender.recycle(spare);
@@ -267,7 +287,7 @@ impl Buf {
         let bytes = self.len();
         let contents = std::mem::replace(&mut self.contents, Payload::zeros(bytes));
         let own = contents.into_single_piece().and_then(Piece::into_exclusive_memory);
-        let mut memory = own.unwrap_or_else(|| self.lease.pool.spare.borrow_mut().pop().unwrap_or_default());
+        let mut memory = own.unwrap_or_else(|| self.lease.pool.spare.borrow_mut().take());
         memory.clear();
         memory.reserve_exact(bytes as usize);
         memory

@@ -134,6 +134,31 @@ pub fn a_window_brings_in_the_pages_after_the_one_in_use(testbed: &impl Testbed)
     });
 }
 
+/// A file that the cache cannot hold passes through it when it is read from front to back: what else is there stays.
+pub fn a_file_too_large_for_the_cache_passes_through(testbed: &impl Testbed) {
+    run(testbed, 4, |nodes| async move {
+        let clients = start(&nodes, 2, settings()).await;
+        let data = contents(100 * BLOCK + 5);
+        let writer = cache_of(&clients[0], 20, Prefetch::None);
+        for (name, id, bytes) in [("small", 1, 4 * BLOCK), ("large", 2, data.len() as u64)] {
+            let file = writer.create(name, FileId(id), BLOCK).await.expect("created");
+            write(&file, 0, &data[..bytes as usize]).await;
+            file.close().await.expect("closed");
+        }
+        for prefetch in [Prefetch::None, Prefetch::Window(4), Prefetch::Adaptive] {
+            let cache = cache_of(&clients[1], 40, prefetch);
+            let small = cache.open("small").await.expect("opened");
+            assert!(read(&small, 0, 4 * BLOCK).await == data[..4 * BLOCK as usize]);
+            let large = cache.open("large").await.expect("opened");
+            for (page, part) in (0..).zip(data.chunks(BLOCK as usize)) {
+                assert!(read(&large, page * BLOCK, BLOCK).await == part);
+            }
+            assert!((0..4).all(|page| small.is_ready(page * BLOCK)), "{prefetch:?}");
+            assert!(cache.bytes() < 40 * BLOCK, "{prefetch:?}: {} bytes", cache.bytes());
+        }
+    });
+}
+
 /// The data of a temporary file stay with the client: created, written, flushed, closed, read again and unlinked, it
 /// has been on no disk; only what has to give way to other pages is sent.
 pub fn temporary_files_reach_no_disk(testbed: &impl Testbed) {

@@ -201,6 +201,11 @@ impl<M: Machine> PagedFile<M> {
         let bounds = self.cache.bounds(&self.file);
         let wanted = window.advance(page, waited, self.file.wasted.get(), bounds);
         let end = wanted.end;
+        if self.bytes() > self.cache.settings.bytes
+            && let Some(passed) = window.passed()
+        {
+            self.cache.table.borrow_mut().let_go_of(self.file.number, passed..passed + 1);
+        }
         let stop = wanted.into_iter().find(|&page| !self.cache.bring_in(&self.file, page, Class::Background));
         window.asked_to(stop.unwrap_or(end));
     }

@@ -382,7 +382,7 @@ impl PageTable {
     /// Forgets all pages of a file from index `first` on, the dirty ones too. A page that is pending or in use is no
     /// longer found and goes when it can; what of it has not left yet never does.
     pub(super) fn forget(&mut self, file: u64, first: u64) {
-        for place in self.places(file, first) {
+        for place in self.places(file, first..u64::MAX) {
             let page = &mut self.pages[place];
             page.forgotten = true;
             page.dirty = ByteSet::default();
@@ -399,7 +399,7 @@ impl PageTable {
     /// Forgets what others may have changed of a file: all that the I/O nodes had and gave. What they do not have yet
     /// stays.
     pub(super) fn forget_clean(&mut self, file: u64) {
-        for place in self.places(file, 0) {
+        for place in self.places(file, 0..u64::MAX) {
             let page = &mut self.pages[place];
             match page.state {
                 State::PendingRead if !page.dirty.is_empty() => page.stale = true,
@@ -420,11 +420,8 @@ impl PageTable {
 
     /// Lets go of these pages of a file: the clean ones are dropped, the others are the next to go when they can.
     pub(super) fn let_go_of(&mut self, file: u64, pages: Range<u64>) {
-        for place in self.places(file, pages.start) {
+        for place in self.places(file, pages) {
             let page = &mut self.pages[place];
-            if page.key.page >= pages.end {
-                break;
-            }
             page.referenced = false;
             if page.state == State::Clean && page.pins == 0 {
                 page.ahead = false;
@@ -453,8 +450,8 @@ impl PageTable {
         pending.then(|| page.settled.clone())
     }
 
-    fn places(&self, file: u64, first: u64) -> Vec<Place> {
-        let keys = PageKey { file, page: first }..=PageKey { file, page: u64::MAX };
+    fn places(&self, file: u64, pages: Range<u64>) -> Vec<Place> {
+        let keys = PageKey { file, page: pages.start }..PageKey { file, page: pages.end.max(pages.start) };
         self.by_key.range(keys).map(|(_, &place)| place).collect()
     }
 

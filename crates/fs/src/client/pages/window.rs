@@ -7,6 +7,9 @@
 //! had to wait for a page although that was under way already, and is halved when pages were dropped before they
 //! were used. It grows once for each window consumed, so that what it did shows before it does more. To save
 //! messages it fills up only when half of it has been consumed.
+//!
+//! It knows as well which pages an application that goes on page by page has passed. Of a file that the cache cannot
+//! hold they are let go of at once: were it read once more, Second Chance would have dropped each page before its turn.
 
 use std::ops::Range;
 
@@ -31,6 +34,9 @@ pub(super) enum Order {
     Random,
 }
 
+/// So many pages behind the one in use are not passed yet: a program may go back a little.
+const KEPT_BEHIND: u64 = 8;
+
 /// What bounds a window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
@@ -51,6 +57,8 @@ pub(super) struct Window {
     order: Order,
     /// The page used last.
     last: Option<u64>,
+    /// The page from which on the application has gone on page by page.
+    began: u64,
     /// The pages below this one have been asked for since the application began to go on page by page.
     asked: u64,
     /// The adaptive window.
@@ -62,7 +70,16 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new(prefetch: Prefetch) -> Self {
-        Window { prefetch, order: Order::Unknown, last: None, asked: 0, size: 1, grows_from: 0, wasted: 0 }
+        Window {
+            prefetch,
+            order: Order::Unknown,
+            last: None,
+            began: 0,
+            asked: 0,
+            size: 1,
+            grows_from: 0,
+            wasted: 0,
+        }
     }
 
     pub(super) fn set_order(&mut self, order: Order) {
@@ -82,6 +99,9 @@ impl Window {
             Some(last) => last <= page && page <= self.asked.max(last + 1),
         };
         self.last = Some(page);
+        if !goes_on {
+            self.began = page;
+        }
         let size = match self.prefetch {
             _ if self.order == Order::Random => 1,
             Prefetch::None => 1,
@@ -93,6 +113,12 @@ impl Window {
         let low = self.prefetch != Prefetch::Adaptive || first <= page.saturating_add(size.div_ceil(2));
         self.asked = first;
         if low { first..end.max(first) } else { first..first }
+    }
+
+    /// The page that the application has passed with the last one it used.
+    pub(super) fn passed(&self) -> Option<u64> {
+        let page = self.last?.checked_sub(KEPT_BEHIND)?;
+        (self.order != Order::Random && page >= self.began).then_some(page)
     }
 
     /// Notes that the pages below `end` have been asked for.
@@ -146,6 +172,25 @@ mod tests {
             let mut window = Window::new(prefetch);
             assert!((0..9).all(|page| use_page(&mut window, page, true, 0).is_empty()));
         }
+    }
+
+    #[test]
+    fn pages_are_passed_some_way_behind_the_one_in_use_and_only_while_it_goes_on_page_by_page() {
+        let mut window = Window::new(Prefetch::Window(4));
+        let mut passed = |page| {
+            use_page(&mut window, page, false, 0);
+            window.passed()
+        };
+        assert!((0..KEPT_BEHIND).all(|page| passed(page).is_none()));
+        assert_eq!([passed(KEPT_BEHIND), passed(KEPT_BEHIND + 1)], [Some(0), Some(1)]);
+        assert!((500..500 + KEPT_BEHIND).all(|page| passed(page).is_none()), "it began anew at 500");
+        assert_eq!(passed(500 + KEPT_BEHIND), Some(500));
+        assert_eq!(passed(3), None);
+        window.set_order(Order::Random);
+        assert!((3..30).all(|page| {
+            use_page(&mut window, page, false, 0);
+            window.passed().is_none()
+        }));
     }
 
     #[test]
