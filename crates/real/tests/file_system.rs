@@ -42,18 +42,25 @@ fn a_cache_larger_than_what_a_node_may_receive_fills_up() {
             let settings =
                 PageCacheSettings { bytes: 40 * PAGE, prefetch: Prefetch::Window(16), write_behind: true };
             let cache = PageCache::new(client, settings);
-            let file = cache.create("large", FileId(1), PAGE).await?;
-            for page in 0..60_u8 {
-                file.write(u64::from(page) * PAGE, Payload::from(vec![page; PAGE as usize])).await?;
+            // Both together are more than the cache holds; one alone would pass through it.
+            let halves = [("first", 0..30_u8), ("second", 30..60)];
+            for (name, pages) in halves.clone() {
+                let file = cache.create(name, FileId(1 + u64::from(pages.start)), PAGE).await?;
+                for (at, page) in (0..).step_by(PAGE as usize).zip(pages) {
+                    file.write(at, Payload::from(vec![page; PAGE as usize])).await?;
+                }
+                file.close().await?;
             }
-            file.close().await?;
-            let file = cache.open("large").await?;
             // What applications still hold is as little in the way.
-            let mut held = Vec::new();
-            for page in 0..60_u8 {
-                let data = file.read(u64::from(page) * PAGE, PAGE).await?;
-                assert!(data.to_vec() == Some(vec![page; PAGE as usize]), "page {page}");
-                held.push(data);
+            let (mut files, mut held) = (Vec::new(), Vec::new());
+            for (name, pages) in halves {
+                let file = cache.open(name).await?;
+                for (at, page) in (0..).step_by(PAGE as usize).zip(pages) {
+                    let data = file.read(at, PAGE).await?;
+                    assert!(data.to_vec() == Some(vec![page; PAGE as usize]), "page {page}");
+                    held.push(data);
+                }
+                files.push(file);
             }
             assert_eq!(cache.bytes(), 40 * PAGE);
             fs::Result::Ok(())

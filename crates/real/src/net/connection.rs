@@ -139,7 +139,7 @@ async fn write_all(stream: &mut TcpStream, runs: &mut Vec<Run>) -> io::Result<()
 
 /// Reads ahead by so much: the lengths and the header of a message, together with the messages around it if
 /// these are small. What of a large payload comes along is copied, so more would not be better.
-const STAGING_BYTES: usize = 16 * 1024;
+const STAGING_BYTES: usize = 4 * 1024;
 
 /// A payload this short is not worth a buffer of the pool; the bound on messages bounds these too.
 const SMALL_PAYLOAD_BYTES: u64 = 4096;
@@ -171,7 +171,7 @@ impl Reader {
         Ok(Some(bytes.try_into().expect("filled to its length")))
     }
 
-    /// Fills `memory`, which is empty, with the next `bytes` bytes.
+    /// Fills `memory`, which is empty, with the next `bytes` bytes. What is there behind them is staged in the same call.
     pub(crate) async fn fill(&mut self, mut memory: Vec<u8>, bytes: usize) -> io::Result<Vec<u8>> {
         let staged = &self.staging[self.consumed..];
         let staged = &staged[..staged.len().min(bytes)];
@@ -179,8 +179,9 @@ impl Reader {
         self.consumed += staged.len();
         while memory.len() < bytes {
             let read = memory.len();
-            let BufResult(result, slice) = self.stream.read(memory.slice(read..bytes)).await;
-            memory = slice.into_inner();
+            let buffers = (memory.slice(read..bytes), (self.empty_staging(),));
+            let BufResult(result, (slice, (staging,))) = self.stream.read_vectored(buffers).await;
+            (memory, self.staging) = (slice.into_inner(), staging);
             if result? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
@@ -194,13 +195,20 @@ impl Reader {
     }
 
     async fn stage(&mut self) -> io::Result<()> {
+        let staging = self.empty_staging();
+        let BufResult(result, staging) = self.stream.read(staging).await;
+        self.staging = staging;
+        result.map(drop)
+    }
+
+    /// Takes the staging memory to read into it. All that it had has been consumed.
+    fn empty_staging(&mut self) -> Vec<u8> {
         let mut staging = std::mem::take(&mut self.staging);
+        self.consumed = 0;
         staging.clear();
         // The last one may have been lost with a read that was given up.
         staging.reserve(STAGING_BYTES);
-        let BufResult(result, staging) = self.stream.read(staging).await;
-        (self.staging, self.consumed) = (staging, 0);
-        result.map(drop)
+        staging
     }
 
     /// What comes next over the lane. Memory for payloads is of `pool`.
