@@ -130,10 +130,10 @@ pub enum Error {
     Description(#[from] description::Error),
     /// The file system failed.
     #[error(transparent)]
-    FileSystem(#[from] fs::Error),
+    FileSystem(#[from] Box<fs::Error>),
     /// The simulated machine failed.
     #[error(transparent)]
-    Machine(#[from] machine::Error),
+    Machine(#[from] Box<machine::Error>),
     /// A byte is not what it should be.
     #[error("wrong data: {0}")]
     WrongData(String),

@@ -154,15 +154,17 @@ impl<M: Machine> Endpoint<M> {
     pub(crate) fn reply(
         &self,
         asker: Asker,
-        outcome: std::result::Result<(Reply, Payload), Failure>,
+        outcome: std::result::Result<(Reply, Payload), Box<Failure>>,
     ) -> impl Future<Output = machine::Result<()>> {
-        let (reply, payload) = outcome.unwrap_or_else(|failure| (Reply::Failed(failure), Payload::empty()));
+        let (reply, payload) = outcome.unwrap_or_else(|failure| (Reply::Failed(*failure), Payload::empty()));
         let Asker { node, tag, class } = asker;
         let message = Message { class, header: Frame::Reply(tag, reply).encode(), payload };
         let sending = self.machine.net().send(node, message);
         async move {
             match sending.await {
-                Err(machine::Error::PeerGone { .. } | machine::Error::Closed) => Ok(()),
+                Err(error) if matches!(*error, machine::Error::PeerGone { .. } | machine::Error::Closed) => {
+                    Ok(())
+                }
                 other => other,
             }
         }
@@ -172,7 +174,7 @@ impl<M: Machine> Endpoint<M> {
     pub(crate) async fn listen(&self, service: &impl Service) -> machine::Result<()> {
         loop {
             let (from, delivery) = match self.machine.net().receive().await {
-                Err(machine::Error::Closed) => return Ok(()),
+                Err(error) if *error == machine::Error::Closed => return Ok(()),
                 other => other?,
             };
             match delivery {
@@ -196,14 +198,16 @@ impl<M: Machine> Endpoint<M> {
                 Ok(())
             }
             Ok(Frame::Reply(tag, Reply::Failed(failure))) => {
-                self.finish_call(from, tag, Err(Error::Remote { node: from, failure }));
+                self.finish_call(from, tag, Err(Error::Remote { node: from, failure }.into()));
                 Ok(())
             }
             Ok(Frame::Reply(tag, reply)) => {
                 self.finish_call(from, tag, Ok((reply, message.payload)));
                 Ok(())
             }
-            Err(why) => self.reply(asker(NO_TAG), Err(Failure::invalid(format!("bad frame: {why}")))).await,
+            Err(why) => {
+                self.reply(asker(NO_TAG), Err(Failure::invalid(format!("bad frame: {why}")).into())).await
+            }
         }
     }
 
@@ -234,7 +238,7 @@ impl<M: Machine> Endpoint<M> {
             calls.iter().filter(|(_, call)| call.to == node).map(|(_, call)| call.tag).collect();
         drop(calls);
         for tag in lost {
-            self.finish_call(node, tag, Err(error(node)));
+            self.finish_call(node, tag, Err(error(node).into()));
         }
     }
 }

@@ -86,8 +86,9 @@ pub enum Error {
     Layout(#[from] layout::LayoutError),
 }
 
-/// The result of a file-system operation.
-pub type Result<T> = std::result::Result<T, Error>;
+/// The result of a file-system operation. The error is in a box, so that a result is small: every answer to a poll
+/// carries one, and hardly any of them is an error.
+pub type Result<T> = std::result::Result<T, Box<Error>>;
 
 /// A failure of an I/O node as it travels to the client: a kind to act on, a text to read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -119,13 +120,27 @@ pub enum FailureKind {
 }
 
 impl Error {
+    /// Whether an I/O node reported a failure of this kind.
+    pub(crate) fn is_remote(&self, kind: FailureKind) -> bool {
+        matches!(self, Error::Remote { failure, .. } if failure.kind == kind)
+    }
+
     /// Whether the I/O node may have been started anew: opening the file again, and asking once more, may help.
     pub(crate) fn is_of_new_start(&self) -> bool {
-        match self {
-            Error::Remote { failure, .. } => failure.kind == FailureKind::NotOpen,
-            Error::Machine(error) => matches!(error, machine::Error::PeerGone { .. }),
-            _ => false,
-        }
+        self.is_remote(FailureKind::NotOpen)
+            || matches!(self, Error::Machine(machine::Error::PeerGone { .. }))
+    }
+}
+
+impl From<Box<machine::Error>> for Box<Error> {
+    fn from(error: Box<machine::Error>) -> Self {
+        Box::new(Error::Machine(*error))
+    }
+}
+
+impl From<layout::LayoutError> for Box<Error> {
+    fn from(error: layout::LayoutError) -> Self {
+        Box::new(Error::Layout(error))
     }
 }
 
@@ -152,9 +167,15 @@ impl From<machine::Error> for Failure {
     }
 }
 
-impl From<layout::LayoutError> for Failure {
+impl From<Box<machine::Error>> for Box<Failure> {
+    fn from(error: Box<machine::Error>) -> Self {
+        Box::new((*error).into())
+    }
+}
+
+impl From<layout::LayoutError> for Box<Failure> {
     fn from(error: layout::LayoutError) -> Self {
-        Failure::invalid(error.to_string())
+        Failure::invalid(error.to_string()).into()
     }
 }
 
@@ -165,5 +186,23 @@ impl From<Error> for Failure {
             Error::Machine(error) => error.into(),
             other => Failure::new(FailureKind::Io, other.to_string()),
         }
+    }
+}
+
+impl From<Box<Error>> for Box<Failure> {
+    fn from(error: Box<Error>) -> Self {
+        Box::new((*error).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every answer on the way of each request carries a result, and each future around it copies it.
+    #[test]
+    fn a_result_is_as_small_as_a_pointer() {
+        assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
+        assert_eq!(size_of::<std::result::Result<(), Box<Failure>>>(), size_of::<usize>());
     }
 }

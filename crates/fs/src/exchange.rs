@@ -37,7 +37,7 @@ pub(crate) struct Exchange<M: Machine> {
     queue_bytes: u64,
     /// Woken when a destination has answered.
     answered: Condition,
-    failure: RefCell<Option<Error>>,
+    failure: RefCell<Option<Box<Error>>>,
 }
 
 /// What waits for one destination.
@@ -322,6 +322,7 @@ fn check_length(node: NodeId, data: &Payload, bytes: u64) -> Result<()> {
     if data.len() == bytes {
         Ok(())
     } else {
-        Err(Error::Protocol { node, why: format!("answered a Memget of {bytes} bytes with {}", data.len()) })
+        Err(Error::Protocol { node, why: format!("answered a Memget of {bytes} bytes with {}", data.len()) }
+            .into())
     }
 }

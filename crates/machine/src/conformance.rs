@@ -61,6 +61,10 @@ fn ok<T>(result: Result<T>) -> T {
     result.expect("no task of this test fails")
 }
 
+fn error<T: std::fmt::Debug>(result: Result<T>) -> Error {
+    *result.expect_err("what is tested fails")
+}
+
 fn message(number: u8, payload: impl Into<Payload>) -> Message {
     Message { header: vec![number], payload: payload.into(), ..Message::default() }
 }
@@ -243,9 +247,9 @@ pub fn a_closed_node_is_gone_for_its_peers(testbed: &impl Testbed) {
         let (node, delivery) = ok(nodes[1].net().receive().await);
         assert_eq!(node, nodes[0].node());
         assert!(matches!(delivery, Delivery::Gone(_)), "{delivery:?}");
-        assert_eq!(nodes[0].net().receive().await, Err(Error::Closed));
+        assert_eq!(nodes[0].net().receive().await, Err(Error::Closed.into()));
         let send = nodes[0].net().send(nodes[1].node(), message(2, Payload::empty()));
-        assert_eq!(send.await, Err(Error::Closed));
+        assert_eq!(send.await, Err(Error::Closed.into()));
     }));
 }
 
@@ -258,7 +262,8 @@ pub fn sending_to_a_closed_node_fails_or_is_lost(testbed: &impl Testbed) {
         let (node, delivery) = ok(nodes[0].net().receive().await);
         assert!(node == nodes[1].node() && matches!(delivery, Delivery::Gone(_)), "{delivery:?}");
         let refused = nodes[0].net().send(node, message(2, Payload::empty())).await;
-        assert!(matches!(refused, Err(Error::PeerGone { node: gone, .. }) if gone == node), "{refused:?}");
+        let refused = error(refused);
+        assert!(matches!(refused, Error::PeerGone { node: gone, .. } if gone == node), "{refused:?}");
     }));
 }
 
@@ -369,13 +374,13 @@ pub fn objects_carry_their_names_and_labels(testbed: &impl Testbed) {
 pub fn removed_and_missing_objects_are_errors(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let disk = &nodes[0].disks()[0];
-        assert!(matches!(disk.open("nothing").await, Err(Error::NotFound { .. })));
-        assert!(matches!(disk.remove("nothing").await, Err(Error::NotFound { .. })));
+        assert!(matches!(error(disk.open("nothing").await), Error::NotFound { .. }));
+        assert!(matches!(error(disk.remove("nothing").await), Error::NotFound { .. }));
         ok(disk.create("thing", b"1").await);
-        assert!(matches!(disk.create("thing", b"2").await, Err(Error::Exists { .. })));
+        assert!(matches!(error(disk.create("thing", b"2").await), Error::Exists { .. }));
         assert_eq!(ok(disk.open("thing").await).label, b"1");
         ok(disk.remove("thing").await);
-        assert!(matches!(disk.open("thing").await, Err(Error::NotFound { .. })));
+        assert!(matches!(error(disk.open("thing").await), Error::NotFound { .. }));
         ok(disk.create("thing", b"3").await);
     }));
 }
@@ -400,7 +405,7 @@ pub fn resizing_cuts_and_extends(testbed: &impl Testbed) {
 pub fn errors_of_detached_tasks_do_not_vanish(testbed: &impl Testbed) {
     let result = testbed.run(1, |nodes| async move {
         let failure = Error::Io { what: "canary".into(), why: "on purpose".into() };
-        nodes[0].spawn("canary task", async move { Err(failure) });
+        nodes[0].spawn("canary task", async move { Err(failure.into()) });
         nodes[0].sleep_until(nodes[0].now() + Duration::from_millis(50)).await;
     });
     let text = result.expect_err("the run fails").to_string();

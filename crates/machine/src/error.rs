@@ -61,5 +61,17 @@ pub enum Error {
     },
 }
 
-/// The result of an operation of the machine.
-pub type Result<T> = std::result::Result<T, Error>;
+/// The result of an operation of the machine. The error is in a box, so that a result is small: every answer to a
+/// poll carries one, and hardly any of them is an error.
+pub type Result<T> = std::result::Result<T, Box<Error>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every answer on the way of each request carries a result, and each future around it copies it.
+    #[test]
+    fn a_result_is_as_small_as_a_pointer() {
+        assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
+    }
+}

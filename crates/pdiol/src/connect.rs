@@ -16,7 +16,7 @@ pub async fn connect(machine: &RealMachine, agents: &[Agent]) -> Result<(Client<
     let (mut io_nodes, mut names) = (Vec::new(), Names::default());
     for agent in agents {
         let node = machine.connect_to(agent.address).await;
-        let node = node.map_err(|error| unreachable_agent(agent, error))?;
+        let node = node.map_err(|error| unreachable_agent(agent, *error))?;
         if let Err(same) = names.enter(node, &agent.name) {
             return Err(agent.is_named_twice(same));
         }

@@ -100,7 +100,7 @@ fn striping(node: &Node, options: OpenOptions) -> Result<Striping> {
     let disks = node.cache.client().disks();
     let disks = node.settings.disks.map_or(disks, |wanted| wanted.get().min(disks));
     let block_bytes = options.block_bytes.unwrap_or(node.settings.block_bytes);
-    node.told("making a file", Striping::new(block_bytes, disks).map_err(fs::Error::from))
+    node.told("making a file", Striping::new(block_bytes, disks).map_err(Box::<fs::Error>::from))
 }
 
 async fn create(node: &Rc<Node>, name: &str, striping: Striping) -> Result<PagedFile<RealMachine>> {

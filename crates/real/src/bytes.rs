@@ -42,7 +42,8 @@ pub(crate) fn push_runs(payload: &Payload, runs: &mut Vec<Run>) -> Result<()> {
                         "bytes of source {} are phantoms, which a real machine cannot move",
                         source.0
                     ),
-                });
+                }
+                .into());
             }
         }
     }

@@ -51,11 +51,12 @@ fn build(driver: Driver) -> Result<Runtime> {
         Driver::IoUring => drop(proactor.driver_type(DriverType::IoUring)),
         Driver::Polling => drop(proactor.driver_type(DriverType::Poll)),
     }
-    RuntimeBuilder::new().with_proactor(proactor).build().map_err(|error| Error::Io {
-        what: format!("starting a node with the driver `{driver}`"),
-        why: match driver {
+    RuntimeBuilder::new().with_proactor(proactor).build().map_err(|error| {
+        let what = format!("starting a node with the driver `{driver}`");
+        let why = match driver {
             Driver::IoUring => format!("{error}; the driver `polling` does without io_uring"),
             _ => error.to_string(),
-        },
+        };
+        Error::Io { what, why }.into()
     })
 }

@@ -45,7 +45,7 @@ impl Tasks {
         let tasks = self.clone();
         let supervised = async move {
             if let Err(error) = catch_panic(name, task).await {
-                tasks.report(&Report::TaskFailed { node: tasks.inner.node, task: name, error });
+                tasks.report(&Report::TaskFailed { node: tasks.inner.node, task: name, error: *error });
             }
         };
         compio::runtime::spawn(supervised).detach();
@@ -67,7 +67,7 @@ impl Tasks {
             Ok(outcome) => outcome,
             Err(JoinError::Panicked(panic)) => Err(panicked(name, &*panic)),
             Err(JoinError::Cancelled) => {
-                Err(Error::Failed { task: name.to_owned(), why: "the node has stopped".to_owned() })
+                Err(Error::Failed { task: name.to_owned(), why: "the node has stopped".to_owned() }.into())
             }
         }
     }
@@ -130,10 +130,10 @@ async fn catch_panic(name: &'static str, task: impl Future<Output = Result<()>>)
     .await
 }
 
-fn panicked(task: &str, panic: &(dyn Any + Send)) -> Error {
+fn panicked(task: &str, panic: &(dyn Any + Send)) -> Box<Error> {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message");
-    Error::Failed { task: task.to_owned(), why: format!("panicked: {text}") }
+    Error::Failed { task: task.to_owned(), why: format!("panicked: {text}") }.into()
 }
 
 /// A turn at something only one task may do at a time, first come, first served.

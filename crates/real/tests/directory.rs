@@ -28,7 +28,7 @@ fn run_on(driver: Driver, settings: Settings, test: impl AsyncFnOnce(RealMachine
         let machine = RealMachine::start(settings).await?;
         test(machine.clone()).await;
         machine.finish().await;
-        Ok::<(), Error>(())
+        machine::Result::Ok(())
     });
     outcome.and_then(|outcome| outcome).expect("the node starts");
 }
@@ -91,7 +91,7 @@ fn damage_is_told_with_the_path_and_what_is_wrong() {
                 let mut bytes = fs::read(&file).expect("an object's file");
                 damage(&mut bytes);
                 fs::write(&file, bytes).expect("room");
-                match machine.disks()[0].open("thing").await {
+                match machine.disks()[0].open("thing").await.map_err(|error| *error) {
                     Err(Error::Damaged { what, why }) => {
                         assert!(
                             what.contains(&*file.to_string_lossy()) && why.contains(expected),
@@ -104,7 +104,7 @@ fn damage_is_told_with_the_path_and_what_is_wrong() {
             }
             create(&machine, "one", b"1").await;
             fs::rename(path.join("one.stripe"), path.join("two.stripe")).expect("the same directory");
-            let renamed = machine.disks()[0].open("two").await;
+            let renamed = machine.disks()[0].open("two").await.map_err(|error| *error);
             assert!(matches!(renamed, Err(Error::Damaged { why, .. }) if why.contains("`one`")));
         },
     );
@@ -133,7 +133,7 @@ fn a_missing_directory_is_made_but_not_all_the_way_to_it() {
     let missing = DiskSettings::plain(directory.path().join("not/there"));
     let settings = Settings { disks: vec![missing], ..Settings::new(NodeId(1)) };
     let error = real::run(settings, |_| async {}).expect_err("no such directory");
-    assert!(matches!(&error, Error::NotFound { what } if what.contains("not/there")), "{error}");
+    assert!(matches!(&*error, Error::NotFound { what } if what.contains("not/there")), "{error}");
 }
 
 #[test]
@@ -192,7 +192,10 @@ fn objects_nobody_opened_are_unknown() {
         |_| {},
         async |machine, _| {
             let nothing = Object { id: machine::ObjectId(77), label: Vec::new(), bytes: 0 };
-            assert!(matches!(read(&machine, nothing, 1).await, Err(Error::NotFound { .. })));
+            assert!(matches!(
+                read(&machine, nothing, 1).await.map_err(|error| *error),
+                Err(Error::NotFound { .. })
+            ));
         },
     );
 }
@@ -303,7 +306,7 @@ fn a_block_that_is_not_what_was_written_is_damaged_and_the_rest_is_not() {
             run_on(driver, settings(1, directory.path(), &reports), async |machine| {
                 let object = machine.disks()[0].open("thing").await.expect("it is there");
                 for (from, bytes) in [(at, UNIT), (at - UNIT, 4 * UNIT), (at + 100, 10), (0, bytes)] {
-                    match read_part(&machine, &object, from, bytes).await {
+                    match read_part(&machine, &object, from, bytes).await.map_err(|error| *error) {
                         Err(Error::Damaged { what, why }) => {
                             assert!(what.contains("thing.stripe"), "{what}");
                             assert!(why.contains(&format!("at offset {at} ")), "{why} for {at}");
@@ -318,7 +321,10 @@ fn a_block_that_is_not_what_was_written_is_damaged_and_the_rest_is_not() {
                 }
                 // Part of a damaged unit cannot be replaced, since the rest would then seem sound; all of it can.
                 let disk = &machine.disks()[0];
-                let part = disk.write(object.id, at as u64 + 5, Payload::from(vec![1; 10])).await;
+                let part = disk
+                    .write(object.id, at as u64 + 5, Payload::from(vec![1; 10]))
+                    .await
+                    .map_err(|error| *error);
                 assert!(matches!(part, Err(Error::Damaged { .. })), "{part:?}");
                 disk.write(object.id, at as u64, Payload::from(&whole[at..at + UNIT])).await.expect("room");
                 assert!(read_part(&machine, &object, 0, bytes).await == Ok(whole));

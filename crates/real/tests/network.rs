@@ -411,7 +411,7 @@ fn senders_do_not_wait_for_a_peer_that_has_vanished() {
                 sends.push(begun(Box::pin(send)).await);
             }
             drop((control, stream));
-            let last = sends.pop().expect("twelve").await;
+            let last = sends.pop().expect("twelve").await.map_err(|error| *error);
             assert!(matches!(last, Err(Error::PeerGone { node: NodeId(7), .. })), "{last:?}");
             for send in sends {
                 // The first may have left before.
@@ -583,7 +583,7 @@ fn a_node_started_anew_at_its_address_is_called_again() {
                 let (from, delivery) = receive(caller).await;
                 assert!(from == NodeId(100) && matches!(delivery, Delivery::Gone(_)), "{delivery:?}");
             }
-            let lost = caller.net().send(NodeId(100), message(3, 10)).await;
+            let lost = caller.net().send(NodeId(100), message(3, 10)).await.map_err(|error| *error);
             assert!(matches!(lost, Err(Error::PeerGone { node: NodeId(100), .. })), "{lost:?}");
         })
         .expect("no task fails");

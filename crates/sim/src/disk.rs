@@ -524,8 +524,8 @@ impl Drive {
     }
 }
 
-fn no_space(node: usize) -> Error {
-    Error::NoSpace { what: format!("a disk of {}", machine::NodeId(node as u64)) }
+fn no_space(node: usize) -> Box<Error> {
+    Error::NoSpace { what: format!("a disk of {}", machine::NodeId(node as u64)) }.into()
 }
 
 /// A disk of a simulated node.
@@ -591,7 +591,8 @@ impl Disk {
         };
         drop(drive);
         let what = self.what(&format!("number {}", object.0));
-        Err(Error::Damaged { what, why: format!("the bytes at offset {place} are not what was written") })
+        Err(Error::Damaged { what, why: format!("the bytes at offset {place} are not what was written") }
+            .into())
     }
 
     /// What has been written is sound.
@@ -609,8 +610,8 @@ impl Disk {
         format!("object {name:?} on disk {} ({node})", self.index)
     }
 
-    fn not_found(&self, name: &str) -> Error {
-        Error::NotFound { what: self.what(name) }
+    fn not_found(&self, name: &str) -> Box<Error> {
+        Error::NotFound { what: self.what(name) }.into()
     }
 
     fn check(&self, object: ObjectId) -> Result<()> {
@@ -630,7 +631,7 @@ impl machine::Disk for Disk {
         let made = self.drive().borrow_mut().store.create(name, label);
         match made {
             Some(id) => Ok(Object { id: ObjectId(id), label: label.to_vec(), bytes: 0 }),
-            None => Err(Error::Exists { what: self.what(name) }),
+            None => Err(Error::Exists { what: self.what(name) }.into()),
         }
     }
 

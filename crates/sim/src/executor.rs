@@ -299,7 +299,7 @@ impl Executor {
         let waker = self.begin_main().waker();
         let mut main_context = Context::from_waker(&waker);
         let poll_main = || main.as_mut().poll(&mut main_context);
-        self.drive(poll_main, fire)?.ok_or_else(|| self.stalled())
+        self.drive(poll_main, fire)?.ok_or_else(|| self.stalled().into())
     }
 
     /// Runs until nothing is left to happen.
@@ -399,7 +399,8 @@ impl Executor {
                     return Err(Error::Failed {
                         task: task_name(&core.slots[index]),
                         why: error.to_string(),
-                    });
+                    }
+                    .into());
                 }
             } else {
                 core = self.core.borrow_mut();
@@ -495,7 +496,8 @@ impl Core {
         Err(Error::Failed {
             task: task_name(&self.slots[index]),
             why: format!("ran {POLLS_OF_ONE_TASK} times at {now} and time did not pass"),
-        })
+        }
+        .into())
     }
 }
 

@@ -172,12 +172,7 @@ impl Network {
 
     /// Takes a message to be sent into the table.
     #[inline(never)]
-    fn accept(
-        &self,
-        source: usize,
-        to: NodeId,
-        mut message: Message,
-    ) -> std::result::Result<usize, Box<Error>> {
+    fn accept(&self, source: usize, to: NodeId, mut message: Message) -> Result<usize> {
         let mut state = self.state.borrow_mut();
         let port = &state.ports[source];
         if port.closed || !port.gone.is_empty() || to.0 >= self.node_count as u64 {
@@ -199,7 +194,7 @@ impl Network {
     }
 
     /// Why a message of the table cannot be sent any more, if it cannot.
-    fn check(&self, index: usize) -> std::result::Result<(), Box<Error>> {
+    fn check(&self, index: usize) -> Result<()> {
         let state = self.state.borrow();
         let Route { source, target, .. } = state.routes[index];
         state.ports[source as usize].check(NodeId(u64::from(target)), self.node_count)
@@ -413,10 +408,10 @@ impl Network {
 
 impl Port {
     /// Why nothing can be sent from here to `to`, if nothing can.
-    fn check(&self, to: NodeId, node_count: usize) -> std::result::Result<(), Box<Error>> {
-        let gone = |why: &str| Err(Box::new(Error::PeerGone { node: to, why: why.to_owned() }));
+    fn check(&self, to: NodeId, node_count: usize) -> Result<()> {
+        let gone = |why: &str| Err(Error::PeerGone { node: to, why: why.to_owned() }.into());
         if self.closed {
-            Err(Box::new(Error::Closed))
+            Err(Error::Closed.into())
         } else if to.0 >= node_count as u64 {
             gone("there is no such node")
         } else if self.gone.contains(&(to.0 as u32)) {
@@ -543,7 +538,7 @@ impl Future for Send<'_> {
                 }
                 if let Err(error) = network.check(index) {
                     network.discard(index);
-                    return Poll::Ready(Err(*error));
+                    return Poll::Ready(Err(error));
                 }
                 self.inject(index, context)
             }
@@ -568,7 +563,7 @@ impl Future for Send<'_> {
                 self.stage = Stage::Waiting { index, departure };
                 Poll::Pending
             }
-            Stage::Refused(error) => Poll::Ready(Err(*error)),
+            Stage::Refused(error) => Poll::Ready(Err(error)),
             Stage::Over => panic!("a send polled after its end"),
         }
     }
@@ -645,7 +640,7 @@ impl Future for Receive<'_> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.next(context) {
             Next::Message(index) => Poll::Ready(Ok(self.network.take(index))),
-            Next::Closed => Poll::Ready(Err(Error::Closed)),
+            Next::Closed => Poll::Ready(Err(Error::Closed.into())),
             Next::NotYet => Poll::Pending,
         }
     }

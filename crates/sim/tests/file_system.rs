@@ -66,7 +66,8 @@ fn a_damaged_block_fails_its_readers_and_nobody_else() {
             let read = file.read(block * 512, 512, &memory, 0).await;
             // The second block of each stripe.
             if block / 2 == 1 {
-                let Err(Error::Remote { failure, .. }) = read else { panic!("{read:?}") };
+                let Err(error) = read else { panic!("{read:?}") };
+                let Error::Remote { failure, .. } = &*error else { panic!("{error:?}") };
                 assert!(
                     failure.kind == FailureKind::Damaged && failure.text.contains("offset 600"),
                     "{failure}"

@@ -49,7 +49,7 @@ fn the_error_of_a_detached_task_names_task_and_node() {
     let machine = simulation.node(17).clone();
     simulation.node(17).spawn("fragile", async move {
         until(&machine, 5).await;
-        Err(Error::Closed)
+        Err(Error::Closed.into())
     });
     let error = simulation.run(std::future::pending::<()>()).expect_err("a failure");
     assert_eq!(error.to_string(), "fragile on node 11: the network is closed");

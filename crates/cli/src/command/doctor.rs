@@ -200,7 +200,7 @@ fn measure(name: &str, bytes: u64, interruption: Interruption) -> Result<(f64, f
         let half_done = interruption.begin(left);
         let measured = interruption.unless(write_and_read(&session, &file, bytes)).await;
         let removed = match session.client.unlink(&file).await {
-            Err(fs::Error::NotFound { .. }) => Ok(()),
+            Err(error) if matches!(*error, fs::Error::NotFound { .. }) => Ok(()),
             other => session.told(&file, other),
         };
         match measured {

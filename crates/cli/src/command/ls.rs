@@ -48,11 +48,13 @@ async fn long(session: &Session, names: Vec<String>) -> Vec<String> {
                 let (block, stripes) = (Size(stat.striping.block_bytes()), stat.striping.stripe_count());
                 table.row([stat.bytes.to_string(), block.to_string(), stripes.to_string()]);
             }
-            Err(fs::Error::MissingStripe { .. } | fs::Error::ForeignStripe { .. }) => {
-                table.row(["damaged", "-", "-"])
-            }
-            // Removed since it was listed, or an agent that is gone: the next one will tell.
-            Err(_) => table.row(["?", "-", "-"]),
+            Err(error) => match *error {
+                fs::Error::MissingStripe { .. } | fs::Error::ForeignStripe { .. } => {
+                    table.row(["damaged", "-", "-"])
+                }
+                // Removed since it was listed, or an agent that is gone: the next one will tell.
+                _ => table.row(["?", "-", "-"]),
+            },
         }
         last_column.push(name);
     }

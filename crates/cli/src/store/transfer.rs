@@ -246,13 +246,14 @@ pub(crate) fn remove(agents: &[Agent], name: &str) -> Result<()> {
 async fn create(session: &session::Session, name: &str, put: Put) -> Result<fs::File<real::RealMachine>> {
     if put.replace {
         match session.client.unlink(name).await {
-            Ok(()) | Err(fs::Error::NotFound { .. }) => {}
+            Ok(()) => {}
+            Err(error) if matches!(*error, fs::Error::NotFound { .. }) => {}
             Err(error) => session.told(name, Err(error))?,
         }
     }
     let file = FileId(node::random()?);
     let created = session.client.create(name, file, put.block_bytes).await;
-    let exists = matches!(created, Err(fs::Error::Exists { .. }));
+    let exists = created.as_ref().is_err_and(|error| matches!(**error, fs::Error::Exists { .. }));
     session.told(name, created).map_err(|failure| match exists {
         true => failure.remedy("Remove it with `starfish rm`, or put with --replace."),
         false => failure,

@@ -119,7 +119,9 @@ impl<M: Machine> File<M> {
     ) -> Result<()> {
         if self.bytes() < view.file_bytes() && self.refresh().await? < view.file_bytes() {
             let (view, bytes) = (view.file_bytes(), self.bytes());
-            return Err(Error::Invalid(format!("the view is of {view} bytes, {} has {bytes}", self.name())));
+            return Err(
+                Error::Invalid(format!("the view is of {view} bytes, {} has {bytes}", self.name())).into()
+            );
         }
         self.collective(Direction::Read, group, view, memory, settings).await
     }
@@ -186,9 +188,9 @@ fn check(group: &Group, view: &View, memory: &Memory) -> Result<()> {
     let (members, nodes) = (group.members.len(), view.nodes());
     let needed = view.node_bytes(group.rank as u32);
     if members as u64 != u64::from(nodes) {
-        Err(Error::Invalid(format!("a group of {members} nodes with a view for {nodes}")))
+        Err(Error::Invalid(format!("a group of {members} nodes with a view for {nodes}")).into())
     } else if memory.len() < needed {
-        Err(Error::Invalid(format!("a memory of {} bytes for a part of {needed}", memory.len())))
+        Err(Error::Invalid(format!("a memory of {} bytes for a part of {needed}", memory.len())).into())
     } else {
         Ok(())
     }
@@ -205,7 +207,7 @@ impl<M: Machine> Client<M> {
         let inner = &self.inner;
         let id = group.next();
         inner.endpoint.machine().compute(Work::Barrier).await;
-        let failure = outcome.as_ref().err().cloned().map(Failure::from);
+        let failure = outcome.as_ref().err().map(|error| Failure::from(Error::clone(error)));
         let met = if group.rank == 0 {
             inner.keep_barrier(group, id, failure).await
         } else {
@@ -243,10 +245,11 @@ impl<M: Machine> ClientInner<M> {
             .then(|| Failure::new(crate::error::FailureKind::Io, "a member of the group is gone"));
         let failure = own.or(failure).or(lost);
         for member in entered {
-            let outcome = failure.clone().map_or(Ok((Reply::Done, Payload::empty())), Err);
+            let outcome =
+                failure.clone().map_or(Ok((Reply::Done, Payload::empty())), |failure| Err(failure.into()));
             self.endpoint.reply(member, outcome).await?;
         }
-        failure.map_or(Ok(()), |failure| Err(Error::Remote { node: group.members[0], failure }))
+        failure.map_or(Ok(()), |failure| Err(Error::Remote { node: group.members[0], failure }.into()))
     }
 
     fn entered(&self, id: MeetingId) -> usize {

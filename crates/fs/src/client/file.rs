@@ -63,7 +63,9 @@ fn incarnation_of(node: NodeId, reply: &Reply) -> Result<u64> {
     match reply {
         Reply::Done => Ok(0),
         Reply::Accepted { incarnation } => Ok(*incarnation),
-        other => Err(Error::Protocol { node, why: format!("answered a write or flush with {other:?}") }),
+        other => {
+            Err(Error::Protocol { node, why: format!("answered a write or flush with {other:?}") }.into())
+        }
     }
 }
 
@@ -114,7 +116,7 @@ impl<M: Machine> File<M> {
         let stat = self.client.stat(&self.inner.name).await?;
         if stat.file != self.inner.file {
             let text = format!("{} has been replaced by another file", self.inner.name);
-            return Err(Error::Invalid(text));
+            return Err(Error::Invalid(text).into());
         }
         self.inner.bytes.set(stat.bytes);
         Ok(stat.bytes)
@@ -138,7 +140,7 @@ impl<M: Machine> File<M> {
         check_memory(memory, at, bytes)?;
         let extent = Extent::new(offset, bytes);
         if extent.clip(layout::FILE_BYTES_MAX) != extent {
-            return Err(Error::Invalid(format!("{bytes} bytes at {offset} reach beyond any file")));
+            return Err(Error::Invalid(format!("{bytes} bytes at {offset} reach beyond any file")).into());
         }
         self.transfer(Access::Write, extent, memory, at).await?;
         self.note_end(extent.end());
@@ -152,7 +154,7 @@ impl<M: Machine> File<M> {
     /// Cuts the file to `bytes`, or extends it to them with zeros.
     pub async fn truncate(&self, bytes: u64) -> Result<()> {
         if bytes > layout::FILE_BYTES_MAX {
-            return Err(Error::Invalid(format!("no file can have {bytes} bytes")));
+            return Err(Error::Invalid(format!("no file can have {bytes} bytes")).into());
         }
         let striping = self.striping();
         self.ask_homes_again(|home| {
@@ -173,7 +175,7 @@ impl<M: Machine> File<M> {
         let accepted = std::mem::take(&mut self.inner.unflushed.borrow_mut().accepted);
         let mut outcome = Ok(());
         let mut answers = self.flush_homes().await;
-        if answers.iter().any(|(_, flushed)| flushed.as_ref().is_err_and(Error::is_of_new_start)) {
+        if answers.iter().any(|(_, flushed)| flushed.as_ref().is_err_and(|error| error.is_of_new_start())) {
             answers = self.flush_homes().await;
         }
         let mut unflushed = self.inner.unflushed.borrow_mut();
@@ -190,7 +192,7 @@ impl<M: Machine> File<M> {
             }
         }
         match std::mem::take(&mut unflushed.lost).pop_first() {
-            Some(node) => Err(Error::WriteLost { name: self.inner.name.clone(), node }),
+            Some(node) => Err(Error::WriteLost { name: self.inner.name.clone(), node }.into()),
             None => outcome,
         }
     }
@@ -286,7 +288,9 @@ impl<M: Machine> File<M> {
     fn block_request(&self, extent: Extent) -> Result<BlockRequest> {
         let part = self.striping().requests(extent).next().filter(|part| part.bytes == extent.bytes);
         let Extent { offset, bytes } = extent;
-        part.ok_or_else(|| Error::Invalid(format!("{bytes} bytes at {offset} are not part of one block")))
+        part.ok_or_else(|| {
+            Error::Invalid(format!("{bytes} bytes at {offset} are not part of one block")).into()
+        })
     }
 
     /// Makes a request for part of one block; once more if the I/O node was started anew.
@@ -315,7 +319,7 @@ impl<M: Machine> File<M> {
         (reply, data): (Reply, Payload),
     ) -> Result<Payload> {
         let node = self.inner.homes[stripe as usize];
-        let wrong = |why| Error::Protocol { node, why };
+        let wrong = |why| Box::new(Error::Protocol { node, why });
         match access {
             Access::Read if reply != Reply::Done => {
                 return Err(wrong(format!("answered a read with {reply:?}")));
@@ -355,7 +359,8 @@ fn check_memory(memory: &Memory, at: u64, bytes: u64) -> Result<()> {
     if memory.holds(at, bytes) {
         Ok(())
     } else {
-        Err(Error::Invalid(format!("{bytes} bytes at {at} do not lie in a memory of {}", memory.len())))
+        Err(Error::Invalid(format!("{bytes} bytes at {at} do not lie in a memory of {}", memory.len()))
+            .into())
     }
 }
 

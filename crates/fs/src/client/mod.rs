@@ -102,10 +102,10 @@ impl<M: Machine> Client<M> {
     /// Connects this node to the file system kept by `io_nodes`, and asks each of them what it has.
     pub async fn connect(machine: M, io_nodes: Vec<NodeId>, settings: ClientSettings) -> Result<Client<M>> {
         if io_nodes.is_empty() {
-            return Err(Error::Invalid("a file system needs at least one I/O node".into()));
+            return Err(Error::Invalid("a file system needs at least one I/O node".into()).into());
         }
         if settings.outstanding_per_disk == 0 {
-            return Err(Error::Invalid("at least one request for each disk must be allowed".into()));
+            return Err(Error::Invalid("at least one request for each disk must be allowed".into()).into());
         }
         let inner = Rc::new(ClientInner {
             endpoint: Endpoint::new(machine.clone()),
@@ -172,7 +172,8 @@ impl<M: Machine> Client<M> {
         if wanted as usize > there {
             return Err(Error::Invalid(format!(
                 "{name} cannot have {wanted} stripes: there are {there} disks"
-            )));
+            ))
+            .into());
         }
         disks.truncate(wanted as usize);
         let request_to = |node: usize| {
@@ -250,11 +251,11 @@ impl<M: Machine> Client<M> {
         for (_, answer) in self.ask_all(|_| Some(Request::Unlink { name: name.into() })).await {
             match answer {
                 Ok(_) => found = true,
-                Err(Error::Remote { failure: Failure { kind: FailureKind::NotFound, .. }, .. }) => {}
+                Err(error) if error.is_remote(FailureKind::NotFound) => {}
                 Err(error) => return Err(error),
             }
         }
-        if found { Ok(()) } else { Err(Error::NotFound { name: name.into() }) }
+        if found { Ok(()) } else { Err(Error::NotFound { name: name.into() }.into()) }
     }
 
     /// Asks all I/O nodes at once, each the request for its index if there is one, and waits for them all.
@@ -279,38 +280,30 @@ impl<M: Machine> Client<M> {
 }
 
 fn check_name(name: &str) -> Result<()> {
-    name::check(name).map_err(|why| Error::BadName { name: name.into(), why })
+    name::check(name).map_err(|why| Error::BadName { name: name.into(), why }.into())
 }
 
-fn unexpected(node: NodeId) -> Error {
-    Error::Protocol { node, why: "sent a reply to another question".into() }
+fn unexpected(node: NodeId) -> Box<Error> {
+    Error::Protocol { node, why: "sent a reply to another question".into() }.into()
 }
 
 /// Gives an I/O node's failure the file's name, where that is what it is about.
-fn named(error: Error, name: &str) -> Error {
-    match &error {
-        Error::Remote { failure, .. } if failure.kind == FailureKind::Exists => {
-            Error::Exists { name: name.into() }
-        }
-        _ => error,
-    }
+fn named(error: Box<Error>, name: &str) -> Box<Error> {
+    if error.is_remote(FailureKind::Exists) { Error::Exists { name: name.into() }.into() } else { error }
 }
 
 /// Makes a file of the stripes found under a name, or says why they are none.
 fn assemble(name: &str, found: Vec<(NodeId, FoundStripe)>) -> Result<FileStat> {
     let Some(first) = found.first().map(|(_, stripe)| stripe.label) else {
-        return Err(Error::NotFound { name: name.into() });
+        return Err(Error::NotFound { name: name.into() }.into());
     };
     let count = first.striping.stripe_count();
     let mut stripes: BTreeMap<u32, (NodeId, u32, u64)> = BTreeMap::new();
     for (node, stripe) in found {
         let FoundStripe { disk, label, bytes } = stripe;
-        let foreign = |expected: String| Error::ForeignStripe {
-            name: name.into(),
-            node,
-            disk,
-            found: label.to_string(),
-            expected,
+        let foreign = |expected: String| {
+            let (name, found) = (name.into(), label.to_string());
+            Box::new(Error::ForeignStripe { name, node, disk, found, expected })
         };
         if label != (Label { stripe: label.stripe, ..first }) {
             return Err(foreign(format!("a stripe of what others hold: {first}")));
@@ -320,7 +313,7 @@ fn assemble(name: &str, found: Vec<(NodeId, FoundStripe)>) -> Result<FileStat> {
         }
     }
     if let Some(index) = (0..count).find(|index| !stripes.contains_key(index)) {
-        return Err(Error::MissingStripe { name: name.into(), index, count });
+        return Err(Error::MissingStripe { name: name.into(), index, count }.into());
     }
     let stripes: Vec<_> = stripes.into_values().collect();
     let lengths: Vec<u64> = stripes.iter().map(|&(_, _, bytes)| bytes).collect();
@@ -370,7 +363,7 @@ impl<M: Machine> Service for Rc<ClientInner<M>> {
             }
             other => {
                 let failure = Failure::invalid(format!("a compute node does not serve {other:?}"));
-                self.endpoint.reply(asker, Err(failure)).await
+                self.endpoint.reply(asker, Err(failure.into())).await
             }
         }
     }
@@ -405,10 +398,12 @@ impl<M: Machine> ClientInner<M> {
         id: MemoryId,
         pieces: &[(u64, u32)],
         data: &Payload,
-    ) -> std::result::Result<(), Failure> {
+    ) -> std::result::Result<(), Box<Failure>> {
         let named: u64 = pieces.iter().map(|&(_, bytes)| u64::from(bytes)).sum();
         if named != data.len() {
-            return Err(Failure::invalid(format!("pieces of {named} bytes with data of {}", data.len())));
+            return Err(
+                Failure::invalid(format!("pieces of {named} bytes with data of {}", data.len())).into()
+            );
         }
         let mut at = 0;
         for &(offset, bytes) in pieces {
@@ -420,10 +415,10 @@ impl<M: Machine> ClientInner<M> {
     }
 
     /// Joins the data of a queued Memget.
-    fn gather(&self, id: MemoryId, pieces: &[(u64, u32)]) -> std::result::Result<Payload, Failure> {
+    fn gather(&self, id: MemoryId, pieces: &[(u64, u32)]) -> std::result::Result<Payload, Box<Failure>> {
         let named: u64 = pieces.iter().map(|&(_, bytes)| u64::from(bytes)).sum();
         if named > Message::PAYLOAD_BYTES_MAX {
-            return Err(Failure::invalid(format!("a Memget of {named} bytes is too long")));
+            return Err(Failure::invalid(format!("a Memget of {named} bytes is too long")).into());
         }
         let mut data = Payload::empty();
         for &(offset, bytes) in pieces {
@@ -434,14 +429,14 @@ impl<M: Machine> ClientInner<M> {
     }
 
     /// The open memory of that name, if it holds the bytes asked for.
-    fn memory(&self, id: MemoryId, offset: u64, bytes: u64) -> std::result::Result<Memory, Failure> {
+    fn memory(&self, id: MemoryId, offset: u64, bytes: u64) -> std::result::Result<Memory, Box<Failure>> {
         let memories = self.memories.borrow();
         let memory = memories.get(&id).ok_or_else(|| Failure::invalid(format!("{id:?} is not open")))?;
         if memory.holds(offset, bytes) {
             Ok(memory.clone())
         } else {
             let length = memory.len();
-            Err(Failure::invalid(format!("{bytes} bytes at {offset} of a memory of {length}")))
+            Err(Failure::invalid(format!("{bytes} bytes at {offset} of a memory of {length}")).into())
         }
     }
 }

@@ -217,7 +217,7 @@ pub fn a_write_that_fails_behind_is_reported(testbed: &impl Testbed) {
             let error = outcome.expect_err("an I/O node is gone");
             let lost = nodes[1].node();
             let named =
-                matches!(error, Error::Machine(machine::Error::PeerGone { node, .. }) if node == lost);
+                matches!(*error, Error::Machine(machine::Error::PeerGone { node, .. }) if node == lost);
             assert!(named, "{error}");
         };
         names_it(file.write(4 * BLOCK, Payload::from(vec![1])).await);
@@ -289,7 +289,7 @@ pub fn many_share_a_small_cache(testbed: &impl Testbed) {
                 // Half of the files are read by the one who writes them and by another.
                 let name = format!("small {}", number % 4);
                 let file = match cache.create(&name, FileId(1 + number % 4), BLOCK).await {
-                    Err(Error::Exists { .. }) => cache.open(&name).await,
+                    Err(error) if matches!(*error, Error::Exists { .. }) => cache.open(&name).await,
                     other => other,
                 };
                 let file = file.expect("there");

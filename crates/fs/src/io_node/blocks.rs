@@ -40,14 +40,15 @@ impl Data {
 }
 
 impl Part {
-    fn new(stripe: &OpenStripe, offset: u64, bytes: u64) -> Result<Part, Failure> {
+    fn new(stripe: &OpenStripe, offset: u64, bytes: u64) -> Result<Part, Box<Failure>> {
         let block_bytes = stripe.block_bytes();
         let (block, start) = (offset / block_bytes, offset % block_bytes);
         let key = BlockKey { file: stripe.file(), stripe: stripe.label.stripe, block };
         if bytes > block_bytes - start || offset > layout::FILE_BYTES_MAX {
             return Err(Failure::invalid(format!(
                 "{bytes} bytes at offset {offset} cross the end of a block of {block_bytes}"
-            )));
+            ))
+            .into());
         }
         Ok(Part { key, range: start..start + bytes })
     }
@@ -61,7 +62,7 @@ impl<M: Machine> IoNode<M> {
         offset: u64,
         bytes: u64,
         class: Class,
-    ) -> Result<Payload, Failure> {
+    ) -> Result<Payload, Box<Failure>> {
         let stripe = self.stripes.get(file, stripe)?;
         let part = Part::new(&stripe, offset, bytes)?;
         self.machine.compute(Work::LookUpCache).await;
@@ -80,7 +81,7 @@ impl<M: Machine> IoNode<M> {
         data: Data,
         writer: NodeId,
         class: Class,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Box<Failure>> {
         let stripe = self.stripes.get(file, stripe)?;
         stripe.check(writer)?;
         let part = Part::new(&stripe, offset, data.bytes())?;
@@ -109,7 +110,7 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Gets the data of a write from the node that has them.
-    async fn fetch(&self, node: NodeId, fetch: Fetch) -> Result<Payload, Failure> {
+    async fn fetch(&self, node: NodeId, fetch: Fetch) -> Result<Payload, Box<Failure>> {
         let Fetch { memory, offset, bytes } = fetch;
         self.machine.compute(Work::CallMemget).await;
         self.machine.compute(Work::SuspendThread).await;
@@ -117,7 +118,7 @@ impl<M: Machine> IoNode<M> {
         let (_, data) = self.endpoint.call(node, request, Payload::empty()).await?;
         let bytes = u64::from(bytes);
         if data.len() != bytes {
-            return Err(Failure::invalid(format!("{} bytes from a Memget of {bytes}", data.len())));
+            return Err(Failure::invalid(format!("{} bytes from a Memget of {bytes}", data.len())).into());
         }
         self.machine.compute(Work::ReturnMemget { bytes }).await;
         self.machine.compute(Work::ResumeThread).await;
@@ -228,7 +229,7 @@ impl<M: Machine> IoNode<M> {
         place: Place,
         range: &Range<u64>,
         class: Class,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Box<Failure>> {
         if class == Class::Demand {
             // Another task may be loading it in the background.
             self.promote_turn(stripe, self.block_of(place));
@@ -241,7 +242,7 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Reads the block from its disk, under what has been written to it meanwhile.
-    async fn load(&self, stripe: &OpenStripe, place: Place, class: Class) -> Result<(), Failure> {
+    async fn load(&self, stripe: &OpenStripe, place: Place, class: Class) -> Result<(), Box<Failure>> {
         let (key, own) = {
             let mut cache = self.cache.borrow_mut();
             let block = cache.block(place);
@@ -311,7 +312,7 @@ impl<M: Machine> IoNode<M> {
         self.machine.spawn("write-behind", async move {
             let outcome = node.write_behind(&stripe, place).await;
             if let Err(error) = outcome {
-                stripe.fail(&error.into());
+                stripe.fail(&(*error).into());
             }
             stripe.writes.set(stripe.writes.get() - 1);
             stripe.written.wake_all();

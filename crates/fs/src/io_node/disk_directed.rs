@@ -36,7 +36,7 @@ struct StripeTransfer<M: Machine> {
 #[derive(Default)]
 struct Tasks {
     running: Cell<usize>,
-    failure: RefCell<Option<Failure>>,
+    failure: RefCell<Option<Box<Failure>>>,
     ended: Condition,
 }
 
@@ -45,7 +45,7 @@ impl Tasks {
         self.running.set(self.running.get() + 1);
     }
 
-    fn end(&self, outcome: Result<(), Failure>) {
+    fn end(&self, outcome: Result<(), Box<Failure>>) {
         if let Err(failure) = outcome {
             self.failure.borrow_mut().get_or_insert(failure);
         }
@@ -57,7 +57,7 @@ impl Tasks {
         self.failure.borrow().is_some()
     }
 
-    async fn join(&self) -> Result<(), Failure> {
+    async fn join(&self) -> Result<(), Box<Failure>> {
         while self.running.get() > 0 {
             self.ended.wait().await;
         }
@@ -70,7 +70,7 @@ impl<M: Machine> IoNode<M> {
         self: &Rc<Self>,
         asker: NodeId,
         request: Collective,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, Box<Failure>> {
         while self.collectives.get() >= COLLECTIVES_MAX {
             self.collective_done.wait().await;
         }
@@ -81,7 +81,7 @@ impl<M: Machine> IoNode<M> {
         outcome.map(|()| Reply::Done)
     }
 
-    async fn move_all(self: &Rc<Self>, asker: NodeId, request: Rc<Collective>) -> Result<(), Failure> {
+    async fn move_all(self: &Rc<Self>, asker: NodeId, request: Rc<Collective>) -> Result<(), Box<Failure>> {
         check(&request)?;
         self.machine.compute(Work::HandleRequest).await;
         let tasks = Rc::new(Tasks::default());
@@ -112,7 +112,7 @@ impl<M: Machine> IoNode<M> {
         }
         let outcome = tasks.join().await;
         let finished = exchange.finish().await;
-        outcome.and(finished.map_err(Failure::from))?;
+        outcome.and(finished.map_err(Box::<Failure>::from))?;
         if request.direction == Direction::Write {
             for stripe in &stripes {
                 // What others read meanwhile may be from before.
@@ -129,7 +129,7 @@ impl<M: Machine> IoNode<M> {
         request: &Rc<Collective>,
         stripe: &Rc<OpenStripe>,
         exchange: Rc<Exchange<M>>,
-    ) -> Result<StripeTransfer<M>, Failure> {
+    ) -> Result<StripeTransfer<M>, Box<Failure>> {
         if request.direction == Direction::Write {
             self.forget_blocks(stripe, 0).await;
         }
@@ -162,18 +162,18 @@ impl<M: Machine> IoNode<M> {
     }
 }
 
-fn check(request: &Collective) -> Result<(), Failure> {
+fn check(request: &Collective) -> Result<(), Box<Failure>> {
     let (members, nodes) = (request.members.len(), request.view.nodes());
     if members as u64 == u64::from(nodes) {
         Ok(())
     } else {
-        Err(Failure::invalid(format!("a group of {members} nodes with a view for {nodes}")))
+        Err(Failure::invalid(format!("a group of {members} nodes with a view for {nodes}")).into())
     }
 }
 
 impl<M: Machine> StripeTransfer<M> {
     /// A buffer's life: moves one block after the other until none is left, or something has failed.
-    async fn move_blocks(&self, tasks: &Tasks) -> Result<(), Failure> {
+    async fn move_blocks(&self, tasks: &Tasks) -> Result<(), Box<Failure>> {
         let mut buffer = self.buffers.take(self.stripe.block_bytes()).await;
         while !tasks.failed() {
             let Some(block) = self.blocks.borrow_mut().pop() else { break };
@@ -185,7 +185,7 @@ impl<M: Machine> StripeTransfer<M> {
         Ok(())
     }
 
-    async fn load_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Failure> {
+    async fn load_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Box<Failure>> {
         let (node, stripe) = (&self.node, &self.stripe);
         let _turn = node.turn(stripe, block.stripe_offset, Class::Demand).await;
         let outcome =
@@ -194,7 +194,7 @@ impl<M: Machine> StripeTransfer<M> {
         Ok(outcome?)
     }
 
-    async fn read_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Failure> {
+    async fn read_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Box<Failure>> {
         let buffer = self.load_block(block, buffer).await?;
         let data = |part: Extent| {
             let at = part.offset - block.file_offset;
@@ -204,7 +204,7 @@ impl<M: Machine> StripeTransfer<M> {
         Ok(buffer)
     }
 
-    async fn write_block(&self, block: BlockRequest, mut buffer: Buf) -> Result<Buf, Failure> {
+    async fn write_block(&self, block: BlockRequest, mut buffer: Buf) -> Result<Buf, Box<Failure>> {
         // The compute nodes' pieces cover the block, or the file ends within it: nothing to read first.
         let place = |offset, data: &Payload| buffer.put(offset - block.file_offset, data);
         self.exchange.get(Extent::new(block.file_offset, block.bytes), place).await?;

@@ -307,7 +307,7 @@ impl<M: Machine> IoNode<M> {
         self.promote_turn(&open, block);
     }
 
-    async fn examine(&self) -> Result<Reply, Failure> {
+    async fn examine(&self) -> Result<Reply, Box<Failure>> {
         let mut disks = Vec::new();
         for disk in self.machine.disks() {
             disks.push(disk.space().await?.map(|space| (space.bytes, space.free)));
@@ -317,7 +317,7 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Serves everything but block requests.
-    async fn serve_other(self: &Rc<Self>, asker: NodeId, request: Request) -> Result<Reply, Failure> {
+    async fn serve_other(self: &Rc<Self>, asker: NodeId, request: Request) -> Result<Reply, Box<Failure>> {
         match request {
             Request::Describe => Ok(Reply::Described {
                 disks: self.machine.disks().len() as u32,
@@ -337,7 +337,7 @@ impl<M: Machine> IoNode<M> {
                 Ok(Reply::Done)
             }
             Request::Collective(collective) => self.serve_collective(asker, *collective).await,
-            other => Err(Failure::invalid(format!("an I/O node does not serve {other:?}"))),
+            other => Err(Failure::invalid(format!("an I/O node does not serve {other:?}")).into()),
         }
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct OpenStripe {
     /// Who has written what is not known to be on the medium: the number of the last such write of each client.
     writers: RefCell<BTreeMap<NodeId, u64>>,
     /// For each of them, the first write-behind that failed since it was told.
-    failures: RefCell<BTreeMap<NodeId, Failure>>,
+    failures: RefCell<BTreeMap<NodeId, Box<Failure>>>,
     /// Woken when `writes` falls.
     pub(super) written: Condition,
 }
@@ -60,17 +60,17 @@ impl OpenStripe {
     pub(super) fn fail(&self, failure: &Failure) {
         let mut failures = self.failures.borrow_mut();
         for &client in self.writers.borrow().keys() {
-            failures.entry(client).or_insert_with(|| failure.clone());
+            failures.entry(client).or_insert_with(|| failure.clone().into());
         }
     }
 
     /// Fails if a write-behind failed of which the client has not been told.
-    pub(super) fn check(&self, client: NodeId) -> Result<(), Failure> {
+    pub(super) fn check(&self, client: NodeId) -> Result<(), Box<Failure>> {
         self.failures.borrow_mut().remove(&client).map_or(Ok(()), Err)
     }
 
     /// Fails if a write-behind failed of which anybody has not been told.
-    fn check_all(&self) -> Result<(), Failure> {
+    fn check_all(&self) -> Result<(), Box<Failure>> {
         self.failures.borrow_mut().pop_first().map_or(Ok(()), |(_, failure)| Err(failure))
     }
 
@@ -96,11 +96,11 @@ pub(super) struct Stripes {
 const OPEN_MAX: usize = 65_536;
 
 impl Stripes {
-    pub(super) fn get(&self, file: FileId, stripe: u32) -> Result<Rc<OpenStripe>, Failure> {
+    pub(super) fn get(&self, file: FileId, stripe: u32) -> Result<Rc<OpenStripe>, Box<Failure>> {
         let found = self.open.borrow().get(&(file, stripe)).cloned();
         found.ok_or_else(|| {
             let text = format!("stripe {stripe} of file {:016x} is not open", file.0);
-            Failure::new(FailureKind::NotOpen, text)
+            Failure::new(FailureKind::NotOpen, text).into()
         })
     }
 
@@ -157,12 +157,14 @@ impl<M: Machine> IoNode<M> {
         file: FileId,
         striping: Striping,
         stripes: &[StripePlace],
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, Box<Failure>> {
         name::check(name).map_err(Failure::invalid)?;
         let block_bytes_max = self.settings.block_bytes_max;
         if striping.block_bytes() > block_bytes_max {
             let asked = striping.block_bytes();
-            return Err(Failure::invalid(format!("blocks of {asked} bytes; at most {block_bytes_max} here")));
+            return Err(
+                Failure::invalid(format!("blocks of {asked} bytes; at most {block_bytes_max} here")).into()
+            );
         }
         let mut made = Vec::new();
         for place in stripes {
@@ -184,10 +186,10 @@ impl<M: Machine> IoNode<M> {
         file: FileId,
         striping: Striping,
         place: StripePlace,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Box<Failure>> {
         let label = Label { file, striping, stripe: place.stripe };
         if place.stripe >= striping.stripe_count() {
-            return Err(Failure::invalid(format!("there is no {label}")));
+            return Err(Failure::invalid(format!("there is no {label}")).into());
         }
         let disks = self.machine.disks();
         let disk = disks.get(place.disk as usize).ok_or_else(|| {
@@ -199,12 +201,12 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Opens what the disks hold under the name. Judging whether it is a file is the client's part.
-    pub(super) async fn open(&self, name: &str) -> Result<Reply, Failure> {
+    pub(super) async fn open(&self, name: &str) -> Result<Reply, Box<Failure>> {
         name::check(name).map_err(Failure::invalid)?;
         let mut stripes = Vec::new();
         for (index, disk) in self.machine.disks().iter().enumerate() {
             let object = match disk.open(name).await {
-                Err(machine::Error::NotFound { .. }) => continue,
+                Err(error) if matches!(*error, machine::Error::NotFound { .. }) => continue,
                 other => other?,
             };
             let label = read_label(name, index, &object.label)?;
@@ -215,7 +217,7 @@ impl<M: Machine> IoNode<M> {
         Ok(Reply::Opened { stripes })
     }
 
-    pub(super) async fn list(&self, after: &str) -> Result<Reply, Failure> {
+    pub(super) async fn list(&self, after: &str) -> Result<Reply, Box<Failure>> {
         let mut names = Vec::new();
         for disk in self.machine.disks() {
             names.extend(disk.list().await?);
@@ -233,14 +235,14 @@ impl<M: Machine> IoNode<M> {
         Ok(Reply::Listed { names, more: fitting < all })
     }
 
-    pub(super) async fn unlink(self: &Rc<Self>, name: &str) -> Result<Reply, Failure> {
+    pub(super) async fn unlink(self: &Rc<Self>, name: &str) -> Result<Reply, Box<Failure>> {
         name::check(name).map_err(Failure::invalid)?;
         let mut found = false;
         for disk in self.machine.disks() {
             let object = match disk.open(name).await {
-                Err(machine::Error::NotFound { .. }) => continue,
+                Err(error) if matches!(*error, machine::Error::NotFound { .. }) => continue,
                 // What cannot be read can still be removed.
-                Err(machine::Error::Damaged { .. }) => None,
+                Err(error) if matches!(*error, machine::Error::Damaged { .. }) => None,
                 other => Some(other?),
             };
             if let Some(label) = object.and_then(|object| Label::decode(&object.label).ok()) {
@@ -253,7 +255,7 @@ impl<M: Machine> IoNode<M> {
         if found {
             Ok(Reply::Done)
         } else {
-            Err(Failure::new(FailureKind::NotFound, format!("{name}: no stripe of it here")))
+            Err(Failure::new(FailureKind::NotFound, format!("{name}: no stripe of it here")).into())
         }
     }
 
@@ -271,7 +273,7 @@ impl<M: Machine> IoNode<M> {
         asker: NodeId,
         file: FileId,
         stripes: &[(u32, u64)],
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, Box<Failure>> {
         for &(index, bytes) in stripes {
             let stripe = self.stripes.get(file, index)?;
             self.write_out(&stripe).await;
@@ -292,14 +294,14 @@ impl<M: Machine> IoNode<M> {
             self.write_out(&stripe).await;
             if let Err(failure) = stripe.check_all() {
                 let (task, why) = (format!("writing out {}", stripe.label), failure.text);
-                return Err(machine::Error::Failed { task, why });
+                return Err(machine::Error::Failed { task, why }.into());
             }
             self.machine.disks()[stripe.disk].flush(stripe.object).await?;
         }
         Ok(())
     }
 
-    pub(super) async fn flush(self: &Rc<Self>, asker: NodeId, file: FileId) -> Result<Reply, Failure> {
+    pub(super) async fn flush(self: &Rc<Self>, asker: NodeId, file: FileId) -> Result<Reply, Box<Failure>> {
         let stripes = self.stripes.of_file(file);
         let accepted: Vec<u64> = stripes.iter().map(|stripe| stripe.accepted.get()).collect();
         for stripe in &stripes {
@@ -315,9 +317,9 @@ impl<M: Machine> IoNode<M> {
     }
 }
 
-fn read_label(name: &str, disk: usize, label: &[u8]) -> Result<Label, Failure> {
+fn read_label(name: &str, disk: usize, label: &[u8]) -> Result<Label, Box<Failure>> {
     Label::decode(label).map_err(|why| {
         let text = format!("{name}: what lies on disk {disk} is no stripe of ours: {why}");
-        Failure::new(FailureKind::Damaged, text)
+        Failure::new(FailureKind::Damaged, text).into()
     })
 }

@@ -109,7 +109,7 @@ impl Directory {
 
     pub(crate) fn open(&self, name: &str) -> Result<Found> {
         let failed = |error| io_error(&self.describe(name), error);
-        let damaged = |why| Error::Damaged { what: self.describe(name), why };
+        let damaged = |why| Box::new(Error::Damaged { what: self.describe(name), why });
         let file = OpenOptions::new().read(true).write(true).open(self.path_of(name)).map_err(failed)?;
         let header = read_header(&file).map_err(failed)?.map_err(damaged)?;
         if header.name != name {
@@ -187,7 +187,7 @@ fn lock(path: &Path, node: NodeId) -> Result<File> {
             // Who it is helps, but that it is so suffices.
             let _ = lock.read_to_string(&mut holder);
             let why = format!("it is in use by another agent ({})", holder.trim());
-            return Err(Error::Io { what, why });
+            return Err(Error::Io { what, why }.into());
         }
         Err(TryLockError::Error(error)) => return Err(failed(error)),
     }
@@ -215,9 +215,9 @@ fn full_name(path: &Path) -> Option<String> {
 }
 
 /// The failure of an operation on `what`, told apart as far as callers care.
-pub(crate) fn io_error(what: &str, error: io::Error) -> Error {
+pub(crate) fn io_error(what: &str, error: io::Error) -> Box<Error> {
     let what = what.to_owned();
-    match error.kind() {
+    let error = match error.kind() {
         ErrorKind::NotFound => Error::NotFound { what },
         ErrorKind::AlreadyExists => Error::Exists { what },
         // The last one: a limit on the length of files, of the system or of the process.
@@ -225,7 +225,8 @@ pub(crate) fn io_error(what: &str, error: io::Error) -> Error {
             Error::NoSpace { what }
         }
         _ => Error::Io { what, why: error.to_string() },
-    }
+    };
+    error.into()
 }
 
 #[cfg(test)]
@@ -252,7 +253,7 @@ mod tests {
             let directory = Directory::take(&path, NodeId(1)).expect("a fresh directory");
             for name in &names {
                 directory.create(name, b"").expect("a new object");
-                let again = directory.create(name, b"").map(drop);
+                let again = directory.create(name, b"").map(drop).map_err(|error| *error);
                 prop_assert!(matches!(again, Err(Error::Exists { .. })), "{:?}", again);
                 prop_assert_eq!(&directory.open(name).expect("just made").header.name, name);
             }
@@ -266,7 +267,7 @@ mod tests {
 
     #[test]
     fn failures_that_callers_act_on_are_told_apart() {
-        let told = |kind: ErrorKind| io_error("disk", kind.into());
+        let told = |kind: ErrorKind| *io_error("disk", kind.into());
         assert_eq!(told(ErrorKind::StorageFull), Error::NoSpace { what: "disk".to_owned() });
         assert_eq!(told(ErrorKind::QuotaExceeded), Error::NoSpace { what: "disk".to_owned() });
         assert_eq!(told(ErrorKind::FileTooLarge), Error::NoSpace { what: "disk".to_owned() });

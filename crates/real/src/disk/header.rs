@@ -36,7 +36,7 @@ impl Header {
         let room = HASHED_BYTES - FIXED_BYTES;
         if name.len() + label.len() > room {
             let why = format!("name and label together have more than {room} bytes");
-            return Err(Error::Io { what: format!("creating object `{name}`"), why });
+            return Err(Error::Io { what: format!("creating object `{name}`"), why }.into());
         }
         let mut bytes = Vec::with_capacity(BYTES);
         bytes.extend_from_slice(&MAGIC);

@@ -197,7 +197,7 @@ impl Inner {
         let access = self.objects.borrow_mut().access(object);
         match access {
             Access::Open(file) if reopened => Ok(file),
-            _ => Err(Error::NotFound { what: format!("object {} on this disk", object.0) }),
+            _ => Err(Error::NotFound { what: format!("object {} on this disk", object.0) }.into()),
         }
     }
 
@@ -227,12 +227,12 @@ impl Inner {
         Ok(())
     }
 
-    fn failure(&self, object: ObjectId, fault: Fault) -> Error {
+    fn failure(&self, object: ObjectId, fault: Fault) -> Box<Error> {
         let objects = self.objects.borrow();
         let what = self.directory.describe(objects.name(object).unwrap_or("(removed)"));
         match fault {
             Fault::Io(error) => io_error(&what, error),
-            Fault::Damaged(why) => Error::Damaged { what, why },
+            Fault::Damaged(why) => Error::Damaged { what, why }.into(),
             Fault::Other(error) => error,
         }
     }

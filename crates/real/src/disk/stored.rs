@@ -30,7 +30,7 @@ pub(crate) enum Fault {
     /// What lies there is not what was written there.
     Damaged(String),
     /// It could not be begun.
-    Other(machine::Error),
+    Other(Box<machine::Error>),
 }
 
 impl From<io::Error> for Fault {

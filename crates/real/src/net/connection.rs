@@ -114,8 +114,8 @@ impl Connection {
         let _ = stream.shutdown().await;
     }
 
-    pub(crate) fn gone(&self, why: &str) -> Error {
-        Error::PeerGone { node: self.peer, why: why.to_owned() }
+    pub(crate) fn gone(&self, why: &str) -> Box<Error> {
+        Error::PeerGone { node: self.peer, why: why.to_owned() }.into()
     }
 }
 

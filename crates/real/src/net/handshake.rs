@@ -39,7 +39,8 @@ pub(super) fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
         let address = listener.local_addr()?;
         Ok((TcpListener::from_std(listener)?, address))
     });
-    listener.map_err(|error| Error::Io { what: format!("listening at {address}"), why: error.to_string() })
+    listener
+        .map_err(|error| Error::Io { what: format!("listening at {address}"), why: error.to_string() }.into())
 }
 
 /// How long an address that is in use is waited for.
@@ -68,13 +69,13 @@ impl Net {
         let limit = self.inner.limits.handshake;
         let outcome = self.call_in_time(peer.address, Some(peer.node), None, limit).await;
         let what = || format!("connecting to {} at {}", peer.node, peer.address);
-        outcome.map(drop).map_err(|why| Error::Io { what: what(), why })
+        outcome.map(drop).map_err(|why| Error::Io { what: what(), why }.into())
     }
 
     /// Connects to whoever listens at `address` unless there is a connection to that node, and returns its name.
     pub(crate) async fn connect_to(&self, address: SocketAddr) -> Result<NodeId> {
         let outcome = self.call_in_time(address, None, None, self.inner.limits.handshake).await;
-        outcome.map_err(|why| Error::Io { what: format!("connecting to {address}"), why })
+        outcome.map_err(|why| Error::Io { what: format!("connecting to {address}"), why }.into())
     }
 
     /// Calls `to`, or whoever listens at `address`, who is to be known here as `known_as` or else by its own name;

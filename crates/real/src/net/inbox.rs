@@ -53,7 +53,7 @@ impl Inbox {
     pub(crate) async fn receive(&self) -> Result<(NodeId, Delivery)> {
         loop {
             if self.closed.get() {
-                return Err(Error::Closed);
+                return Err(Error::Closed.into());
             }
             let first = self.arrived.borrow_mut().iter_mut().find_map(VecDeque::pop_front);
             match first {

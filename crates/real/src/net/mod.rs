@@ -226,7 +226,7 @@ impl Net {
 
     /// Connects again to a node that this one has called, if it can be reached within the time for that.
     async fn recall(&self, node: NodeId) -> Result<()> {
-        let gone = |why: String| Error::PeerGone { node, why };
+        let gone = |why: String| Box::new(Error::PeerGone { node, why });
         let called = self.inner.called.borrow().get(&node).cloned();
         let called = called.ok_or_else(|| gone("there is no connection to it".to_owned()))?;
         let asked = Instant::now();
@@ -240,7 +240,7 @@ impl Net {
             let outcome = self.recall_once(node, &called, limit.saturating_sub(asked.elapsed())).await;
             match outcome {
                 Ok(()) => return Ok(()),
-                Err(_) if self.inner.closed.get() => return Err(Error::Closed),
+                Err(_) if self.inner.closed.get() => return Err(Error::Closed.into()),
                 Err(why) if asked.elapsed() >= limit => {
                     let why = format!("{}; called again: {why}", called.loss.borrow());
                     *called.failed.borrow_mut() = Some((Instant::now(), why.clone()));
@@ -322,7 +322,7 @@ impl Drop for Alive {
 impl machine::Net for Net {
     async fn send(&self, to: NodeId, message: Message) -> Result<()> {
         if self.inner.closed.get() {
-            return Err(Error::Closed);
+            return Err(Error::Closed.into());
         }
         loop {
             let open = self.connection(to).filter(|connection| {

@@ -48,7 +48,7 @@ enum State {
     /// What waits is still sent, but no more is taken.
     Closing,
     /// Nothing leaves any more, for this reason.
-    Lost(Error),
+    Lost(Box<Error>),
 }
 
 struct Waiting {
@@ -102,7 +102,7 @@ impl Outbox {
         let bytes = runs[0].buf_len() as u64 + prelude.payload_bytes;
         // Whoever waits for room must not wait for others who wait before him when there will be none.
         let room = unless(self.end.wait(), self.line(class).room.take(bytes)).await;
-        let Some(room) = room else { return Err(self.check().err().unwrap_or(Error::Closed)) };
+        let Some(room) = room else { return Err(self.check().err().unwrap_or(Error::Closed.into())) };
         self.put(class, runs, room)?.outcome().await
     }
 
@@ -138,7 +138,7 @@ impl Outbox {
     fn check(&self) -> Result<()> {
         match &*self.state.borrow() {
             State::Open => Ok(()),
-            State::Closing => Err(Error::Closed),
+            State::Closing => Err(Error::Closed.into()),
             State::Lost(error) => Err(error.clone()),
         }
     }
@@ -196,7 +196,7 @@ impl Outbox {
     }
 
     /// Fails all that has not left and whatever comes.
-    pub(crate) fn lose(&self, error: Error) {
+    pub(crate) fn lose(&self, error: Box<Error>) {
         *self.state.borrow_mut() = State::Lost(error.clone());
         let waiting = self.lines.iter().flat_map(|line| line.waiting.take()).map(|waiting| waiting.sent);
         for sent in self.leaving.take().into_iter().chain(waiting) {

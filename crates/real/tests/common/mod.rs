@@ -103,7 +103,7 @@ async fn until_failure<T>(test: impl Future<Output = T>, reports: &Reports) -> m
     poll_fn(|context| {
         let poll = test.as_mut().poll(context);
         match reports.failure() {
-            Some(error) => Poll::Ready(Err(error)),
+            Some(error) => Poll::Ready(Err(error.into())),
             None => poll.map(Ok),
         }
     })

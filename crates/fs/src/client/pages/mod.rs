@@ -117,7 +117,7 @@ struct LogicalFile<M: Machine> {
     /// Whether something was sent since the I/O nodes were asked to bring it onto their media.
     unflushed: Cell<bool>,
     /// The first write that failed since somebody was told.
-    failure: RefCell<Option<Error>>,
+    failure: RefCell<Option<Box<Error>>>,
     temporary: Cell<bool>,
     unlinked: Cell<bool>,
     /// How many pages have been dropped before they were used.
@@ -275,7 +275,8 @@ impl<M: Machine> Inner<M> {
         }
         Err(Error::Invalid(format!(
             "{name}: a page of {page_bytes} bytes does not fit into a cache of {bytes}; make the cache larger"
-        )))
+        ))
+        .into())
     }
 
     fn enter(self: &Rc<Self>, file: File<M>) -> Result<PagedFile<M>> {

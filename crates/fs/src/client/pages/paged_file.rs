@@ -219,7 +219,7 @@ impl<M: Machine> PagedFile<M> {
         let extent = Extent::new(offset, data.len());
         if extent.clip(layout::FILE_BYTES_MAX) != extent {
             let text = format!("{}: {} bytes at {offset} reach beyond any file", self.name(), data.len());
-            return Err(Error::Invalid(text));
+            return Err(Error::Invalid(text).into());
         }
         if let Some(error) = &*self.file.failure.borrow() {
             return Err(error.clone());
@@ -264,7 +264,7 @@ impl<M: Machine> PagedFile<M> {
     /// Cuts the file to `bytes`, or extends it to them with zeros.
     pub async fn truncate(&self, bytes: u64) -> Result<()> {
         if bytes > layout::FILE_BYTES_MAX {
-            return Err(Error::Invalid(format!("{}: no file can have {bytes} bytes", self.name())));
+            return Err(Error::Invalid(format!("{}: no file can have {bytes} bytes", self.name())).into());
         }
         let (number, page_bytes) = (self.file.number, self.page_bytes());
         self.cache.table.borrow_mut().forget(number, bytes.div_ceil(page_bytes));

@@ -24,7 +24,7 @@ use machine::{Buf, Condition, Payload};
 use slab::Slab;
 
 use crate::byte_set::ByteSet;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Names a page: a file of this cache by its number, and the page's index in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,9 +72,9 @@ pub(super) struct Page {
     /// Its place in the line, if it stands there.
     turn: Option<i64>,
     /// Why it could not be read, until somebody tries again.
-    read_failure: Option<Error>,
+    read_failure: Option<Box<Error>>,
     /// Why it could not be written. It is not tried again until somebody asks for that.
-    write_failure: Option<Error>,
+    write_failure: Option<Box<Error>>,
     /// Woken when a transfer of the page ends.
     settled: Rc<Condition>,
 }
@@ -99,7 +99,7 @@ pub(super) enum Look {
     /// Nobody is reading what is missing.
     Missing,
     /// It could not be read.
-    Failed(Error),
+    Failed(Box<Error>),
 }
 
 /// What came of looking for room.
@@ -110,7 +110,7 @@ pub(super) enum Room {
     /// There will be, when pages that are pending or in use are no longer.
     Later,
     /// There will not be any: what could go cannot be written, for this reason.
-    Never(Error),
+    Never(Box<Error>),
 }
 
 /// Dirty pages whose writing is asked for at once when there is no room: enough to keep several disks busy, few
@@ -311,7 +311,7 @@ impl PageTable {
 
     /// Ends reading a page: the bytes from its beginning on, or why there are none. What has been written to the
     /// page meanwhile stays on top of them.
-    pub(super) fn finish_read(&mut self, place: Place, outcome: Result<Payload, Error>) {
+    pub(super) fn finish_read(&mut self, place: Place, outcome: Result<Payload>) {
         let page = &mut self.pages[place];
         let stale = std::mem::take(&mut page.stale);
         page.background = None;
@@ -356,7 +356,7 @@ impl PageTable {
     }
 
     /// Ends writing a page. After a failure its bytes are dirty again, and stay until somebody asks for another try.
-    pub(super) fn finish_write(&mut self, place: Place, outcome: Result<(), Error>) {
+    pub(super) fn finish_write(&mut self, place: Place, outcome: Result<()>) {
         let page = &mut self.pages[place];
         debug_assert_eq!(page.state, State::PendingWrite, "begun before");
         self.pending_writes -= 1;
@@ -565,8 +565,8 @@ mod tests {
         table.unpin(place);
     }
 
-    fn failure() -> Error {
-        Error::Invalid("no".into())
+    fn failure() -> Box<Error> {
+        Error::Invalid("no".into()).into()
     }
 
     #[test]
