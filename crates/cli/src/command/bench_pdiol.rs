@@ -18,7 +18,7 @@ use crate::pdiol_bench::limits::{self, measure_limits};
 use crate::pdiol_bench::page::page;
 use crate::pdiol_bench::prediction::Predictor;
 use crate::pdiol_bench::report::{Results, Row};
-use crate::pdiol_bench::testbed::{CACHE_FOR_READING, CACHE_FOR_WRITING, Disks, Testbed};
+use crate::pdiol_bench::testbed::{CACHE_FOR_BOTH, CACHE_FOR_READING, CACHE_FOR_WRITING, Disks, Testbed};
 use crate::pdiol_bench::times::Times;
 use crate::pdiol_bench::{PAGE_BYTES, Window};
 use crate::progress::{Progress, Show};
@@ -236,10 +236,14 @@ fn measured(arguments: &Arguments, plan: &[Cell]) -> Result<Results> {
     make_files(&testbed, plan)?;
     let Size(write_bytes) = arguments.limit_size;
     let limits = measure_limits(&testbed, write_bytes, 3)?;
-    testbed.slow_down(CACHE_FOR_READING)?;
     let predictor = rate.map(|_| Predictor::of_this_computer(&limits, &arguments.disk_model)).transpose()?;
     let (mut rows, mut outputs) = (Vec::new(), BTreeMap::new());
+    let mut cache = None;
     for cell in plan {
+        let wanted = if cell.application.only_reads() { CACHE_FOR_READING } else { CACHE_FOR_BOTH };
+        if cache.replace(wanted) != Some(wanted) {
+            testbed.slow_down(wanted)?;
+        }
         let rounds = 0..arguments.rounds;
         let times = rounds.map(|_| measure(&testbed, cell, &mut outputs)).collect::<Result<Vec<_>>>()?;
         let predictor = predictor.as_ref().filter(|_| cell.application.only_reads());

@@ -29,6 +29,10 @@ const CACHE: &str = "16MiB";
 /// An agent keeps so little that a program which reads a file again finds nothing of it there.
 pub(crate) const CACHE_FOR_READING: &str = "1MiB";
 
+/// For a program that reads and writes several files at once an agent has room to serve them in the order of its disk.
+/// It is still less than a quarter of what such a program writes on one disk before it reads it again.
+pub(crate) const CACHE_FOR_BOTH: &str = "4MiB";
+
 /// An agent that is written to keeps more, to write in the order of its disk.
 pub(crate) const CACHE_FOR_WRITING: &str = "64MiB";
 
