@@ -235,7 +235,7 @@ fn measured(arguments: &Arguments, plan: &[Cell]) -> Result<Results> {
     let mut testbed = Testbed::start(limits::AGENTS, disks)?;
     make_files(&testbed, plan)?;
     let Size(write_bytes) = arguments.limit_size;
-    let limits = measure_limits(&testbed, write_bytes, 3)?;
+    let limits = measure_limits(&mut testbed, write_bytes, 3)?;
     let predictor = rate.map(|_| Predictor::of_this_computer(&limits, &arguments.disk_model)).transpose()?;
     let (mut rows, mut outputs) = (Vec::new(), BTreeMap::new());
     let mut cache = None;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::PAGE_BYTES;
 use super::application::Application;
 use super::testbed::Testbed;
-use super::times::measure;
+use super::times::{Times, measure};
 use crate::command::bench::{bare, median, receive_in_turn, stripe_files, throughput};
 use crate::failure::{Failure, Result};
 
@@ -33,6 +33,10 @@ pub(crate) struct Limits {
     pub(crate) striped: f64,
     /// The processor's time for that, client and agents.
     pub(crate) striped_processor: f64,
+    /// Reading it from agents that have all of it in their own caches.
+    pub(crate) cached: f64,
+    /// The processor's time for that, client and agents.
+    pub(crate) cached_processor: f64,
     /// Seconds that a page takes from an agent that has it in its memory, asked for one by one.
     pub(crate) page: f64,
 }
@@ -48,20 +52,19 @@ const SMALL_ROUNDS: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(3);
 
 /// Measures all of them, with `bytes` bytes, before the disks are slowed down. What is compared is measured in turn.
-pub(crate) fn measure_limits(testbed: &Testbed, bytes: u64, rounds: u32) -> Result<Limits> {
+pub(crate) fn measure_limits(testbed: &mut Testbed, bytes: u64, rounds: u32) -> Result<Limits> {
     testbed.write(AGENTS, bytes)?;
     testbed.write(1, SMALL_BYTES)?;
     let files = stripe_files(testbed.agents(), bytes)?;
     let mut columns: [Vec<f64>; 7] = Default::default();
     for _ in 0..rounds {
         let (all, all_times) = measure(None, || bare(&files, PAGE_BYTES as usize, receive_in_turn));
-        let (striped, _) = testbed.run(Application::Cat, bytes, Some((AGENTS, Prefetch::Adaptive)))?;
-        let gib = bytes as f64 / f64::from(1 << 30);
+        let [striped, striped_processor] = read_striped(testbed, bytes)?;
         let row = [
             all?,
-            all_times.processor().as_secs_f64() / gib,
-            throughput(bytes, striped.elapsed),
-            striped.processor().as_secs_f64() / gib,
+            processor_for_gib(bytes, all_times),
+            striped,
+            striped_processor,
             bare(&files[..1], PAGE_BYTES as usize, receive_in_turn)?,
             copy(bytes),
             read_local(&files[0])?,
@@ -71,6 +74,12 @@ pub(crate) fn measure_limits(testbed: &Testbed, bytes: u64, rounds: u32) -> Resu
     let [bare_stripe, bare_stripe_processor, striped, striped_processor, one_sender, copy, local_read] =
         columns.map(median);
     let page = page(testbed)?;
+    testbed.keep(bytes)?;
+    // The first time it comes from the system's page cache.
+    read_striped(testbed, bytes)?;
+    let rows = (0..rounds).map(|_| read_striped(testbed, bytes)).collect::<Result<Vec<_>>>()?;
+    let [cached, cached_processor] =
+        [0, 1].map(|column| median(rows.iter().map(|row| row[column]).collect()));
     Ok(Limits {
         copy,
         local_read,
@@ -79,8 +88,20 @@ pub(crate) fn measure_limits(testbed: &Testbed, bytes: u64, rounds: u32) -> Resu
         bare_stripe_processor,
         striped,
         striped_processor,
+        cached,
+        cached_processor,
         page,
     })
+}
+
+/// The throughput of reading the file of so many bytes from all agents, and the processor's time for it.
+fn read_striped(testbed: &Testbed, bytes: u64) -> Result<[f64; 2]> {
+    let (times, _) = testbed.run(Application::Cat, bytes, Some((AGENTS, Prefetch::Adaptive)))?;
+    Ok([throughput(bytes, times.elapsed), processor_for_gib(bytes, times)])
+}
+
+fn processor_for_gib(bytes: u64, times: Times) -> f64 {
+    times.processor().as_secs_f64() * f64::from(1 << 30) / bytes as f64
 }
 
 /// Copies so many bytes from one page to another, both of which are far from the last ones.

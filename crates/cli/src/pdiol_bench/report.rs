@@ -179,7 +179,7 @@ pub(crate) const LIMITS_HEAD: [&str; 3] =
     ["this computer, nothing slowed down", "", "processor time for 1 GiB"];
 
 /// The cells of a table about this computer.
-pub(crate) fn limit_cells(limits: &Limits) -> [[String; 3]; 6] {
+pub(crate) fn limit_cells(limits: &Limits) -> [[String; 3]; 7] {
     let row = |what: &str, value: String, time: Option<f64>| {
         [what.to_owned(), value, time.map_or_else(String::new, |time| format!("{time:.2} s"))]
     };
@@ -194,9 +194,14 @@ pub(crate) fn limit_cells(limits: &Limits) -> [[String; 3]; 6] {
             Some(limits.bare_stripe_processor),
         ),
         row(
-            "striped file, four agents, from their page cache",
+            "striped file, four agents that find it in the system's page cache",
             mb_s(limits.striped),
             Some(limits.striped_processor),
+        ),
+        row(
+            "striped file, four agents that have it in their own caches",
+            mb_s(limits.cached),
+            Some(limits.cached_processor),
         ),
         row("a page from an agent's memory", format!("{:.3} ms", 1000.0 * limits.page), None),
     ]

@@ -70,6 +70,11 @@ impl Testbed {
         &self.agents
     }
 
+    /// Starts the agents anew, with disks that are as fast as they can and caches that hold a file of so many bytes.
+    pub(crate) fn keep(&mut self, bytes: u64) -> Result<()> {
+        self.agents.restart(&options(&(bytes + (16 << 20)).to_string(), &[]))
+    }
+
     /// Starts the agents anew, with disks that take the times of their model if they have one, and a cache of this size.
     pub(crate) fn slow_down(&mut self, cache: &str) -> Result<()> {
         match &self.disks {
