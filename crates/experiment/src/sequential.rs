@@ -93,6 +93,7 @@ impl Sequential {
             // What is asked for and no more: who prefetches is the client.
             let settings = IoNodeSettings {
                 prefetch_blocks: 0,
+                requests_at_disk: 2,
                 block_bytes_max: self.page_bytes,
                 ..IoNodeSettings::default()
             };

@@ -82,6 +82,7 @@ fn small(scheduling: Scheduling, threads: Threads) -> IoNodeSettings {
         block_bytes_max: 4096,
         threads,
         prefetch_blocks: 1,
+        requests_at_disk: 1,
         buffers_per_disk: 2,
         sharing: Sharing::Arrival,
         incarnation: None,
@@ -169,14 +170,17 @@ impl Draw {
 /// Reads, writes, truncations and flushes by two clients in turn give what a file in memory would give,
 /// with a cache far smaller than the file and under every setting.
 pub fn random_operations_agree_with_a_file_in_memory(testbed: &impl Testbed) {
-    for (seed, scheduling, threads, memget_writes) in [
-        (1, Scheduling::CyclicScan, Threads::Pool(4), false),
-        (2, Scheduling::Fcfs, Threads::PerRequest, false),
-        (3, Scheduling::PhysicalCyclicScan, Threads::PerRequest, true),
+    for (seed, scheduling, threads, memget_writes, requests_at_disk) in [
+        (1, Scheduling::CyclicScan, Threads::Pool(4), false, 1),
+        (2, Scheduling::Fcfs, Threads::PerRequest, false, 1),
+        (3, Scheduling::PhysicalCyclicScan, Threads::PerRequest, true, 1),
+        (4, Scheduling::PhysicalCyclicScan, Threads::Pool(4), false, 2),
+        (5, Scheduling::CyclicScan, Threads::PerRequest, false, 3),
     ] {
         run(testbed, 5, move |nodes| async move {
             let settings = ClientSettings { memget_writes, ..ClientSettings::default() };
-            let clients = start_with(&nodes, 3, small(scheduling, threads), settings).await;
+            let io_nodes = IoNodeSettings { requests_at_disk, ..small(scheduling, threads) };
+            let clients = start_with(&nodes, 3, io_nodes, settings).await;
             random_operations(&clients, seed).await;
         });
     }

@@ -1,4 +1,4 @@
-//! A disk serves one request at a time; tasks wait here for their turn.
+//! A disk is given one request at a time, or a few; tasks wait here for their turn.
 //!
 //! There is no driver task: who needs the disk asks for a turn, uses the disk, and lets go. Letting go picks
 //! the next by the disk's [`Scheduling`] at once, before the task that lets go does anything else, so the
@@ -17,7 +17,10 @@ use crate::schedule::{Position, Scheduling, Waiting};
 
 /// The queue of one disk.
 pub(crate) struct DiskQueue {
-    busy: Cell<bool>,
+    /// Requests that the disk may have at a time.
+    places: usize,
+    /// Those it has.
+    taken: Cell<usize>,
     arm: Cell<Position>,
     demand: RefCell<Waiting>,
     background: RefCell<Waiting>,
@@ -33,9 +36,11 @@ enum Waiter {
 pub(crate) struct Turn<'a>(&'a DiskQueue);
 
 impl DiskQueue {
-    pub(crate) fn new(scheduling: Scheduling) -> Self {
+    /// The queue of a disk that is given `places` requests at a time, one at least.
+    pub(crate) fn new(scheduling: Scheduling, places: usize) -> Self {
         DiskQueue {
-            busy: Cell::new(false),
+            places: places.max(1),
+            taken: Cell::new(0),
             arm: Cell::new((0, 0)),
             demand: RefCell::new(Waiting::new(scheduling)),
             background: RefCell::new(Waiting::new(scheduling)),
@@ -45,9 +50,10 @@ impl DiskQueue {
 
     /// Waits for a turn to use the disk at `position`.
     pub(crate) async fn turn(&self, position: Position, class: Class) -> Turn<'_> {
-        if self.busy.replace(true) {
+        if self.taken.get() == self.places {
             WaitForTurn { queue: self, position, class, waiter: None }.await;
         } else {
+            self.taken.set(self.taken.get() + 1);
             self.arm.set(position);
         }
         Turn(self)
@@ -84,7 +90,7 @@ impl DiskQueue {
                     waker.wake();
                 }
             }
-            None => self.busy.set(false),
+            None => self.taken.set(self.taken.get() - 1),
         }
     }
 }

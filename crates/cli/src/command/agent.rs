@@ -90,6 +90,9 @@ impl From<SchedulingName> for Scheduling {
 /// Requests served at a time.
 const THREADS: usize = 128;
 
+/// Block requests that a disk is given at a time: while it is at one, the next is there.
+const REQUESTS_AT_DISK: usize = 2;
+
 /// Fewer blocks than this would make requests wait for each other.
 const CACHE_BLOCKS_MIN: u64 = 8;
 
@@ -148,6 +151,7 @@ fn io_node_settings(arguments: &Arguments) -> Result<IoNodeSettings> {
         block_bytes_max: block.0,
         threads: Threads::Pool(THREADS),
         prefetch_blocks: arguments.prefetch,
+        requests_at_disk: REQUESTS_AT_DISK,
         sharing: Sharing::Fair,
         incarnation: Some(node::random()?),
         ..IoNodeSettings::default()

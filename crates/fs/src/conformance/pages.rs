@@ -17,7 +17,7 @@ fn cache_of<M: Machine>(client: &Client<M>, pages: u64, prefetch: Prefetch) -> P
 }
 
 fn settings() -> IoNodeSettings {
-    small(Scheduling::CyclicScan, Threads::Pool(4))
+    IoNodeSettings { requests_at_disk: 2, ..small(Scheduling::CyclicScan, Threads::Pool(4)) }
 }
 
 async fn read<M: Machine>(file: &PagedFile<M>, offset: u64, bytes: u64) -> Vec<u8> {

@@ -45,6 +45,9 @@ pub struct IoNodeSettings {
     pub threads: Threads,
     /// How many blocks ahead of each read are brought into the cache.
     pub prefetch_blocks: u64,
+    /// How many block requests a disk is given at a time. One, as in the reports; with a second one a disk need not
+    /// wait for the I/O node between two.
+    pub requests_at_disk: usize,
     /// How many buffers a collective request uses for each disk.
     pub buffers_per_disk: usize,
     /// Whose block request is served next.
@@ -71,6 +74,7 @@ impl Default for IoNodeSettings {
             block_bytes_max: 64 * 1024,
             threads: Threads::Pool(128),
             prefetch_blocks: 1,
+            requests_at_disk: 1,
             buffers_per_disk: 2,
             sharing: Sharing::Arrival,
             incarnation: None,
@@ -148,7 +152,9 @@ impl<M: Machine> IoNode<M> {
             room: Condition::new(),
             room_in_background: Condition::new(),
             cache_buffers: BufferPool::new(buffers * settings.block_bytes_max),
-            disk_queues: (0..disks).map(|_| DiskQueue::new(settings.scheduling)).collect(),
+            disk_queues: (0..disks)
+                .map(|_| DiskQueue::new(settings.scheduling, settings.requests_at_disk))
+                .collect(),
             requests: RefCell::new(RequestQueue::new(settings.sharing)),
             request_came: Condition::new(),
             pool_threads: Cell::new(0),
