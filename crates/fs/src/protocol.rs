@@ -24,6 +24,9 @@ pub const LABEL_VERSION: u8 = 1;
 const FRAME_MAGIC: [u8; 2] = *b"SF";
 const LABEL_MAGIC: [u8; 2] = *b"SL";
 
+/// Block requests, their answers and single Memputs and Memgets have shorter headers.
+const SHORT_BYTES: usize = 64;
+
 /// The most bytes a file name has, in UTF-8.
 pub const NAME_BYTES_MAX: usize = 200;
 
@@ -362,10 +365,17 @@ impl Frame {
 }
 
 fn encode<T: Serialize>(magic: [u8; 2], version: u8, value: &T) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(32);
-    bytes.extend_from_slice(&magic);
-    bytes.push(version);
-    postcard::to_extend(value, bytes).expect("a vector takes any encoding")
+    let head = [magic[0], magic[1], version];
+    // Most are short: for them a vector that grows with each number takes as long as the encoding itself.
+    let mut short = [0; SHORT_BYTES];
+    short[..head.len()].copy_from_slice(&head);
+    match postcard::to_slice(value, &mut short[head.len()..]) {
+        Ok(body) => {
+            let bytes = head.len() + body.len();
+            short[..bytes].to_vec()
+        }
+        Err(_) => postcard::to_extend(value, head.to_vec()).expect("a vector takes any encoding"),
+    }
 }
 
 fn decode<T: for<'a> Deserialize<'a>>(magic: [u8; 2], version: u8, bytes: &[u8]) -> Result<T, String> {

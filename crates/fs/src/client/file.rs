@@ -350,7 +350,9 @@ impl<M: Machine> File<M> {
             }
         };
         // All answers have come, so the mailbox is empty and nobody else's.
-        self.client.inner.mailboxes.borrow_mut().push(request.mailbox.clone());
+        let UnderWay { mailbox, parts } = &mut request.under_way;
+        let left_over = UnderWay { mailbox: mailbox.clone(), parts: std::mem::take(parts) };
+        self.client.inner.left_over.borrow_mut().push(left_over);
         outcome
     }
 }
@@ -372,11 +374,17 @@ struct FileRequest<'a, M: Machine> {
     memory: &'a Memory,
     /// Where in the memory the extent begins.
     at: u64,
-    mailbox: Rc<Mailbox>,
     /// The name under which the memory is open to the I/O nodes, if they are to fetch the data of a write.
     opened: Option<MemoryId>,
-    /// The block requests under way; a token is an index here.
-    under_way: Vec<BlockRequest>,
+    under_way: UnderWay,
+}
+
+/// Block requests under way, and where their answers come.
+#[derive(Default)]
+pub(super) struct UnderWay {
+    mailbox: Rc<Mailbox>,
+    /// The requests; a token is an index here.
+    parts: Vec<BlockRequest>,
 }
 
 impl<M: Machine> Drop for FileRequest<'_, M> {
@@ -390,28 +398,28 @@ impl<M: Machine> Drop for FileRequest<'_, M> {
 impl<'a, M: Machine> FileRequest<'a, M> {
     fn new(file: &'a File<M>, access: Access, extent: Extent, memory: &'a Memory, at: u64) -> Self {
         let inner = &file.client.inner;
-        let mailbox = inner.mailboxes.borrow_mut().pop().unwrap_or_default();
+        let under_way = inner.left_over.borrow_mut().pop().unwrap_or_default();
         let fetched = access == Access::Write && inner.settings.memget_writes;
         let opened = fetched.then(|| inner.open_for_request(memory));
-        FileRequest { file, access, extent, memory, at, mailbox, opened, under_way: Vec::new() }
+        FileRequest { file, access, extent, memory, at, opened, under_way }
     }
 
     async fn carry_out(&mut self) -> Result<()> {
-        self.under_way.clear();
+        self.under_way.parts.clear();
         let per_disk = self.file.client.inner.settings.outstanding_per_disk as u64;
         // Consecutive blocks lie on consecutive disks: so many begin one disk's part of the extent each.
         let parts = self.file.striping().requests(self.extent).take(self.file.inner.homes.len());
         for part in parts {
             for blocks in 0..per_disk {
                 let Some(request) = self.ahead_on_same_disk(part, blocks) else { break };
-                self.under_way.push(request);
-                self.begin(self.under_way.len() - 1, request).await;
+                self.under_way.parts.push(request);
+                self.begin(self.under_way.parts.len() - 1, request).await;
             }
         }
-        let (mut left, mut outcome) = (self.under_way.len(), Ok(()));
+        let (mut left, mut outcome) = (self.under_way.parts.len(), Ok(()));
         while left > 0 {
-            let (token, answer) = self.mailbox.next().await;
-            let answered = self.under_way[token];
+            let (token, answer) = self.under_way.mailbox.next().await;
+            let answered = self.under_way.parts[token];
             // Not kept until the work is done: an answer is large.
             if let Err(error) = answer.and_then(|reply| self.take_in(answered, reply)) {
                 outcome = outcome.and(Err(error));
@@ -419,7 +427,7 @@ impl<'a, M: Machine> FileRequest<'a, M> {
             self.file.client.inner.endpoint.machine().compute(Work::HandleReply).await;
             match self.ahead_on_same_disk(answered, per_disk).filter(|_| outcome.is_ok()) {
                 Some(next) => {
-                    self.under_way[token] = next;
+                    self.under_way.parts[token] = next;
                     self.begin(token, next).await;
                 }
                 None => left -= 1,
@@ -449,7 +457,7 @@ impl<'a, M: Machine> FileRequest<'a, M> {
                 }
             },
         };
-        endpoint.begin(inner.homes[stripe as usize], request, data, &self.mailbox, token).await;
+        endpoint.begin(inner.homes[stripe as usize], request, data, &self.under_way.mailbox, token).await;
     }
 
     fn take_in(&self, part: BlockRequest, answer: (Reply, Payload)) -> Result<()> {

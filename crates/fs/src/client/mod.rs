@@ -27,6 +27,7 @@ use crate::error::{Error, Failure, FailureKind, Result};
 use crate::name;
 use crate::protocol::{FileId, FoundStripe, Label, MeetingId, MemoryId, Reply, Request, StripePlace};
 use collective::Meeting;
+use file::UnderWay;
 
 /// How a client works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,8 +95,8 @@ struct ClientInner<M: Machine> {
     gone: RefCell<BTreeSet<NodeId>>,
     /// How many file requests have opened their memory.
     opened: Cell<u64>,
-    /// Mailboxes of file requests that are over, for the next ones: small requests are many.
-    mailboxes: RefCell<Vec<Rc<Mailbox>>>,
+    /// What file requests that are over have left to the next ones: small requests are many.
+    left_over: RefCell<Vec<UnderWay>>,
 }
 
 impl<M: Machine> Client<M> {
@@ -118,7 +119,7 @@ impl<M: Machine> Client<M> {
             meeting_changed: Condition::new(),
             gone: RefCell::default(),
             opened: Cell::new(0),
-            mailboxes: RefCell::default(),
+            left_over: RefCell::default(),
         });
         let listener = inner.clone();
         machine.spawn("client", async move { listener.endpoint.listen(&listener).await });
