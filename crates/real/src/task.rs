@@ -57,6 +57,12 @@ impl Tasks {
         name: &'static str,
         transfer: impl Future<Output = Result<T>> + 'static,
     ) -> Result<T> {
+        let mut transfer = Box::pin(transfer);
+        // One that needs no waiting needs no task.
+        let at_once = poll_fn(|context| Poll::Ready(transfer.as_mut().poll(context))).await;
+        if let Poll::Ready(outcome) = at_once {
+            return outcome;
+        }
         let counted = Counted::new(self.inner.clone());
         let handle = compio::runtime::spawn(async move {
             let outcome = transfer.await;

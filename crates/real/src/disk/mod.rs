@@ -1,12 +1,13 @@
 //! A disk: a directory with one file for each object, perhaps slowed down to a model.
 //!
 //! Reading order: `directory.rs` (the files, by name), `header.rs` and `name.rs` (whose they are and how
-//! they are called), `units.rs` (what is in them, and the checksums), `stored.rs` (one that is open), `objects.rs`
-//! (which are open), `pace.rs` (modelled time). Here these become the operations of a [`machine::Disk`].
+//! they are called), `units.rs` (what is in them, and the checksums), `stored.rs` (one that is open), `at_once.rs`
+//! (what needs no waiting), `objects.rs` (which are open), `pace.rs` (modelled time). Here these become the operations of a [`machine::Disk`].
 //!
 //! Data go through the system's page cache. Every operation runs as a transfer: it is completed even if
 //! nobody waits for it any more.
 
+mod at_once;
 mod directory;
 mod header;
 mod name;

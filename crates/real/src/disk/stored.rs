@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::os::fd::AsFd;
 
 use compio::BufResult;
 use compio::buf::{IntoInner, IoBuf};
@@ -13,6 +14,7 @@ use compio::fs::File;
 use compio::io::{AsyncReadAt, AsyncWriteAtExt};
 use machine::{Buf, Payload};
 
+use super::at_once::AtOnce;
 use super::units::{self, Length, Sums, UNIT_BYTES};
 use crate::bytes::{Run, next_batch, push_runs};
 use crate::task::{Turn, Turns};
@@ -42,6 +44,7 @@ impl From<io::Error> for Fault {
 /// An open object.
 pub(crate) struct Stored {
     file: File,
+    at_once: AtOnce,
     /// Seed of its sums.
     identity: u64,
     bytes: Cell<u64>,
@@ -60,8 +63,8 @@ struct Kept {
 
 impl Stored {
     pub(crate) fn new(file: File, identity: u64, bytes: u64, length: Length) -> Self {
-        let (bytes, length) = (Cell::new(bytes), Cell::new(length));
-        Stored { file, identity, bytes, length, sums: RefCell::default(), turns: Turns::new() }
+        let (at_once, bytes, length) = (AtOnce::of(&file), Cell::new(bytes), Cell::new(length));
+        Stored { file, at_once, identity, bytes, length, sums: RefCell::default(), turns: Turns::new() }
     }
 
     /// Its length in bytes.
@@ -123,13 +126,23 @@ impl Stored {
         while memory.len() < until {
             let read = memory.len();
             let position = units::in_file(offset).saturating_add((read - begin) as u64);
-            let BufResult(result, slice) = self.file.read_at(memory.slice(read..until), position).await;
-            memory = slice.into_inner();
-            if result? == 0 {
+            memory = self.append(memory, until, position).await?;
+            if memory.len() == read {
                 break;
             }
         }
         Ok(memory)
+    }
+
+    /// Appends bytes of the file from `position` on, until `memory` has `until` of them or sooner; none at its end.
+    async fn append(&self, mut memory: Vec<u8>, until: usize, position: u64) -> io::Result<Vec<u8>> {
+        let begin = memory.len();
+        if self.at_once.read(self.file.as_fd(), &mut memory, until - begin, position)? > 0 {
+            return Ok(memory);
+        }
+        let BufResult(result, slice) = self.file.read_at(memory.slice(begin..until), position).await;
+        result?;
+        Ok(slice.into_inner())
     }
 
     /// Checks data of one group that lie from `offset` on. Says which unit does not match, if one does not.
@@ -244,8 +257,12 @@ impl Stored {
     async fn write_at(&self, mut runs: Vec<Run>, mut position: u64) -> io::Result<()> {
         while let Some(batch) = next_batch(&mut runs) {
             let bytes: usize = batch.iter().map(IoBuf::buf_len).sum();
-            let BufResult(result, _batch) = (&self.file).write_vectored_all_at(batch, position).await;
-            result?;
+            let written = self.at_once.write(self.file.as_fd(), &batch, position)?;
+            if written < bytes {
+                // All of it once more: the same bytes at the same place.
+                let BufResult(result, _batch) = (&self.file).write_vectored_all_at(batch, position).await;
+                result?;
+            }
             position += bytes as u64;
         }
         Ok(())
@@ -329,9 +346,8 @@ impl Stored {
         while page.len() < Sums::BYTES {
             let read = page.len();
             let position = units::sums_in_file(group).saturating_add(read as u64);
-            let BufResult(result, slice) = self.file.read_at(page.slice(read..Sums::BYTES), position).await;
-            page = slice.into_inner();
-            if result? == 0 {
+            page = self.append(page, Sums::BYTES, position).await?;
+            if page.len() == read {
                 break;
             }
         }

@@ -1,0 +1,139 @@
+//! What a file can give or take without waiting: that is done on the node's own thread, at once.
+//!
+//! A page that the system has in memory is copied in ten microseconds. To have the runtime see to it takes longer
+//! than that, and some file systems leave even such a copy to a thread of the kernel.
+//!
+//! ```text
+//! read:  at once, as far as the system has it  --- not all of it ---> the runtime, which waits for the disk
+//! write: at once, if the file lies in memory   --- it does not -----> the runtime
+//! ```
+
+use std::cell::Cell;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use compio::buf::IoBuf;
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
+use nix::sys::uio::pwritev;
+
+use crate::bytes::Run;
+
+/// How a file can be used without waiting.
+#[derive(Debug)]
+pub(crate) struct AtOnce(Cell<Extent>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// All of it lies in memory.
+    Everything,
+    /// The file system tells what is in the page cache from what is not.
+    WhatIsCached,
+    /// It does not.
+    Nothing,
+}
+
+impl AtOnce {
+    /// As it is with the file system of this file.
+    pub(crate) fn of(file: impl AsFd) -> Self {
+        let in_memory = fstatfs(file).is_ok_and(|system| system.filesystem_type() == TMPFS_MAGIC);
+        AtOnce(Cell::new(if in_memory { Extent::Everything } else { Extent::WhatIsCached }))
+    }
+
+    /// Appends what can be had without waiting of the `bytes` bytes from `position` on, for which `memory` has room;
+    /// says how many those are. None are also those past the end.
+    pub(crate) fn read(
+        &self,
+        file: BorrowedFd<'_>,
+        memory: &mut Vec<u8>,
+        bytes: usize,
+        position: u64,
+    ) -> io::Result<usize> {
+        let flags = match self.0.get() {
+            Extent::Everything => 0,
+            Extent::WhatIsCached => libc::RWF_NOWAIT,
+            Extent::Nothing => return Ok(0),
+        };
+        let spare = memory.spare_capacity_mut();
+        let part = libc::iovec { iov_base: spare.as_mut_ptr().cast(), iov_len: bytes.min(spare.len()) };
+        let position = libc::off_t::try_from(position).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        #[expect(
+            unsafe_code,
+            reason = "safe functions read this way into memory only that was filled with zeros before"
+        )]
+        // SAFETY: the system writes at most `iov_len` bytes from `iov_base` on, where there are as many that belong
+        // to `memory` alone; after the call it knows nothing of them.
+        let read = unsafe { libc::preadv2(file.as_raw_fd(), &raw const part, 1, position, flags) };
+        let Ok(read) = usize::try_from(read) else {
+            return match Errno::last() {
+                Errno::EAGAIN | Errno::EINTR => Ok(0),
+                Errno::EOPNOTSUPP | Errno::ENOSYS if flags == libc::RWF_NOWAIT => {
+                    self.0.set(Extent::Nothing);
+                    Ok(0)
+                }
+                error => Err(error.into()),
+            };
+        };
+        #[expect(unsafe_code, reason = "the counterpart of the call above")]
+        // SAFETY: so many bytes after the first `len` of them have just been written, within the capacity.
+        unsafe {
+            memory.set_len(memory.len() + read);
+        }
+        Ok(read)
+    }
+
+    /// Writes what can be written without waiting of these bytes, from `position` on; says how many.
+    pub(crate) fn write(&self, file: BorrowedFd<'_>, runs: &[Run], position: u64) -> io::Result<usize> {
+        if self.0.get() != Extent::Everything {
+            return Ok(0);
+        }
+        let slices: Vec<IoSlice<'_>> = runs.iter().map(|run| IoSlice::new(run.as_init())).collect();
+        let position = libc::off_t::try_from(position).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        match pwritev(file, &slices, position) {
+            Err(Errno::EINTR) => Ok(0),
+            outcome => Ok(outcome?),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn what_was_just_written_is_read_at_once_or_not_at_all() {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(b"a file of some length").expect("room");
+        for extent in [Extent::Everything, Extent::WhatIsCached, Extent::Nothing] {
+            let at_once = AtOnce(Cell::new(extent));
+            let mut memory = b"> ".to_vec();
+            memory.reserve(4);
+            let read = at_once.read(file.as_fd(), &mut memory, 4, 2).expect("readable");
+            assert_eq!(memory, b"> file"[..2 + read].to_vec());
+            // A file system that keeps it to itself counts as such from then on.
+            let expected = if at_once.0.get() == Extent::Nothing { 0 } else { 4 };
+            assert_eq!((extent, read), (extent, expected));
+        }
+    }
+
+    #[test]
+    fn past_the_end_there_is_nothing() {
+        let file = tempfile::tempfile().expect("a file");
+        let mut memory = Vec::with_capacity(100);
+        let read = AtOnce::of(&file).read(file.as_fd(), &mut memory, 100, 5);
+        assert_eq!((read.expect("readable"), memory.len()), (0, 0));
+    }
+
+    #[test]
+    fn only_memory_is_written_at_once() {
+        let file = tempfile::tempfile().expect("a file");
+        let runs = [b"one ".to_vec(), b"two".to_vec()].map(Run::Owned);
+        let write = |extent| AtOnce(Cell::new(extent)).write(file.as_fd(), &runs, 0).expect("room");
+        assert_eq!(write(Extent::WhatIsCached), 0);
+        assert_eq!(file.metadata().expect("a file").len(), 0);
+        assert_eq!(write(Extent::Everything), 7);
+        assert_eq!(file.metadata().expect("a file").len(), 7);
+    }
+}
