@@ -43,6 +43,8 @@ impl Tasks {
     /// Starts a task whose failure is reported.
     pub(crate) fn spawn(&self, name: &'static str, task: impl Future<Output = Result<()>> + 'static) {
         let tasks = self.clone();
+        // The runtime moves a task several times before it is where it stays, and ours are large.
+        let task = Box::pin(task);
         let supervised = async move {
             if let Err(error) = catch_panic(name, task).await {
                 tasks.report(&Report::TaskFailed { node: tasks.inner.node, task: name, error: *error });
@@ -123,8 +125,7 @@ impl<T> Drop for DetachOnDrop<T> {
     }
 }
 
-async fn catch_panic(name: &'static str, task: impl Future<Output = Result<()>>) -> Result<()> {
-    let mut task = pin!(task);
+async fn catch_panic(name: &'static str, mut task: Pin<Box<impl Future<Output = Result<()>>>>) -> Result<()> {
     poll_fn(|context| {
         // A task that has panicked is never polled again, so nobody sees it in an inconsistent state. What it
         // shares with others it leaves as it was between two statements, like a task that ends early.

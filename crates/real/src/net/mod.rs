@@ -330,7 +330,8 @@ impl machine::Net for Net {
             });
             match open {
                 Some(connection) => return connection.send(message).await,
-                None => self.recall(to).await?,
+                // So seldom that it must not make every message's future larger, which is moved about.
+                None => Box::pin(self.recall(to)).await?,
             }
         }
     }
