@@ -353,7 +353,10 @@ impl store::Temporary for Temporary {
     fn rewind(&mut self) -> io::Result<()> {
         match self {
             Temporary::Local(file) => file.seek(SeekFrom::Start(0)).map(drop),
-            Temporary::Striped { file, .. } => file.seek(SeekFrom::Start(0)).map(drop),
+            Temporary::Striped { file, .. } => {
+                file.hint(Advice::Sequential)?;
+                file.seek(SeekFrom::Start(0)).map(drop)
+            }
         }
     }
 }

@@ -93,6 +93,7 @@ impl Temporary for TemporaryFile {
             self.file.sync()?;
             self.file.hint(Advice::DontNeed { offset: 0, bytes: u64::MAX })?;
         }
+        self.file.hint(Advice::Sequential)?;
         self.file.seek(SeekFrom::Start(0)).map(drop)
     }
 }

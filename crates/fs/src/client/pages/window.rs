@@ -3,10 +3,10 @@
 //! A window of W pages is that of Zhang's PDIOL: while page *i* is used, pages *i*+1 to *i*+W-1 are brought in. So a
 //! window of 1 brings in nothing ahead.
 //!
-//! An adaptive window finds W itself. It opens when pages are used one after the other, doubles when the application
-//! had to wait for a page although that was under way already, and is halved when pages were dropped before they
-//! were used. It grows once for each window consumed, so that what it did shows before it does more. To save
-//! messages it fills up only when half of it has been consumed.
+//! An adaptive window finds W itself. It opens when pages are used one after the other, further if the application has
+//! said that it will go on so. It doubles when the application had to wait for a page although that was under way
+//! already, and is halved when pages were dropped before they were used. It grows once for each window consumed, so
+//! that what it did shows before it does more. To save messages it fills up only when half of it has been consumed.
 //!
 //! It knows as well which pages an application that goes on page by page has passed. Of a file that the cache cannot
 //! hold they are let go of at once: were it read once more, Second Chance would have dropped each page before its turn.
@@ -36,6 +36,11 @@ pub(super) enum Order {
 
 /// So many pages behind the one in use are not passed yet: a program may go back a little.
 const KEPT_BEHIND: u64 = 8;
+
+/// The adaptive window of a file that is said to be read to its end begins so many times as large: it need not be
+/// found out, and of several such files read together, as in a merge, a disk has long runs of each from the first
+/// page on.
+const SAID_TO_GO_ON: u64 = 8;
 
 /// What bounds a window.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +136,9 @@ impl Window {
         if !goes_on {
             (self.size, self.grows_from) = (1, page);
         } else if self.size == 1 {
-            (self.size, self.grows_from) = (bounds.least, page + bounds.least);
+            let begin =
+                if self.order == Order::Sequential { SAID_TO_GO_ON * bounds.least } else { bounds.least };
+            (self.size, self.grows_from) = (begin, page + begin);
         } else if wasted > self.wasted {
             (self.size, self.grows_from) = ((self.size / 2).max(2), self.asked);
         } else if waited && page >= self.grows_from {
@@ -207,7 +214,7 @@ mod tests {
         assert!(use_page(&mut window, 0, false, 0).is_empty());
         let mut window = Window::new(Prefetch::Adaptive);
         window.set_order(Order::Sequential);
-        assert_eq!(use_page(&mut window, 40, false, 0), 41..44);
+        assert_eq!(use_page(&mut window, 40, false, 0), 41..40 + SAID_TO_GO_ON * BOUNDS.least);
     }
 
     #[test]
