@@ -12,7 +12,7 @@ use layout::Striping;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::Lent;
-use crate::node::NodeThread;
+use crate::node::{NodeThread, undisturbed};
 use crate::settings::OpenOptions;
 use crate::task::{Answer, Command, Line};
 
@@ -393,7 +393,7 @@ impl Seek for File {
 impl Drop for File {
     fn drop(&mut self) {
         // Who wants to know whether that worked calls `close`.
-        let _ = self.end();
+        undisturbed(|| drop(self.end()));
     }
 }
 

@@ -73,12 +73,26 @@ impl NodeThread {
 
 impl Drop for NodeThread {
     fn drop(&mut self) {
-        self.jobs = None;
-        if let Some(thread) = self.thread.take() {
-            // If it panicked, everybody who waited for it has been told.
-            let _ = thread.join();
-        }
+        undisturbed(|| {
+            self.jobs = None;
+            if let Some(thread) = self.thread.take() {
+                // If it panicked, everybody who waited for it has been told.
+                let _ = thread.join();
+            }
+        });
     }
+}
+
+/// Does `end` where nothing panics. The runtime of the node thread ends the process if a thread that is panicking
+/// wakes one of its tasks, and a program may panic while it has files open.
+pub(crate) fn undisturbed(end: impl FnOnce() + Send) {
+    if !thread::panicking() {
+        return end();
+    }
+    thread::scope(|scope| {
+        // Without another thread nothing can be said to the node thread, which then goes on until the process ends.
+        let _ = thread::Builder::new().spawn_scoped(scope, end);
+    });
 }
 
 /// The life of the node thread. Tells when it is connected; gives back why it never was.

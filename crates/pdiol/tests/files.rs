@@ -47,6 +47,23 @@ fn what_is_written_is_read_around_the_end_of_a_page() {
 }
 
 #[test]
+fn a_program_that_panics_with_files_open_has_them_written() {
+    let agents = Agents::start(2);
+    let unwound = thread::spawn({
+        let session = agents.session();
+        move || {
+            let mut file = session.open("file", MAKE).expect("a new file");
+            file.write_all(&contents(100_000)).expect("room");
+            // Without a message on standard error.
+            std::panic::resume_unwind(Box::new("the program's own"));
+        }
+    });
+    let panic = unwound.join().expect_err("it panicked");
+    assert_eq!(panic.downcast_ref(), Some(&"the program's own"));
+    assert!(read(&agents.session(), "file") == contents(100_000));
+}
+
+#[test]
 fn lines_and_bytes_are_read_across_pages() {
     let agents = Agents::start(2);
     let session = agents.session();

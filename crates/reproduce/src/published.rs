@@ -34,6 +34,8 @@ pub struct PublishedTable {
 pub struct PublishedCell {
     /// The value, in the unit of the table, as rounded there.
     pub value: f64,
+    /// By how much it may have been rounded: half a unit of its last digit.
+    pub rounding: f64,
     /// Whether it differs significantly from the first variant's, if the report says so.
     pub differs: Option<bool>,
 }
@@ -76,7 +78,7 @@ struct Row {
     variant: String,
     pattern: String,
     record_bytes: u64,
-    value: f64,
+    value: String,
     differs_significantly: String,
 }
 
@@ -105,9 +107,12 @@ impl Published {
             "no" => Some(false),
             other => return Err(format!("differs_significantly is {other:?}, not yes, no or nothing")),
         };
-        if !(row.value > 0.0 && row.value.is_finite()) {
-            return Err(format!("a value of {}: only positive ones can be compared with", row.value));
+        let value: f64 = row.value.parse().map_err(|_| format!("the value {:?} is no number", row.value))?;
+        if !(value > 0.0 && value.is_finite()) {
+            return Err(format!("a value of {value}: only positive ones can be compared with"));
         }
+        let decimals = row.value.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        let rounding = 0.5 * 10_f64.powi(-(decimals as i32));
         let (system, layout) = (row.system, row.layout);
         let new = PublishedTable { system: system.clone(), layout: layout.clone(), cells: BTreeMap::new() };
         let table = self.tables.entry(row.table).or_insert(new);
@@ -119,7 +124,7 @@ impl Published {
             ));
         }
         let place = Place { variant: row.variant, pattern: row.pattern, record_bytes: row.record_bytes };
-        let cell = PublishedCell { value: row.value, differs };
+        let cell = PublishedCell { value, rounding, differs };
         match table.cells.insert(place.clone(), cell) {
             None => Ok(()),
             Some(_) => Err(format!("a second value for {place}")),
@@ -159,12 +164,16 @@ mod tests {
     #[test]
     fn values_are_found_by_place() {
         let published =
-            read("15,compare,random,tpfs,rb,8,4.5,\n15,compare,random,ddio,rb,8,4.6,yes\n").unwrap();
+            read("15,compare,random,tpfs,rb,8,4.5,\n15,compare,random,ddio,rb,8,46,yes\n").unwrap();
         let table = published.table(15).expect("a table");
         assert_eq!((&*table.system, &*table.layout), ("compare", "random"));
         let place = |variant: &str| Place { variant: variant.into(), pattern: "rb".into(), record_bytes: 8 };
-        assert_eq!(table.cell(&place("tpfs")), Some(PublishedCell { value: 4.5, differs: None }));
-        assert_eq!(table.cell(&place("ddio")), Some(PublishedCell { value: 4.6, differs: Some(true) }));
+        assert_eq!(
+            table.cell(&place("tpfs")),
+            Some(PublishedCell { value: 4.5, rounding: 0.05, differs: None })
+        );
+        let rounded = PublishedCell { value: 46.0, rounding: 0.5, differs: Some(true) };
+        assert_eq!(table.cell(&place("ddio")), Some(rounded));
         assert_eq!(table.cell(&place("2pio")), None);
         assert!(published.table(16).is_none());
     }
@@ -173,11 +182,12 @@ mod tests {
     fn what_makes_no_sense_is_refused_with_its_line() {
         let good = "2,tpfs,random,a,rb,8,4.5,\n";
         for (rows, expected) in [
-            ("2,tpfs,random,a,rb,8,x,\n", "line: 2"),
+            ("2,tpfs,random,a,rb,x,4.5,\n", "line: 2"),
             ("2,tpfs,random,a,rb,8\n", "line: 2"),
             ("2,tpfs,random,a,rb,8,4.5,maybe\n", "t.csv:2: differs_significantly is \"maybe\""),
             ("2,tpfs,random,a,rb,8,0,\n", "t.csv:2: a value of 0"),
             ("2,tpfs,random,a,rb,8,NaN,\n", "t.csv:2: a value of NaN"),
+            ("2,tpfs,random,a,rb,8,much,\n", "t.csv:2: the value \"much\" is no number"),
             (&format!("{good}{good}"), "t.csv:3: a second value for a rb with 8-byte records"),
             (&format!("{good}2,ddio,random,b,rb,8,4.5,\n"), "t.csv:3: table 2 is of tpfs random before"),
         ] {

@@ -112,7 +112,7 @@ fn the_summary_names_what_does_not_agree() {
     assert!(words.contains("Of 2 counts of disk movements"), "{words}");
     // 8-byte rb goes down in the report and up here.
     assert!(words.contains("Of 3 ratios that the report marks"), "{words}");
-    assert!(words.contains("from 1, 2 are on the same side"), "{words}");
+    assert!(words.contains("were rounded, 2 are on the same side"), "{words}");
     let wrong = texts(&page, "#summary table:last-of-type caption").join("\n");
     assert!(wrong.contains("Ratios on the wrong side of 1"), "{wrong}");
     assert!(texts(&page, "#summary p").concat().contains("nothing here to compare with: table 16."));

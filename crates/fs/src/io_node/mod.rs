@@ -334,7 +334,7 @@ impl<M: Machine> IoNode<M> {
                 self.create(&name, file, striping, &stripes).await
             }
             Request::Open { name } => self.open(&name).await,
-            Request::List { after } => self.list(&after).await,
+            Request::List { after } => self.list(asker, &after).await,
             Request::Unlink { name } => self.unlink(&name).await,
             Request::Resize { file, stripes } => self.resize(asker, file, &stripes).await,
             Request::Flush { file } => self.flush(asker, file).await,

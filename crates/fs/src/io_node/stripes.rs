@@ -90,6 +90,16 @@ impl OpenStripe {
 #[derive(Default)]
 pub(super) struct Stripes {
     open: RefCell<BTreeMap<(FileId, u32), Rc<OpenStripe>>>,
+    unlisted: RefCell<Option<Unlisted>>,
+}
+
+/// What was left of the names when an answer to [`Request::List`](crate::protocol::Request::List) was full. Kept for
+/// whoever asked last: to read the directories for each part anew would take the square of their length.
+struct Unlisted {
+    asker: NodeId,
+    /// The last name of that answer.
+    after: String,
+    names: Vec<String>,
 }
 
 /// Open stripes beyond this many push out one that nobody uses.
@@ -217,7 +227,27 @@ impl<M: Machine> IoNode<M> {
         Ok(Reply::Opened { stripes })
     }
 
-    pub(super) async fn list(&self, after: &str) -> Result<Reply, Box<Failure>> {
+    pub(super) async fn list(&self, asker: NodeId, after: &str) -> Result<Reply, Box<Failure>> {
+        let unlisted = self.stripes.unlisted.take();
+        let mut names = match unlisted.filter(|rest| rest.asker == asker && rest.after == after) {
+            Some(rest) => rest.names,
+            None => self.names(after).await?,
+        };
+        let mut bytes = 0;
+        let fitting = names.iter().take_while(|name| {
+            bytes += name.len();
+            bytes <= LISTED_BYTES_MAX
+        });
+        let rest = names.split_off(fitting.count());
+        let more = !rest.is_empty();
+        if let Some(last) = names.last().filter(|_| more) {
+            *self.stripes.unlisted.borrow_mut() = Some(Unlisted { asker, after: last.clone(), names: rest });
+        }
+        Ok(Reply::Listed { names, more })
+    }
+
+    /// All names after this one, sorted.
+    async fn names(&self, after: &str) -> Result<Vec<String>, Box<Failure>> {
         let mut names = Vec::new();
         for disk in self.machine.disks() {
             names.extend(disk.list().await?);
@@ -225,14 +255,7 @@ impl<M: Machine> IoNode<M> {
         names.retain(|name| name.as_str() > after);
         names.sort();
         names.dedup();
-        let mut bytes = 0;
-        let fitting = names.iter().take_while(|name| {
-            bytes += name.len();
-            bytes <= LISTED_BYTES_MAX
-        });
-        let (fitting, all) = (fitting.count(), names.len());
-        names.truncate(fitting);
-        Ok(Reply::Listed { names, more: fitting < all })
+        Ok(names)
     }
 
     pub(super) async fn unlink(self: &Rc<Self>, name: &str) -> Result<Reply, Box<Failure>> {

@@ -80,7 +80,7 @@ fn sides_in_words(ratios: &[Ratio<'_>]) -> Markup {
     let (significant, unmarked) = (with_side(Some(true)), with_side(None));
     html! {
         "Of " (number::count(significant.1, "ratio")) " that the report marks as significant and that are further than "
-        "5\u{a0}% from 1, " strong { (significant.0) } " are on the same side of 1 here."
+        "5\u{a0}% from 1 however their values were rounded, " strong { (significant.0) } " are on the same side of 1 here."
         @if unmarked.1 > 0 {
             " Of " (unmarked.1) " more as far from 1, in tables without marks of significance, " (unmarked.0) " are."
         }
@@ -178,7 +178,7 @@ fn wrong_sides(ratios: &[Ratio<'_>]) -> Markup {
     };
     html! {
         @if wrong.is_empty() {
-            p { "No ratio that is further than 5\u{a0}% from 1 in the report is on the other side of 1 here." }
+            p { "No ratio that is further than 5\u{a0}% from 1 in the report, however its values were rounded, is on the other side of 1 here." }
         } @else {
             div.scroll tabindex="0" role="region" aria-label="Ratios on the wrong side of 1" {
                 table {

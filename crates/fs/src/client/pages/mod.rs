@@ -96,6 +96,17 @@ struct Inner<M: Machine> {
     /// How long each I/O node took for the page it sent last.
     response: RefCell<BTreeMap<NodeId, Duration>>,
     write_agents: Cell<usize>,
+    /// Questions for sizes on their way. What is sent meanwhile may be missing from the answers.
+    size_questions: Cell<usize>,
+}
+
+/// A question for the size of a file, until what was answered has been noted.
+struct SizeQuestion<'a>(&'a Cell<usize>);
+
+impl Drop for SizeQuestion<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
 }
 
 /// A file as all its open handles share it.
@@ -105,7 +116,8 @@ struct LogicalFile<M: Machine> {
     file: File<M>,
     /// Its size in bytes, with what has not been written to the I/O nodes yet.
     bytes: Cell<u64>,
-    /// Where the furthest write ends since all was sent last.
+    /// Where the furthest write ends that an answer about the size may lack: since all was sent last, and no question
+    /// was on its way.
     unsent_end: Cell<u64>,
     /// Whether the I/O nodes are still to be told of the size: that of a temporary file was set without them.
     size_unsent: Cell<bool>,
@@ -166,6 +178,7 @@ impl<M: Machine> PageCache<M> {
                 begun: Cell::new(0),
                 response: RefCell::default(),
                 write_agents: Cell::new(0),
+                size_questions: Cell::new(0),
             }),
         }
     }
@@ -192,6 +205,7 @@ impl<M: Machine> PageCache<M> {
     /// What other clients had written and flushed or closed before is seen from now on, also through other handles of
     /// this cache on the file.
     pub async fn open(&self, name: &str) -> Result<PagedFile<M>> {
+        let _question = self.inner.ask_for_size();
         let file = self.inner.client.open(name).await?;
         if let Some(known) = self.inner.known(file.id()) {
             if !known.temporary.get() {
@@ -219,6 +233,7 @@ impl<M: Machine> PageCache<M> {
 
     /// What there is to know of a file, with what this cache has written.
     pub async fn stat(&self, name: &str) -> Result<FileStat> {
+        let _question = self.inner.ask_for_size();
         let stat = self.inner.client.stat(name).await?;
         let known = self.inner.known(stat.file);
         Ok(FileStat {

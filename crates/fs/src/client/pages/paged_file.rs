@@ -122,6 +122,7 @@ impl<M: Machine> PagedFile<M> {
     /// Looks at the file anew: asks for its size, and forgets what others may have changed. Returns the size.
     pub async fn refresh(&self) -> Result<u64> {
         if !self.file.stays_here() {
+            let _question = self.cache.ask_for_size();
             let bytes = self.file.file.refresh().await?;
             self.file.note_remote_bytes(bytes);
             self.cache.table.borrow_mut().forget_clean(self.file.number);
