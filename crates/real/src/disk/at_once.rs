@@ -41,6 +41,11 @@ impl AtOnce {
         AtOnce(Cell::new(if in_memory { Extent::Everything } else { Extent::WhatIsCached }))
     }
 
+    /// Whether that is all: the file lies in memory.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.0.get() == Extent::Everything
+    }
+
     /// Appends what can be had without waiting of the `bytes` bytes from `position` on, for which `memory` has room;
     /// says how many those are. None are also those past the end.
     pub(crate) fn read(

@@ -2,7 +2,8 @@
 //!
 //! Reading order: `directory.rs` (the files, by name), `header.rs` and `name.rs` (whose they are and how
 //! they are called), `units.rs` (what is in them, and the checksums), `stored.rs` (one that is open), `at_once.rs`
-//! (what needs no waiting), `objects.rs` (which are open), `pace.rs` (modelled time). Here these become the operations of a [`machine::Disk`].
+//! (what needs no waiting), `write_back.rs` (what goes on to the medium), `objects.rs` (which are open), `pace.rs`
+//! (modelled time). Here these become the operations of a [`machine::Disk`].
 //!
 //! Data go through the system's page cache. Every operation runs as a transfer: it is completed even if
 //! nobody waits for it any more.
@@ -15,6 +16,7 @@ mod objects;
 mod pace;
 mod stored;
 mod units;
+mod write_back;
 
 use std::cell::{Cell, RefCell};
 use std::os::fd::{FromRawFd, IntoRawFd};

@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::os::fd::AsFd;
+use std::rc::Rc;
 
 use compio::BufResult;
 use compio::buf::{IntoInner, IoBuf};
@@ -16,6 +17,7 @@ use machine::{Buf, Payload};
 
 use super::at_once::AtOnce;
 use super::units::{self, Length, Sums, UNIT_BYTES};
+use super::write_back::WriteBack;
 use crate::bytes::{Run, next_batch, push_runs};
 use crate::task::{Turn, Turns};
 
@@ -45,6 +47,7 @@ impl From<io::Error> for Fault {
 pub(crate) struct Stored {
     file: File,
     at_once: AtOnce,
+    write_back: Rc<WriteBack>,
     /// Seed of its sums.
     identity: u64,
     bytes: Cell<u64>,
@@ -64,7 +67,16 @@ struct Kept {
 impl Stored {
     pub(crate) fn new(file: File, identity: u64, bytes: u64, length: Length) -> Self {
         let (at_once, bytes, length) = (AtOnce::of(&file), Cell::new(bytes), Cell::new(length));
-        Stored { file, at_once, identity, bytes, length, sums: RefCell::default(), turns: Turns::new() }
+        Stored {
+            file,
+            at_once,
+            write_back: Rc::default(),
+            identity,
+            bytes,
+            length,
+            sums: RefCell::default(),
+            turns: Turns::new(),
+        }
     }
 
     /// Its length in bytes.
@@ -241,6 +253,10 @@ impl Stored {
             }
         });
         self.bytes.set(self.bytes.get().max(end));
+        if end == units::group_end(offset) && !self.at_once.is_everything() {
+            self.write_back
+                .begin(self.file.as_fd(), units::sums_in_file(group)..units::sums_in_file(group + 1));
+        }
         Ok(())
     }
 
