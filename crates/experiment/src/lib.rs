@@ -210,6 +210,26 @@ impl Experiment {
         }
     }
 
+    /// The same experiment without options that have no effect on it: a read fetches no data of writes, and there are
+    /// two ways to say what is queued. Experiments that are equal then have equal trials, and need to be run only once.
+    pub fn in_effect(&self) -> Experiment {
+        let mut experiment = self.clone();
+        let options = &mut experiment.options;
+        options.memget_writes &= self.operation() == Operation::Write;
+        let makes_memputs = self.method != Method::Traditional;
+        options.queued = if makes_memputs && self.is_queued() { Queued::Always } else { Queued::Never };
+        experiment
+    }
+
+    /// Whether its Memputs and Memgets are queued, if it makes any.
+    fn is_queued(&self) -> bool {
+        match self.options.queued {
+            Queued::Never => false,
+            Queued::Always => true,
+            Queued::SmallRecords => self.problem.record_bytes < self.options.block_bytes,
+        }
+    }
+
     /// Whether data go to the disks or come from them.
     pub fn operation(&self) -> Operation {
         self.pattern.operation()

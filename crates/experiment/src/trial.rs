@@ -17,7 +17,7 @@ use layout::{Extent, Operation, View};
 use machine::{Condition, Disk, Duration, Machine, Memory, NodeId};
 use sim::{Layout, Recorder, Settings, SimMachine, Simulation, Statistics};
 
-use crate::{DiskLayout, Error, Experiment, Method, Queued};
+use crate::{DiskLayout, Error, Experiment, Method};
 
 /// What one trial took.
 #[derive(Clone, Debug)]
@@ -189,12 +189,7 @@ impl Experiment {
             Method::TwoPhase => CollectiveMethod::TwoPhase,
             Method::DiskDirected => CollectiveMethod::DiskDirected { presort: self.options.presort },
         };
-        let queued = match self.options.queued {
-            Queued::Never => false,
-            Queued::Always => true,
-            Queued::SmallRecords => self.problem.record_bytes < self.options.block_bytes,
-        };
-        Some(CollectiveSettings { method, queued })
+        Some(CollectiveSettings { method, queued: self.is_queued() })
     }
 
     fn start_interval(&self) -> Duration {

@@ -22,8 +22,8 @@ pub struct Job<'a> {
     pub cost: u64,
 }
 
-/// What tells a trial from all others: a hash of the whole experiment, its machine and disks included, and of the
-/// trial's number. Written as 32 hexadecimal digits.
+/// What tells a trial from all others: a hash of the whole experiment as far as it has an effect, its machine and disks
+/// included, and of the trial's number. Written as 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Key([u8; 16]);
@@ -70,9 +70,10 @@ impl Key {
     }
 }
 
-/// The hash of all that the experiment says: whatever is added to it, is in what `Debug` prints of it. The disks
-/// are named in it, and described elsewhere.
+/// The hash of all that the experiment says and that has an effect: whatever is added to it, is in what `Debug` prints
+/// of it. The disks are named in it, and described elsewhere.
 fn hasher(experiment: &Experiment) -> blake3::Hasher {
+    let experiment = experiment.in_effect();
     let mut hasher = blake3::Hasher::new();
     let disk = experiment.machine.disk();
     hasher.update(format!("{experiment:?} {disk:?}").as_bytes());

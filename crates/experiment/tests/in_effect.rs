@@ -1,0 +1,45 @@
+//! Options that are said to have no effect have none.
+
+use description::{Description, MachineDescription};
+use experiment::{Contents, DiskLayout, Experiment, Method, Options, Queued};
+use layout::{Pattern, Problem};
+
+fn digest(experiment: &Experiment) -> (u64, u64) {
+    let trial = experiment.trial(0).expect("an experiment that works");
+    (trial.digest, trial.events)
+}
+
+#[test]
+fn what_has_no_effect_changes_no_event() {
+    let machine = MachineDescription::load("starfish-1996").expect("a machine that is built in");
+    let mut without_effect = 0;
+    for method in Method::ALL {
+        for pattern in Pattern::all() {
+            for (record_bytes, queued, memget_writes) in [
+                (1024, Queued::SmallRecords, true),
+                (8192, Queued::SmallRecords, false),
+                (1024, Queued::Always, false),
+                (1024, Queued::Never, true),
+            ] {
+                let memget_writes = memget_writes && method != Method::DiskDirected;
+                let experiment = Experiment {
+                    problem: Problem::new(256 * 1024, record_bytes, machine.nodes.compute.value),
+                    machine: machine.clone(),
+                    method,
+                    pattern,
+                    layout: DiskLayout::Contiguous,
+                    options: Options { queued, memget_writes, ..Options::default() },
+                    contents: Contents::Real,
+                    seed: 1,
+                };
+                let in_effect = experiment.in_effect();
+                if in_effect.options != experiment.options {
+                    without_effect += 1;
+                    let what = format!("{method} {pattern} {:?}", experiment.options);
+                    assert_eq!(digest(&in_effect), digest(&experiment), "{what}");
+                }
+            }
+        }
+    }
+    assert!(without_effect > 50, "only {without_effect} had options without effect");
+}
