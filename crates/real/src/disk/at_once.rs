@@ -1,4 +1,4 @@
-//! What a file can give or take without waiting: that is done on the node's own thread, at once.
+//! What the files of a disk can give or take without waiting: that is done on the node's own thread, at once.
 //!
 //! A page that the system has in memory is copied in ten microseconds. To have the runtime see to it takes longer
 //! than that, and some file systems leave even such a copy to a thread of the kernel.
@@ -10,17 +10,18 @@
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::Path;
 
 use compio::buf::IoBuf;
 use nix::errno::Errno;
 use nix::libc;
-use nix::sys::statfs::{TMPFS_MAGIC, fstatfs};
+use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use nix::sys::uio::pwritev;
 
 use crate::bytes::Run;
 
-/// How a file can be used without waiting.
+/// How files of a directory can be used without waiting.
 #[derive(Debug)]
 pub(crate) struct AtOnce(Cell<Extent>);
 
@@ -35,30 +36,30 @@ enum Extent {
 }
 
 impl AtOnce {
-    /// As it is with the file system of this file.
-    pub(crate) fn of(file: impl AsFd) -> Self {
-        let in_memory = fstatfs(file).is_ok_and(|system| system.filesystem_type() == TMPFS_MAGIC);
+    /// As it is with the file system of this directory.
+    pub(crate) fn of(directory: &Path) -> Self {
+        let in_memory = statfs(directory).is_ok_and(|system| system.filesystem_type() == TMPFS_MAGIC);
         AtOnce(Cell::new(if in_memory { Extent::Everything } else { Extent::WhatIsCached }))
     }
 
-    /// Whether that is all: the file lies in memory.
+    /// Whether that is all: the files lie in memory.
     pub(crate) fn is_everything(&self) -> bool {
         self.0.get() == Extent::Everything
     }
 
     /// Appends what can be had without waiting of the `bytes` bytes from `position` on, for which `memory` has room;
-    /// says how many those are. None are also those past the end.
+    /// says how many those are, 0 at the end of the file, or `None` if they have to be waited for.
     pub(crate) fn read(
         &self,
         file: BorrowedFd<'_>,
         memory: &mut Vec<u8>,
         bytes: usize,
         position: u64,
-    ) -> io::Result<usize> {
+    ) -> io::Result<Option<usize>> {
         let flags = match self.0.get() {
             Extent::Everything => 0,
             Extent::WhatIsCached => libc::RWF_NOWAIT,
-            Extent::Nothing => return Ok(0),
+            Extent::Nothing => return Ok(None),
         };
         let spare = memory.spare_capacity_mut();
         let part = libc::iovec { iov_base: spare.as_mut_ptr().cast(), iov_len: bytes.min(spare.len()) };
@@ -72,10 +73,10 @@ impl AtOnce {
         let read = unsafe { libc::preadv2(file.as_raw_fd(), &raw const part, 1, position, flags) };
         let Ok(read) = usize::try_from(read) else {
             return match Errno::last() {
-                Errno::EAGAIN | Errno::EINTR => Ok(0),
+                Errno::EAGAIN | Errno::EINTR => Ok(None),
                 Errno::EOPNOTSUPP | Errno::ENOSYS if flags == libc::RWF_NOWAIT => {
                     self.0.set(Extent::Nothing);
-                    Ok(0)
+                    Ok(None)
                 }
                 error => Err(error.into()),
             };
@@ -85,7 +86,7 @@ impl AtOnce {
         unsafe {
             memory.set_len(memory.len() + read);
         }
-        Ok(read)
+        Ok(Some(read))
     }
 
     /// Writes what can be written without waiting of these bytes, from `position` on; says how many.
@@ -106,6 +107,7 @@ impl AtOnce {
 mod tests {
     use super::*;
     use std::io::Write;
+    use std::os::fd::AsFd;
 
     #[test]
     fn what_was_just_written_is_read_at_once_or_not_at_all() {
@@ -116,9 +118,9 @@ mod tests {
             let mut memory = b"> ".to_vec();
             memory.reserve(4);
             let read = at_once.read(file.as_fd(), &mut memory, 4, 2).expect("readable");
-            assert_eq!(memory, b"> file"[..2 + read].to_vec());
+            assert_eq!(memory, b"> file"[..2 + read.unwrap_or(0)].to_vec());
             // A file system that keeps it to itself counts as such from then on.
-            let expected = if at_once.0.get() == Extent::Nothing { 0 } else { 4 };
+            let expected = (at_once.0.get() != Extent::Nothing).then_some(4);
             assert_eq!((extent, read), (extent, expected));
         }
     }
@@ -127,8 +129,9 @@ mod tests {
     fn past_the_end_there_is_nothing() {
         let file = tempfile::tempfile().expect("a file");
         let mut memory = Vec::with_capacity(100);
-        let read = AtOnce::of(&file).read(file.as_fd(), &mut memory, 100, 5);
-        assert_eq!((read.expect("readable"), memory.len()), (0, 0));
+        let at_once = AtOnce(Cell::new(Extent::Everything));
+        let read = at_once.read(file.as_fd(), &mut memory, 100, 5);
+        assert_eq!((read.expect("readable"), memory.len()), (Some(0), 0));
     }
 
     #[test]

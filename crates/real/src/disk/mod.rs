@@ -29,6 +29,7 @@ use machine::{Buf, Error, NodeId, Object, ObjectId, Payload, Result, Space};
 use crate::clock::Clock;
 use crate::settings::DiskSettings;
 use crate::task::{Tasks, Turns};
+use at_once::AtOnce;
 use directory::{Directory, Found, io_error};
 use objects::{Access, Objects};
 use pace::{Extent, Kind, Pace};
@@ -48,6 +49,7 @@ struct Inner {
     objects: RefCell<Objects<Rc<Stored>>>,
     /// Whether objects were made or removed since the directory was last flushed.
     directory_changed: Cell<bool>,
+    at_once: Rc<AtOnce>,
     pace: Option<Pace>,
 }
 
@@ -66,6 +68,7 @@ impl Disk {
             catalogue: Turns::new(),
             objects: RefCell::new(Objects::new()),
             directory_changed: Cell::new(false),
+            at_once: AtOnce::of(&settings.directory).into(),
             pace: settings.model.as_ref().map(|model| Pace::new(model, clock)),
         };
         Ok(Disk { tasks, inner: Rc::new(inner) })
@@ -180,7 +183,8 @@ impl Inner {
 
     fn enter(&self, found: Found) -> Object {
         let Found { file, identity, header, bytes, length } = found;
-        let stored = Rc::new(Stored::new(for_runtime(file), header.identity, bytes, length));
+        let at_once = self.at_once.clone();
+        let stored = Rc::new(Stored::new(for_runtime(file), at_once, header.identity, bytes, length));
         let (id, stored) = self.objects.borrow_mut().enter(&header.name, identity, stored);
         Object { id, label: header.label, bytes: stored.bytes() }
     }

@@ -46,7 +46,7 @@ impl From<io::Error> for Fault {
 /// An open object.
 pub(crate) struct Stored {
     file: File,
-    at_once: AtOnce,
+    at_once: Rc<AtOnce>,
     write_back: Rc<WriteBack>,
     /// Seed of its sums.
     identity: u64,
@@ -65,8 +65,8 @@ struct Kept {
 }
 
 impl Stored {
-    pub(crate) fn new(file: File, identity: u64, bytes: u64, length: Length) -> Self {
-        let (at_once, bytes, length) = (AtOnce::of(&file), Cell::new(bytes), Cell::new(length));
+    pub(crate) fn new(file: File, at_once: Rc<AtOnce>, identity: u64, bytes: u64, length: Length) -> Self {
+        let (bytes, length) = (Cell::new(bytes), Cell::new(length));
         Stored {
             file,
             at_once,
@@ -149,7 +149,7 @@ impl Stored {
     /// Appends bytes of the file from `position` on, until `memory` has `until` of them or sooner; none at its end.
     async fn append(&self, mut memory: Vec<u8>, until: usize, position: u64) -> io::Result<Vec<u8>> {
         let begin = memory.len();
-        if self.at_once.read(self.file.as_fd(), &mut memory, until - begin, position)? > 0 {
+        if self.at_once.read(self.file.as_fd(), &mut memory, until - begin, position)?.is_some() {
             return Ok(memory);
         }
         let BufResult(result, slice) = self.file.read_at(memory.slice(begin..until), position).await;

@@ -15,8 +15,11 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use nix::libc;
+
+use super::blocking;
 
 /// What of a file is to be written back.
 #[derive(Debug, Default)]
@@ -35,21 +38,17 @@ impl WriteBack {
         }
         // Another descriptor, since the file may be closed meanwhile.
         let Ok(file) = file.try_clone_to_owned() else { return };
-        let file = std::sync::Arc::new(file);
+        let file = Arc::new(file);
         self.is_busy.set(true);
         let own = self.clone();
         let writing = async move {
-            while let Some(range) = own.next() {
+            while let Some(range) = own.waiting.take() {
                 let file = file.clone();
-                let _ = compio::runtime::spawn_blocking(move || tell(file.as_fd(), range)).await;
+                blocking(move || tell(file.as_fd(), range)).await;
             }
             own.is_busy.set(false);
         };
         compio::runtime::spawn(writing).detach();
-    }
-
-    fn next(&self) -> Option<Range<u64>> {
-        self.waiting.take()
     }
 }
 

@@ -178,7 +178,10 @@ fn wrong_sides(ratios: &[Ratio<'_>]) -> Markup {
     };
     html! {
         @if wrong.is_empty() {
-            p { "No ratio that is further than 5\u{a0}% from 1 in the report, however its values were rounded, is on the other side of 1 here." }
+            p {
+                "No ratio that is further than 5\u{a0}% from 1 in the report, however its values were rounded, is on the "
+                "other side of 1 here."
+            }
         } @else {
             div.scroll tabindex="0" role="region" aria-label="Ratios on the wrong side of 1" {
                 table {

@@ -278,6 +278,12 @@ impl<M: Machine> PageCache<M> {
 }
 
 impl<M: Machine> Inner<M> {
+    /// To be kept from before a file's size is asked for until the answer has been noted.
+    fn ask_for_size(&self) -> SizeQuestion<'_> {
+        self.size_questions.set(self.size_questions.get() + 1);
+        SizeQuestion(&self.size_questions)
+    }
+
     fn known(&self, id: FileId) -> Option<Rc<LogicalFile<M>>> {
         let files = self.files.borrow();
         files.values().find(|file| file.file.id() == id && !file.unlinked.get()).cloned()

@@ -14,7 +14,7 @@ use machine::{Class, Condition, Duration, Machine};
 
 use super::table::{Page, PageKey, Place, Room, State};
 use super::window::Bounds;
-use super::{Inner, LogicalFile, SizeQuestion};
+use super::{Inner, LogicalFile};
 use crate::error::Result;
 
 /// Writes under way for each disk: one at the disk, one at the I/O node, two in the network.
@@ -305,12 +305,6 @@ impl<M: Machine> Inner<M> {
             flushed
         };
         own.map_or(remote, Err)
-    }
-
-    /// To be kept from before a file's size is asked for until the answer has been noted.
-    pub(super) fn ask_for_size(&self) -> SizeQuestion<'_> {
-        self.size_questions.set(self.size_questions.get() + 1);
-        SizeQuestion(&self.size_questions)
     }
 
     /// What bounds the windows of a file.
