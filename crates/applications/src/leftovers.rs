@@ -3,16 +3,15 @@
 //! They are removed when their [`Leftover`] is dropped, and when the program is interrupted. Making one and writing it
 //! down is one step under a lock, which an interruption keeps until the program is gone.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use interruption::{INTERRUPTED, on_interruption};
 use pdiol::Session;
-
-/// What shells expect of a program that was interrupted.
-const INTERRUPTED: i32 = 130;
 
 /// Nobody who pressed Ctrl-C wants to wait longer for an agent that does not answer.
 const REMOVING_MAX: Duration = Duration::from_secs(5);
@@ -83,9 +82,9 @@ fn leftovers() -> MutexGuard<'static, Vec<(u64, Thing)>> {
 }
 
 /// From now on an interruption removes the leftovers and ends the program.
-pub(crate) fn remove_when_interrupted(program: &str) -> Result<(), ctrlc::Error> {
+pub(crate) fn remove_when_interrupted(program: &str) -> io::Result<()> {
     let program = program.to_owned();
-    ctrlc::set_handler(move || {
+    on_interruption(move || {
         INTERRUPTION.store(true, Ordering::Release);
         let things = leftovers();
         let names: Vec<String> = things.iter().map(|(_, thing)| thing.name()).collect();

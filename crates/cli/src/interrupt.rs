@@ -7,10 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::failure::{Failure, Result};
+use interruption::{INTERRUPTED, on_interruption};
 
-/// What shells expect of a process that was interrupted.
-const INTERRUPTED: i32 = 130;
+use crate::failure::{Failure, Result};
 
 /// Longer than this nobody who pressed Ctrl-C wants to wait for what is half done to be undone.
 const UNDOING_MAX: Duration = Duration::from_secs(3);
@@ -160,7 +159,7 @@ fn set(reaction: Reaction) -> Result<()> {
                 react();
             }
         };
-        ctrlc::set_handler(react).map_err(|error| Failure::new("preparing for Ctrl-C", error))?;
+        on_interruption(react).map_err(|error| Failure::new("preparing for Ctrl-C", error))?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use common::{Agent, Store, contents, fail, finish, hash, starfish, wait};
+use common::{Agent, Store, contents, fail, finish, hash, heeding, starfish, wait};
 
 #[test]
 fn signals_stop_an_agent_in_order() {
@@ -24,6 +24,24 @@ fn signals_stop_an_agent_in_order() {
     store.agents = store.agents.iter().map(restart).collect();
     store.run(&["get", "file", "back"]);
     assert_eq!(hash(&store.path("back")), original);
+}
+
+#[test]
+fn signals_that_are_ignored_from_the_start_stop_nothing() {
+    let mut store = Store::start(&[1]);
+    let original = store.make_file("file", 3_000_000);
+    // As nohup and as a script with `&` start it.
+    let mut ignoring = heeding("env");
+    ignoring.args(["--ignore-signal=HUP,INT", env!("CARGO_BIN_EXE_starfish")]);
+    store.agents = vec![Agent::start_by(ignoring, "127.0.0.1:0", vec![store.path("disk")], &[])];
+    for signal in ["HUP", "INT"] {
+        store.agents[0].signal(signal);
+        store.run(&["put", "--replace", "file"]);
+        store.run(&["get", "--force", "file", "back"]);
+        assert_eq!(hash(&store.path("back")), original);
+    }
+    store.agents[0].signal("TERM");
+    assert!(wait(&mut store.agents[0].child).success());
 }
 
 #[test]

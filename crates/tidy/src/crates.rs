@@ -1,7 +1,8 @@
 //! Who may depend on whom.
 //!
 //! ```text
-//!   machine, layout, statistics     nothing of ours
+//!   machine, layout, statistics,
+//!   interruption                   nothing of ours
 //!   description, disk              machine
 //!   fs                             machine, layout     never sim or real: that is the wall
 //!   sim, real                      machine, description, disk; fs in tests only
@@ -10,7 +11,7 @@
 //!   reproduce                      plan, statistics
 //!   pdiol                          real and fs
 //!   libpdiol                       pdiol; nothing depends on it
-//!   applications                   pdiol
+//!   applications                   pdiol, interruption
 //!   starfish (crates/cli)          anything; nothing depends on it
 //!   python                         what it shows of them; nothing depends on it
 //! ```
@@ -20,8 +21,9 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 17] = [
-    ("applications", &["pdiol"]),
+const ARROWS: [(&str, &[&str]); 18] = [
+    ("applications", &["interruption", "pdiol"]),
+    ("interruption", &[]),
     ("machine", &[]),
     ("layout", &[]),
     ("description", &["machine"]),
@@ -41,6 +43,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
             "description",
             "experiment",
             "fs",
+            "interruption",
             "layout",
             "machine",
             "pdiol",

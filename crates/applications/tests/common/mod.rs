@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use agents::Agents;
-pub(crate) use processes::{finish, finish_with_input, wait};
+pub(crate) use processes::{finish, finish_with_input, heeding, wait};
 
 /// Some agents with a disk each, and a directory for the test.
 pub(crate) struct Home(Agents);
@@ -36,7 +36,7 @@ impl Home {
         program: &str,
         arguments: impl IntoIterator<Item = S>,
     ) -> Command {
-        let mut command = Command::new(program);
+        let mut command = heeding(program);
         command.args(arguments).current_dir(self.path(""));
         command.env("STARFISH_AGENTS", self.0.names()).env("LC_ALL", "C").env("TMPDIR", self.path("tmp"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -11,11 +11,11 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-pub(crate) use processes::{finish, finish_with_input, wait};
+pub(crate) use processes::{finish, finish_with_input, heeding, wait};
 
 /// A command of the program, without anything of the user's environment that it would look at.
 pub(crate) fn starfish<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_starfish"));
+    let mut command = heeding(env!("CARGO_BIN_EXE_starfish"));
     command.args(arguments).env_remove("STARFISH_AGENTS").env("XDG_CONFIG_HOME", "/nonexistent");
     command.env("XDG_STATE_HOME", "/nonexistent");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

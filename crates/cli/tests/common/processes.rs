@@ -1,5 +1,6 @@
 //! Running programs to their end, with all they print. The tests of other crates use it, too.
 
+use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread::{self, JoinHandle};
@@ -7,6 +8,13 @@ use std::time::{Duration, Instant};
 
 /// No program of the tests may take longer, on however busy a computer.
 const LIMIT: Duration = Duration::from_secs(120);
+
+/// A command of a program that heeds all signals, also where whatever runs the tests ignores some.
+pub(crate) fn heeding(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal").arg(program);
+    command
+}
 
 /// Runs a program to its end, with what it printed.
 pub(crate) fn finish(command: Command) -> Output {
