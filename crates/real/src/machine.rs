@@ -13,6 +13,9 @@ use crate::net::Net;
 use crate::settings::{Peer, Settings};
 use crate::task::Tasks;
 
+/// Files of disks that a node keeps open. Well below the usual limit of 1024 for a process, which connections need too.
+const FILES_OPEN_MAX: usize = 512;
+
 /// A node made of this computer's clock, sockets and files. Cloning gives another handle on it.
 #[derive(Clone)]
 pub struct RealMachine {
@@ -38,8 +41,9 @@ impl RealMachine {
         let clock = Clock::start();
         let tasks = Tasks::new(settings.node, settings.reporter);
         let mut disks = Vec::with_capacity(settings.disks.len());
+        let open_max = (FILES_OPEN_MAX / settings.disks.len().max(1)).max(1);
         for disk in &settings.disks {
-            disks.push(Disk::start(disk, settings.node, clock, tasks.clone()).await?);
+            disks.push(Disk::start(disk, settings.node, clock, tasks.clone(), open_max).await?);
         }
         let drain = settings.limits.drain;
         let net =

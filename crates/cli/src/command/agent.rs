@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use description::{Description, DiskDescription};
 use fs::{IoNodeSettings, Scheduling, Sharing, Threads};
 use machine::{Machine, Message, Net};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real::{DiskSettings, RealMachine, Report, Reporter, Settings};
 
 use crate::agent_set::start::{READY, STAY};
@@ -104,6 +105,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let settings = settings(&arguments)?;
     let io_node = io_node_settings(&arguments)?;
     let stop = interrupt::channel()?;
+    allow_many_descriptors();
     let until_input_ends = arguments.until_input_ends;
     let served = real::run(settings, move |machine| async move {
         print_ready(&machine, &arguments.root)?;
@@ -120,6 +122,14 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         fs::serve(machine, io_node).await.map_err(|error| Failure::new("serving", error))
     });
     served.map_err(|error| Failure::new("starting the agent", error))?
+}
+
+/// Lets the process have as many files and connections as the system allows it. Shells give few, for the sake of old
+/// programs; a refusal leaves it at those.
+fn allow_many_descriptors() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
 }
 
 fn settings(arguments: &Arguments) -> Result<Settings> {

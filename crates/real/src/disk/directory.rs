@@ -26,8 +26,8 @@ const LOCK: &str = ".starfish.lock";
 /// What tells a file from all others, those that have its name later among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
-    device: u64,
-    inode: u64,
+    pub(super) device: u64,
+    pub(super) inode: u64,
 }
 
 /// An object's file, opened.

@@ -46,7 +46,7 @@ struct Inner {
     directory: std::sync::Arc<Directory>,
     /// The directory and the table of objects change together, by one task at a time.
     catalogue: Turns,
-    objects: RefCell<Objects<Rc<Stored>>>,
+    objects: RefCell<Objects<Stored>>,
     /// Whether objects were made or removed since the directory was last flushed.
     directory_changed: Cell<bool>,
     at_once: Rc<AtOnce>,
@@ -54,19 +54,20 @@ struct Inner {
 }
 
 impl Disk {
-    /// Takes the directory and prepares it. Fails if another agent has it.
+    /// Takes the directory and prepares it; keeps about `open_max` files open. Fails if another agent has it.
     pub(crate) async fn start(
         settings: &DiskSettings,
         node: NodeId,
         clock: Clock,
         tasks: Tasks,
+        open_max: usize,
     ) -> Result<Self> {
         let path = settings.directory.clone();
         let directory = blocking(move || Directory::take(&path, node)).await?;
         let inner = Inner {
             directory: directory.into(),
             catalogue: Turns::new(),
-            objects: RefCell::new(Objects::new()),
+            objects: RefCell::new(Objects::new(open_max)),
             directory_changed: Cell::new(false),
             at_once: AtOnce::of(&settings.directory).into(),
             pace: settings.model.as_ref().map(|model| Pace::new(model, clock)),
@@ -111,12 +112,6 @@ impl machine::Disk for Disk {
         let (inner, name) = (self.inner.clone(), name.to_owned());
         let remove = async move {
             let _turn = inner.catalogue.take().await;
-            let is_closed = inner.objects.borrow().is_closed(&name);
-            if is_closed {
-                // Who has the object open goes on using its file, so there must be one. A damaged object,
-                // or one whose file is gone, nobody can use any more.
-                let _ = inner.open(name.clone()).await;
-            }
             let (directory, removed) = (inner.directory.clone(), name.clone());
             blocking(move || directory.remove(&removed)).await?;
             inner.objects.borrow_mut().forget(&name);
@@ -184,7 +179,7 @@ impl Inner {
     fn enter(&self, found: Found) -> Object {
         let Found { file, identity, header, bytes, length } = found;
         let at_once = self.at_once.clone();
-        let stored = Rc::new(Stored::new(for_runtime(file), at_once, header.identity, bytes, length));
+        let stored = Stored::new(for_runtime(file), at_once, header.identity, bytes, length);
         let (id, stored) = self.objects.borrow_mut().enter(&header.name, identity, stored);
         Object { id, label: header.label, bytes: stored.bytes() }
     }

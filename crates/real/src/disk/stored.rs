@@ -263,9 +263,11 @@ impl Stored {
     /// The unit at `offset` as it is, with zeros past the end, and the sum that vouches for it.
     async fn old_unit(&self, offset: u64) -> Result<OldUnit, Fault> {
         let data = padded(&self.fill(Vec::with_capacity(UNIT), UNIT, offset).await?);
+        let group = units::group_of(offset);
         let mut kept = self.sums.borrow_mut();
-        let sums = kept.last_mut().expect("just loaded").sums.of(offset);
-        let vouching = units::vouching(*sums, self.identity, offset, &data);
+        // Reads beside may have used others meanwhile, but only who has the turn drops some.
+        let kept = kept.iter_mut().find(|kept| kept.group == group).expect("loaded, and we have the turn");
+        let vouching = units::vouching(*kept.sums.of(offset), self.identity, offset, &data);
         let vouching = vouching.ok_or_else(|| Fault::Damaged(does_not_match(offset)))?;
         Ok(OldUnit { data, vouching })
     }
@@ -462,4 +464,33 @@ fn does_not_match(offset: u64) -> String {
         "the {UNIT} bytes at offset {offset} do not match their checksum: they were changed, were not written to \
          their end, or belong elsewhere"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Driver;
+
+    #[test]
+    fn an_old_unit_is_compared_with_the_sums_of_its_own_group() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("object");
+        let test = async {
+            let mut options = compio::fs::OpenOptions::new();
+            options.create(true).read(true).write(true);
+            let file = options.open(&path).await.expect("a file");
+            let at_once = Rc::new(AtOnce::of(directory.path()));
+            let stored = Stored::new(file, at_once, 7, 0, Length::default());
+            let second_group = units::group_end(0);
+            for (offset, byte) in [(0, 1), (second_group, 2)] {
+                stored.write(offset, &Payload::from(vec![byte; UNIT])).await.expect("room");
+            }
+            let turn = stored.turns.take().await;
+            stored.load_sums(0, &turn).await.expect("readable");
+            // As a read beside does it, which needs no turn.
+            assert!(stored.has_sums(1));
+            assert_eq!(stored.old_unit(0).await.expect("it is whole").data, [1; UNIT]);
+        };
+        crate::block_on(Driver::Automatic, test).expect("a runtime");
+    }
 }
