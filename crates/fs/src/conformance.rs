@@ -14,10 +14,11 @@ use machine::{Class, Condition, Delivery, Disk, Machine, Memory, Message, Net, N
 
 pub use pages::{
     a_client_reads_what_it_has_written, a_file_too_large_for_the_cache_passes_through,
-    a_window_brings_in_the_pages_after_the_one_in_use, a_write_that_fails_behind_is_reported,
-    cached_files_of_any_size_are_read_back, cached_files_with_large_pages_are_read_back,
-    clients_see_what_others_have_flushed, hints_move_pages, many_share_a_small_cache,
-    random_cached_operations_agree_with_files_in_memory, temporary_files_reach_no_disk,
+    a_flush_that_fails_is_success_for_nobody, a_window_brings_in_the_pages_after_the_one_in_use,
+    a_write_that_fails_behind_is_reported, cached_files_of_any_size_are_read_back,
+    cached_files_with_large_pages_are_read_back, clients_see_what_others_have_flushed, hints_move_pages,
+    many_share_a_small_cache, random_cached_operations_agree_with_files_in_memory,
+    temporary_files_reach_no_disk,
 };
 
 use crate::protocol::{FoundStripe, Frame, Label, NAME_BYTES_MAX, Reply, Request};
@@ -53,6 +54,7 @@ macro_rules! for_all_promises {
             temporary_files_reach_no_disk,
             a_file_too_large_for_the_cache_passes_through,
             a_write_that_fails_behind_is_reported,
+            a_flush_that_fails_is_success_for_nobody,
             clients_see_what_others_have_flushed,
             random_cached_operations_agree_with_files_in_memory,
             hints_move_pages,

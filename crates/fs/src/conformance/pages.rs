@@ -235,6 +235,33 @@ pub fn a_write_that_fails_behind_is_reported(testbed: &impl Testbed) {
     });
 }
 
+/// Several who flush a file at the same time are told success only if it is on the media, all of them.
+pub fn a_flush_that_fails_is_success_for_nobody(testbed: &impl Testbed) {
+    run(testbed, 3, |nodes| async move {
+        let client = &start(&nodes, 2, settings()).await[0];
+        let cache = cache_of(client, 4, Prefetch::Adaptive);
+        let file = Rc::new(cache.create("shared", FileId(1), BLOCK).await.expect("created"));
+        write(&file, 0, &contents(2 * BLOCK)).await;
+        rest(&nodes[2]).await;
+        nodes[1].net().close();
+        rest(&nodes[2]).await;
+        let (left, done) = (Rc::new(Cell::new(2)), Rc::new(Condition::new()));
+        for _ in 0..2 {
+            let (file, left, done) = (file.clone(), left.clone(), done.clone());
+            nodes[2].spawn("application", async move {
+                let error = file.flush().await.expect_err("an I/O node is gone");
+                assert!(matches!(*error, Error::Machine(machine::Error::PeerGone { .. })), "{error}");
+                left.set(left.get() - 1);
+                done.wake_all();
+                Ok(())
+            });
+        }
+        while left.get() > 0 {
+            done.wait().await;
+        }
+    });
+}
+
 /// Hints move pages when they are given: random brings in nothing, will-need what it names, don't-need drops that, and
 /// a final write leaves nothing, not even of a temporary file.
 pub fn hints_move_pages(testbed: &impl Testbed) {

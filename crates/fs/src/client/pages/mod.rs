@@ -126,8 +126,9 @@ struct LogicalFile<M: Machine> {
     writes: Cell<usize>,
     /// Woken when `writes` falls.
     written: Condition,
-    /// Whether something was sent since the I/O nodes were asked to bring it onto their media.
-    unflushed: Cell<bool>,
+    /// How many writes were sent, and how many of them the I/O nodes have brought onto their media since.
+    sent: Cell<u64>,
+    flushed: Cell<u64>,
     /// The first write that failed since somebody was told.
     failure: RefCell<Option<Box<Error>>>,
     temporary: Cell<bool>,
@@ -228,7 +229,11 @@ impl<M: Machine> PageCache<M> {
     pub async fn create_striped(&self, name: &str, file: FileId, striping: Striping) -> Result<PagedFile<M>> {
         self.inner.check_page(name, striping.block_bytes())?;
         let file = self.inner.client.create_striped(name, file, striping).await?;
-        self.inner.enter(file)
+        // Somebody may have found it and opened it meanwhile.
+        match self.inner.known(file.id()) {
+            Some(known) => Ok(PagedFile::new(self.inner.clone(), known)),
+            None => self.inner.enter(file),
+        }
     }
 
     /// What there is to know of a file, with what this cache has written.
@@ -313,7 +318,8 @@ impl<M: Machine> Inner<M> {
             handles: Cell::new(0),
             writes: Cell::new(0),
             written: Condition::new(),
-            unflushed: Cell::new(false),
+            sent: Cell::new(0),
+            flushed: Cell::new(0),
             failure: RefCell::default(),
             temporary: Cell::new(false),
             unlinked: Cell::new(false),

@@ -304,8 +304,12 @@ impl<M: Machine> PagedFile<M> {
     /// not be written is given up.
     pub async fn close(self) -> Result<()> {
         let outcome = self.flush().await;
-        if outcome.is_err() && self.file.handles.get() == 1 {
-            self.cache.forget(&self.file);
+        if outcome.is_err() {
+            // What is on its way has to come to its end, but nobody is told of it any more.
+            self.file.wait_for_writes().await;
+            if self.file.handles.get() == 1 {
+                self.cache.forget(&self.file);
+            }
         }
         outcome
     }

@@ -362,7 +362,10 @@ impl PageTable {
         self.pending_writes -= 1;
         self.pending_write_bytes -= page.buffer.len();
         let leaving = std::mem::take(&mut page.leaving);
-        if let Err(error) = outcome {
+        // Of a page that is forgotten nothing is left to be written.
+        if let Err(error) = outcome
+            && !page.forgotten
+        {
             for run in leaving.runs() {
                 page.dirty.insert(run.clone());
             }
@@ -637,6 +640,20 @@ mod tests {
         assert_eq!(table.unwritten(1, true), [place]);
         assert!(table.begin_write(place));
         assert_eq!(table.take_dirty(place).len(), 1, "it still has its bytes");
+    }
+
+    #[test]
+    fn a_forgotten_page_that_could_not_be_written_is_not_written_later() {
+        let mut table = PageTable::new(PAGE);
+        enter(&mut table, 1, Some(0..3));
+        let place = table.pin(key(1)).expect("there");
+        table.begin_write(place);
+        table.take_dirty(place);
+        table.forget(1, 0);
+        table.finish_write(place, Err(failure()));
+        assert!(table.unwritten(1, true).is_empty());
+        table.unpin(place);
+        assert_eq!(table.bytes(), 0);
     }
 
     #[test]

@@ -211,7 +211,7 @@ impl<M: Machine> Inner<M> {
         };
         let mut outcome = Ok(());
         for (at, data) in runs {
-            file.unflushed.set(true);
+            file.sent.set(file.sent.get() + 1);
             let class = || self.being_sent.borrow()[&place];
             outcome = file.file.write_block(start + at, data, class).await;
             if outcome.is_err() {
@@ -294,13 +294,14 @@ impl<M: Machine> Inner<M> {
             file.size_unsent.set(true);
             return Err(own.unwrap_or(error));
         }
-        let remote = if file.unlinked.get() || !file.unflushed.replace(false) {
+        // Noted as flushed when it is: who flushes meanwhile asks for it, too.
+        let sent = file.sent.get();
+        let remote = if file.unlinked.get() || sent == file.flushed.get() {
             Ok(())
         } else {
             let flushed = file.file.flush().await;
-            if flushed.is_err() {
-                // Whoever flushes again wants to know whether it works now.
-                file.unflushed.set(true);
+            if flushed.is_ok() {
+                file.flushed.set(sent.max(file.flushed.get()));
             }
             flushed
         };
