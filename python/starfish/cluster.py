@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from distributed import Future, KilledWorker, as_completed
 
 from starfish import _native
 from starfish.errors import InvalidError, SimulationError
-from starfish.plans import Plan, Shard, shards_of, texts
+from starfish.plans import Plan, Shard, all_of, shards_of, texts
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from starfish.progress import Report
+
+_Outcome = tuple[str, str | None]
+"""What came of a shard, and what is to be said of its trials that failed."""
 
 SHARDS_PER_THREAD = 4
 """More would even out the load a little better, and less is lost with a worker; each costs a few milliseconds."""
@@ -33,25 +36,29 @@ def run(
     everything = _native.missing_trials(texts(plans), None)
     missing = _native.missing_trials(texts(plans), journal)
     pending = _submit(client, shards_of(plans, missing, _shard_count(client) if shards is None else shards))
-    parts = []
+    parts, failures = [], []
     done = len(everything) - len(missing)
     if report is not None:
         report(done, len(everything))
     try:
         for future in as_completed(list(pending)):
-            part = _result(future)
+            part, failed = _result(future)
             parts.append(part)
             if journal is not None:
                 _native.append_to_journal(journal, part)
+            if failed is not None:
+                failures.append(failed)
             done += len(pending[future].trials)
             if report is not None:
                 report(done, len(everything))
     except BaseException:
         client.cancel(list(pending))
         raise
+    if failures:
+        raise SimulationError("\n".join(failures))
     if journal is not None:
         # All that was missing is there now, so that nothing is run.
-        return [_native.run_trials(texts(plans), None, journal, 1, None)]
+        return [all_of(_native.run_trials(texts(plans), None, journal, 1, None))]
     return parts
 
 
@@ -60,21 +67,21 @@ def _shard_count(client: Client) -> int:
     return SHARDS_PER_THREAD * max(1, sum(threads.values()))
 
 
-def _submit(client: Client, shards: list[Shard]) -> dict[Future[str], Shard]:
+def _submit(client: Client, shards: list[Shard]) -> dict[Future[_Outcome], Shard]:
     # The same shard has the same name, so that two runs of a plan at a time share the work.
     return {client.submit(_run_shard, shard, key=f"starfish-{_hash(shard)}"): shard for shard in shards}
 
 
-def _run_shard(shard: Shard) -> str:
+def _run_shard(shard: Shard) -> _Outcome:
     """Run a shard in a worker, whose other threads run other shards."""
-    return shard.run(threads=1)
+    return _native.run_trials(texts(shard.plans), list(shard.trials), None, 1, None)
 
 
-def _result(future: Future[str]) -> str:
+def _result(future: Future[_Outcome]) -> _Outcome:
     try:
-        return str(future.result())
+        return cast("_Outcome", future.result())
     except KilledWorker as error:
-        raise SimulationError(f"workers died of it again and again: {error}") from error
+        return "", f"workers died of it again and again: {error}"
 
 
 def _hash(shard: Shard) -> str:

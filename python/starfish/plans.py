@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 import pandas as pd
 
 from starfish import _native
-from starfish.errors import FileError, InvalidError
+from starfish.errors import FileError, InvalidError, SimulationError
 from starfish.progress import Progress, reporting
 from starfish.simulation import count, thread_count
 
@@ -131,7 +131,7 @@ class Shard:
         """
         with reporting(progress, "simulating") as report:
             keys = list(self.trials)
-            return _native.run_trials(texts(self.plans), keys, None, thread_count(threads), report)
+            return all_of(_native.run_trials(texts(self.plans), keys, None, thread_count(threads), report))
 
     def __repr__(self) -> str:
         """Say what it is in a line."""
@@ -171,11 +171,13 @@ def run(
         fraction), ``ci95_mb_s`` (half the width of its 95 % confidence interval), ``disk_movements`` (mean, of
         all disks), ``disk_utilisation`` and its like (mean of all of a kind, a fraction of the time) and
         ``disk_utilisation_max`` (the busiest), ``messages``, ``events``, ``virtual_s`` (mean simulated time,
-        seconds), ``digest`` (equal for equal runs). What there is none of is missing.
+        seconds), ``digest`` (equal for equal runs). What there is none of is missing; columns of whole numbers in which
+        something is missing have the type ``Int64``.
 
     Raises:
         InvalidError: A plan makes no sense; nothing has been run then.
-        FileError: A file cannot be read or written, or another process is using the journal.
+        FileError: A file cannot be read or written, or another run is using the journal: one of another process,
+            or one that was interrupted in this process and has not come to the end of its trials.
         SimulationError: Trials failed; those that did not are in the journal.
     """
     plans = as_plans(plan)
@@ -183,7 +185,7 @@ def run(
     path = None if journal is None else os.fspath(journal)
     with reporting(progress, "simulating") as report:
         if client is None:
-            parts = [_native.run_trials(texts(plans), None, path, thread_count(threads), report)]
+            parts = [all_of(_native.run_trials(texts(plans), None, path, thread_count(threads), report))]
         else:
             from starfish import cluster
 
@@ -236,6 +238,14 @@ def shards_of(plans: tuple[Plan, ...], trials: Sequence[str], shards: int) -> li
     return [Shard(plans, tuple(trials[first::shards])) for first in range(shards)]
 
 
+def all_of(outcome: tuple[str, str | None]) -> str:
+    """Return what came of trials, none of which may have failed."""
+    part, failed = outcome
+    if failed is not None:
+        raise SimulationError(failed)
+    return part
+
+
 def texts(plans: Iterable[Plan]) -> list[tuple[str, str]]:
     """Return text and file of each plan."""
     return [(plan.text, plan.file) for plan in plans]
@@ -243,14 +253,20 @@ def texts(plans: Iterable[Plan]) -> list[tuple[str, str]]:
 
 # Text is left to pandas: its type for it depends on its version.
 _DTYPES = {"integer": "int64", "number": "float64", "flag": "bool", "text": None}
+# What only some of several plans vary, the rows of the others lack.
+_DTYPES_WITH_MISSING = {**_DTYPES, "integer": "Int64", "flag": "boolean"}
 
 
 def _table(plans: tuple[Plan, ...], parts: list[str], of_trials: bool) -> pd.DataFrame:
     columns = _native.table_columns(texts(plans), parts, of_trials)
     table: dict[str, Any] = {
-        name: pd.Series(values, dtype=cast(Any, _DTYPES[kind])) for name, kind, values in columns
+        name: pd.Series(values, dtype=cast(Any, _dtype(kind, values))) for name, kind, values in columns
     }
     return pd.DataFrame(table)
+
+
+def _dtype(kind: str, values: list[Any]) -> str | None:
+    return (_DTYPES_WITH_MISSING if None in values else _DTYPES)[kind]
 
 
 def _of_trials(rows: str) -> bool:

@@ -55,7 +55,7 @@ def simulate(
             and columns of a matrix. ``"rb"``, ``["rbb", "wcc"]``, ``"all"``.
         machine: A machine, or the name or path of one, as in `Machine.load`.
         overrides: Values of the machine to replace, as in `Machine.load`.
-        method: Access methods: ``"traditional"``, ``"disk-directed"``.
+        method: Access methods: ``"traditional"``, ``"disk-directed"``, ``"two-phase"``.
         record: Bytes in a record of the file.
         layout: How the file lies on each disk: ``"contiguous"`` or ``"random"``.
         trials: Runs of each combination, which differ in all that is random.

@@ -4,13 +4,14 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 
 import starfish
-from starfish import Plan
+from starfish import Plan, _native
 
 PLAN = Plan("""
 name = "sweep"
@@ -102,6 +103,28 @@ def test_what_fails_fails_as_it_would_here(client: Client) -> None:
         client.submit(other.run, threads=1).result()
     with pytest.raises(starfish.InvalidError, match="shards: expected a whole number"):
         starfish.run(PLAN, client=client, shards=-1)
+
+
+def test_what_did_not_fail_is_in_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_trials = _native.run_trials
+    unlucky = _native.missing_trials([(PLAN.text, PLAN.file)], None)[0]
+
+    def fail_once(texts: Any, keys: Any, *rest: Any) -> tuple[str, str | None]:
+        if unlucky not in keys:
+            return run_trials(texts, keys, *rest)
+        part, _ = run_trials(texts, [key for key in keys if key != unlucky], *rest)
+        return part, "rb, trial 0: something happened"
+
+    journal = tmp_path / "journal"
+    monkeypatch.setattr(_native, "run_trials", fail_once)
+    # Workers that are threads of this process, so that they fail here.
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as threads,
+        Client(threads) as client,
+        pytest.raises(starfish.SimulationError, match="trial 0: something happened"),
+    ):
+        starfish.run(PLAN, client=client, journal=journal, shards=2)
+    assert journal.read_text().count("\n") == TRIALS - 1
 
 
 def test_a_shard_run_twice_and_a_killed_worker_change_nothing(client: Client, plain: pd.DataFrame) -> None:

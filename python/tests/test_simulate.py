@@ -26,6 +26,14 @@ def without_wall(table: pd.DataFrame) -> pd.DataFrame:
     return table.drop(columns="wall_s")
 
 
+def test_options_of_some_methods_leave_the_others_alone() -> None:
+    table = simulate("wb", method=["traditional", "disk-directed"], memget_writes=True, presort=True)
+    assert list(table["memget_writes"]) == [True, False]
+    assert list(table["presort"]) == [False, True]
+    with pytest.raises(starfish.InvalidError, match="memget_writes: the disk-directed method"):
+        simulate("wb", method="disk-directed", memget_writes=True)
+
+
 def test_there_is_a_row_for_each_combination() -> None:
     table = simulate(["rb", "wcc"], method="all", record=[4096, "8 KiB"], layout="all")
     expected = [

@@ -45,7 +45,7 @@ pub enum JournalError {
         error: io::Error,
     },
     /// Another process appends to it.
-    #[error("{}: another process is writing it: wait for that, or choose another folder", .0.display())]
+    #[error("{}: another run is writing it: wait for that, or choose another folder", .0.display())]
     InUse(PathBuf),
     /// The same program came to two results of one trial.
     #[error(

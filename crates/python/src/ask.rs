@@ -84,19 +84,25 @@ impl Ask {
         if options.presort && !methods.contains(&Method::DiskDirected) {
             return Err(Failure::Invalid("presort: only the disk-directed method can presort".into()));
         }
+        if options.memget_writes && methods == [Method::DiskDirected] {
+            let text = "memget_writes: the disk-directed method makes no write requests to fetch data for";
+            return Err(Failure::Invalid(text.into()));
+        }
         let mut experiments = Vec::new();
         for &layout in &layouts {
             for &record_bytes in &self.record_bytes {
                 for &pattern in &patterns {
                     for &method in &methods {
-                        let presort = options.presort && method == Method::DiskDirected;
+                        let is_directed = method == Method::DiskDirected;
+                        let presort = options.presort && is_directed;
+                        let memget_writes = options.memget_writes && !is_directed;
                         let experiment = Experiment {
                             machine: machine.clone(),
                             method,
                             pattern,
                             problem: self.problem(record_bytes, machine.nodes.compute.value)?,
                             layout,
-                            options: Options { presort, ..options },
+                            options: Options { presort, memget_writes, ..options },
                             contents: if self.phantom { Contents::Phantom } else { Contents::Real },
                             seed: self.seed,
                         };

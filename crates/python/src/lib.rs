@@ -119,7 +119,8 @@ mod _native {
         Ok(missing.iter().map(|job| job.key.to_string()).collect())
     }
 
-    /// Runs the trials of these keys, or else all; returns what came of them as the text of a journal.
+    /// Runs the trials of these keys, or else all; returns what came of them as the text of a journal, and
+    /// what is to be said of those that failed.
     #[pyfunction]
     fn run_trials(
         py: Python<'_>,
@@ -128,7 +129,7 @@ mod _native {
         journal: Option<PathBuf>,
         threads: usize,
         report: Option<Py<PyAny>>,
-    ) -> Result<String> {
+    ) -> Result<plans::Outcome> {
         let plans = plans::parse(&texts)?;
         let total = keys.as_ref().map_or_else(|| plan::jobs(&plans).len(), Vec::len) as u64;
         attend::run(py, total, report, move |watch| {

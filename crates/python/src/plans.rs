@@ -44,21 +44,22 @@ pub(crate) fn chosen<'a>(plans: &'a [Plan], keys: &[String]) -> Result<Vec<Job<'
 const DIFFERENT: &str = "the plan means something else here than where it was split: expected the same version of \
                          Starfish, and the same machine files at the same paths";
 
+/// What came of trials: the text of a journal, and what is to be said of those that failed, if any did.
+pub(crate) type Outcome = (String, Option<String>);
+
 /// Runs `jobs`, but for those that the journal at `path` has, and returns what came of all of them.
-pub(crate) fn run(jobs: &[Job<'_>], path: Option<PathBuf>, threads: usize, watch: &Watch) -> Result<String> {
+pub(crate) fn run(jobs: &[Job<'_>], path: Option<PathBuf>, threads: usize, watch: &Watch) -> Result<Outcome> {
     let mut journal = path.map_or_else(|| Ok(Journal::in_memory()), |path| Journal::open(&path))?;
     let failures = plan::execute(jobs, &mut journal, threads, &|| watch.is_cancelled(), &|progress| {
         watch.set(progress.trials_done as u64);
     })?;
-    if !failures.is_empty() {
-        return Err(Failure::Simulation(tell(&failures)));
-    }
     let keys: BTreeSet<Key> = jobs.iter().map(|job| job.key).collect();
     let mut outcome = Journal::in_memory();
     for (key, measurement, wall) in journal.entries().filter(|(key, ..)| keys.contains(key)) {
         outcome.record(key, measurement.clone(), wall)?;
     }
-    Ok(outcome.to_text())
+    let failed = (!failures.is_empty()).then(|| tell(&failures));
+    Ok((outcome.to_text(), failed))
 }
 
 fn tell(failures: &[TrialFailure]) -> String {
