@@ -105,6 +105,7 @@ fn a_local_set_is_found_by_the_next_command_and_keeps_its_files() {
     let home = Home::new();
     let (first, told) = home.run(&["agents", "up", "--local", "3", "--", "--cache", "16MiB"]);
     assert!(first.starts_with("export STARFISH_AGENTS=127.0.0.1:") && told.contains("Started 3."), "{told}");
+    assert!(!told.contains("instead"), "{told}");
     std::fs::write(home.path("file"), contents(1_000_000)).expect("a file");
     home.run(&["put", "file"]);
 
@@ -142,7 +143,9 @@ fn sets_in_two_directories_are_apart() {
     let home = Home::new();
     let one = home.path("one set");
     let one = one.to_str().expect("UTF-8");
-    let (said, _) = home.run(&["agents", "up", "--local", "1", "--dir", one, "--disk-model", "streaming-20"]);
+    let up = ["agents", "up", "--local", "1", "--dir", one, "--disk-model", "streaming-20"];
+    let (said, told) = home.run(&up);
+    assert!(told.contains("find none instead"), "{told}");
     let told = fail(home.command(&["ls"]), 2);
     assert!(told.contains("agents up"), "it is not the usual directory: {told}");
     let address = said.trim().strip_prefix("export STARFISH_AGENTS=").expect("a line for the shell");

@@ -146,6 +146,7 @@ fn up(arguments: &UpArguments) -> Result<()> {
     let count = started.len();
     started.into_iter().try_for_each(Starting::stay)?;
     tell(&record, count);
+    tell_if_not_found(&addresses);
     local::print([format!("export STARFISH_AGENTS={}", addresses.join(","))])
 }
 
@@ -231,6 +232,16 @@ fn tell(record: &Record, started: usize) {
         (0, before) => eprintln!("All {before} run already, as they were started."),
         (started, 0) => eprintln!("Started {started}. `starfish agents down` stops them."),
         (started, before) => eprintln!("Started {started}; {before} ran already."),
+    }
+}
+
+/// Says so if programs that are told nothing more use other agents, or none.
+fn tell_if_not_found(addresses: &[String]) {
+    let found = pdiol::agents::find().unwrap_or_default();
+    if found.iter().map(|agent| &agent.name).ne(addresses) {
+        let names: Vec<&str> = found.iter().map(|agent| &*agent.name).collect();
+        let others = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        eprintln!("Programs started here find {others} instead, unless STARFISH_AGENTS names these.");
     }
 }
 
