@@ -42,6 +42,7 @@ macro_rules! for_all_promises {
             a_missing_stripe_is_named,
             a_foreign_stripe_is_named,
             garbage_costs_nobody_else_anything,
+            a_stream_does_not_keep_the_disk_to_itself,
             a_client_that_goes_away_leaves_the_others_served,
             an_io_node_that_goes_away_fails_the_calls_to_it,
             an_io_node_that_stops_writes_out_what_it_has,
@@ -525,6 +526,48 @@ fn demand_overtakes(testbed: &impl Testbed, threads: usize, promotes: bool) {
         let place = |tag| order.iter().position(|&answered| answered == tag).expect("answered");
         assert!(place(1) < 30 && (place(139) < 30 || !promotes), "{order:?}");
     });
+}
+
+/// Whoever reads a file from front to back, with the next request always there, does not keep the disk's arm from what
+/// lies behind it, if the I/O node is to be fair.
+pub fn a_stream_does_not_keep_the_disk_to_itself(testbed: &impl Testbed) {
+    for scheduling in [Scheduling::CyclicScan, Scheduling::PhysicalCyclicScan, Scheduling::Fcfs] {
+        run(testbed, 3, move |nodes| async move {
+            const BLOCKS: u64 = 100;
+            let small = small(scheduling, Threads::Pool(16));
+            let settings =
+                IoNodeSettings { cache_blocks: 16, prefetch_blocks: 0, sharing: Sharing::Fair, ..small };
+            let clients = start(&nodes[..2], 1, settings).await;
+            let file = clients[0].create("streamed", FileId(1), BLOCK).await.expect("created");
+            write(&file, 0, &contents(BLOCKS * BLOCK)).await;
+            file.flush().await.expect("flushed");
+            let (asker, target) = (&nodes[2], nodes[0].node());
+            let ask = async |block: u64| {
+                let (offset, bytes) = (block * BLOCK, BLOCK as u32);
+                let request = Request::Read { file: FileId(1), stripe: 0, offset, bytes };
+                let message =
+                    Message { header: Frame::Request(block, request).encode(), ..Message::default() };
+                asker.net().send(target, message).await.expect("sent");
+            };
+            // Block 1 lies behind the stream, which begins at 10 and has four requests under way.
+            for block in [10, 11, 12, 13, 1] {
+                ask(block).await;
+            }
+            let (mut next, mut answered) = (14, 0);
+            loop {
+                let Ok((_, Delivery::Message(answer))) = asker.net().receive().await else {
+                    panic!("an answer")
+                };
+                match Frame::decode(&answer.header) {
+                    Ok(Frame::Reply(1, Reply::Done)) => break,
+                    Ok(Frame::Reply(_, Reply::Done)) => ask(next).await,
+                    other => panic!("{other:?}"),
+                }
+                (next, answered) = (next + 1, answered + 1);
+                assert!(answered < 20, "{scheduling:?}");
+            }
+        });
+    }
 }
 
 /// A client that vanishes takes nothing with it.

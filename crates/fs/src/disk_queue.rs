@@ -3,7 +3,7 @@
 //! There is no driver task: who needs the disk asks for a turn, uses the disk, and lets go. Letting go picks
 //! the next by the disk's [`Scheduling`] at once, before the task that lets go does anything else, so the
 //! disk is never idle for want of a decision. Who asks on demand gets the next turn before all who ask in the
-//! background.
+//! background. Shared fairly, nobody of a class is passed over for more than one sweep.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -13,6 +13,7 @@ use std::task::{Context, Poll, Waker};
 use machine::Class;
 use slab::Slab;
 
+use crate::request_queue::Sharing;
 use crate::schedule::{Position, Scheduling, Waiting};
 
 /// The queue of one disk.
@@ -37,13 +38,13 @@ pub(crate) struct Turn<'a>(&'a DiskQueue);
 
 impl DiskQueue {
     /// The queue of a disk that is given `places` requests at a time, one at least.
-    pub(crate) fn new(scheduling: Scheduling, places: usize) -> Self {
+    pub(crate) fn new(scheduling: Scheduling, sharing: Sharing, places: usize) -> Self {
         DiskQueue {
             places: places.max(1),
             taken: Cell::new(0),
             arm: Cell::new((0, 0)),
-            demand: RefCell::new(Waiting::new(scheduling)),
-            background: RefCell::new(Waiting::new(scheduling)),
+            demand: RefCell::new(Waiting::new(scheduling, sharing)),
+            background: RefCell::new(Waiting::new(scheduling, sharing)),
             waiters: RefCell::default(),
         }
     }

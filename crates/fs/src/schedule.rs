@@ -3,8 +3,20 @@
 //! *First come, first served* keeps the order of arrival. *Cyclic scan* (Seltzer, Chen and Ousterhout 1990)
 //! serves what lies ahead of the arm in increasing order, then starts again from the lowest. What lies
 //! where is told by the requests' keys: here the logical block number, as the order a file system can know.
+//!
+//! Open, as in the reports, a sweep takes in whatever comes to lie ahead of the arm; so whoever reads one object from
+//! front to back keeps it, and all others wait. A disk that is shared fairly closes each sweep when it begins:
+//!
+//! ```text
+//! waiting   a1 a2 b1 b2   the sweep: a1 a2 b1 b2
+//! come      a3 a4 b3      meanwhile; they are the next sweep: b3 a3 a4
+//! ```
+//!
+//! So nobody waits for more than what is left of one sweep, and then its own.
 
 use std::collections::{BTreeMap, VecDeque};
+
+use crate::request_queue::Sharing;
 
 /// The order in which a disk's waiting requests are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -25,19 +37,28 @@ pub(crate) type Position = (u64, u64);
 #[derive(Debug)]
 pub(crate) enum Waiting {
     Fcfs(VecDeque<(Position, usize)>),
-    CyclicScan {
-        /// By position, then by order of arrival.
-        requests: BTreeMap<(Position, u64), usize>,
-        arrivals: u64,
-    },
+    CyclicScan(Scan),
 }
 
+/// The requests of cyclic scan.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    /// Those that the sweep under way serves.
+    sweep: Sweep,
+    /// Those that have come since it began, if sweeps are closed.
+    next: Option<Sweep>,
+    arrivals: u64,
+}
+
+/// By position, then by order of arrival.
+type Sweep = BTreeMap<(Position, u64), usize>;
+
 impl Waiting {
-    pub(crate) fn new(scheduling: Scheduling) -> Self {
+    pub(crate) fn new(scheduling: Scheduling, sharing: Sharing) -> Self {
         match scheduling {
             Scheduling::Fcfs => Waiting::Fcfs(VecDeque::new()),
             Scheduling::CyclicScan | Scheduling::PhysicalCyclicScan => {
-                Waiting::CyclicScan { requests: BTreeMap::new(), arrivals: 0 }
+                Waiting::CyclicScan(Scan::new(sharing))
             }
         }
     }
@@ -45,10 +66,7 @@ impl Waiting {
     pub(crate) fn add(&mut self, position: Position, request: usize) {
         match self {
             Waiting::Fcfs(queue) => queue.push_back((position, request)),
-            Waiting::CyclicScan { requests, arrivals } => {
-                *arrivals += 1;
-                requests.insert((position, *arrivals), request);
-            }
+            Waiting::CyclicScan(scan) => scan.add(position, request),
         }
     }
 
@@ -56,18 +74,14 @@ impl Waiting {
     pub(crate) fn next(&mut self, arm: Position) -> Option<(Position, usize)> {
         match self {
             Waiting::Fcfs(queue) => queue.pop_front(),
-            Waiting::CyclicScan { requests, .. } => {
-                let ahead = requests.range((arm, 0)..).next().map(|(&key, _)| key);
-                let key = ahead.or_else(|| requests.keys().next().copied())?;
-                requests.remove(&key).map(|request| (key.0, request))
-            }
+            Waiting::CyclicScan(scan) => scan.next(arm),
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Waiting::Fcfs(queue) => queue.is_empty(),
-            Waiting::CyclicScan { requests, .. } => requests.is_empty(),
+            Waiting::CyclicScan(scan) => scan.sweeps().all(BTreeMap::is_empty),
         }
     }
 
@@ -79,9 +93,10 @@ impl Waiting {
                 *queue = rest;
                 VecDeque::into_iter(here).map(|(_, request)| request).collect()
             }
-            Waiting::CyclicScan { requests, .. } => {
+            Waiting::CyclicScan(scan) => {
                 let here = (position, 0)..=(position, u64::MAX);
-                requests.extract_if(here, |_, _| true).map(|(_, request)| request).collect()
+                let taken = scan.sweeps_mut().flat_map(|sweep| sweep.extract_if(here.clone(), |_, _| true));
+                taken.map(|(_, request)| request).collect()
             }
         }
     }
@@ -90,17 +105,51 @@ impl Waiting {
     pub(crate) fn remove(&mut self, request: usize) {
         match self {
             Waiting::Fcfs(queue) => queue.retain(|&(_, waiting)| waiting != request),
-            Waiting::CyclicScan { requests, .. } => requests.retain(|_, waiting| *waiting != request),
+            Waiting::CyclicScan(scan) => {
+                scan.sweeps_mut().for_each(|sweep| sweep.retain(|_, waiting| *waiting != request));
+            }
         }
+    }
+}
+
+impl Scan {
+    fn new(sharing: Sharing) -> Self {
+        let next = match sharing {
+            Sharing::Arrival => None,
+            Sharing::Fair => Some(Sweep::new()),
+        };
+        Scan { sweep: Sweep::new(), next, arrivals: 0 }
+    }
+
+    fn add(&mut self, position: Position, request: usize) {
+        self.arrivals += 1;
+        self.next.as_mut().unwrap_or(&mut self.sweep).insert((position, self.arrivals), request);
+    }
+
+    fn next(&mut self, arm: Position) -> Option<(Position, usize)> {
+        if let Some(next) = self.next.as_mut().filter(|_| self.sweep.is_empty()) {
+            std::mem::swap(&mut self.sweep, next);
+        }
+        let ahead = self.sweep.range((arm, 0)..).next().map(|(&key, _)| key);
+        let key = ahead.or_else(|| self.sweep.keys().next().copied())?;
+        self.sweep.remove(&key).map(|request| (key.0, request))
+    }
+
+    fn sweeps(&self) -> impl Iterator<Item = &Sweep> {
+        std::iter::once(&self.sweep).chain(&self.next)
+    }
+
+    fn sweeps_mut(&mut self) -> impl Iterator<Item = &mut Sweep> {
+        std::iter::once(&mut self.sweep).chain(&mut self.next)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
-    fn order(scheduling: Scheduling, blocks: &[u64], arm: u64) -> Vec<u64> {
-        let mut waiting = Waiting::new(scheduling);
+    fn order(mut waiting: Waiting, blocks: &[u64], arm: u64) -> Vec<u64> {
         for (request, &block) in blocks.iter().enumerate() {
             waiting.add((0, block), request);
         }
@@ -113,24 +162,61 @@ mod tests {
         .collect()
     }
 
+    /// Each way to wait there is.
+    fn all() -> [Waiting; 3] {
+        [
+            Waiting::new(Scheduling::Fcfs, Sharing::Arrival),
+            Waiting::new(Scheduling::CyclicScan, Sharing::Arrival),
+            Waiting::new(Scheduling::CyclicScan, Sharing::Fair),
+        ]
+    }
+
     #[test]
     fn fcfs_keeps_the_order_of_arrival() {
-        assert_eq!(order(Scheduling::Fcfs, &[5, 1, 9, 3], 4), [5, 1, 9, 3]);
+        for sharing in [Sharing::Arrival, Sharing::Fair] {
+            let waiting = Waiting::new(Scheduling::Fcfs, sharing);
+            assert_eq!(order(waiting, &[5, 1, 9, 3], 4), [5, 1, 9, 3]);
+        }
     }
 
     #[test]
     fn cyclic_scan_goes_up_and_starts_again_from_the_lowest() {
-        assert_eq!(order(Scheduling::CyclicScan, &[5, 1, 9, 3], 4), [5, 9, 1, 3]);
-        assert_eq!(order(Scheduling::CyclicScan, &[2, 2, 1], 2), [2, 2, 1]);
+        for sharing in [Sharing::Arrival, Sharing::Fair] {
+            let scan = || Waiting::new(Scheduling::CyclicScan, sharing);
+            assert_eq!(order(scan(), &[5, 1, 9, 3], 4), [5, 9, 1, 3]);
+            assert_eq!(order(scan(), &[2, 2, 1], 2), [2, 2, 1]);
+        }
+    }
+
+    #[test]
+    fn what_comes_during_a_sweep_joins_it_or_the_next_one() {
+        for (sharing, expected) in
+            [(Sharing::Arrival, [11, 12, 15, 20, 13]), (Sharing::Fair, [11, 20, 12, 13, 15])]
+        {
+            let mut waiting = Waiting::new(Scheduling::CyclicScan, sharing);
+            waiting.add((0, 11), 11);
+            waiting.add((0, 20), 20);
+            let mut served = vec![waiting.next((0, 0)).expect("two wait").1];
+            waiting.add((0, 12), 12);
+            waiting.add((0, 15), 15);
+            while let Some((arm, request)) = waiting.next((0, *served.last().expect("one") as u64)) {
+                served.push(request);
+                if arm == (0, 20) {
+                    waiting.add((0, 13), 13);
+                }
+            }
+            assert_eq!(served, expected, "{sharing:?}");
+        }
     }
 
     #[test]
     fn what_is_taken_out_is_all_at_that_position() {
-        for scheduling in [Scheduling::Fcfs, Scheduling::CyclicScan] {
-            let mut waiting = Waiting::new(scheduling);
-            for (block, request) in [(1, 10), (2, 11), (1, 12)] {
+        for mut waiting in all() {
+            for (block, request) in [(0, 9), (1, 10), (2, 11)] {
                 waiting.add((0, block), request);
             }
+            assert_eq!(waiting.next((0, 0)), Some(((0, 0), 9)));
+            waiting.add((0, 1), 12);
             assert_eq!(waiting.take_at((0, 1)), [10, 12]);
             assert_eq!(waiting.next((0, 0)), Some(((0, 2), 11)));
             assert_eq!(waiting.next((0, 0)), None);
@@ -139,13 +225,52 @@ mod tests {
 
     #[test]
     fn a_removed_request_is_not_served() {
-        for scheduling in [Scheduling::Fcfs, Scheduling::CyclicScan] {
-            let mut waiting = Waiting::new(scheduling);
+        for mut waiting in all() {
             waiting.add((0, 1), 10);
             waiting.add((0, 2), 11);
             waiting.remove(10);
             assert_eq!(waiting.next((0, 0)), Some(((0, 2), 11)));
+            waiting.add((0, 3), 12);
+            assert!(!waiting.is_empty());
+            waiting.remove(12);
+            assert!(waiting.is_empty());
             assert_eq!(waiting.next((0, 0)), None);
+        }
+    }
+
+    /// Requests that wait at a time, at most.
+    const WAITING_MAX: usize = 8;
+
+    proptest! {
+        #[test]
+        fn nobody_waits_for_more_than_two_closed_sweeps(
+            steps in proptest::collection::vec((0..40_u64, 1..4_usize), 1..300),
+            stream in any::<bool>(),
+        ) {
+            for scheduling in [Scheduling::Fcfs, Scheduling::CyclicScan, Scheduling::PhysicalCyclicScan] {
+                let mut waiting = Waiting::new(scheduling, Sharing::Fair);
+                let (mut arm, mut came, mut turn) = ((0, 0), Vec::new(), 0);
+                let mut steps = steps.iter();
+                let mut left = 0;
+                loop {
+                    let step = steps.next();
+                    for number in 0..step.map_or(0, |&(_, count)| count).min(WAITING_MAX - left) {
+                        // A stream goes just ahead of the arm: an open sweep would serve nothing else.
+                        let anywhere = step.map_or(0, |&(block, _)| block);
+                        let block = if stream && number == 0 { arm.1 + 1 } else { anywhere };
+                        waiting.add((0, block), came.len());
+                        came.push(turn);
+                        left += 1;
+                    }
+                    let Some((position, request)) = waiting.next(arm) else {
+                        prop_assert_eq!(left, 0);
+                        if step.is_none() { break } else { continue }
+                    };
+                    (arm, left) = (position, left - 1);
+                    prop_assert!(turn - came[request] < 2 * WAITING_MAX, "{} turns", turn - came[request]);
+                    turn += 1;
+                }
+            }
         }
     }
 }

@@ -153,7 +153,7 @@ impl<M: Machine> IoNode<M> {
             room_in_background: Condition::new(),
             cache_buffers: BufferPool::new(buffers * settings.block_bytes_max),
             disk_queues: (0..disks)
-                .map(|_| DiskQueue::new(settings.scheduling, settings.requests_at_disk))
+                .map(|_| DiskQueue::new(settings.scheduling, settings.sharing, settings.requests_at_disk))
                 .collect(),
             requests: RefCell::new(RequestQueue::new(settings.sharing)),
             request_came: Condition::new(),
