@@ -20,7 +20,8 @@ use pdiol::Size;
 ///
 /// An agent keeps its share of every file in the directories it is given, one for each disk. Start one on
 /// every machine that has a disk to give, then name them all to `starfish put` and `starfish get`. It runs
-/// until Ctrl-C or SIGTERM. It trusts whoever can connect: listen on a private network only.
+/// until Ctrl-C, SIGTERM or the end of its terminal, unless nohup has started it. It trusts whoever can connect: listen
+/// on a private network only.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

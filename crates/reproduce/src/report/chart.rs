@@ -236,7 +236,7 @@ fn numbers(figure: &Figure) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label={ "Numbers of figure " (figure.number) } {
             table {
-                caption { "Throughput in MB/s, mean \u{b1} 95\u{a0}% confidence" }
+                caption { (what_numbers_are(figure)) }
                 thead {
                     tr {
                         th scope="col" { (figure.varied) }
@@ -253,6 +253,15 @@ fn numbers(figure: &Figure) -> Markup {
                 }
             }
         }
+    }
+}
+
+fn what_numbers_are(figure: &Figure) -> &'static str {
+    let mut samples = figure.lines.iter().flat_map(|line| &line.points).map(|(_, sample)| sample);
+    if samples.any(|sample| sample.half_width().is_some()) {
+        "Throughput in MB/s, mean \u{b1} 95\u{a0}% confidence"
+    } else {
+        "Throughput in MB/s"
     }
 }
 
