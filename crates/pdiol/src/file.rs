@@ -202,6 +202,9 @@ impl File {
     fn put(&mut self, from: &[u8]) -> Result<usize> {
         self.check_writes()?;
         if !matches!(self.hand, Hand::Writing { .. }) {
+            if self.options.append {
+                self.position = self.ask_size(Command::Size)?;
+            }
             self.begin_page()?;
         } else if self.room_bytes() == 0 {
             self.hand_over()?;
@@ -222,9 +225,6 @@ impl File {
 
     fn begin_page(&mut self) -> Result<()> {
         self.let_go()?;
-        if self.options.append {
-            self.position = self.ask_size()?;
-        }
         if self.position >= layout::FILE_BYTES_MAX {
             let why = format!("no file can have more than {} bytes", layout::FILE_BYTES_MAX);
             return Err(Error::new(ErrorKind::TooLarge, &self.name, why));
@@ -247,8 +247,12 @@ impl File {
             return Ok(());
         }
         bytes.truncate(filled);
-        let offset = (!self.options.append).then_some(self.position - filled as u64);
-        self.say(Command::Write { offset, bytes })
+        if self.options.append {
+            // Others may have appended before it.
+            self.position = self.ask_size(Command::Append(bytes))?;
+            return Ok(());
+        }
+        self.say(Command::Write { offset: self.position - filled as u64, bytes })
     }
 
     /// Has nothing at hand any more: what was written is handed over, what was lent is given back.
@@ -270,8 +274,8 @@ impl File {
         Err(Error::new(ErrorKind::BadMode, &self.name, "it is not open for writing"))
     }
 
-    fn ask_size(&self) -> Result<u64> {
-        match self.ask(Command::Size)? {
+    fn ask_size(&self, command: Command) -> Result<u64> {
+        match self.ask(command)? {
             Answer::Size(bytes) => Ok(bytes),
             _ => unreachable!("the answer to another question"),
         }

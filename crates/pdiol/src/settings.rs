@@ -124,7 +124,8 @@ impl OpenOptions {
         OpenOptions { write, ..self }
     }
 
-    /// The file is written, and always at its end.
+    /// The file is written, and always at its end. What other sessions appended is not overwritten if it was written
+    /// out before, and this one's since; two that append at the same time overwrite each other.
     pub const fn append(self, append: bool) -> Self {
         OpenOptions { append, ..self }
     }

@@ -23,13 +23,15 @@ pub(crate) enum Command {
         /// How many pages at most.
         pages: usize,
     },
-    /// These bytes are to be at this offset, or at the end of the file.
+    /// These bytes are to be at this offset.
     Write {
-        /// Offset of the first byte; `None` for the end.
-        offset: Option<u64>,
+        /// Offset of the first byte.
+        offset: u64,
         /// The bytes.
         bytes: Vec<u8>,
     },
+    /// These bytes are to be at the end of the file. Answered with the size after that, even if they could not be.
+    Append(Vec<u8>),
     /// Whether a write has failed. Answered.
     Check,
     /// The size as far as this client knows. Answered.
@@ -80,6 +82,7 @@ pub(crate) fn start(node: &Rc<Node>, name: &str, file: PagedFile<RealMachine>) -
         name: name.to_owned(),
         file,
         lending: Lending::default(),
+        knows_end: false,
         failure: None,
         failed: failed.clone(),
     };
@@ -95,6 +98,8 @@ struct Task {
     name: String,
     file: PagedFile<RealMachine>,
     lending: Lending,
+    /// Whether the end of the file is where this client thinks, unless somebody else is appending just now.
+    knows_end: bool,
     /// The first write that failed since someone was told.
     failure: Option<Error>,
     failed: Arc<AtomicBool>,
@@ -126,10 +131,14 @@ impl Task {
                 Some(self.told(read).map(Answer::Pages))
             }
             Command::Write { offset, bytes } => {
-                let offset = offset.unwrap_or_else(|| self.file.bytes());
                 let written = self.file.write(offset, Payload::from(bytes)).await;
                 self.note(written);
                 None
+            }
+            Command::Append(bytes) => {
+                let appended = self.append(Payload::from(bytes)).await;
+                self.note(appended);
+                Some(Ok(Answer::Size(self.file.bytes())))
             }
             Command::Check => Some(self.take_failure().map(|()| Answer::Done)),
             Command::Size => Some(Ok(Answer::Size(self.file.bytes()))),
@@ -144,6 +153,7 @@ impl Task {
             Command::Flush => {
                 let flushed = self.file.flush().await;
                 self.note(flushed);
+                self.knows_end = false;
                 Some(self.take_failure().map(|()| Answer::Done))
             }
             Command::Advise(advice) => {
@@ -151,6 +161,16 @@ impl Task {
                 Some(Ok(Answer::Done))
             }
         }
+    }
+
+    /// Writes at the end. Others may have appended since all of this client's was with the agents last: then the size is
+    /// asked for anew, as late as that can be.
+    async fn append(&mut self, bytes: Payload) -> fs::Result<()> {
+        if !self.knows_end {
+            self.file.refresh().await?;
+        }
+        self.knows_end = self.node.settings.write_behind;
+        self.file.write(self.file.bytes(), bytes).await
     }
 
     async fn read(&mut self, offset: u64, pages: usize) -> fs::Result<Vec<Lent>> {

@@ -148,6 +148,31 @@ fn files_are_opened_as_options_say() {
 }
 
 #[test]
+fn what_sessions_append_by_turns_is_all_there() {
+    let agents = Agents::start(2);
+    let sessions = [agents.session(), agents.session()];
+    drop(sessions[0].open("log", MAKE.block_bytes(512)).expect("a new file"));
+    let append = OpenOptions::new().append(true).read(true);
+    let mut files = sessions.map(|session| session.open("log", append).expect("it is there"));
+    let mut expected = Vec::new();
+    for turn in 0..6_u8 {
+        // The other one has begun already when this one appends.
+        let [mine, other] = [turn % 2, 1 - turn % 2].map(usize::from);
+        files[other].write_all(&[100 + turn; 10]).expect("room");
+        files[mine].write_all(&vec![turn; 1000 + usize::from(turn)]).expect("room");
+        for (file, bytes, count) in [(mine, turn, 1000 + usize::from(turn)), (other, 100 + turn, 10)] {
+            files[file].sync().expect("it is written");
+            expected.resize(expected.len() + count, bytes);
+            assert_eq!(files[file].position(), expected.len() as u64);
+        }
+    }
+    let mut found = Vec::new();
+    files[0].rewind().expect("an offset");
+    files[0].read_to_end(&mut found).expect("it can be read");
+    assert!(found == expected && read(&agents.session(), "log") == expected);
+}
+
+#[test]
 fn a_file_made_anew_is_striped_anew() {
     let agents = Agents::start(3);
     make(&agents.session(), "x", &contents(300_000));
