@@ -98,6 +98,7 @@ fn invalid(what: &str, why: &str) -> Error {
 /// # Safety
 /// `file` is null or from `pdiol_fopen`, and not closed as long as the reference is used.
 unsafe fn handle<'a>(file: *const Handle) -> Result<&'a Handle> {
+    process::check_not_forked("a PFS_FILE")?;
     // SAFETY: as the caller says.
     let handle = unsafe { file.as_ref() };
     handle.ok_or_else(|| {
@@ -171,12 +172,19 @@ extern "C" fn at_exit() {
     }
 }
 
+unsafe extern "C" fn in_forked() {
+    process::note_fork();
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn initialize_pdiol(pargc: *mut c_int, pargv: *mut *mut *mut c_char) -> c_int {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: a function without arguments, of code that is not unloaded before the process ends.
-        unsafe { libc::atexit(at_exit) };
+        // SAFETY: functions without arguments, of code that is not unloaded before the process ends.
+        unsafe {
+            libc::atexit(at_exit);
+            libc::pthread_atfork(None, None, Some(in_forked));
+        }
     });
     // SAFETY: the arguments of `main`, or null.
     let count = unsafe { pargc.as_mut() };
@@ -254,7 +262,10 @@ unsafe extern "C" fn pdiol_fflush(file: *const Handle) -> c_int {
         // SAFETY: a file, as the header asks for.
         return done(unsafe { with(file, Stream::flush) });
     }
-    let mut outcome = Ok(());
+    let mut outcome = process::check_not_forked("pdiol_fflush");
+    if outcome.is_err() {
+        return done(outcome);
+    }
     for handle in process::open_files() {
         outcome = outcome.and(Held::take(&handle).stream().flush());
     }
@@ -443,7 +454,7 @@ unsafe fn at_hand<A, T>(
     work: impl FnOnce(A) -> T,
 ) -> Option<T> {
     // SAFETY: as the caller says.
-    let handle = unsafe { file.as_ref() }?;
+    let handle = unsafe { handle(file) }.ok()?;
     handle.lock.lock(&handle.front);
     let done = take(&handle.front).map(work);
     handle.lock.unlock(&handle.front);

@@ -4,6 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::exit;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pdiol::{Error, ErrorKind, Result, Session, Settings};
@@ -22,6 +23,13 @@ struct Process {
 
 static PROCESS: Mutex<Option<Process>> = Mutex::new(None);
 
+/// Whether there is a session, or one is being started.
+static HAS_SESSION: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process was forked off one that had a session. Its threads are not here, and locks may be theirs, so
+/// nothing may be asked of the session, or locked.
+static IS_FORKED: AtomicBool = AtomicBool::new(false);
+
 fn process() -> MutexGuard<'static, Option<Process>> {
     PROCESS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -36,17 +44,40 @@ pub(crate) fn start(arguments: &mut Vec<OsString>) -> Result<()> {
         print!("{}", options::help(&program));
         exit(0);
     };
+    check_not_forked("initialize_pdiol")?;
     let mut process = process();
     if process.is_some() {
         return Err(Error::new(ErrorKind::Invalid, "initialize_pdiol", "it has been called already"));
     }
-    *process = Some(Process::start(&program, &options)?);
+    HAS_SESSION.store(true, Ordering::Relaxed);
+    let started = Process::start(&program, &options);
+    HAS_SESSION.store(started.is_ok(), Ordering::Relaxed);
+    *process = Some(started?);
     Ok(())
+}
+
+/// Called in a process that has just been forked off.
+pub(crate) fn note_fork() {
+    IS_FORKED.fetch_or(HAS_SESSION.load(Ordering::Relaxed), Ordering::Relaxed);
+}
+
+/// Fails where the session is another process's; `what` it is needed for.
+#[inline]
+pub(crate) fn check_not_forked(what: &str) -> Result<()> {
+    if IS_FORKED.load(Ordering::Relaxed) { Err(forked(what)) } else { Ok(()) }
+}
+
+#[cold]
+fn forked(what: &str) -> Error {
+    let why = "this process has been forked, and the session is its parent's";
+    let remedy = "It may start another program with exec, or end. To use files in both, fork first, and then call \
+                  initialize_pdiol in each";
+    Error::new(ErrorKind::Closed, what, why).with_remedy(remedy)
 }
 
 impl Process {
     fn start(program: &str, options: &Options) -> Result<Process> {
-        let log = Log::begin(options.log.as_deref())?;
+        let log = Log::begin(options.log.as_ref())?;
         let mut settings = Settings::of_environment(nodes::find()?)?;
         settings.cache_bytes = options.cache_bytes;
         settings.prefetch = options.prefetch;
@@ -64,9 +95,12 @@ impl Process {
 
 /// Closes all files and ends the session. Fails with the first failure after all has been tried.
 pub(crate) fn finish() -> Result<()> {
+    const WHAT: &str = "finalize_pdiol";
+    check_not_forked(WHAT)?;
     let Some(Process { session, open, log }) = process().take() else {
-        return Err(not_started("finalize_pdiol"));
+        return Err(not_started(WHAT));
     };
+    HAS_SESSION.store(false, Ordering::Relaxed);
     let mut outcome = Ok(());
     for handle in open {
         outcome = outcome.and(handle.close());
@@ -81,6 +115,7 @@ pub(crate) fn finish() -> Result<()> {
 
 /// The session; `what` it is needed for.
 pub(crate) fn session(what: &str) -> Result<Session> {
+    check_not_forked(what)?;
     process().as_ref().map(|process| process.session.clone()).ok_or_else(|| not_started(what))
 }
 

@@ -99,6 +99,16 @@ fn threads_share_files() {
 }
 
 #[test]
+fn signals_are_the_programs() {
+    check("signals");
+}
+
+#[test]
+fn a_forked_process_ends() {
+    check("fork");
+}
+
+#[test]
 fn the_header_is_c99_c11_and_cpp() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let source = directory.path().join("header.c");

@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use flume::{Receiver, Sender};
 use fs::{PageCache, PageCacheSettings};
 use machine::{Machine, NodeId};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use real::RealMachine;
 
 use crate::connect::{Names, connect};
@@ -41,10 +42,11 @@ impl NodeThread {
         }
         let (jobs, taken) = flume::unbounded();
         let (told, started) = flume::bounded(1);
-        let thread = thread::Builder::new().name("pdiol node".into()).spawn(move || {
+        let node = move || {
             // If nobody hears it any more, there is nobody to tell.
             let _ = told.clone().send(run(settings, taken, told));
-        });
+        };
+        let thread = without_signals(|| thread::Builder::new().name("pdiol node".into()).spawn(node));
         let failed = |why: &dyn std::fmt::Display| Error::new(ErrorKind::Io, "starting the node thread", why);
         let thread = thread.map_err(|error| failed(&error))?;
         started.recv().unwrap_or_else(|_| Err(failed(&"it panicked; its message is on standard error")))?;
@@ -91,8 +93,23 @@ pub(crate) fn undisturbed(end: impl FnOnce() + Send) {
     }
     thread::scope(|scope| {
         // Without another thread nothing can be said to the node thread, which then goes on until the process ends.
-        let _ = thread::Builder::new().spawn_scoped(scope, end);
+        let _ = without_signals(|| thread::Builder::new().spawn_scoped(scope, end));
     });
+}
+
+/// What a thread brings upon itself. Blocked, it would end the process all the same, but past its handlers.
+const FAULTS: [Signal; 6] =
+    [Signal::SIGBUS, Signal::SIGFPE, Signal::SIGILL, Signal::SIGSEGV, Signal::SIGSYS, Signal::SIGTRAP];
+
+/// Starts a thread with `start` that gets no signals, nor do those it starts. They are for threads of the program, which
+/// may have blocked one to wait for it: any thread that has not would have the process ended by it.
+fn without_signals<T>(start: impl FnOnce() -> T) -> T {
+    let mut signals = SigSet::all();
+    FAULTS.iter().for_each(|&fault| signals.remove(fault));
+    let before = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK).expect("a mask of signals that there are");
+    let started = start();
+    before.thread_set_mask().expect("the mask that there was");
+    started
 }
 
 /// The life of the node thread. Tells when it is connected; gives back why it never was.

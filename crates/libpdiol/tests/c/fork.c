@@ -1,0 +1,118 @@
+/* fork.c - what a process may do that was forked off one with a session: anything that ends. */
+#include "check.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What belonged to threads that are not in the child looks as if it had been leaked there. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "detect_leaks=0";
+}
+
+static PFS_FILE *file, *locked;
+
+/* How a child ends that does WORK. One that hangs is ended by a signal. */
+static int forked(void (*work)(void))
+{
+    int status;
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        alarm(60);
+        work();
+        exit(127);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* What every shell does. */
+static void find_no_program(void)
+{
+    char *const arguments[] = {"nothing", NULL};
+    execvp("/nonexistent/nothing", arguments);
+}
+
+#define CHECK_FORKED(condition)                                \
+    do {                                                       \
+        CHECK_FAILS(EBADF, condition);                         \
+        CHECK(strstr(pdiol_strerror(), "forked") != NULL);     \
+    } while (0)
+
+static void use_files(void)
+{
+    char buffer[8];
+    pdiol_state_struct state;
+    CHECK_FORKED(pdiol_fread(buffer, 1, sizeof buffer, file) == -1);
+    CHECK_FORKED(pdiol_fwrite("x", 1, 1, file) == -1);
+    CHECK_FORKED(pdiol_fgets(buffer, sizeof buffer, file) == NULL);
+    CHECK_FORKED(pdiol_fseek(file, 0, SEEK_SET) == -1);
+    CHECK_FORKED(pdiol_fflush(file) == -1);
+    CHECK_FORKED(pdiol_fflush(NULL) == -1);
+    CHECK_FORKED(pdiol_fstat(file, &state) == -1);
+    CHECK_FORKED(pdiol_stat("fork", &state) == -1);
+    CHECK_FORKED(pdiol_fopen("fork", "r") == NULL);
+    CHECK_FORKED(pdiol_unlink("fork") == -1);
+    CHECK_FORKED((pdiol_getc)(locked) == EOF);
+    CHECK_FORKED((pdiol_putc)('x', locked) == EOF);
+    CHECK_FORKED(pdiol_ftrylockfile(locked) != 0);
+    CHECK_FORKED(pdiol_ferror(file) != 0);
+    CHECK_FORKED(pdiol_fclose(file) == -1);
+    CHECK_FORKED(pdiol_fclose(locked) == -1);
+    CHECK_FORKED(initialize_pdiol(NULL, NULL) == -1);
+    CHECK_FORKED(finalize_pdiol() == -1);
+    exit(0);
+}
+
+static void have_a_session(void)
+{
+    pdiol_state_struct state;
+    CHECK(initialize_pdiol(NULL, NULL) == 0);
+    CHECK(pdiol_stat("fork", &state) == 0 && state.size == 2);
+    CHECK(finalize_pdiol() == 0);
+    exit(0);
+}
+
+static sem_t is_locked, is_over;
+
+static void *keep_locked(void *argument)
+{
+    pdiol_flockfile(locked);
+    sem_post(&is_locked);
+    sem_wait(&is_over);
+    pdiol_funlockfile(locked);
+    return argument;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t other;
+    pdiol_state_struct state;
+
+    CHECK(initialize_pdiol(&argc, &argv) == 0);
+    CHECK(forked(find_no_program) == 127);
+
+    file = pdiol_fopen("fork", "w+");
+    CHECK(file != NULL && pdiol_putc('a', file) == 'a');
+    locked = pdiol_fopen("locked", "w+");
+    CHECK(locked != NULL && pdiol_fputs("text", locked) >= 0);
+    CHECK(sem_init(&is_locked, 0, 0) == 0 && sem_init(&is_over, 0, 0) == 0);
+    CHECK(pthread_create(&other, NULL, keep_locked, NULL) == 0 && sem_wait(&is_locked) == 0);
+    CHECK(forked(find_no_program) == 127);
+    CHECK(forked(use_files) == 0);
+    CHECK(sem_post(&is_over) == 0 && pthread_join(other, NULL) == 0);
+
+    /* The parent goes on, and what it had written before is written once. */
+    CHECK(pdiol_putc('b', file) == 'b' && pdiol_fclose(file) == 0 && pdiol_fclose(locked) == 0);
+    CHECK(pdiol_stat("fork", &state) == 0 && state.size == 2);
+    CHECK(finalize_pdiol() == 0);
+
+    /* Without a session a process may be forked, and have its own. */
+    CHECK(forked(have_a_session) == 0);
+    return 0;
+}
