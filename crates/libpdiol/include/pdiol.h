@@ -1,11 +1,14 @@
 /* pdiol.h - files in stripes over the disks of many machines, used like those of stdio.
  *
- *     initialize_pdiol(&argc, &argv);
- *     PFS_FILE *file = pdiol_fopen("notes.txt", "r");
+ *     PFS_FILE *file;
+ *     if (initialize_pdiol(&argc, &argv) != 0 || (file = pdiol_fopen("notes.txt", "r")) == NULL) {
+ *         fprintf(stderr, "%s\n", pdiol_strerror());
+ *         return 1;
+ *     }
  *     for (int byte; (byte = pdiol_getc(file)) != EOF;)
  *         putchar(byte);
  *     pdiol_fclose(file);
- *     finalize_pdiol();
+ *     return finalize_pdiol();
  *
  * Compile and link with: cc program.c $(pkg-config --cflags --libs pdiol)
  *
@@ -116,11 +119,12 @@ static inline uintptr_t pdiol_this_thread_(void)
     return thread;
 }
 
-/* Whether this thread may go on without a lock; what *busy was before is to be given to pdiol_leave_. */
+/* Whether this thread may go on without a lock; what *busy was before is to be given to pdiol_leave_. Of NULL the library
+ * says what is wrong. */
 static inline int pdiol_enter_(PFS_FILE *pf, int *busy)
 {
     uintptr_t thread = pdiol_this_thread_();
-    if (__atomic_load_n(&pf->pdiol_owner, __ATOMIC_RELAXED) != thread)
+    if (__builtin_expect(pf == NULL, 0) || __atomic_load_n(&pf->pdiol_owner, __ATOMIC_RELAXED) != thread)
         return 0;
     *busy = __atomic_load_n(&pf->pdiol_busy, __ATOMIC_RELAXED);
     __atomic_store_n(&pf->pdiol_busy, *busy + 1, __ATOMIC_RELAXED);
@@ -171,12 +175,14 @@ static inline int pdiol_putc_inline_(int c, PFS_FILE *pf)
 
 static inline int pdiol_getc_unlocked_inline_(PFS_FILE *pf)
 {
-    return pf->pdiol_next != pf->pdiol_end ? *pf->pdiol_next++ : pdiol_getc_unlocked(pf);
+    return pf != NULL && pf->pdiol_next != pf->pdiol_end ? *pf->pdiol_next++ : pdiol_getc_unlocked(pf);
 }
 
 static inline int pdiol_putc_unlocked_inline_(int c, PFS_FILE *pf)
 {
-    return pf->pdiol_room != pf->pdiol_room_end ? (*pf->pdiol_room++ = (unsigned char)c) : pdiol_putc_unlocked(c, pf);
+    if (pf == NULL || pf->pdiol_room == pf->pdiol_room_end)
+        return pdiol_putc_unlocked(c, pf);
+    return *pf->pdiol_room++ = (unsigned char)c;
 }
 
 #define pdiol_getc_unlocked(pf) pdiol_getc_unlocked_inline_(pf)

@@ -1,6 +1,5 @@
-//! The log: what happens in a process, line by line in a file.
+//! The log: what happens in a process, line by line at the end of a file.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -8,6 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use pdiol::{Error, ErrorKind, Reporter, Result};
+
+use crate::options::LogFile;
 
 /// A log, if there is to be one. Cloning gives another handle.
 #[derive(Clone)]
@@ -19,15 +20,18 @@ struct Open {
 }
 
 impl Log {
-    /// Begins a log in a new file of this path; without a path, one that nobody writes.
-    pub(crate) fn begin(path: Option<&OsStr>) -> Result<Log> {
-        let Some(path) = path else { return Ok(Log(None)) };
-        let file = File::create(path).map_err(|error| {
-            let what = format!("the log {}", Path::new(path).display());
-            Error::new(ErrorKind::Invalid, what, error)
-                .with_remedy("Another file can be given with -log FILE")
-        })?;
-        Ok(Log(Some(Arc::new(Open { file: Mutex::new(file), start: Instant::now() }))))
+    /// Begins a log after what is in the file; without one, a log that nobody writes.
+    pub(crate) fn begin(wanted: Option<&LogFile>) -> Result<Log> {
+        let Some(LogFile { path, is_required }) = wanted else { return Ok(Log(None)) };
+        match File::options().append(true).create(true).open(path) {
+            Ok(file) => Ok(Log(Some(Arc::new(Open { file: Mutex::new(file), start: Instant::now() })))),
+            Err(_) if !is_required => Ok(Log(None)),
+            Err(error) => {
+                let what = format!("the log {}", Path::new(path).display());
+                let error = Error::new(ErrorKind::Invalid, what, error);
+                Err(error.with_remedy("Another file can be given with -log FILE"))
+            }
+        }
     }
 
     /// Writes a line, with the seconds since the beginning.
@@ -35,8 +39,9 @@ impl Log {
         let Some(open) = &self.0 else { return };
         let seconds = open.start.elapsed().as_secs_f64();
         let mut file = open.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // A full disk is no reason to end a program that reads files of others.
-        let _ = writeln!(file, "{seconds:12.6} {text}");
+        // In one piece, since other processes may append to the same file. A full disk is no reason to end a program
+        // that reads files of others.
+        let _ = file.write_all(format!("{seconds:12.6} {text}\n").as_bytes());
     }
 
     /// Where reports of the session go: into the log, or to standard error if there is none.

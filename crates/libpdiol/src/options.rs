@@ -2,6 +2,9 @@
 //!
 //! They stand before an argument `-`, which ends them: `program -window 16 -d 4 - argument ...`. What follows belongs
 //! to the program, and so does everything if the first argument does not begin with `-`, or no `-` stands alone.
+//!
+//! In the environment they are called as in the thesis, with `PDIOL_` before that. Without it the names are any
+//! program's: a value found under one counts if it makes sense here, and is passed over otherwise.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -23,7 +26,18 @@ pub(crate) struct Options {
     /// Memory for pages, in bytes.
     pub(crate) cache_bytes: u64,
     /// The file in which is written what happens, if it is to be.
-    pub(crate) log: Option<OsString>,
+    pub(crate) log: Option<LogFile>,
+    /// Why values under old names were passed over: for the log.
+    pub(crate) ignored: Vec<String>,
+}
+
+/// Where a log is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LogFile {
+    /// Its path.
+    pub(crate) path: OsString,
+    /// Whether it is an error if it cannot be written. `LOG=1` may have been meant for another program.
+    pub(crate) is_required: bool,
 }
 
 /// What is asked of the command line.
@@ -62,9 +76,15 @@ const TABLE: [Row; 9] = [
     row(["ssock", "S", "SND_BUFF"], ["BYTES|auto", "auto"], "send buffer of each socket of this program"),
     row(["rsock", "r", "RCV_BUFF"], ["BYTES|auto", "auto"], "receive buffer of each socket of this program"),
     row(["LOG", "l", "LOG"], ["0|1", "0"], "write down what happens"),
-    row(["log", "L", "LOG_FILE"], ["FILE", "log.txt"], "where it is written"),
-    row(["cache", "c", "PDIOL_CACHE"], ["BYTES", "256M"], "memory for pages; K, M and G count 1024s"),
+    row(["log", "L", "LOG_FILE"], ["FILE", "log.txt"], "to the end of which file it is written"),
+    row([NEW, "c", "CACHE"], ["BYTES", "256M"], "memory for pages; K, M and G count 1024s"),
 ];
+
+/// The option that the thesis has not.
+const NEW: &str = "cache";
+
+/// What the environment variables begin with.
+const PREFIX: &str = "PDIOL_";
 
 /// What stands alone between the options of PDIOL and the arguments of the program.
 const SEPARATOR: &str = "-";
@@ -73,28 +93,60 @@ impl Row {
     fn is_called(&self, name: &str) -> bool {
         name == self.long || name == self.short
     }
+
+    /// The environment variable.
+    fn variable(&self) -> String {
+        format!("{PREFIX}{}", self.variable)
+    }
+
+    /// What the thesis calls it.
+    fn old_variable(&self) -> Option<&'static str> {
+        (self.long != NEW).then_some(self.variable)
+    }
+
+    /// The value that counts if the command line gives none.
+    fn of_environment(&self, variable: impl Fn(&str) -> Option<OsString>) -> Given {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let of = |name: &str, value, is_old| Given {
+            place: format!("the environment variable {name}"),
+            value,
+            is_old,
+        };
+        let name = self.variable();
+        let new = set(&name).map(|value| of(&name, value, false));
+        let old = || self.old_variable().and_then(|name| Some(of(name, set(name)?, true)));
+        let default = || Given { place: "the default".into(), value: self.default.into(), is_old: false };
+        new.or_else(old).unwrap_or_else(default)
+    }
 }
 
-/// Values by the long name of their option, each with the place it comes from.
-type Values = BTreeMap<&'static str, (String, OsString)>;
+/// The value of an option.
+struct Given {
+    /// Where it comes from.
+    place: String,
+    value: OsString,
+    /// Whether that is a variable of the thesis.
+    is_old: bool,
+}
+
+/// The values of all options, by their long names.
+struct Values {
+    given: BTreeMap<&'static str, Given>,
+    /// Why some were passed over.
+    ignored: Vec<String>,
+}
 
 /// Finds out the options. `arguments` begin with the name of the program, and lose those of PDIOL.
 pub(crate) fn find(
     arguments: &mut Vec<OsString>,
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Asked> {
-    let mut values = Values::new();
-    for row in &TABLE {
-        values.insert(row.long, ("the default".into(), row.default.into()));
-        if let Some(value) = variable(row.variable) {
-            values.insert(row.long, (format!("the environment variable {}", row.variable), value));
-        }
-    }
-    let given = take_given(arguments);
-    if from_command_line(given, &mut values)? {
+    let given = TABLE.iter().map(|row| (row.long, row.of_environment(&variable))).collect();
+    let mut values = Values { given, ignored: Vec::new() };
+    if values.take_from(take_given(arguments))? {
         return Ok(Asked::Help);
     }
-    options_of(&values).map(Asked::Run)
+    values.options().map(Asked::Run)
 }
 
 /// Takes the options of PDIOL out of the command line.
@@ -111,60 +163,72 @@ fn take_given(arguments: &mut Vec<OsString>) -> Vec<OsString> {
     given
 }
 
-/// Reads the options of the command line into `values`; tells whether one of them asks for help.
-fn from_command_line(given: Vec<OsString>, values: &mut Values) -> Result<bool> {
-    let mut given = given.into_iter();
-    while let Some(argument) = given.next() {
-        let text = argument.to_string_lossy();
-        let (name, value) = match text.split_once('=') {
-            Some((name, value)) => (name, Some(value.into())),
-            None => (&*text, None),
-        };
-        let name = name.strip_prefix("--").or(name.strip_prefix('-')).unwrap_or("");
-        if matches!(name, "h" | "help" | "Help") {
-            return Ok(true);
+impl Values {
+    /// Reads the options of the command line; tells whether one of them asks for help.
+    fn take_from(&mut self, arguments: Vec<OsString>) -> Result<bool> {
+        let mut arguments = arguments.into_iter();
+        while let Some(argument) = arguments.next() {
+            let text = argument.to_string_lossy();
+            let (name, value) = match text.split_once('=') {
+                Some((name, value)) => (name, Some(value.into())),
+                None => (&*text, None),
+            };
+            let name = name.strip_prefix("--").or(name.strip_prefix('-')).unwrap_or("");
+            if matches!(name, "h" | "help" | "Help") {
+                return Ok(true);
+            }
+            let Some(row) = TABLE.iter().find(|row| row.is_called(name)) else {
+                let error = Error::new(ErrorKind::Invalid, text.clone(), "PDIOL has no such option");
+                return Err(error.with_remedy(
+                    "Its options stand before an argument `-`, the program's after it; -h - lists them",
+                ));
+            };
+            let value = value.or_else(|| arguments.next()).ok_or_else(|| {
+                let why = format!("it needs a value, {}", row.argument);
+                Error::new(ErrorKind::Invalid, text.clone(), why)
+            })?;
+            let place = format!("the option -{}", row.long);
+            self.given.insert(row.long, Given { place, value, is_old: false });
         }
-        let Some(row) = TABLE.iter().find(|row| row.is_called(name)) else {
-            let error = Error::new(ErrorKind::Invalid, text.clone(), "PDIOL has no such option");
-            return Err(error.with_remedy(
-                "Its options stand before an argument `-`, the program's after it; -h - lists them",
-            ));
-        };
-        let value = value.or_else(|| given.next()).ok_or_else(|| {
-            let why = format!("it needs a value, {}", row.argument);
-            Error::new(ErrorKind::Invalid, text.clone(), why)
-        })?;
-        values.insert(row.long, (format!("the option -{}", row.long), value));
+        Ok(false)
     }
-    Ok(false)
-}
 
-fn options_of(values: &Values) -> Result<Options> {
-    let prefetches = value(values, "prefetch", flag)?;
-    let window = value(values, "window", window)?;
-    let logs = value(values, "LOG", flag)?;
-    Ok(Options {
-        prefetch: if prefetches { window } else { Prefetch::None },
-        write_behind: value(values, "write-behind", flag)?,
-        disks: value(values, "disk_number", |text| number_or(text, "all"))?,
-        sockets: SocketBuffers {
-            send_bytes: value(values, "ssock", |text| number_or(text, "auto"))?,
-            receive_bytes: value(values, "rsock", |text| number_or(text, "auto"))?,
-        },
-        cache_bytes: value(values, "cache", size)?,
-        log: logs.then(|| values["log"].1.clone()),
-    })
-}
+    fn options(mut self) -> Result<Options> {
+        let prefetches = self.value("prefetch", flag)?;
+        let window = self.value("window", window)?;
+        let logs = self.value("LOG", flag)?;
+        let is_required = !self.given["LOG"].is_old;
+        Ok(Options {
+            prefetch: if prefetches { window } else { Prefetch::None },
+            write_behind: self.value("write-behind", flag)?,
+            disks: self.value("disk_number", |text| number_or(text, "all"))?,
+            sockets: SocketBuffers {
+                send_bytes: self.value("ssock", |text| number_or(text, "auto"))?,
+                receive_bytes: self.value("rsock", |text| number_or(text, "auto"))?,
+            },
+            cache_bytes: self.value("cache", size)?,
+            log: logs.then(|| LogFile { path: self.given["log"].value.clone(), is_required }),
+            ignored: self.ignored,
+        })
+    }
 
-/// The value of an option, or an error that says where it comes from and what it may be.
-fn value<T>(values: &Values, long: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
-    let (place, given) = &values[long];
-    given.to_str().and_then(parse).ok_or_else(|| {
+    /// The value of an option, or an error that says where it comes from and what it may be. What stands under an old
+    /// name and makes no sense was meant for others: then the default counts.
+    fn value<T>(&mut self, long: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
+        let given = &self.given[long];
+        if let Some(value) = given.value.to_str().and_then(&parse) {
+            return Ok(value);
+        }
         let row = TABLE.iter().find(|row| row.long == long).expect("a row for every value");
-        let why = format!("{} is no value for it", quoted(given));
+        let why = format!("{} is no value for it", quoted(&given.value));
         let may = format!("It may be {}: {}", row.argument, row.meaning);
-        Error::new(ErrorKind::Invalid, place.clone(), why).with_remedy(may)
-    })
+        let error = Error::new(ErrorKind::Invalid, given.place.clone(), why).with_remedy(may);
+        if !given.is_old {
+            return Err(error);
+        }
+        self.ignored.push(error.to_string());
+        Ok(parse(row.default).expect("the default is a value"))
+    }
 }
 
 fn quoted(text: &OsStr) -> String {
@@ -220,9 +284,11 @@ pub(crate) fn help(program: &str) -> String {
     );
     for row in &TABLE {
         let names = format!("-{}, -{} {}", row.short, row.long, row.argument);
-        text += &format!("  {names:<28} {}\n  {:<28} [{}={}]\n", row.meaning, "", row.variable, row.default);
+        text +=
+            &format!("  {names:<28} {}\n  {:<28} [{}={}]\n", row.meaning, "", row.variable(), row.default);
     }
     text += "  -h, -help                    this text\n\n\
+             Of the variables, those that the thesis has count without PDIOL_, too, if what they say makes sense.\n\n\
              The agents, which have the disks, are those named in the first of these that there is:\n\
              \x20 the file $PDIOLCONF      names, HOST:PORT or HOST, between spaces or line ends; # begins a remark\n\
              \x20 $STARFISH_AGENTS         HOST:PORT,HOST:PORT\n\
@@ -276,14 +342,35 @@ mod tests {
     fn the_command_line_overrides_the_environment_and_that_the_default() {
         let window = |line, variables: &[(&str, &str)]| options(line, variables).prefetch;
         assert_eq!(window("prog", &[]), Prefetch::Adaptive);
-        assert_eq!(window("prog", &[("WINDOW_SIZE", "16")]), Prefetch::Window(16));
-        assert_eq!(window("prog --window=4 -", &[("WINDOW_SIZE", "16")]), Prefetch::Window(4));
-        assert_eq!(window("prog -W adaptive -", &[("WINDOW_SIZE", "nonsense")]), Prefetch::Adaptive);
-        assert_eq!(window("prog -p 0 -", &[("WINDOW_SIZE", "16")]), Prefetch::None);
-        assert_eq!(options("prog -LOG 1 -log my -", &[]).log, Some("my".into()));
+        assert_eq!(window("prog", &[("PDIOL_WINDOW_SIZE", "16")]), Prefetch::Window(16));
+        assert_eq!(window("prog", &[("PDIOL_WINDOW_SIZE", "")]), Prefetch::Adaptive);
+        assert_eq!(window("prog --window=4 -", &[("PDIOL_WINDOW_SIZE", "16")]), Prefetch::Window(4));
+        assert_eq!(window("prog -W adaptive -", &[("PDIOL_WINDOW_SIZE", "nonsense")]), Prefetch::Adaptive);
+        assert_eq!(window("prog -p 0 -", &[("PDIOL_WINDOW_SIZE", "16")]), Prefetch::None);
+        let log = LogFile { path: "my".into(), is_required: true };
+        assert_eq!(options("prog -LOG 1 -log my -", &[("LOG", "1")]).log, Some(log));
         assert_eq!(options("prog -c 8M -", &[]).cache_bytes, 8 << 20);
         let sockets = SocketBuffers { send_bytes: NonZeroU32::new(65_536), receive_bytes: None };
-        assert_eq!(options("prog -S 65536 -r auto -", &[("RCV_BUFF", "9")]).sockets, sockets);
+        assert_eq!(options("prog -S 65536 -r auto -", &[("PDIOL_RCV_BUFF", "9")]).sockets, sockets);
+    }
+
+    #[test]
+    fn old_names_count_if_their_values_make_sense_and_nothing_else_is_said() {
+        let old =
+            options("prog", &[("WINDOW_SIZE", "16"), ("WRITEBEHIND", "0"), ("LOG", "1"), ("LOG_FILE", "x")]);
+        assert_eq!((old.prefetch, old.write_behind), (Prefetch::Window(16), false));
+        assert_eq!(old.log, Some(LogFile { path: "x".into(), is_required: false }));
+        let both = options("prog", &[("WINDOW_SIZE", "16"), ("PDIOL_WINDOW_SIZE", "4"), ("CACHE", "1M")]);
+        assert_eq!((both.prefetch, both.cache_bytes), (Prefetch::Window(4), 256 << 20));
+        let others = [("LOG", "debug"), ("PREFETCH", "yes"), ("WINDOW_SIZE", "80x24"), ("LOG_FILE", "")];
+        let ignoring = options("prog", &others);
+        let says = ["the environment variable PREFETCH: \"yes\"", "WINDOW_SIZE: \"80x24\"", "LOG: \"debug\""];
+        assert!(
+            says.iter().zip(&ignoring.ignored).all(|(says, ignored)| ignored.contains(says)),
+            "{ignoring:?}"
+        );
+        assert_eq!(ignoring.ignored.len(), says.len());
+        assert_eq!(Options { ignored: Vec::new(), ..ignoring }, options("prog", &[]));
     }
 
     #[test]
@@ -295,7 +382,12 @@ mod tests {
                 "the option -window: \"many\" is no value for it. It may be N|adaptive",
             ),
             ("prog -p yes -", &[], "the option -prefetch: \"yes\""),
-            ("prog", &[("DISKNUMBER", "-1")], "the environment variable DISKNUMBER: \"-1\""),
+            ("prog", &[("PDIOL_DISKNUMBER", "-1")], "the environment variable PDIOL_DISKNUMBER: \"-1\""),
+            (
+                "prog",
+                &[("PDIOL_LOG", "debug"), ("LOG", "1")],
+                "the environment variable PDIOL_LOG: \"debug\"",
+            ),
             ("prog -c 99999999999G -", &[], "the option -cache"),
             ("prog -c 1 -", &[], "the option -cache"),
             ("prog -d -", &[], "-d: it needs a value, N|all"),
@@ -315,7 +407,7 @@ mod tests {
         }
         let help = help("prog");
         for row in &TABLE {
-            assert!(help.contains(row.long) && help.contains(row.variable), "{}", row.long);
+            assert!(help.contains(row.long) && help.contains(&row.variable()), "{}", row.long);
         }
         assert!(help.lines().all(|line| line.chars().count() <= 110), "{help}");
     }

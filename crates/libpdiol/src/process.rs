@@ -86,6 +86,9 @@ impl Process {
         settings.sockets = options.sockets;
         settings.reporter = log.reporter();
         log.line(&format!("{program} begins: {options:?}"));
+        for ignored in &options.ignored {
+            log.line(&format!("ignored: {ignored}"));
+        }
         for agent in &settings.agents {
             log.line(&format!("agent {} at {}", agent.name, agent.address));
         }

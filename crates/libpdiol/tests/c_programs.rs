@@ -69,8 +69,8 @@ fn compile(compiler: &str, source: &str, into: &Path, options: &[&str]) -> PathB
 /// A command that knows the agents, in the directory of the test, without anything of the user's environment.
 fn run(program: &Path, agents: &Agents) -> Command {
     let mut command = Command::new(program);
-    command.current_dir(agents.directory.path()).env("STARFISH_AGENTS", agents.names());
-    command.env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME").env_remove("PDIOLCONF");
+    command.current_dir(agents.directory.path()).env_clear();
+    command.env("STARFISH_AGENTS", agents.names()).env("HOME", "/nonexistent");
     command
 }
 
@@ -189,7 +189,14 @@ fn a_program_is_told_what_is_wrong() {
         "nothing: no such file. `starfish ls` lists the files there are",
     );
     says(run(&count, &agents).args(["-W", "x", "-", "a"]), "the option -window: \"x\" is no value for it");
-    says(run(&count, &agents).env("WRITEBEHIND", "2").arg("a"), "the environment variable WRITEBEHIND");
+    says(
+        run(&count, &agents).env("PDIOL_WRITEBEHIND", "2").arg("a"),
+        "the environment variable PDIOL_WRITEBEHIND",
+    );
+    says(
+        run(&count, &agents).args(["-l", "1", "-L", "/nonexistent/log", "-", "a"]),
+        "the log /nonexistent/log",
+    );
     says(
         run(&count, &agents).env("STARFISH_AGENTS", "127.0.0.1:1").arg("a"),
         "agent 127.0.0.1:1: Connection refused",
@@ -228,6 +235,51 @@ fn a_log_tells_what_happened() {
         log.contains("lines begins: ") && log.contains(&agents.names()) && log.contains("all is well"),
         "{log}"
     );
+}
+
+#[test]
+fn variables_of_other_programs_do_no_harm() {
+    let agents = Agents::start(1);
+    let directory = agents.directory.path();
+    let lines = compile("c++", "examples/c/lines.cpp", directory, &["-std=c++11"]);
+    let works = |variables: &[(&str, &str)]| {
+        let printed = succeed(run(&lines, &agents).envs(variables.iter().copied()).args(["x", "y"])).stdout;
+        assert_eq!(String::from_utf8_lossy(&printed), "y\n");
+    };
+    works(&[("LOG", "debug"), ("PREFETCH", "yes"), ("WINDOW_SIZE", "80x24"), ("DISKNUMBER", "")]);
+    works(&[("LOG", "1"), ("LOG_FILE", "/nonexistent/log")]);
+    let log = directory.join("log.txt");
+    assert!(!log.exists(), "nobody asked for it");
+    // Whoever means another log has it still, and the reason why a value was ignored stands after it.
+    fs::write(&log, "somebody's own\n").expect("room");
+    works(&[("LOG", "1"), ("PREFETCH", "yes")]);
+    let text = fs::read_to_string(&log).expect("it is there");
+    assert!(text.starts_with("somebody's own\n") && text.ends_with("all is well\n"), "{text}");
+    assert!(
+        text.contains("ignored: the environment variable PREFETCH: \"yes\" is no value for it"),
+        "{text}"
+    );
+}
+
+/// The program that the overview begins with.
+#[test]
+fn the_first_example_of_the_manual_works() {
+    let agents = Agents::start(2);
+    let directory = agents.directory.path();
+    let page = fs::read_to_string(root().join("crates/libpdiol/man/pdiol.7")).expect("the page");
+    let after = page.split_once(".Bd -literal\n").expect("an example").1;
+    let source = directory.join("example.c");
+    fs::write(&source, after.split_once(".Ed").expect("its end").0.replace("\\e", "\\")).expect("room");
+    let options = [&SANITIZERS[..], &WARNINGS, &["-std=c99"]].concat();
+    let example = compile("cc", source.to_str().expect("text"), directory, &options);
+    let output = run(&example, &agents).output().expect("the program");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("notes.txt: no such file"));
+    let session = agents.session();
+    let mut file = session.open("notes.txt", OpenOptions::new().write(true).create(true)).expect("made");
+    file.write_all(b"two\nlines\n").expect("room");
+    file.close().expect("written");
+    assert_eq!(succeed(&mut run(&example, &agents)).stdout, b"two\nlines\n");
 }
 
 #[test]

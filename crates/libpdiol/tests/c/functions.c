@@ -182,6 +182,10 @@ static void refusals(void)
 
     /* Who does not look at what pdiol_fopen returns comes to an end all the same. */
     CHECK_FAILS(EBADF, pdiol_fread(&byte, 1, 1, NULL) == -1);
+    CHECK_FAILS(EBADF, pdiol_getc(NULL) == EOF);
+    CHECK_FAILS(EBADF, pdiol_putc('x', NULL) == EOF);
+    CHECK_FAILS(EBADF, pdiol_getc_unlocked(NULL) == EOF);
+    CHECK_FAILS(EBADF, pdiol_putc_unlocked('x', NULL) == EOF);
     CHECK_FAILS(EBADF, pdiol_feof(NULL) != 0);
     CHECK_FAILS(EBADF, pdiol_fclose(NULL) == -1);
     CHECK_FAILS(EBADF, pdiol_hint(NULL, AP_SEQUENTIAL, 0) == -1);
