@@ -21,7 +21,9 @@ pub use pages::{
     temporary_files_reach_no_disk,
 };
 
-use crate::protocol::{FoundStripe, Frame, Label, NAME_BYTES_MAX, Reply, Request};
+use crate::protocol::{
+    Collective, Direction, FoundStripe, Frame, Label, MemoryId, NAME_BYTES_MAX, Reply, Request,
+};
 use crate::{
     Client, ClientSettings, CollectiveSettings, Error, Failure, FailureKind, File, FileId, Group,
     IoNodeSettings, Scheduling, Sharing, Threads, serve,
@@ -42,6 +44,7 @@ macro_rules! for_all_promises {
             a_missing_stripe_is_named,
             a_foreign_stripe_is_named,
             garbage_costs_nobody_else_anything,
+            commands_without_end_are_refused,
             a_stream_does_not_keep_the_disk_to_itself,
             a_client_that_goes_away_leaves_the_others_served,
             an_io_node_that_goes_away_fails_the_calls_to_it,
@@ -463,7 +466,21 @@ pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed) {
             };
             assert!(failure.text.contains("bad frame"), "{failure}");
         }
+        let endless = |presort| {
+            let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(1 << 50, BLOCK, 1)));
+            Request::Collective(Box::new(Collective {
+                file: FileId(1),
+                direction: Direction::Read,
+                presort,
+                queued: false,
+                view: view.expect("a view"),
+                memory: MemoryId::Request(7),
+                members: vec![nodes[1].node().0],
+            }))
+        };
         for request in [
+            endless(false),
+            endless(true),
             Request::Read { file: FileId(1), stripe: 0, offset: u64::MAX, bytes: 1 },
             Request::Read { file: FileId(1), stripe: 0, offset: 1, bytes: u32::MAX },
             Request::Read { file: FileId(77), stripe: 0, offset: 0, bytes: 1 },
@@ -480,6 +497,48 @@ pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed) {
         }
         write(&file, 0, b"still served").await;
         assert!(read(&file, 0, 100).await == b"still served");
+    });
+}
+
+/// Whoever asks for much at once, and never for what it got, is refused more; nobody else is.
+pub fn commands_without_end_are_refused(testbed: &impl Testbed) {
+    run(testbed, 3, |nodes| async move {
+        let clients = start(&nodes[..2], 1, small(Scheduling::CyclicScan, Threads::Pool(4))).await;
+        let file = clients[0].create("wanted", FileId(1), BLOCK).await.expect("created");
+        write(&file, 0, &contents(BLOCK)).await;
+        let (asker, target) = (&nodes[2], nodes[0].node());
+        let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(BLOCK, BLOCK, 1)));
+        let collective = Collective {
+            file: FileId(1),
+            direction: Direction::Read,
+            presort: false,
+            queued: false,
+            view: view.expect("a view"),
+            memory: MemoryId::Request(7),
+            members: vec![asker.node().0],
+        };
+        const COMMANDS: u64 = 1100;
+        for tag in 1..=COMMANDS {
+            let request = Request::Collective(Box::new(collective.clone()));
+            let message = Message { header: Frame::Request(tag, request).encode(), ..Message::default() };
+            asker.net().send(target, message).await.expect("sent");
+        }
+        // The asker answers none of the Memputs, so all that was taken stays under way.
+        let mut refused = 0;
+        while refused < 10 {
+            let Ok((_, Delivery::Message(answer))) = asker.net().receive().await else { panic!("an answer") };
+            match Frame::decode(&answer.header) {
+                Ok(Frame::Reply(tag, Reply::Failed(failure))) => {
+                    assert!(tag > COMMANDS / 2 && failure.text.contains("under way already"), "{failure}");
+                    refused += 1;
+                }
+                Ok(Frame::Request(_, Request::Memput { .. })) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(clients[0].list().await, Ok(vec!["wanted".into()]));
+        assert!(read(&file, 0, BLOCK).await == contents(BLOCK));
+        asker.net().close();
     });
 }
 

@@ -18,12 +18,16 @@ use crate::protocol::{Frame, Reply, Request};
 /// The tag of a complaint about a frame too garbled to have a tag of its own. No call has it.
 const NO_TAG: u64 = 0;
 
+/// Complaints under way; who sends more garbage and does not take them hears no more.
+const COMPLAINTS_MAX: usize = 64;
+
 /// A node's calls under way.
 pub(crate) struct Endpoint<M: Machine> {
     machine: M,
     calls: RefCell<Slab<Call>>,
     /// Tells apart calls that have the same place in `calls` one after the other.
     generation: Cell<u32>,
+    complaints: Cell<usize>,
 }
 
 struct Call {
@@ -89,7 +93,8 @@ pub(crate) trait Service {
 
 impl<M: Machine> Endpoint<M> {
     pub(crate) fn new(machine: M) -> Rc<Self> {
-        Rc::new(Endpoint { machine, calls: RefCell::default(), generation: Cell::new(0) })
+        let (generation, complaints) = (Cell::new(0), Cell::new(0));
+        Rc::new(Endpoint { machine, calls: RefCell::default(), generation, complaints })
     }
 
     pub(crate) fn machine(&self) -> &M {
@@ -158,6 +163,9 @@ impl<M: Machine> Endpoint<M> {
     ) -> impl Future<Output = machine::Result<()>> {
         let (reply, payload) = outcome.unwrap_or_else(|failure| (Reply::Failed(*failure), Payload::empty()));
         let Asker { node, tag, class } = asker;
+        // An answer that is too long for a command is none, whatever the question came as.
+        let is_data = payload.len() > Message::CONTROL_PAYLOAD_BYTES_MAX;
+        let class = if is_data { class.max(Class::Demand) } else { class };
         let message = Message { class, header: Frame::Reply(tag, reply).encode(), payload };
         let sending = self.machine.net().send(node, message);
         async move {
@@ -171,7 +179,7 @@ impl<M: Machine> Endpoint<M> {
     }
 
     /// Receives until the network is closed: answers go to their mailboxes, questions to `service`.
-    pub(crate) async fn listen(&self, service: &impl Service) -> machine::Result<()> {
+    pub(crate) async fn listen(self: &Rc<Self>, service: &impl Service) -> machine::Result<()> {
         loop {
             let (from, delivery) = match self.machine.net().receive().await {
                 Err(error) if *error == machine::Error::Closed => return Ok(()),
@@ -189,7 +197,12 @@ impl<M: Machine> Endpoint<M> {
         }
     }
 
-    async fn take_in(&self, from: NodeId, message: Message, service: &impl Service) -> machine::Result<()> {
+    async fn take_in(
+        self: &Rc<Self>,
+        from: NodeId,
+        message: Message,
+        service: &impl Service,
+    ) -> machine::Result<()> {
         let asker = |tag| Asker { node: from, tag, class: message.class };
         match Frame::decode(&message.header) {
             Ok(Frame::Request(tag, request)) => service.handle(asker(tag), request, message.payload).await,
@@ -206,9 +219,25 @@ impl<M: Machine> Endpoint<M> {
                 Ok(())
             }
             Err(why) => {
-                self.reply(asker(NO_TAG), Err(Failure::invalid(format!("bad frame: {why}")).into())).await
+                self.complain(asker(NO_TAG), Failure::invalid(format!("bad frame: {why}")));
+                Ok(())
             }
         }
+    }
+
+    /// Tells a node that its frame made no sense. In a task of its own: who sends garbage may take no answers, and
+    /// others are to be received meanwhile.
+    fn complain(self: &Rc<Self>, asker: Asker, failure: Failure) {
+        if self.complaints.get() >= COMPLAINTS_MAX {
+            return;
+        }
+        self.complaints.set(self.complaints.get() + 1);
+        let endpoint = self.clone();
+        self.machine.spawn("complaint", async move {
+            let outcome = endpoint.reply(asker, Err(failure.into())).await;
+            endpoint.complaints.set(endpoint.complaints.get() - 1);
+            outcome
+        });
     }
 
     fn enter_call(&self, to: NodeId, mailbox: Rc<Mailbox>, token: usize) -> u64 {

@@ -3,12 +3,18 @@
 mod common;
 mod testbed;
 
-use common::{Reports, drivers, run_nodes};
+use std::cell::Cell;
+use std::io::Write;
+use std::rc::Rc;
+
+use common::stranger::{join, prelude};
+use common::{Reports, drivers, run_nodes, until};
+use fs::protocol::{Frame, Request};
 use fs::{
-    Client, ClientSettings, FileId, IoNodeSettings, PageCache, PageCacheSettings, Prefetch, conformance,
-    serve,
+    Client, ClientSettings, File, FileId, IoNodeSettings, PageCache, PageCacheSettings, Prefetch, Sharing,
+    Threads, conformance, serve,
 };
-use machine::{Machine, Payload};
+use machine::{Duration, Machine, Memory, Payload};
 use real::{Limits, RealMachine, Settings};
 use testbed::Loopback;
 
@@ -96,4 +102,74 @@ fn a_page_reaches_the_application_in_one_piece() {
         );
         outcome.expect("no task fails").expect("no operation fails");
     }
+}
+
+/// Pages of the file that a stranger asks for.
+const PAGES: u64 = 100;
+
+/// A frame in which a stranger asks for a page, on demand or in the background.
+fn ask(tag: u64, class: u8) -> Vec<u8> {
+    let offset = tag % PAGES * PAGE;
+    let request = Request::Read { file: FileId(1), stripe: 0, offset, bytes: PAGE as u32 };
+    let header = Frame::Request(tag, request).encode();
+    let mut frame = prelude(header.len() as u32, 0);
+    frame[3] = class;
+    [frame, header].concat()
+}
+
+/// A stranger sends `frames`, which ask for more than sockets hold, over its connection for data and takes no answers;
+/// then a client does `work`.
+fn beside_a_stranger(
+    frames: &[u8],
+    work: impl AsyncFn(Client<RealMachine>, File<RealMachine>) -> fs::Result<()> + Copy + 'static,
+) {
+    for driver in drivers() {
+        let outcome = run_nodes(
+            driver,
+            2,
+            &Reports::default(),
+            |settings| settings,
+            async |nodes| {
+                let nodes: Vec<RealMachine> = nodes;
+                let settings = IoNodeSettings {
+                    threads: Threads::Pool(16),
+                    cache_blocks: 64,
+                    sharing: Sharing::Fair,
+                    ..IoNodeSettings::default()
+                };
+                nodes[0].spawn("I/O node", serve(nodes[0].clone(), settings));
+                let names = vec![nodes[0].node()];
+                let client = Client::connect(nodes[1].clone(), names, ClientSettings::default()).await?;
+                let file = client.create("file", FileId(1), PAGE).await?;
+                let memory = Memory::real(vec![3; (PAGES * PAGE) as usize]);
+                file.write(0, memory.len(), &memory, 0).await?;
+                file.flush().await?;
+                let [control, mut data] = join(&nodes[0], 7).await;
+                data.write_all(frames).expect("room for questions");
+                // The node takes them all before the client asks.
+                nodes[0].sleep_until(nodes[0].now() + Duration::from_millis(300)).await;
+                let (is_done, done) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(None)));
+                let (flag, outcome) = (is_done.clone(), done.clone());
+                nodes[1].spawn("client", async move {
+                    outcome.set(Some(work(client, file).await));
+                    flag.set(true);
+                    Ok(())
+                });
+                until(&nodes[0], || is_done.get()).await;
+                drop((control, data));
+                done.take().expect("it is done")
+            },
+        );
+        outcome.expect("no task fails").expect("the client is served");
+    }
+}
+
+#[test]
+fn who_sends_garbage_and_takes_no_answers_keeps_nobody_from_being_heard() {
+    let mut frames: Vec<u8> = (1..=600).flat_map(|tag| ask(tag, b'd')).collect();
+    frames.extend([prelude(5, 0), b"trash".to_vec()].concat());
+    beside_a_stranger(&frames, async |client, _| {
+        assert_eq!(client.list().await?, ["file"]);
+        Ok(())
+    });
 }

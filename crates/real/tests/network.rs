@@ -8,6 +8,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
 use std::time::Duration;
 
+use common::stranger::{VERSION, beside, hello, hello_again, join, prelude};
 use common::{Reports, begun, drivers, peer, run_nodes, until};
 use machine::{Class, Delivery, Error, Machine, Message, Net, NodeId, Payload};
 use proptest::prelude::*;
@@ -26,29 +27,10 @@ async fn expect_message(machine: &RealMachine, number: u8, bytes: usize) {
     assert!(delivery == Delivery::Message(message(number, bytes)), "{delivery:?} for message {number}");
 }
 
-const VERSION: u32 = 2;
-
-/// A greeting as nodes send it; written out here so that a change of it does not go unnoticed.
-fn hello(version: u32, from: u64, to: u64) -> Vec<u8> {
-    let mut bytes = b"STARFISH".to_vec();
-    bytes.extend_from_slice(&version.to_le_bytes());
-    bytes.extend_from_slice(&[0; 4]);
-    bytes.extend_from_slice(&from.to_le_bytes());
-    bytes.extend_from_slice(&to.to_le_bytes());
-    bytes
-}
-
 /// The same to whoever listens.
 fn hello_whoever(from: u64) -> Vec<u8> {
     let mut bytes = hello(VERSION, from, 0);
     bytes[12] = 1;
-    bytes
-}
-
-/// The greeting of a connection for data.
-fn hello_again(from: u64, ticket: u64) -> Vec<u8> {
-    let mut bytes = hello(VERSION, from, ticket);
-    bytes[12] = 2;
     bytes
 }
 
@@ -59,13 +41,6 @@ fn welcome(node: u64, ticket: u64) -> Vec<u8> {
     bytes.extend_from_slice(&[0; 4]);
     bytes.extend_from_slice(&node.to_le_bytes());
     bytes.extend_from_slice(&ticket.to_le_bytes());
-    bytes
-}
-
-fn prelude(header_bytes: u32, payload_bytes: u64) -> Vec<u8> {
-    let mut bytes = b"SFfd".to_vec();
-    bytes.extend_from_slice(&header_bytes.to_le_bytes());
-    bytes.extend_from_slice(&payload_bytes.to_le_bytes());
     bytes
 }
 
@@ -83,31 +58,6 @@ async fn throw(at: &RealMachine, bytes: Vec<u8>) -> Vec<u8> {
     });
     until(at, || thrower.is_finished()).await;
     thrower.join().expect("no panic")
-}
-
-/// Runs `work`, which blocks, on another thread while the node goes on.
-async fn beside<T: Send + 'static>(node: &RealMachine, work: impl FnOnce() -> T + Send + 'static) -> T {
-    let worker = std::thread::spawn(work);
-    until(node, || worker.is_finished()).await;
-    worker.join().expect("no panic")
-}
-
-/// Connects to the node as node `from` by hand: for control, and for data.
-async fn join(at: &RealMachine, from: u64) -> [TcpStream; 2] {
-    let address = at.address().expect("it listens");
-    beside(at, move || {
-        let greet = |greeting: Vec<u8>| {
-            let mut stream = TcpStream::connect(address).expect("someone listens");
-            stream.write_all(&greeting).expect("room for a greeting");
-            let mut answer = [0; 32];
-            stream.read_exact(&mut answer).expect("an answer");
-            assert_eq!(answer[12], 0, "it is welcome");
-            (stream, u64::from_le_bytes(answer[24..].try_into().expect("eight bytes")))
-        };
-        let (control, ticket) = greet(hello(VERSION, from, 1));
-        [control, greet(hello_again(from, ticket)).0]
-    })
-    .await
 }
 
 /// Joins as node `from`, sends `bytes` over the connection for data, and leaves.

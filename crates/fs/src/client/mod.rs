@@ -336,7 +336,7 @@ impl<M: Machine> Service for Rc<ClientInner<M>> {
             Request::Memget { memory, offset, bytes } => {
                 let bytes = u64::from(bytes);
                 machine.compute(Work::HandleMemget { bytes }).await;
-                let outcome = self.memory(memory, offset, bytes);
+                let outcome = check_memget(bytes).and_then(|()| self.memory(memory, offset, bytes));
                 let outcome = outcome.map(|memory| (Reply::Done, memory.get(offset, bytes)));
                 // In the background, as by DMA: what comes next is not kept waiting.
                 let endpoint = self.endpoint.clone();
@@ -418,9 +418,7 @@ impl<M: Machine> ClientInner<M> {
     /// Joins the data of a queued Memget.
     fn gather(&self, id: MemoryId, pieces: &[(u64, u32)]) -> std::result::Result<Payload, Box<Failure>> {
         let named: u64 = pieces.iter().map(|&(_, bytes)| u64::from(bytes)).sum();
-        if named > Message::PAYLOAD_BYTES_MAX {
-            return Err(Failure::invalid(format!("a Memget of {named} bytes is too long")).into());
-        }
+        check_memget(named)?;
         let mut data = Payload::empty();
         for &(offset, bytes) in pieces {
             let bytes = u64::from(bytes);
@@ -439,5 +437,13 @@ impl<M: Machine> ClientInner<M> {
             let length = memory.len();
             Err(Failure::invalid(format!("{bytes} bytes at {offset} of a memory of {length}")).into())
         }
+    }
+}
+
+fn check_memget(bytes: u64) -> std::result::Result<(), Box<Failure>> {
+    if bytes <= Message::PAYLOAD_BYTES_MAX {
+        Ok(())
+    } else {
+        Err(Failure::invalid(format!("a Memget of {bytes} bytes is too long")).into())
     }
 }

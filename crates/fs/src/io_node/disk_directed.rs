@@ -12,7 +12,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use layout::{BlockRequest, Extent};
+use layout::{BlockRequest, BlockRequests, Extent};
 use machine::{Buf, BufferPool, Class, Condition, Disk, Machine, NodeId, Payload, Work};
 
 use super::stripes::OpenStripe;
@@ -27,10 +27,20 @@ struct StripeTransfer<M: Machine> {
     request: Rc<Collective>,
     stripe: Rc<OpenStripe>,
     exchange: Rc<Exchange<M>>,
-    /// The blocks still to be moved, the next one last.
-    blocks: RefCell<Vec<BlockRequest>>,
+    blocks: RefCell<Blocks>,
     buffers: BufferPool,
 }
+
+/// The blocks of a stripe that are still to be moved.
+struct Blocks {
+    /// The next of them, in the order in which they will be moved, the next one last.
+    listed: Vec<BlockRequest>,
+    /// The others. They are not all listed at once, for how many there are is what the request says.
+    rest: BlockRequests,
+}
+
+/// Blocks that are listed, and sorted, at a time.
+const LISTED_MAX: usize = 1 << 18;
 
 /// Counts tasks that are to end, and keeps the first failure among them.
 #[derive(Default)]
@@ -123,7 +133,7 @@ impl<M: Machine> IoNode<M> {
         Ok(())
     }
 
-    /// Lists the blocks of the stripe in the order in which they will be moved.
+    /// Makes ready to list the blocks of the stripe in the order in which they will be moved.
     async fn plan(
         self: &Rc<Self>,
         request: &Rc<Collective>,
@@ -135,10 +145,10 @@ impl<M: Machine> IoNode<M> {
         }
         let striping = stripe.label.striping;
         let file_bytes = request.view.file_bytes();
-        let mut blocks: Vec<_> = striping.blocks_of_stripe(stripe.label.stripe, file_bytes).collect();
-        self.machine.compute(Work::ListBlocks { blocks: blocks.len() as u64 }).await;
+        let end = striping.stripe_bytes(file_bytes, stripe.label.stripe);
+        let blocks = end.div_ceil(striping.block_bytes());
+        self.machine.compute(Work::ListBlocks { blocks }).await;
         if request.direction == Direction::Write {
-            let end = striping.stripe_bytes(file_bytes, stripe.label.stripe);
             // All the space first, so that sorting knows where each block will be.
             if end > stripe.bytes.get() {
                 self.machine.disks()[stripe.disk].resize(stripe.object, end).await?;
@@ -146,17 +156,15 @@ impl<M: Machine> IoNode<M> {
             stripe.reach(end);
         }
         if request.presort {
-            let disk = &self.machine.disks()[stripe.disk];
-            self.machine.compute(Work::SortBlocks { blocks: blocks.len() as u64 }).await;
-            blocks.sort_by_cached_key(|block| disk.position(stripe.object, block.stripe_offset));
+            self.machine.compute(Work::SortBlocks { blocks }).await;
         }
-        blocks.reverse();
+        let rest = striping.blocks_of_stripe(stripe.label.stripe, file_bytes);
         Ok(StripeTransfer {
             node: self.clone(),
             request: request.clone(),
             stripe: stripe.clone(),
             exchange,
-            blocks: RefCell::new(blocks),
+            blocks: RefCell::new(Blocks { listed: Vec::new(), rest }),
             buffers: BufferPool::new(striping.block_bytes() * self.settings.buffers_per_disk as u64),
         })
     }
@@ -176,13 +184,27 @@ impl<M: Machine> StripeTransfer<M> {
     async fn move_blocks(&self, tasks: &Tasks) -> Result<(), Box<Failure>> {
         let mut buffer = self.buffers.take(self.stripe.block_bytes()).await;
         while !tasks.failed() {
-            let Some(block) = self.blocks.borrow_mut().pop() else { break };
+            let Some(block) = self.next_block() else { break };
             buffer = match self.request.direction {
                 Direction::Read => self.read_block(block, buffer).await?,
                 Direction::Write => self.write_block(block, buffer).await?,
             };
         }
         Ok(())
+    }
+
+    fn next_block(&self) -> Option<BlockRequest> {
+        let mut blocks = self.blocks.borrow_mut();
+        let Blocks { listed, rest } = &mut *blocks;
+        if listed.is_empty() {
+            listed.extend(rest.take(LISTED_MAX));
+            if self.request.presort {
+                let disk = &self.node.machine.disks()[self.stripe.disk];
+                listed.sort_by_cached_key(|block| disk.position(self.stripe.object, block.stripe_offset));
+            }
+            listed.reverse();
+        }
+        listed.pop()
     }
 
     async fn load_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Box<Failure>> {

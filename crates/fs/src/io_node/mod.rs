@@ -16,6 +16,8 @@ mod disk_directed;
 mod stripes;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::rc::Rc;
 
 use machine::{BufferPool, Class, Condition, Disk, Duration, Machine, NodeId, Payload, Work};
@@ -24,7 +26,7 @@ use crate::RELEASE;
 use crate::cache::Cache;
 use crate::disk_queue::{DiskQueue, Turn};
 use crate::endpoint::{Asker, Endpoint, Service};
-use crate::error::Failure;
+use crate::error::{Failure, FailureKind};
 use crate::protocol::{Fetch, FileId, Reply, Request};
 use crate::request_queue::{RequestQueue, Sharing};
 use crate::schedule::{Position, Scheduling};
@@ -91,6 +93,13 @@ const KEPT_FOR_DEMAND: usize = 4;
 /// Collective requests served at a time; others wait.
 const COLLECTIVES_MAX: usize = 16;
 
+/// Commands of one client that are under way at a time, collective requests among them; more are refused. That is more
+/// than a program has threads to give them.
+const COMMANDS_MAX: usize = 1024;
+
+/// Refusals that are under way to one client; whoever asks on and takes none of them hears no more.
+const REFUSALS_MAX: usize = 64;
+
 /// An I/O node at work.
 struct IoNode<M: Machine> {
     machine: M,
@@ -114,6 +123,8 @@ struct IoNode<M: Machine> {
     background: Cell<usize>,
     collectives: Cell<usize>,
     collective_done: Condition,
+    /// Of each client how many commands are under way, if any.
+    commands: RefCell<BTreeMap<NodeId, usize>>,
 }
 
 /// A request for part of one block, and where the answer goes.
@@ -163,6 +174,7 @@ impl<M: Machine> IoNode<M> {
             background: Cell::new(0),
             collectives: Cell::new(0),
             collective_done: Condition::new(),
+            commands: RefCell::default(),
             machine,
             settings,
         }
@@ -313,6 +325,36 @@ impl<M: Machine> IoNode<M> {
         self.promote_turn(&open, block);
     }
 
+    /// Starts a task for anything but a block request.
+    fn start_command(self: &Rc<Self>, asker: Asker, command: Request) {
+        let under_way = self.commands.borrow().get(&asker.node).copied().unwrap_or(0);
+        if under_way >= COMMANDS_MAX + REFUSALS_MAX {
+            return;
+        }
+        self.commands.borrow_mut().insert(asker.node, under_way + 1);
+        let node = self.clone();
+        self.machine.spawn("request", async move {
+            let outcome = if under_way < COMMANDS_MAX {
+                node.serve_other(asker.node, command).await
+            } else {
+                let text = format!("{COMMANDS_MAX} commands of {} are under way already", asker.node);
+                Err(Failure::new(FailureKind::Io, text).into())
+            };
+            let outcome = node.endpoint.reply(asker, outcome.map(|reply| (reply, Payload::empty()))).await;
+            node.end_command(asker.node);
+            outcome
+        });
+    }
+
+    fn end_command(&self, client: NodeId) {
+        if let Entry::Occupied(mut commands) = self.commands.borrow_mut().entry(client) {
+            *commands.get_mut() -= 1;
+            if *commands.get() == 0 {
+                commands.remove();
+            }
+        }
+    }
+
     async fn examine(&self) -> Result<Reply, Box<Failure>> {
         let mut disks = Vec::new();
         for disk in self.machine.disks() {
@@ -366,13 +408,7 @@ impl<M: Machine> Service for Rc<IoNode<M>> {
                 let access = Access::Write(payload);
                 self.dispatch(BlockRequest { asker, access, file, stripe, offset, bytes }).await;
             }
-            other => {
-                let node = self.clone();
-                self.machine.spawn("request", async move {
-                    let outcome = node.serve_other(asker.node, other).await;
-                    node.endpoint.reply(asker, outcome.map(|reply| (reply, Payload::empty()))).await
-                });
-            }
+            command => self.start_command(asker, command),
         }
         Ok(())
     }

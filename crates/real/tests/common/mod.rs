@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test crate uses a part of it")]
 
+pub(crate) mod stranger;
+
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::path::Path;
