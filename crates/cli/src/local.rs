@@ -1,14 +1,13 @@
 //! Local files: what is put, and what is got.
 //!
-//! A file that is got appears under its name only when it is whole: until then it is a temporary file beside it.
+//! A file that is got appears under its name only when it is whole (crate `replacement`).
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use tempfile::{NamedTempFile, TempPath};
+use replacement::NewFile;
 
 use crate::failure::{Failure, Result};
 use crate::interrupt;
@@ -19,57 +18,41 @@ pub(crate) const STANDARD: &str = "-";
 /// Where data from the file system go.
 pub(crate) enum Target {
     /// A new file, or one that is replaced.
-    File {
-        /// Its name.
-        path: PathBuf,
-        /// What it is until it is whole.
-        temporary: TempPath,
-        /// Whether there may be a file of that name already.
-        replace: bool,
-    },
+    File(PathBuf, NewFile),
     /// Something that exists and is no file: standard output, a device, a pipe.
     Stream,
 }
 
 /// Opens `path` to receive a file called `name`. A directory receives it under its own last name.
 pub(crate) fn create(path: &Path, name: &str, replace: bool) -> Result<(Target, File)> {
-    let failed = |path: &Path, error: io::Error| Failure::new(path.display().to_string(), error);
     if path.as_os_str() == STANDARD {
         let output = io::stdout().as_fd().try_clone_to_owned();
-        return Ok((Target::Stream, File::from(output.map_err(|error| failed(path, error))?)));
+        return Ok((Target::Stream, File::from(output.map_err(|error| failed(path, error.into()))?)));
     }
     let path = if path.is_dir() { path.join(last_part(name)) } else { path.to_owned() };
-    match path.metadata() {
-        Ok(found) if found.is_dir() => {
-            return Err(Failure::usage(path.display().to_string(), "it is a directory"));
+    match replacement::create(&path, replace, None).map_err(|error| failed(&path, error))? {
+        replacement::Target::Stream(stream) => Ok((Target::Stream, stream)),
+        replacement::Target::File(file, new) => {
+            let leftover = new.temporary().to_owned();
+            interrupt::tidy_up_and_exit(move || drop(std::fs::remove_file(&leftover)))?;
+            Ok((Target::File(path, new), file))
         }
-        Ok(found) if found.is_file() && !replace => {
-            let failure = Failure::new(path.display().to_string(), "there is such a file already");
-            return Err(failure.remedy("Give --force to replace it, or another name."));
-        }
-        Ok(found) if !found.is_file() => {
-            let device = File::options().write(true).open(&path).map_err(|error| failed(&path, error))?;
-            return Ok((Target::Stream, device));
-        }
-        _ => {}
     }
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let temporary = tempfile::Builder::new()
-        .prefix(".starfish-")
-        .permissions(std::fs::Permissions::from_mode(0o666))
-        .tempfile_in(directory);
-    let (file, temporary) = NamedTempFile::into_parts(temporary.map_err(|error| failed(directory, error))?);
-    let leftover = temporary.to_path_buf();
-    interrupt::tidy_up_and_exit(move || drop(std::fs::remove_file(&leftover)))?;
-    Ok((Target::File { path, temporary, replace }, file))
 }
 
 impl Target {
     /// Gives a file that is whole now its name.
     pub(crate) fn complete(self) -> Result<()> {
-        let Target::File { path, temporary, replace } = self else { return Ok(()) };
-        let persisted = if replace { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
-        persisted.map_err(|error| Failure::new(path.display().to_string(), error.error))
+        let Target::File(path, new) = self else { return Ok(()) };
+        new.complete().map_err(|error| failed(&path, error))
+    }
+}
+
+fn failed(path: &Path, error: replacement::Error) -> Failure {
+    let failure = Failure::new(path.display().to_string(), &error);
+    match error {
+        replacement::Error::IsDirectory | replacement::Error::NoDirectory => failure.of_usage(),
+        _ => failure,
     }
 }
 

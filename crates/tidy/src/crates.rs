@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   machine, layout, statistics,
-//!   interruption                   nothing of ours
+//!   interruption, replacement      nothing of ours
 //!   description, disk              machine
 //!   fs                             machine, layout     never sim or real: that is the wall
 //!   sim, real                      machine, description, disk; fs in tests only
@@ -11,7 +11,7 @@
 //!   reproduce                      plan, statistics
 //!   pdiol                          real and fs
 //!   libpdiol                       pdiol; nothing depends on it
-//!   applications                   pdiol, interruption
+//!   applications                   pdiol, interruption, replacement
 //!   starfish (crates/cli)          anything; nothing depends on it
 //!   python                         what it shows of them; nothing depends on it
 //! ```
@@ -21,8 +21,8 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 18] = [
-    ("applications", &["interruption", "pdiol"]),
+const ARROWS: [(&str, &[&str]); 19] = [
+    ("applications", &["interruption", "pdiol", "replacement"]),
     ("interruption", &[]),
     ("machine", &[]),
     ("layout", &[]),
@@ -49,11 +49,13 @@ const ARROWS: [(&str, &[&str]); 18] = [
             "pdiol",
             "plan",
             "real",
+            "replacement",
             "reproduce",
             "sim",
             "statistics",
         ],
     ),
+    ("replacement", &[]),
     ("statistics", &[]),
     ("python", &["description", "experiment", "fs", "layout", "plan"]),
     ("tidy", &[]),

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use plan::{Busy, CellResult, Job, Journal, Measurement, Plan, Selection, TRIALS_MAX, Table};
+use replacement::{NewFile, Target};
 
 use crate::failure::{Failure, Result};
 use crate::interrupt;
@@ -250,23 +250,18 @@ fn write_files(folder: &Path, cells: &Table, trials: &Table) -> Result<()> {
 }
 
 /// Writes a file that is whole or as it was before.
-fn write_file(
-    path: &Path,
-    write: impl FnOnce(&mut io::BufWriter<&mut fs::File>) -> io::Result<()>,
-) -> Result<()> {
+fn write_file(path: &Path, write: impl FnOnce(&mut io::BufWriter<fs::File>) -> io::Result<()>) -> Result<()> {
     let write = || {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let mut file = tempfile::Builder::new()
-            .prefix(".starfish-")
-            .permissions(fs::Permissions::from_mode(0o666))
-            .tempfile_in(folder)?;
-        let mut buffered = io::BufWriter::new(file.as_file_mut());
+        let (file, new) = match replacement::create(path, true, None)? {
+            Target::File(file, new) => (file, Some(new)),
+            Target::Stream(stream) => (stream, None),
+        };
+        let mut buffered = io::BufWriter::new(file);
         write(&mut buffered)?;
         buffered.flush()?;
-        drop(buffered);
-        file.persist(path).map(drop).map_err(|error| error.error)
+        new.map_or(Ok(()), NewFile::complete)
     };
-    write().map_err(|error: io::Error| Failure::new(path.display().to_string(), error))
+    write().map_err(|error: replacement::Error| Failure::new(path.display().to_string(), error))
 }
 
 fn report(failures: &[plan::Failure], jobs: usize) -> Result<()> {

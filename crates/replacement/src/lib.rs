@@ -1,0 +1,282 @@
+//! Files of this computer that are made or replaced when they are whole.
+//!
+//! What is written goes into a temporary file beside the one it is going to be, which gets the name at the end. So
+//! nobody sees half a file, and one that is replaced stays until the new one is whole.
+//!
+//! Replaced is what the name stands for in the end: a link goes on to point there. The new file may be read and written
+//! by whom the old one might, from its first byte on.
+//!
+//! What is not here, on purpose: removing the temporary file when the program is interrupted. Each program has its own
+//! way; [`NewFile::temporary`] says what to remove.
+
+use std::fs::{self, File, Metadata, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempPath;
+
+/// What temporary files are called at the beginning.
+const PREFIX: &str = ".starfish-";
+
+/// Who may do what with a file if nobody says otherwise: everybody whom the umask does not forbid it.
+const USUAL: u32 = 0o666;
+
+/// The part of a file's mode that says who may read, write and execute it.
+const PERMISSIONS: u32 = 0o777;
+
+/// What is to be written, and to where.
+#[derive(Debug)]
+pub enum Target {
+    /// It is there and is no file that could be replaced: a device, a pipe.
+    Stream(File),
+    /// A file that has its name only when it is [complete](NewFile::complete). Write to the first.
+    File(File, NewFile),
+}
+
+/// A file on its way to its name. Dropped before it is complete, it is removed.
+#[derive(Debug)]
+pub struct NewFile {
+    temporary: TempPath,
+    path: PathBuf,
+    replace: bool,
+}
+
+/// Why there can be no file of that name.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A directory has the name.
+    #[error("it is a directory")]
+    IsDirectory,
+    /// The name is that of a directory, which there is not.
+    #[error("there is no such directory\n  Make it, or give the name of a file.")]
+    NoDirectory,
+    /// A file has the name, and is not to be replaced.
+    #[error("there is such a file already\n  Give --force to replace it, or another name.")]
+    Exists,
+    /// Anything else.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Begins the file that `path` stands for. If there is one already, that is an error unless it is to be replaced.
+///
+/// `like` is the file whose permissions it gets; without this it is the one that is replaced, if there is one.
+pub fn create(path: &Path, replace: bool, like: Option<&Metadata>) -> Result<Target, Error> {
+    let found = existing(path)?;
+    match &found {
+        Some(found) if found.is_dir() => return Err(Error::IsDirectory),
+        Some(found) if !found.is_file() => {
+            return Ok(Target::Stream(File::options().write(true).open(path)?));
+        }
+        Some(_) if !replace => return Err(Error::Exists),
+        None if names_directory(path) => return Err(Error::NoDirectory),
+        _ => {}
+    }
+    let path = followed(path);
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let like = like.or(found.as_ref());
+    let mode = like.map_or(USUAL, |like| like.permissions().mode() & PERMISSIONS);
+    let temporary = tempfile::Builder::new()
+        .prefix(PREFIX)
+        // It must never be open to more than it is to be: who opens it in time may read it for ever.
+        .permissions(Permissions::from_mode(mode))
+        .tempfile_in(directory)?;
+    let (file, temporary) = temporary.into_parts();
+    if let Some(like) = like {
+        belong_like(&file, like)?;
+        // This time whatever the umask is.
+        file.set_permissions(Permissions::from_mode(mode))?;
+    }
+    Ok(Target::File(file, NewFile { temporary, path, replace }))
+}
+
+impl NewFile {
+    /// What is to be removed if the program ends before the file is complete.
+    pub fn temporary(&self) -> &Path {
+        &self.temporary
+    }
+
+    /// The file is whole: gives it its name.
+    pub fn complete(self) -> Result<(), Error> {
+        let NewFile { temporary, path, replace } = self;
+        let named = if replace { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
+        named.map_err(|error| match error.error {
+            error if error.kind() == ErrorKind::AlreadyExists => Error::Exists,
+            error => error.into(),
+        })
+    }
+}
+
+/// What there is of that name, if anything.
+fn existing(path: &Path) -> io::Result<Option<Metadata>> {
+    match path.metadata() {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether only a directory can be called so. Of `x/` and `x/.` a `Path` says that they are called `x`.
+fn names_directory(path: &Path) -> bool {
+    let text = path.as_os_str().as_bytes();
+    path.file_name().is_none() || text.ends_with(b"/") || text.ends_with(b"/.")
+}
+
+/// What the path stands for in the end, through links; also if there is nothing there yet.
+///
+/// The links end: the system has followed them before.
+fn followed(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    while let Ok(target) = fs::read_link(&path) {
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    path
+}
+
+/// Gives the file the owner and the group of another one, as far as that is allowed: to change the owner only the
+/// superuser may, and without it the file belongs to whoever makes it.
+fn belong_like(file: &File, like: &Metadata) -> io::Result<()> {
+    let found = file.metadata()?;
+    if found.gid() != like.gid() {
+        let _ = fchown(file, None, Some(like.gid()));
+    }
+    if found.uid() != like.uid() {
+        let _ = fchown(file, Some(like.uid()), None);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn directory() -> tempfile::TempDir {
+        tempfile::tempdir().expect("a directory")
+    }
+
+    fn write(path: &Path, contents: &str, mode: u32) {
+        fs::write(path, contents).expect("a file");
+        fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
+    }
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().expect("a file").permissions().mode() & PERMISSIONS
+    }
+
+    fn begin(path: &Path, replace: bool, like: Option<&Path>) -> Result<(File, NewFile), Error> {
+        let like = like.map(|like| like.metadata().expect("a file"));
+        match create(path, replace, like.as_ref())? {
+            Target::File(file, new) => Ok((file, new)),
+            Target::Stream(_) => panic!("{} is no stream", path.display()),
+        }
+    }
+
+    fn replace(path: &Path, contents: &str) {
+        let (mut file, new) = begin(path, true, None).expect("it can be replaced");
+        file.write_all(contents.as_bytes()).expect("room");
+        new.complete().expect("it can be named");
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).expect("a directory");
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_keeps_its_contents_until_the_new_one_is_whole() {
+        let directory = directory();
+        let path = directory.path().join("x");
+        write(&path, "old", 0o644);
+        let (mut file, new) = begin(&path, true, None).expect("it can be replaced");
+        file.write_all(b"new").expect("room");
+        assert_eq!(fs::read(&path).expect("a file"), b"old");
+        new.complete().expect("it can be named");
+        assert_eq!(fs::read(&path).expect("a file"), b"new");
+        drop(begin(&path, true, None));
+        assert_eq!(
+            (fs::read(&path).expect("a file"), names(directory.path())),
+            (b"new".into(), vec!["x".into()])
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_keeps_its_mode() {
+        let directory = directory();
+        let path = directory.path().join("x");
+        for kept in [0o600, 0o666, 0o444, 0o755, 0o000] {
+            write(&path, "old", 0o644);
+            fs::set_permissions(&path, Permissions::from_mode(kept)).expect("it is ours");
+            let (_, new) = begin(&path, true, None).expect("it can be replaced");
+            assert_eq!(mode(new.temporary()), kept, "before the first byte");
+            new.complete().expect("it can be named");
+            assert_eq!(mode(&path), kept);
+            fs::remove_file(&path).expect("it is ours");
+        }
+    }
+
+    #[test]
+    fn a_new_file_is_like_the_one_it_is_to_be_like() {
+        let directory = directory();
+        let (secret, path) = (directory.path().join("secret"), directory.path().join("x"));
+        write(&secret, "", 0o600);
+        for existing in [None, Some(0o644)] {
+            if let Some(mode) = existing {
+                write(&path, "", mode);
+            }
+            let (_, new) = begin(&path, true, Some(&secret)).expect("it can be made");
+            new.complete().expect("it can be named");
+            assert_eq!(mode(&path), 0o600);
+        }
+    }
+
+    #[test]
+    fn what_a_link_points_to_is_replaced() {
+        let directory = directory();
+        let path = |name: &str| directory.path().join(name);
+        fs::create_dir(path("data")).expect("a directory");
+        write(&path("data/17"), "old", 0o640);
+        symlink("17", path("data/newest")).expect("a link");
+        symlink("data/newest", path("latest")).expect("a link");
+        replace(&path("latest"), "new");
+        assert_eq!(fs::read_link(path("latest")).expect("a link"), Path::new("data/newest"));
+        assert_eq!(fs::read(path("data/17")).expect("a file"), b"new");
+        assert_eq!(mode(&path("data/17")), 0o640);
+        // One that points to nothing yet, too.
+        symlink(path("data/18"), path("next")).expect("a link");
+        replace(&path("next"), "newer");
+        assert_eq!(fs::read(path("data/18")).expect("a file"), b"newer");
+        assert_eq!(names(directory.path()), ["data", "latest", "next"]);
+        // And links that end nowhere are refused.
+        symlink("loop", path("loop")).expect("a link");
+        assert!(matches!(begin(&path("loop"), true, None), Err(Error::Io(_))));
+    }
+
+    #[test]
+    fn what_cannot_be_made_is_refused_before_anything_is_written() {
+        let directory = directory();
+        let path = |name: &str| directory.path().join(name);
+        write(&path("x"), "old", 0o644);
+        assert!(matches!(begin(&path("x"), false, None), Err(Error::Exists)));
+        assert!(matches!(begin(&path("."), true, None), Err(Error::IsDirectory)));
+        assert!(matches!(begin(&path("new/"), true, None), Err(Error::NoDirectory)));
+        assert!(matches!(begin(&path("new/."), false, None), Err(Error::NoDirectory)));
+        assert!(matches!(begin(&path("new/.."), false, None), Err(Error::NoDirectory)));
+        assert!(matches!(begin(Path::new(""), false, None), Err(Error::NoDirectory)));
+        assert!(matches!(begin(&path("x/"), true, None), Err(Error::Io(_))));
+        assert!(matches!(begin(&path("new/x"), true, None), Err(Error::Io(_))));
+        assert!(matches!(create(Path::new("/dev/null"), false, None), Ok(Target::Stream(_))));
+        let (_, new) = begin(&path("y"), false, None).expect("it can be made");
+        write(&path("y"), "made meanwhile", 0o644);
+        assert!(matches!(new.complete(), Err(Error::Exists)));
+        assert_eq!(fs::read(path("y")).expect("a file"), b"made meanwhile");
+        assert_eq!(names(directory.path()), ["x", "y"]);
+    }
+}
