@@ -22,7 +22,7 @@ pub use pages::{
 };
 
 use crate::protocol::{
-    Collective, Direction, FoundStripe, Frame, Label, MemoryId, NAME_BYTES_MAX, Reply, Request,
+    Collective, Direction, FoundStripe, Frame, Label, MemoryId, NAME_BYTES_MAX, Reply, Request, StripePlace,
 };
 use crate::{
     Client, ClientSettings, CollectiveSettings, Error, Failure, FailureKind, File, FileId, Group,
@@ -486,6 +486,12 @@ pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed) {
             Request::Read { file: FileId(77), stripe: 0, offset: 0, bytes: 1 },
             Request::Resize { file: FileId(1), stripes: vec![(1000, 5)] },
             Request::Open { name: "../../etc/passwd".into() },
+            Request::Create {
+                name: "large".into(),
+                file: FileId(2),
+                striping: Striping::new(1 << 20, 1).expect("a striping"),
+                stripes: vec![StripePlace { stripe: 0, disk: 0 }],
+            },
         ] {
             let message = Message { header: Frame::Request(6, request).encode(), ..Message::default() };
             vandal.net().send(target, message).await.expect("sent");

@@ -120,6 +120,8 @@ async fn emptied(
         return Ok(file);
     }
     drop(file);
+    // What cannot be made must not cost what there is.
+    node.told(name, node.cache.check_striping(name, wanted))?;
     node.told(name, node.cache.unlink(name).await)?;
     create(node, name, wanted).await
 }

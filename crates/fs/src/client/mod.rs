@@ -167,16 +167,9 @@ impl<M: Machine> Client<M> {
     ///
     /// Otherwise like [`create`](Self::create). Fails if there are not so many disks.
     pub async fn create_striped(&self, name: &str, file: FileId, striping: Striping) -> Result<File<M>> {
-        check_name(name)?;
+        self.check_striping(name, striping)?;
         let mut disks: Vec<DiskPlace> = stripe_disks(&self.inner.disks.borrow())?;
-        let (wanted, there) = (striping.stripe_count(), disks.len());
-        if wanted as usize > there {
-            return Err(Error::Invalid(format!(
-                "{name} cannot have {wanted} stripes: there are {there} disks"
-            ))
-            .into());
-        }
-        disks.truncate(wanted as usize);
+        disks.truncate(striping.stripe_count() as usize);
         let request_to = |node: usize| {
             let here = (0..).zip(&disks).filter(|(_, place)| place.node as usize == node);
             let stripes: Vec<_> =
@@ -199,6 +192,23 @@ impl<M: Machine> Client<M> {
             return Err(named(error, name));
         }
         self.open(name).await
+    }
+
+    /// Refuses what no file here can be: a name that is none, more stripes than disks, blocks larger than all I/O nodes
+    /// can handle. Ask before a file makes place for another one.
+    pub fn check_striping(&self, name: &str, striping: Striping) -> Result<()> {
+        check_name(name)?;
+        let (stripes, disks) = (striping.stripe_count(), self.disks());
+        if stripes > disks {
+            let why = format!("{name} cannot have {stripes} stripes: there are {disks} disks");
+            return Err(Error::Invalid(why).into());
+        }
+        let (block, most) = (striping.block_bytes(), self.block_bytes_max());
+        if block > most {
+            let why = format!("{name}: blocks of {block} bytes are too large, at most {most} here");
+            return Err(Error::Invalid(why).into());
+        }
+        Ok(())
     }
 
     /// Opens a file, after checking that all its stripes are there and belong together.

@@ -227,13 +227,19 @@ impl<M: Machine> PageCache<M> {
 
     /// Makes an empty file over as many disks as `striping` has stripes; otherwise like [`create`](Self::create).
     pub async fn create_striped(&self, name: &str, file: FileId, striping: Striping) -> Result<PagedFile<M>> {
-        self.inner.check_page(name, striping.block_bytes())?;
+        self.check_striping(name, striping)?;
         let file = self.inner.client.create_striped(name, file, striping).await?;
         // Somebody may have found it and opened it meanwhile.
         match self.inner.known(file.id()) {
             Some(known) => Ok(PagedFile::new(self.inner.clone(), known)),
             None => self.inner.enter(file),
         }
+    }
+
+    /// Refuses what no file here can be, as [`Client::check_striping`] does, and pages larger than the cache.
+    pub fn check_striping(&self, name: &str, striping: Striping) -> Result<()> {
+        self.inner.check_page(name, striping.block_bytes())?;
+        self.inner.client.check_striping(name, striping)
     }
 
     /// What there is to know of a file, with what this cache has written.
