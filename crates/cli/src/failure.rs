@@ -1,6 +1,7 @@
 //! Failures as the user meets them: what, why, and what to do about it.
 
 use std::fmt;
+use std::io;
 use std::process::ExitCode;
 
 /// Why a command did not do what it was told.
@@ -10,6 +11,7 @@ pub(crate) struct Failure {
     why: String,
     remedy: Option<String>,
     code: u8,
+    broken_pipe: bool,
 }
 
 /// The result of a step of a command.
@@ -24,7 +26,13 @@ const USAGE: u8 = 2;
 impl Failure {
     /// `what` was to be done, and `why` it was not.
     pub(crate) fn new(what: impl Into<String>, why: impl fmt::Display) -> Self {
-        Failure { what: what.into(), why: why.to_string(), remedy: None, code: FAILED }
+        Failure { what: what.into(), why: why.to_string(), remedy: None, code: FAILED, broken_pipe: false }
+    }
+
+    /// What writing `what` failed with.
+    pub(crate) fn writing(what: impl fmt::Display, error: &io::Error) -> Self {
+        let broken_pipe = error.kind() == io::ErrorKind::BrokenPipe;
+        Failure { broken_pipe, ..Failure::new(format!("writing {what}"), error) }
     }
 
     /// A failure that lies in how the command was called. Nothing has been done yet.
@@ -40,6 +48,17 @@ impl Failure {
     /// The same failure, as one that lies in how the command was called.
     pub(crate) fn of_usage(self) -> Self {
         Failure { code: USAGE, ..self }
+    }
+
+    /// The same failure, with a sentence after the advice.
+    pub(crate) fn also(self, sentence: &str) -> Self {
+        let remedy = self.remedy.as_ref().map_or_else(String::new, |remedy| format!("{remedy} "));
+        self.remedy(remedy + sentence)
+    }
+
+    /// Whether nobody reads what was to be written any more: who has read enough has no interest in the rest.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        self.broken_pipe
     }
 
     /// What the process ends with.
@@ -70,5 +89,10 @@ mod tests {
     fn advice_stands_on_a_line_of_its_own() {
         let failure = Failure::new("get x", "no such file").remedy("Try ls.");
         assert_eq!(failure.to_string(), "starfish: get x: no such file\n  Try ls.");
+        assert_eq!(
+            failure.also("It stays.").to_string(),
+            "starfish: get x: no such file\n  Try ls. It stays."
+        );
+        assert_eq!(Failure::new("x", "y").also("It stays.").to_string(), "starfish: x: y\n  It stays.");
     }
 }

@@ -2,9 +2,13 @@
 
 mod common;
 
+use std::fs::Permissions;
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Output;
 
-use common::{Store, contents, fail, hash, starfish, succeed, succeed_with_input};
+use common::{Store, contents, fail, finish, hash, starfish, succeed, succeed_with_input, wait};
 use pdiol::{OpenOptions, Session, Settings};
 
 const SIZES: [usize; 6] = [0, 1, 65_535, 65_536, 65_537, 5 << 20];
@@ -139,6 +143,94 @@ fn nothing_is_overwritten_unasked() {
     assert_eq!(hash(&store.path("second")), second);
     store.run(&["get", "name", "second", "--force"]);
     assert_eq!(hash(&store.path("second")), first);
+}
+
+#[test]
+fn a_file_stays_if_no_other_can_be_made_of_that_name() {
+    let store = Store::start(&[1, 1]);
+    store.make_file("local", 1000);
+    let original = store.make_file("data", 2000);
+    store.run(&["put", "data"]);
+    for (block, part) in [("2MiB", "at most 1048576"), ("0", "use 1 to")] {
+        for method in ["traditional", "disk-directed"] {
+            let arguments = ["put", "local", "data", "--replace", "--block", block, "--method", method];
+            let error = store.run_failing(&arguments);
+            assert!(error.contains(part), "{error}");
+            store.run(&["get", "data", "back", "--force"]);
+            assert_eq!(hash(&store.path("back")), original, "{arguments:?}");
+        }
+    }
+}
+
+#[test]
+fn a_local_file_that_is_replaced_keeps_its_mode_and_links_to_it() {
+    let store = Store::start(&[1]);
+    let original = store.make_file("data", 2000);
+    store.run(&["put", "data"]);
+    store.make_file("data-17", 10);
+    std::fs::set_permissions(store.path("data-17"), Permissions::from_mode(0o600)).expect("it is ours");
+    std::os::unix::fs::symlink("data-17", store.path("latest")).expect("a link");
+    store.run(&["get", "data", "latest", "--force"]);
+    assert_eq!(std::fs::read_link(store.path("latest")).expect("a link"), Path::new("data-17"));
+    assert_eq!(hash(&store.path("data-17")), original);
+    assert_eq!(store.path("data-17").metadata().expect("a file").permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_told_before_anything_is_moved() {
+    let store = Store::start(&[1]);
+    store.make_file("data", 2000);
+    store.run(&["put", "data"]);
+    for method in ["traditional", "disk-directed"] {
+        let error = fail(store.command(&["get", "data", "new/", "--method", method]), 2);
+        assert!(error.contains("new/: there is no such directory"), "{error}");
+    }
+}
+
+#[test]
+fn nobody_has_to_read_to_the_end() {
+    let store = Store::start(&[1, 1]);
+    store.make_file("large", 20 << 20);
+    store.run(&["put", "large"]);
+    for arguments in [
+        &["cat", "large", "large"][..],
+        &["get", "large", "-"],
+        &["get", "large", "-", "--method", "disk-directed"],
+    ] {
+        let mut child = store.command(arguments).spawn().expect("the program");
+        let mut few = [0; 10];
+        child.stdout.take().expect("piped").read_exact(&mut few).expect("some output");
+        let status = wait(&mut child);
+        let mut said = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+        assert!(status.success() && said.is_empty(), "{arguments:?}: {status}: {said}");
+    }
+}
+
+#[test]
+fn a_long_list_tells_what_is_damaged_and_what_an_agent_cannot_tell() {
+    let store = Store::start(&[1, 1]);
+    for name in ["cut", "sound"] {
+        store.make_file(name, 1 << 20);
+        store.run(&["put", name]);
+    }
+    let stripe = store.agents[0].roots[0].join("cut.stripe");
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(&stripe)
+        .and_then(|file| file.set_len(100))
+        .expect("a stripe");
+    let list = store.run(&["ls", "-l"]);
+    let line = |name: &str| list.lines().find(|line| line.ends_with(name)).expect("a line").to_owned();
+    assert!(line("cut").trim_start().starts_with("damaged"), "{list}");
+    assert!(line("sound").trim_start().starts_with("1048576"), "{list}");
+    std::fs::remove_file(&stripe).and_then(|()| std::fs::create_dir(&stripe)).expect("a directory");
+    let Output { status, stdout, stderr } = finish(store.command(&["ls", "-l"]));
+    let (list, error) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    let line = |name: &str| list.lines().find(|line| line.ends_with(name)).expect("a line").trim_start();
+    assert!(line("cut").starts_with('?') && line("sound").starts_with("1048576"), "{list}");
+    assert_eq!(status.code(), Some(1));
+    assert!(error.contains(&format!("cut: agent {}", store.agents[0].address)), "{error}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use pdiol::Size;
 ///
 /// The file is cut into blocks, which are dealt to the disks in turn, so that reading it later keeps all of
 /// them busy. When the command ends the data are on the disks. If it fails or is interrupted, nothing is left of the
-/// file.
+/// file; but one that was written and fails to verify stays.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     replace: bool,
 
-    /// Read the file back afterwards and compare its blake3 hash.
+    /// Read the file back afterwards and compare its blake3 hash. If they differ the file stays.
     #[arg(long)]
     verify: bool,
 
@@ -80,7 +80,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let done = transfer::put(&agents, &name, put, input, size, &progress, Interruption::prepare()?)?;
     progress.finish();
     if arguments.verify {
-        verify(&agents, &name, done.hash, arguments.progress)?;
+        let verified = verify(&agents, &name, done.hash, arguments.progress);
+        verified.map_err(|failure| failure.also(&format!("{name} was written and stays.")))?;
     }
     match done.hash.filter(|_| arguments.hash) {
         Some(hash) => local::print([format!("{hash}  {name}")]),

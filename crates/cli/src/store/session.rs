@@ -65,7 +65,12 @@ impl Session {
 
     /// Puts an error of the file system into words the user knows; `what` is what was to be done.
     pub(crate) fn told<T>(&self, what: &str, outcome: fs::Result<T>) -> Result<T> {
-        outcome.map_err(|error| self.names.explain(what, &error).into())
+        outcome.map_err(|error| self.explain(what, &error).into())
+    }
+
+    /// The same of an error, with its kind.
+    pub(crate) fn explain(&self, what: &str, error: &fs::Error) -> pdiol::Error {
+        self.names.explain(what, error)
     }
 
     /// What the user calls an agent.

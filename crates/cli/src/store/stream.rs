@@ -110,7 +110,7 @@ where
     };
     in_lanes(&session.machine, window.lanes, lane).await?;
     drop(pieces);
-    joined(writer).map_err(|error| Failure::new(format!("writing what {} holds", file.name()), error))
+    joined(writer).map_err(|error| Failure::writing(format!("what {} holds", file.name()), &error))
 }
 
 async fn read_piece(

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use fs::FileId;
+use layout::Striping;
 use pdiol::Agent;
 
 use super::{group, session, stream};
@@ -100,7 +101,7 @@ fn get_disk_directed<W: Write>(
     let moved = group::read(agents, name, bytes, nodes)?;
     for part in &moved.parts {
         let written = output.write_all(part);
-        written.map_err(|error| Failure::new(format!("writing what {name} holds"), error))?;
+        written.map_err(|error| Failure::writing(format!("what {name} holds"), &error))?;
         progress.add(part.len() as u64);
     }
     Ok(Done { bytes, elapsed: moved.elapsed, hash: output.hash() })
@@ -244,6 +245,10 @@ pub(crate) fn remove(agents: &[Agent], name: &str) -> Result<()> {
 }
 
 async fn create(session: &session::Session, name: &str, put: Put) -> Result<fs::File<real::RealMachine>> {
+    let striping = Striping::new(put.block_bytes, session.client.disks()).map_err(Box::<fs::Error>::from);
+    let striping = session.told(name, striping)?;
+    // What cannot be made must not cost what there is.
+    session.told(name, session.client.check_striping(name, striping))?;
     if put.replace {
         match session.client.unlink(name).await {
             Ok(()) => {}
@@ -252,7 +257,7 @@ async fn create(session: &session::Session, name: &str, put: Put) -> Result<fs::
         }
     }
     let file = FileId(node::random()?);
-    let created = session.client.create(name, file, put.block_bytes).await;
+    let created = session.client.create_striped(name, file, striping).await;
     let exists = created.as_ref().is_err_and(|error| matches!(**error, fs::Error::Exists { .. }));
     session.told(name, created).map_err(|failure| match exists {
         true => failure.remedy("Remove it with `starfish rm`, or put with --replace."),
