@@ -26,7 +26,7 @@ const BUFFER_BYTES_MIN: u64 = 64 << 10;
 /// Longer ones gain nothing.
 const BUFFER_BYTES_MAX: u64 = 1 << 20;
 
-/// Runs that are merged at once, at most: each is an open file.
+/// Runs that are merged at once, at most: each is an open file, and there are that many of each generation.
 const RUNS_MAX: u64 = 128;
 
 impl Sorting<'_> {
@@ -42,6 +42,46 @@ impl Sorting<'_> {
     }
 }
 
+/// Runs in the order of the input. They are merged into longer ones as they come: each is an open file.
+///
+/// All runs of a *generation* are about as long. As many as can be merged at once become one of the next generation
+/// when there is another one. So a line is merged once for each generation, as if all runs were there at the beginning,
+/// and there are never more runs than can be merged at once for each generation.
+pub(super) struct Runs<'a> {
+    sorting: &'a Sorting<'a>,
+    /// For each generation, its runs. Those of the last one come first in the input.
+    generations: Vec<Vec<Box<dyn Temporary>>>,
+}
+
+impl<'a> Runs<'a> {
+    /// No runs yet.
+    pub(super) fn new(sorting: &'a Sorting<'a>) -> Self {
+        Runs { sorting, generations: Vec::new() }
+    }
+
+    /// Takes in the next run of the input.
+    pub(super) fn push(&mut self, mut run: Box<dyn Temporary>) -> Result<()> {
+        let at_once = self.sorting.merge_runs_max();
+        for generation in &mut self.generations {
+            if generation.len() < at_once {
+                generation.push(run);
+                return Ok(());
+            }
+            // Blocks are in memory as well, so this must not take much.
+            let longer = merge(self.sorting, std::mem::take(generation), BUFFER_BYTES_MIN as usize)?;
+            generation.push(run);
+            run = longer;
+        }
+        self.generations.push(vec![run]);
+        Ok(())
+    }
+
+    /// All that are left, in the order of the input.
+    pub(super) fn finish(self) -> Vec<Box<dyn Temporary>> {
+        self.generations.into_iter().rev().flatten().collect()
+    }
+}
+
 /// Merges runs into longer ones until all that are left can be merged at once. Neighbours stay neighbours.
 pub(super) fn reduce(
     sorting: &Sorting<'_>,
@@ -52,22 +92,27 @@ pub(super) fn reduce(
         let mut longer = Vec::new();
         let mut left = runs.into_iter().peekable();
         while left.peek().is_some() {
-            longer.push(merge(sorting, left.by_ref().take(at_once).collect())?);
+            let some: Vec<_> = left.by_ref().take(at_once).collect();
+            let buffer_bytes = sorting.merge_buffer_bytes(some.len());
+            longer.push(merge(sorting, some, buffer_bytes)?);
         }
         runs = longer;
     }
     Ok(runs)
 }
 
-/// Merges runs into one.
-fn merge(sorting: &Sorting<'_>, mut runs: Vec<Box<dyn Temporary>>) -> Result<Box<dyn Temporary>> {
+/// Merges runs into one, through buffers of so many bytes.
+fn merge(
+    sorting: &Sorting<'_>,
+    mut runs: Vec<Box<dyn Temporary>>,
+    buffer_bytes: usize,
+) -> Result<Box<dyn Temporary>> {
     if runs.len() == 1 {
         return Ok(runs.remove(0));
     }
     let failed = |error| Failure::io("a temporary file", &error);
     thread::scope(|scope| {
         let mut behind = Behind::new(scope, sorting.store.temporary()?);
-        let buffer_bytes = sorting.merge_buffer_bytes(runs.len());
         let mut merging = Merging::begin(scope, runs, sorting.order, buffer_bytes)?;
         while let Some(line) = merging.line() {
             behind.write_all(line).map_err(failed)?;

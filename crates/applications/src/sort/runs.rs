@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, ScopedJoinHandle};
 
 use super::block::Block;
+use super::merge::Runs;
 use super::order::Order;
 use crate::failure::{Failure, Result};
 use crate::name::FileName;
@@ -83,16 +84,16 @@ impl Sorting<'_> {
         blocks: &Receiver<Block>,
         emptied: &Sender<Block>,
     ) -> Result<Vec<Box<dyn Temporary>>> {
-        let mut runs = Vec::new();
+        let mut runs = Runs::new(self);
         for block in blocks {
             let mut output = io::BufWriter::with_capacity(PIECE_BYTES, self.store.temporary()?);
             let failed = |error| Failure::io("a temporary file", &error);
             block.write(self.order, &mut output).and_then(|()| output.flush()).map_err(failed)?;
-            runs.push(output.into_inner().map_err(|error| failed(error.into_error()))?);
             // Without a reader there is nothing more to read.
             let _ = emptied.send(block);
+            runs.push(output.into_inner().map_err(|error| failed(error.into_error()))?)?;
         }
-        Ok(runs)
+        Ok(runs.finish())
     }
 }
 
