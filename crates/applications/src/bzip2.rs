@@ -55,9 +55,11 @@ pub struct Arguments {
 impl Arguments {
     /// Runs the program.
     pub fn run(self) -> Result<ExitCode> {
-        let files = Files::new(&self.files);
+        // As bzip2 does: who may not read the one has no business in the other.
+        let files = Files::new(&self.files).with_permissions_of(&self.input);
         let stopwatch = Stopwatch::start(&files);
         let name = self.output_name()?;
+        self.input.check_is_not(&name)?;
         let conversion = match self.decompress {
             true => Conversion::Decompress,
             false => Conversion::Compress { blocks: self.blocks },

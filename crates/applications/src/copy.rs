@@ -112,9 +112,7 @@ impl FromStriped {
 fn copy(program: &str, names: &[FileName], output: &FileName, arguments: &CopyArgs) -> Result<ExitCode> {
     let files = Files::new(&arguments.files);
     let stopwatch = Stopwatch::start(&files);
-    if names.contains(output) && *output != FileName::Standard {
-        return Err(Failure::new(output, "it is the input, too"));
-    }
+    names.iter().try_for_each(|name| name.check_is_not(output))?;
     let mut buffer = vec![0; arguments.buffer.0 as usize];
     // A name that is wrong is told before anything is made.
     let mut first = Some(files.open(&names[0])?);

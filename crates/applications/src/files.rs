@@ -1,23 +1,22 @@
 //! Opening files of either kind, and the options about striped ones.
 
 use std::env;
-use std::fs::{File, Permissions};
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU32;
-use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::{Args, FromArgMatches};
 use pdiol::{Advice, OpenOptions, Prefetch, Session, Settings, agents};
-use tempfile::TempPath;
+use replacement::NewFile;
 
 use crate::failure::{Failure, Result};
 use crate::leftovers::{Leftover, Thing};
-use crate::name::FileName;
+use crate::name::{FileName, own};
 use crate::store::{self, Store};
+use crate::take_place::take_place;
 use pdiol::Size;
 
 /// What `--help` says of names, at its end.
@@ -29,7 +28,8 @@ is called so begins with ./ as in ./pfs:x.";
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Striped files")]
 pub struct FilesArgs {
-    /// The agents that have them, as HOST:PORT, separated by commas. Without this: as `starfish --help` says.
+    /// The agents that have them, as HOST:PORT, separated by commas. Without this: those of STARFISH_AGENTS, of
+    /// ~/.config/starfish/config.toml, or that `starfish agents up` has started.
     #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',')]
     agents: Vec<String>,
 
@@ -79,7 +79,11 @@ impl Default for FilesArgs {
 pub struct Files {
     arguments: FilesArgs,
     place: Place,
+    /// Whose permissions ordinary files get that are made.
+    like: Option<Metadata>,
     session: Mutex<Option<Session>>,
+    /// Striped files that have been opened to be read.
+    inputs: Mutex<Vec<String>>,
     bytes_read: AtomicU64,
     bytes_written: AtomicU64,
 }
@@ -90,7 +94,9 @@ impl Files {
         Files {
             arguments: arguments.clone(),
             place: Place::usual(),
+            like: None,
             session: Mutex::default(),
+            inputs: Mutex::default(),
             bytes_read: AtomicU64::new(0),
             bytes_written: AtomicU64::new(0),
         }
@@ -101,9 +107,19 @@ impl Files {
         Files { place: Place::named(name), ..self }
     }
 
+    /// The same, with ordinary files that are made open to whom the one of that name is, if it is an ordinary file.
+    pub(crate) fn with_permissions_of(self, name: &FileName) -> Files {
+        let FileName::Local(path) = name else { return self };
+        Files { like: path.metadata().ok().filter(Metadata::is_file), ..self }
+    }
+
     /// Bytes read of inputs and written to outputs so far; temporary files do not count.
     pub fn bytes(&self) -> (u64, u64) {
         (self.bytes_read.load(Ordering::Relaxed), self.bytes_written.load(Ordering::Relaxed))
+    }
+
+    fn inputs(&self) -> MutexGuard<'_, Vec<String>> {
+        self.inputs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn session(&self) -> Result<Session> {
@@ -147,21 +163,32 @@ impl Store for Files {
                 let opened = self.session()?.open(striped, OpenOptions::new().read(true));
                 let mut file = opened.map_err(|error| Failure::new(name, error))?;
                 file.hint(Advice::Sequential).map_err(|error| Failure::new(name, error))?;
+                self.inputs().push(striped.clone());
                 Source::Striped(file)
             }
         };
         Ok(Box::new(Input { source, files: self }))
     }
 
-    /// What is replaced locally stays until the new one is whole.
+    /// What is replaced stays until the new one is whole, but for a striped file that has not been read.
     fn create(&self, name: &FileName, replace: bool) -> Result<Box<dyn store::Output + '_>> {
         let target = match name {
             FileName::Standard => {
                 let output = own(io::stdout()).map_err(|error| Failure::io("standard output", &error))?;
                 Target::Stream(output)
             }
-            FileName::Local(path) => create_local(path, replace)?,
-            FileName::Striped(striped) => create_striped(&self.session()?, striped, replace)?,
+            FileName::Local(path) => create_local(path, replace, self.like.as_ref())?,
+            // What was read may be all there is of the contents.
+            FileName::Striped(striped) if replace && self.inputs().contains(striped) => {
+                let session = self.session()?;
+                let beside = new_name(&format!("{striped}.new"))?;
+                let (file, leftover) = create_striped(&session, &beside, false)?;
+                Target::Beside { leftover, file, session, name: striped.clone() }
+            }
+            FileName::Striped(striped) => {
+                let (file, leftover) = create_striped(&self.session()?, striped, replace)?;
+                Target::Striped { leftover, file }
+            }
         };
         Ok(Box::new(Output { name: name.clone(), target, files: self }))
     }
@@ -175,9 +202,7 @@ impl Store for Files {
             }
             Place::Striped => {
                 let session = self.session()?;
-                let random =
-                    getrandom::u64().map_err(|error| Failure::new("drawing a random number", error))?;
-                let name = format!("temporary-{random:016x}");
+                let name = new_name("temporary")?;
                 let options = OpenOptions::new().read(true).write(true).create_new(true);
                 let failed = |error: pdiol::Error| Failure::new(&name, error);
                 let thing = Thing::Striped(session.clone(), name.clone());
@@ -190,49 +215,36 @@ impl Store for Files {
     }
 }
 
-/// Another handle on standard input or output, without a lock and without a buffer.
-fn own(stream: impl AsFd) -> io::Result<File> {
-    stream.as_fd().try_clone_to_owned().map(File::from)
+/// A name that no other file has.
+fn new_name(beginning: &str) -> Result<String> {
+    let random = getrandom::u64().map_err(|error| Failure::new("drawing a random number", error))?;
+    Ok(format!("{beginning}-{random:016x}"))
 }
 
-fn create_local(path: &Path, replace: bool) -> Result<Target> {
-    let failed = |error: io::Error| Failure::io(path.display(), &error);
-    match path.metadata() {
-        Ok(found) if found.is_dir() => return Err(Failure::new(path.display(), "it is a directory")),
-        // A device or a pipe: there is nothing to replace.
-        Ok(found) if !found.is_file() => {
-            return File::options().write(true).open(path).map(Target::Stream).map_err(failed);
+fn create_local(path: &Path, replace: bool, like: Option<&Metadata>) -> Result<Target> {
+    let failed = |error| Failure::new(path.display(), error);
+    match replacement::create(path, replace, like).map_err(failed)? {
+        replacement::Target::Stream(stream) => Ok(Target::Stream(stream)),
+        replacement::Target::File(file, new) => {
+            // Between these two lines only a hidden, empty file could stay.
+            let thing = Thing::Local(new.temporary().to_owned());
+            let ((), leftover) = Leftover::make(thing, || Ok::<_, Failure>(()))?;
+            Ok(Target::Local { file, new, leftover })
         }
-        Ok(_) if !replace => return Err(Failure::new(path.display(), exists())),
-        _ => {}
     }
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let temporary = tempfile::Builder::new()
-        .prefix(".starfish-")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(directory)
-        .map_err(failed)?;
-    let (file, temporary) = temporary.into_parts();
-    // Between these two lines only a hidden, empty file could stay.
-    let thing = Thing::Local(temporary.to_path_buf());
-    let ((), leftover) = Leftover::make(thing, || Ok(())).map_err(failed)?;
-    Ok(Target::Local { file, temporary, path: path.to_owned(), replace, leftover })
 }
 
-fn create_striped(session: &Session, name: &str, replace: bool) -> Result<Target> {
+fn create_striped(session: &Session, name: &str, replace: bool) -> Result<(pdiol::File, Leftover)> {
     let options = OpenOptions::new().write(true);
     let options = if replace { options.create(true).truncate(true) } else { options.create_new(true) };
     let thing = Thing::Striped(session.clone(), name.to_owned());
-    let made = Leftover::make(thing, || session.open(name, options));
-    let (file, leftover) = made.map_err(|error| {
-        let exists = (error.kind() == pdiol::ErrorKind::Exists).then(exists);
-        Failure::new(format!("pfs:{name}"), exists.unwrap_or_else(|| error.to_string()))
-    })?;
-    Ok(Target::Striped { file, leftover })
-}
-
-fn exists() -> String {
-    "there is such a file already\n  Give --force to replace it, or another name.".into()
+    Leftover::make(thing, || session.open(name, options)).map_err(|error| {
+        let name = format!("pfs:{name}");
+        match error.kind() {
+            pdiol::ErrorKind::Exists => Failure::new(name, replacement::Error::Exists),
+            _ => Failure::new(name, error),
+        }
+    })
 }
 
 /// A file that is read.
@@ -269,14 +281,19 @@ enum Target {
     Stream(File),
     Local {
         file: File,
-        temporary: TempPath,
-        path: PathBuf,
-        replace: bool,
+        new: NewFile,
         leftover: Leftover,
     },
     Striped {
         leftover: Leftover,
         file: pdiol::File,
+    },
+    /// A striped file that is to take the place of the one called `name`.
+    Beside {
+        leftover: Leftover,
+        file: pdiol::File,
+        session: Session,
+        name: String,
     },
 }
 
@@ -284,18 +301,22 @@ impl store::Output for Output<'_> {
     fn finish(self: Box<Self>) -> Result<()> {
         match self.target {
             Target::Stream(_) => Ok(()),
-            Target::Local { file, temporary, path, replace, leftover } => {
+            Target::Local { file, new, leftover } => {
                 drop(file);
-                let moved =
-                    if replace { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
-                moved.map_err(|error| Failure::io(&self.name, &error.error))?;
+                new.complete().map_err(|error| Failure::new(&self.name, error))?;
                 leftover.keep();
                 Ok(())
             }
-            Target::Striped { file, leftover } => {
+            Target::Striped { leftover, file } => {
                 file.close().map_err(|error| Failure::new(&self.name, error))?;
                 leftover.keep();
                 Ok(())
+            }
+            Target::Beside { leftover, file, session, name } => {
+                let whole = file.name().to_owned();
+                file.close().map_err(|error| Failure::new(&self.name, error))?;
+                leftover.keep();
+                take_place(&session, &whole, &name)
             }
         }
     }
@@ -305,7 +326,7 @@ impl Write for Output<'_> {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         let written = match &mut self.target {
             Target::Stream(file) | Target::Local { file, .. } => file.write(from)?,
-            Target::Striped { file, .. } => file.write(from)?,
+            Target::Striped { file, .. } | Target::Beside { file, .. } => file.write(from)?,
         };
         self.files.bytes_written.fetch_add(written as u64, Ordering::Relaxed);
         Ok(written)

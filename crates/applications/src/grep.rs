@@ -3,6 +3,7 @@
 //! Patterns are those of the crate `regex`, which are nearly those of `grep -E`. All files are text, whatever is in
 //! them, as for `grep -a`.
 
+use std::convert::Infallible;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
@@ -22,13 +23,21 @@ use crate::usage::{self, Stopwatch};
 #[derive(Parser, Debug)]
 #[command(name = "pfsgrep", version, after_help = NAMES)]
 pub struct Arguments {
-    /// A regular expression; nearly as for grep -E, see <https://docs.rs/regex>.
-    #[arg(value_name = "PATTERN", allow_hyphen_values = true)]
-    pattern: String,
+    /// A regular expression; nearly as for grep -E, see <https://docs.rs/regex>. Before one that begins with - goes -e.
+    #[arg(value_name = "PATTERN", required_unless_present = "patterns")]
+    pattern: Option<String>,
 
     /// The files; without any, standard input.
     #[arg(value_name = "FILE")]
     names: Vec<FileName>,
+
+    /// A pattern; lines that match any of several are found. The first argument is a file then.
+    #[arg(long = "regexp", short = 'e', value_name = "PATTERN", allow_hyphen_values = true)]
+    patterns: Vec<String>,
+
+    /// As grep -E does, which is so without this.
+    #[arg(long, short = 'E', conflicts_with = "fixed_strings")]
+    extended_regexp: bool,
 
     /// The pattern is plain text.
     #[arg(long, short = 'F')]
@@ -76,13 +85,14 @@ impl Arguments {
         let matcher = self.matcher().map_err(|error| Failure::new("the pattern", error))?;
         let files = Files::new(&self.files);
         let stopwatch = Stopwatch::start(&files);
-        let names = if self.names.is_empty() { vec![FileName::Standard] } else { self.names.clone() };
+        let names = self.names();
         let mut printer = self.printer();
         let mut failed = false;
         for name in &names {
             let prefix = if names.len() > 1 { format!("{name}:") } else { String::new() };
+            let searched = self.check_input(name).and_then(|()| files.open(name));
             let searched =
-                files.open(name).and_then(|input| self.search(&matcher, input, name, prefix, &mut printer));
+                searched.and_then(|input| self.search(&matcher, input, name, prefix, &mut printer));
             // As grep does: what cannot be read does not keep it from the others.
             if let Err(failure) = searched {
                 eprintln!("pfsgrep: {failure}");
@@ -104,25 +114,46 @@ impl Arguments {
         })
     }
 
+    /// The first argument is the pattern, unless an option says it.
+    fn names(&self) -> Vec<FileName> {
+        let first = self.pattern.as_ref().filter(|_| !self.patterns.is_empty());
+        let first = first.map(|name| name.parse().unwrap_or_else(|never: Infallible| match never {}));
+        let names: Vec<FileName> = first.into_iter().chain(self.names.iter().cloned()).collect();
+        if names.is_empty() { vec![FileName::Standard] } else { names }
+    }
+
     fn matcher(&self) -> std::result::Result<RegexMatcher, grep_regex::Error> {
+        let patterns = match &self.pattern {
+            Some(pattern) if self.patterns.is_empty() => std::slice::from_ref(pattern),
+            _ => &self.patterns[..],
+        };
         RegexMatcherBuilder::new()
             .line_terminator(Some(b'\n'))
             .case_insensitive(self.ignore_case)
             .fixed_strings(self.fixed_strings)
             .word(self.word_regexp)
             .whole_line(self.line_regexp)
-            .build(&self.pattern)
+            .build_many(patterns)
     }
 
-    fn printer(&self) -> Printer {
-        let print = match self {
+    fn print(&self) -> Print {
+        match self {
             Arguments { quiet: true, .. } => Print::Nothing,
             Arguments { files_with_matches: true, .. } => Print::Name,
             Arguments { count: true, .. } => Print::Count,
             _ => Print::Lines,
-        };
+        }
+    }
+
+    fn printer(&self) -> Printer {
+        let print = self.print();
         let output = io::BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());
         Printer { print, output, broken: None, found: false, prefix: String::new(), lines: 0 }
+    }
+
+    /// Lines that are found could be found again, for ever. All else is printed when the file has been read.
+    fn check_input(&self, name: &FileName) -> Result<()> {
+        if self.print() == Print::Lines { name.check_is_not(&FileName::Standard) } else { Ok(()) }
     }
 
     fn search(

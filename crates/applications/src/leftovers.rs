@@ -25,6 +25,8 @@ pub(crate) enum Thing {
     Local(PathBuf),
     /// A striped file.
     Striped(Session, String),
+    /// A striped file that is being filled from another one, with what is to be said of that one.
+    Emptied { session: Session, name: String, stays: String },
 }
 
 /// Something that is removed when this is dropped, unless it is to stay.
@@ -60,13 +62,17 @@ impl Thing {
         match self {
             Thing::Local(path) => drop(std::fs::remove_file(path)),
             Thing::Striped(session, name) => drop(session.unlink(name)),
+            Thing::Emptied { session, name, stays } => {
+                drop(session.unlink(name));
+                eprintln!("pfs:{name} is gone.\n  {stays}");
+            }
         }
     }
 
     fn name(&self) -> String {
         match self {
             Thing::Local(path) => path.display().to_string(),
-            Thing::Striped(_, name) => format!("pfs:{name}"),
+            Thing::Striped(_, name) | Thing::Emptied { name, .. } => format!("pfs:{name}"),
         }
     }
 }

@@ -6,7 +6,8 @@
 //!
 //! Map of the code, in reading order:
 //!
-//! - `name.rs`, `store.rs`, `files.rs`: names, and opening what they stand for; `leftovers.rs`: nothing half-made stays
+//! - `name.rs`, `store.rs`, `files.rs`: names, and opening what they stand for; `leftovers.rs`: nothing half-made stays;
+//!   `take_place.rs`: what is read is replaced when the new one is whole
 //! - `ahead.rs`, `behind.rs`: threads that read and write while others compute
 //! - `copy.rs`, `grep.rs`, `sort/`, `bzip2.rs`: the programs; `bin/` has a `main` for each
 //! - `usage.rs`: the time a program took, and on what; `failure.rs`: how it says what went wrong
@@ -24,6 +25,7 @@ mod leftovers;
 mod name;
 pub mod sort;
 mod store;
+mod take_place;
 mod usage;
 
 pub use failure::{Failure, Result, run};

@@ -2,8 +2,14 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::str::FromStr;
+
+use crate::failure::{Failure, Result};
 
 /// What the names of striped files begin with.
 const STRIPED: &str = "pfs:";
@@ -33,6 +39,33 @@ impl FileName {
         FileName::Striped(text.strip_prefix(STRIPED).unwrap_or(text).to_owned())
     }
 
+    /// Refuses this as an input if it is the same file as `output`: what is written would be read, or be all there is.
+    pub(crate) fn check_is_not(&self, output: &FileName) -> Result<()> {
+        let same = match (self, output) {
+            (FileName::Striped(input), FileName::Striped(output)) => input == output,
+            _ => {
+                let (input, output) = (self.ordinary_file(io::stdin()), output.ordinary_file(io::stdout()));
+                input.is_some() && input == output
+            }
+        };
+        if same {
+            Err(Failure::new(self, "it is the output, too\n  Give the output another name."))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Which ordinary file it is, by device and number, if any; `standard` is what `-` stands for. What cannot be found
+    /// out is told when it is opened.
+    fn ordinary_file(&self, standard: impl AsFd) -> Option<(u64, u64)> {
+        let found = match self {
+            FileName::Standard => own(standard).and_then(|stream| stream.metadata()),
+            FileName::Local(path) => path.metadata(),
+            FileName::Striped(_) => return None,
+        };
+        found.ok().filter(Metadata::is_file).map(|found| (found.dev(), found.ino()))
+    }
+
     /// The same name with `ending` behind it; nothing for standard input and output.
     pub fn with_ending(&self, ending: &str) -> Option<FileName> {
         match self {
@@ -55,10 +88,15 @@ impl FileName {
     }
 }
 
+/// Another handle on standard input or output, without a lock and without a buffer.
+pub(crate) fn own(stream: impl AsFd) -> io::Result<File> {
+    stream.as_fd().try_clone_to_owned().map(File::from)
+}
+
 impl FromStr for FileName {
     type Err = Infallible;
 
-    fn from_str(text: &str) -> Result<Self, Infallible> {
+    fn from_str(text: &str) -> std::result::Result<Self, Infallible> {
         Ok(match text.strip_prefix(STRIPED) {
             Some(name) => FileName::Striped(name.to_owned()),
             None if text == STANDARD => FileName::Standard,

@@ -2,6 +2,9 @@
 
 mod common;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use common::{FS2PFS, Home, MYCAT, PFS2FS, PFSBZIP2, PFSGREP, PFSSORT, finish_with_input, noise, text};
@@ -74,7 +77,9 @@ fn what_cannot_be_copied_says_why_and_leaves_nothing() {
         (MYCAT, &["file", "nothing", "-o", "pfs:new"], "nothing: No such file"),
         (MYCAT, &["file", "nothing", "-o", "new"], "nothing: No such file"),
         (MYCAT, &["."], "it is a directory"),
-        (MYCAT, &["pfs:file", "-o", "pfs:file", "-f"], "it is the input, too"),
+        (MYCAT, &["pfs:file", "-o", "pfs:file", "-f"], "it is the output, too"),
+        (MYCAT, &["file", "-o", "./file", "-f"], "file: it is the output, too"),
+        (PFS2FS, &["file", "new/"], "new/: there is no such directory"),
         (MYCAT, &["pfs:file", "--agents", "127.0.0.1:1"], "127.0.0.1:1"),
     ] {
         let said = home.fail(program, arguments);
@@ -87,14 +92,107 @@ fn what_cannot_be_copied_says_why_and_leaves_nothing() {
     }
 }
 
+/// What `sh -c` does with `"$0"` being a program, in files of at most 512 KB.
+fn by_shell(home: &Home, program: &str, line: &str) -> Output {
+    common::finish(home.command("sh", ["-c", &format!("trap '' XFSZ; ulimit -f 1000; {line}"), program]))
+}
+
+#[test]
+fn a_striped_file_stays_if_no_other_can_be_made_of_that_name() {
+    let home = Home::start(2);
+    home.make("file", b"contents");
+    home.succeed(FS2PFS, &["file", "small", "--block", "8KiB"]);
+    for (name, options, part) in [
+        ("file", &["--block", "2MiB"][..], "at most 65536"),
+        ("file", &["--block", "0"], "use 1 to"),
+        ("small", &["--cache", "32KiB"], "does not fit into a cache"),
+    ] {
+        let said = home.fail(FS2PFS, &[&["-f", "file", name], options].concat());
+        assert!(said.contains(part), "{options:?}: {said}");
+        assert_eq!(home.succeed(MYCAT, &[&format!("pfs:{name}")]), b"contents", "{options:?}");
+    }
+}
+
+#[test]
+fn no_file_is_input_and_output_at_once() {
+    let home = Home::start(2);
+    home.make("file", &text(1000));
+    std::os::unix::fs::symlink("file", home.path("link")).expect("a link");
+    std::fs::hard_link(home.path("file"), home.path("twin")).expect("a link");
+    let before = (home.succeed(MYCAT, &["pfs:file"]), home.read("file"));
+    for (program, arguments) in [
+        (PFSBZIP2, &["-f", "pfs:file", "pfs:file"][..]),
+        (PFSBZIP2, &["-f", "file", "link"]),
+        (MYCAT, &["-f", "twin", "-o", "file"]),
+    ] {
+        let said = home.fail(program, arguments);
+        assert!(said.contains("it is the output, too"), "{arguments:?}: {said}");
+    }
+    for (program, line) in [
+        (MYCAT, "\"$0\" twin link >> file"),
+        (MYCAT, "\"$0\" < file >> file"),
+        (PFSGREP, "\"$0\" '' file >> file"),
+        (PFSGREP, "\"$0\" '' < file >> file"),
+        (PFSBZIP2, "\"$0\" file - >> file"),
+    ] {
+        let Output { status, stderr, .. } = by_shell(&home, program, line);
+        let said = String::from_utf8_lossy(&stderr);
+        assert_eq!(status.code(), Some(2), "{line}: {said}");
+        assert!(said.contains("it is the output, too"), "{line}: {said}");
+    }
+    assert!((home.succeed(MYCAT, &["pfs:file"]), home.read("file")) == before);
+    // What is written only when all has been read does no harm, as in the system's programs.
+    for (program, line) in [(PFSGREP, "\"$0\" -c '' file >> file"), (PFSSORT, "\"$0\" file >> file")] {
+        let Output { status, stderr, .. } = by_shell(&home, program, line);
+        assert!(status.success(), "{line}: {}", String::from_utf8_lossy(&stderr));
+    }
+    assert_eq!(home.read("file").iter().filter(|&&byte| byte == b'\n').count(), 2 * 1001);
+}
+
+fn mode(home: &Home, name: &str) -> u32 {
+    home.path(name).metadata().expect("a file").permissions().mode() & 0o777
+}
+
+#[test]
+fn what_only_the_owner_may_read_stays_so() {
+    let home = Home::start(1);
+    for name in ["salaries", "new"] {
+        std::fs::write(home.path(name), "b\na\n").expect("a file");
+        std::fs::set_permissions(home.path(name), Permissions::from_mode(0o600)).expect("it is ours");
+    }
+    home.succeed(PFSSORT, &["salaries", "-o", "salaries"]);
+    assert_eq!((home.read("salaries"), mode(&home, "salaries")), (b"a\nb\n".into(), 0o600));
+    home.succeed(PFSBZIP2, &["salaries"]);
+    assert_eq!(mode(&home, "salaries.bz2"), 0o600);
+    home.succeed(PFSBZIP2, &["-d", "salaries.bz2", "unpacked"]);
+    assert_eq!(mode(&home, "unpacked"), 0o600);
+    home.succeed(FS2PFS, &["salaries"]);
+    home.succeed(PFS2FS, &["salaries", "new", "--force"]);
+    assert_eq!((home.read("new"), mode(&home, "new")), (b"a\nb\n".into(), 0o600));
+}
+
+#[test]
+fn a_link_goes_on_to_point_to_the_file_that_is_replaced() {
+    let home = Home::start(1);
+    std::fs::write(home.path("data-17"), "b\na\n").expect("a file");
+    std::os::unix::fs::symlink("data-17", home.path("latest")).expect("a link");
+    home.succeed(PFSSORT, &["latest", "-o", "latest"]);
+    assert_eq!(home.read("data-17"), b"a\nb\n");
+    assert_eq!(std::fs::read_link(home.path("latest")).expect("a link"), Path::new("data-17"));
+}
+
 #[test]
 fn grep_finds_what_grep_finds() {
     if !has("grep") {
         return;
     }
     let home = Home::start(3);
-    let options: [&[&str]; 14] = [
+    let options: [&[&str]; 18] = [
         &["star"],
+        &["-E", "sea|fish$"],
+        &["-e", "star", "-e", "-9"],
+        &["-F", "-ve", "-9"],
+        &["--", "-9"],
         &["-v", "star"],
         &["-c", "s"],
         &["-n", "fish$"],
@@ -138,6 +236,15 @@ fn grep_finds_what_grep_finds() {
     assert_eq!((status.code(), &stdout[..]), (Some(2), &b"unfinished:star\n"[..]));
     assert!(String::from_utf8_lossy(&stderr).contains("pfsgrep: nothing: No such file"));
     assert!(home.fail(PFSGREP, &["(", "text"]).contains("the pattern"));
+    // What is no option is no pattern either.
+    for option in ["-o", "-9", "--color"] {
+        let said = home.fail(PFSGREP, &[option, "star", "text"]);
+        assert!(said.contains(&format!("unexpected argument '{option}'")), "{said}");
+        assert!(said.contains("use '-- "), "{said}");
+    }
+    assert!(home.fail(PFSGREP, &[]).contains("PATTERN"));
+    let output = finish_with_input(home.command(PFSGREP, ["-e", "a"]), b"a\nb\n".to_vec());
+    assert_eq!(output.stdout, b"a\n");
 }
 
 #[test]
@@ -183,7 +290,8 @@ fn sort_sorts_as_sort_does() {
     assert_eq!(home.read("unfinished"), b"-3\nsea\nstar\n");
     home.succeed(PFSSORT, &["pfs:unfinished", "-o", "pfs:unfinished", "-T", "tmp"]);
     assert_eq!(home.succeed(MYCAT, &["pfs:unfinished"]), b"-3\nsea\nstar\n");
-    assert!(home.striped().iter().all(|name| !name.starts_with("temporary")), "{:?}", home.striped());
+    let more = |name: &&String| !contents().iter().any(|(made, _)| *made == name.as_str());
+    assert_eq!(home.striped().iter().filter(more).collect::<Vec<_>>(), ["sorted"]);
     assert!(home.local().iter().all(|name| !name.starts_with('.')), "{:?}", home.local());
 }
 
@@ -200,6 +308,19 @@ fn sort_merges_many_runs_in_several_steps() {
         assert!(sorted == lines.concat(), "{name}");
     }
     assert_eq!(home.striped(), ["large"]);
+}
+
+#[test]
+fn sort_has_few_files_open_at_a_time() {
+    let home = Home::start(1);
+    let contents = text(400_000);
+    std::fs::write(home.path("large"), &contents).expect("a file");
+    let mut lines: Vec<&[u8]> = contents.split_inclusive(|&byte| byte == b'\n').collect();
+    lines.sort();
+    // About sixty runs.
+    let line = "ulimit -n 32; exec \"$0\" -S 256KiB large";
+    let Output { stdout, stderr, .. } = common::finish(home.command("sh", ["-c", line, PFSSORT]));
+    assert!(stdout == lines.concat(), "{}", String::from_utf8_lossy(&stderr));
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! What fits into one block needs no temporary file. If there are more runs than can be merged with the memory there
-//! is, some are merged into longer ones first.
+//! is, some are merged into longer ones first, and most of them as they come: each run is an open file.
 //!
 //! - `order.rs`: which of two lines comes first
 //! - `block.rs`: a block of lines, and sorting it
@@ -46,7 +46,8 @@ pub struct Arguments {
     #[arg(value_name = "FILE")]
     names: Vec<FileName>,
 
-    /// Where to write; it may be one of the inputs, and is replaced.
+    /// Where to write. What is there is replaced, and may be one of the inputs: that stays until all is sorted and written,
+    /// so there has to be room for both.
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: FileName,
 

@@ -9,7 +9,7 @@ mod processes;
 
 use std::ffi::OsStr;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use agents::Agents;
@@ -71,6 +71,16 @@ impl Home {
 
     pub(crate) fn read(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.path(name)).expect("a file")
+    }
+
+    /// The addresses of the agents, as in STARFISH_AGENTS.
+    pub(crate) fn agents(&self) -> String {
+        self.0.names()
+    }
+
+    /// The directory that is the disk of an agent.
+    pub(crate) fn disk(&self, agent: usize) -> &Path {
+        &self.0.agents[agent].disk
     }
 
     /// The names of all striped files.

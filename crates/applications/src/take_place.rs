@@ -1,0 +1,44 @@
+//! A striped file takes the place of another one.
+//!
+//! Striped files cannot be renamed. So the contents are copied, and the first file stays until that is done.
+
+use std::io::{self, BufRead, Write};
+
+use pdiol::{Advice, OpenOptions, Session};
+
+use crate::failure::{Failure, Result};
+use crate::leftovers::{Leftover, Thing};
+
+/// Makes the file `name` what the file `whole` is, which goes then. If that fails `whole` stays, and the failure says so.
+pub(crate) fn take_place(session: &Session, whole: &str, name: &str) -> Result<()> {
+    let stays = format!(
+        "What pfs:{name} was to hold is in pfs:{whole}. Put it there with: mycat pfs:{whole} -o pfs:{name} --force"
+    );
+    let failed = |error: io::Error| Failure::new(format!("pfs:{name}"), format!("{error}\n  {stays}"));
+    let options = OpenOptions::new().write(true).create(true).truncate(true);
+    let thing = Thing::Emptied { session: session.clone(), name: name.to_owned(), stays: stays.clone() };
+    let emptied = Leftover::make(thing, || session.open(name, options));
+    let (file, leftover) = emptied.map_err(|error| failed(error.into()))?;
+    let copied = copy(session, whole, file);
+    leftover.keep();
+    if let Err(error) = copied {
+        // Half a file is worse than none. What cannot be removed is told by what has failed before.
+        let _ = session.unlink(name);
+        return Err(failed(error));
+    }
+    session.unlink(whole).map_err(|error| Failure::new(format!("pfs:{whole}"), error))
+}
+
+fn copy(session: &Session, from: &str, mut to: pdiol::File) -> io::Result<()> {
+    let mut from = session.open(from, OpenOptions::new().read(true))?;
+    from.hint(Advice::Sequential)?;
+    loop {
+        let bytes = from.fill_buf()?;
+        let count = bytes.len();
+        if count == 0 {
+            return Ok(to.close()?);
+        }
+        to.write_all(bytes)?;
+        from.consume(count);
+    }
+}
