@@ -10,6 +10,10 @@
 //! client b comes at a2:                 b1 |----|
 //! served                      a1   a2   b1   a3   a4 ...
 //! ```
+//!
+//! And only so many requests of a client are in the hands of the I/O node at a time, from when they are taken out of
+//! the queue until their answers have left; its others wait without being in anybody's way. So a client that takes
+//! no answers keeps neither threads nor memory that others need.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -33,8 +37,9 @@ pub(crate) struct RequestQueue<T> {
 }
 
 impl<T> RequestQueue<T> {
-    pub(crate) fn new(sharing: Sharing) -> Self {
-        RequestQueue { demand: Line::new(sharing), background: Line::new(sharing) }
+    /// A queue out of which, shared fairly, `client_max` requests of each client and class are taken at a time.
+    pub(crate) fn new(sharing: Sharing, client_max: usize) -> Self {
+        RequestQueue { demand: Line::new(sharing, client_max), background: Line::new(sharing, client_max) }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -54,6 +59,15 @@ impl<T> RequestQueue<T> {
         }
         let request = if background_allowed { self.background.pop() } else { None };
         request.map(|request| (Class::Background, request))
+    }
+
+    /// The answer to a request of `client` that was taken out in this class has left. Says whether another one can be
+    /// taken out for that.
+    pub(crate) fn done(&mut self, class: Class, client: NodeId) -> bool {
+        match self.line(class) {
+            Line::Arrival(_) => false,
+            Line::Fair(line) => line.done(client),
+        }
     }
 
     /// Makes the requests in the background that `is_wanted` picks requests on demand, behind those there are;
@@ -82,31 +96,50 @@ enum Line<T> {
 }
 
 struct FairLine<T> {
-    /// By virtual start, then by order of arrival.
-    waiting: BTreeMap<(u64, u64), (NodeId, u64, T)>,
-    /// When, in virtual time, the last request of each client ends; those that are over may be missing.
-    ends: BTreeMap<NodeId, u64>,
+    /// The clients of which a request may be taken out, by the virtual start of the first one that waits, then by order
+    /// of arrival.
+    order: BTreeMap<(u64, u64), NodeId>,
+    /// Clients with nothing waiting or under way may be missing.
+    clients: BTreeMap<NodeId, ClientLine<T>>,
+    /// How many requests of a client are taken out at a time.
+    client_max: usize,
+    waiting: usize,
     now: u64,
     arrivals: u64,
 }
 
-/// Ends that are over are forgotten when there are more than this many of all kinds.
-const ENDS_MAX: usize = 1024;
+/// The requests of a client.
+struct ClientLine<T> {
+    waiting: VecDeque<Entry<T>>,
+    /// When, in virtual time, the last one that was taken out ends.
+    end: u64,
+    /// Requests that were taken out and are not done.
+    under_way: usize,
+}
+
+struct Entry<T> {
+    /// When it came, in virtual time, and the how many-th of all.
+    came: u64,
+    arrival: u64,
+    bytes: u64,
+    request: T,
+}
+
+/// Clients that have nothing waiting or under way are forgotten when there are more than this many of all kinds.
+const CLIENTS_MAX: usize = 1024;
 
 impl<T> Line<T> {
-    fn new(sharing: Sharing) -> Self {
+    fn new(sharing: Sharing, client_max: usize) -> Self {
         match sharing {
             Sharing::Arrival => Line::Arrival(VecDeque::new()),
-            Sharing::Fair => {
-                Line::Fair(FairLine { waiting: BTreeMap::new(), ends: BTreeMap::new(), now: 0, arrivals: 0 })
-            }
+            Sharing::Fair => Line::Fair(FairLine::new(client_max)),
         }
     }
 
     fn len(&self) -> usize {
         match self {
             Line::Arrival(queue) => queue.len(),
-            Line::Fair(line) => line.waiting.len(),
+            Line::Fair(line) => line.waiting,
         }
     }
 
@@ -132,31 +165,94 @@ impl<T> Line<T> {
                 *queue = rest;
                 Vec::from_iter::<VecDeque<_>>(wanted)
             }
-            Line::Fair(line) => {
-                let wanted = line.waiting.extract_if(.., |_, entry| is_wanted(&entry.2));
-                wanted.map(|(_, entry)| entry).collect()
-            }
+            Line::Fair(line) => line.take_out(is_wanted),
         }
     }
 }
 
 impl<T> FairLine<T> {
+    fn new(client_max: usize) -> Self {
+        let (order, clients) = (BTreeMap::new(), BTreeMap::new());
+        FairLine { order, clients, client_max, waiting: 0, now: 0, arrivals: 0 }
+    }
+
     fn push(&mut self, client: NodeId, bytes: u64, request: T) {
-        let end = self.ends.entry(client).or_default();
-        let start = self.now.max(*end);
-        // Even a request for nothing takes its turn.
-        *end = start.saturating_add(bytes.max(1));
         self.arrivals += 1;
-        self.waiting.insert((start, self.arrivals), (client, bytes, request));
+        self.waiting += 1;
+        let (came, arrival) = (self.now, self.arrivals);
+        let line = self.clients.entry(client).or_default();
+        line.waiting.push_back(Entry { came, arrival, bytes, request });
+        if line.waiting.len() == 1 {
+            self.put_in_order(client);
+        }
     }
 
     fn pop(&mut self) -> Option<T> {
-        let ((start, _), (_, _, request)) = self.waiting.pop_first()?;
+        let ((start, _), client) = self.order.pop_first()?;
+        let line = self.clients.get_mut(&client).expect("what is in order waits");
+        let Entry { bytes, request, .. } = line.waiting.pop_front().expect("what is in order waits");
         self.now = start;
-        if self.ends.len() > ENDS_MAX {
-            self.ends.retain(|_, end| *end > start);
+        self.waiting -= 1;
+        line.under_way += 1;
+        // Even a request for nothing takes its turn.
+        line.end = start.saturating_add(bytes.max(1));
+        self.put_in_order(client);
+        if self.clients.len() > CLIENTS_MAX {
+            self.clients.retain(|_, line| !line.is_over(start));
         }
         Some(request)
+    }
+
+    fn done(&mut self, client: NodeId) -> bool {
+        let Some(line) = self.clients.get_mut(&client) else { return false };
+        let was_held = line.under_way == self.client_max;
+        line.under_way = line.under_way.saturating_sub(1);
+        if !was_held || line.waiting.is_empty() {
+            return false;
+        }
+        // While it was held back, it has saved nothing up.
+        line.end = line.end.max(self.now);
+        self.put_in_order(client);
+        true
+    }
+
+    fn take_out(&mut self, is_wanted: impl Fn(&T) -> bool) -> Vec<(NodeId, u64, T)> {
+        let mut wanted = Vec::new();
+        for (&client, line) in &mut self.clients {
+            let (out, rest) =
+                std::mem::take(&mut line.waiting).into_iter().partition(|entry| is_wanted(&entry.request));
+            line.waiting = rest;
+            let out: VecDeque<Entry<T>> = out;
+            wanted.extend(out.into_iter().map(|entry| (client, entry.bytes, entry.request)));
+        }
+        if !wanted.is_empty() {
+            self.waiting -= wanted.len();
+            self.order.clear();
+            let clients: Vec<NodeId> = self.clients.keys().copied().collect();
+            clients.into_iter().for_each(|client| self.put_in_order(client));
+        }
+        wanted
+    }
+
+    /// Lets the first waiting request of a client be taken out, if there is one and it may be.
+    fn put_in_order(&mut self, client: NodeId) {
+        let line = &self.clients[&client];
+        if let Some(first) = line.waiting.front().filter(|_| line.under_way < self.client_max) {
+            self.order.insert((first.came.max(line.end), first.arrival), client);
+        }
+    }
+}
+
+impl<T> Default for ClientLine<T> {
+    fn default() -> Self {
+        ClientLine { waiting: VecDeque::new(), end: 0, under_way: 0 }
+    }
+}
+
+impl<T> ClientLine<T> {
+    /// Whether it tells nothing that a new one would not.
+    fn is_over(&self, now: u64) -> bool {
+        self.waiting.is_empty() && self.under_way == 0 && self.end <= now
     }
 }
 
@@ -173,7 +269,7 @@ mod tests {
 
     #[test]
     fn by_arrival_the_first_is_the_first_whoever_asks() {
-        let mut queue = RequestQueue::new(Sharing::Arrival);
+        let mut queue = RequestQueue::new(Sharing::Arrival, usize::MAX);
         for number in 0..10 {
             queue.push(Class::Demand, NodeId(number / 9), BLOCK, number);
         }
@@ -182,7 +278,7 @@ mod tests {
 
     #[test]
     fn one_client_with_thousands_of_requests_does_not_starve_another() {
-        let mut queue = RequestQueue::new(Sharing::Fair);
+        let mut queue = RequestQueue::new(Sharing::Fair, usize::MAX);
         for number in 0..5000 {
             queue.push(Class::Demand, NodeId(1), BLOCK, (1, number));
         }
@@ -199,7 +295,7 @@ mod tests {
 
     #[test]
     fn shares_are_of_bytes_and_not_of_requests() {
-        let mut queue = RequestQueue::new(Sharing::Fair);
+        let mut queue = RequestQueue::new(Sharing::Fair, usize::MAX);
         for number in 0..400 {
             queue.push(Class::Demand, NodeId(1), 8 * BLOCK, (1, number));
             queue.push(Class::Demand, NodeId(2), BLOCK, (2, number));
@@ -210,7 +306,7 @@ mod tests {
 
     #[test]
     fn who_was_idle_has_saved_nothing_up() {
-        let mut queue = RequestQueue::new(Sharing::Fair);
+        let mut queue = RequestQueue::new(Sharing::Fair, usize::MAX);
         queue.push(Class::Demand, NodeId(2), BLOCK, (2, 0));
         for number in 0..100 {
             queue.push(Class::Demand, NodeId(1), BLOCK, (1, number));
@@ -226,7 +322,7 @@ mod tests {
     #[test]
     fn demand_precedes_background_which_can_be_held_back_and_promoted() {
         for sharing in [Sharing::Arrival, Sharing::Fair] {
-            let mut queue = RequestQueue::new(sharing);
+            let mut queue = RequestQueue::new(sharing, usize::MAX);
             for number in 0..4 {
                 queue.push(Class::Background, NodeId(1), BLOCK, number);
             }
@@ -239,20 +335,79 @@ mod tests {
         }
     }
 
+    #[test]
+    fn who_takes_no_answers_is_held_back_and_nobody_else() {
+        let mut queue = RequestQueue::new(Sharing::Fair, 2);
+        for number in 0..10 {
+            queue.push(Class::Demand, NodeId(1), BLOCK, (1, number));
+            queue.push(Class::Background, NodeId(1), BLOCK, (1, 100 + number));
+        }
+        assert_eq!(served(&mut queue, 20), [(1, 0), (1, 1), (1, 100), (1, 101)]);
+        for number in 0..4 {
+            queue.push(Class::Demand, NodeId(2), BLOCK, (2, number));
+        }
+        assert_eq!(served(&mut queue, 2), [(2, 0), (2, 1)]);
+        assert!(queue.done(Class::Demand, NodeId(2)));
+        assert_eq!(served(&mut queue, 9), [(2, 2)]);
+        assert!(queue.done(Class::Demand, NodeId(1)));
+        assert_eq!(served(&mut queue, 9), [(1, 2)]);
+        // The rest of the background of client 1 becomes demand, and is held back as such.
+        assert_eq!(queue.promote(|request| request.1 >= 100), 8);
+        assert_eq!(served(&mut queue, 9), []);
+        assert_eq!(queue.len(), 7 + 1 + 8);
+        assert!(!queue.done(Class::Background, NodeId(1)), "nothing is left there");
+    }
+
+    #[test]
+    fn who_was_held_back_has_saved_nothing_up() {
+        let mut queue = RequestQueue::new(Sharing::Fair, 1);
+        for number in 0..200 {
+            queue.push(Class::Demand, NodeId(1), BLOCK, (1, number));
+            queue.push(Class::Demand, NodeId(2), BLOCK, (2, number));
+        }
+        let serve = |queue: &mut RequestQueue<(u64, i32)>| {
+            let (client, _) = served(queue, 1)[0];
+            queue.done(Class::Demand, NodeId(client));
+            client
+        };
+        assert_eq!(served(&mut queue, 1), [(1, 0)]);
+        assert!((0..50).all(|_| serve(&mut queue) == 2));
+        queue.done(Class::Demand, NodeId(1));
+        let first = (0..20).filter(|_| serve(&mut queue) == 1).count();
+        assert!((9..=11).contains(&first), "{first}");
+    }
+
     proptest! {
         #[test]
         fn every_request_is_served_once_and_in_its_clients_order(
-            steps in proptest::collection::vec((0..4_u64, 1..200_u64, 0..3_usize), 1..200),
+            steps in proptest::collection::vec((0..4_u64, 1..200_u64, 0..3_usize, 0..3_usize), 1..200),
+            client_max in 1..5_usize,
         ) {
-            let mut queue = RequestQueue::new(Sharing::Fair);
-            let (mut out, mut pushed) = (Vec::new(), 0);
-            for (client, bytes, pops) in steps {
+            let mut queue = RequestQueue::new(Sharing::Fair, client_max);
+            let (mut out, mut pushed, mut under_way) = (Vec::new(), 0, VecDeque::new());
+            for (client, bytes, pops, dones) in steps {
                 queue.push(Class::Demand, NodeId(client), bytes, (client, pushed));
                 pushed += 1;
-                out.extend(served(&mut queue, pops));
+                let next = served(&mut queue, pops);
+                under_way.extend(next.iter().map(|request| request.0));
+                out.extend(next);
+                for client in under_way.drain(..dones.min(under_way.len())) {
+                    queue.done(Class::Demand, NodeId(client));
+                }
+                for client in 0..4 {
+                    prop_assert!(under_way.iter().filter(|&&other| other == client).count() <= client_max);
+                }
             }
-            out.extend(served(&mut queue, pushed));
-            prop_assert_eq!(out.len(), pushed);
+            while out.len() < pushed {
+                for client in under_way.drain(..) {
+                    queue.done(Class::Demand, NodeId(client));
+                }
+                let next = served(&mut queue, 1);
+                prop_assert!(next.len() == 1, "somebody waits and nobody is in the way");
+                under_way.extend(next.iter().map(|request| request.0));
+                out.extend(next);
+            }
+            prop_assert_eq!(queue.len(), 0);
             for client in 0..4 {
                 let own: Vec<_> = out.iter().filter(|request| request.0 == client).collect();
                 prop_assert!(own.is_sorted());

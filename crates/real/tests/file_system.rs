@@ -133,7 +133,7 @@ fn beside_a_stranger(
                 let nodes: Vec<RealMachine> = nodes;
                 let settings = IoNodeSettings {
                     threads: Threads::Pool(16),
-                    cache_blocks: 64,
+                    cache_blocks: 2 * PAGES as usize,
                     sharing: Sharing::Fair,
                     ..IoNodeSettings::default()
                 };
@@ -170,6 +170,16 @@ fn who_sends_garbage_and_takes_no_answers_keeps_nobody_from_being_heard() {
     frames.extend([prelude(5, 0), b"trash".to_vec()].concat());
     beside_a_stranger(&frames, async |client, _| {
         assert_eq!(client.list().await?, ["file"]);
+        Ok(())
+    });
+}
+
+#[test]
+fn who_takes_no_answers_keeps_no_threads_that_others_need() {
+    let frames: Vec<u8> = (1..=1200).flat_map(|tag| ask(tag, b"db"[tag as usize % 2])).collect();
+    beside_a_stranger(&frames, async |_, file| {
+        let memory = Memory::real(vec![0; (PAGES * PAGE) as usize]);
+        assert_eq!(file.read(0, PAGES * PAGE, &memory, 0).await?, PAGES * PAGE);
         Ok(())
     });
 }

@@ -510,6 +510,40 @@ fn a_node_that_answers_is_not_lost_however_little_is_said() {
 }
 
 #[test]
+fn who_calls_again_over_a_new_network_is_let_in_once_the_old_connection_is_silent() {
+    for driver in drivers() {
+        let adapt = |settings| settings;
+        run_nodes(driver, 1, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
+            let node = &nodes[0];
+            // As if cut off: nobody reads or writes at the other end, and the system does not say that it is gone.
+            let old = join(node, 7).await;
+            let mut sends = Vec::new();
+            for number in 0..12 {
+                sends.push(begun(Box::pin(node.net().send(NodeId(7), message(number, 4 << 20)))).await);
+            }
+            let (caller, joined) = (node.clone(), Rc::new(std::cell::RefCell::new(None)));
+            let streams = joined.clone();
+            node.spawn("caller", async move {
+                *streams.borrow_mut() = Some(join(&caller, 7).await);
+                Ok(())
+            });
+            // The file system hears of the loss before anything of the new connection.
+            let (from, delivery) = receive(node).await;
+            let Delivery::Gone(why) = delivery else { panic!("{delivery:?}") };
+            assert!(from == NodeId(7) && why.contains("has called again"), "{why}");
+            let lost = sends.pop().expect("twelve").await.map_err(|error| *error);
+            assert!(matches!(lost, Err(Error::PeerGone { node: NodeId(7), .. })), "{lost:?}");
+            until(node, || joined.borrow().is_some()).await;
+            let [_control, mut data] = joined.take().expect("it has joined");
+            data.write_all(&[prelude(1, 0), vec![9]].concat()).expect("room for a message");
+            expect_message(node, 9, 0).await;
+            drop(old);
+        })
+        .expect("no task fails");
+    }
+}
+
+#[test]
 fn a_node_started_anew_at_its_address_is_called_again() {
     for driver in drivers() {
         let adapt = |settings| settings;

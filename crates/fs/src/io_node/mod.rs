@@ -90,6 +90,10 @@ const REQUESTS_MAX: usize = 65_536;
 /// Of the threads of a pool, one in so many is kept for requests on demand.
 const KEPT_FOR_DEMAND: usize = 4;
 
+/// Of the threads of a pool, and of the blocks of the cache, a client has one in so many for requests of a class. Half of
+/// them are then left for others, whatever it does with its answers, and its own disk requests are still many.
+const SHARED_AMONG: usize = 4;
+
 /// Collective requests served at a time; others wait.
 const COLLECTIVES_MAX: usize = 16;
 
@@ -151,6 +155,15 @@ pub async fn serve<M: Machine>(machine: M, settings: IoNodeSettings) -> machine:
     node.write_out_all().await
 }
 
+/// How many requests of a client and class are in the I/O node's hands at a time, if it is fair.
+fn client_max(settings: &IoNodeSettings) -> usize {
+    match settings.threads {
+        // One that only waits for another's answer to leave is better than none.
+        Threads::Pool(threads) => (threads.min(settings.cache_blocks) / SHARED_AMONG).max(2),
+        Threads::PerRequest => usize::MAX,
+    }
+}
+
 impl<M: Machine> IoNode<M> {
     fn new(machine: M, settings: IoNodeSettings) -> Self {
         let disks = machine.disks().len();
@@ -166,7 +179,7 @@ impl<M: Machine> IoNode<M> {
             disk_queues: (0..disks)
                 .map(|_| DiskQueue::new(settings.scheduling, settings.sharing, settings.requests_at_disk))
                 .collect(),
-            requests: RefCell::new(RequestQueue::new(settings.sharing)),
+            requests: RefCell::new(RequestQueue::new(settings.sharing, client_max(&settings))),
             request_came: Condition::new(),
             pool_threads: Cell::new(0),
             pool_idle: Cell::new(0),
@@ -251,7 +264,7 @@ impl<M: Machine> IoNode<M> {
             Access::Read => {
                 let outcome = self.read(file, stripe, offset, bytes, asker.class).await;
                 let worked = outcome.is_ok();
-                self.endpoint.reply(asker, outcome.map(|data| (Reply::Done, data))).await?;
+                self.answer(asker, outcome.map(|data| (Reply::Done, data))).await?;
                 if worked {
                     self.prefetch(file, stripe, offset, self.class_of_prefetching(asker.class)).await;
                 }
@@ -260,13 +273,44 @@ impl<M: Machine> IoNode<M> {
             Access::Write(data) => {
                 let outcome =
                     self.write(file, stripe, offset, Data::Here(data), asker.node, asker.class).await;
-                self.endpoint.reply(asker, outcome.map(|()| (self.accepted(), Payload::empty()))).await
+                self.answer(asker, outcome.map(|()| (self.accepted(), Payload::empty()))).await
             }
             Access::Fetch(fetch) => {
                 let data = Data::At(asker.node, fetch);
                 let outcome = self.write(file, stripe, offset, data, asker.node, asker.class).await;
-                self.endpoint.reply(asker, outcome.map(|()| (self.accepted(), Payload::empty()))).await
+                self.answer(asker, outcome.map(|()| (self.accepted(), Payload::empty()))).await
             }
+        }
+    }
+
+    /// Answers a block request. If the I/O node is fair, a thread does not wait until the answer has left, which may
+    /// take as long as the client likes.
+    async fn answer(
+        self: &Rc<Self>,
+        asker: Asker,
+        outcome: Result<(Reply, Payload), Box<Failure>>,
+    ) -> machine::Result<()> {
+        match self.settings.sharing {
+            Sharing::Arrival => self.endpoint.reply(asker, outcome).await,
+            Sharing::Fair => {
+                let node = self.clone();
+                self.machine.spawn("answer", async move {
+                    let outcome = node.endpoint.reply(asker, outcome).await;
+                    node.request_done(asker);
+                    outcome
+                });
+                Ok(())
+            }
+        }
+    }
+
+    /// The answer to a request has left: another one of the client may be taken.
+    fn request_done(self: &Rc<Self>, asker: Asker) {
+        let another = self.requests.borrow_mut().done(asker.class, asker.node);
+        if let Threads::Pool(threads) = self.settings.threads
+            && another
+        {
+            self.wake_pool(threads);
         }
     }
 

@@ -10,6 +10,7 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
+use std::time::Duration;
 
 use compio::BufResult;
 use compio::buf::{IntoInner, IoBuf};
@@ -46,6 +47,10 @@ pub(crate) struct Connection {
     sides: [Side; 2],
     /// Whether anything has come since somebody looked.
     pub(crate) heard: Cell<bool>,
+    /// Woken when something comes.
+    word: Condition,
+    /// Woken when its other side has called again, and this connection is to end.
+    pub(crate) replaced: Condition,
     /// Why it is over, if it is.
     loss: RefCell<Option<String>>,
     /// Woken when the loss has been received.
@@ -71,6 +76,8 @@ impl Connection {
             peer,
             sides: Default::default(),
             heard: Cell::new(true),
+            word: Condition::new(),
+            replaced: Condition::new(),
             loss: RefCell::default(),
             forgotten: Condition::new(),
         })
@@ -82,6 +89,18 @@ impl Connection {
 
     pub(crate) async fn send(&self, message: Message) -> Result<()> {
         self.side(Lane::of(message.class)).outbox.send(message).await
+    }
+
+    /// Something has come.
+    pub(crate) fn hear(&self) {
+        self.heard.set(true);
+        self.word.wake_all();
+    }
+
+    /// Whether anything comes within `limit`, now that the other side is asked whether it is there.
+    pub(crate) async fn shows_life(&self, limit: Duration) -> bool {
+        self.side(Lane::Control).outbox.show_life(Prelude::PING);
+        compio::time::timeout(limit, self.word.wait()).await.is_ok()
     }
 
     /// Takes no more messages. What waits is still sent.

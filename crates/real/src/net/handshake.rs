@@ -14,7 +14,7 @@ use compio::time::timeout;
 use machine::{BufferPool, Error, NodeId, Result};
 use socket2::{SockRef, TcpKeepalive};
 
-use super::connection::{Reader, Stream};
+use super::connection::{Connection, Reader, Stream};
 use super::frame::{Answer, Hello, NotUnderstood, Verdict, Whom};
 use super::{Called, Joining, Net, Origin};
 use crate::report::Report;
@@ -32,6 +32,15 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(30);
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 3;
+
+/// A peer that has called, and takes nothing of what it is sent, or does not confirm it, is given up after this time,
+/// even if it is there: what waits for it keeps memory that others need. It may call again. Who calls needs no such
+/// limit, for he watches the other side; and a busy node may have good reason to take nothing for a while.
+const TAKES_NOTHING: Duration = Duration::from_secs(60);
+
+/// How long the old connection of a node that calls again is asked for a sign of life. It is some round trips of any
+/// network, and leaves time for the rest of the handshake when a lost node is [called again](crate::settings::Limits::recall).
+const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
 /// Begins to listen at `address`; returns the address with the port it got.
 pub(super) fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
@@ -186,7 +195,7 @@ impl Net {
     }
 
     async fn let_in(&self, mut stream: TcpStream) -> std::result::Result<(), String> {
-        prepare(&SockRef::from(&stream), self.inner.sockets).map_err(|error| error.to_string())?;
+        prepare_called(&SockRef::from(&stream), self.inner.sockets).map_err(|error| error.to_string())?;
         let mut reader = Reader::new(stream.clone());
         let hello: [u8; Hello::BYTES] =
             reader.array().await.map_err(|error| error.to_string())?.ok_or("it said nothing")?;
@@ -213,7 +222,11 @@ impl Net {
         mut stream: TcpStream,
         reader: Reader,
     ) -> std::result::Result<(), String> {
-        let verdict = self.judge(hello);
+        let mut verdict = self.judge(hello);
+        if let (Verdict::AlreadyConnected, Some(old)) = (verdict, self.connection(hello.from)) {
+            self.end_if_silent(&old).await;
+            verdict = self.judge(hello);
+        }
         if verdict != Verdict::Welcome {
             self.answer_with(&mut stream, verdict, 0).await;
             return Err(explain_refusal(verdict, hello));
@@ -231,6 +244,17 @@ impl Net {
             Ok(())
         });
         Ok(())
+    }
+
+    /// Ends a connection over which nothing comes any more, and waits until the file system has heard of its loss.
+    async fn end_if_silent(&self, old: &Rc<Connection>) {
+        if old.loss().is_none() && old.shows_life(SIGN_OF_LIFE).await {
+            return;
+        }
+        old.replaced.wake_all();
+        while self.connection(old.peer).is_some_and(|connection| Rc::ptr_eq(&connection, old)) {
+            old.forgotten.wait().await;
+        }
     }
 
     /// Joins the second connection of a node to the first.
@@ -319,6 +343,12 @@ fn prepare(socket: &SockRef<'_>, buffers: SocketBuffers) -> io::Result<()> {
     socket.set_tcp_keepalive(&keepalive.with_retries(KEEPALIVE_PROBES))
 }
 
+/// Sets what a connection needs that another node has made, and that this one does not watch.
+fn prepare_called(socket: &SockRef<'_>, buffers: SocketBuffers) -> io::Result<()> {
+    prepare(socket, buffers)?;
+    socket.set_tcp_user_timeout(Some(TAKES_NOTHING))
+}
+
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU32;
@@ -341,5 +371,16 @@ mod tests {
         assert_eq!(sizes(small), [18_000, receive]);
         let small = SocketBuffers { receive_bytes: NonZeroU32::new(9000), ..SocketBuffers::default() };
         assert_eq!(sizes(small), [send, 18_000]);
+    }
+    #[test]
+    fn only_who_is_called_gives_up_a_peer_that_takes_nothing() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let caller = std::net::TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+        let (called, _) = listener.accept().expect("a caller");
+        let (caller, called) = (SockRef::from(&caller), SockRef::from(&called));
+        prepare(&caller, SocketBuffers::default()).expect("it is connected");
+        prepare_called(&called, SocketBuffers::default()).expect("it is connected");
+        let limit = |socket: &SockRef<'_>| socket.tcp_user_timeout().expect("a time");
+        assert_eq!((limit(&caller), limit(&called)), (None, Some(TAKES_NOTHING)));
     }
 }

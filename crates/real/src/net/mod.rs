@@ -7,7 +7,9 @@
 //! A node that has been called is watched: if it says nothing for too long, though asked, it is lost. Whoever
 //! has called a node and lost it calls it again as soon as something is to be sent to it. The file system hears
 //! of the loss before anything of the new connection, so it knows that whatever was under way is not any more.
-//! Whoever was called waits to be called again.
+//! Whoever was called waits to be called again. Its old connection to the caller may seem to live, if the network was
+//! cut; when the caller calls again, a sign of life is asked of the old connection, and without one it ends first. So
+//! nobody can end the connection of a node that is there by taking its name.
 
 mod connection;
 mod frame;
@@ -172,7 +174,11 @@ impl Net {
             let data = self.read_all(&connection, Lane::Data, &mut of_data);
             let silent =
                 async { if watched { self.watch(&connection).await } else { std::future::pending().await } };
-            first_failure(silent, control, data).await
+            let over = async {
+                let silence = unless(connection.replaced.wait(), silent).await;
+                silence.unwrap_or_else(|| "it has called again and is silent over this connection".to_owned())
+            };
+            first_failure(over, control, data).await
         };
         if self.inner.closed.get() {
             // What was sent before closing still leaves.
@@ -200,7 +206,7 @@ impl Net {
             let Some(heard) = unless(inner.closing.wait(), reader.next(lane, &inner.memory)).await else {
                 break;
             };
-            connection.heard.set(true);
+            connection.hear();
             match heard? {
                 Heard::Message(message) => inner.inbox.put(connection.peer, message, &side.place).await,
                 Heard::Ping => side.outbox.show_life(Prelude::PONG),
@@ -276,13 +282,13 @@ impl Net {
     }
 }
 
-/// Waits until both lanes have ended in order, or one has failed, or `silent` is done; says what it was.
+/// Waits until both lanes have ended in order, or one has failed, or `over` is done; says what it was.
 async fn first_failure(
-    silent: impl Future<Output = String>,
+    over: impl Future<Output = String>,
     control: impl Future<Output = std::result::Result<(), String>>,
     data: impl Future<Output = std::result::Result<(), String>>,
 ) -> String {
-    let (mut silent, mut control, mut data) = (pin!(silent), pin!(control), pin!(data));
+    let (mut over, mut control, mut data) = (pin!(over), pin!(control), pin!(data));
     let mut ended = [false; 2];
     poll_fn(|context| {
         for (lane, ended) in ended.iter_mut().enumerate().filter(|(_, ended)| !**ended) {
@@ -296,7 +302,7 @@ async fn first_failure(
         if ended == [true; 2] {
             return Poll::Ready("it closed the connection".to_owned());
         }
-        silent.as_mut().poll(context)
+        over.as_mut().poll(context)
     })
     .await
 }
