@@ -3,6 +3,7 @@
 //! The crates that implement machines call [`check_all`] from their tests, so the same promises are checked
 //! in simulation and in reality.
 
+mod failures;
 mod pages;
 
 use std::cell::Cell;
@@ -12,6 +13,7 @@ use layout::{Operation, Pattern, Problem, Striping};
 use machine::conformance::Testbed;
 use machine::{Class, Condition, Delivery, Disk, Machine, Memory, Message, Net, NodeId, Payload};
 
+pub use failures::a_collective_operation_opens_its_file_again;
 pub use pages::{
     a_client_reads_what_it_has_written, a_file_too_large_for_the_cache_passes_through,
     a_flush_that_fails_is_success_for_nobody, a_window_brings_in_the_pages_after_the_one_in_use,
@@ -51,6 +53,7 @@ macro_rules! for_all_promises {
             an_io_node_that_stops_writes_out_what_it_has,
             a_failing_member_fails_the_whole_group,
             a_write_that_an_io_node_has_lost_is_reported,
+            a_collective_operation_opens_its_file_again,
             cached_files_of_any_size_are_read_back,
             cached_files_with_large_pages_are_read_back,
             a_client_reads_what_it_has_written,
@@ -492,6 +495,7 @@ pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed) {
                 striping: Striping::new(1 << 20, 1).expect("a striping"),
                 stripes: vec![StripePlace { stripe: 0, disk: 0 }],
             },
+            collective_read_of(FileId(77), vandal),
         ] {
             let message = Message { header: Frame::Request(6, request).encode(), ..Message::default() };
             vandal.net().send(target, message).await.expect("sent");
@@ -513,19 +517,9 @@ pub fn commands_without_end_are_refused(testbed: &impl Testbed) {
         let file = clients[0].create("wanted", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(BLOCK)).await;
         let (asker, target) = (&nodes[2], nodes[0].node());
-        let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(BLOCK, BLOCK, 1)));
-        let collective = Collective {
-            file: FileId(1),
-            direction: Direction::Read,
-            presort: false,
-            queued: false,
-            view: view.expect("a view"),
-            memory: MemoryId::Request(7),
-            members: vec![asker.node().0],
-        };
         const COMMANDS: u64 = 1100;
         for tag in 1..=COMMANDS {
-            let request = Request::Collective(Box::new(collective.clone()));
+            let request = collective_read_of(FileId(1), asker);
             let message = Message { header: Frame::Request(tag, request).encode(), ..Message::default() };
             asker.net().send(target, message).await.expect("sent");
         }
@@ -546,6 +540,20 @@ pub fn commands_without_end_are_refused(testbed: &impl Testbed) {
         assert!(read(&file, 0, BLOCK).await == contents(BLOCK));
         asker.net().close();
     });
+}
+
+/// A request to read the first block of a file into the memory of a node.
+fn collective_read_of(file: FileId, node: &impl Machine) -> Request {
+    let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(BLOCK, BLOCK, 1)));
+    Request::Collective(Box::new(Collective {
+        file,
+        direction: Direction::Read,
+        presort: false,
+        queued: false,
+        view: view.expect("a view"),
+        memory: MemoryId::Request(1),
+        members: vec![node.node().0],
+    }))
 }
 
 /// A read on demand is served before those in the background that came earlier, and so is one that is promoted.
@@ -735,9 +743,29 @@ struct Restarting {
     incarnation: Cell<u64>,
     /// Whether this run has opened the file.
     is_open: Cell<bool>,
+    /// How many collective requests it has served.
+    collectives: Cell<u32>,
 }
 
 impl Restarting {
+    /// Serves on this node.
+    fn serve<M: Machine>(node: &M) -> Rc<Self> {
+        let (incarnation, is_open) = (Cell::new(1), Cell::new(false));
+        let io_node = Rc::new(Restarting { incarnation, is_open, collectives: Cell::new(0) });
+        let (answering, machine) = (io_node.clone(), node.clone());
+        node.spawn("I/O node", async move {
+            while let Ok((from, Delivery::Message(message))) = machine.net().receive().await {
+                let Ok(Frame::Request(tag, request)) = Frame::decode(&message.header) else {
+                    panic!("a request")
+                };
+                let header = Frame::Reply(tag, answering.answer(&request)).encode();
+                machine.net().send(from, Message { header, payload: Payload::empty(), ..message }).await?;
+            }
+            Ok(())
+        });
+        io_node
+    }
+
     fn start_anew(&self) {
         self.incarnation.set(self.incarnation.get() + 1);
         self.is_open.set(false);
@@ -753,7 +781,11 @@ impl Restarting {
                 self.is_open.set(true);
                 Reply::Opened { stripes: vec![FoundStripe { disk: 0, label, bytes: 0 }] }
             }
-            Request::Write { .. } if !self.is_open.get() => Reply::Failed(not_open),
+            Request::Write { .. } | Request::Collective(_) if !self.is_open.get() => Reply::Failed(not_open),
+            Request::Collective(_) => {
+                self.collectives.set(self.collectives.get() + 1);
+                Reply::Done
+            }
             Request::Write { .. } | Request::Flush { .. } => {
                 Reply::Accepted { incarnation: self.incarnation.get() }
             }
@@ -766,19 +798,7 @@ impl Restarting {
 /// flush, once, whether or not anything was written since.
 pub fn a_write_that_an_io_node_has_lost_is_reported(testbed: &impl Testbed) {
     run(testbed, 2, |nodes| async move {
-        let (node, name) = (nodes[0].clone(), nodes[0].node());
-        let io_node = Rc::new(Restarting { incarnation: Cell::new(1), is_open: Cell::new(false) });
-        let answering = io_node.clone();
-        nodes[0].spawn("I/O node", async move {
-            while let Ok((from, Delivery::Message(message))) = node.net().receive().await {
-                let Ok(Frame::Request(tag, request)) = Frame::decode(&message.header) else {
-                    panic!("a request")
-                };
-                let header = Frame::Reply(tag, answering.answer(&request)).encode();
-                node.net().send(from, Message { header, payload: Payload::empty(), ..message }).await?;
-            }
-            Ok(())
-        });
+        let (name, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
         let client = Client::connect(nodes[1].clone(), vec![name], ClientSettings::default()).await;
         let file = client.expect("it answers").open("file").await.expect("opened");
         let lost = Err(Error::WriteLost { name: "file".into(), node: name }.into());

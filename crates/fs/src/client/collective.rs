@@ -180,7 +180,7 @@ impl<M: Machine> File<M> {
         if group.rank > 0 {
             return Ok(());
         }
-        self.ask_homes(|_| Request::Collective(Box::new(request.clone()))).await
+        self.ask_homes_again(|_| Request::Collective(Box::new(request.clone()))).await
     }
 }
 

@@ -207,7 +207,7 @@ impl<M: Machine> File<M> {
     }
 
     /// Asks as [`ask_homes`](Self::ask_homes) does, once more if an I/O node was started anew.
-    async fn ask_homes_again(&self, request_to: impl Fn(NodeId) -> Request) -> Result<()> {
+    pub(super) async fn ask_homes_again(&self, request_to: impl Fn(NodeId) -> Request) -> Result<()> {
         self.once_more(async || self.ask_homes(&request_to).await).await
     }
 
@@ -223,7 +223,7 @@ impl<M: Machine> File<M> {
     }
 
     /// Asks every I/O node that has a stripe, and fails with the first failure after all have answered.
-    pub(super) async fn ask_homes(&self, request_to: impl Fn(NodeId) -> Request) -> Result<()> {
+    async fn ask_homes(&self, request_to: impl Fn(NodeId) -> Request) -> Result<()> {
         let answers = self.answers_of_homes(request_to).await;
         let mut outcome = Ok(());
         for (_, answer) in answers {

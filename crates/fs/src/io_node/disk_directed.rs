@@ -17,7 +17,7 @@ use machine::{Buf, BufferPool, Class, Condition, Disk, Machine, NodeId, Payload,
 
 use super::stripes::OpenStripe;
 use super::{COLLECTIVES_MAX, IoNode};
-use crate::error::Failure;
+use crate::error::{Failure, FailureKind};
 use crate::exchange::Exchange;
 use crate::protocol::{Collective, Direction, Reply};
 
@@ -96,6 +96,10 @@ impl<M: Machine> IoNode<M> {
         self.machine.compute(Work::HandleRequest).await;
         let tasks = Rc::new(Tasks::default());
         let stripes = self.stripes.of_file(request.file);
+        if stripes.is_empty() {
+            let text = format!("file {:016x} is not open", request.file.0);
+            return Err(Failure::new(FailureKind::NotOpen, text).into());
+        }
         let exchange = Exchange::new(
             self.endpoint.clone(),
             request.view,
