@@ -101,9 +101,11 @@ impl Cache {
 
     /// Whether there is a place for another block, emptied of the least recently used idle one if need be.
     pub(crate) fn make_room(&mut self) -> bool {
-        if self.blocks.len() < self.blocks_max {
-            return true;
-        }
+        self.blocks.len() < self.blocks_max || self.push_out()
+    }
+
+    /// Takes out the least recently used idle block; says whether there was one.
+    pub(crate) fn push_out(&mut self) -> bool {
         let idle = self.by_use.values().copied().find(|&place| self.blocks[place].is_idle());
         idle.map(|place| self.remove(place)).is_some()
     }

@@ -13,7 +13,9 @@ use layout::{Operation, Pattern, Problem, Striping};
 use machine::conformance::Testbed;
 use machine::{Class, Condition, Delivery, Disk, Machine, Memory, Message, Net, NodeId, Payload};
 
-pub use failures::a_collective_operation_opens_its_file_again;
+pub use failures::{
+    a_collective_operation_opens_its_file_again, a_file_with_larger_blocks_than_an_io_node_takes_is_refused,
+};
 pub use pages::{
     a_client_reads_what_it_has_written, a_file_too_large_for_the_cache_passes_through,
     a_flush_that_fails_is_success_for_nobody, a_window_brings_in_the_pages_after_the_one_in_use,
@@ -54,6 +56,7 @@ macro_rules! for_all_promises {
             a_failing_member_fails_the_whole_group,
             a_write_that_an_io_node_has_lost_is_reported,
             a_collective_operation_opens_its_file_again,
+            a_file_with_larger_blocks_than_an_io_node_takes_is_refused,
             cached_files_of_any_size_are_read_back,
             cached_files_with_large_pages_are_read_back,
             a_client_reads_what_it_has_written,

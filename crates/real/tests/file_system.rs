@@ -14,7 +14,7 @@ use fs::{
     Client, ClientSettings, File, FileId, IoNodeSettings, PageCache, PageCacheSettings, Prefetch, Sharing,
     Threads, conformance, serve,
 };
-use machine::{Duration, Machine, Memory, Payload};
+use machine::{Delivery, Duration, Machine, Memory, Message, Net, Payload};
 use real::{Limits, RealMachine, Settings};
 use testbed::Loopback;
 
@@ -69,6 +69,52 @@ fn a_cache_larger_than_what_a_node_may_receive_fills_up() {
                 files.push(file);
             }
             assert_eq!(cache.bytes(), 40 * PAGE);
+            fs::Result::Ok(())
+        });
+        outcome.expect("no task fails").expect("no operation fails");
+    }
+}
+
+/// Answers that a peer is slow to take hold the memory of blocks that have left the cache; whoever waits for that goes
+/// on as they leave.
+#[test]
+fn answers_that_leave_late_delay_others_and_no_more() {
+    const BLOCK: u64 = 4 << 20;
+    const READS: u64 = 16;
+    for driver in drivers() {
+        let limits = Limits { receive_bytes: 2 * BLOCK, ..Limits::default() };
+        let adapt = |settings| Settings { limits: limits.clone(), ..settings };
+        let outcome = run_nodes(driver, 3, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
+            let settings = IoNodeSettings {
+                cache_blocks: 1,
+                block_bytes_max: BLOCK,
+                prefetch_blocks: 0,
+                threads: Threads::Pool(READS as usize),
+                ..IoNodeSettings::default()
+            };
+            nodes[0].spawn("I/O node", serve(nodes[0].clone(), settings));
+            let target = nodes[0].node();
+            let client = Client::connect(nodes[1].clone(), vec![target], ClientSettings::default()).await?;
+            let file = client.create("file", FileId(1), BLOCK).await?;
+            file.truncate(READS * BLOCK).await?;
+            for block in 0..READS {
+                let (offset, bytes) = (block * BLOCK, BLOCK as u32);
+                let request = Request::Read { file: FileId(1), stripe: 0, offset, bytes };
+                let header = Frame::Request(1 + block, request).encode();
+                nodes[2].net().send(target, Message { header, ..Message::default() }).await?;
+            }
+            // Longer than it takes to fill all that is on the way.
+            nodes[2].sleep_until(nodes[2].now() + Duration::from_millis(300)).await;
+            let (received, asker) = (Rc::new(Cell::new(0)), nodes[2].clone());
+            let count = received.clone();
+            nodes[2].spawn("receiver", async move {
+                while let Ok((_, Delivery::Message(answer))) = asker.net().receive().await {
+                    assert_eq!(answer.payload.len(), BLOCK);
+                    count.set(count.get() + 1);
+                }
+                Ok(())
+            });
+            until(&nodes[1], || received.get() == READS).await;
             fs::Result::Ok(())
         });
         outcome.expect("no task fails").expect("no operation fails");

@@ -2,10 +2,13 @@
 
 mod testbed;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use description::{Description, MachineDescription};
 use fs::conformance::{check_all, demand_is_served_before_background};
-use fs::{Client, ClientSettings, Error, FailureKind, FileId, IoNodeSettings, serve};
-use machine::{Disk, Machine, Memory, Payload};
+use fs::{Client, ClientSettings, Error, FailureKind, FileId, IoNodeSettings, Scheduling, serve};
+use machine::{Disk, Duration, Machine, Memory, Payload};
 use sim::{Layout, Settings, Simulation};
 use testbed::Simulated;
 
@@ -40,6 +43,58 @@ fn demand_overtakes_background_where_disks_take_time() {
         let settings = Settings { block_bytes: 512, ..Settings::default() };
         demand_is_served_before_background(&Simulated { description, settings });
     }
+}
+
+/// Memory for one more block than the cache holds: two reads of blocks that are written in part want it.
+#[test]
+fn a_read_that_fails_while_others_wait_for_memory_costs_nothing_else() {
+    let description = MachineDescription::load("starfish-1996").expect("built in");
+    let settings = Settings { block_bytes: 512, ..Settings::default() };
+    let simulation = Simulation::new(&description, settings).expect("a sound description");
+    let (io_node, compute) = (simulation.io_nodes()[0].clone(), simulation.compute_nodes()[0].clone());
+    let test = async move {
+        let settings = IoNodeSettings {
+            scheduling: Scheduling::Fcfs,
+            cache_blocks: 3,
+            block_bytes_max: 512,
+            prefetch_blocks: 0,
+            ..IoNodeSettings::default()
+        };
+        io_node.spawn("I/O node", serve(io_node.clone(), settings));
+        let names = vec![io_node.node()];
+        let client = Client::connect(compute.clone(), names, ClientSettings::default()).await;
+        let file = client.expect("it answers").create("file", FileId(1), 512).await.expect("created");
+        let disk = &io_node.disks()[0];
+        let object = disk.open("file").await.expect("just made").id;
+        disk.put(object, 0, &Payload::from(vec![1; 2048])).expect("room");
+        disk.damage(object, 100, 10);
+        file.refresh().await.expect("the same file");
+        for block in [1, 2] {
+            file.write(block * 512, 5, &Memory::real(vec![2; 5]), 0).await.expect("written");
+        }
+        let outcomes = Rc::new(RefCell::new(Vec::new()));
+        for block in 0..3 {
+            let (file, outcomes) = (file.clone(), outcomes.clone());
+            compute.spawn("reader", async move {
+                let memory = Memory::real(vec![0; 512]);
+                let read = file.read(block * 512, 512, &memory, 0).await;
+                outcomes.borrow_mut().push((block, read.is_ok().then(|| memory.into_vec())));
+                Ok(())
+            });
+        }
+        while outcomes.borrow().len() < 3 {
+            compute.sleep_until(compute.now() + Duration::from_millis(1)).await;
+        }
+        let partly = Some([[2; 5].as_slice(), &[1; 507]].concat());
+        outcomes.borrow_mut().sort_unstable();
+        assert_eq!(outcomes.take(), [(0, None), (1, Some(partly.clone())), (2, Some(partly))]);
+        // It fails as often as it is read, and can be written.
+        let memory = Memory::real(vec![3; 512]);
+        assert!(file.read(0, 512, &memory, 0).await.is_err());
+        file.write(0, 512, &memory, 0).await.expect("written");
+        assert_eq!(file.read(0, 512, &memory, 0).await, Ok(512));
+    };
+    simulation.run(test).expect("no task fails");
 }
 
 #[test]

@@ -1,11 +1,19 @@
 //! What holds when disks fail, when agents are started anew, and when operations meet that are in each other's way.
 
-use layout::{Pattern, Problem, View};
+use layout::{Pattern, Problem, Striping, View};
 use machine::conformance::Testbed;
-use machine::{Machine, Memory};
+use machine::{Disk, Machine, Memory};
 
-use super::{BLOCK, Restarting, run};
-use crate::{Client, ClientSettings, CollectiveSettings, Group};
+use super::{BLOCK, Restarting, run, small, start};
+use crate::protocol::Label;
+use crate::{
+    Client, ClientSettings, CollectiveSettings, FailureKind, FileId, Group, IoNodeSettings, Scheduling,
+    Threads,
+};
+
+fn settings() -> IoNodeSettings {
+    small(Scheduling::CyclicScan, Threads::Pool(4))
+}
 
 /// The view in which each of the nodes has so many blocks in a row.
 fn rows_of(blocks: u64, nodes: u32) -> View {
@@ -30,5 +38,23 @@ pub fn a_collective_operation_opens_its_file_again(testbed: &impl Testbed) {
             let written = file.write_collective(&group, &rows_of(1, 1), &memory, settings).await;
             assert_eq!((written, io_node.collectives.get()), (Ok(()), collectives));
         }
+    });
+}
+
+/// A file whose blocks are larger than an I/O node takes, which was set up otherwise when it was made, is refused
+/// there, with what to do. It can be removed.
+pub fn a_file_with_larger_blocks_than_an_io_node_takes_is_refused(testbed: &impl Testbed) {
+    run(testbed, 2, |nodes| async move {
+        let client = &start(&nodes, 1, settings()).await[0];
+        let striping = Striping::new(8192, 1).expect("a striping");
+        let label = Label { file: FileId(1), striping, stripe: 0 };
+        let disk = &nodes[0].disks()[0];
+        disk.create("large", &label.encode()).await.expect("created behind its back");
+        let error = client.open("large").await.err().expect("not opened");
+        let text = error.to_string();
+        for part in ["large", "8192 bytes", "4096", "--block-max 8192"] {
+            assert!(error.is_remote(FailureKind::Invalid) && text.contains(part), "{text} for {part}");
+        }
+        client.unlink("large").await.expect("removed");
     });
 }

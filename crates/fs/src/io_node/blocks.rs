@@ -164,6 +164,11 @@ impl<M: Machine> IoNode<M> {
             if let Some(place) = found.or_else(|| self.try_insert(stripe, key)) {
                 return place;
             }
+            if self.cache.borrow_mut().make_room() {
+                // Answers that are leaving have the memory still.
+                drop(self.cache_buffers.take(stripe.block_bytes()).await);
+                continue;
+            }
             // All blocks are in use or dirty: have the dirty ones written.
             let unwritten = self.cache.borrow().unwritten(None);
             for place in unwritten {
@@ -182,11 +187,14 @@ impl<M: Machine> IoNode<M> {
         self.room_in_background.wake_all();
     }
 
+    /// Puts an empty block into the cache, if there are a place and memory for it now, or can be had from idle blocks.
     fn try_insert(&self, stripe: &OpenStripe, key: BlockKey) -> Option<Place> {
         let mut cache = self.cache.borrow_mut();
         if !cache.make_room() {
             return None;
         }
+        // What gave up its place has left no memory if an answer is still leaving with it.
+        while self.cache_buffers.free_bytes() < stripe.block_bytes() && cache.push_out() {}
         let buffer = self.cache_buffers.try_take(stripe.block_bytes())?;
         Some(cache.insert(key, buffer))
     }
@@ -256,6 +264,9 @@ impl<M: Machine> IoNode<M> {
             None => self.cache_buffers.take(stripe.block_bytes()).await,
         };
         let outcome = self.read_block(stripe, key.block, into, class).await;
+        // A read that fails keeps its buffer.
+        let has_none = outcome.is_err() && self.cache.borrow_mut().block(place).buffer.is_none();
+        let empty = if has_none { Some(self.cache_buffers.take(stripe.block_bytes()).await) } else { None };
         let mut cache = self.cache.borrow_mut();
         let block = cache.block(place);
         block.loading = false;
@@ -272,8 +283,7 @@ impl<M: Machine> IoNode<M> {
                 Ok(())
             }
             Err(error) => {
-                let empty = || self.cache_buffers.try_take(stripe.block_bytes()).expect("its own came back");
-                block.buffer.get_or_insert_with(empty);
+                block.buffer = block.buffer.take().or(empty);
                 Err(error.into())
             }
         }

@@ -169,12 +169,9 @@ impl<M: Machine> IoNode<M> {
         stripes: &[StripePlace],
     ) -> Result<Reply, Box<Failure>> {
         name::check(name).map_err(Failure::invalid)?;
-        let block_bytes_max = self.settings.block_bytes_max;
-        if striping.block_bytes() > block_bytes_max {
-            let asked = striping.block_bytes();
-            return Err(
-                Failure::invalid(format!("blocks of {asked} bytes; at most {block_bytes_max} here")).into()
-            );
+        let (asked, most) = (striping.block_bytes(), self.settings.block_bytes_max);
+        if asked > most {
+            return Err(Failure::invalid(format!("blocks of {asked} bytes; at most {most} here")).into());
         }
         let mut made = Vec::new();
         for place in stripes {
@@ -220,11 +217,25 @@ impl<M: Machine> IoNode<M> {
                 other => other?,
             };
             let label = read_label(name, index, &object.label)?;
+            self.check_block_bytes(name, label.striping)?;
             let stripe = self.stripes.insert(label, index, object.id, object.bytes);
             stripe.reach(object.bytes);
             stripes.push(FoundStripe { disk: index as u32, label, bytes: stripe.bytes.get() });
         }
         Ok(Reply::Opened { stripes })
+    }
+
+    /// Fails for a file whose blocks the cache was not made for: an I/O node can be started with other settings.
+    fn check_block_bytes(&self, name: &str, striping: Striping) -> Result<(), Box<Failure>> {
+        let (bytes, most) = (striping.block_bytes(), self.settings.block_bytes_max);
+        if bytes <= most {
+            return Ok(());
+        }
+        let text = format!(
+            "{name} is in blocks of {bytes} bytes, and this I/O node was started for at most {most}: start it with \
+             --block-max {bytes}"
+        );
+        Err(Failure::invalid(text).into())
     }
 
     pub(super) async fn list(&self, asker: NodeId, after: &str) -> Result<Reply, Box<Failure>> {
