@@ -4,6 +4,7 @@
 //! in simulation and in reality.
 
 mod failures;
+mod faulty;
 mod pages;
 
 use std::cell::Cell;
@@ -14,7 +15,9 @@ use machine::conformance::Testbed;
 use machine::{Class, Condition, Delivery, Disk, Machine, Memory, Message, Net, NodeId, Payload};
 
 pub use failures::{
-    a_collective_operation_opens_its_file_again, a_file_with_larger_blocks_than_an_io_node_takes_is_refused,
+    a_collective_operation_opens_its_file_again, a_failed_flush_is_told_to_all_who_have_written,
+    a_file_with_larger_blocks_than_an_io_node_takes_is_refused,
+    a_write_that_fails_behind_one_member_fails_the_whole_group,
 };
 pub use pages::{
     a_client_reads_what_it_has_written, a_file_too_large_for_the_cache_passes_through,
@@ -57,6 +60,8 @@ macro_rules! for_all_promises {
             a_write_that_an_io_node_has_lost_is_reported,
             a_collective_operation_opens_its_file_again,
             a_file_with_larger_blocks_than_an_io_node_takes_is_refused,
+            a_failed_flush_is_told_to_all_who_have_written,
+            a_write_that_fails_behind_one_member_fails_the_whole_group,
             cached_files_of_any_size_are_read_back,
             cached_files_with_large_pages_are_read_back,
             a_client_reads_what_it_has_written,

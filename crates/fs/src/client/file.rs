@@ -58,10 +58,13 @@ impl Unflushed {
     }
 }
 
-/// Which run of an I/O node has answered a write or a flush; one that is never started anew does not say.
+/// Stands for the run of an I/O node that gives it no number, since it is never started anew.
+const UNNUMBERED: u64 = 0;
+
+/// Which run of an I/O node has answered a write or a flush.
 fn incarnation_of(node: NodeId, reply: &Reply) -> Result<u64> {
     match reply {
-        Reply::Done => Ok(0),
+        Reply::Done => Ok(UNNUMBERED),
         Reply::Accepted { incarnation } => Ok(*incarnation),
         other => {
             Err(Error::Protocol { node, why: format!("answered a write or flush with {other:?}") }.into())
@@ -195,6 +198,12 @@ impl<M: Machine> File<M> {
             Some(node) => Err(Error::WriteLost { name: self.inner.name.clone(), node }.into()),
             None => outcome,
         }
+    }
+
+    /// Whether an I/O node that may be started anew has accepted what was not flushed yet.
+    pub(super) fn may_lose_writes(&self) -> bool {
+        let unflushed = self.inner.unflushed.borrow();
+        !unflushed.lost.is_empty() || unflushed.accepted.values().any(|&run| run != UNNUMBERED)
     }
 
     /// Has all I/O nodes flush the file; says which run of each has done so.

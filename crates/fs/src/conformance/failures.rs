@@ -1,15 +1,46 @@
 //! What holds when disks fail, when agents are started anew, and when operations meet that are in each other's way.
 
+use std::cell::Cell;
+use std::future::Future;
+use std::rc::Rc;
+
 use layout::{Pattern, Problem, Striping, View};
 use machine::conformance::Testbed;
-use machine::{Disk, Machine, Memory};
+use machine::{Condition, Disk, Machine, Memory, NodeId};
 
-use super::{BLOCK, Restarting, run, small, start};
+use super::faulty::Faulty;
+use super::{BLOCK, Restarting, contents, run, small, start, write};
 use crate::protocol::Label;
 use crate::{
     Client, ClientSettings, CollectiveSettings, FailureKind, FileId, Group, IoNodeSettings, Scheduling,
     Threads,
 };
+
+/// Tasks that a promise waits for.
+#[derive(Clone, Default)]
+struct Tasks {
+    running: Rc<Cell<usize>>,
+    ended: Rc<Condition>,
+}
+
+impl Tasks {
+    fn begin(&self, node: &impl Machine, task: impl Future<Output = ()> + 'static) {
+        self.running.set(self.running.get() + 1);
+        let tasks = self.clone();
+        node.spawn("task of a promise", async move {
+            task.await;
+            tasks.running.set(tasks.running.get() - 1);
+            tasks.ended.wake_all();
+            Ok(())
+        });
+    }
+
+    async fn wait(&self) {
+        while self.running.get() > 0 {
+            self.ended.wait().await;
+        }
+    }
+}
 
 fn settings() -> IoNodeSettings {
     small(Scheduling::CyclicScan, Threads::Pool(4))
@@ -57,4 +88,62 @@ pub fn a_file_with_larger_blocks_than_an_io_node_takes_is_refused(testbed: &impl
         }
         client.unlink("large").await.expect("removed");
     });
+}
+
+/// When a disk could not flush, whoever has written to it since the last flush is told, each of them once.
+pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed) {
+    run(testbed, 4, |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let clients = start(&nodes, 1, settings()).await;
+        clients[0].create("shared", FileId(1), BLOCK).await.expect("created");
+        let mut files = Vec::new();
+        for client in &clients {
+            files.push(client.open("shared").await.expect("opened"));
+        }
+        for (block, file) in (0..2).zip(&files) {
+            write(file, block * BLOCK, &contents(BLOCK)).await;
+        }
+        nodes[0].faults().failing_flushes.set(1);
+        for (writer, file) in files.iter().take(2).enumerate() {
+            let text = file.flush().await.expect_err("what it wrote may be lost").to_string();
+            assert!(text.contains("flushing"), "writer {writer}: {text}");
+        }
+        for file in &files {
+            assert_eq!(file.flush().await, Ok(()), "it has been told, or has written nothing");
+        }
+        nodes[0].faults().failing_flushes.set(1);
+        let text = files[2].flush().await.expect_err("whoever asks is told").to_string();
+        assert!(text.contains("flushing"), "{text}");
+    });
+}
+
+/// A block that any member of a group has written, and that did not reach its disk, fails the operation of all; the
+/// next one works.
+pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(testbed: &impl Testbed) {
+    for collective in [CollectiveSettings::two_phase(), CollectiveSettings::disk_directed()] {
+        run(testbed, 4, move |nodes| async move {
+            let nodes = Faulty::all(nodes);
+            let io_nodes = IoNodeSettings { incarnation: Some(7), ..settings() };
+            let clients = start(&nodes, 2, io_nodes).await;
+            clients[0].create("group", FileId(1), BLOCK).await.expect("created");
+            // The part of the second member lies on the second I/O node, and nobody else has written there.
+            nodes[1].faults().failing_writes.set(1);
+            let members: Vec<NodeId> = nodes[2..].iter().map(|node| node.node()).collect();
+            let tasks = Tasks::default();
+            for (rank, client) in clients.iter().enumerate() {
+                let (group, client) = (Group::new(3, members.clone(), rank), client.clone());
+                tasks.begin(&nodes[2 + rank], async move {
+                    let file = client.open("group").await.expect("opened");
+                    let memory = Memory::real(vec![rank as u8; BLOCK as usize]);
+                    let view = rows_of(1, 2);
+                    let write = || file.write_collective(&group, &view, &memory, collective);
+                    let text = write().await.expect_err("a block is lost").to_string();
+                    assert!(text.contains("writing"), "member {rank}: {text}");
+                    assert_eq!(write().await, Ok(()), "member {rank}");
+                    assert_eq!(file.flush().await, Ok(()), "member {rank} has been told");
+                });
+            }
+            tasks.wait().await;
+        });
+    }
 }

@@ -131,7 +131,7 @@ impl<M: Machine> IoNode<M> {
             for stripe in &stripes {
                 // What others read meanwhile may be from before.
                 self.forget_blocks(stripe, 0).await;
-                self.machine.disks()[stripe.disk].flush(stripe.object).await?;
+                self.flush_disk(stripe).await?;
             }
         }
         Ok(())

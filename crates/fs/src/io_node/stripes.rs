@@ -56,7 +56,8 @@ impl OpenStripe {
         self.writers.borrow_mut().insert(client, self.accepted.get());
     }
 
-    /// Notes that a write-behind has failed. Whose data they were is not known: all who have written are told.
+    /// Notes that a write-behind or a flush has failed. Whose data they were is not known: all who have written are
+    /// told.
     pub(super) fn fail(&self, failure: &Failure) {
         let mut failures = self.failures.borrow_mut();
         for &client in self.writers.borrow().keys() {
@@ -344,10 +345,18 @@ impl<M: Machine> IoNode<M> {
         for (stripe, accepted) in stripes.iter().zip(accepted) {
             stripe.wait_for_writes().await;
             stripe.check(asker)?;
-            self.machine.disks()[stripe.disk].flush(stripe.object).await?;
+            let flushed = self.flush_disk(stripe).await;
+            stripe.check(asker).and(flushed)?;
             stripe.forget_writers(accepted);
         }
         Ok(self.accepted())
+    }
+
+    /// Brings what the disk of a stripe has been given of it onto the medium. A disk says only once that it could not,
+    /// so the failure is kept for all who have written.
+    pub(super) async fn flush_disk(&self, stripe: &OpenStripe) -> Result<(), Box<Failure>> {
+        let flushed = self.machine.disks()[stripe.disk].flush(stripe.object).await;
+        flushed.map_err(Box::<Failure>::from).inspect_err(|failure| stripe.fail(failure))
     }
 }
 

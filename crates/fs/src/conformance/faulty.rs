@@ -1,0 +1,158 @@
+//! Nodes whose disks fail when a promise wants them to. All else is the machine's below.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::rc::Rc;
+
+use machine::{
+    Buf, BufferPool, Disk, Duration, Error, Instant, Machine, NodeId, Object, ObjectId, Payload, Result,
+    Space, Work,
+};
+
+/// A node with faults.
+#[derive(Clone)]
+pub(super) struct Faulty<M: Machine> {
+    machine: M,
+    disks: Rc<[FaultyDisk<M>]>,
+    faults: Rc<Faults>,
+}
+
+/// What goes wrong with the disks of a node.
+#[derive(Default)]
+pub(super) struct Faults {
+    /// How many of the next writes fail.
+    pub(super) failing_writes: Cell<u32>,
+    /// How many of the next flushes fail.
+    pub(super) failing_flushes: Cell<u32>,
+}
+
+impl<M: Machine> Faulty<M> {
+    /// The same nodes, with faults to come.
+    pub(super) fn all(nodes: Vec<M>) -> Vec<Self> {
+        nodes.into_iter().map(Self::new).collect()
+    }
+
+    fn new(machine: M) -> Self {
+        let faults = Rc::new(Faults::default());
+        let disk = |index| FaultyDisk { machine: machine.clone(), index, faults: faults.clone() };
+        let disks = (0..machine.disks().len()).map(disk).collect();
+        Faulty { machine, disks, faults }
+    }
+
+    pub(super) fn faults(&self) -> &Faults {
+        &self.faults
+    }
+}
+
+impl<M: Machine> Machine for Faulty<M> {
+    type Net = M::Net;
+    type Disk = FaultyDisk<M>;
+
+    fn node(&self) -> NodeId {
+        self.machine.node()
+    }
+
+    fn now(&self) -> Instant {
+        self.machine.now()
+    }
+
+    fn date(&self) -> Option<Duration> {
+        self.machine.date()
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> impl Future<Output = ()> {
+        self.machine.sleep_until(deadline)
+    }
+
+    fn spawn(&self, name: &'static str, task: impl Future<Output = Result<()>> + 'static) {
+        self.machine.spawn(name, task);
+    }
+
+    fn compute(&self, work: Work) -> impl Future<Output = ()> {
+        self.machine.compute(work)
+    }
+
+    fn net(&self) -> &M::Net {
+        self.machine.net()
+    }
+
+    fn disks(&self) -> &[FaultyDisk<M>] {
+        &self.disks
+    }
+
+    fn buffers(&self) -> &BufferPool {
+        self.machine.buffers()
+    }
+}
+
+/// A disk of such a node.
+pub(super) struct FaultyDisk<M: Machine> {
+    machine: M,
+    index: usize,
+    faults: Rc<Faults>,
+}
+
+impl<M: Machine> FaultyDisk<M> {
+    fn disk(&self) -> &M::Disk {
+        &self.machine.disks()[self.index]
+    }
+}
+
+/// Fails as long as `left` says so.
+fn fail(left: &Cell<u32>, what: &str) -> Result<()> {
+    match left.get().checked_sub(1) {
+        Some(fewer) => {
+            left.set(fewer);
+            Err(Error::Io { what: what.into(), why: "a fault on purpose".into() }.into())
+        }
+        None => Ok(()),
+    }
+}
+
+impl<M: Machine> Disk for FaultyDisk<M> {
+    fn create(&self, name: &str, label: &[u8]) -> impl Future<Output = Result<Object>> {
+        self.disk().create(name, label)
+    }
+
+    fn open(&self, name: &str) -> impl Future<Output = Result<Object>> {
+        self.disk().open(name)
+    }
+
+    fn list(&self) -> impl Future<Output = Result<Vec<String>>> {
+        self.disk().list()
+    }
+
+    fn remove(&self, name: &str) -> impl Future<Output = Result<()>> {
+        self.disk().remove(name)
+    }
+
+    fn resize(&self, object: ObjectId, bytes: u64) -> impl Future<Output = Result<()>> {
+        self.disk().resize(object, bytes)
+    }
+
+    fn read(&self, object: ObjectId, offset: u64, into: Buf) -> impl Future<Output = Result<Buf>> {
+        self.disk().read(object, offset, into)
+    }
+
+    async fn write(&self, object: ObjectId, offset: u64, from: Payload) -> Result<()> {
+        fail(&self.faults.failing_writes, "writing")?;
+        self.disk().write(object, offset, from).await
+    }
+
+    async fn flush(&self, object: ObjectId) -> Result<()> {
+        fail(&self.faults.failing_flushes, "flushing")?;
+        self.disk().flush(object).await
+    }
+
+    fn space(&self) -> impl Future<Output = Result<Option<Space>>> {
+        self.disk().space()
+    }
+
+    fn position(&self, object: ObjectId, offset: u64) -> u64 {
+        self.disk().position(object, offset)
+    }
+
+    fn waited_since(&self, since: Instant) {
+        self.disk().waited_since(since);
+    }
+}
