@@ -6,14 +6,14 @@ use std::rc::Rc;
 
 use layout::{Pattern, Problem, Striping, View};
 use machine::conformance::Testbed;
-use machine::{Condition, Disk, Machine, Memory, NodeId};
+use machine::{Condition, Disk, Machine, Memory, Net, NodeId};
 
 use super::faulty::Faulty;
 use super::{BLOCK, Restarting, contents, run, small, start, write};
 use crate::protocol::Label;
 use crate::{
     Client, ClientSettings, CollectiveSettings, FailureKind, FileId, Group, IoNodeSettings, Scheduling,
-    Threads,
+    Threads, serve,
 };
 
 /// Tasks that a promise waits for.
@@ -146,4 +146,33 @@ pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(testbed: &impl
             tasks.wait().await;
         });
     }
+}
+
+/// An I/O node that stops writes out all that it can, whatever fails, and says so.
+pub fn an_io_node_that_stops_writes_out_all_that_it_can(testbed: &impl Testbed) {
+    run(testbed, 2, |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let (io_node, stopped) = (nodes[0].clone(), Tasks::default());
+        stopped.begin(&nodes[0], async move {
+            let error = serve(io_node, settings()).await.expect_err("not all is written");
+            assert!(error.to_string().contains("flushing"), "{error}");
+        });
+        let names = vec![nodes[0].node()];
+        let client = Client::connect(nodes[1].clone(), names, ClientSettings::default()).await;
+        let client = client.expect("connected");
+        for (number, name) in (1..).zip(["first", "second", "third"]) {
+            let file = client.create(name, FileId(number), BLOCK).await.expect("created");
+            write(&file, 0, name.as_bytes()).await;
+        }
+        nodes[0].faults().failing_flushes.set(2);
+        nodes[0].net().close();
+        stopped.wait().await;
+        for name in ["first", "second", "third"] {
+            let disk = &nodes[0].disks()[0];
+            let object = disk.open(name).await.expect("still there");
+            let into = nodes[0].buffers().take(name.len() as u64).await;
+            let found = disk.read(object.id, 0, into).await.expect("read");
+            assert_eq!(found.slice(0..found.len()).to_vec(), Some(name.into()), "{name}");
+        }
+    });
 }

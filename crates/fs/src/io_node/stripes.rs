@@ -5,7 +5,7 @@
 //! elsewhere or left over is noticed and named.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use layout::Striping;
@@ -34,6 +34,8 @@ pub(super) struct OpenStripe {
     failures: RefCell<BTreeMap<NodeId, Box<Failure>>>,
     /// Woken when `writes` falls.
     pub(super) written: Condition,
+    /// When it was used last, as a number that grows.
+    last_use: Cell<u64>,
 }
 
 impl OpenStripe {
@@ -85,12 +87,26 @@ impl OpenStripe {
             self.written.wait().await;
         }
     }
+
+    /// Whether nobody uses the stripe, and nothing would be forgotten with it.
+    fn is_idle(self: &Rc<Self>) -> bool {
+        Rc::strong_count(self) == 1
+            && self.writes.get() == 0
+            && self.writers.borrow().is_empty()
+            && self.failures.borrow().is_empty()
+    }
+}
+
+fn not_open(file: FileId, stripe: u32) -> Box<Failure> {
+    Failure::new(FailureKind::NotOpen, format!("stripe {stripe} of file {:016x} is not open", file.0)).into()
 }
 
 /// Stripes by file and index.
 #[derive(Default)]
 pub(super) struct Stripes {
     open: RefCell<BTreeMap<(FileId, u32), Rc<OpenStripe>>>,
+    /// How often stripes have been used.
+    uses: Cell<u64>,
     unlisted: RefCell<Option<Unlisted>>,
 }
 
@@ -103,43 +119,48 @@ struct Unlisted {
     names: Vec<String>,
 }
 
-/// Open stripes beyond this many push out one that nobody uses.
+/// If there are so many stripes, opening another pushes out some that nobody uses.
 const OPEN_MAX: usize = 65_536;
+
+/// Of the files that nobody uses, so many are pushed out at a time, so that they need not be looked for each time.
+const PUSHED_OUT: usize = OPEN_MAX / 8;
 
 impl Stripes {
     pub(super) fn get(&self, file: FileId, stripe: u32) -> Result<Rc<OpenStripe>, Box<Failure>> {
-        let found = self.open.borrow().get(&(file, stripe)).cloned();
-        found.ok_or_else(|| {
-            let text = format!("stripe {stripe} of file {:016x} is not open", file.0);
-            Failure::new(FailureKind::NotOpen, text).into()
-        })
+        let open = self.open.borrow();
+        let found = open.get(&(file, stripe)).ok_or_else(|| not_open(file, stripe))?;
+        self.note_use(found);
+        Ok(found.clone())
     }
 
+    /// The stripes of a file, in order: all that are here, or none if it is not open.
     pub(super) fn of_file(&self, file: FileId) -> Vec<Rc<OpenStripe>> {
         let range = (file, 0)..=(file, u32::MAX);
-        self.open.borrow().range(range).map(|(_, stripe)| stripe.clone()).collect()
+        let stripes: Vec<_> = self.open.borrow().range(range).map(|(_, stripe)| stripe.clone()).collect();
+        for stripe in &stripes {
+            self.note_use(stripe);
+        }
+        stripes
     }
 
     fn all(&self) -> Vec<Rc<OpenStripe>> {
         self.open.borrow().values().cloned().collect()
     }
 
+    fn note_use(&self, stripe: &OpenStripe) {
+        self.uses.set(self.uses.get() + 1);
+        stripe.last_use.set(self.uses.get());
+    }
+
     /// Makes the stripe known, unless it is already: what is in the cache belongs to that one.
     fn insert(&self, label: Label, disk: usize, object: ObjectId, bytes: u64) -> Rc<OpenStripe> {
+        let known = self.get(label.file, label.stripe).ok();
+        if let Some(known) = known.filter(|known| known.disk == disk && known.object == object) {
+            return known;
+        }
         let mut open = self.open.borrow_mut();
         if open.len() >= OPEN_MAX {
-            let idle = open.iter().find(|(_, stripe)| {
-                Rc::strong_count(stripe) == 1
-                    && stripe.writes.get() == 0
-                    && stripe.failures.borrow().is_empty()
-            });
-            if let Some(key) = idle.map(|(&key, _)| key) {
-                open.remove(&key);
-            }
-        }
-        let known = open.get(&(label.file, label.stripe));
-        if let Some(known) = known.filter(|known| known.disk == disk && known.object == object) {
-            return known.clone();
+            push_out(&mut open, PUSHED_OUT);
         }
         let stripe = Rc::new(OpenStripe {
             label,
@@ -151,7 +172,9 @@ impl Stripes {
             writers: RefCell::default(),
             failures: RefCell::default(),
             written: Condition::new(),
+            last_use: Cell::new(0),
         });
+        self.note_use(&stripe);
         open.insert((label.file, label.stripe), stripe.clone());
         stripe
     }
@@ -159,6 +182,22 @@ impl Stripes {
     fn remove(&self, label: Label) {
         self.open.borrow_mut().remove(&(label.file, label.stripe));
     }
+}
+
+/// Closes so many files that nobody uses, those that have not been used for longest, with all of their stripes: whoever
+/// finds one of a file has to find all.
+fn push_out(open: &mut BTreeMap<(FileId, u32), Rc<OpenStripe>>, files: usize) {
+    let mut last_uses: BTreeMap<FileId, Option<u64>> = BTreeMap::new();
+    for (&(file, _), stripe) in &*open {
+        let last_use = stripe.is_idle().then(|| stripe.last_use.get());
+        let of_file = last_uses.entry(file).or_insert(last_use);
+        *of_file = of_file.zip(last_use).map(|(first, second)| first.max(second));
+    }
+    let mut idle: Vec<(u64, FileId)> =
+        last_uses.into_iter().filter_map(|(file, last_use)| Some((last_use?, file))).collect();
+    idle.sort_unstable();
+    let leaving: BTreeSet<FileId> = idle.into_iter().take(files).map(|(_, file)| file).collect();
+    open.retain(|(file, _), _| !leaving.contains(file));
 }
 
 impl<M: Machine> IoNode<M> {
@@ -211,7 +250,7 @@ impl<M: Machine> IoNode<M> {
     /// Opens what the disks hold under the name. Judging whether it is a file is the client's part.
     pub(super) async fn open(&self, name: &str) -> Result<Reply, Box<Failure>> {
         name::check(name).map_err(Failure::invalid)?;
-        let mut stripes = Vec::new();
+        let (mut found, mut opened) = (Vec::new(), Vec::new());
         for (index, disk) in self.machine.disks().iter().enumerate() {
             let object = match disk.open(name).await {
                 Err(error) if matches!(*error, machine::Error::NotFound { .. }) => continue,
@@ -221,9 +260,11 @@ impl<M: Machine> IoNode<M> {
             self.check_block_bytes(name, label.striping)?;
             let stripe = self.stripes.insert(label, index, object.id, object.bytes);
             stripe.reach(object.bytes);
-            stripes.push(FoundStripe { disk: index as u32, label, bytes: stripe.bytes.get() });
+            found.push(FoundStripe { disk: index as u32, label, bytes: stripe.bytes.get() });
+            // In use until all are open, so that none is pushed out before.
+            opened.push(stripe);
         }
-        Ok(Reply::Opened { stripes })
+        Ok(Reply::Opened { stripes: found })
     }
 
     /// Fails for a file whose blocks the cache was not made for: an I/O node can be started with other settings.
@@ -323,17 +364,20 @@ impl<M: Machine> IoNode<M> {
         Ok(Reply::Done)
     }
 
-    /// Brings everything accepted so far onto the media, whatever file it belongs to.
+    /// Brings everything accepted so far onto the media, whatever file it belongs to: as much of it as can be. Fails
+    /// with the first failure in the end.
     pub(super) async fn write_out_all(self: &Rc<Self>) -> machine::Result<()> {
+        let mut outcome = Ok(());
         for stripe in self.stripes.all() {
             self.write_out(&stripe).await;
-            if let Err(failure) = stripe.check_all() {
+            let flushed = self.flush_disk(&stripe).await;
+            let written = stripe.check_all().and(flushed).map_err(|failure| {
                 let (task, why) = (format!("writing out {}", stripe.label), failure.text);
-                return Err(machine::Error::Failed { task, why }.into());
-            }
-            self.machine.disks()[stripe.disk].flush(stripe.object).await?;
+                machine::Error::Failed { task, why }.into()
+            });
+            outcome = outcome.and(written);
         }
-        Ok(())
+        outcome
     }
 
     pub(super) async fn flush(self: &Rc<Self>, asker: NodeId, file: FileId) -> Result<Reply, Box<Failure>> {
@@ -365,4 +409,64 @@ fn read_label(name: &str, disk: usize, label: &[u8]) -> Result<Label, Box<Failur
         let text = format!("{name}: what lies on disk {disk} is no stripe of ours: {why}");
         Failure::new(FailureKind::Damaged, text).into()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(stripes: &Stripes, file: u64, stripe: u32) -> Rc<OpenStripe> {
+        let striping = Striping::new(512, 2).expect("a striping");
+        let label = Label { file: FileId(file), striping, stripe };
+        stripes.insert(label, stripe as usize, ObjectId(file), 0)
+    }
+
+    fn files_left(stripes: &Stripes, pushed_out: usize) -> Vec<u64> {
+        push_out(&mut stripes.open.borrow_mut(), pushed_out);
+        stripes.open.borrow().keys().map(|(file, _)| file.0).collect()
+    }
+
+    #[test]
+    fn what_has_not_been_used_for_longest_is_pushed_out_with_all_its_stripes() {
+        let stripes = Stripes::default();
+        for file in [3, 1, 2] {
+            open(&stripes, file, 0);
+            open(&stripes, file, 1);
+        }
+        stripes.get(FileId(3), 1).expect("open");
+        assert_eq!(files_left(&stripes, 1), [2, 2, 3, 3]);
+        assert_eq!(files_left(&stripes, 1), [3, 3]);
+    }
+
+    #[test]
+    fn a_file_with_a_stripe_in_use_or_with_something_to_flush_or_to_tell_stays() {
+        let stripes = Stripes::default();
+        for file in 1..=4 {
+            open(&stripes, file, 0);
+        }
+        let (in_use, written) = (open(&stripes, 1, 1), open(&stripes, 2, 1));
+        written.note_writer(NodeId(7));
+        let failed = open(&stripes, 3, 1);
+        failed.note_writer(NodeId(7));
+        failed.fail(&Failure::invalid("a write that failed"));
+        failed.forget_writers(1);
+        drop((written, failed));
+        assert_eq!(files_left(&stripes, 9), [1, 1, 2, 2, 3, 3]);
+        drop(in_use);
+        stripes.get(FileId(2), 1).expect("open").forget_writers(1);
+        assert!(stripes.get(FileId(3), 1).expect("open").check(NodeId(7)).is_err());
+        assert_eq!(files_left(&stripes, 9), [0; 0], "it has been flushed, told, and is not in use");
+    }
+
+    #[test]
+    fn pushing_out_is_seldom() {
+        let stripes = Stripes::default();
+        for file in 0..OPEN_MAX as u64 {
+            open(&stripes, file, 0);
+        }
+        open(&stripes, 0, 0);
+        assert_eq!(stripes.open.borrow().len(), OPEN_MAX, "known already");
+        open(&stripes, u64::MAX, 0);
+        assert_eq!(stripes.open.borrow().len(), OPEN_MAX - PUSHED_OUT + 1);
+    }
 }
