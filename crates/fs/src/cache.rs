@@ -140,13 +140,18 @@ impl Cache {
     }
 
     /// The dirty blocks nobody is writing yet, of one stripe or of all, in order.
-    pub(crate) fn unwritten(&self, stripe: Option<(FileId, u32)>) -> Vec<Place> {
+    pub(crate) fn unwritten(&self, stripe: Option<(FileId, u32)>) -> Vec<BlockKey> {
         let range = match stripe {
             Some((file, stripe)) => key_range(file, stripe, 0),
             None => BlockKey { file: FileId(0), stripe: 0, block: 0 }..=LAST_KEY,
         };
-        let places = self.by_key.range(range).map(|(_, &place)| place);
-        places.filter(|&place| self.blocks[place].needs_writing()).collect()
+        let blocks = self.by_key.range(range).map(|(_, &place)| &self.blocks[place]);
+        blocks.filter(|block| block.needs_writing()).map(|block| block.key).collect()
+    }
+
+    /// Where a block is that is dirty and that nobody is writing yet.
+    pub(crate) fn find_unwritten(&self, key: BlockKey) -> Option<Place> {
+        self.by_key.get(&key).copied().filter(|&place| self.blocks[place].needs_writing())
     }
 
     /// Gives up what of a stripe is not on the disk yet: the stripe is about to be removed.
@@ -257,9 +262,9 @@ mod tests {
         let place = cache.pin(key(2)).expect("present");
         cache.block(place).mark_written(0..4);
         cache.unpin(place);
-        assert_eq!(cache.unwritten(None), [place]);
+        assert_eq!(cache.unwritten(None), [key(2)]);
         cache.give_up(FileId(1), 1);
-        assert_eq!(cache.unwritten(None), [place], "another stripe");
+        assert_eq!(cache.find_unwritten(key(2)), Some(place), "another stripe");
         cache.give_up(FileId(1), 0);
         assert!(cache.unwritten(None).is_empty());
     }

@@ -16,9 +16,10 @@ use machine::{Class, Condition, Delivery, Disk, Machine, Memory, Message, Net, N
 
 pub use failures::{
     a_collective_operation_opens_its_file_again, a_failed_flush_is_told_to_all_who_have_written,
+    a_file_is_cut_and_removed_however_much_is_appended,
     a_file_with_larger_blocks_than_an_io_node_takes_is_refused,
     a_write_that_fails_behind_one_member_fails_the_whole_group,
-    an_io_node_that_stops_writes_out_all_that_it_can,
+    an_io_node_that_stops_writes_out_all_that_it_can, changes_of_a_file_end_while_others_write,
 };
 pub use pages::{
     a_client_reads_what_it_has_written, a_file_too_large_for_the_cache_passes_through,
@@ -64,6 +65,8 @@ macro_rules! for_all_promises {
             a_failed_flush_is_told_to_all_who_have_written,
             a_write_that_fails_behind_one_member_fails_the_whole_group,
             an_io_node_that_stops_writes_out_all_that_it_can,
+            changes_of_a_file_end_while_others_write,
+            a_file_is_cut_and_removed_however_much_is_appended,
             cached_files_of_any_size_are_read_back,
             cached_files_with_large_pages_are_read_back,
             a_client_reads_what_it_has_written,

@@ -9,11 +9,12 @@ use machine::conformance::Testbed;
 use machine::{Condition, Disk, Machine, Memory, Net, NodeId};
 
 use super::faulty::Faulty;
-use super::{BLOCK, Restarting, contents, run, small, start, write};
+use super::pages::rest;
+use super::{BLOCK, Restarting, contents, read, run, small, start, write};
 use crate::protocol::Label;
 use crate::{
-    Client, ClientSettings, CollectiveSettings, FailureKind, FileId, Group, IoNodeSettings, Scheduling,
-    Threads, serve,
+    Client, ClientSettings, CollectiveSettings, FailureKind, File, FileId, Group, IoNodeSettings, Result,
+    Scheduling, Threads, serve,
 };
 
 /// Tasks that a promise waits for.
@@ -174,5 +175,78 @@ pub fn an_io_node_that_stops_writes_out_all_that_it_can(testbed: &impl Testbed) 
             let found = disk.read(object.id, 0, into).await.expect("read");
             assert_eq!(found.slice(0..found.len()).to_vec(), Some(name.into()), "{name}");
         }
+    });
+}
+
+/// Removing a file, cutting it and writing it together come to their end while another client writes to it, and
+/// leaves a block that is written in part.
+pub fn changes_of_a_file_end_while_others_write(testbed: &impl Testbed) {
+    run(testbed, 3, |nodes| {
+        change_while_others_write(nodes, async |client, _| client.unlink("changed").await)
+    });
+    run(testbed, 3, |nodes| change_while_others_write(nodes, async |_, file| file.truncate(3).await));
+    run(testbed, 3, |nodes| {
+        let group = Group::new(1, vec![nodes[2].node()], 0);
+        change_while_others_write(nodes, async move |_, file| {
+            let memory = Memory::real(contents(4 * BLOCK));
+            let settings = CollectiveSettings::disk_directed();
+            file.write_collective(&group, &rows_of(4, 1), &memory, settings).await
+        })
+    });
+}
+
+async fn change_while_others_write<M: Machine>(
+    nodes: Vec<M>,
+    change: impl AsyncFnOnce(Client<Faulty<M>>, File<Faulty<M>>) -> Result<()> + 'static,
+) {
+    let nodes = Faulty::all(nodes);
+    let clients = start(&nodes, 1, settings()).await;
+    let file = clients[0].create("changed", FileId(1), BLOCK).await.expect("created");
+    let (client, other) = (clients[1].clone(), clients[1].open("changed").await.expect("opened"));
+    nodes[0].faults().hold_writes();
+    write(&file, 0, &contents(BLOCK)).await;
+    let tasks = Tasks::default();
+    tasks.begin(&nodes[2], async move { change(client, other).await.expect("done") });
+    rest(&nodes[2]).await;
+    tasks.begin(&nodes[1], async move {
+        // Whether it comes before or after the change, or finds no file any more, is nobody's business.
+        let _ = file.write(BLOCK, 5, &Memory::real(vec![1; 5]), 0).await;
+    });
+    rest(&nodes[1]).await;
+    nodes[0].faults().release();
+    tasks.wait().await;
+    // What nobody can write any more would keep its place for ever.
+    let file = clients[0].create("next", FileId(2), BLOCK).await.expect("created");
+    write(&file, 0, &contents(20 * BLOCK)).await;
+    assert!(read(&file, 0, 20 * BLOCK).await == contents(20 * BLOCK));
+}
+
+/// A file can be cut and removed however much is appended to it meanwhile.
+pub fn a_file_is_cut_and_removed_however_much_is_appended(testbed: &impl Testbed) {
+    run(testbed, 4, |nodes| async move {
+        let clients = start(&nodes, 1, settings()).await;
+        let file = clients[0].create("log", FileId(1), BLOCK).await.expect("created");
+        let (tasks, over) = (Tasks::default(), Rc::new(Cell::new(false)));
+        for (number, client) in clients.iter().enumerate().skip(1) {
+            let (log, over) = (client.open("log").await.expect("opened"), over.clone());
+            tasks.begin(&nodes[1 + number], async move {
+                // Small records leave a part of a block, large ones keep the disk busy.
+                let record = Memory::real(vec![7; if number == 1 { 10 } else { 3 * BLOCK as usize }]);
+                for offset in (0..).step_by(record.len() as usize) {
+                    let appended = log.write(offset, record.len(), &record, 0).await;
+                    if appended.is_err() {
+                        assert!(over.get(), "{appended:?}");
+                        break;
+                    }
+                }
+            });
+        }
+        for round in 0..5 {
+            rest(&nodes[1]).await;
+            file.truncate(round).await.expect("cut");
+        }
+        over.set(true);
+        clients[0].unlink("log").await.expect("removed");
+        tasks.wait().await;
     });
 }

@@ -1,12 +1,12 @@
-//! Nodes whose disks fail when a promise wants them to. All else is the machine's below.
+//! Nodes whose disks fail, or keep a write waiting, when a promise wants them to. All else is the machine's below.
 
 use std::cell::Cell;
 use std::future::Future;
 use std::rc::Rc;
 
 use machine::{
-    Buf, BufferPool, Disk, Duration, Error, Instant, Machine, NodeId, Object, ObjectId, Payload, Result,
-    Space, Work,
+    Buf, BufferPool, Condition, Disk, Duration, Error, Instant, Machine, NodeId, Object, ObjectId, Payload,
+    Result, Space, Work,
 };
 
 /// A node with faults.
@@ -24,6 +24,20 @@ pub(super) struct Faults {
     pub(super) failing_writes: Cell<u32>,
     /// How many of the next flushes fail.
     pub(super) failing_flushes: Cell<u32>,
+    holding: Cell<bool>,
+    released: Condition,
+}
+
+impl Faults {
+    /// Lets writes that come from now on wait until [`release`](Self::release).
+    pub(super) fn hold_writes(&self) {
+        self.holding.set(true);
+    }
+
+    pub(super) fn release(&self) {
+        self.holding.set(false);
+        self.released.wake_all();
+    }
 }
 
 impl<M: Machine> Faulty<M> {
@@ -135,6 +149,9 @@ impl<M: Machine> Disk for FaultyDisk<M> {
     }
 
     async fn write(&self, object: ObjectId, offset: u64, from: Payload) -> Result<()> {
+        while self.faults.holding.get() {
+            self.faults.released.wait().await;
+        }
         fail(&self.faults.failing_writes, "writing")?;
         self.disk().write(object, offset, from).await
     }

@@ -30,7 +30,7 @@ async fn write<M: Machine>(file: &PagedFile<M>, offset: u64, data: &[u8]) {
 }
 
 /// Lets everything under way come to its end.
-async fn rest<M: Machine>(node: &M) {
+pub(super) async fn rest<M: Machine>(node: &M) {
     node.sleep_until(node.now() + Duration::from_nanos(200_000_000)).await;
 }
 

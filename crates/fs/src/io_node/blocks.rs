@@ -10,7 +10,7 @@ use std::rc::Rc;
 use machine::{Buf, Class, Disk, Machine, NodeId, Payload, Work};
 
 use super::IoNode;
-use super::stripes::OpenStripe;
+use super::stripes::{Barred, OpenStripe};
 use crate::byte_set::ByteSet;
 use crate::cache::{BlockKey, Place};
 use crate::error::Failure;
@@ -83,6 +83,7 @@ impl<M: Machine> IoNode<M> {
         class: Class,
     ) -> Result<(), Box<Failure>> {
         let stripe = self.stripes.get(file, stripe)?;
+        stripe.wait_until_unbarred().await;
         stripe.check(writer)?;
         let part = Part::new(&stripe, offset, data.bytes())?;
         self.machine.compute(Work::LookUpCache).await;
@@ -98,9 +99,10 @@ impl<M: Machine> IoNode<M> {
         };
         // It may have begun to load, for a reader, while the data came.
         self.wait_until_loaded(place).await;
-        let outcome = data.map(|data| {
+        let outcome = data.and_then(|data| {
+            stripe.check_not_removed()?;
             stripe.note_writer(writer);
-            self.put(&stripe, place, part.range, offset, &data)
+            Ok(self.put(&stripe, place, part.range, offset, &data))
         });
         if let Ok(true) = outcome {
             self.start_writing(&stripe, place).await;
@@ -171,10 +173,9 @@ impl<M: Machine> IoNode<M> {
             }
             // All blocks are in use or dirty: have the dirty ones written.
             let unwritten = self.cache.borrow().unwritten(None);
-            for place in unwritten {
-                let key = self.cache.borrow_mut().block(place).key;
+            for key in unwritten {
                 if let Ok(stripe) = self.stripes.get(key.file, key.stripe) {
-                    self.start_writing(&stripe, place).await;
+                    self.start_writing_block(&stripe, key).await;
                 }
             }
             room.wait().await;
@@ -359,7 +360,15 @@ impl<M: Machine> IoNode<M> {
     /// Starts writing all that is dirty of a stripe.
     pub(super) async fn start_writing_out(self: &Rc<Self>, stripe: &Rc<OpenStripe>) {
         let unwritten = self.cache.borrow().unwritten(Some((stripe.file(), stripe.label.stripe)));
-        for place in unwritten {
+        for key in unwritten {
+            self.start_writing_block(stripe, key).await;
+        }
+    }
+
+    /// Starts writing a block, if it is still there and nobody has begun to meanwhile.
+    async fn start_writing_block(self: &Rc<Self>, stripe: &Rc<OpenStripe>, key: BlockKey) {
+        let place = self.cache.borrow().find_unwritten(key);
+        if let Some(place) = place {
             self.start_writing(stripe, place).await;
         }
     }
@@ -370,11 +379,23 @@ impl<M: Machine> IoNode<M> {
         stripe.wait_for_writes().await;
     }
 
-    /// Forgets the blocks of a stripe from `first` on, once they are idle. Nothing of them is dirty.
-    pub(super) async fn forget_blocks(&self, stripe: &OpenStripe, first: u64) {
+    /// Forgets the blocks of a stripe from `first` on, once they are idle. What writes that had begun before leave
+    /// dirty is written.
+    pub(super) async fn forget_blocks(self: &Rc<Self>, stripe: &Barred, first: u64) {
         loop {
-            let all_gone = self.cache.borrow_mut().forget(stripe.file(), stripe.label.stripe, first);
-            if all_gone {
+            self.start_writing_out(stripe).await;
+            if self.cache.borrow_mut().forget(stripe.file(), stripe.label.stripe, first) {
+                return;
+            }
+            self.room.wait().await;
+        }
+    }
+
+    /// Forgets all blocks of a stripe, once they are idle. What is not on its way to the disk never gets there.
+    pub(super) async fn give_up_blocks(&self, stripe: &Barred) {
+        loop {
+            self.cache.borrow_mut().give_up(stripe.file(), stripe.label.stripe);
+            if self.cache.borrow_mut().forget(stripe.file(), stripe.label.stripe, 0) {
                 return;
             }
             self.room.wait().await;

@@ -130,7 +130,7 @@ impl<M: Machine> IoNode<M> {
         if request.direction == Direction::Write {
             for stripe in &stripes {
                 // What others read meanwhile may be from before.
-                self.forget_blocks(stripe, 0).await;
+                self.forget_blocks(&stripe.bar_writes(), 0).await;
                 self.flush_disk(stripe).await?;
             }
         }
@@ -145,7 +145,7 @@ impl<M: Machine> IoNode<M> {
         exchange: Rc<Exchange<M>>,
     ) -> Result<StripeTransfer<M>, Box<Failure>> {
         if request.direction == Direction::Write {
-            self.forget_blocks(stripe, 0).await;
+            self.forget_blocks(&stripe.bar_writes(), 0).await;
         }
         let striping = stripe.label.striping;
         let file_bytes = request.view.file_bytes();

@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use std::rc::Rc;
 
 use layout::Striping;
@@ -34,8 +35,32 @@ pub(super) struct OpenStripe {
     failures: RefCell<BTreeMap<NodeId, Box<Failure>>>,
     /// Woken when `writes` falls.
     pub(super) written: Condition,
+    /// Operations under way that let no new write begin.
+    barring: Cell<usize>,
+    /// Woken when there are none any more.
+    unbarred: Condition,
+    /// Whether the file has been removed: what is written now, nobody would take to the disk.
+    removed: Cell<bool>,
     /// When it was used last, as a number that grows.
     last_use: Cell<u64>,
+}
+
+/// A stripe on which no write begins until this is dropped. Those that have begun go on.
+pub(super) struct Barred(Rc<OpenStripe>);
+
+impl Deref for Barred {
+    type Target = Rc<OpenStripe>;
+
+    fn deref(&self) -> &Rc<OpenStripe> {
+        &self.0
+    }
+}
+
+impl Drop for Barred {
+    fn drop(&mut self) {
+        self.0.barring.set(self.0.barring.get() - 1);
+        self.0.unbarred.wake_all();
+    }
 }
 
 impl OpenStripe {
@@ -86,6 +111,24 @@ impl OpenStripe {
         while self.writes.get() > 0 {
             self.written.wait().await;
         }
+    }
+
+    /// Lets no new write begin.
+    pub(super) fn bar_writes(self: &Rc<Self>) -> Barred {
+        self.barring.set(self.barring.get() + 1);
+        Barred(self.clone())
+    }
+
+    /// Waits until a write may begin.
+    pub(super) async fn wait_until_unbarred(&self) {
+        while self.barring.get() > 0 {
+            self.unbarred.wait().await;
+        }
+    }
+
+    /// Fails if the file has been removed.
+    pub(super) fn check_not_removed(&self) -> Result<(), Box<Failure>> {
+        if self.removed.get() { Err(not_open(self.file(), self.label.stripe)) } else { Ok(()) }
     }
 
     /// Whether nobody uses the stripe, and nothing would be forgotten with it.
@@ -172,6 +215,9 @@ impl Stripes {
             writers: RefCell::default(),
             failures: RefCell::default(),
             written: Condition::new(),
+            barring: Cell::new(0),
+            unbarred: Condition::new(),
+            removed: Cell::new(false),
             last_use: Cell::new(0),
         });
         self.note_use(&stripe);
@@ -179,8 +225,10 @@ impl Stripes {
         stripe
     }
 
-    fn remove(&self, label: Label) {
-        self.open.borrow_mut().remove(&(label.file, label.stripe));
+    /// Forgets the stripe of a file that is no more.
+    fn remove(&self, stripe: &OpenStripe) {
+        stripe.removed.set(true);
+        self.open.borrow_mut().remove(&(stripe.file(), stripe.label.stripe));
     }
 }
 
@@ -321,11 +369,12 @@ impl<M: Machine> IoNode<M> {
                 Err(error) if matches!(*error, machine::Error::Damaged { .. }) => None,
                 other => Some(other?),
             };
-            if let Some(label) = object.and_then(|object| Label::decode(&object.label).ok()) {
-                self.drop_cached(label).await;
-                self.stripes.remove(label);
+            let label = object.and_then(|object| Label::decode(&object.label).ok());
+            let stripe = label.and_then(|label| self.stripes.get(label.file, label.stripe).ok());
+            match stripe {
+                Some(stripe) => self.remove_open(disk, name, &stripe).await?,
+                None => disk.remove(name).await?,
             }
-            disk.remove(name).await?;
             found = true;
         }
         if found {
@@ -335,13 +384,18 @@ impl<M: Machine> IoNode<M> {
         }
     }
 
-    /// Lets go of all that is cached of a stripe, after the writes under way. What is not on the disk yet never
-    /// gets there.
-    async fn drop_cached(self: &Rc<Self>, label: Label) {
-        let Ok(stripe) = self.stripes.get(label.file, label.stripe) else { return };
-        self.cache.borrow_mut().give_up(label.file, label.stripe);
-        stripe.wait_for_writes().await;
-        self.forget_blocks(&stripe, 0).await;
+    /// Removes an open stripe, after the writes under way. What is not on the disk yet never gets there.
+    async fn remove_open(
+        &self,
+        disk: &M::Disk,
+        name: &str,
+        stripe: &Rc<OpenStripe>,
+    ) -> Result<(), Box<Failure>> {
+        let stripe = stripe.bar_writes();
+        self.give_up_blocks(&stripe).await;
+        disk.remove(name).await?;
+        self.stripes.remove(&stripe);
+        Ok(())
     }
 
     pub(super) async fn resize(
@@ -351,14 +405,14 @@ impl<M: Machine> IoNode<M> {
         stripes: &[(u32, u64)],
     ) -> Result<Reply, Box<Failure>> {
         for &(index, bytes) in stripes {
-            let stripe = self.stripes.get(file, index)?;
+            // Who writes from now on comes after.
+            let stripe = self.stripes.get(file, index)?.bar_writes();
             self.write_out(&stripe).await;
             self.forget_blocks(&stripe, bytes / stripe.block_bytes()).await;
             stripe.check(asker)?;
             self.machine.disks()[stripe.disk].resize(stripe.object, bytes).await?;
             stripe.bytes.set(bytes);
-            // Whoever read ahead meanwhile has found what is cut off now; whoever wrote meanwhile comes after.
-            self.write_out(&stripe).await;
+            // Who read ahead meanwhile has found what is cut off now.
             self.forget_blocks(&stripe, bytes / stripe.block_bytes()).await;
         }
         Ok(Reply::Done)
