@@ -171,8 +171,8 @@ def run(
         fraction), ``ci95_mb_s`` (half the width of its 95 % confidence interval), ``disk_movements`` (mean, of
         all disks), ``disk_utilisation`` and its like (mean of all of a kind, a fraction of the time) and
         ``disk_utilisation_max`` (the busiest), ``messages``, ``events``, ``virtual_s`` (mean simulated time,
-        seconds), ``digest`` (equal for equal runs). What there is none of is missing; columns of whole numbers in which
-        something is missing have the type ``Int64``.
+        seconds), ``digest`` (equal for equal runs). What there is none of is missing; a column of whole numbers
+        in which something is missing has the type ``Int64``.
 
     Raises:
         InvalidError: A plan makes no sense; nothing has been run then.
