@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from distributed import Future, KilledWorker, as_completed
 
@@ -79,7 +79,7 @@ def _run_shard(shard: Shard) -> _Outcome:
 
 def _result(future: Future[_Outcome]) -> _Outcome:
     try:
-        return cast("_Outcome", future.result())
+        return future.result()
     except KilledWorker as error:
         return "", f"workers died of it again and again: {error}"
 

@@ -134,9 +134,9 @@ def test_shards_that_are_missing_are_missed(plan: Plan) -> None:
 def test_what_only_one_of_several_plans_varies_is_missing_for_the_other(plan: Plan) -> None:
     other = Plan(TEXT.replace("small", "other").replace('"nodes.io" = [4, 16]', '"nodes.compute" = [4]'))
     table = starfish.run([plan, other], rows="trials")
-    assert list(table["nodes.io"].dropna().unique()) == [4, 16]
-    assert list(table["nodes.io"].isna()) == list(table["plan"] == "other")
-    assert str(table.dtypes["nodes.io"]) == "Int64"
+    assert list(table["nodes_io"].dropna().unique()) == [4, 16]
+    assert list(table["nodes_io"].isna()) == list(table["plan"] == "other")
+    assert str(table.dtypes["nodes_io"]) == "Int64"
 
 
 def test_outcomes_of_another_version_are_refused(plan: Plan) -> None:

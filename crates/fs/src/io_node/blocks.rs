@@ -167,8 +167,12 @@ impl<M: Machine> IoNode<M> {
                 return place;
             }
             if self.cache.borrow_mut().make_room() {
-                // Answers that are leaving have the memory still.
-                drop(self.cache_buffers.take(stripe.block_bytes()).await);
+                // Answers that are leaving have the memory still. It is had in line, and kept: others wait behind.
+                let buffer = self.cache_buffers.take(stripe.block_bytes()).await;
+                let mut cache = self.cache.borrow_mut();
+                if !cache.contains(key) && cache.make_room() {
+                    return cache.insert(key, buffer);
+                }
                 continue;
             }
             // All blocks are in use or dirty: have the dirty ones written.
