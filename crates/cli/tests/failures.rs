@@ -172,11 +172,11 @@ fn swapped_and_deleted_stripes_are_named() {
     let stripes: Vec<PathBuf> = store.stripe_files();
     let (first, second) =
         (fs::read(&stripes[0]).expect("a stripe"), fs::read(&stripes[1]).expect("a stripe"));
-    // Swapped as a whole they are still all there; their data alone do not fit their headers.
+    // Swapped as a whole they are still all there; their data alone do not fit their headers. Any block tells that first.
     fs::write(&stripes[0], [&first[..8192], &second[8192..]].concat()).expect("room");
     restart_all(&mut store, &[]);
     let error = store.run_failing(&["get", "file", "back"]);
-    assert!(error.contains("offset 0 do not match their checksum"), "{error}");
+    assert!(error.contains("do not match their checksum"), "{error}");
     fs::write(&stripes[0], &second).expect("room");
     restart_all(&mut store, &[]);
     let error = store.run_failing(&["get", "file", "back"]);
