@@ -3,7 +3,7 @@
 //! A file that is got appears under its name only when it is whole (crate `replacement`).
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -30,12 +30,31 @@ pub(crate) fn create(path: &Path, name: &str, replace: bool) -> Result<(Target, 
         return Ok((Target::Stream, File::from(output.map_err(|error| failed(path, error.into()))?)));
     }
     let path = if path.is_dir() { path.join(last_part(name)) } else { path.to_owned() };
-    match replacement::create(&path, replace, None).map_err(|error| failed(&path, error))? {
+    begin(&path, replace)
+}
+
+/// Writes a file that is whole or as it was before.
+pub(crate) fn write(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<()> {
+    let (target, file) = begin(path, true)?;
+    let mut buffered = BufWriter::new(file);
+    let written = write(&mut buffered).and_then(|()| buffered.flush());
+    written.map_err(|error| failed(path, error.into()))?;
+    target.complete()
+}
+
+/// Fails if [`write`] could not, and leaves things as they are.
+pub(crate) fn check_writable(path: &Path) -> Result<()> {
+    replacement::create(path, true, None).map(drop).map_err(|error| failed(path, error))
+}
+
+/// Begins the file that `path` stands for.
+fn begin(path: &Path, replace: bool) -> Result<(Target, File)> {
+    match replacement::create(path, replace, None).map_err(|error| failed(path, error))? {
         replacement::Target::Stream(stream) => Ok((Target::Stream, stream)),
         replacement::Target::File(file, new) => {
             let leftover = new.temporary().to_owned();
             interrupt::tidy_up_and_exit(move || drop(std::fs::remove_file(&leftover)))?;
-            Ok((Target::File(path, new), file))
+            Ok((Target::File(path.to_owned(), new), file))
         }
     }
 }

@@ -176,7 +176,9 @@ fn swapped_and_deleted_stripes_are_named() {
     fs::write(&stripes[0], [&first[..8192], &second[8192..]].concat()).expect("room");
     restart_all(&mut store, &[]);
     let error = store.run_failing(&["get", "file", "back"]);
-    assert!(error.contains("do not match their checksum"), "{error}");
+    for part in ["do not match their checksum", &stripes[0].display().to_string(), &store.agents[0].address] {
+        assert!(error.contains(part), "{error} for {part}");
+    }
     fs::write(&stripes[0], &second).expect("room");
     restart_all(&mut store, &[]);
     let error = store.run_failing(&["get", "file", "back"]);

@@ -35,6 +35,12 @@ fs::for_all_promises!(promises);
 
 const PAGE: u64 = 64 * 1024;
 
+/// Makes the first node an I/O node, and the second its client.
+async fn client_of(nodes: &[RealMachine], settings: IoNodeSettings) -> fs::Result<Client<RealMachine>> {
+    nodes[0].spawn("I/O node", serve(nodes[0].clone(), settings));
+    Client::connect(nodes[1].clone(), vec![nodes[0].node()], ClientSettings::default()).await
+}
+
 /// Pages of a cache must not keep the memory that the next ones have to be received into.
 #[test]
 fn a_cache_larger_than_what_a_node_may_receive_fills_up() {
@@ -42,9 +48,7 @@ fn a_cache_larger_than_what_a_node_may_receive_fills_up() {
         let limits = Limits { receive_bytes: 2 * PAGE, ..Limits::default() };
         let adapt = |settings| Settings { limits: limits.clone(), ..settings };
         let outcome = run_nodes(driver, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
-            nodes[0].spawn("I/O node", serve(nodes[0].clone(), IoNodeSettings::default()));
-            let names = vec![nodes[0].node()];
-            let client = Client::connect(nodes[1].clone(), names, ClientSettings::default()).await?;
+            let client = client_of(&nodes, IoNodeSettings::default()).await?;
             let settings =
                 PageCacheSettings { bytes: 40 * PAGE, prefetch: Prefetch::Window(16), write_behind: true };
             let cache = PageCache::new(client, settings);
@@ -92,9 +96,7 @@ fn answers_that_leave_late_delay_others_and_no_more() {
                 threads: Threads::Pool(READS as usize),
                 ..IoNodeSettings::default()
             };
-            nodes[0].spawn("I/O node", serve(nodes[0].clone(), settings));
-            let target = nodes[0].node();
-            let client = Client::connect(nodes[1].clone(), vec![target], ClientSettings::default()).await?;
+            let (target, client) = (nodes[0].node(), client_of(&nodes, settings).await?);
             let file = client.create("file", FileId(1), BLOCK).await?;
             file.truncate(READS * BLOCK).await?;
             for block in 0..READS {
@@ -132,9 +134,7 @@ fn a_page_reaches_the_application_in_one_piece() {
             |settings| settings,
             async |nodes| {
                 let nodes: Vec<RealMachine> = nodes;
-                nodes[0].spawn("I/O node", serve(nodes[0].clone(), IoNodeSettings::default()));
-                let names = vec![nodes[0].node()];
-                let client = Client::connect(nodes[1].clone(), names, ClientSettings::default()).await?;
+                let client = client_of(&nodes, IoNodeSettings::default()).await?;
                 let cache = PageCache::new(client, PageCacheSettings::default());
                 let file = cache.create("pieces", FileId(1), PAGE).await?;
                 file.write(0, Payload::from(vec![7; 2 * PAGE as usize])).await?;
@@ -183,9 +183,7 @@ fn beside_a_stranger(
                     sharing: Sharing::Fair,
                     ..IoNodeSettings::default()
                 };
-                nodes[0].spawn("I/O node", serve(nodes[0].clone(), settings));
-                let names = vec![nodes[0].node()];
-                let client = Client::connect(nodes[1].clone(), names, ClientSettings::default()).await?;
+                let client = client_of(&nodes, settings).await?;
                 let file = client.create("file", FileId(1), PAGE).await?;
                 let memory = Memory::real(vec![3; (PAGES * PAGE) as usize]);
                 file.write(0, memory.len(), &memory, 0).await?;

@@ -1,8 +1,8 @@
 //! `starfish bench pdiol`: the benchmark of the thesis on PDIOL on this computer, predicted and measured.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 
 use ::fs::Prefetch;
 use blake3::Hash;
@@ -130,7 +130,7 @@ fn whole_mib(text: &str) -> std::result::Result<Size, String> {
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let plan = plan(&arguments)?;
     // What cannot be written is found out now, not after an hour.
-    arguments.html.as_deref().map_or(Ok(()), check_writable)?;
+    arguments.html.as_deref().map_or(Ok(()), local::check_writable)?;
     let mut results = match &arguments.predict {
         Some(machine) => predicted(&plan, &Predictor::of(machine)?)?,
         None => measured(&arguments, &plan)?,
@@ -143,18 +143,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
     if let Some(path) = &arguments.html {
         let command = std::env::args().collect::<Vec<_>>().join(" ");
-        let written = fs::write(path, page(&results, &command));
-        written.map_err(|error| Failure::new(path.display().to_string(), error))?;
+        local::write(path, |file| file.write_all(page(&results, &command).as_bytes()))?;
     }
     Ok(())
-}
-
-/// Fails if there cannot be such a file, and leaves things as they are.
-fn check_writable(path: &Path) -> Result<()> {
-    let is_new = !path.exists();
-    let opened = File::options().write(true).create(true).truncate(false).open(path);
-    let checked = opened.and_then(|_| if is_new { fs::remove_file(path) } else { Ok(()) });
-    checked.map_err(|error| Failure::new(path.display().to_string(), error))
 }
 
 /// One program on one file: on the local disk, or on so many with a window.

@@ -213,16 +213,10 @@ fn write(study: &Study, journal: &Journal, folder: &Path, command: String) -> Re
         published: &study.published,
         provenance: study.provenance(command, env!("CARGO_PKG_VERSION").to_owned()),
     };
-    replace(folder, TABLES, &tables_csv(&tables))?;
-    replace(folder, REPORT, &report.html())
-}
-
-/// Puts a file in its place when it is complete, so that nobody reads half of one.
-fn replace(folder: &Path, name: &str, text: &str) -> Result<()> {
-    let path = folder.join(name);
-    let (target, mut file) = local::create(&path, name, true)?;
-    file.write_all(text.as_bytes()).map_err(|error| Failure::new(path.display().to_string(), error))?;
-    target.complete()
+    for (name, text) in [(TABLES, tables_csv(&tables)), (REPORT, report.html())] {
+        local::write(&folder.join(name), |file| file.write_all(text.as_bytes()))?;
+    }
+    Ok(())
 }
 
 /// A line for each table: how well it agrees with what was published.

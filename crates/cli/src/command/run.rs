@@ -1,13 +1,11 @@
 //! `starfish run`: everything that plans say, once, and its results as files.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use plan::{Busy, CellResult, Job, Journal, Measurement, Plan, Selection, TRIALS_MAX, Table};
-use replacement::{NewFile, Target};
 
 use crate::failure::{Failure, Result};
 use crate::interrupt;
@@ -243,25 +241,10 @@ pub(crate) fn execute(
 
 fn write_files(folder: &Path, cells: &Table, trials: &Table) -> Result<()> {
     for (name, table) in [("results", cells), ("trials", trials)] {
-        write_file(&folder.join(format!("{name}.csv")), |file| table.write_csv(file))?;
-        write_file(&folder.join(format!("{name}.parquet")), |file| table.write_parquet(file))?;
+        local::write(&folder.join(format!("{name}.csv")), |file| table.write_csv(file))?;
+        local::write(&folder.join(format!("{name}.parquet")), |file| table.write_parquet(file))?;
     }
     Ok(())
-}
-
-/// Writes a file that is whole or as it was before.
-fn write_file(path: &Path, write: impl FnOnce(&mut io::BufWriter<fs::File>) -> io::Result<()>) -> Result<()> {
-    let write = || {
-        let (file, new) = match replacement::create(path, true, None)? {
-            Target::File(file, new) => (file, Some(new)),
-            Target::Stream(stream) => (stream, None),
-        };
-        let mut buffered = io::BufWriter::new(file);
-        write(&mut buffered)?;
-        buffered.flush()?;
-        new.map_or(Ok(()), NewFile::complete)
-    };
-    write().map_err(|error: replacement::Error| Failure::new(path.display().to_string(), error))
 }
 
 fn report(failures: &[plan::Failure], jobs: usize) -> Result<()> {

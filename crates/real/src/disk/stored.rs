@@ -162,7 +162,7 @@ impl Stored {
         let mut kept = self.sums.borrow_mut();
         let group = units::group_of(offset);
         // Others may have pushed them out meanwhile.
-        let kept = kept.iter_mut().find(|kept| kept.group == group).ok_or("its sums are not at hand")?;
+        let kept = of_group(&mut kept, group).ok_or("its sums are not at hand")?;
         for (at, unit) in (offset..).step_by(UNIT).zip(data.chunks(UNIT)) {
             let sums = *kept.sums.of(at);
             let vouching = if unit.len() == UNIT {
@@ -266,7 +266,7 @@ impl Stored {
         let group = units::group_of(offset);
         let mut kept = self.sums.borrow_mut();
         // Reads beside may have used others meanwhile, but only who has the turn drops some.
-        let kept = kept.iter_mut().find(|kept| kept.group == group).expect("loaded, and we have the turn");
+        let kept = of_group(&mut kept, group).expect("loaded, and we have the turn");
         let vouching = units::vouching(*kept.sums.of(offset), self.identity, offset, &data);
         let vouching = vouching.ok_or_else(|| Fault::Damaged(does_not_match(offset)))?;
         Ok(OldUnit { data, vouching })
@@ -377,8 +377,7 @@ impl Stored {
     /// Changes the sums of a group that have been loaded, and gives the page for the file.
     fn change_sums(&self, group: u64, change: impl FnOnce(&mut Sums)) -> Vec<u8> {
         let mut kept = self.sums.borrow_mut();
-        let kept =
-            kept.iter_mut().find(|kept| kept.group == group).expect("loaded, and nobody else has the turn");
+        let kept = of_group(&mut kept, group).expect("loaded, and nobody else has the turn");
         change(&mut kept.sums);
         kept.changed = true;
         kept.sums.encode()
@@ -390,10 +389,15 @@ impl Stored {
         for (group, page) in pages {
             self.write_at(vec![Run::Owned(page)], units::sums_in_file(group)).await?;
             let mut kept = self.sums.borrow_mut();
-            kept.iter_mut().filter(|kept| kept.group == group).for_each(|kept| kept.changed = false);
+            of_group(&mut kept, group).into_iter().for_each(|kept| kept.changed = false);
         }
         Ok(())
     }
+}
+
+/// The sums of a group, if they are in memory.
+fn of_group(kept: &mut [Kept], group: u64) -> Option<&mut Kept> {
+    kept.iter_mut().find(|kept| kept.group == group)
 }
 
 /// A unit before it is changed.

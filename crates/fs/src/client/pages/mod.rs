@@ -227,7 +227,7 @@ impl<M: Machine> PageCache<M> {
 
     /// Makes an empty file over as many disks as `striping` has stripes; otherwise like [`create`](Self::create).
     pub async fn create_striped(&self, name: &str, file: FileId, striping: Striping) -> Result<PagedFile<M>> {
-        self.check_striping(name, striping)?;
+        self.inner.check_page(name, striping.block_bytes())?;
         let file = self.inner.client.create_striped(name, file, striping).await?;
         // Somebody may have found it and opened it meanwhile.
         match self.inner.known(file.id()) {
