@@ -27,7 +27,7 @@ pub use pages::{
     a_write_that_fails_behind_is_reported, cached_files_of_any_size_are_read_back,
     cached_files_with_large_pages_are_read_back, clients_see_what_others_have_flushed, hints_move_pages,
     many_share_a_small_cache, random_cached_operations_agree_with_files_in_memory,
-    temporary_files_reach_no_disk,
+    temporary_files_reach_no_disk, the_pages_of_a_request_are_read_together,
 };
 
 use crate::protocol::{
@@ -71,6 +71,7 @@ macro_rules! for_all_promises {
             cached_files_with_large_pages_are_read_back,
             a_client_reads_what_it_has_written,
             a_window_brings_in_the_pages_after_the_one_in_use,
+            the_pages_of_a_request_are_read_together,
             temporary_files_reach_no_disk,
             a_file_too_large_for_the_cache_passes_through,
             a_write_that_fails_behind_is_reported,

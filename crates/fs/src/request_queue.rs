@@ -11,9 +11,10 @@
 //! served                      a1   a2   b1   a3   a4 ...
 //! ```
 //!
-//! And only so many requests of a client are in the hands of the I/O node at a time, from when they are taken out of
-//! the queue until their answers have left; its others wait without being in anybody's way. So a client that takes
-//! no answers keeps neither threads nor memory that others need.
+//! And the I/O node has hands for only so many requests at a time, from when they are taken out of the queue until their
+//! answers have left. Of a class, a client may have as many there as hands are free (a *dynamic threshold*: Choudhury and
+//! Hahne 1998); its others wait without being in anybody's way. So a client alone uses half of the hands, several that
+//! are busy have equal parts, and one that takes no answers leaves half of what it found to whoever comes.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -34,12 +35,15 @@ pub enum Sharing {
 pub(crate) struct RequestQueue<T> {
     demand: Line<T>,
     background: Line<T>,
+    /// How many can be taken out at a time, if they are shared fairly, and how many are.
+    hands: usize,
+    under_way: usize,
 }
 
 impl<T> RequestQueue<T> {
-    /// A queue out of which, shared fairly, `client_max` requests of each client and class are taken at a time.
-    pub(crate) fn new(sharing: Sharing, client_max: usize) -> Self {
-        RequestQueue { demand: Line::new(sharing, client_max), background: Line::new(sharing, client_max) }
+    /// A queue out of which, shared fairly, `hands` requests are taken at a time.
+    pub(crate) fn new(sharing: Sharing, hands: usize) -> Self {
+        RequestQueue { demand: Line::new(sharing), background: Line::new(sharing), hands, under_way: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -54,20 +58,26 @@ impl<T> RequestQueue<T> {
     /// Takes out the request to serve next; one in the background only if that is `allowed` now.
     #[inline]
     pub(crate) fn pop(&mut self, background_allowed: bool) -> Option<(Class, T)> {
-        if let Some(request) = self.demand.pop() {
-            return Some((Class::Demand, request));
+        let free = self.hands - self.under_way;
+        let demand = self.demand.pop(free).map(|request| (Class::Demand, request));
+        let taken = demand.or_else(|| {
+            let request = if background_allowed { self.background.pop(free) } else { None };
+            request.map(|request| (Class::Background, request))
+        });
+        if taken.is_some() && self.demand.is_fair() {
+            self.under_way += 1;
         }
-        let request = if background_allowed { self.background.pop() } else { None };
-        request.map(|request| (Class::Background, request))
+        taken
     }
 
     /// The answer to a request of `client` that was taken out in this class has left. Says whether another one can be
     /// taken out for that.
     pub(crate) fn done(&mut self, class: Class, client: NodeId) -> bool {
-        match self.line(class) {
-            Line::Arrival(_) => false,
-            Line::Fair(line) => line.done(client),
-        }
+        let Line::Fair(line) = self.line(class) else { return false };
+        line.done(client);
+        self.under_way = self.under_way.saturating_sub(1);
+        let free = self.hands - self.under_way;
+        [&self.demand, &self.background].iter().any(|line| line.has_next(free))
     }
 
     /// Makes the requests in the background that `is_wanted` picks requests on demand, behind those there are;
@@ -96,13 +106,10 @@ enum Line<T> {
 }
 
 struct FairLine<T> {
-    /// The clients of which a request may be taken out, by the virtual start of the first one that waits, then by order
-    /// of arrival.
+    /// The clients that wait, by the virtual start of the first of their requests, then by order of arrival.
     order: BTreeMap<(u64, u64), NodeId>,
     /// Clients with nothing waiting or under way may be missing.
     clients: BTreeMap<NodeId, ClientLine<T>>,
-    /// How many requests of a client are taken out at a time.
-    client_max: usize,
     waiting: usize,
     now: u64,
     arrivals: u64,
@@ -129,11 +136,15 @@ struct Entry<T> {
 const CLIENTS_MAX: usize = 1024;
 
 impl<T> Line<T> {
-    fn new(sharing: Sharing, client_max: usize) -> Self {
+    fn new(sharing: Sharing) -> Self {
         match sharing {
             Sharing::Arrival => Line::Arrival(VecDeque::new()),
-            Sharing::Fair => Line::Fair(FairLine::new(client_max)),
+            Sharing::Fair => Line::Fair(FairLine::default()),
         }
+    }
+
+    fn is_fair(&self) -> bool {
+        matches!(self, Line::Fair(_))
     }
 
     fn len(&self) -> usize {
@@ -151,10 +162,17 @@ impl<T> Line<T> {
     }
 
     #[inline]
-    fn pop(&mut self) -> Option<T> {
+    fn pop(&mut self, free: usize) -> Option<T> {
         match self {
             Line::Arrival(queue) => queue.pop_front().map(|(_, _, request)| request),
-            Line::Fair(line) => line.pop(),
+            Line::Fair(line) => line.pop(free),
+        }
+    }
+
+    fn has_next(&self, free: usize) -> bool {
+        match self {
+            Line::Arrival(queue) => !queue.is_empty(),
+            Line::Fair(line) => line.next(free).is_some(),
         }
     }
 
@@ -171,11 +189,6 @@ impl<T> Line<T> {
 }
 
 impl<T> FairLine<T> {
-    fn new(client_max: usize) -> Self {
-        let (order, clients) = (BTreeMap::new(), BTreeMap::new());
-        FairLine { order, clients, client_max, waiting: 0, now: 0, arrivals: 0 }
-    }
-
     fn push(&mut self, client: NodeId, bytes: u64, request: T) {
         self.arrivals += 1;
         self.waiting += 1;
@@ -187,33 +200,35 @@ impl<T> FairLine<T> {
         }
     }
 
-    fn pop(&mut self) -> Option<T> {
-        let ((start, _), client) = self.order.pop_first()?;
+    /// The place in the order of the next client that may have one more, if so many can be taken out.
+    fn next(&self, free: usize) -> Option<(u64, u64)> {
+        // Those that may not have at least as many already, so they are few.
+        let next = self.order.iter().find(|(_, client)| self.clients[client].under_way < free);
+        next.map(|(&place, _)| place)
+    }
+
+    fn pop(&mut self, free: usize) -> Option<T> {
+        let place = self.next(free)?;
+        let client = self.order.remove(&place).expect("just found");
         let line = self.clients.get_mut(&client).expect("what is in order waits");
         let Entry { bytes, request, .. } = line.waiting.pop_front().expect("what is in order waits");
-        self.now = start;
+        // Who was held back has saved nothing up.
+        self.now = self.now.max(place.0);
         self.waiting -= 1;
         line.under_way += 1;
         // Even a request for nothing takes its turn.
-        line.end = start.saturating_add(bytes.max(1));
+        line.end = self.now.saturating_add(bytes.max(1));
         self.put_in_order(client);
         if self.clients.len() > CLIENTS_MAX {
-            self.clients.retain(|_, line| !line.is_over(start));
+            self.clients.retain(|_, line| !line.is_over(self.now));
         }
         Some(request)
     }
 
-    fn done(&mut self, client: NodeId) -> bool {
-        let Some(line) = self.clients.get_mut(&client) else { return false };
-        let was_held = line.under_way == self.client_max;
-        line.under_way = line.under_way.saturating_sub(1);
-        if !was_held || line.waiting.is_empty() {
-            return false;
+    fn done(&mut self, client: NodeId) {
+        if let Some(line) = self.clients.get_mut(&client) {
+            line.under_way = line.under_way.saturating_sub(1);
         }
-        // While it was held back, it has saved nothing up.
-        line.end = line.end.max(self.now);
-        self.put_in_order(client);
-        true
     }
 
     fn take_out(&mut self, is_wanted: impl Fn(&T) -> bool) -> Vec<(NodeId, u64, T)> {
@@ -234,12 +249,18 @@ impl<T> FairLine<T> {
         wanted
     }
 
-    /// Lets the first waiting request of a client be taken out, if there is one and it may be.
+    /// Lets the first waiting request of a client be taken out, if there is one.
     fn put_in_order(&mut self, client: NodeId) {
         let line = &self.clients[&client];
-        if let Some(first) = line.waiting.front().filter(|_| line.under_way < self.client_max) {
+        if let Some(first) = line.waiting.front() {
             self.order.insert((first.came.max(line.end), first.arrival), client);
         }
+    }
+}
+
+impl<T> Default for FairLine<T> {
+    fn default() -> Self {
+        FairLine { order: BTreeMap::new(), clients: BTreeMap::new(), waiting: 0, now: 0, arrivals: 0 }
     }
 }
 
@@ -258,6 +279,8 @@ impl<T> ClientLine<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -336,31 +359,46 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_no_answers_is_held_back_and_nobody_else() {
-        let mut queue = RequestQueue::new(Sharing::Fair, 2);
-        for number in 0..10 {
-            queue.push(Class::Demand, NodeId(1), BLOCK, (1, number));
-            queue.push(Class::Background, NodeId(1), BLOCK, (1, 100 + number));
+    fn who_takes_no_answers_leaves_half_of_what_was_free_to_whoever_comes() {
+        let mut queue = RequestQueue::new(Sharing::Fair, 16);
+        for client in 1..=3 {
+            for number in 0..20 {
+                queue.push(Class::Demand, NodeId(client), BLOCK, (client, number));
+            }
+            assert_eq!(served(&mut queue, 99).len(), 16 >> client, "client {client}");
         }
-        assert_eq!(served(&mut queue, 20), [(1, 0), (1, 1), (1, 100), (1, 101)]);
-        for number in 0..4 {
+        // Another class of the same client is held back by what is left, too.
+        queue.push(Class::Background, NodeId(1), BLOCK, (1, 100));
+        queue.push(Class::Background, NodeId(1), BLOCK, (1, 101));
+        assert_eq!(served(&mut queue, 99), [(1, 100)]);
+    }
+
+    #[test]
+    fn an_answer_that_leaves_lets_one_request_be_taken_out_and_no_more() {
+        let mut queue = RequestQueue::new(Sharing::Fair, 16);
+        for number in 0..40 {
+            queue.push(Class::Demand, NodeId(1), BLOCK, (1, number));
             queue.push(Class::Demand, NodeId(2), BLOCK, (2, number));
         }
-        assert_eq!(served(&mut queue, 2), [(2, 0), (2, 1)]);
-        assert!(queue.done(Class::Demand, NodeId(2)));
-        assert_eq!(served(&mut queue, 9), [(2, 2)]);
-        assert!(queue.done(Class::Demand, NodeId(1)));
-        assert_eq!(served(&mut queue, 9), [(1, 2)]);
-        // The rest of the background of client 1 becomes demand, and is held back as such.
-        assert_eq!(queue.promote(|request| request.1 >= 100), 8);
-        assert_eq!(served(&mut queue, 9), []);
-        assert_eq!(queue.len(), 7 + 1 + 8);
-        assert!(!queue.done(Class::Background, NodeId(1)), "nothing is left there");
+        let mut taken = served(&mut queue, 99);
+        assert_eq!(taken.len(), 11, "6 and 5, and 5 are free");
+        for client in (0..60).map(|turn| 1 + turn % 2) {
+            assert!(queue.done(Class::Demand, NodeId(client)));
+            let next = served(&mut queue, 99);
+            assert_eq!(next.len(), 1, "{next:?}");
+            taken.extend(next);
+        }
+        assert_eq!((taken.len(), queue.len()), (71, 9));
+        // Promoted, what waits in the background is held back as what is wanted on demand.
+        queue.push(Class::Background, NodeId(1), BLOCK, (1, 100));
+        assert_eq!(queue.promote(|request| request.1 == 100), 1);
+        assert_eq!(served(&mut queue, 99), []);
+        assert!(!RequestQueue::<()>::new(Sharing::Fair, 16).done(Class::Demand, NodeId(1)), "nobody waits");
     }
 
     #[test]
     fn who_was_held_back_has_saved_nothing_up() {
-        let mut queue = RequestQueue::new(Sharing::Fair, 1);
+        let mut queue = RequestQueue::new(Sharing::Fair, 2);
         for number in 0..200 {
             queue.push(Class::Demand, NodeId(1), BLOCK, (1, number));
             queue.push(Class::Demand, NodeId(2), BLOCK, (2, number));
@@ -370,6 +408,7 @@ mod tests {
             queue.done(Class::Demand, NodeId(client));
             client
         };
+        // The first one is kept under way.
         assert_eq!(served(&mut queue, 1), [(1, 0)]);
         assert!((0..50).all(|_| serve(&mut queue) == 2));
         queue.done(Class::Demand, NodeId(1));
@@ -381,9 +420,9 @@ mod tests {
         #[test]
         fn every_request_is_served_once_and_in_its_clients_order(
             steps in proptest::collection::vec((0..4_u64, 1..200_u64, 0..3_usize, 0..3_usize), 1..200),
-            client_max in 1..5_usize,
+            hands in 1..12_usize,
         ) {
-            let mut queue = RequestQueue::new(Sharing::Fair, client_max);
+            let mut queue = RequestQueue::new(Sharing::Fair, hands);
             let (mut out, mut pushed, mut under_way) = (Vec::new(), 0, VecDeque::new());
             for (client, bytes, pops, dones) in steps {
                 queue.push(Class::Demand, NodeId(client), bytes, (client, pushed));
@@ -394,9 +433,10 @@ mod tests {
                 for client in under_way.drain(..dones.min(under_way.len())) {
                     queue.done(Class::Demand, NodeId(client));
                 }
-                for client in 0..4 {
-                    prop_assert!(under_way.iter().filter(|&&other| other == client).count() <= client_max);
-                }
+                prop_assert!(under_way.len() <= hands);
+                // Each leaves half: n clients have 1 + 2 + 4 + ... < 2^n at most.
+                let clients: BTreeSet<u64> = under_way.iter().copied().collect();
+                prop_assert!(under_way.len() < hands || 1 << clients.len() > hands);
             }
             while out.len() < pushed {
                 for client in under_way.drain(..) {

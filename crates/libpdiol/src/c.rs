@@ -353,7 +353,7 @@ unsafe extern "C" fn pdiol_fread(into: *mut c_void, size: usize, nmemb: usize, f
     let work = |stream: &mut Stream| {
         let bytes = bytes_of(size, nmemb)?;
         while read < bytes {
-            let found = stream.fetch()?;
+            let found = stream.fetch(bytes - read)?;
             let count = found.len().min(bytes - read);
             if count == 0 {
                 break;
@@ -403,7 +403,7 @@ unsafe extern "C" fn pdiol_fgets(into: *mut c_char, size: c_int, file: *const Ha
         let room = room.ok_or_else(|| invalid("the size of a line", "it is not positive"))?;
         let mut is_whole = false;
         while read < room && !is_whole {
-            let found = stream.fetch()?;
+            let found = stream.fetch(1)?;
             let found = &found[..found.len().min(room - read)];
             let end = memchr::memchr(b'\n', found);
             let count = end.map_or(found.len(), |end| end + 1);
@@ -469,7 +469,7 @@ unsafe extern "C" fn pdiol_getc(file: *const Handle) -> c_int {
         return byte;
     }
     let work = |stream: &mut Stream| {
-        let byte = stream.fetch()?.first().map_or(libc::EOF, |&byte| c_int::from(byte));
+        let byte = stream.fetch(1)?.first().map_or(libc::EOF, |&byte| c_int::from(byte));
         stream.consume(1);
         Ok(byte)
     };

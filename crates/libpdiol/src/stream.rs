@@ -74,20 +74,20 @@ impl Stream {
         self.file.as_mut().ok_or_else(closed)
     }
 
-    /// Bytes to read, none at the end of the file. Notes either, and an error.
-    pub(crate) fn fetch(&mut self) -> Result<&[u8]> {
+    /// Some of so many bytes that are wanted, none at the end of the file. Notes that, and an error.
+    pub(crate) fn fetch(&mut self, wanted: usize) -> Result<&[u8]> {
         if self.is_at_end {
             return Ok(&[]);
         }
         let Some(file) = &mut self.file else { return Err(closed()) };
-        match file.fill_buf() {
+        match file.want(wanted) {
             Ok(bytes) => {
                 self.is_at_end = bytes.is_empty();
                 Ok(bytes)
             }
             Err(error) => {
                 self.has_failed = true;
-                Err(ours(error))
+                Err(error)
             }
         }
     }

@@ -136,6 +136,15 @@ impl File {
         }
     }
 
+    /// Some of so many bytes that are wanted: all their pages begin to be read, and those at hand are returned; none only
+    /// at the end of the file. [`consume`](BufRead::consume) takes them.
+    ///
+    /// With a fixed window the pages that begin to be read are those of the window.
+    pub fn want(&mut self, bytes: usize) -> Result<&[u8]> {
+        self.fetch(bytes)?;
+        Ok(self.at_hand())
+    }
+
     /// Room for bytes to write, of which nobody has to be told yet. [`commit`](Self::commit) takes what was put there.
     ///
     /// There is room after a write that did not fill its page, and not otherwise.
@@ -181,8 +190,8 @@ impl File {
         bytes
     }
 
-    /// Sees to it that something is at hand, unless the file ends here.
-    fn fetch(&mut self) -> Result<()> {
+    /// Sees to it that something of so many bytes that are wanted is at hand, unless the file ends here.
+    fn fetch(&mut self, wanted: usize) -> Result<()> {
         if !self.at_hand().is_empty() {
             return Ok(());
         }
@@ -191,9 +200,8 @@ impl File {
         }
         self.let_go()?;
         let pages = (AT_HAND_BYTES_MAX / self.line.page_bytes).max(1) as usize;
-        let Answer::Pages(pages) = self.ask(Command::Read { offset: self.position, pages })? else {
-            unreachable!("the answer to another question")
-        };
+        let read = Command::Read { offset: self.position, wanted: wanted as u64, pages };
+        let Answer::Pages(pages) = self.ask(read)? else { unreachable!("the answer to another question") };
         self.hand = Hand::Reading { pages: pages.into(), used: 0 };
         Ok(())
     }
@@ -335,7 +343,7 @@ impl Read for File {
     fn read(&mut self, mut into: &mut [u8]) -> io::Result<usize> {
         let whole = into.len();
         if whole > 0 {
-            self.fetch()?;
+            self.fetch(whole)?;
         }
         // All that is at hand, and no more: the rest may have to be waited for.
         while !into.is_empty() {
@@ -351,8 +359,7 @@ impl Read for File {
 
 impl BufRead for File {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.fetch()?;
-        Ok(self.at_hand())
+        Ok(self.want(0)?)
     }
 
     fn consume(&mut self, bytes: usize) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use flume::{Receiver, Sender};
-use fs::{Advice, PagedFile};
+use fs::{Advice, PagedFile, Prefetch};
 use machine::{Machine, Payload};
 use real::RealMachine;
 
@@ -20,6 +20,8 @@ pub(crate) enum Command {
     Read {
         /// Offset of the first byte, anywhere in a page.
         offset: u64,
+        /// Bytes that are wanted from there on, and so will be asked for next.
+        wanted: u64,
         /// How many pages at most.
         pages: usize,
     },
@@ -126,8 +128,8 @@ impl Task {
     async fn carry_out(&mut self, command: Command) -> Option<Result<Answer>> {
         self.lending.take_back();
         match command {
-            Command::Read { offset, pages } => {
-                let read = self.read(offset, pages).await;
+            Command::Read { offset, wanted, pages } => {
+                let read = self.read(offset, wanted, pages).await;
                 Some(self.told(read).map(Answer::Pages))
             }
             Command::Write { offset, bytes } => {
@@ -173,10 +175,14 @@ impl Task {
         self.file.write(self.file.bytes(), bytes).await
     }
 
-    async fn read(&mut self, offset: u64, pages: usize) -> fs::Result<Vec<Lent>> {
+    async fn read(&mut self, offset: u64, wanted: u64, pages: usize) -> fs::Result<Vec<Lent>> {
         let (page_bytes, mut at, mut lent) = (self.file.page_bytes(), offset, Vec::new());
+        // A fixed window says how far to go, whatever is wanted.
+        let is_fixed = matches!(self.node.settings.prefetch, Prefetch::Window(_));
+        let end = if is_fixed { offset } else { offset.saturating_add(wanted) };
         while lent.is_empty() || (lent.len() < pages && self.file.is_ready(at)) {
-            let payload = self.file.read(at, page_bytes - at % page_bytes).await?;
+            let rest_of_page = page_bytes - at % page_bytes;
+            let payload = self.file.read_some(at, rest_of_page.max(end.saturating_sub(at))).await?;
             if payload.is_empty() {
                 break;
             }

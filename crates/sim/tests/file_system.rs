@@ -7,7 +7,10 @@ use std::rc::Rc;
 
 use description::{Description, MachineDescription};
 use fs::conformance::{check_all, demand_is_served_before_background};
-use fs::{Client, ClientSettings, Error, FailureKind, FileId, IoNodeSettings, Scheduling, serve};
+use fs::{
+    Advice, Client, ClientSettings, Error, FailureKind, FileId, IoNodeSettings, PageCache, PageCacheSettings,
+    Prefetch, Scheduling, Sharing, Threads, serve,
+};
 use machine::{Disk, Duration, Machine, Memory, Payload};
 use sim::{Layout, Settings, Simulation};
 use testbed::Simulated;
@@ -136,4 +139,58 @@ fn a_damaged_block_fails_its_readers_and_nobody_else() {
         assert_eq!(file.read(1024, 512, &memory, 0).await, Ok(512));
     };
     simulation.run(test).expect("no task fails");
+}
+
+const PAGE: u64 = 64 * 1024;
+
+/// How long it takes to read so many files to their end, a buffer of each in turn, as a merge does.
+fn time_to_read_in_turn(files: u64, pages: u64) -> Duration {
+    const BUFFER: u64 = 4 * PAGE;
+    let description = MachineDescription::load("pdiol-2003").expect("built in");
+    let simulation = Simulation::new(&description, Settings::default()).expect("a sound description");
+    let (io_node, compute) = (simulation.io_nodes()[0].clone(), simulation.compute_nodes()[0].clone());
+    let test = async move {
+        let settings = IoNodeSettings {
+            scheduling: Scheduling::PhysicalCyclicScan,
+            cache_blocks: 64,
+            block_bytes_max: PAGE,
+            threads: Threads::Pool(256),
+            prefetch_blocks: 0,
+            requests_at_disk: 2,
+            sharing: Sharing::Fair,
+            ..IoNodeSettings::default()
+        };
+        io_node.spawn("I/O node", serve(io_node.clone(), settings));
+        let names = vec![io_node.node()];
+        let client = Client::connect(compute.clone(), names, ClientSettings::default()).await;
+        let client = client.expect("it answers");
+        for file in 0..files {
+            let made = client.create(&format!("run {file}"), FileId(file + 1), PAGE).await.expect("created");
+            made.truncate(pages * PAGE).await.expect("room");
+        }
+        let settings = PageCacheSettings { prefetch: Prefetch::Adaptive, ..PageCacheSettings::default() };
+        let cache = PageCache::new(client, settings);
+        let begun = compute.now();
+        let mut opened = Vec::new();
+        for file in 0..files {
+            let run = cache.open(&format!("run {file}")).await.expect("just made");
+            run.advise(Advice::Sequential);
+            opened.push(run);
+        }
+        for offset in (0..pages * PAGE).step_by(BUFFER as usize) {
+            for run in &opened {
+                let data = run.read(offset, BUFFER).await.expect("it is there");
+                assert_eq!(data.len(), BUFFER.min(pages * PAGE - offset));
+            }
+        }
+        compute.now().since(begun)
+    };
+    simulation.run(test).expect("no task fails")
+}
+
+/// What runs together read is read in long runs: the disk goes back and forth between them little.
+#[test]
+fn files_read_in_turn_to_their_end_are_read_in_long_runs() {
+    let (one, many) = (time_to_read_in_turn(1, 20 * 27), time_to_read_in_turn(20, 27));
+    assert!(many.as_nanos() * 10 < one.as_nanos() * 13, "{many:?} instead of {one:?}");
 }

@@ -134,6 +134,25 @@ pub fn a_window_brings_in_the_pages_after_the_one_in_use(testbed: &impl Testbed)
     });
 }
 
+/// The pages of a request begin to be read with the first of them, whatever the window.
+pub fn the_pages_of_a_request_are_read_together(testbed: &impl Testbed) {
+    run(testbed, 4, |nodes| async move {
+        let clients = start(&nodes, 2, settings()).await;
+        let data = contents(12 * BLOCK);
+        let file = cache_of(&clients[0], 20, Prefetch::None).create("long", FileId(1), BLOCK).await;
+        let file = file.expect("created");
+        write(&file, 0, &data).await;
+        file.close().await.expect("closed");
+        let file = cache_of(&clients[1], 20, Prefetch::None).open("long").await.expect("opened");
+        let some = file.read_some(BLOCK + 5, 6 * BLOCK).await.expect("it is there");
+        assert_eq!(some.to_vec().expect("real bytes"), data[BLOCK as usize + 5..2 * BLOCK as usize]);
+        rest(&nodes[3]).await;
+        let ready = (0..12).filter(|page| file.is_ready(page * BLOCK));
+        assert_eq!(ready.collect::<Vec<_>>(), (1..8).collect::<Vec<_>>());
+        assert!(file.read_some(12 * BLOCK, 9).await.expect("the end").is_empty());
+    });
+}
+
 /// A file that the cache cannot hold passes through it when it is read from front to back: what else is there stays.
 pub fn a_file_too_large_for_the_cache_passes_through(testbed: &impl Testbed) {
     run(testbed, 4, |nodes| async move {

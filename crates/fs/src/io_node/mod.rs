@@ -90,10 +90,6 @@ const REQUESTS_MAX: usize = 65_536;
 /// Of the threads of a pool, one in so many is kept for requests on demand.
 const KEPT_FOR_DEMAND: usize = 4;
 
-/// Of the threads of a pool, and of the blocks of the cache, a client has one in so many for requests of a class. Half of
-/// them are then left for others, whatever it does with its answers, and its own disk requests are still many.
-const SHARED_AMONG: usize = 4;
-
 /// Collective requests served at a time; others wait.
 const COLLECTIVES_MAX: usize = 16;
 
@@ -155,11 +151,10 @@ pub async fn serve<M: Machine>(machine: M, settings: IoNodeSettings) -> machine:
     node.write_out_all().await
 }
 
-/// How many requests of a client and class are in the I/O node's hands at a time, if it is fair.
-fn client_max(settings: &IoNodeSettings) -> usize {
+/// How many block requests are in the I/O node's hands at a time, if it is fair: each has a thread and a block.
+fn hands(settings: &IoNodeSettings) -> usize {
     match settings.threads {
-        // One that only waits for another's answer to leave is better than none.
-        Threads::Pool(threads) => (threads.min(settings.cache_blocks) / SHARED_AMONG).max(2),
+        Threads::Pool(threads) => threads.min(settings.cache_blocks),
         Threads::PerRequest => usize::MAX,
     }
 }
@@ -179,7 +174,7 @@ impl<M: Machine> IoNode<M> {
             disk_queues: (0..disks)
                 .map(|_| DiskQueue::new(settings.scheduling, settings.sharing, settings.requests_at_disk))
                 .collect(),
-            requests: RefCell::new(RequestQueue::new(settings.sharing, client_max(&settings))),
+            requests: RefCell::new(RequestQueue::new(settings.sharing, hands(&settings))),
             request_came: Condition::new(),
             pool_threads: Cell::new(0),
             pool_idle: Cell::new(0),

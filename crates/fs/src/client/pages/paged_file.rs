@@ -138,26 +138,36 @@ impl<M: Machine> PagedFile<M> {
     ///
     /// Fails if a page cannot be read, or if there is no room for it because nothing in the cache can be written.
     pub async fn read(&self, offset: u64, bytes: u64) -> Result<Payload> {
-        let page_bytes = self.page_bytes();
         let extent = Extent::new(offset, bytes).clip(self.bytes().max(offset));
-        let mut found = Payload::empty();
-        if extent.bytes == 0 {
-            return Ok(found);
-        }
-        let (first, last) = (offset / page_bytes, (extent.end() - 1) / page_bytes);
-        if first == last {
-            return self.read_page(first, part_of_page(extent, first, page_bytes), 0..0).await;
-        }
-        let most = self.cache.bounds(&self.file).most;
-        let mut begun = first + 1;
-        for page in first..=last {
-            let range = part_of_page(extent, page, page_bytes);
-            // All pages of the request are wanted now: they need not wait for each other.
-            let through = last.min(page + most);
-            found.push(&self.read_page(page, range, begun..through + 1).await?);
-            begun = begun.max(through + 1);
+        let (mut found, mut at) = (Payload::empty(), offset);
+        while at < extent.end() {
+            let some = self.read_some(at, extent.end() - at).await?;
+            // Somebody has cut the file.
+            if some.is_empty() {
+                break;
+            }
+            at += some.len();
+            found.push(&some);
         }
         Ok(found)
+    }
+
+    /// Reads what the page at `offset` has of `bytes` that are wanted from there on: nothing at the end of the file, and
+    /// otherwise some. The other pages of them begin to be read on demand: they need not wait for each other.
+    pub async fn read_some(&self, offset: u64, bytes: u64) -> Result<Payload> {
+        let page_bytes = self.page_bytes();
+        let extent = Extent::new(offset, bytes).clip(self.bytes().max(offset));
+        if extent.bytes == 0 {
+            return Ok(Payload::empty());
+        }
+        let (page, last) = (offset / page_bytes, (extent.end() - 1) / page_bytes);
+        let too = if page == last {
+            0..0
+        } else {
+            let through = last.min(page + self.cache.bounds(&self.file).most);
+            self.window.borrow_mut().want(page, through)
+        };
+        self.read_page(page, part_of_page(extent, page, page_bytes), too).await
     }
 
     /// Reads part of a page, after starting to read `too`, which is wanted next, and what the window says.
@@ -207,7 +217,8 @@ impl<M: Machine> PagedFile<M> {
         {
             self.cache.table.borrow_mut().let_go_of(self.file.number, passed..passed + 1);
         }
-        let stop = wanted.into_iter().find(|&page| !self.cache.bring_in(&self.file, page, Class::Background));
+        let class = window.class();
+        let stop = wanted.into_iter().find(|&page| !self.cache.bring_in(&self.file, page, class));
         window.asked_to(stop.unwrap_or(end));
     }
 

@@ -163,8 +163,8 @@ impl PageTable {
         self.pending_write_bytes
     }
 
-    pub(super) fn contains(&self, key: PageKey) -> bool {
-        self.by_key.contains_key(&key)
+    pub(super) fn find(&self, key: PageKey) -> Option<Place> {
+        self.by_key.get(&key).copied()
     }
 
     /// Whether the first `bytes` bytes of a page can be used without waiting.
@@ -559,7 +559,7 @@ mod tests {
     }
 
     fn there(table: &PageTable, pages: Range<u64>) -> Vec<u64> {
-        pages.filter(|&page| table.contains(key(page))).collect()
+        pages.filter(|&page| table.find(key(page)).is_some()).collect()
     }
 
     fn touch(table: &mut PageTable, page: u64) {
@@ -610,7 +610,7 @@ mod tests {
         assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Later);
         table.finish_write(to_write[0], Ok(()));
         assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Made);
-        assert!(!table.contains(key(1)));
+        assert!(!table.find(key(1)).is_some());
     }
 
     #[test]

@@ -82,11 +82,15 @@ impl<M: Machine> Inner<M> {
         self.table.borrow_mut().insert(key, buffer, ahead)
     }
 
-    /// Starts to bring in a page that is not there, if there is room for it now. Returns whether it is there now, or
-    /// under way.
+    /// Starts to bring in a page that is not there, if there is room for it now; on demand, one that is under way is
+    /// promoted. Returns whether it is there now, or under way.
     pub(super) fn bring_in(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, page: u64, class: Class) -> bool {
         let key = PageKey { file: file.number, page };
-        if self.table.borrow().contains(key) {
+        let found = self.table.borrow().find(key);
+        if let Some(place) = found {
+            if class == Class::Demand {
+                self.promote(file, place);
+            }
             return true;
         }
         if self.make_room(file.page_bytes()) != Room::Made {

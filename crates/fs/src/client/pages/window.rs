@@ -13,6 +13,8 @@
 
 use std::ops::Range;
 
+use machine::Class;
+
 /// How far ahead of their use pages are brought in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefetch {
@@ -38,8 +40,9 @@ pub(super) enum Order {
 const KEPT_BEHIND: u64 = 8;
 
 /// The adaptive window of a file that is said to be read to its end begins so many times as large: it need not be
-/// found out, and of several such files read together, as in a merge, a disk has long runs of each from the first
-/// page on.
+/// found out. It is asked for on demand, since all of it is going to be used: of several such files that are begun
+/// together, as in a merge, a disk then reads a long run of each, and not a few pages of one that is waited for and a few
+/// of another in turn.
 const SAID_TO_GO_ON: u64 = 8;
 
 /// What bounds a window.
@@ -66,10 +69,14 @@ pub(super) struct Window {
     began: u64,
     /// The pages below this one have been asked for since the application began to go on page by page.
     asked: u64,
+    /// The pages of the request that is being read, as far as they have been asked for on demand.
+    wanted: Range<u64>,
     /// The adaptive window.
     size: u64,
     /// The window does not grow before this page is used.
     grows_from: u64,
+    /// It has just begun, in a file that is said to be read to its end.
+    begins: bool,
     wasted: u64,
 }
 
@@ -81,8 +88,10 @@ impl Window {
             last: None,
             began: 0,
             asked: 0,
+            wanted: 0..0,
             size: 1,
             grows_from: 0,
+            begins: false,
             wasted: 0,
         }
     }
@@ -94,6 +103,15 @@ impl Window {
     /// Whether the page is the one that was used last: then there is nothing to do.
     pub(super) fn is_at(&self, page: u64) -> bool {
         self.last == Some(page)
+    }
+
+    /// Notes that a request reaches from `page` through another one. Returns those behind the first that have not been
+    /// asked for on demand.
+    pub(super) fn want(&mut self, page: u64, through: u64) -> Range<u64> {
+        let goes_on = self.wanted.start <= page && page < self.wanted.end;
+        let first = if goes_on { self.wanted.end } else { page + 1 };
+        self.wanted = page..first.max(through + 1);
+        first..self.wanted.end
     }
 
     /// Notes that `page` is used now, `waited` if it was under way but not there yet; `wasted` is how many pages of
@@ -120,6 +138,11 @@ impl Window {
         if low { first..end.max(first) } else { first..first }
     }
 
+    /// In which class the pages of the last [`advance`](Self::advance) are asked for.
+    pub(super) fn class(&self) -> Class {
+        if self.begins { Class::Demand } else { Class::Background }
+    }
+
     /// The page that the application has passed with the last one it used.
     pub(super) fn passed(&self) -> Option<u64> {
         let page = self.last?.checked_sub(KEPT_BEHIND)?;
@@ -133,11 +156,11 @@ impl Window {
 
     fn adapt(&mut self, page: u64, goes_on: bool, waited: bool, wasted: u64, bounds: Bounds) -> u64 {
         let most = bounds.most.max(1);
+        self.begins = goes_on && self.size == 1 && self.order == Order::Sequential;
         if !goes_on {
             (self.size, self.grows_from) = (1, page);
         } else if self.size == 1 {
-            let begin =
-                if self.order == Order::Sequential { SAID_TO_GO_ON * bounds.least } else { bounds.least };
+            let begin = if self.begins { SAID_TO_GO_ON * bounds.least } else { bounds.least };
             (self.size, self.grows_from) = (begin, page + begin);
         } else if wasted > self.wasted {
             (self.size, self.grows_from) = ((self.size / 2).max(2), self.asked);
@@ -215,6 +238,10 @@ mod tests {
         let mut window = Window::new(Prefetch::Adaptive);
         window.set_order(Order::Sequential);
         assert_eq!(use_page(&mut window, 40, false, 0), 41..40 + SAID_TO_GO_ON * BOUNDS.least);
+        assert_eq!(window.class(), Class::Demand);
+        let next = 40 + SAID_TO_GO_ON * BOUNDS.least / 2;
+        assert!((41..=next).any(|page| !use_page(&mut window, page, false, 0).is_empty()));
+        assert_eq!(window.class(), Class::Background, "only the first");
     }
 
     #[test]
@@ -237,6 +264,13 @@ mod tests {
             use_page(&mut window, page, false, 0);
         }
         assert_eq!(window.size, BOUNDS.least);
+    }
+
+    #[test]
+    fn each_page_of_a_request_is_wanted_once_though_it_is_read_page_by_page() {
+        let mut window = Window::new(Prefetch::Adaptive);
+        assert_eq!([window.want(3, 9), window.want(4, 9), window.want(5, 12)], [4..10, 10..10, 10..13]);
+        assert_eq!([window.want(12, 14), window.want(3, 5)], [13..15, 4..6]);
     }
 
     proptest! {
