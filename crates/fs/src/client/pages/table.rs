@@ -610,7 +610,7 @@ mod tests {
         assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Later);
         table.finish_write(to_write[0], Ok(()));
         assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Made);
-        assert!(!table.find(key(1)).is_some());
+        assert!(table.find(key(1)).is_none());
     }
 
     #[test]
