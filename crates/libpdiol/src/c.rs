@@ -443,7 +443,8 @@ unsafe extern "C" fn pdiol_fputs(text: *const c_char, file: *const Handle) -> c_
     done(unsafe { with(file, work) })
 }
 
-/// Does with a file's lock what the header does inline without one: uses a byte that the front shows.
+/// Does with a file's lock what the header does inline without one: uses a byte that the front shows. What else there
+/// is to do is left to functions of their own, so that files that several threads share cost little more.
 ///
 /// # Safety
 /// As of [`handle`], and `work` uses the address only for the byte there.
@@ -453,8 +454,11 @@ unsafe fn at_hand<A, T>(
     take: impl FnOnce(&Front) -> Option<A>,
     work: impl FnOnce(A) -> T,
 ) -> Option<T> {
+    if process::is_forked() {
+        return None;
+    }
     // SAFETY: as the caller says.
-    let handle = unsafe { handle(file) }.ok()?;
+    let handle = unsafe { file.as_ref() }?;
     handle.lock.lock(&handle.front);
     let done = take(&handle.front).map(work);
     handle.lock.unlock(&handle.front);
@@ -465,9 +469,15 @@ unsafe fn at_hand<A, T>(
 unsafe extern "C" fn pdiol_getc(file: *const Handle) -> c_int {
     let shown = |front: &Front| front.take_byte();
     // SAFETY: a file, as the header asks for.
-    if let Some(byte) = unsafe { at_hand(file, shown, |address| c_int::from(*address)) } {
-        return byte;
-    }
+    let byte = unsafe { at_hand(file, shown, |address| c_int::from(*address)) };
+    // SAFETY: the same.
+    byte.unwrap_or_else(|| unsafe { get_next(file) })
+}
+
+/// # Safety
+/// As of [`handle`].
+#[inline(never)]
+unsafe fn get_next(file: *const Handle) -> c_int {
     let work = |stream: &mut Stream| {
         let byte = stream.fetch(1)?.first().map_or(libc::EOF, |&byte| c_int::from(byte));
         stream.consume(1);
@@ -484,6 +494,14 @@ unsafe extern "C" fn pdiol_putc(byte: c_int, file: *const Handle) -> c_int {
     if unsafe { at_hand(file, shown, |address| *address = byte as u8) }.is_some() {
         return c_int::from(byte as u8);
     }
+    // SAFETY: the same.
+    unsafe { put_next(byte, file) }
+}
+
+/// # Safety
+/// As of [`handle`].
+#[inline(never)]
+unsafe fn put_next(byte: c_int, file: *const Handle) -> c_int {
     let work = |handle: &Handle| {
         let mut held = Held::take(handle);
         // Only the lowest byte counts, as for putc.

@@ -81,6 +81,7 @@ impl Lock {
         }
     }
 
+    #[cold]
     fn lock_owned(&self, front: &Front) {
         if !self.enter_as_owner(front) {
             self.enter_ordinary(waiting);

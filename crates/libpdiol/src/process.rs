@@ -61,10 +61,16 @@ pub(crate) fn note_fork() {
     IS_FORKED.fetch_or(HAS_SESSION.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
+/// Whether the session is another process's.
+#[inline]
+pub(crate) fn is_forked() -> bool {
+    IS_FORKED.load(Ordering::Relaxed)
+}
+
 /// Fails where the session is another process's; `what` it is needed for.
 #[inline]
 pub(crate) fn check_not_forked(what: &str) -> Result<()> {
-    if IS_FORKED.load(Ordering::Relaxed) { Err(forked(what)) } else { Ok(()) }
+    if is_forked() { Err(forked(what)) } else { Ok(()) }
 }
 
 #[cold]
