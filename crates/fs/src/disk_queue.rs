@@ -3,7 +3,7 @@
 //! There is no driver task: who needs the disk asks for a turn, uses the disk, and lets go. Letting go picks
 //! the next by the disk's [`Scheduling`] at once, before the task that lets go does anything else, so the
 //! disk is never idle for want of a decision. Who asks on demand gets the next turn before all who ask in the
-//! background. Shared fairly, nobody of a class is passed over for more than one sweep.
+//! background. Shared fairly, nobody of a class who waits is passed over for more than one sweep.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -33,6 +33,15 @@ enum Waiter {
     Granted,
 }
 
+/// Where a request waits.
+#[derive(Clone, Copy)]
+enum Line {
+    Demand,
+    /// With those on demand, but it has been accepted already, and few of these go at a time.
+    Behind,
+    Background,
+}
+
 /// The right to use the disk until dropped.
 pub(crate) struct Turn<'a>(&'a DiskQueue);
 
@@ -51,8 +60,21 @@ impl DiskQueue {
 
     /// Waits for a turn to use the disk at `position`.
     pub(crate) async fn turn(&self, position: Position, class: Class) -> Turn<'_> {
+        let line = match class {
+            Class::Control | Class::Demand => Line::Demand,
+            Class::Background => Line::Background,
+        };
+        self.turn_of(position, line).await
+    }
+
+    /// Waits for a turn to write at `position` what has been accepted already.
+    pub(crate) async fn turn_behind(&self, position: Position) -> Turn<'_> {
+        self.turn_of(position, Line::Behind).await
+    }
+
+    async fn turn_of(&self, position: Position, line: Line) -> Turn<'_> {
         if self.taken.get() == self.places {
-            WaitForTurn { queue: self, position, class, waiter: None }.await;
+            WaitForTurn { queue: self, position, line, waiter: None }.await;
         } else {
             self.taken.set(self.taken.get() + 1);
             self.arm.set(position);
@@ -72,10 +94,11 @@ impl DiskQueue {
         }
     }
 
-    fn line(&self, class: Class) -> &RefCell<Waiting> {
-        match class {
-            Class::Control | Class::Demand => &self.demand,
-            Class::Background => &self.background,
+    fn add(&self, line: Line, position: Position, request: usize) {
+        match line {
+            Line::Demand => self.demand.borrow_mut().add(position, request),
+            Line::Behind => self.demand.borrow_mut().add_behind(position, request),
+            Line::Background => self.background.borrow_mut().add(position, request),
         }
     }
 
@@ -105,7 +128,7 @@ impl Drop for Turn<'_> {
 struct WaitForTurn<'a> {
     queue: &'a DiskQueue,
     position: Position,
-    class: Class,
+    line: Line,
     waiter: Option<usize>,
 }
 
@@ -116,7 +139,7 @@ impl Future for WaitForTurn<'_> {
         let queue = self.queue;
         let Some(request) = self.waiter else {
             let request = queue.waiters.borrow_mut().insert(Waiter::Waiting(context.waker().clone()));
-            queue.line(self.class).borrow_mut().add(self.position, request);
+            queue.add(self.line, self.position, request);
             self.waiter = Some(request);
             return Poll::Pending;
         };

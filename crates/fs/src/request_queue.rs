@@ -12,10 +12,12 @@
 //! ```
 //!
 //! And the I/O node has hands for only so many requests at a time, from when they are taken out of the queue until their
-//! answers have left. Of a class, a client may have as many there as hands are free (a *dynamic threshold*: Choudhury and
-//! Hahne 1998); its others wait without being in anybody's way. So a client alone uses half of the hands, several that
-//! are busy have equal parts, and one that takes no answers leaves half of what it found to whoever comes.
+//! answers have left. A client may have as many there as hands are free (a *dynamic threshold*: Choudhury and Hahne
+//! 1998); its others wait without being in anybody's way. So a client alone uses half of the hands, several that are busy
+//! have equal parts, and one that takes no answers leaves half of what it found to whoever comes. A quarter of the hands
+//! is for demand only.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
 use machine::{Class, NodeId};
@@ -35,15 +37,26 @@ pub enum Sharing {
 pub(crate) struct RequestQueue<T> {
     demand: Line<T>,
     background: Line<T>,
-    /// How many can be taken out at a time, if they are shared fairly, and how many are.
-    hands: usize,
-    under_way: usize,
+    hands: Hands,
 }
+
+/// The requests that have been taken out and are not done, if the queue is fair.
+struct Hands {
+    /// How many there can be.
+    all: usize,
+    free: usize,
+    /// Of each client how many there are, if any.
+    of_client: BTreeMap<NodeId, usize>,
+}
+
+/// Of the hands, one in so many is for demand only.
+const KEPT_FOR_DEMAND: usize = 4;
 
 impl<T> RequestQueue<T> {
     /// A queue out of which, shared fairly, `hands` requests are taken at a time.
     pub(crate) fn new(sharing: Sharing, hands: usize) -> Self {
-        RequestQueue { demand: Line::new(sharing), background: Line::new(sharing), hands, under_way: 0 }
+        let hands = Hands { all: hands, free: hands, of_client: BTreeMap::new() };
+        RequestQueue { demand: Line::new(sharing), background: Line::new(sharing), hands }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -58,26 +71,26 @@ impl<T> RequestQueue<T> {
     /// Takes out the request to serve next; one in the background only if that is `allowed` now.
     #[inline]
     pub(crate) fn pop(&mut self, background_allowed: bool) -> Option<(Class, T)> {
-        let free = self.hands - self.under_way;
-        let demand = self.demand.pop(free).map(|request| (Class::Demand, request));
-        let taken = demand.or_else(|| {
-            let request = if background_allowed { self.background.pop(free) } else { None };
-            request.map(|request| (Class::Background, request))
-        });
-        if taken.is_some() && self.demand.is_fair() {
-            self.under_way += 1;
+        if let Some(request) = self.demand.pop(&mut self.hands, Class::Demand) {
+            return Some((Class::Demand, request));
         }
-        taken
+        if !background_allowed {
+            return None;
+        }
+        self.background.pop(&mut self.hands, Class::Background).map(|request| (Class::Background, request))
     }
 
-    /// The answer to a request of `client` that was taken out in this class has left. Says whether another one can be
-    /// taken out for that.
-    pub(crate) fn done(&mut self, class: Class, client: NodeId) -> bool {
-        let Line::Fair(line) = self.line(class) else { return false };
-        line.done(client);
-        self.under_way = self.under_way.saturating_sub(1);
-        let free = self.hands - self.under_way;
-        [&self.demand, &self.background].iter().any(|line| line.has_next(free))
+    /// The answer to a request of `client` has left. Says how many requests can be taken out for that, at most.
+    pub(crate) fn done(&mut self, client: NodeId) -> usize {
+        let RequestQueue { demand: Line::Fair(demand), background: Line::Fair(background), hands } = self
+        else {
+            return 0;
+        };
+        hands.put_back(client);
+        let demand = demand.may_have_one(hands, Class::Demand);
+        let background = background.may_have_one(hands, Class::Background);
+        // One for the hand that is free; and one of this client, if that went to another: it has one less now.
+        demand.chain(background).take(2).count()
     }
 
     /// Makes the requests in the background that `is_wanted` picks requests on demand, behind those there are;
@@ -99,6 +112,32 @@ impl<T> RequestQueue<T> {
     }
 }
 
+impl Hands {
+    /// Whether a client may have one more request of this class there.
+    fn allow(&self, client: NodeId, class: Class) -> bool {
+        let free = match class {
+            Class::Control | Class::Demand => self.free,
+            Class::Background => self.free.saturating_sub(self.all / KEPT_FOR_DEMAND),
+        };
+        self.of_client.get(&client).copied().unwrap_or(0) < free
+    }
+
+    fn take(&mut self, client: NodeId) {
+        self.free -= 1;
+        *self.of_client.entry(client).or_default() += 1;
+    }
+
+    fn put_back(&mut self, client: NodeId) {
+        if let Entry::Occupied(mut there) = self.of_client.entry(client) {
+            self.free += 1;
+            *there.get_mut() -= 1;
+            if *there.get() == 0 {
+                there.remove();
+            }
+        }
+    }
+}
+
 /// The requests of one class.
 enum Line<T> {
     Arrival(VecDeque<(NodeId, u64, T)>),
@@ -108,7 +147,7 @@ enum Line<T> {
 struct FairLine<T> {
     /// The clients that wait, by the virtual start of the first of their requests, then by order of arrival.
     order: BTreeMap<(u64, u64), NodeId>,
-    /// Clients with nothing waiting or under way may be missing.
+    /// Clients with nothing waiting may be missing.
     clients: BTreeMap<NodeId, ClientLine<T>>,
     waiting: usize,
     now: u64,
@@ -117,14 +156,12 @@ struct FairLine<T> {
 
 /// The requests of a client.
 struct ClientLine<T> {
-    waiting: VecDeque<Entry<T>>,
+    waiting: VecDeque<Waiting<T>>,
     /// When, in virtual time, the last one that was taken out ends.
     end: u64,
-    /// Requests that were taken out and are not done.
-    under_way: usize,
 }
 
-struct Entry<T> {
+struct Waiting<T> {
     /// When it came, in virtual time, and the how many-th of all.
     came: u64,
     arrival: u64,
@@ -132,7 +169,7 @@ struct Entry<T> {
     request: T,
 }
 
-/// Clients that have nothing waiting or under way are forgotten when there are more than this many of all kinds.
+/// Clients that have nothing waiting are forgotten when there are more than this many of all kinds.
 const CLIENTS_MAX: usize = 1024;
 
 impl<T> Line<T> {
@@ -141,10 +178,6 @@ impl<T> Line<T> {
             Sharing::Arrival => Line::Arrival(VecDeque::new()),
             Sharing::Fair => Line::Fair(FairLine::default()),
         }
-    }
-
-    fn is_fair(&self) -> bool {
-        matches!(self, Line::Fair(_))
     }
 
     fn len(&self) -> usize {
@@ -162,17 +195,10 @@ impl<T> Line<T> {
     }
 
     #[inline]
-    fn pop(&mut self, free: usize) -> Option<T> {
+    fn pop(&mut self, hands: &mut Hands, class: Class) -> Option<T> {
         match self {
             Line::Arrival(queue) => queue.pop_front().map(|(_, _, request)| request),
-            Line::Fair(line) => line.pop(free),
-        }
-    }
-
-    fn has_next(&self, free: usize) -> bool {
-        match self {
-            Line::Arrival(queue) => !queue.is_empty(),
-            Line::Fair(line) => line.next(free).is_some(),
+            Line::Fair(line) => line.pop(hands, class),
         }
     }
 
@@ -194,28 +220,28 @@ impl<T> FairLine<T> {
         self.waiting += 1;
         let (came, arrival) = (self.now, self.arrivals);
         let line = self.clients.entry(client).or_default();
-        line.waiting.push_back(Entry { came, arrival, bytes, request });
+        line.waiting.push_back(Waiting { came, arrival, bytes, request });
         if line.waiting.len() == 1 {
             self.put_in_order(client);
         }
     }
 
-    /// The place in the order of the next client that may have one more, if so many can be taken out.
-    fn next(&self, free: usize) -> Option<(u64, u64)> {
-        // Those that may not have at least as many already, so they are few.
-        let next = self.order.iter().find(|(_, client)| self.clients[client].under_way < free);
-        next.map(|(&place, _)| place)
+    /// The places in the order of those who wait and may have one more request in these hands.
+    fn may_have_one(&self, hands: &Hands, class: Class) -> impl Iterator<Item = (u64, u64)> {
+        // Who is passed over has as many as are free, so if any are, they are few.
+        let order = (hands.free > 0).then_some(&self.order).into_iter().flatten();
+        order.filter(move |&(_, &client)| hands.allow(client, class)).map(|(&place, _)| place)
     }
 
-    fn pop(&mut self, free: usize) -> Option<T> {
-        let place = self.next(free)?;
+    fn pop(&mut self, hands: &mut Hands, class: Class) -> Option<T> {
+        let place = self.may_have_one(hands, class).next()?;
         let client = self.order.remove(&place).expect("just found");
         let line = self.clients.get_mut(&client).expect("what is in order waits");
-        let Entry { bytes, request, .. } = line.waiting.pop_front().expect("what is in order waits");
+        let Waiting { bytes, request, .. } = line.waiting.pop_front().expect("what is in order waits");
+        hands.take(client);
         // Who was held back has saved nothing up.
         self.now = self.now.max(place.0);
         self.waiting -= 1;
-        line.under_way += 1;
         // Even a request for nothing takes its turn.
         line.end = self.now.saturating_add(bytes.max(1));
         self.put_in_order(client);
@@ -225,19 +251,13 @@ impl<T> FairLine<T> {
         Some(request)
     }
 
-    fn done(&mut self, client: NodeId) {
-        if let Some(line) = self.clients.get_mut(&client) {
-            line.under_way = line.under_way.saturating_sub(1);
-        }
-    }
-
     fn take_out(&mut self, is_wanted: impl Fn(&T) -> bool) -> Vec<(NodeId, u64, T)> {
         let mut wanted = Vec::new();
         for (&client, line) in &mut self.clients {
             let (out, rest) =
                 std::mem::take(&mut line.waiting).into_iter().partition(|entry| is_wanted(&entry.request));
             line.waiting = rest;
-            let out: VecDeque<Entry<T>> = out;
+            let out: VecDeque<Waiting<T>> = out;
             wanted.extend(out.into_iter().map(|entry| (client, entry.bytes, entry.request)));
         }
         if !wanted.is_empty() {
@@ -266,14 +286,14 @@ impl<T> Default for FairLine<T> {
 
 impl<T> Default for ClientLine<T> {
     fn default() -> Self {
-        ClientLine { waiting: VecDeque::new(), end: 0, under_way: 0 }
+        ClientLine { waiting: VecDeque::new(), end: 0 }
     }
 }
 
 impl<T> ClientLine<T> {
     /// Whether it tells nothing that a new one would not.
     fn is_over(&self, now: u64) -> bool {
-        self.waiting.is_empty() && self.under_way == 0 && self.end <= now
+        self.waiting.is_empty() && self.end <= now
     }
 }
 
@@ -367,33 +387,48 @@ mod tests {
             }
             assert_eq!(served(&mut queue, 99).len(), 16 >> client, "client {client}");
         }
-        // Another class of the same client is held back by what is left, too.
+        // What a client has counts whatever its class.
         queue.push(Class::Background, NodeId(1), BLOCK, (1, 100));
-        queue.push(Class::Background, NodeId(1), BLOCK, (1, 101));
-        assert_eq!(served(&mut queue, 99), [(1, 100)]);
+        assert_eq!(served(&mut queue, 99), []);
     }
 
     #[test]
-    fn an_answer_that_leaves_lets_one_request_be_taken_out_and_no_more() {
+    fn background_leaves_a_quarter_of_the_hands_to_demand_however_many_ask() {
         let mut queue = RequestQueue::new(Sharing::Fair, 16);
-        for number in 0..40 {
-            queue.push(Class::Demand, NodeId(1), BLOCK, (1, number));
-            queue.push(Class::Demand, NodeId(2), BLOCK, (2, number));
+        for client in 0..100 {
+            queue.push(Class::Background, NodeId(client), BLOCK, client);
+            queue.push(Class::Background, NodeId(client), BLOCK, client);
         }
-        let mut taken = served(&mut queue, 99);
-        assert_eq!(taken.len(), 11, "6 and 5, and 5 are free");
-        for client in (0..60).map(|turn| 1 + turn % 2) {
-            assert!(queue.done(Class::Demand, NodeId(client)));
-            let next = served(&mut queue, 99);
-            assert_eq!(next.len(), 1, "{next:?}");
-            taken.extend(next);
+        assert_eq!(served(&mut queue, 999).len(), 16 - 16 / KEPT_FOR_DEMAND);
+        (0..100).for_each(|client| queue.push(Class::Demand, NodeId(client), BLOCK, 1000 + client));
+        let demand = served(&mut queue, 999);
+        assert!(demand.len() == 16 / KEPT_FOR_DEMAND && demand.iter().all(|&request| request >= 1000));
+    }
+
+    #[test]
+    fn as_many_can_be_taken_out_for_an_answer_that_leaves_as_is_said() {
+        for hands in 12..20 {
+            let mut queue = RequestQueue::new(Sharing::Fair, hands);
+            for number in 0..90 {
+                queue.push(Class::Demand, NodeId(1), BLOCK, (1, number));
+                queue.push(Class::Demand, NodeId(2), BLOCK, (2, number));
+                queue.push(Class::Background, NodeId(3), BLOCK, (3, number));
+            }
+            let mut under_way = VecDeque::from(served(&mut queue, 99));
+            let mut twice = 0;
+            for turn in 0..60 {
+                // Now the oldest and now the newest.
+                let ended = if turn % 3 == 0 { under_way.pop_back() } else { under_way.pop_front() };
+                let (client, _) = ended.expect("some are under way");
+                let said = queue.done(NodeId(client));
+                let next = served(&mut queue, 99);
+                assert!(next.len() <= said, "{next:?} of {said}, {hands} hands");
+                twice += usize::from(next.len() == 2);
+                under_way.extend(next);
+            }
+            assert!(twice < 60 && under_way.len() > hands / 2);
         }
-        assert_eq!((taken.len(), queue.len()), (71, 9));
-        // Promoted, what waits in the background is held back as what is wanted on demand.
-        queue.push(Class::Background, NodeId(1), BLOCK, (1, 100));
-        assert_eq!(queue.promote(|request| request.1 == 100), 1);
-        assert_eq!(served(&mut queue, 99), []);
-        assert!(!RequestQueue::<()>::new(Sharing::Fair, 16).done(Class::Demand, NodeId(1)), "nobody waits");
+        assert_eq!(RequestQueue::<()>::new(Sharing::Fair, 16).done(NodeId(1)), 0, "nobody waits");
     }
 
     #[test]
@@ -405,13 +440,13 @@ mod tests {
         }
         let serve = |queue: &mut RequestQueue<(u64, i32)>| {
             let (client, _) = served(queue, 1)[0];
-            queue.done(Class::Demand, NodeId(client));
+            queue.done(NodeId(client));
             client
         };
         // The first one is kept under way.
         assert_eq!(served(&mut queue, 1), [(1, 0)]);
         assert!((0..50).all(|_| serve(&mut queue) == 2));
-        queue.done(Class::Demand, NodeId(1));
+        queue.done(NodeId(1));
         let first = (0..20).filter(|_| serve(&mut queue) == 1).count();
         assert!((9..=11).contains(&first), "{first}");
     }
@@ -431,7 +466,7 @@ mod tests {
                 under_way.extend(next.iter().map(|request| request.0));
                 out.extend(next);
                 for client in under_way.drain(..dones.min(under_way.len())) {
-                    queue.done(Class::Demand, NodeId(client));
+                    queue.done(NodeId(client));
                 }
                 prop_assert!(under_way.len() <= hands);
                 // Each leaves half: n clients have 1 + 2 + 4 + ... < 2^n at most.
@@ -440,7 +475,7 @@ mod tests {
             }
             while out.len() < pushed {
                 for client in under_way.drain(..) {
-                    queue.done(Class::Demand, NodeId(client));
+                    queue.done(NodeId(client));
                 }
                 let next = served(&mut queue, 1);
                 prop_assert!(next.len() == 1, "somebody waits and nobody is in the way");

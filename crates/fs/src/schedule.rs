@@ -12,7 +12,8 @@
 //! come      a3 a4 b3      meanwhile; they are the next sweep: b3 a3 a4
 //! ```
 //!
-//! So nobody waits for more than what is left of one sweep, and then its own.
+//! So nobody waits for more than what is left of one sweep, and then its own. What is written behind has been accepted
+//! already, and may be a whole cache: of that, a sweep takes the oldest few.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -40,6 +41,10 @@ pub(crate) enum Waiting {
     CyclicScan(Scan),
 }
 
+/// Of the requests written behind, a closed sweep takes so many: enough that the arm goes back and forth little, and
+/// what a reader can wait for.
+const BEHIND_MAX: usize = 32;
+
 /// The requests of cyclic scan.
 #[derive(Debug)]
 pub(crate) struct Scan {
@@ -47,6 +52,8 @@ pub(crate) struct Scan {
     sweep: Sweep,
     /// Those that have come since it began, if sweeps are closed.
     next: Option<Sweep>,
+    /// Those of them that are written behind, in order of arrival.
+    behind: VecDeque<(Position, usize)>,
     arrivals: u64,
 }
 
@@ -70,6 +77,14 @@ impl Waiting {
         }
     }
 
+    /// Adds one that writes what has been accepted already.
+    pub(crate) fn add_behind(&mut self, position: Position, request: usize) {
+        match self {
+            Waiting::CyclicScan(Scan { next: Some(_), behind, .. }) => behind.push_back((position, request)),
+            _ => self.add(position, request),
+        }
+    }
+
     /// Takes out the request to serve next, with the arm at `arm`.
     pub(crate) fn next(&mut self, arm: Position) -> Option<(Position, usize)> {
         match self {
@@ -81,11 +96,11 @@ impl Waiting {
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Waiting::Fcfs(queue) => queue.is_empty(),
-            Waiting::CyclicScan(scan) => scan.sweeps().all(BTreeMap::is_empty),
+            Waiting::CyclicScan(scan) => scan.behind.is_empty() && scan.sweeps().all(BTreeMap::is_empty),
         }
     }
 
-    /// Takes out the requests that lie at `position`.
+    /// Takes out the requests that lie at `position`, but for those that write behind and are in no sweep yet.
     pub(crate) fn take_at(&mut self, position: Position) -> Vec<usize> {
         match self {
             Waiting::Fcfs(queue) => {
@@ -107,6 +122,7 @@ impl Waiting {
             Waiting::Fcfs(queue) => queue.retain(|&(_, waiting)| waiting != request),
             Waiting::CyclicScan(scan) => {
                 scan.sweeps_mut().for_each(|sweep| sweep.retain(|_, waiting| *waiting != request));
+                scan.behind.retain(|&(_, waiting)| waiting != request);
             }
         }
     }
@@ -118,7 +134,7 @@ impl Scan {
             Sharing::Arrival => None,
             Sharing::Fair => Some(Sweep::new()),
         };
-        Scan { sweep: Sweep::new(), next, arrivals: 0 }
+        Scan { sweep: Sweep::new(), next, behind: VecDeque::new(), arrivals: 0 }
     }
 
     fn add(&mut self, position: Position, request: usize) {
@@ -129,6 +145,10 @@ impl Scan {
     fn next(&mut self, arm: Position) -> Option<(Position, usize)> {
         if let Some(next) = self.next.as_mut().filter(|_| self.sweep.is_empty()) {
             std::mem::swap(&mut self.sweep, next);
+            for (position, request) in self.behind.drain(..BEHIND_MAX.min(self.behind.len())) {
+                self.arrivals += 1;
+                self.sweep.insert((position, self.arrivals), request);
+            }
         }
         let ahead = self.sweep.range((arm, 0)..).next().map(|(&key, _)| key);
         let key = ahead.or_else(|| self.sweep.keys().next().copied())?;
@@ -207,6 +227,44 @@ mod tests {
             }
             assert_eq!(served, expected, "{sharing:?}");
         }
+    }
+
+    #[test]
+    fn whoever_reads_waits_for_few_of_those_that_write_behind() {
+        let mut waiting = Waiting::new(Scheduling::CyclicScan, Sharing::Fair);
+        (0..1000).for_each(|block| waiting.add_behind((0, block), block as usize));
+        let mut arm = (0, 0);
+        let mut serve = |waiting: &mut Waiting| {
+            let (position, request) = waiting.next(arm)?;
+            arm = position;
+            Some(request)
+        };
+        assert_eq!(serve(&mut waiting), Some(0));
+        waiting.add((0, 5000), 5000);
+        waiting.remove(999);
+        let served: Vec<usize> = std::iter::from_fn(|| serve(&mut waiting)).collect();
+        assert!(served.iter().position(|&request| request == 5000).is_some_and(|at| at < 2 * BEHIND_MAX));
+        assert_eq!(served.len(), 999);
+        assert!(served.iter().filter(|&&request| request < 1000).is_sorted() && waiting.is_empty());
+    }
+
+    #[test]
+    fn whoever_reads_without_end_leaves_those_that_write_behind_their_part() {
+        let mut waiting = Waiting::new(Scheduling::CyclicScan, Sharing::Fair);
+        (0..100).for_each(|block| waiting.add_behind((0, block), block as usize));
+        (200..204).for_each(|block| waiting.add((0, block), 200));
+        let (mut arm, mut reads, mut writes) = ((0, 0), 0, 0);
+        while writes < 100 {
+            let (position, request) = waiting.next(arm).expect("some wait");
+            arm = position;
+            if request == 200 {
+                reads += 1;
+                waiting.add((0, 204 + reads), 200);
+            } else {
+                writes += 1;
+            }
+        }
+        assert!(reads <= 4 * 4, "{reads} reads beside 100 writes");
     }
 
     #[test]

@@ -444,7 +444,8 @@ unsafe extern "C" fn pdiol_fputs(text: *const c_char, file: *const Handle) -> c_
 }
 
 /// Does with a file's lock what the header does inline without one: uses a byte that the front shows. What else there
-/// is to do is left to functions of their own, so that files that several threads share cost little more.
+/// is to do is left to functions of their own, so that a byte of a file that several threads share costs little more than
+/// its lock.
 ///
 /// # Safety
 /// As of [`handle`], and `work` uses the address only for the byte there.
@@ -474,6 +475,8 @@ unsafe extern "C" fn pdiol_getc(file: *const Handle) -> c_int {
     byte.unwrap_or_else(|| unsafe { get_next(file) })
 }
 
+/// Reads a byte that is not at hand, or finds out why there is none.
+///
 /// # Safety
 /// As of [`handle`].
 #[inline(never)]
@@ -498,6 +501,8 @@ unsafe extern "C" fn pdiol_putc(byte: c_int, file: *const Handle) -> c_int {
     unsafe { put_next(byte, file) }
 }
 
+/// Writes a byte for which there is no room yet, or finds out why there cannot be.
+///
 /// # Safety
 /// As of [`handle`].
 #[inline(never)]

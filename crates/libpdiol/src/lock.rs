@@ -81,6 +81,7 @@ impl Lock {
         }
     }
 
+    // Out of the way of files that several threads use: the owner mostly enters in the header.
     #[cold]
     fn lock_owned(&self, front: &Front) {
         if !self.enter_as_owner(front) {

@@ -74,7 +74,7 @@ impl Stream {
         self.file.as_mut().ok_or_else(closed)
     }
 
-    /// Some of so many bytes that are wanted, none at the end of the file. Notes that, and an error.
+    /// The next bytes when so many are wanted, none at the end of the file. Notes that, and an error.
     pub(crate) fn fetch(&mut self, wanted: usize) -> Result<&[u8]> {
         if self.is_at_end {
             return Ok(&[]);

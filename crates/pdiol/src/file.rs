@@ -136,10 +136,10 @@ impl File {
         }
     }
 
-    /// Some of so many bytes that are wanted: all their pages begin to be read, and those at hand are returned; none only
-    /// at the end of the file. [`consume`](BufRead::consume) takes them.
+    /// The next bytes, none only at the end of the file, when so many are wanted: if there are none at hand, the pages of
+    /// all of them begin to be read. [`consume`](BufRead::consume) takes those that are returned.
     ///
-    /// With a fixed window the pages that begin to be read are those of the window.
+    /// Without an adaptive window the pages that begin to be read are those of the window.
     pub fn want(&mut self, bytes: usize) -> Result<&[u8]> {
         self.fetch(bytes)?;
         Ok(self.at_hand())
@@ -190,7 +190,7 @@ impl File {
         bytes
     }
 
-    /// Sees to it that something of so many bytes that are wanted is at hand, unless the file ends here.
+    /// Sees to it that something is at hand when so many bytes are wanted, unless the file ends here.
     fn fetch(&mut self, wanted: usize) -> Result<()> {
         if !self.at_hand().is_empty() {
             return Ok(());

@@ -177,9 +177,9 @@ impl Task {
 
     async fn read(&mut self, offset: u64, wanted: u64, pages: usize) -> fs::Result<Vec<Lent>> {
         let (page_bytes, mut at, mut lent) = (self.file.page_bytes(), offset, Vec::new());
-        // A fixed window says how far to go, whatever is wanted.
-        let is_fixed = matches!(self.node.settings.prefetch, Prefetch::Window(_));
-        let end = if is_fixed { offset } else { offset.saturating_add(wanted) };
+        // A fixed window, or none, says how many pages are under way, whatever is wanted.
+        let is_adaptive = self.node.settings.prefetch == Prefetch::Adaptive;
+        let end = if is_adaptive { offset.saturating_add(wanted) } else { offset };
         while lent.is_empty() || (lent.len() < pages && self.file.is_ready(at)) {
             let rest_of_page = page_bytes - at % page_bytes;
             let payload = self.file.read_some(at, rest_of_page.max(end.saturating_sub(at))).await?;

@@ -5,9 +5,10 @@ mod common;
 use std::io::{BufRead, Cursor, Read, Seek, SeekFrom, Write};
 use std::net::TcpListener;
 use std::thread;
+use std::time::Duration;
 
 use common::Agents;
-use pdiol::{Advice, ErrorKind, OpenOptions, Session, Settings};
+use pdiol::{Advice, ErrorKind, OpenOptions, Prefetch, Session, Settings};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -44,6 +45,33 @@ fn what_is_written_is_read_around_the_end_of_a_page() {
     }
     session.finish().expect("all is written");
     assert!(read(&agents.session(), "file") == contents(1_000_000), "another session");
+}
+
+/// All pages of a request begin to be read with the first, unless a fixed window says otherwise.
+#[test]
+fn a_large_request_is_read_together_wherever_it_is() {
+    const PAGE: usize = 65_536;
+    let agents = Agents::start(2);
+    let data = contents(20 * PAGE);
+    make(&agents.session(), "large", &data);
+    for (prefetch, together) in
+        [(Prefetch::Adaptive, true), (Prefetch::Window(1), false), (Prefetch::None, false)]
+    {
+        let mut settings = agents.settings();
+        settings.prefetch = prefetch;
+        let session = Session::start(settings).expect("they are there");
+        let mut file = session.open("large", READ).expect("it is there");
+        file.seek(SeekFrom::Start(5 * PAGE as u64)).expect("within the file");
+        let mut into = vec![0; 8 * PAGE];
+        let first = file.read(&mut into).expect("it can be read");
+        assert!(first >= PAGE && (together || first == PAGE), "{prefetch:?}: {first} bytes at first");
+        // Meanwhile what was begun comes to its end, and what is ready is read in one go.
+        thread::sleep(Duration::from_millis(500));
+        let second = file.read(&mut into[first..]).expect("it can be read");
+        let expected = if together { 7 * PAGE + PAGE - first } else { PAGE };
+        assert_eq!(second, expected, "{prefetch:?}: after {first} bytes");
+        assert!(into[..first + second] == data[5 * PAGE..5 * PAGE + first + second]);
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use fs::{
     Prefetch, Scheduling, Sharing, Threads, serve,
 };
 use machine::{Disk, Duration, Machine, Memory, Payload};
-use sim::{Layout, Settings, Simulation};
+use sim::{Layout, Settings, SimMachine, Simulation};
 use testbed::Simulated;
 
 fn check(machine: &str, layout: Layout) {
@@ -143,6 +143,27 @@ fn a_damaged_block_fails_its_readers_and_nobody_else() {
 
 const PAGE: u64 = 64 * 1024;
 
+/// A client of an agent with a cache of so many blocks, as one that runs on a real machine.
+async fn client_of_an_agent(
+    io_node: &SimMachine,
+    compute: &SimMachine,
+    cache_blocks: usize,
+) -> Client<SimMachine> {
+    let settings = IoNodeSettings {
+        scheduling: Scheduling::PhysicalCyclicScan,
+        cache_blocks,
+        block_bytes_max: PAGE,
+        threads: Threads::Pool(256),
+        prefetch_blocks: 0,
+        requests_at_disk: 2,
+        sharing: Sharing::Fair,
+        ..IoNodeSettings::default()
+    };
+    io_node.spawn("I/O node", serve(io_node.clone(), settings));
+    let names = vec![io_node.node()];
+    Client::connect(compute.clone(), names, ClientSettings::default()).await.expect("it answers")
+}
+
 /// How long it takes to read so many files to their end, a buffer of each in turn, as a merge does.
 fn time_to_read_in_turn(files: u64, pages: u64) -> Duration {
     const BUFFER: u64 = 4 * PAGE;
@@ -150,20 +171,7 @@ fn time_to_read_in_turn(files: u64, pages: u64) -> Duration {
     let simulation = Simulation::new(&description, Settings::default()).expect("a sound description");
     let (io_node, compute) = (simulation.io_nodes()[0].clone(), simulation.compute_nodes()[0].clone());
     let test = async move {
-        let settings = IoNodeSettings {
-            scheduling: Scheduling::PhysicalCyclicScan,
-            cache_blocks: 64,
-            block_bytes_max: PAGE,
-            threads: Threads::Pool(256),
-            prefetch_blocks: 0,
-            requests_at_disk: 2,
-            sharing: Sharing::Fair,
-            ..IoNodeSettings::default()
-        };
-        io_node.spawn("I/O node", serve(io_node.clone(), settings));
-        let names = vec![io_node.node()];
-        let client = Client::connect(compute.clone(), names, ClientSettings::default()).await;
-        let client = client.expect("it answers");
+        let client = client_of_an_agent(&io_node, &compute, 64).await;
         for file in 0..files {
             let made = client.create(&format!("run {file}"), FileId(file + 1), PAGE).await.expect("created");
             made.truncate(pages * PAGE).await.expect("room");
@@ -193,4 +201,28 @@ fn time_to_read_in_turn(files: u64, pages: u64) -> Duration {
 fn files_read_in_turn_to_their_end_are_read_in_long_runs() {
     let (one, many) = (time_to_read_in_turn(1, 20 * 27), time_to_read_in_turn(20, 27));
     assert!(many.as_nanos() * 10 < one.as_nanos() * 13, "{many:?} instead of {one:?}");
+}
+
+/// A cache full of what has been written is much for a disk; whoever reads waits for little of it.
+#[test]
+fn a_reader_waits_for_little_of_what_others_have_written() {
+    const WRITTEN: u64 = 400;
+    let description = MachineDescription::load("pdiol-2003").expect("built in");
+    let simulation = Simulation::new(&description, Settings::default()).expect("a sound description");
+    let (io_node, compute) = (simulation.io_nodes()[0].clone(), simulation.compute_nodes()[0].clone());
+    let test = async move {
+        let client = client_of_an_agent(&io_node, &compute, 512).await;
+        let read = client.create("read", FileId(1), PAGE).await.expect("created");
+        read.truncate(PAGE).await.expect("room");
+        let written = client.create("written", FileId(2), PAGE).await.expect("created");
+        let memory = Memory::real(vec![1; (WRITTEN * PAGE) as usize]);
+        written.write(0, WRITTEN * PAGE, &memory, 0).await.expect("accepted");
+        let begun = compute.now();
+        assert_eq!(read.read(0, PAGE, &Memory::real(vec![0; PAGE as usize]), 0).await, Ok(PAGE));
+        let read = compute.now().since(begun);
+        written.flush().await.expect("written");
+        let flushed = compute.now().since(begun);
+        assert!(flushed.as_nanos() > 4 * read.as_nanos(), "{read:?} of {flushed:?}");
+    };
+    simulation.run(test).expect("no task fails");
 }

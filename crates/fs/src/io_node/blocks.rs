@@ -338,7 +338,7 @@ impl<M: Machine> IoNode<M> {
 
     async fn write_behind(&self, stripe: &OpenStripe, place: Place) -> machine::Result<()> {
         let start = self.cache.borrow_mut().block(place).key.block * stripe.block_bytes();
-        let turn = self.turn(stripe, start, Class::Demand).await;
+        let turn = self.turn_behind(stripe, start).await;
         // Taken only now, so that what was written while the request waited goes with it.
         let runs: Vec<(u64, Payload)> = {
             let mut cache = self.cache.borrow_mut();

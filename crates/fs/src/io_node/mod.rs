@@ -151,14 +151,6 @@ pub async fn serve<M: Machine>(machine: M, settings: IoNodeSettings) -> machine:
     node.write_out_all().await
 }
 
-/// How many block requests are in the I/O node's hands at a time, if it is fair: each has a thread and a block.
-fn hands(settings: &IoNodeSettings) -> usize {
-    match settings.threads {
-        Threads::Pool(threads) => threads.min(settings.cache_blocks),
-        Threads::PerRequest => usize::MAX,
-    }
-}
-
 impl<M: Machine> IoNode<M> {
     fn new(machine: M, settings: IoNodeSettings) -> Self {
         let disks = machine.disks().len();
@@ -174,7 +166,8 @@ impl<M: Machine> IoNode<M> {
             disk_queues: (0..disks)
                 .map(|_| DiskQueue::new(settings.scheduling, settings.sharing, settings.requests_at_disk))
                 .collect(),
-            requests: RefCell::new(RequestQueue::new(settings.sharing, hands(&settings))),
+            // Each keeps the memory of a block until its answer has left.
+            requests: RefCell::new(RequestQueue::new(settings.sharing, settings.cache_blocks)),
             request_came: Condition::new(),
             pool_threads: Cell::new(0),
             pool_idle: Cell::new(0),
@@ -299,13 +292,11 @@ impl<M: Machine> IoNode<M> {
         }
     }
 
-    /// The answer to a request has left: another one of the client may be taken.
+    /// The answer to a request has left: others may be taken.
     fn request_done(self: &Rc<Self>, asker: Asker) {
-        let another = self.requests.borrow_mut().done(asker.class, asker.node);
-        if let Threads::Pool(threads) = self.settings.threads
-            && another
-        {
-            self.wake_pool(threads);
+        let others = self.requests.borrow_mut().done(asker.node);
+        if let Threads::Pool(threads) = self.settings.threads {
+            (0..others).for_each(|_| self.wake_pool(threads));
         }
     }
 
@@ -334,9 +325,16 @@ impl<M: Machine> IoNode<M> {
 
     /// Waits for a turn to use the disk of the stripe at `offset` within it.
     async fn turn(&self, stripe: &OpenStripe, offset: u64, class: Class) -> Turn<'_> {
-        let position = self.position(stripe, offset);
         let asked = self.machine.now();
-        let turn = self.disk_queues[stripe.disk].turn(position, class).await;
+        let turn = self.disk_queues[stripe.disk].turn(self.position(stripe, offset), class).await;
+        self.machine.disks()[stripe.disk].waited_since(asked);
+        turn
+    }
+
+    /// Waits as [`turn`](Self::turn) does, to write there what has been accepted already.
+    async fn turn_behind(&self, stripe: &OpenStripe, offset: u64) -> Turn<'_> {
+        let asked = self.machine.now();
+        let turn = self.disk_queues[stripe.disk].turn_behind(self.position(stripe, offset)).await;
         self.machine.disks()[stripe.disk].waited_since(asked);
         turn
     }

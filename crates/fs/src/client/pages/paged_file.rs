@@ -153,7 +153,8 @@ impl<M: Machine> PagedFile<M> {
     }
 
     /// Reads what the page at `offset` has of `bytes` that are wanted from there on: nothing at the end of the file, and
-    /// otherwise some. The other pages of them begin to be read on demand: they need not wait for each other.
+    /// otherwise some. The other pages of them begin to be read on demand, as many as an adaptive window can have: they
+    /// need not wait for each other.
     pub async fn read_some(&self, offset: u64, bytes: u64) -> Result<Payload> {
         let page_bytes = self.page_bytes();
         let extent = Extent::new(offset, bytes).clip(self.bytes().max(offset));
@@ -180,8 +181,9 @@ impl<M: Machine> PagedFile<M> {
         } else if waits {
             self.cache.promote(&self.file, pin.place);
         }
-        for page in too {
-            self.cache.bring_in(&self.file, page, Class::Demand);
+        let stop = { too }.find(|&page| !self.cache.bring_in(&self.file, page, Class::Demand));
+        if let Some(stop) = stop {
+            self.window.borrow_mut().wanted_to(stop);
         }
         self.bring_in_ahead(page, waits);
         loop {

@@ -163,6 +163,7 @@ impl PageTable {
         self.pending_write_bytes
     }
 
+    /// Where a page is, which may be neither pinned nor pending: it can be dropped whenever room is made.
     pub(super) fn find(&self, key: PageKey) -> Option<Place> {
         self.by_key.get(&key).copied()
     }

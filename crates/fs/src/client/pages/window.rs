@@ -40,9 +40,9 @@ pub(super) enum Order {
 const KEPT_BEHIND: u64 = 8;
 
 /// The adaptive window of a file that is said to be read to its end begins so many times as large: it need not be
-/// found out. It is asked for on demand, since all of it is going to be used: of several such files that are begun
-/// together, as in a merge, a disk then reads a long run of each, and not a few pages of one that is waited for and a few
-/// of another in turn.
+/// found out. The first one of a handle is asked for on demand, since all of it is going to be used: of several such files
+/// that are begun together, as in a merge, a disk then reads a long run of each, and not a few pages of one that is waited
+/// for and a few of another in turn. Who then turns out to read here and there gets no more on demand.
 const SAID_TO_GO_ON: u64 = 8;
 
 /// What bounds a window.
@@ -69,13 +69,16 @@ pub(super) struct Window {
     began: u64,
     /// The pages below this one have been asked for since the application began to go on page by page.
     asked: u64,
-    /// The pages of the request that is being read, as far as they have been asked for on demand.
+    /// The pages of the request that is being read: which one is in use, and up to which they have been asked for on
+    /// demand.
     wanted: Range<u64>,
     /// The adaptive window.
     size: u64,
     /// The window does not grow before this page is used.
     grows_from: u64,
-    /// It has just begun, in a file that is said to be read to its end.
+    /// The first one has begun.
+    has_begun: bool,
+    /// It has just begun, the first one, in a file that is said to be read to its end.
     begins: bool,
     wasted: u64,
 }
@@ -91,6 +94,7 @@ impl Window {
             wanted: 0..0,
             size: 1,
             grows_from: 0,
+            has_begun: false,
             begins: false,
             wasted: 0,
         }
@@ -105,13 +109,18 @@ impl Window {
         self.last == Some(page)
     }
 
-    /// Notes that a request reaches from `page` through another one. Returns those behind the first that have not been
-    /// asked for on demand.
+    /// Notes that a request reaches from `page` through another one. Returns those behind the first that are to be asked
+    /// for on demand.
     pub(super) fn want(&mut self, page: u64, through: u64) -> Range<u64> {
         let goes_on = self.wanted.start <= page && page < self.wanted.end;
         let first = if goes_on { self.wanted.end } else { page + 1 };
         self.wanted = page..first.max(through + 1);
         first..self.wanted.end
+    }
+
+    /// Notes that those from `end` on could not be asked for.
+    pub(super) fn wanted_to(&mut self, end: u64) {
+        self.wanted.end = end;
     }
 
     /// Notes that `page` is used now, `waited` if it was under way but not there yet; `wasted` is how many pages of
@@ -126,7 +135,10 @@ impl Window {
             self.began = page;
         }
         let size = match self.prefetch {
-            _ if self.order == Order::Random => 1,
+            _ if self.order == Order::Random => {
+                self.begins = false;
+                1
+            }
             Prefetch::None => 1,
             Prefetch::Window(pages) => pages.min(bounds.half),
             Prefetch::Adaptive => self.adapt(page, goes_on, waited, wasted, bounds),
@@ -156,12 +168,15 @@ impl Window {
 
     fn adapt(&mut self, page: u64, goes_on: bool, waited: bool, wasted: u64, bounds: Bounds) -> u64 {
         let most = bounds.most.max(1);
-        self.begins = goes_on && self.size == 1 && self.order == Order::Sequential;
+        self.begins = false;
         if !goes_on {
             (self.size, self.grows_from) = (1, page);
         } else if self.size == 1 {
-            let begin = if self.begins { SAID_TO_GO_ON * bounds.least } else { bounds.least };
+            let is_said = self.order == Order::Sequential;
+            let begin = if is_said { SAID_TO_GO_ON * bounds.least } else { bounds.least };
             (self.size, self.grows_from) = (begin, page + begin);
+            self.begins = is_said && !self.has_begun;
+            self.has_begun = true;
         } else if wasted > self.wasted {
             (self.size, self.grows_from) = ((self.size / 2).max(2), self.asked);
         } else if waited && page >= self.grows_from {
@@ -243,6 +258,8 @@ mod tests {
         let later: Vec<_> = (41..=next).map(|page| use_page(&mut window, page, false, 0)).collect();
         assert!(later.iter().any(|pages| !pages.is_empty()), "{later:?}");
         assert_eq!(window.class(), Class::Background, "only the first");
+        assert!([500, 501].iter().any(|&page| !use_page(&mut window, page, false, 0).is_empty()));
+        assert_eq!(window.class(), Class::Background, "it began anew at 500");
     }
 
     #[test]
@@ -272,6 +289,8 @@ mod tests {
         let mut window = Window::new(Prefetch::Adaptive);
         assert_eq!([window.want(3, 9), window.want(4, 9), window.want(5, 12)], [4..10, 10..10, 10..13]);
         assert_eq!([window.want(12, 14), window.want(3, 5)], [13..15, 4..6]);
+        window.wanted_to(5);
+        assert_eq!([window.want(4, 5), window.want(5, 5)], [5..6, 6..6]);
     }
 
     proptest! {
