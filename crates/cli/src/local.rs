@@ -42,7 +42,7 @@ pub(crate) fn write(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io:
     target.complete()
 }
 
-/// Fails if [`write`] could not, and leaves things as they are.
+/// Fails if [`write()`] could not, and leaves things as they are.
 pub(crate) fn check_writable(path: &Path) -> Result<()> {
     replacement::create(path, true, None).map(drop).map_err(|error| failed(path, error))
 }

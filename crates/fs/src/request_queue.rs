@@ -49,8 +49,8 @@ struct Hands {
     of_client: BTreeMap<NodeId, usize>,
 }
 
-/// Of the hands, one in so many is for demand only.
-const KEPT_FOR_DEMAND: usize = 4;
+/// Of the hands, and of the threads of a pool, one in so many is for demand only.
+pub(crate) const KEPT_FOR_DEMAND: usize = 4;
 
 impl<T> RequestQueue<T> {
     /// A queue out of which, shared fairly, `hands` requests are taken at a time.

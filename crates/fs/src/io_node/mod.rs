@@ -28,7 +28,7 @@ use crate::disk_queue::{DiskQueue, Turn};
 use crate::endpoint::{Asker, Endpoint, Service};
 use crate::error::{Failure, FailureKind};
 use crate::protocol::{Fetch, FileId, Reply, Request};
-use crate::request_queue::{RequestQueue, Sharing};
+use crate::request_queue::{KEPT_FOR_DEMAND, RequestQueue, Sharing};
 use crate::schedule::{Position, Scheduling};
 use blocks::Data;
 use stripes::{OpenStripe, Stripes};
@@ -86,9 +86,6 @@ impl Default for IoNodeSettings {
 
 /// Block requests beyond this many wait in the network, and so does all that comes behind them.
 const REQUESTS_MAX: usize = 65_536;
-
-/// Of the threads of a pool, one in so many is kept for requests on demand.
-const KEPT_FOR_DEMAND: usize = 4;
 
 /// Collective requests served at a time; others wait.
 const COLLECTIVES_MAX: usize = 16;
