@@ -3,9 +3,6 @@
 //! Those in `tests/c` check themselves, with the compiler's sanitizers; those in `examples/c` are compared with what
 //! they should do.
 
-#[path = "../../pdiol/tests/common/mod.rs"]
-mod common;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::symlink;
@@ -13,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use common::Agents;
 use pdiol::OpenOptions;
+use test_agents::Agents;
 
 const SANITIZERS: [&str; 4] =
     ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];

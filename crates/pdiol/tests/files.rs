@@ -1,16 +1,14 @@
 //! Files of real agents on loopback, as any thread sees them.
 
-mod common;
-
 use std::io::{BufRead, Cursor, Read, Seek, SeekFrom, Write};
 use std::net::TcpListener;
 use std::thread;
 use std::time::Duration;
 
-use common::Agents;
 use pdiol::{Advice, ErrorKind, OpenOptions, Prefetch, Session, Settings};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use test_agents::Agents;
 
 const READ: OpenOptions = OpenOptions::new().read(true);
 const MAKE: OpenOptions = OpenOptions::new().write(true).create(true).truncate(true);

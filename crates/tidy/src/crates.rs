@@ -12,6 +12,7 @@
 //!   pdiol                          real and fs
 //!   libpdiol                       pdiol; nothing depends on it
 //!   applications                   pdiol, interruption, replacement
+//!   test-agents                    pdiol, real and fs; tests only depend on it
 //!   starfish (crates/cli)          anything; nothing depends on it
 //!   python                         what it shows of them; nothing depends on it
 //! ```
@@ -21,7 +22,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 19] = [
+const ARROWS: [(&str, &[&str]); 20] = [
     ("applications", &["interruption", "pdiol", "replacement"]),
     ("interruption", &[]),
     ("machine", &[]),
@@ -58,6 +59,7 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ("replacement", &[]),
     ("statistics", &[]),
     ("python", &["description", "experiment", "fs", "layout", "plan"]),
+    ("test-agents", &["fs", "machine", "pdiol", "real"]),
     ("tidy", &[]),
 ];
 

@@ -2,8 +2,6 @@
 
 #![allow(dead_code, unused_imports, reason = "each test crate uses a part of it")]
 
-#[path = "../../../pdiol/tests/common/mod.rs"]
-mod agents;
 #[path = "../../../cli/tests/common/processes.rs"]
 mod processes;
 
@@ -12,8 +10,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use agents::Agents;
 pub(crate) use processes::{finish, finish_with_input, heeding, wait};
+use test_agents::Agents;
 
 /// Some agents with a disk each, and a directory for the test.
 pub(crate) struct Home(Agents);

@@ -1,7 +1,6 @@
-//! What the tests share, also those of other crates: real agents on loopback, as threads of this process, that end with
-//! the test.
-
-#![allow(dead_code, reason = "each test crate uses a part of it")]
+//! Real agents on loopback, as threads of a test's process, that end with the test.
+//!
+//! For the tests of all crates whose programs need agents. They share the code that serves, which is compiled here once.
 
 use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
@@ -13,11 +12,11 @@ use real::{DiskSettings, Limits};
 use tempfile::TempDir;
 
 /// An agent with one disk.
-pub(crate) struct Agent {
+pub struct Agent {
     /// Where it listens, as HOST:PORT.
-    pub(crate) address: String,
+    pub address: String,
     /// Its disk.
-    pub(crate) disk: PathBuf,
+    pub disk: PathBuf,
     stop: Option<flume::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -50,7 +49,10 @@ impl Agent {
     }
 
     /// Ends the agent in order.
-    pub(crate) fn end(&mut self) {
+    ///
+    /// # Panics
+    /// If it has failed.
+    pub fn end(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
             thread.join().expect("it serves");
@@ -73,14 +75,19 @@ impl Drop for Agent {
 }
 
 /// Some agents with fast disks, and a directory for the test.
-pub(crate) struct Agents {
-    pub(crate) agents: Vec<Agent>,
-    pub(crate) directory: TempDir,
+pub struct Agents {
+    /// The agents.
+    pub agents: Vec<Agent>,
+    /// The directory, in which their disks are, too.
+    pub directory: TempDir,
 }
 
 impl Agents {
     /// So many agents, with a disk each.
-    pub(crate) fn start(count: u64) -> Agents {
+    ///
+    /// # Panics
+    /// If they cannot be started.
+    pub fn start(count: u64) -> Agents {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let disk = |number| directory.path().join(format!("disk{number}"));
         let agents = (0..count).map(|number| Agent::start(disk(number), number)).collect();
@@ -88,17 +95,21 @@ impl Agents {
     }
 
     /// Their addresses, as in STARFISH_AGENTS.
-    pub(crate) fn names(&self) -> String {
+    pub fn names(&self) -> String {
         let addresses: Vec<&str> = self.agents.iter().map(|agent| agent.address.as_str()).collect();
         addresses.join(",")
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    /// The path of a file in the directory.
+    pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
     /// The usual settings of a session with them, with a cache that is soon full.
-    pub(crate) fn settings(&self) -> Settings {
+    ///
+    /// # Panics
+    /// If they have no addresses, which they have.
+    pub fn settings(&self) -> Settings {
         let agents = pdiol::agents::named(self.names().split(',')).expect("addresses");
         let mut settings = Settings::new(agents);
         settings.cache_bytes = 4 << 20;
@@ -106,7 +117,10 @@ impl Agents {
     }
 
     /// A session with them.
-    pub(crate) fn session(&self) -> Session {
+    ///
+    /// # Panics
+    /// If they do not answer.
+    pub fn session(&self) -> Session {
         Session::start(self.settings()).expect("they are there")
     }
 }
