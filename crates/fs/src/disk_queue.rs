@@ -35,11 +35,20 @@ enum Waiter {
 
 /// Where a request waits.
 #[derive(Clone, Copy)]
-enum Line {
+pub(crate) enum Line {
     Demand,
     /// With those on demand, but it has been accepted already, and few of these go at a time.
     Behind,
     Background,
+}
+
+impl From<Class> for Line {
+    fn from(class: Class) -> Self {
+        match class {
+            Class::Control | Class::Demand => Line::Demand,
+            Class::Background => Line::Background,
+        }
+    }
 }
 
 /// The right to use the disk until dropped.
@@ -59,20 +68,7 @@ impl DiskQueue {
     }
 
     /// Waits for a turn to use the disk at `position`.
-    pub(crate) async fn turn(&self, position: Position, class: Class) -> Turn<'_> {
-        let line = match class {
-            Class::Control | Class::Demand => Line::Demand,
-            Class::Background => Line::Background,
-        };
-        self.turn_of(position, line).await
-    }
-
-    /// Waits for a turn to write at `position` what has been accepted already.
-    pub(crate) async fn turn_behind(&self, position: Position) -> Turn<'_> {
-        self.turn_of(position, Line::Behind).await
-    }
-
-    async fn turn_of(&self, position: Position, line: Line) -> Turn<'_> {
+    pub(crate) async fn turn(&self, position: Position, line: Line) -> Turn<'_> {
         if self.taken.get() == self.places {
             WaitForTurn { queue: self, position, line, waiter: None }.await;
         } else {

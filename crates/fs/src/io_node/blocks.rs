@@ -13,6 +13,7 @@ use super::IoNode;
 use super::stripes::{Barred, OpenStripe};
 use crate::byte_set::ByteSet;
 use crate::cache::{BlockKey, Place};
+use crate::disk_queue::Line;
 use crate::error::Failure;
 use crate::protocol::{Fetch, FileId, Request};
 
@@ -338,7 +339,7 @@ impl<M: Machine> IoNode<M> {
 
     async fn write_behind(&self, stripe: &OpenStripe, place: Place) -> machine::Result<()> {
         let start = self.cache.borrow_mut().block(place).key.block * stripe.block_bytes();
-        let turn = self.turn_behind(stripe, start).await;
+        let turn = self.turn(stripe, start, Line::Behind).await;
         // Taken only now, so that what was written while the request waited goes with it.
         let runs: Vec<(u64, Payload)> = {
             let mut cache = self.cache.borrow_mut();

@@ -24,7 +24,7 @@ use machine::{BufferPool, Class, Condition, Disk, Duration, Machine, NodeId, Pay
 
 use crate::RELEASE;
 use crate::cache::Cache;
-use crate::disk_queue::{DiskQueue, Turn};
+use crate::disk_queue::{DiskQueue, Line, Turn};
 use crate::endpoint::{Asker, Endpoint, Service};
 use crate::error::{Failure, FailureKind};
 use crate::protocol::{Fetch, FileId, Reply, Request};
@@ -321,17 +321,10 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Waits for a turn to use the disk of the stripe at `offset` within it.
-    async fn turn(&self, stripe: &OpenStripe, offset: u64, class: Class) -> Turn<'_> {
+    async fn turn(&self, stripe: &OpenStripe, offset: u64, line: impl Into<Line>) -> Turn<'_> {
+        let position = self.position(stripe, offset);
         let asked = self.machine.now();
-        let turn = self.disk_queues[stripe.disk].turn(self.position(stripe, offset), class).await;
-        self.machine.disks()[stripe.disk].waited_since(asked);
-        turn
-    }
-
-    /// Waits as [`turn`](Self::turn) does, to write there what has been accepted already.
-    async fn turn_behind(&self, stripe: &OpenStripe, offset: u64) -> Turn<'_> {
-        let asked = self.machine.now();
-        let turn = self.disk_queues[stripe.disk].turn_behind(self.position(stripe, offset)).await;
+        let turn = self.disk_queues[stripe.disk].turn(position, line.into()).await;
         self.machine.disks()[stripe.disk].waited_since(asked);
         turn
     }

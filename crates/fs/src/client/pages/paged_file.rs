@@ -181,8 +181,7 @@ impl<M: Machine> PagedFile<M> {
         } else if waits {
             self.cache.promote(&self.file, pin.place);
         }
-        let stop = { too }.find(|&page| !self.cache.bring_in(&self.file, page, Class::Demand));
-        if let Some(stop) = stop {
+        if let Some(stop) = self.bring_in(too, Class::Demand) {
             self.window.borrow_mut().wanted_to(stop);
         }
         self.bring_in_ahead(page, waits);
@@ -219,9 +218,13 @@ impl<M: Machine> PagedFile<M> {
         {
             self.cache.table.borrow_mut().let_go_of(self.file.number, passed..passed + 1);
         }
-        let class = window.class();
-        let stop = wanted.into_iter().find(|&page| !self.cache.bring_in(&self.file, page, class));
+        let stop = self.bring_in(wanted, window.class());
         window.asked_to(stop.unwrap_or(end));
+    }
+
+    /// Starts to bring in pages, until there is no room for one: that one is returned.
+    fn bring_in(&self, mut pages: Range<u64>, class: Class) -> Option<u64> {
+        pages.find(|&page| !self.cache.bring_in(&self.file, page, class))
     }
 
     /// Writes `data` at `offset`, making the file longer if need be.

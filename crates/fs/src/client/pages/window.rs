@@ -130,15 +130,12 @@ impl Window {
             None => page == 0 || self.order == Order::Sequential,
             Some(last) => last <= page && page <= self.asked.max(last + 1),
         };
-        self.last = Some(page);
+        (self.last, self.begins) = (Some(page), false);
         if !goes_on {
             self.began = page;
         }
         let size = match self.prefetch {
-            _ if self.order == Order::Random => {
-                self.begins = false;
-                1
-            }
+            _ if self.order == Order::Random => 1,
             Prefetch::None => 1,
             Prefetch::Window(pages) => pages.min(bounds.half),
             Prefetch::Adaptive => self.adapt(page, goes_on, waited, wasted, bounds),
@@ -168,7 +165,6 @@ impl Window {
 
     fn adapt(&mut self, page: u64, goes_on: bool, waited: bool, wasted: u64, bounds: Bounds) -> u64 {
         let most = bounds.most.max(1);
-        self.begins = false;
         if !goes_on {
             (self.size, self.grows_from) = (1, page);
         } else if self.size == 1 {
