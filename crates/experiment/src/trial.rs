@@ -242,22 +242,22 @@ impl Part {
     async fn access(&self) -> fs::Result<()> {
         let Part { file, group, view, memory, .. } = self;
         match (self.settings, self.operation) {
-            (None, _) => self.access_chunks().await,
             (Some(settings), Operation::Read) => file.read_collective(group, view, memory, settings).await,
             (Some(settings), Operation::Write) => file.write_collective(group, view, memory, settings).await,
-        }
-    }
-
-    /// One file request for each contiguous chunk, one after the other.
-    async fn access_chunks(&self) -> fs::Result<()> {
-        for chunk in self.view.chunks(self.group.rank as u32) {
-            let (offset, bytes, at) = (chunk.file_offset, chunk.bytes, chunk.memory_offset);
-            match self.operation {
-                Operation::Read => drop(self.file.read(offset, bytes, &self.memory, at).await?),
-                Operation::Write => self.file.write(offset, bytes, &self.memory, at).await?,
+            // One file request for each contiguous chunk, one after the other.
+            (None, Operation::Read) => {
+                for chunk in view.chunks(group.rank as u32) {
+                    file.read(chunk.file_offset, chunk.bytes, memory, chunk.memory_offset).await?;
+                }
+                Ok(())
+            }
+            (None, Operation::Write) => {
+                for chunk in view.chunks(group.rank as u32) {
+                    file.write(chunk.file_offset, chunk.bytes, memory, chunk.memory_offset).await?;
+                }
+                Ok(())
             }
         }
-        Ok(())
     }
 }
 

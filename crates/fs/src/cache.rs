@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{Buf, Condition};
+use machine::{Buf, Condition, Payload};
 use slab::Slab;
 
 use crate::byte_set::ByteSet;
@@ -89,6 +89,18 @@ impl Cache {
 
     pub(crate) fn contains(&self, key: BlockKey) -> bool {
         self.by_key.contains_key(&key)
+    }
+
+    /// The bytes `range` of the block, if it is here, is not loading and has them.
+    pub(crate) fn read(&mut self, key: BlockKey, range: &Range<u64>) -> Option<Payload> {
+        let place = *self.by_key.get(&key)?;
+        let block = &self.blocks[place];
+        if block.loading || !block.valid.contains(range) {
+            return None;
+        }
+        let data = block.buffer.as_ref().map(|buffer| buffer.slice(range.clone()));
+        self.touch(place);
+        data
     }
 
     /// Finds and pins the block.

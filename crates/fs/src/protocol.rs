@@ -11,6 +11,7 @@
 
 use layout::{Striping, View};
 use machine::{Class, Message};
+use postcard::ser_flavors::Flavor;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Failure;
@@ -24,7 +25,7 @@ pub const LABEL_VERSION: u8 = 1;
 const FRAME_MAGIC: [u8; 2] = *b"SF";
 const LABEL_MAGIC: [u8; 2] = *b"SL";
 
-/// Block requests, their answers and single Memputs and Memgets have shorter headers.
+/// Block requests, their answers and single Memputs and Memgets have shorter headers, for which memory is asked once.
 const SHORT_BYTES: usize = 64;
 
 /// The most bytes a file name has, in UTF-8.
@@ -365,16 +366,25 @@ impl Frame {
 }
 
 fn encode<T: Serialize>(magic: [u8; 2], version: u8, value: &T) -> Vec<u8> {
-    let head = [magic[0], magic[1], version];
-    // Most are short: for them a vector that grows with each number takes as long as the encoding itself.
-    let mut short = [0; SHORT_BYTES];
-    short[..head.len()].copy_from_slice(&head);
-    match postcard::to_slice(value, &mut short[head.len()..]) {
-        Ok(body) => {
-            let bytes = head.len() + body.len();
-            short[..bytes].to_vec()
-        }
-        Err(_) => postcard::to_extend(value, head.to_vec()).expect("a vector takes any encoding"),
+    let mut bytes = Vec::with_capacity(SHORT_BYTES);
+    bytes.extend([magic[0], magic[1], version]);
+    postcard::serialize_with_flavor(value, Bytes(bytes)).expect("a vector takes any encoding")
+}
+
+/// Collects an encoding byte by byte: numbers are a few bytes each, for which a call that copies them takes longer.
+struct Bytes(Vec<u8>);
+
+impl Flavor for Bytes {
+    type Output = Vec<u8>;
+
+    #[inline]
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<Vec<u8>> {
+        Ok(self.0)
     }
 }
 

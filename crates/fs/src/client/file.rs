@@ -126,28 +126,21 @@ impl<M: Machine> File<M> {
     }
 
     /// Reads `bytes` from `offset` on into `memory` at `at`. Returns how many there were: fewer at the end.
-    pub async fn read(&self, offset: u64, bytes: u64, memory: &Memory, at: u64) -> Result<u64> {
-        if offset.saturating_add(bytes) > self.bytes() {
-            self.refresh().await?;
-        }
-        let extent = Extent::new(offset, bytes).clip(self.bytes().max(offset));
-        check_memory(memory, at, extent.bytes)?;
-        self.transfer(Access::Read, extent, memory, at).await?;
-        Ok(extent.bytes)
+    pub fn read(
+        &self,
+        offset: u64,
+        bytes: u64,
+        memory: &Memory,
+        at: u64,
+    ) -> impl Future<Output = Result<u64>> {
+        self.transfer(Access::Read, Extent::new(offset, bytes), memory, at)
     }
 
     /// Writes `bytes` of `memory` from `at` on to the file at `offset`, making it longer if need be.
     ///
     /// When this completes the data are at the I/O nodes. [`flush`](Self::flush) brings them to the disks.
     pub async fn write(&self, offset: u64, bytes: u64, memory: &Memory, at: u64) -> Result<()> {
-        check_memory(memory, at, bytes)?;
-        let extent = Extent::new(offset, bytes);
-        if extent.clip(layout::FILE_BYTES_MAX) != extent {
-            return Err(Error::Invalid(format!("{bytes} bytes at {offset} reach beyond any file")).into());
-        }
-        self.transfer(Access::Write, extent, memory, at).await?;
-        self.note_end(extent.end());
-        Ok(())
+        self.transfer(Access::Write, Extent::new(offset, bytes), memory, at).await.map(drop)
     }
 
     pub(super) fn note_end(&self, end: u64) {
@@ -344,10 +337,23 @@ impl<M: Machine> File<M> {
         Ok(data)
     }
 
-    /// Carries out a file request; once more if an I/O node was started anew.
-    async fn transfer(&self, access: Access, extent: Extent, memory: &Memory, at: u64) -> Result<()> {
+    /// Carries out a file request; once more if an I/O node was started anew. Returns how many bytes it moved.
+    // All in one future: small requests are so many that another around each is felt.
+    async fn transfer(&self, access: Access, extent: Extent, memory: &Memory, at: u64) -> Result<u64> {
+        let extent = match access {
+            Access::Read => {
+                if extent.end() > self.bytes() {
+                    self.refresh().await?;
+                }
+                extent.clip(self.bytes().max(extent.offset))
+            }
+            Access::Write => {
+                check_no_file_ends_before(extent)?;
+                extent
+            }
+        };
+        check_memory(memory, at, extent.bytes)?;
         let mut request = FileRequest::new(self, access, extent, memory, at);
-        // Not by `once_more`: small requests are so many that another future around each is felt.
         let mut again = true;
         let outcome = loop {
             match request.carry_out().await {
@@ -359,10 +365,12 @@ impl<M: Machine> File<M> {
             }
         };
         // All answers have come, so the mailbox is empty and nobody else's.
-        let UnderWay { mailbox, parts } = &mut request.under_way;
-        let left_over = UnderWay { mailbox: mailbox.clone(), parts: std::mem::take(parts) };
-        self.client.inner.left_over.borrow_mut().push(left_over);
-        outcome
+        self.client.inner.left_over.borrow_mut().push(request.under_way);
+        outcome?;
+        if access == Access::Write {
+            self.note_end(extent.end());
+        }
+        Ok(extent.bytes)
     }
 }
 
@@ -375,6 +383,15 @@ fn check_memory(memory: &Memory, at: u64, bytes: u64) -> Result<()> {
     }
 }
 
+fn check_no_file_ends_before(extent: Extent) -> Result<()> {
+    if extent.clip(layout::FILE_BYTES_MAX) == extent {
+        Ok(())
+    } else {
+        let Extent { offset, bytes } = extent;
+        Err(Error::Invalid(format!("{bytes} bytes at {offset} reach beyond any file")).into())
+    }
+}
+
 /// A file request under way.
 struct FileRequest<'a, M: Machine> {
     file: &'a File<M>,
@@ -383,8 +400,8 @@ struct FileRequest<'a, M: Machine> {
     memory: &'a Memory,
     /// Where in the memory the extent begins.
     at: u64,
-    /// The name under which the memory is open to the I/O nodes, if they are to fetch the data of a write.
-    opened: Option<MemoryId>,
+    /// The memory, open to the I/O nodes, if they are to fetch the data of a write.
+    opened: Option<OpenMemory<'a, M>>,
     under_way: UnderWay,
 }
 
@@ -396,11 +413,15 @@ pub(super) struct UnderWay {
     parts: Vec<BlockRequest>,
 }
 
-impl<M: Machine> Drop for FileRequest<'_, M> {
+/// Memory that is open to the I/O nodes until this is dropped.
+struct OpenMemory<'a, M: Machine> {
+    client: &'a Client<M>,
+    id: MemoryId,
+}
+
+impl<M: Machine> Drop for OpenMemory<'_, M> {
     fn drop(&mut self) {
-        if let Some(id) = self.opened {
-            self.file.client.inner.close_memory(id);
-        }
+        self.client.inner.close_memory(self.id);
     }
 }
 
@@ -409,7 +430,8 @@ impl<'a, M: Machine> FileRequest<'a, M> {
         let inner = &file.client.inner;
         let under_way = inner.left_over.borrow_mut().pop().unwrap_or_default();
         let fetched = access == Access::Write && inner.settings.memget_writes;
-        let opened = fetched.then(|| inner.open_for_request(memory));
+        let client = &file.client;
+        let opened = fetched.then(|| OpenMemory { client, id: inner.open_for_request(memory) });
         FileRequest { file, access, extent, memory, at, opened, under_way }
     }
 
@@ -454,9 +476,9 @@ impl<'a, M: Machine> FileRequest<'a, M> {
                 let bytes = bytes as u32;
                 (Request::Read { file: inner.file, stripe, offset, bytes }, Payload::empty())
             }
-            Access::Write => match self.opened {
+            Access::Write => match &self.opened {
                 Some(memory) => {
-                    let fetch = Fetch { memory, offset: self.memory_offset(part), bytes: bytes as u32 };
+                    let fetch = Fetch { memory: memory.id, offset: self.memory_offset(part), bytes: bytes as u32 };
                     let fetch = Some(fetch);
                     (Request::Write { file: inner.file, stripe, offset, fetch }, Payload::empty())
                 }

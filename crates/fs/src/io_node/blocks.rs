@@ -14,6 +14,7 @@ use super::stripes::{Barred, OpenStripe};
 use crate::byte_set::ByteSet;
 use crate::cache::{BlockKey, Place};
 use crate::disk_queue::Line;
+use crate::endpoint::Asker;
 use crate::error::Failure;
 use crate::protocol::{Fetch, FileId, Request};
 
@@ -32,7 +33,7 @@ pub(super) enum Data {
 }
 
 impl Data {
-    fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         match self {
             Data::Here(data) => data.len(),
             Data::At(_, fetch) => u64::from(fetch.bytes),
@@ -67,8 +68,22 @@ impl<M: Machine> IoNode<M> {
         let stripe = self.stripes.get(file, stripe)?;
         let part = Part::new(&stripe, offset, bytes)?;
         self.machine.compute(Work::LookUpCache).await;
-        let place = self.pin(&stripe, part.key, class).await;
-        let outcome = self.make_valid(&stripe, place, &part.range, class).await;
+        let cached = self.cache.borrow_mut().read(part.key, &part.range);
+        match cached {
+            Some(data) => Ok(data),
+            None => self.read_through(&stripe, part, class).await,
+        }
+    }
+
+    /// Reads what is not in the cache, or not yet.
+    async fn read_through(
+        self: &Rc<Self>,
+        stripe: &Rc<OpenStripe>,
+        part: Part,
+        class: Class,
+    ) -> Result<Payload, Box<Failure>> {
+        let place = self.pin(stripe, part.key, class).await;
+        let outcome = self.make_valid(stripe, place, &part.range, class).await;
         let data = outcome.map(|()| self.with_buffer(place, |buffer| buffer.slice(part.range)));
         self.unpin(place);
         data
@@ -80,8 +95,7 @@ impl<M: Machine> IoNode<M> {
         stripe: u32,
         offset: u64,
         data: Data,
-        writer: NodeId,
-        class: Class,
+        Asker { node: writer, class, .. }: Asker,
     ) -> Result<(), Box<Failure>> {
         let stripe = self.stripes.get(file, stripe)?;
         stripe.wait_until_unbarred().await;
@@ -139,7 +153,7 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Brings the blocks after the one at `offset` into the cache, as far as there is room for them now.
-    pub(super) async fn prefetch(self: &Rc<Self>, file: FileId, stripe: u32, offset: u64, class: Class) {
+    pub(super) fn prefetch(self: &Rc<Self>, file: FileId, stripe: u32, offset: u64, class: Class) {
         let Ok(stripe) = self.stripes.get(file, stripe) else { return };
         let (block, blocks) =
             (offset / stripe.block_bytes(), stripe.bytes.get().div_ceil(stripe.block_bytes()));

@@ -27,7 +27,7 @@ use crate::cache::Cache;
 use crate::disk_queue::{DiskQueue, Line, Turn};
 use crate::endpoint::{Asker, Endpoint, Service};
 use crate::error::{Failure, FailureKind};
-use crate::protocol::{Fetch, FileId, Reply, Request};
+use crate::protocol::{FileId, Reply, Request};
 use crate::request_queue::{KEPT_FOR_DEMAND, RequestQueue, Sharing};
 use crate::schedule::{Position, Scheduling};
 use blocks::Data;
@@ -136,9 +136,7 @@ struct BlockRequest {
 
 enum Access {
     Read,
-    Write(Payload),
-    /// A write whose data are to be fetched.
-    Fetch(Fetch),
+    Write(Data),
 }
 
 /// Serves requests on this node until its network is closed, then writes out what its cache still holds.
@@ -245,27 +243,23 @@ impl<M: Machine> IoNode<M> {
     async fn serve_block_request(self: &Rc<Self>, request: BlockRequest) -> machine::Result<()> {
         let BlockRequest { asker, access, file, stripe, offset, bytes } = request;
         self.machine.compute(Work::HandleRequest).await;
-        match access {
+        let reads = matches!(access, Access::Read);
+        let outcome = match access {
             Access::Read => {
-                let outcome = self.read(file, stripe, offset, bytes, asker.class).await;
-                let worked = outcome.is_ok();
-                self.answer(asker, outcome.map(|data| (Reply::Done, data))).await?;
-                if worked {
-                    self.prefetch(file, stripe, offset, self.class_of_prefetching(asker.class)).await;
-                }
-                Ok(())
+                let data = self.read(file, stripe, offset, bytes, asker.class).await;
+                data.map(|data| (Reply::Done, data))
             }
             Access::Write(data) => {
-                let outcome =
-                    self.write(file, stripe, offset, Data::Here(data), asker.node, asker.class).await;
-                self.answer(asker, outcome.map(|()| (self.accepted(), Payload::empty()))).await
+                let written = self.write(file, stripe, offset, data, asker).await;
+                written.map(|()| (self.accepted(), Payload::empty()))
             }
-            Access::Fetch(fetch) => {
-                let data = Data::At(asker.node, fetch);
-                let outcome = self.write(file, stripe, offset, data, asker.node, asker.class).await;
-                self.answer(asker, outcome.map(|()| (self.accepted(), Payload::empty()))).await
-            }
+        };
+        let prefetches = reads && outcome.is_ok();
+        self.answer(asker, outcome).await?;
+        if prefetches {
+            self.prefetch(file, stripe, offset, self.class_of_prefetching(asker.class));
         }
+        Ok(())
     }
 
     /// Answers a block request. If the I/O node is fair, a thread does not wait until the answer has left, which may
@@ -419,24 +413,27 @@ impl<M: Machine> IoNode<M> {
 
 impl<M: Machine> Service for Rc<IoNode<M>> {
     async fn handle(&self, asker: Asker, request: Request, payload: Payload) -> machine::Result<()> {
-        match request {
+        let (access, file, stripe, offset, bytes) = match request {
             Request::Read { file, stripe, offset, bytes } => {
-                let bytes = u64::from(bytes);
-                let access = Access::Read;
-                self.dispatch(BlockRequest { asker, access, file, stripe, offset, bytes }).await;
+                (Access::Read, file, stripe, offset, u64::from(bytes))
             }
-            Request::Write { file, stripe, offset, fetch: Some(fetch) } => {
-                let (access, bytes) = (Access::Fetch(fetch), u64::from(fetch.bytes));
-                self.dispatch(BlockRequest { asker, access, file, stripe, offset, bytes }).await;
+            Request::Write { file, stripe, offset, fetch } => {
+                let data = match fetch {
+                    Some(fetch) => Data::At(asker.node, fetch),
+                    None => {
+                        self.machine.compute(Work::AcceptData { bytes: payload.len() }).await;
+                        Data::Here(payload)
+                    }
+                };
+                let bytes = data.bytes();
+                (Access::Write(data), file, stripe, offset, bytes)
             }
-            Request::Write { file, stripe, offset, fetch: None } => {
-                let bytes = payload.len();
-                self.machine.compute(Work::AcceptData { bytes }).await;
-                let access = Access::Write(payload);
-                self.dispatch(BlockRequest { asker, access, file, stripe, offset, bytes }).await;
+            command => {
+                self.start_command(asker, command);
+                return Ok(());
             }
-            command => self.start_command(asker, command),
-        }
+        };
+        self.dispatch(BlockRequest { asker, access, file, stripe, offset, bytes }).await;
         Ok(())
     }
 
