@@ -85,7 +85,12 @@ pub(crate) trait Service {
     /// Deals with a request, or sees to it that somebody does.
     ///
     /// Nothing else is received meanwhile, so it must not wait for anything that has to be received.
-    async fn handle(&self, asker: Asker, request: Request, payload: Payload) -> machine::Result<()>;
+    fn handle(
+        &self,
+        asker: Asker,
+        request: Request,
+        payload: Payload,
+    ) -> impl Future<Output = machine::Result<()>>;
 
     /// Hears that a peer is gone.
     fn peer_gone(&self, peer: NodeId);
@@ -186,7 +191,11 @@ impl<M: Machine> Endpoint<M> {
                 other => other?,
             };
             match delivery {
-                Delivery::Message(message) => self.take_in(from, message, service).await?,
+                Delivery::Message(message) => {
+                    if let Some((asker, request, payload)) = self.take_in(from, message) {
+                        service.handle(asker, request, payload).await?;
+                    }
+                }
                 Delivery::Gone(why) => {
                     self.fail_calls(from, |node| {
                         Error::Machine(machine::Error::PeerGone { node, why: why.clone() })
@@ -197,32 +206,23 @@ impl<M: Machine> Endpoint<M> {
         }
     }
 
-    async fn take_in(
-        self: &Rc<Self>,
-        from: NodeId,
-        message: Message,
-        service: &impl Service,
-    ) -> machine::Result<()> {
-        let asker = |tag| Asker { node: from, tag, class: message.class };
-        match Frame::decode(&message.header) {
-            Ok(Frame::Request(tag, request)) => service.handle(asker(tag), request, message.payload).await,
+    /// Gives the question, if the message is one; an answer goes to its mailbox.
+    #[inline]
+    fn take_in(self: &Rc<Self>, from: NodeId, message: Message) -> Option<(Asker, Request, Payload)> {
+        let Message { class, header, payload } = message;
+        let asker = |tag| Asker { node: from, tag, class };
+        match Frame::decode(&header) {
+            Ok(Frame::Request(tag, request)) => return Some((asker(tag), request, payload)),
             Ok(Frame::Reply(NO_TAG, reply)) => {
                 self.fail_calls(from, |node| Error::Protocol { node, why: format!("complains: {reply:?}") });
-                Ok(())
             }
             Ok(Frame::Reply(tag, Reply::Failed(failure))) => {
                 self.finish_call(from, tag, Err(Error::Remote { node: from, failure }.into()));
-                Ok(())
             }
-            Ok(Frame::Reply(tag, reply)) => {
-                self.finish_call(from, tag, Ok((reply, message.payload)));
-                Ok(())
-            }
-            Err(why) => {
-                self.complain(asker(NO_TAG), Failure::invalid(format!("bad frame: {why}")));
-                Ok(())
-            }
+            Ok(Frame::Reply(tag, reply)) => self.finish_call(from, tag, Ok((reply, payload))),
+            Err(why) => self.complain(asker(NO_TAG), Failure::invalid(format!("bad frame: {why}"))),
         }
+        None
     }
 
     /// Tells a node that its frame made no sense. In a task of its own: who sends garbage may take no answers, and

@@ -139,6 +139,25 @@ enum Access {
     Write(Data),
 }
 
+impl BlockRequest {
+    /// The request as a block request, unless it is something else.
+    #[inline]
+    fn of(asker: Asker, request: Request, payload: Payload) -> Result<Self, Request> {
+        let (access, file, stripe, offset, bytes) = match request {
+            Request::Read { file, stripe, offset, bytes } => {
+                (Access::Read, file, stripe, offset, u64::from(bytes))
+            }
+            Request::Write { file, stripe, offset, fetch } => {
+                let data = fetch.map_or(Data::Here(payload), |fetch| Data::At(asker.node, fetch));
+                let bytes = data.bytes();
+                (Access::Write(data), file, stripe, offset, bytes)
+            }
+            command => return Err(command),
+        };
+        Ok(BlockRequest { asker, access, file, stripe, offset, bytes })
+    }
+}
+
 /// Serves requests on this node until its network is closed, then writes out what its cache still holds.
 pub async fn serve<M: Machine>(machine: M, settings: IoNodeSettings) -> machine::Result<()> {
     let node = Rc::new(IoNode::new(machine.clone(), settings));
@@ -220,8 +239,12 @@ impl<M: Machine> IoNode<M> {
         }
     }
 
-    /// Gives a block request to a thread.
-    async fn dispatch(self: &Rc<Self>, request: BlockRequest) {
+    /// Gives a block request, if there is one, to a thread.
+    async fn dispatch(self: &Rc<Self>, request: Option<BlockRequest>) -> machine::Result<()> {
+        let Some(request) = request else { return Ok(()) };
+        if let Access::Write(Data::Here(data)) = &request.access {
+            self.machine.compute(Work::AcceptData { bytes: data.len() }).await;
+        }
         match self.settings.threads {
             Threads::Pool(threads) => {
                 self.machine.compute(Work::WakeThread).await;
@@ -238,6 +261,7 @@ impl<M: Machine> IoNode<M> {
                 self.machine.spawn("request thread", async move { node.serve_block_request(request).await });
             }
         }
+        Ok(())
     }
 
     async fn serve_block_request(self: &Rc<Self>, request: BlockRequest) -> machine::Result<()> {
@@ -412,29 +436,14 @@ impl<M: Machine> IoNode<M> {
 }
 
 impl<M: Machine> Service for Rc<IoNode<M>> {
-    async fn handle(&self, asker: Asker, request: Request, payload: Payload) -> machine::Result<()> {
-        let (access, file, stripe, offset, bytes) = match request {
-            Request::Read { file, stripe, offset, bytes } => {
-                (Access::Read, file, stripe, offset, u64::from(bytes))
-            }
-            Request::Write { file, stripe, offset, fetch } => {
-                let data = match fetch {
-                    Some(fetch) => Data::At(asker.node, fetch),
-                    None => {
-                        self.machine.compute(Work::AcceptData { bytes: payload.len() }).await;
-                        Data::Here(payload)
-                    }
-                };
-                let bytes = data.bytes();
-                (Access::Write(data), file, stripe, offset, bytes)
-            }
-            command => {
-                self.start_command(asker, command);
-                return Ok(());
-            }
-        };
-        self.dispatch(BlockRequest { asker, access, file, stripe, offset, bytes }).await;
-        Ok(())
+    fn handle(
+        &self,
+        asker: Asker,
+        request: Request,
+        payload: Payload,
+    ) -> impl Future<Output = machine::Result<()>> {
+        let request = BlockRequest::of(asker, request, payload);
+        self.dispatch(request.map_err(|command| self.start_command(asker, command)).ok())
     }
 
     fn peer_gone(&self, _peer: NodeId) {}
