@@ -103,18 +103,54 @@ impl Agenda {
     /// Adds an event; among those of the same time it is the last.
     #[inline]
     pub(crate) fn push(&mut self, time: u64, target: Target) {
+        // What is rare is elsewhere as a whole, so that nothing has to be saved for it.
+        if time >= self.later_from || self.soon_count() >= SOON_MAX || self.next_serial == SERIAL_MAX {
+            self.make_room_and_push(time, target);
+        } else {
+            let entry = self.entry(time, target);
+            self.insert_soon(entry);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room_and_push(&mut self, time: u64, target: Target) {
         if self.next_serial == SERIAL_MAX {
             self.renumber();
         }
-        let serial = self.next_serial << TARGET_BITS | u64::from(target.0);
-        let entry = u128::from(time) << 64 | u128::from(serial);
-        self.next_serial += 1;
-        if time >= self.later_from {
-            return self.push_later(entry);
+        if self.soon_count() >= SOON_MAX {
+            self.put_off();
         }
-        // Its serial number is the highest, so it comes before those of a later time and no others.
+        let entry = self.entry(time, target);
+        if time < self.later_from {
+            return self.insert_soon(entry);
+        }
+        self.later.push(entry);
+        // At the end of all time, the list may be empty.
+        if self.first == self.end {
+            self.refill();
+        }
+    }
+
+    #[inline(always)]
+    fn soon_count(&self) -> u8 {
+        self.end.wrapping_sub(self.first)
+    }
+
+    #[inline(always)]
+    fn entry(&mut self, time: u64, target: Target) -> u128 {
+        let serial = self.next_serial << TARGET_BITS | u64::from(target.0);
+        self.next_serial += 1;
+        u128::from(time) << 64 | u128::from(serial)
+    }
+
+    /// Puts an entry into the list. Its serial number is the highest, so it comes before those of a later time and no
+    /// others.
+    #[inline(always)]
+    fn insert_soon(&mut self, entry: u128) {
+        let time = time_of(entry);
+        let count = self.soon_count();
         let soon = &mut self.soon;
-        let count = self.end.wrapping_sub(self.first);
         if count > 0 && time_of(soon[usize::from(self.first.wrapping_add(count / 2))]) > time {
             let mut hole = self.first.wrapping_sub(1);
             self.first = hole;
@@ -140,9 +176,6 @@ impl Agenda {
             }
             soon[usize::from(hole)] = entry;
         }
-        if count >= SOON_MAX {
-            self.put_off();
-        }
     }
 
     /// Takes out the first event.
@@ -163,15 +196,6 @@ impl Agenda {
     #[inline]
     pub(crate) fn first_time(&self) -> Option<u64> {
         (self.first != self.end).then(|| time_of(self.soon[usize::from(self.first)]))
-    }
-
-    #[inline(never)]
-    fn push_later(&mut self, entry: u128) {
-        self.later.push(entry);
-        // At the end of all time, the list may be empty.
-        if self.first == self.end {
-            self.refill();
-        }
     }
 
     /// Moves the last half of the list into the heap.

@@ -324,6 +324,8 @@ impl Executor {
     }
 
     /// The loop. Gives what `poll_main` gave, or nothing once there is nothing left to happen.
+    // A function of its own, whose registers nobody else needs.
+    #[inline(never)]
     fn drive<T>(
         &self,
         mut poll_main: impl FnMut() -> Poll<T>,

@@ -35,7 +35,7 @@ impl World {
     }
 
     /// Lets a timed event happen; gives whom to wake in the end.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fire(&self, kind: Kind, index: usize) -> Option<Waiter> {
         let World { executor, costs, processors, network, disks } = self;
         match kind {
