@@ -26,7 +26,7 @@ const FRAME_MAGIC: [u8; 2] = *b"SF";
 const LABEL_MAGIC: [u8; 2] = *b"SL";
 
 /// Block requests, their answers and single Memputs and Memgets have shorter headers, for which memory is asked once.
-const SHORT_BYTES: usize = 64;
+const SHORT_BYTES: usize = 48;
 
 /// The most bytes a file name has, in UTF-8.
 pub const NAME_BYTES_MAX: usize = 200;

@@ -177,6 +177,7 @@ impl Processors {
     }
 
     /// Asks for the processor of `node` for work of the current task; gives the work's number.
+    #[inline(always)]
     pub(crate) fn begin(
         &self,
         executor: &Executor,
@@ -291,7 +292,10 @@ impl Processor {
         self.stolen = 0;
         self.begun = self.interrupts_until.max(executor.now());
         self.finish = self.begun + work.nanoseconds;
-        self.running = Some(work);
+        let before = self.running.replace(work);
+        debug_assert!(before.is_none(), "one thread at a time");
+        // Known to be nothing, but not to the compiler, which would look whether there is a waker to drop.
+        std::mem::forget(before);
         executor.schedule(self.finish, Target::new(Kind::Processor, node));
     }
 
@@ -342,6 +346,7 @@ impl Future for Compute<'_> {
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         match self.stage {
+            Stage::New(..) if self.nanoseconds == 0 => Poll::Ready(()),
             Stage::Working(number) => self.processors.poll_work(self.node, number, context),
             _ => self.begin_or_sleep(context),
         }
@@ -353,7 +358,6 @@ impl Compute<'_> {
     fn begin_or_sleep(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Compute { processors, executor, node, nanoseconds, stage } = self;
         match stage {
-            Stage::New(..) if *nanoseconds == 0 => Poll::Ready(()),
             Stage::New(level @ (Level::Thread | Level::Yielding | Level::Urgent), work) => {
                 let number = processors.begin(executor, *node, *nanoseconds, *level, context);
                 if let Some(trace) = executor.trace() {
@@ -372,8 +376,8 @@ impl Compute<'_> {
                 *stage = Stage::Ending(sleep);
                 polled
             }
-            Stage::Working(number) => processors.poll_work(*node, *number, context),
             Stage::Ending(sleep) => Pin::new(sleep).poll(context),
+            Stage::Working(_) => unreachable!("that is polled in line"),
         }
     }
 }
