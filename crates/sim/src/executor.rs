@@ -298,8 +298,15 @@ impl Executor {
         let _running = Running::new(self);
         let waker = self.begin_main().waker();
         let mut main_context = Context::from_waker(&waker);
-        let poll_main = || main.as_mut().poll(&mut main_context);
-        self.drive(poll_main, fire)?.ok_or_else(|| self.stalled().into())
+        let mut outcome = None;
+        let mut poll_main = || {
+            if let Poll::Ready(value) = main.as_mut().poll(&mut main_context) {
+                outcome = Some(value);
+            }
+            outcome.is_some()
+        };
+        self.drive(&mut poll_main, fire)?;
+        outcome.ok_or_else(|| self.stalled().into())
     }
 
     /// Runs until nothing is left to happen.
@@ -308,7 +315,7 @@ impl Executor {
         fire: impl Fn(Kind, usize) -> Option<Waiter>,
     ) -> Result<()> {
         let _running = Running::new(self);
-        self.drive(|| Poll::<()>::Pending, fire).map(|_| ())
+        self.drive(&mut || false, fire)
     }
 
     /// Readies the main task under a new generation, so that wakers of an earlier run do not concern it.
@@ -323,20 +330,20 @@ impl Executor {
         key
     }
 
-    /// The loop. Gives what `poll_main` gave, or nothing once there is nothing left to happen.
-    // A function of its own, whose registers nobody else needs.
+    /// The loop: until `poll_main` says that the main task is over, or there is nothing left to happen.
+    // There is one of it, not one for each type of main task, so that what it calls can be part of it.
     #[inline(never)]
-    fn drive<T>(
+    fn drive(
         &self,
-        mut poll_main: impl FnMut() -> Poll<T>,
+        poll_main: &mut dyn FnMut() -> bool,
         fire: impl Fn(Kind, usize) -> Option<Waiter>,
-    ) -> Result<Option<T>> {
+    ) -> Result<()> {
         let mut core = self.core.borrow_mut();
         loop {
             let index = match core.ready.pop_front() {
                 Some(index) => index as usize,
                 None => {
-                    let Some((time, target)) = core.events.pop() else { return Ok(None) };
+                    let Some((time, target)) = core.events.pop() else { return Ok(()) };
                     core.count(&self.now, time, target);
                     match target.kind() {
                         // Nobody is ready, so the queue would give this very task back at once.
@@ -379,8 +386,8 @@ impl Executor {
             let Some(mut task) = slot.future.take() else {
                 if index == MAIN {
                     drop(core);
-                    if let Poll::Ready(value) = poll_main() {
-                        return Ok(Some(value));
+                    if poll_main() {
+                        return Ok(());
                     }
                     core = self.core.borrow_mut();
                 } else if was_ready && !slot.used {

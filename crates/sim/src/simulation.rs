@@ -115,14 +115,12 @@ impl Simulation {
     /// left to happen although `main` is not over (with the names of all tasks that wait); or if a task goes on
     /// and on without time passing.
     pub fn run<T>(&self, main: impl Future<Output = T>) -> Result<T> {
-        let world = &self.world;
-        world.executor.run(pin!(main), |kind, index| world.fire(kind, index))
+        self.world.executor.run(pin!(main), self.world.events())
     }
 
     /// Runs all tasks until nothing is left to happen. Tasks may still wait for each other then.
     pub fn run_until_idle(&self) -> Result<()> {
-        let world = &self.world;
-        world.executor.run_until_idle(|kind, index| world.fire(kind, index))
+        self.world.executor.run_until_idle(self.world.events())
     }
 
     /// The time.

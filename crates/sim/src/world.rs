@@ -34,9 +34,14 @@ impl World {
         })
     }
 
+    /// What lets timed events happen, always by the same function.
+    pub(crate) fn events(&self) -> impl Fn(Kind, usize) -> Option<Waiter> {
+        |kind, index| self.fire(kind, index)
+    }
+
     /// Lets a timed event happen; gives whom to wake in the end.
     #[inline(always)]
-    pub(crate) fn fire(&self, kind: Kind, index: usize) -> Option<Waiter> {
+    fn fire(&self, kind: Kind, index: usize) -> Option<Waiter> {
         let World { executor, costs, processors, network, disks } = self;
         match kind {
             Kind::Processor => return processors.fire(executor, index),

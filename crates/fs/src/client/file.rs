@@ -468,27 +468,29 @@ impl<'a, M: Machine> FileRequest<'a, M> {
     }
 
     async fn begin(&self, token: usize, part: BlockRequest) {
-        let (inner, endpoint) = (&self.file.inner, &self.file.client.inner.endpoint);
+        let endpoint = &self.file.client.inner.endpoint;
         endpoint.machine().compute(Work::BuildRequest).await;
-        let BlockRequest { stripe, stripe_offset: offset, bytes, .. } = part;
-        let (request, data) = match self.access {
-            Access::Read => {
-                let bytes = bytes as u32;
-                (Request::Read { file: inner.file, stripe, offset, bytes }, Payload::empty())
+        let (request, data) = self.request(part);
+        let node = self.file.inner.homes[part.stripe as usize];
+        endpoint.begin(node, request, data, &self.under_way.mailbox, token).await;
+    }
+
+    /// What the I/O node is asked, and the data that go with it.
+    #[inline]
+    fn request(&self, part: BlockRequest) -> (Request, Payload) {
+        let (file, at) = (self.file.inner.file, self.memory_offset(part));
+        let BlockRequest { stripe, stripe_offset: offset, bytes: length, .. } = part;
+        let bytes = length as u32;
+        match (self.access, &self.opened) {
+            (Access::Read, _) => (Request::Read { file, stripe, offset, bytes }, Payload::empty()),
+            (Access::Write, Some(OpenMemory { id: memory, .. })) => {
+                let fetch = Some(Fetch { memory: *memory, offset: at, bytes });
+                (Request::Write { file, stripe, offset, fetch }, Payload::empty())
             }
-            Access::Write => match &self.opened {
-                Some(memory) => {
-                    let fetch = Fetch { memory: memory.id, offset: self.memory_offset(part), bytes: bytes as u32 };
-                    let fetch = Some(fetch);
-                    (Request::Write { file: inner.file, stripe, offset, fetch }, Payload::empty())
-                }
-                None => {
-                    let data = self.memory.get(self.memory_offset(part), bytes);
-                    (Request::Write { file: inner.file, stripe, offset, fetch: None }, data)
-                }
-            },
-        };
-        endpoint.begin(inner.homes[stripe as usize], request, data, &self.under_way.mailbox, token).await;
+            (Access::Write, None) => {
+                (Request::Write { file, stripe, offset, fetch: None }, self.memory.get(at, length))
+            }
+        }
     }
 
     fn take_in(&self, part: BlockRequest, answer: (Reply, Payload)) -> Result<()> {
