@@ -3,6 +3,7 @@
 //! Real contents are bytes that depend on their offset, so that a misplaced block, or a byte, shows.
 //! Phantom contents say of themselves where they come from, and take no memory.
 
+use layout::Chunk;
 use machine::{Memory, Payload, Source};
 
 /// What the file contains.
@@ -38,20 +39,21 @@ impl Contents {
         }
     }
 
-    /// Whether `memory` holds, at `at`, the bytes `offset..offset + bytes` of the file.
-    pub fn matches(self, memory: &Memory, at: u64, offset: u64, bytes: u64) -> bool {
-        let found = memory.get(at, bytes);
-        match (self, found.as_contiguous()) {
-            (Contents::Real, Some(found)) => {
-                // Short, because most parts compared are.
-                let mut words = [0; 64];
-                found.chunks(words.len()).zip((offset..).step_by(words.len())).all(|(part, offset)| {
-                    let expected = &mut words[..part.len()];
-                    fill(expected, offset);
-                    expected == part
+    /// The first of these parts of `memory` that does not hold the bytes of the file that belong there.
+    pub fn first_wrong(self, memory: &Memory, mut parts: impl Iterator<Item = Chunk>) -> Option<Chunk> {
+        match self {
+            // In place: there are as many parts as records.
+            Contents::Real => {
+                let held = memory.get(0, memory.len());
+                let held = held.as_contiguous().expect("real memory is one piece");
+                parts.find(|part| {
+                    let (begin, end) = (part.memory_offset, part.memory_offset + part.bytes);
+                    !is_filled(&held[begin as usize..end as usize], part.file_offset)
                 })
             }
-            _ => found == self.payload(offset, bytes),
+            Contents::Phantom => parts.find(|part| {
+                memory.get(part.memory_offset, part.bytes) != self.payload(part.file_offset, part.bytes)
+            }),
         }
     }
 }
@@ -60,13 +62,32 @@ impl Contents {
 fn fill(data: &mut [u8], offset: u64) {
     let (mut at, mut rest) = (offset, data);
     while !rest.is_empty() {
-        let word = mix(at / 8).to_le_bytes();
-        let within = (at % 8) as usize;
-        let bytes = rest.len().min(8 - within);
+        let (word, within) = word_at(at);
+        let bytes = rest.len().min(word.len() - within);
         rest[..bytes].copy_from_slice(&word[within..within + bytes]);
         at += bytes as u64;
         rest = &mut rest[bytes..];
     }
+}
+
+/// Whether `data` are the file's bytes from `offset` on.
+fn is_filled(data: &[u8], offset: u64) -> bool {
+    let (mut at, mut rest) = (offset, data);
+    while !rest.is_empty() {
+        let (word, within) = word_at(at);
+        let bytes = rest.len().min(word.len() - within);
+        if rest[..bytes] != word[within..within + bytes] {
+            return false;
+        }
+        at += bytes as u64;
+        rest = &rest[bytes..];
+    }
+    true
+}
+
+/// The word of the file in which the offset lies, and where in it.
+fn word_at(offset: u64) -> ([u8; 8], usize) {
+    (mix(offset / 8).to_le_bytes(), (offset % 8) as usize)
 }
 
 /// The finishing steps of SplitMix64 (Steele, Lea and Flood 2014): every bit depends on every bit.
@@ -88,10 +109,13 @@ mod tests {
             assert!(whole.slice(100..120) == contents.payload(103, 20));
             let memory = contents.memory(6000);
             memory.place(10, &whole);
-            assert!(contents.matches(&memory, 10, 3, 5000));
-            assert!(contents.matches(&memory, 17, 10, 4000));
-            assert!(!contents.matches(&memory, 17, 11, 4000));
-            assert!(!contents.matches(&memory, 9, 3, 10));
+            let part = |memory_offset, file_offset, bytes| Chunk { file_offset, memory_offset, bytes };
+            let first_wrong = |parts: &[Chunk]| contents.first_wrong(&memory, parts.iter().copied());
+            let (whole, inside) = (part(10, 3, 5000), part(17, 10, 4000));
+            let (late, early) = (part(17, 11, 4000), part(9, 3, 10));
+            assert_eq!(first_wrong(&[whole, inside]), None);
+            assert_eq!(first_wrong(&[whole, late, early]), Some(late));
+            assert_eq!(first_wrong(&[early]), Some(early));
         }
     }
 }

@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use fs::protocol::Label;
 use fs::{Client, ClientSettings, CollectiveMethod, CollectiveSettings, File, FileId, Group};
-use layout::{Extent, Operation, View};
+use layout::{Chunk, Extent, Operation, View};
 use machine::{Condition, Disk, Duration, Machine, Memory, NodeId};
 use sim::{Layout, Recorder, Settings, SimMachine, Simulation, Statistics};
 
@@ -199,12 +199,10 @@ impl Experiment {
 
     fn check_memories(&self, view: &View, memories: &[Memory]) -> Result<(), Error> {
         for (node, memory) in (0..).zip(memories) {
-            for chunk in view.chunks(node) {
-                if !self.contents.matches(memory, chunk.memory_offset, chunk.file_offset, chunk.bytes) {
-                    let (bytes, offset) = (chunk.bytes, chunk.file_offset);
-                    let text = format!("the {bytes} bytes of compute node {node} from file offset {offset}");
-                    return Err(Error::WrongData(text));
-                }
+            if let Some(chunk) = self.contents.first_wrong(memory, view.chunks(node)) {
+                let (bytes, offset) = (chunk.bytes, chunk.file_offset);
+                let text = format!("the {bytes} bytes of compute node {node} from file offset {offset}");
+                return Err(Error::WrongData(text));
             }
         }
         Ok(())
@@ -214,15 +212,17 @@ impl Experiment {
         let bytes = self.problem.file_bytes;
         let memory = self.contents.memory(bytes);
         let found = file.read(0, bytes, &memory, 0).await?;
-        let block = self.options.block_bytes;
-        let right = |&offset: &u64| {
-            let extent = Extent::new(offset, block).clip(bytes);
-            self.contents.matches(&memory, offset, offset, extent.bytes)
+        let block_at = |offset| {
+            let Extent { bytes, .. } = Extent::new(offset, self.options.block_bytes).clip(bytes);
+            Chunk { file_offset: offset, memory_offset: offset, bytes }
         };
-        match (0..bytes).step_by(block as usize).find(|offset| !right(offset)) {
+        let blocks = (0..bytes).step_by(self.options.block_bytes as usize).map(block_at);
+        match self.contents.first_wrong(&memory, blocks) {
             None if found == bytes => Ok(()),
             None => Err(Error::WrongData(format!("the file has {found} bytes instead of {bytes}"))),
-            Some(offset) => Err(Error::WrongData(format!("the file's block at offset {offset}"))),
+            Some(Chunk { file_offset, .. }) => {
+                Err(Error::WrongData(format!("the file's block at offset {file_offset}")))
+            }
         }
     }
 }
