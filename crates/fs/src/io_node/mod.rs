@@ -279,32 +279,25 @@ impl<M: Machine> IoNode<M> {
             }
         };
         let prefetches = reads && outcome.is_ok();
-        self.answer(asker, outcome).await?;
+        match self.settings.sharing {
+            Sharing::Arrival => self.endpoint.reply(asker, outcome).await?,
+            // A thread does not wait until the answer has left, which may take as long as the client likes.
+            Sharing::Fair => self.start_answer(asker, outcome),
+        }
         if prefetches {
             self.prefetch(file, stripe, offset, self.class_of_prefetching(asker.class));
         }
         Ok(())
     }
 
-    /// Answers a block request. If the I/O node is fair, a thread does not wait until the answer has left, which may
-    /// take as long as the client likes.
-    async fn answer(
-        self: &Rc<Self>,
-        asker: Asker,
-        outcome: Result<(Reply, Payload), Box<Failure>>,
-    ) -> machine::Result<()> {
-        match self.settings.sharing {
-            Sharing::Arrival => self.endpoint.reply(asker, outcome).await,
-            Sharing::Fair => {
-                let node = self.clone();
-                self.machine.spawn("answer", async move {
-                    let outcome = node.endpoint.reply(asker, outcome).await;
-                    node.request_done(asker);
-                    outcome
-                });
-                Ok(())
-            }
-        }
+    /// Starts a task that answers a block request.
+    fn start_answer(self: &Rc<Self>, asker: Asker, outcome: Result<(Reply, Payload), Box<Failure>>) {
+        let node = self.clone();
+        self.machine.spawn("answer", async move {
+            let outcome = node.endpoint.reply(asker, outcome).await;
+            node.request_done(asker);
+            outcome
+        });
     }
 
     /// The answer to a request has left: others may be taken.
