@@ -436,43 +436,58 @@ impl<'a, M: Machine> FileRequest<'a, M> {
     }
 
     async fn carry_out(&mut self) -> Result<()> {
-        self.under_way.parts.clear();
         let per_disk = self.file.client.inner.settings.outstanding_per_disk as u64;
-        // Consecutive blocks lie on consecutive disks: so many begin one disk's part of the extent each.
-        let parts = self.file.striping().requests(self.extent).take(self.file.inner.homes.len());
-        for part in parts {
-            for blocks in 0..per_disk {
-                let Some(request) = self.ahead_on_same_disk(part, blocks) else { break };
-                self.under_way.parts.push(request);
-                self.begin(self.under_way.parts.len() - 1, request).await;
-            }
-        }
-        let (mut left, mut outcome) = (self.under_way.parts.len(), Ok(()));
+        self.find_firsts(per_disk);
+        let (mut begun, mut left, mut outcome) = (0, self.under_way.parts.len(), Ok(()));
         while left > 0 {
-            let (token, answer) = self.under_way.mailbox.next().await;
-            let answered = self.under_way.parts[token];
-            // Not kept until the work is done: an answer is large.
-            if let Err(error) = answer.and_then(|reply| self.take_in(answered, reply)) {
-                outcome = outcome.and(Err(error));
-            }
-            self.file.client.inner.endpoint.machine().compute(Work::HandleReply).await;
-            match self.ahead_on_same_disk(answered, per_disk).filter(|_| outcome.is_ok()) {
-                Some(next) => {
-                    self.under_way.parts[token] = next;
-                    self.begin(token, next).await;
+            let token = if begun < self.under_way.parts.len() {
+                begun += 1;
+                begun - 1
+            } else {
+                let (token, answer) = self.under_way.mailbox.next().await;
+                let answered = self.under_way.parts[token];
+                // Not kept until the work is done: an answer is large.
+                if let Err(error) = answer.and_then(|reply| self.take_in(answered, reply)) {
+                    outcome = outcome.and(Err(error));
                 }
-                None => left -= 1,
-            }
+                self.machine().compute(Work::HandleReply).await;
+                let next = self.ahead_on_same_disk(answered, per_disk).filter(|_| outcome.is_ok());
+                let Some(next) = next else {
+                    left -= 1;
+                    continue;
+                };
+                self.under_way.parts[token] = next;
+                token
+            };
+            self.machine().compute(Work::BuildRequest).await;
+            self.ask(token).await;
         }
         outcome
     }
 
-    async fn begin(&self, token: usize, part: BlockRequest) {
-        let endpoint = &self.file.client.inner.endpoint;
-        endpoint.machine().compute(Work::BuildRequest).await;
+    /// Finds the requests that are under way first: so many for each disk.
+    fn find_firsts(&mut self, per_disk: u64) {
+        self.under_way.parts.clear();
+        // Consecutive blocks lie on consecutive disks: so many begin one disk's part of the extent each.
+        for part in self.file.striping().requests(self.extent).take(self.file.inner.homes.len()) {
+            for blocks in 0..per_disk {
+                let Some(request) = self.ahead_on_same_disk(part, blocks) else { break };
+                self.under_way.parts.push(request);
+            }
+        }
+    }
+
+    fn machine(&self) -> &M {
+        self.file.client.inner.endpoint.machine()
+    }
+
+    /// Asks for one of the requests. Completes when the question has left.
+    #[inline]
+    fn ask(&self, token: usize) -> impl Future<Output = ()> {
+        let part = self.under_way.parts[token];
         let (request, data) = self.request(part);
         let node = self.file.inner.homes[part.stripe as usize];
-        endpoint.begin(node, request, data, &self.under_way.mailbox, token).await;
+        self.file.client.inner.endpoint.begin(node, request, data, &self.under_way.mailbox, token)
     }
 
     /// What the I/O node is asked, and the data that go with it.
