@@ -59,9 +59,10 @@ bench: build ## Measure this computer: against a bare stripe, with modelled disk
 	$(STARFISH) bench --modelled --rounds 1
 	$(STARFISH) bench pdiol --html $(TARGET)/bench.html
 
-bench-sim: tools ## Measure the simulator: nanoseconds for an event, bare and with everything modelled
+bench-sim: tools ## Measure the simulator: nanoseconds for an event, bare, with all modelled, with the file system
 	cargo run $(CARGO_FLAGS) --release -p sim --example golden
 	cargo run $(CARGO_FLAGS) --release -p sim --example modelled
+	cargo run $(CARGO_FLAGS) --release -p experiment --example speed traditional rc 8 10485760 contiguous 10
 
 bench-peers: tools ## Measure the simulator beside SimPy and SimGrid
 	@command -v python3 > /dev/null || { echo "python3 is missing: sudo apt-get install python3 python3-venv" >&2; exit 1; }
