@@ -1,5 +1,5 @@
-//! Times the simulator, as `starfish simulate` does, without the rest of the program:
-//! `cargo run --release -p experiment --example speed [method] [pattern] [record bytes] [file bytes] [layout] [rounds]`.
+//! Times the simulator, as `starfish simulate` does, without the rest of the program: `cargo run --release -p
+//! experiment --example speed [method] [pattern] [record bytes] [file bytes] [layout] [rounds]`.
 //!
 //! The same run several times says how much else the computer does: the best of them is the simulator's.
 //! Methods, patterns, records and layouts may be several, with commas between them, or `all`. Equal digests
