@@ -3,6 +3,8 @@
 //! Real contents are bytes that depend on their offset, so that a misplaced block, or a byte, shows.
 //! Phantom contents say of themselves where they come from, and take no memory.
 
+use std::ops::Range;
+
 use layout::Chunk;
 use machine::{Memory, Payload, Source};
 
@@ -60,34 +62,26 @@ impl Contents {
 
 /// Fills `data` with the file's bytes from `offset` on: each word a mix of its own offset.
 fn fill(data: &mut [u8], offset: u64) {
-    let (mut at, mut rest) = (offset, data);
-    while !rest.is_empty() {
-        let (word, within) = word_at(at);
-        let bytes = rest.len().min(word.len() - within);
-        rest[..bytes].copy_from_slice(&word[within..within + bytes]);
-        at += bytes as u64;
-        rest = &mut rest[bytes..];
-    }
+    words(offset, data.len()).for_each(|(part, word, within)| data[part].copy_from_slice(&word[within]));
 }
 
 /// Whether `data` are the file's bytes from `offset` on.
 fn is_filled(data: &[u8], offset: u64) -> bool {
-    let (mut at, mut rest) = (offset, data);
-    while !rest.is_empty() {
-        let (word, within) = word_at(at);
-        let bytes = rest.len().min(word.len() - within);
-        if rest[..bytes] != word[within..within + bytes] {
-            return false;
-        }
-        at += bytes as u64;
-        rest = &rest[bytes..];
-    }
-    true
+    words(offset, data.len()).all(|(part, word, within)| data[part] == word[within])
 }
 
-/// The word of the file in which the offset lies, and where in it.
-fn word_at(offset: u64) -> ([u8; 8], usize) {
-    (mix(offset / 8).to_le_bytes(), (offset % 8) as usize)
+/// The words of the file in which `bytes` from `offset` on lie: which of those bytes, the word, and where they are in it.
+fn words(offset: u64, bytes: usize) -> impl Iterator<Item = (Range<usize>, [u8; 8], Range<usize>)> {
+    let mut begin = 0;
+    std::iter::from_fn(move || {
+        let at = offset + begin as u64;
+        let within = (at % 8) as usize;
+        let end = bytes.min(begin + 8 - within);
+        let part = begin..end;
+        begin = end;
+        let within = within..within + part.len();
+        (!part.is_empty()).then(|| (part, mix(at / 8).to_le_bytes(), within))
+    })
 }
 
 /// The finishing steps of SplitMix64 (Steele, Lea and Flood 2014): every bit depends on every bit.

@@ -245,15 +245,13 @@ impl Part {
             (Some(settings), Operation::Read) => file.read_collective(group, view, memory, settings).await,
             (Some(settings), Operation::Write) => file.write_collective(group, view, memory, settings).await,
             // One file request for each contiguous chunk, one after the other.
-            (None, Operation::Read) => {
+            (None, operation) => {
                 for chunk in view.chunks(group.rank as u32) {
-                    file.read(chunk.file_offset, chunk.bytes, memory, chunk.memory_offset).await?;
-                }
-                Ok(())
-            }
-            (None, Operation::Write) => {
-                for chunk in view.chunks(group.rank as u32) {
-                    file.write(chunk.file_offset, chunk.bytes, memory, chunk.memory_offset).await?;
+                    let (offset, bytes, at) = (chunk.file_offset, chunk.bytes, chunk.memory_offset);
+                    match operation {
+                        Operation::Read => drop(file.read(offset, bytes, memory, at).await?),
+                        Operation::Write => file.write(offset, bytes, memory, at).await?,
+                    }
                 }
                 Ok(())
             }

@@ -55,6 +55,14 @@ impl Block {
         self.pins == 0 && !self.loading && self.dirty.is_empty() && self.writers == 0
     }
 
+    /// The bytes `range`, if the block has them and is not loading.
+    pub(crate) fn read(&self, range: &Range<u64>) -> Option<Payload> {
+        if self.loading || !self.valid.contains(range) {
+            return None;
+        }
+        self.buffer.as_ref().map(|buffer| buffer.slice(range.clone()))
+    }
+
     /// Notes that `range` of the buffer now holds what was written.
     pub(crate) fn mark_written(&mut self, range: Range<u64>) {
         self.valid.insert(range.clone());
@@ -91,16 +99,12 @@ impl Cache {
         self.by_key.contains_key(&key)
     }
 
-    /// The bytes `range` of the block, if it is here, is not loading and has them.
+    /// The bytes `range` of the block, if it is here and can be read.
     pub(crate) fn read(&mut self, key: BlockKey, range: &Range<u64>) -> Option<Payload> {
         let place = *self.by_key.get(&key)?;
-        let block = &self.blocks[place];
-        if block.loading || !block.valid.contains(range) {
-            return None;
-        }
-        let data = block.buffer.as_ref().map(|buffer| buffer.slice(range.clone()));
+        let data = self.blocks[place].read(range)?;
         self.touch(place);
-        data
+        Some(data)
     }
 
     /// Finds and pins the block.

@@ -85,12 +85,7 @@ pub(crate) trait Service {
     /// Deals with a request, or sees to it that somebody does.
     ///
     /// Nothing else is received meanwhile, so it must not wait for anything that has to be received.
-    fn handle(
-        &self,
-        asker: Asker,
-        request: Request,
-        payload: Payload,
-    ) -> impl Future<Output = machine::Result<()>>;
+    async fn handle(&self, asker: Asker, request: Request, payload: Payload) -> machine::Result<()>;
 
     /// Hears that a peer is gone.
     fn peer_gone(&self, peer: NodeId);

@@ -89,7 +89,7 @@ pub(crate) struct Agenda {
 
 const RING: usize = 1 << u8::BITS;
 
-/// When more entries than this are sorted, half of them go to the heap.
+/// When as many entries as this are sorted and another one comes, half of them go to the heap.
 const SOON_MAX: u8 = 64;
 
 impl Default for Agenda {
@@ -202,7 +202,7 @@ impl Agenda {
     #[cold]
     #[inline(never)]
     fn put_off(&mut self) {
-        while self.end.wrapping_sub(self.first) > SOON_MAX / 2 {
+        while self.soon_count() > SOON_MAX / 2 {
             self.end = self.end.wrapping_sub(1);
             self.later.push(self.soon[usize::from(self.end)]);
         }

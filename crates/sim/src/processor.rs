@@ -292,10 +292,7 @@ impl Processor {
         self.stolen = 0;
         self.begun = self.interrupts_until.max(executor.now());
         self.finish = self.begun + work.nanoseconds;
-        let before = self.running.replace(work);
-        debug_assert!(before.is_none(), "one thread at a time");
-        // Known to be nothing, but not to the compiler, which would look whether there is a waker to drop.
-        std::mem::forget(before);
+        self.running = Some(work);
         executor.schedule(self.finish, Target::new(Kind::Processor, node));
     }
 
@@ -342,7 +339,7 @@ enum Stage<'a> {
 impl Future for Compute<'_> {
     type Output = ();
 
-    // Inlined as far as it is the end of a thread's work.
+    // Inlined as far as it is the end of a thread's work, or there is none.
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         match self.stage {

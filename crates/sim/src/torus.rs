@@ -275,9 +275,8 @@ impl Torus {
     fn find_way(&self, source: usize, target: usize, way: &mut Vec<Step>) {
         let nodes = self.routers.len() as u32;
         let ((column, row), (to_column, to_row)) = (self.routers[source], self.routers[target]);
-        // One by one, for there are only a few.
         let go = |links: &[u32], further: u32, way: &mut Vec<Step>| {
-            links.iter().for_each(|link| way.push(Step { link: link + further, at: 0 }));
+            way.extend(links.iter().map(|link| Step { link: link + further, at: 0 }));
         };
         way.clear();
         way.push(Step { link: source as u32, at: 0 });

@@ -150,10 +150,9 @@ impl<M: Machine> File<M> {
         memory: &Memory,
         settings: CollectiveSettings,
     ) -> Result<()> {
-        let inner = &self.client.inner;
         let id = MemoryId::Collective(group.next());
         let fits = check(group, view, memory);
-        inner.open_memory(id, memory);
+        let _opened = self.client.inner.open_memory(id, memory);
         let mut outcome = self.client.barrier_with(group, fits).await;
         if outcome.is_ok() {
             let CollectiveSettings { method, queued } = settings;
@@ -170,9 +169,7 @@ impl<M: Machine> File<M> {
                 }
             };
         }
-        let outcome = self.client.barrier_with(group, outcome).await;
-        inner.close_memory(id);
-        outcome
+        self.client.barrier_with(group, outcome).await
     }
 
     /// The first member asks all I/O nodes; the others have nothing to do.

@@ -11,10 +11,10 @@ use std::rc::Rc;
 use layout::{BlockRequest, Extent, StripePlace, Striping};
 use machine::{Class, Machine, Memory, NodeId, Payload, Work};
 
-use super::{Client, FileStat};
+use super::{Client, FileStat, OpenMemory};
 use crate::endpoint::{Answer, Mailbox};
 use crate::error::{Error, Result};
-use crate::protocol::{Fetch, FileId, MemoryId, Reply, Request};
+use crate::protocol::{Fetch, FileId, Reply, Request};
 
 /// A file open on a compute node. Cloning gives another handle on the same.
 pub struct File<M: Machine> {
@@ -338,7 +338,7 @@ impl<M: Machine> File<M> {
     }
 
     /// Carries out a file request; once more if an I/O node was started anew. Returns how many bytes it moved.
-    // All in one future: small requests are so many that another around each is felt.
+    // All in one future, and not by `once_more`: small requests are so many that another around each is felt.
     async fn transfer(&self, access: Access, extent: Extent, memory: &Memory, at: u64) -> Result<u64> {
         let extent = match access {
             Access::Read => {
@@ -413,25 +413,12 @@ pub(super) struct UnderWay {
     parts: Vec<BlockRequest>,
 }
 
-/// Memory that is open to the I/O nodes until this is dropped.
-struct OpenMemory<'a, M: Machine> {
-    client: &'a Client<M>,
-    id: MemoryId,
-}
-
-impl<M: Machine> Drop for OpenMemory<'_, M> {
-    fn drop(&mut self) {
-        self.client.inner.close_memory(self.id);
-    }
-}
-
 impl<'a, M: Machine> FileRequest<'a, M> {
     fn new(file: &'a File<M>, access: Access, extent: Extent, memory: &'a Memory, at: u64) -> Self {
         let inner = &file.client.inner;
         let under_way = inner.left_over.borrow_mut().pop().unwrap_or_default();
         let fetched = access == Access::Write && inner.settings.memget_writes;
-        let client = &file.client;
-        let opened = fetched.then(|| OpenMemory { client, id: inner.open_for_request(memory) });
+        let opened = fetched.then(|| inner.open_for_request(memory));
         FileRequest { file, access, extent, memory, at, opened, under_way }
     }
 

@@ -385,22 +385,31 @@ impl<M: Machine> Service for Rc<ClientInner<M>> {
     }
 }
 
+/// Memory that is open to others until this is dropped.
+#[must_use]
+struct OpenMemory<'a, M: Machine> {
+    client: &'a ClientInner<M>,
+    /// The name under which others know it.
+    id: MemoryId,
+}
+
+impl<M: Machine> Drop for OpenMemory<'_, M> {
+    fn drop(&mut self) {
+        self.client.memories.borrow_mut().remove(&self.id);
+    }
+}
+
 impl<M: Machine> ClientInner<M> {
-    /// Opens memory to others until [`close_memory`](Self::close_memory).
-    fn open_memory(&self, id: MemoryId, memory: &Memory) {
+    /// Opens memory to others.
+    fn open_memory(&self, id: MemoryId, memory: &Memory) -> OpenMemory<'_, M> {
         self.memories.borrow_mut().insert(id, memory.clone());
+        OpenMemory { client: self, id }
     }
 
-    /// Opens memory for one file request of this node; gives the name.
-    fn open_for_request(&self, memory: &Memory) -> MemoryId {
+    /// Opens memory for one file request of this node.
+    fn open_for_request(&self, memory: &Memory) -> OpenMemory<'_, M> {
         self.opened.set(self.opened.get() + 1);
-        let id = MemoryId::Request(self.opened.get());
-        self.open_memory(id, memory);
-        id
-    }
-
-    fn close_memory(&self, id: MemoryId) {
-        self.memories.borrow_mut().remove(&id);
+        self.open_memory(MemoryId::Request(self.opened.get()), memory)
     }
 
     /// Places the data of a queued Memput.

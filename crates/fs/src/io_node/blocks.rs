@@ -84,7 +84,8 @@ impl<M: Machine> IoNode<M> {
     ) -> Result<Payload, Box<Failure>> {
         let place = self.pin(stripe, part.key, class).await;
         let outcome = self.make_valid(stripe, place, &part.range, class).await;
-        let data = outcome.map(|()| self.with_buffer(place, |buffer| buffer.slice(part.range)));
+        let read = || self.cache.borrow_mut().block(place).read(&part.range);
+        let data = outcome.map(|()| read().expect("it has just been made valid"));
         self.unpin(place);
         data
     }
@@ -225,11 +226,6 @@ impl<M: Machine> IoNode<M> {
         cache.discard(place);
         drop(cache);
         self.wake_for_room();
-    }
-
-    fn with_buffer<T>(&self, place: Place, look: impl FnOnce(&Buf) -> T) -> T {
-        let mut cache = self.cache.borrow_mut();
-        look(cache.block(place).buffer.as_ref().expect("a block that is not loading has its buffer"))
     }
 
     fn block_of(&self, place: Place) -> u64 {

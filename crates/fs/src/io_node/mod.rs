@@ -239,9 +239,8 @@ impl<M: Machine> IoNode<M> {
         }
     }
 
-    /// Gives a block request, if there is one, to a thread.
-    async fn dispatch(self: &Rc<Self>, request: Option<BlockRequest>) -> machine::Result<()> {
-        let Some(request) = request else { return Ok(()) };
+    /// Gives a block request to a thread.
+    async fn dispatch(self: &Rc<Self>, request: BlockRequest) {
         if let Access::Write(Data::Here(data)) = &request.access {
             self.machine.compute(Work::AcceptData { bytes: data.len() }).await;
         }
@@ -261,7 +260,6 @@ impl<M: Machine> IoNode<M> {
                 self.machine.spawn("request thread", async move { node.serve_block_request(request).await });
             }
         }
-        Ok(())
     }
 
     async fn serve_block_request(self: &Rc<Self>, request: BlockRequest) -> machine::Result<()> {
@@ -429,14 +427,12 @@ impl<M: Machine> IoNode<M> {
 }
 
 impl<M: Machine> Service for Rc<IoNode<M>> {
-    fn handle(
-        &self,
-        asker: Asker,
-        request: Request,
-        payload: Payload,
-    ) -> impl Future<Output = machine::Result<()>> {
-        let request = BlockRequest::of(asker, request, payload);
-        self.dispatch(request.map_err(|command| self.start_command(asker, command)).ok())
+    async fn handle(&self, asker: Asker, request: Request, payload: Payload) -> machine::Result<()> {
+        match BlockRequest::of(asker, request, payload) {
+            Ok(request) => self.dispatch(request).await,
+            Err(command) => self.start_command(asker, command),
+        }
+        Ok(())
     }
 
     fn peer_gone(&self, _peer: NodeId) {}
