@@ -72,14 +72,13 @@ fn what_a_killed_node_left_half_made_is_removed_and_foreign_files_are_left_alone
 #[test]
 fn damage_is_told_with_the_path_and_what_is_wrong() {
     type Damage = fn(&mut Vec<u8>);
-    let damages: [(&str, Damage); 8] = [
+    let damages: [(&str, Damage); 7] = [
         ("shorter than the header", |bytes| bytes.truncate(4095)),
         ("shorter than the header", Vec::clear),
         ("checksum", |bytes| bytes[25] ^= 1),
-        ("version 9", |bytes| bytes[8] = 9),
         ("version 1, which has no checksums: get the file", |bytes| bytes[8] = 1),
-        ("shorter than the 8192 bytes before data", |bytes| bytes.truncate(5000)),
-        ("has been cut: it had 8 bytes and has 3", |bytes| bytes.truncate(8192 + 4096 + 3)),
+        ("shorter than the 12288 bytes before data", |bytes| bytes.truncate(5000)),
+        ("neither of the two records", |bytes| bytes[4096..12288].fill(0)),
         ("does not begin as an object", |bytes| bytes[0] = b'X'),
     ];
     on_a_disk(
@@ -109,6 +108,82 @@ fn damage_is_told_with_the_path_and_what_is_wrong() {
             assert!(matches!(renamed, Err(Error::Damaged { why, .. }) if why.contains("`one`")));
         },
     );
+}
+
+#[test]
+fn a_file_of_a_newer_version_is_not_damaged() {
+    on_a_disk(
+        |_| {},
+        async |machine, path| {
+            create(&machine, "thing", b"contents").await;
+            let file = path.join("thing.stripe");
+            let mut bytes = fs::read(&file).expect("an object's file");
+            bytes[8] = 4;
+            let hash = *blake3::hash(&bytes[..4064]).as_bytes();
+            bytes[4064..4096].copy_from_slice(&hash);
+            fs::write(&file, bytes).expect("room");
+            let error = machine.disks()[0].open("thing").await.expect_err("of another version");
+            assert!(matches!(&*error, Error::Io { .. }), "{error:?}");
+            for part in ["thing.stripe", "version 4", "written by a newer Starfish: use that"] {
+                assert!(error.to_string().contains(part), "{error}");
+            }
+        },
+    );
+}
+
+/// The file of an object as earlier programs wrote it.
+fn version_2(name: &str, label: &[u8], contents: &[u8]) -> Vec<u8> {
+    let xxh = twox_hash::XxHash3_64::oneshot_with_seed;
+    let mut file = b"STARFISH".to_vec();
+    [2, name.len() as u32, label.len() as u32].iter().for_each(|number| file.extend(number.to_le_bytes()));
+    file.extend([name.as_bytes(), label].concat());
+    file.resize(4064, 0);
+    file.extend(*blake3::hash(&file).as_bytes());
+    let identity = u64::from_le_bytes(file[4064..4072].try_into().expect("eight bytes"));
+    let mut record = [1, contents.len() as u64].map(u64::to_le_bytes).concat();
+    record.extend(xxh(identity, &record).to_le_bytes());
+    file.resize(4096 + 2048, 0);
+    file.extend(record);
+    file.resize(8192, 0);
+    for (group, data) in (0_u64..).zip(contents.chunks(1 << 20)) {
+        let end = file.len() + 4096;
+        for (unit, data) in (group * 256..).zip(data.chunks(UNIT)) {
+            let whole = [data, &vec![0; UNIT - data.len()]].concat();
+            let sum = xxh(identity ^ unit.wrapping_mul(0x9E37_79B9_7F4A_7C15), &whole).to_le_bytes();
+            file.extend([sum, sum].concat());
+        }
+        file.resize(end, 0);
+        file.extend(data);
+    }
+    file
+}
+
+#[test]
+fn files_of_earlier_programs_are_read_and_written() {
+    let bytes = (1 << 20) + 5 * UNIT + 77;
+    let old = move |path: &Path| {
+        fs::write(path.join("old.stripe"), version_2("old", b"label", &contents(bytes))).expect("room");
+    };
+    on_a_disk(old, async |machine, path| {
+        let (disk, mut expected) = (&machine.disks()[0], contents(bytes));
+        let object = disk.open("old").await.expect("it is there");
+        assert_eq!((object.bytes, object.label.as_slice()), (bytes as u64, b"label".as_slice()));
+        assert!(read_part(&machine, &object, 0, bytes).await == Ok(expected.clone()));
+        for (at, bytes) in [(100, 10), (UNIT, 2 * UNIT), ((1 << 20) - 7, 3 * UNIT), (bytes, 3 << 20)] {
+            let data: Vec<u8> = contents(bytes).into_iter().rev().collect();
+            disk.write(object.id, at as u64, Payload::from(data.as_slice())).await.expect("room");
+            expected.resize(expected.len().max(at + bytes), 0);
+            expected[at..at + bytes].copy_from_slice(&data);
+            disk.flush(object.id).await.expect("a disk");
+        }
+        assert!(read_part(&machine, &object, 0, expected.len()).await == Ok(expected.clone()));
+        disk.resize(object.id, 3 * UNIT as u64 + 1).await.expect("room");
+        disk.resize(object.id, 5 << 20).await.expect("room");
+        expected.truncate(3 * UNIT + 1);
+        expected.resize(5 << 20, 0);
+        assert!(read_part(&machine, &object, 0, 5 << 20).await == Ok(expected));
+        assert_eq!(fs::read(path.join("old.stripe")).expect("an object's file")[8], 2);
+    });
 }
 
 #[test]
@@ -253,9 +328,12 @@ fn a_modelled_disk_is_not_faster_than_its_model() {
     }
 }
 
-/// Where the byte at `offset` of an object lies in its file: behind 8 KiB, and 4 KiB of sums before each MiB.
+/// Where the sums of the first units of an object lie in its file, 32 bytes for each.
+const SUMS: usize = 12 * 1024;
+
+/// Where the byte at `offset` of an object lies in its file: behind 12 KiB, and 8 KiB of sums before each MiB.
 fn in_file(offset: usize) -> usize {
-    8192 + (offset >> 20) * ((1 << 20) + 4096) + 4096 + offset % (1 << 20)
+    SUMS + (offset >> 20) * ((1 << 20) + 8192) + 8192 + offset % (1 << 20)
 }
 
 const UNIT: usize = 4096;
@@ -291,10 +369,10 @@ fn a_block_that_is_not_what_was_written_is_damaged_and_the_rest_is_not() {
         // That of another place, with the sums that belong to it.
         (2 * UNIT, |file| {
             file.copy_within(in_file(5 * UNIT)..in_file(6 * UNIT), in_file(2 * UNIT));
-            file.copy_within(8192 + 5 * 16..8192 + 6 * 16, 8192 + 2 * 16);
+            file.copy_within(SUMS + 5 * 32..SUMS + 6 * 32, SUMS + 2 * 32);
         }),
         // Its sums.
-        (2 * UNIT, |file| file[8192 + 2 * 16..8192 + 3 * 16].fill(0x55)),
+        (2 * UNIT, |file| file[SUMS + 2 * 32..SUMS + 3 * 32].fill(0x55)),
         ((1 << 20) + 2 * UNIT, |file| file[in_file((1 << 20) + 2 * UNIT) + 9] ^= 4),
     ];
     let bytes = far + 10 * UNIT + 100;
@@ -337,6 +415,94 @@ fn a_block_that_is_not_what_was_written_is_damaged_and_the_rest_is_not() {
                 assert!(read_part(&machine, &object, 0, bytes).await == Ok(whole));
             });
         }
+    }
+}
+
+#[test]
+fn zeros_in_the_place_of_what_was_flushed_are_not_read_as_a_hole() {
+    type Damage = fn(&mut Vec<u8>);
+    const MIB: usize = 1 << 20;
+    let bytes = 3 * MIB + 5 * UNIT + 100;
+    // What is told, and where what is not touched begins and ends.
+    let damages: [(&str, Damage, usize, usize); 5] = [
+        ("offset 0 ", |file| file[SUMS..in_file(MIB - 1) + 1].fill(0), MIB, 3 * MIB + 5 * UNIT + 100),
+        // One sector of sums, and all that it is for.
+        (
+            "offset 65536 ",
+            |file| {
+                file[SUMS + 512..SUMS + 1024].fill(0);
+                file[in_file(16 * UNIT)..in_file(32 * UNIT)].fill(0);
+            },
+            0,
+            16 * UNIT,
+        ),
+        ("offset 0 ", |file| file[SUMS..].fill(0), 0, 0),
+        ("those from 2097152 on are missing", |file| file.truncate(in_file(2 * MIB - 1) + 1), 0, 2 * MIB),
+        (
+            "those from 3166307 on are missing",
+            |file| file.truncate(in_file(3 * MIB + 5 * UNIT + 100) - 1),
+            MIB,
+            3 * MIB,
+        ),
+    ];
+    for driver in drivers() {
+        let (directory, reports) = (temporary(), Reports::default());
+        let file = directory.path().join("disk-1/thing.stripe");
+        run_on(driver, settings(1, directory.path(), &reports), async |machine| {
+            let object = create(&machine, "thing", &contents(bytes)).await;
+            machine.disks()[0].flush(object.id).await.expect("a disk");
+        });
+        let sound = fs::read(&file).expect("an object's file");
+        for (expected, damage, from, until) in damages {
+            let mut damaged = sound.clone();
+            damage(&mut damaged);
+            fs::write(&file, damaged).expect("room");
+            run_on(driver, settings(1, directory.path(), &reports), async |machine| {
+                let object = machine.disks()[0].open("thing").await.expect("it is there");
+                assert_eq!(object.bytes, bytes as u64);
+                match read_part(&machine, &object, 0, bytes).await.map_err(|error| *error) {
+                    Err(Error::Damaged { why, .. }) => {
+                        assert!(why.contains(expected), "{why} for {expected}")
+                    }
+                    other => panic!("{:?} for {expected}", other.map(|data| data.len())),
+                }
+                let read = read_part(&machine, &object, from, until - from).await.expect("not touched");
+                assert!(read == contents(bytes)[from..until], "{expected}");
+            });
+        }
+    }
+}
+
+#[test]
+fn what_was_put_behind_an_object_is_no_part_of_it() {
+    let bytes = UNIT + 100;
+    let longer: [fn(&mut Vec<u8>); 4] = [
+        |file| file.extend([0; 50]),
+        |file| file.extend(vec![0; 5 << 20]),
+        |file| file.extend(vec![9; 5000]),
+        |file| file.extend(vec![9; 5 << 20]),
+    ];
+    for (driver, lengthen) in drivers().into_iter().flat_map(|driver| longer.map(|longer| (driver, longer))) {
+        let (directory, reports) = (temporary(), Reports::default());
+        let file = directory.path().join("disk-1/thing.stripe");
+        run_on(driver, settings(1, directory.path(), &reports), async |machine| {
+            let object = create(&machine, "thing", &contents(bytes)).await;
+            machine.disks()[0].flush(object.id).await.expect("a disk");
+        });
+        let mut lengthened = fs::read(&file).expect("an object's file");
+        lengthen(&mut lengthened);
+        fs::write(&file, lengthened).expect("room");
+        run_on(driver, settings(1, directory.path(), &reports), async |machine| {
+            let disk = &machine.disks()[0];
+            let object = disk.open("thing").await.expect("it is there");
+            assert_eq!(object.bytes, bytes as u64);
+            let read = read_part(&machine, &object, 0, 10_000).await.expect("sound");
+            assert!(read[..bytes] == contents(bytes) && read[bytes..].iter().all(|byte| *byte == 0));
+            // Nor does it become part of it.
+            disk.write(object.id, 2 << 20, Payload::from(vec![5; 10])).await.expect("room");
+            let read = read_part(&machine, &object, bytes, (2 << 20) - bytes).await.expect("sound");
+            assert!(read.iter().all(|byte| *byte == 0));
+        });
     }
 }
 

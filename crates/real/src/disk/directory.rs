@@ -13,13 +13,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use machine::{Error, NodeId, Result, Space};
 use nix::sys::statvfs::statvfs;
 
-use super::header::{self, Header};
+use super::header::{self, Header, Refusal};
+use super::layout::{GROUP_BYTES, Layout, UNIT_BYTES, group_of};
 use super::name::{self, Decoded};
-use super::units::{self, Length};
+use super::record::Record;
+use super::stored::Contents;
+use super::units::{Seal, UnitSums};
 
 /// How the names of files begin that are not objects yet. No object's file name begins with a dot, except
 /// that of the object without a name.
 const UNBORN: &str = ".unborn-";
+
+/// Groups at the end of a file that are searched for the object's end if the file is longer than was flushed: 64 GiB.
+const UNFLUSHED_GROUPS_MAX: u64 = (64 << 30) / GROUP_BYTES;
 
 const LOCK: &str = ".starfish.lock";
 
@@ -35,10 +41,8 @@ pub(crate) struct Found {
     pub(crate) file: File,
     pub(crate) identity: Identity,
     pub(crate) header: Header,
-    /// Length of the object.
-    pub(crate) bytes: u64,
-    /// What was last written down of it.
-    pub(crate) length: Length,
+    /// What is known of what is in it, the note of the file system with the record among it.
+    pub(crate) contents: Contents,
 }
 
 /// A directory that belongs to this process.
@@ -86,14 +90,18 @@ impl Directory {
     }
 
     pub(crate) fn create(&self, name: &str, label: &[u8]) -> Result<Found> {
-        let header = Header::encode(name, label)?;
+        let mut begin_of_file = Header::encode(name, label)?;
+        let seal = Seal { layout: Layout::V3, identity: header::identity_of(&begin_of_file) };
+        let (record, record_at) = Record::default().encode(&seal.layout, seal.identity);
+        begin_of_file.resize(record_at as usize, 0);
+        begin_of_file.extend_from_slice(&record);
         let failed = |error| io_error(&self.describe(name), error);
         let serial = self.unborn.fetch_add(1, Ordering::Relaxed);
         let unborn = self.path.join(format!("{UNBORN}{serial}"));
         let made = (|| {
             let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(&unborn)?;
-            file.write_all(&header)?;
-            file.set_len(units::GROUPS_AT)?;
+            file.write_all(&begin_of_file)?;
+            file.set_len(seal.layout.groups)?;
             file.sync_data()?;
             fs::hard_link(&unborn, self.path_of(name))?;
             let identity = Identity::of(&file)?;
@@ -102,35 +110,29 @@ impl Directory {
         let removed = fs::remove_file(&unborn);
         let (file, identity) = made.map_err(failed)?;
         removed.map_err(failed)?;
-        let header =
-            Header { name: name.to_owned(), label: label.to_vec(), identity: header::identity_of(&header) };
-        Ok(Found { file, identity, header, bytes: 0, length: Length::default() })
+        let header = Header {
+            layout: seal.layout,
+            name: name.to_owned(),
+            label: label.to_vec(),
+            identity: seal.identity,
+        };
+        let contents = Contents { seal, bytes: 0, has_excess: false, record: Record::default() };
+        Ok(Found { file, identity, header, contents })
     }
 
     pub(crate) fn open(&self, name: &str) -> Result<Found> {
         let failed = |error| io_error(&self.describe(name), error);
-        let damaged = |why| Box::new(Error::Damaged { what: self.describe(name), why });
+        let refused = |refusal: Refusal| refusal.of(self.describe(name));
         let file = OpenOptions::new().read(true).write(true).open(self.path_of(name)).map_err(failed)?;
-        let header = read_header(&file).map_err(failed)?.map_err(damaged)?;
+        let header = read_header(&file).map_err(failed)?.map_err(refused)?;
         if header.name != name {
-            return Err(damaged(format!("it calls itself `{}`: was its file renamed?", header.name)));
+            let why = format!("it calls itself `{}`: was its file renamed?", header.name);
+            return Err(refused(Refusal::Damaged(why)));
         }
-        let mut page = [0; units::LENGTH_BYTES];
-        let read = file.read_exact_at(&mut page, units::LENGTH_AT);
-        let bytes = units::object_bytes(file.metadata().map_err(failed)?.len());
-        let (Ok(()), Some(bytes)) = (read, bytes) else {
-            return Err(damaged(format!(
-                "its file is shorter than the {} bytes before data",
-                units::GROUPS_AT
-            )));
-        };
-        let length = Length::decode(&page, header.identity);
-        if bytes < length.bytes {
-            let flushed = length.bytes;
-            return Err(damaged(format!("its file has been cut: it had {flushed} bytes and has {bytes}")));
-        }
+        let seal = Seal { layout: header.layout, identity: header.identity };
+        let contents = read_contents(&file, seal).map_err(failed)?.map_err(refused)?;
         let identity = Identity::of(&file).map_err(failed)?;
-        Ok(Found { file, identity, header, bytes, length })
+        Ok(Found { file, identity, header, contents })
     }
 
     /// The names of all objects, sorted. Other files are left alone.
@@ -197,15 +199,67 @@ fn lock(path: &Path, node: NodeId) -> Result<File> {
 }
 
 /// The header of an object's file, or what is wrong with it.
-fn read_header(file: &File) -> io::Result<std::result::Result<Header, String>> {
+fn read_header(file: &File) -> io::Result<std::result::Result<Header, Refusal>> {
     let mut bytes = [0; header::BYTES];
     match file.read_exact_at(&mut bytes, 0) {
         Ok(()) => Ok(Header::decode(&bytes)),
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-            Ok(Err(format!("its file is shorter than the header of {} bytes", header::BYTES)))
+            let why = format!("its file is shorter than the header of {} bytes", header::BYTES);
+            Ok(Err(Refusal::Damaged(why)))
         }
         Err(error) => Err(error),
     }
+}
+
+/// What an object's file has, or what is wrong with it. What is missing or changed in it is told when it is read.
+fn read_contents(file: &File, seal: Seal) -> io::Result<std::result::Result<Contents, Refusal>> {
+    let Some(in_file) = seal.layout.object_bytes(file.metadata()?.len()) else {
+        let why = format!("its file is shorter than the {} bytes before data", seal.layout.groups);
+        return Ok(Err(Refusal::Damaged(why)));
+    };
+    let mut begin_of_file = vec![0; seal.layout.groups as usize];
+    file.read_exact_at(&mut begin_of_file, 0)?;
+    let record = match Record::latest(&begin_of_file, &seal.layout, seal.identity) {
+        Some(record) => record,
+        // Earlier programs wrote none before the first flush.
+        None if !seal.layout.keeps_flushed => Record::default(),
+        None => {
+            let why = "neither of the two records of what was flushed matches its checksum".to_owned();
+            return Ok(Err(Refusal::Damaged(why)));
+        }
+    };
+    let bytes = length(file, &seal, &record, in_file)?;
+    let has_excess = file.metadata()?.len() > seal.layout.file_bytes(bytes);
+    Ok(Ok(Contents { seal, bytes, has_excess, record }))
+}
+
+/// How long an object is whose file has room for `in_file` bytes: as it was flushed, or as it was written since.
+fn length(file: &File, seal: &Seal, record: &Record, in_file: u64) -> io::Result<u64> {
+    if !seal.layout.keeps_flushed || in_file <= record.bytes {
+        return Ok(in_file.max(record.bytes));
+    }
+    let (flushed, last) = (group_of(record.bytes), group_of(in_file - 1));
+    let mut page = vec![0; seal.layout.sums_bytes()];
+    for group in (flushed.max(last.saturating_sub(UNFLUSHED_GROUPS_MAX))..=last).rev() {
+        file.read_exact_at(&mut page, seal.layout.sums_in_file(group))?;
+        for (end, sums) in seal.decode(&page, group, in_file, false).ends(group) {
+            if end <= record.bytes {
+                return Ok(record.bytes);
+            }
+            if end <= in_file && is_there(file, seal, end, sums)? {
+                return Ok(end);
+            }
+        }
+    }
+    Ok(record.bytes)
+}
+
+/// Whether the unit in which an object ends at `end` matches its sums.
+fn is_there(file: &File, seal: &Seal, end: u64, sums: UnitSums) -> io::Result<bool> {
+    let at = (end - 1) / UNIT_BYTES * UNIT_BYTES;
+    let mut unit = [0; UNIT_BYTES as usize];
+    file.read_exact_at(&mut unit[..(end - at) as usize], seal.layout.in_file(at))?;
+    Ok(seal.vouching(sums, at, &unit).is_some())
 }
 
 /// The name of an object whose file name is too short for it. One that cannot be read is not listed.

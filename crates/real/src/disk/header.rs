@@ -1,6 +1,6 @@
 //! The first block of an object's file: what it is, whose it is, and what its creator wrote on it.
 //!
-//! Its version is that of the whole file; what comes after it is in `units.rs`.
+//! Its version is that of the whole file; where what comes after it lies is in `layout.rs`.
 //!
 //! ```text
 //! | "STARFISH" | version 4 | name length 4 | label length 4 | name | label | zeros ... | hash 32 |
@@ -11,20 +11,42 @@
 
 use machine::{Error, Result};
 
+use super::layout::Layout;
+
 /// Length of the header.
 pub(crate) const BYTES: usize = 4096;
 
 const MAGIC: [u8; 8] = *b"STARFISH";
-const VERSION: u32 = 2;
-
 /// The version whose files had no checksums.
 const WITHOUT_SUMS: u32 = 1;
 const FIXED_BYTES: usize = 20;
 const HASHED_BYTES: usize = BYTES - 32;
 
+/// Why a header cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It is of a version that this program does not know.
+    Newer(String),
+    /// It is not what was written there.
+    Damaged(String),
+}
+
+impl Refusal {
+    /// As a failure of `what`.
+    pub(crate) fn of(self, what: String) -> Box<Error> {
+        match self {
+            Refusal::Newer(why) => Error::Io { what, why },
+            Refusal::Damaged(why) => Error::Damaged { what, why },
+        }
+        .into()
+    }
+}
+
 /// What stands in a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
+    /// How its file is laid out.
+    pub(crate) layout: Layout,
     pub(crate) name: String,
     pub(crate) label: Vec<u8>,
     /// What tells the object's data from those of others.
@@ -40,7 +62,7 @@ impl Header {
         }
         let mut bytes = Vec::with_capacity(BYTES);
         bytes.extend_from_slice(&MAGIC);
-        for number in [VERSION, name.len() as u32, label.len() as u32] {
+        for number in [Layout::V3.version, name.len() as u32, label.len() as u32] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         bytes.extend_from_slice(name.as_bytes());
@@ -52,33 +74,43 @@ impl Header {
     }
 
     /// Reads a header, or says what is wrong with it.
-    pub(crate) fn decode(bytes: &[u8; BYTES]) -> std::result::Result<Self, String> {
+    pub(crate) fn decode(bytes: &[u8; BYTES]) -> std::result::Result<Self, Refusal> {
+        let damaged = |why: &str| Refusal::Damaged(why.to_owned());
         let number = |at| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         if bytes[..8] != MAGIC {
-            return Err("it does not begin as an object of Starfish".to_owned());
+            return Err(damaged("it does not begin as an object of Starfish"));
         }
+        let is_whole = blake3::hash(&bytes[..HASHED_BYTES]).as_bytes() == &bytes[HASHED_BYTES..];
         let version = number(8);
-        if version == WITHOUT_SUMS {
-            let remedy = "get the file with the program that wrote it, remove it, and put it again";
-            return Err(format!("it is of version {version}, which has no checksums: {remedy}"));
-        }
-        if version != VERSION {
-            return Err(format!("it is of version {version}, and this program knows version {VERSION} only"));
-        }
-        if blake3::hash(&bytes[..HASHED_BYTES])
-            != *<&[u8; 32]>::try_from(&bytes[HASHED_BYTES..]).expect("32 bytes")
-        {
-            return Err("the checksum of its header is wrong".to_owned());
+        let Some(layout) = [Layout::V2, Layout::V3].into_iter().find(|layout| layout.version == version)
+        else {
+            return Err(not_known(version, is_whole));
+        };
+        if !is_whole {
+            return Err(damaged("the checksum of its header is wrong"));
         }
         let identity = identity_of(bytes);
         let (name_bytes, label_bytes) = (number(12) as usize, number(16) as usize);
         let name = bytes[FIXED_BYTES..HASHED_BYTES].get(..name_bytes);
         let label = bytes[FIXED_BYTES..HASHED_BYTES].get(name_bytes..name_bytes.saturating_add(label_bytes));
         match (name.map(|name| String::from_utf8(name.to_vec())), label) {
-            (Some(Ok(name)), Some(label)) => Ok(Header { name, label: label.to_vec(), identity }),
-            _ => Err("its header makes no sense".to_owned()),
+            (Some(Ok(name)), Some(label)) => Ok(Header { layout, name, label: label.to_vec(), identity }),
+            _ => Err(damaged("its header makes no sense")),
         }
     }
+}
+
+fn not_known(version: u32, is_whole: bool) -> Refusal {
+    if version <= WITHOUT_SUMS {
+        let remedy = "get the file with the program that wrote it, remove it, and put it again";
+        return Refusal::Damaged(format!("it is of version {version}, which has no checksums: {remedy}"));
+    }
+    let damaged = if is_whole { "" } else { "; if there is none, its header is damaged" };
+    Refusal::Newer(format!(
+        "it is of version {version}, and this program knows versions up to {}: it was written by a newer Starfish: \
+         use that{damaged}",
+        Layout::V3.version
+    ))
 }
 
 /// The identity of the object with this header.
@@ -97,7 +129,8 @@ mod tests {
     #[test]
     fn what_was_encoded_is_decoded() {
         let identity = identity_of(&encoded());
-        let header = Header { name: "name".to_owned(), label: b"label".to_vec(), identity };
+        let header =
+            Header { layout: Layout::V3, name: "name".to_owned(), label: b"label".to_vec(), identity };
         assert_eq!(Header::decode(&encoded()), Ok(header));
     }
 

@@ -1,8 +1,9 @@
 //! A disk: a directory with one file for each object, perhaps slowed down to a model.
 //!
 //! Reading order: `directory.rs` (the files, by name), `header.rs` and `name.rs` (whose they are and how
-//! they are called), `units.rs` (what is in them, and the checksums), `stored.rs` (one that is open), `at_once.rs`
-//! (what needs no waiting), `write_back.rs` (what goes on to the medium), `objects.rs` (which are open), `pace.rs`
+//! they are called), `layout.rs` (what is where in them), `units.rs` (the checksums, and why they survive power cuts),
+//! `record.rs` (what was flushed), `stored.rs` (an object that is open), `file.rs` (its file), `at_once.rs` (what needs
+//! no waiting), `write_back.rs` (what goes on to the medium), `objects.rs` (which are open), `pace.rs`
 //! (modelled time). Here these become the operations of a [`machine::Disk`].
 //!
 //! Data go through the system's page cache. Every operation runs as a transfer: it is completed even if
@@ -10,10 +11,13 @@
 
 mod at_once;
 mod directory;
+mod file;
 mod header;
+mod layout;
 mod name;
 mod objects;
 mod pace;
+mod record;
 mod stored;
 mod units;
 mod write_back;
@@ -31,6 +35,7 @@ use crate::settings::DiskSettings;
 use crate::task::{Tasks, Turns};
 use at_once::AtOnce;
 use directory::{Directory, Found, io_error};
+use file::ObjectFile;
 use objects::{Access, Objects};
 use pace::{Extent, Kind, Pace};
 use stored::{Fault, Stored};
@@ -43,6 +48,7 @@ pub struct Disk {
 }
 
 struct Inner {
+    tasks: Tasks,
     directory: std::sync::Arc<Directory>,
     /// The directory and the table of objects change together, by one task at a time.
     catalogue: Turns,
@@ -65,6 +71,7 @@ impl Disk {
         let path = settings.directory.clone();
         let directory = blocking(move || Directory::take(&path, node)).await?;
         let inner = Inner {
+            tasks: tasks.clone(),
             directory: directory.into(),
             catalogue: Turns::new(),
             objects: RefCell::new(Objects::new(open_max)),
@@ -82,7 +89,8 @@ impl machine::Disk for Disk {
         let create = async move {
             let _turn = inner.catalogue.take().await;
             let directory = inner.directory.clone();
-            let found = blocking(move || directory.create(&name, &label)).await?;
+            let found = blocking(move || directory.create(&name, &label)).await;
+            let found = found.inspect_err(|error| inner.tasks.report_disk(error))?;
             inner.directory_changed.set(true);
             Ok(inner.enter(found))
         };
@@ -172,14 +180,14 @@ impl Inner {
     /// Opens an object by name. Whoever calls has the turn at the catalogue.
     async fn open(&self, name: String) -> Result<Object> {
         let directory = self.directory.clone();
-        let found = blocking(move || directory.open(&name)).await?;
-        Ok(self.enter(found))
+        let found = blocking(move || directory.open(&name)).await;
+        Ok(self.enter(found.inspect_err(|error| self.tasks.report_disk(error))?))
     }
 
     fn enter(&self, found: Found) -> Object {
-        let Found { file, identity, header, bytes, length } = found;
-        let at_once = self.at_once.clone();
-        let stored = Stored::new(for_runtime(file), at_once, header.identity, bytes, length);
+        let Found { file, identity, header, contents } = found;
+        let file = ObjectFile::new(for_runtime(file), self.at_once.clone());
+        let stored = Stored::new(file, contents);
         let (id, stored) = self.objects.borrow_mut().enter(&header.name, identity, stored);
         Object { id, label: header.label, bytes: stored.bytes() }
     }
@@ -232,11 +240,13 @@ impl Inner {
     fn failure(&self, object: ObjectId, fault: Fault) -> Box<Error> {
         let objects = self.objects.borrow();
         let what = self.directory.describe(objects.name(object).unwrap_or("(removed)"));
-        match fault {
+        let error = match fault {
             Fault::Io(error) => io_error(&what, error),
             Fault::Damaged(why) => Error::Damaged { what, why }.into(),
             Fault::Other(error) => error,
-        }
+        };
+        self.tasks.report_disk(&error);
+        error
     }
 }
 

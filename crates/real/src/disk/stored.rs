@@ -1,27 +1,25 @@
 //! An object that is open: its file, its length, and the sums of its units, which are checked whenever it is read.
 //!
 //! One task at a time changes an object, or the sums of it that are in memory. Reads go on beside: one that does
-//! not match its sums may have met a write, and is made again when nobody writes; what does not match then is
-//! damaged.
+//! not match its sums, or ends early, may have met a write or a cut, and is made again when nobody changes anything;
+//! what does not match then is damaged. What is written in which order, and why, is told in `units.rs`.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::AsFd;
-use std::rc::Rc;
+use std::ops::Range;
 
-use compio::BufResult;
-use compio::buf::{IntoInner, IoBuf};
-use compio::fs::File;
-use compio::io::{AsyncReadAt, AsyncWriteAtExt};
-use machine::{Buf, Payload};
+use compio::buf::IoBuf;
+use machine::{Buf, Error, Payload};
 
-use super::at_once::AtOnce;
-use super::units::{self, Length, Sums, UNIT_BYTES};
-use super::write_back::WriteBack;
-use crate::bytes::{Run, next_batch, push_runs};
+use super::file::ObjectFile;
+use super::layout::{GROUP_BYTES, Layout, UNIT_BYTES, group_end, group_of};
+use super::record::{Groups, NOTE_BYTES_MAX, Record};
+use super::units::{Seal, Sums, UnitSums};
+use crate::bytes::{Run, push_runs};
 use crate::task::{Turn, Turns};
 
-/// Groups of which an open object keeps the sums in memory: 4 KiB for each MiB, 64 KiB for each object.
+/// Groups of which an open object keeps the sums in memory: 8 KiB for each MiB, 128 KiB for each object.
 const GROUPS_MAX: usize = 16;
 
 const UNIT: usize = UNIT_BYTES as usize;
@@ -43,16 +41,29 @@ impl From<io::Error> for Fault {
     }
 }
 
+/// What is known of an object when its file is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Contents {
+    pub(crate) seal: Seal,
+    pub(crate) bytes: u64,
+    /// Whether the file has more, which nobody has written.
+    pub(crate) has_excess: bool,
+    /// What was flushed of it.
+    pub(crate) record: Record,
+}
+
 /// An open object.
 pub(crate) struct Stored {
-    file: File,
-    at_once: Rc<AtOnce>,
-    write_back: Rc<WriteBack>,
-    /// Seed of its sums.
-    identity: u64,
+    file: ObjectFile,
+    seal: Seal,
     bytes: Cell<u64>,
-    length: Cell<Length>,
+    has_excess: Cell<bool>,
+    record: RefCell<Record>,
+    /// Groups of which the file has all sums.
+    written: RefCell<Groups>,
     sums: RefCell<Vec<Kept>>,
+    /// Groups that we have written since the last flush, and that are not kept: not all of their units are settled.
+    unsettled: RefCell<BTreeSet<u64>>,
     turns: Turns,
 }
 
@@ -60,21 +71,26 @@ pub(crate) struct Stored {
 struct Kept {
     group: u64,
     sums: Sums,
-    /// Whether the file has others.
-    changed: bool,
+    /// Which bytes of the page the file does not have so.
+    changed: Range<usize>,
+    /// Whether the page of the file is another in places that were not changed here: then it is written whole.
+    is_new: bool,
+    /// Whether the newest sums are those of what is there.
+    is_certain: bool,
 }
 
 impl Stored {
-    pub(crate) fn new(file: File, at_once: Rc<AtOnce>, identity: u64, bytes: u64, length: Length) -> Self {
-        let (bytes, length) = (Cell::new(bytes), Cell::new(length));
+    pub(crate) fn new(file: ObjectFile, contents: Contents) -> Self {
+        let Contents { seal, bytes, has_excess, record } = contents;
         Stored {
             file,
-            at_once,
-            write_back: Rc::default(),
-            identity,
-            bytes,
-            length,
+            seal,
+            bytes: Cell::new(bytes),
+            has_excess: Cell::new(has_excess),
+            written: RefCell::new(record.written.clone()),
+            record: RefCell::new(record),
             sums: RefCell::default(),
+            unsettled: RefCell::default(),
             turns: Turns::new(),
         }
     }
@@ -108,67 +124,53 @@ impl Stored {
         while memory.len() < wanted {
             let begin = memory.len();
             let here = offset + begin as u64;
-            let until = wanted.min(begin + (units::group_end(here) - here) as usize);
-            if !self.has_sums(units::group_of(here)) {
+            let bytes = (wanted - begin).min((group_end(here) - here) as usize);
+            if !self.has_sums(group_of(here)) {
                 let turn = self.turns.take().await;
-                self.load_sums(units::group_of(here), &turn).await?;
+                self.load_sums(group_of(here), &turn).await?;
             }
-            memory = self.fill(memory, until, here).await?;
-            if self.check(here, &memory[begin..]).is_err() {
+            let expected = begin + self.within(here, bytes);
+            memory = self.file.fill(memory, expected, self.in_file(here)).await?;
+            if memory.len() < expected || self.check(here, &memory[begin..]).is_err() {
                 let turn = self.turns.take().await;
-                self.load_sums(units::group_of(here), &turn).await?;
+                self.load_sums(group_of(here), &turn).await?;
+                let expected = begin + self.within(here, bytes);
                 memory.truncate(begin);
-                memory = self.fill(memory, until, here).await?;
+                memory = self.file.fill(memory, expected, self.in_file(here)).await?;
+                if memory.len() < expected {
+                    let there = here + (memory.len() - begin) as u64;
+                    return Err(Fault::Damaged(has_been_cut(self.bytes.get(), there)));
+                }
                 self.check(here, &memory[begin..]).map_err(Fault::Damaged)?;
             }
-            if memory.len() < until {
-                let there = here + (memory.len() - begin) as u64;
-                if there < self.bytes.get() {
-                    return Err(Fault::Damaged(format!("its file has been cut at offset {there}")));
-                }
+            if memory.len() < begin + bytes {
                 break;
             }
         }
         Ok(memory)
     }
 
-    /// Reads until `memory` has `until` bytes, those to come from `offset` on, or the file has ended.
-    async fn fill(&self, mut memory: Vec<u8>, until: usize, offset: u64) -> io::Result<Vec<u8>> {
-        let begin = memory.len();
-        while memory.len() < until {
-            let read = memory.len();
-            let position = units::in_file(offset).saturating_add((read - begin) as u64);
-            memory = self.append(memory, until, position).await?;
-            if memory.len() == read {
-                break;
-            }
-        }
-        Ok(memory)
+    /// How many of these bytes are within the object.
+    fn within(&self, offset: u64, bytes: usize) -> usize {
+        self.bytes.get().saturating_sub(offset).min(bytes as u64) as usize
     }
 
-    /// Appends bytes of the file from `position` on, until `memory` has `until` of them or sooner; none at its end.
-    async fn append(&self, mut memory: Vec<u8>, until: usize, position: u64) -> io::Result<Vec<u8>> {
-        let begin = memory.len();
-        if self.at_once.read(self.file.as_fd(), &mut memory, until - begin, position)?.is_some() {
-            return Ok(memory);
-        }
-        let BufResult(result, slice) = self.file.read_at(memory.slice(begin..until), position).await;
-        result?;
-        Ok(slice.into_inner())
+    fn in_file(&self, offset: u64) -> u64 {
+        self.seal.layout.in_file(offset)
     }
 
     /// Checks data of one group that lie from `offset` on. Says which unit does not match, if one does not.
     fn check(&self, offset: u64, data: &[u8]) -> Result<(), String> {
         let mut kept = self.sums.borrow_mut();
-        let group = units::group_of(offset);
+        let group = group_of(offset);
         // Others may have pushed them out meanwhile.
         let kept = of_group(&mut kept, group).ok_or("its sums are not at hand")?;
         for (at, unit) in (offset..).step_by(UNIT).zip(data.chunks(UNIT)) {
             let sums = *kept.sums.of(at);
             let vouching = if unit.len() == UNIT {
-                units::vouching(sums, self.identity, at, unit)
+                self.seal.vouching(sums, at, unit)
             } else {
-                units::vouching(sums, self.identity, at, &padded(unit))
+                self.seal.vouching(sums, at, &padded(unit))
             };
             if vouching.is_none() {
                 return Err(does_not_match(at));
@@ -180,10 +182,11 @@ impl Stored {
     /// Writes `from` at `offset`.
     pub(crate) async fn write(&self, offset: u64, from: &Payload) -> Result<(), Fault> {
         let turn = self.turns.take().await;
+        self.cut_excess(&turn).await?;
         let mut done = 0;
         while done < from.len() {
             let here = offset.saturating_add(done);
-            let bytes = (from.len() - done).min(units::group_end(here).saturating_sub(here));
+            let bytes = (from.len() - done).min(group_end(here).saturating_sub(here));
             if bytes == 0 {
                 return Err(Fault::Io(io::ErrorKind::FileTooLarge.into()));
             }
@@ -197,8 +200,10 @@ impl Stored {
 
     /// Writes to one group.
     async fn write_part(&self, offset: u64, bytes: u64, runs: Vec<Run>, turn: &Turn) -> Result<(), Fault> {
-        let (group, end) = (units::group_of(offset), offset + bytes);
+        let (group, end) = (group_of(offset), offset + bytes);
+        self.clear_past_end(end, turn).await?;
         self.load_sums(group, turn).await?;
+        self.make_certain(group, turn).await?;
         let (first, units_end) = whole_units(offset, bytes);
         // What the first and the last unit keep of what they had; if they are one, twice the same.
         let head = if offset > first { Some(self.old_unit(first).await?) } else { None };
@@ -216,131 +221,220 @@ impl Stored {
                 .into_iter()
                 .find(|(place, old)| *place == at && old.is_some());
             new.push(match old {
-                _ if within.len() == UNIT => units::sum(self.identity, at, data.next(UNIT)),
+                _ if within.len() == UNIT => self.seal.sum(at, data.next(UNIT)),
                 Some((_, Some(old))) => {
                     let mut unit = old.data.clone();
                     unit[within.clone()].copy_from_slice(data.next(within.len()));
-                    units::sum(self.identity, at, &unit)
+                    self.seal.sum(at, &unit)
                 }
                 // Zeros were there, or nothing.
                 _ => {
                     let mut unit = vec![0; UNIT];
                     unit[within.clone()].copy_from_slice(data.next(within.len()));
-                    units::sum(self.identity, at, &unit)
+                    self.seal.sum(at, &unit)
                 }
             });
         }
-        let page = self.change_sums(group, |sums| {
-            for (at, new) in (first..units_end).step_by(UNIT).zip(&new) {
-                let pair = sums.of(at);
-                let old = [(first, &head), (last, &tail)].into_iter().filter(|(place, _)| *place == at);
-                let previous = old.filter_map(|(_, old)| old.as_ref()).next();
-                *pair = [*new, previous.map_or(pair[0], |old| old.vouching)];
-            }
+        let bytes_then = self.bytes.get().max(end);
+        self.change_sums(group, first..units_end, |at, unit| {
+            let new = new[((at - first) / UNIT_BYTES) as usize];
+            let end = UNIT_BYTES.min(bytes_then - at);
+            *unit = UnitSums { newest: new, previous: unit.newest, flushed: unit.flushed, end };
         });
-        self.write_at(vec![Run::Owned(page)], units::sums_in_file(group)).await?;
-        if let Err(error) = self.write_at(runs, units::in_file(offset)).await {
+        self.write_changed(group).await?;
+        if let Err(error) = self.file.write(runs, self.in_file(offset)).await {
+            self.doubt(group);
             if end > self.bytes.get() {
                 // What lies past the end is to be zeros, also if some of it was written before the disk was full.
-                let _ = self.file.set_len(units::file_bytes(self.bytes.get())).await;
+                let _ = self.cut_file(self.bytes.get()).await;
             }
             return Err(error.into());
         }
-        self.change_sums(group, |sums| {
-            for at in (first..units_end).step_by(UNIT) {
-                let pair = sums.of(at);
-                pair[1] = pair[0];
+        self.change_sums(group, first..units_end, |at, unit| {
+            unit.previous = unit.newest;
+            // A hole that was flushed has no bytes to be kept for.
+            if !self.seal.layout.keeps_flushed || unit.flushed == self.seal.hole(at) {
+                unit.flushed = unit.newest;
             }
         });
-        self.bytes.set(self.bytes.get().max(end));
-        if end == units::group_end(offset) && !self.at_once.is_everything() {
-            self.write_back
-                .begin(self.file.as_fd(), units::sums_in_file(group)..units::sums_in_file(group + 1));
+        self.bytes.set(bytes_then);
+        if end == group_end(offset) {
+            self.write_changed(group).await?;
+            let layout = self.seal.layout;
+            self.file.write_back(layout.sums_in_file(group)..layout.sums_in_file(group + 1));
         }
         Ok(())
     }
 
     /// The unit at `offset` as it is, with zeros past the end, and the sum that vouches for it.
     async fn old_unit(&self, offset: u64) -> Result<OldUnit, Fault> {
-        let data = padded(&self.fill(Vec::with_capacity(UNIT), UNIT, offset).await?);
-        let group = units::group_of(offset);
+        let bytes = self.within(offset, UNIT);
+        let data = self.file.fill(Vec::with_capacity(UNIT), bytes, self.in_file(offset)).await?;
+        let data = padded(&data);
         let mut kept = self.sums.borrow_mut();
         // Reads beside may have used others meanwhile, but only who has the turn drops some.
-        let kept = of_group(&mut kept, group).expect("loaded, and we have the turn");
-        let vouching = units::vouching(*kept.sums.of(offset), self.identity, offset, &data);
+        let kept = of_group(&mut kept, group_of(offset)).expect("loaded, and we have the turn");
+        let vouching = self.seal.vouching(*kept.sums.of(offset), offset, &data);
         let vouching = vouching.ok_or_else(|| Fault::Damaged(does_not_match(offset)))?;
         Ok(OldUnit { data, vouching })
-    }
-
-    async fn write_at(&self, mut runs: Vec<Run>, mut position: u64) -> io::Result<()> {
-        while let Some(batch) = next_batch(&mut runs) {
-            let bytes: usize = batch.iter().map(IoBuf::buf_len).sum();
-            let written = self.at_once.write(self.file.as_fd(), &batch, position)?;
-            if written < bytes {
-                // All of it once more: the same bytes at the same place.
-                let BufResult(result, _batch) = (&self.file).write_vectored_all_at(batch, position).await;
-                result?;
-            }
-            position += bytes as u64;
-        }
-        Ok(())
     }
 
     /// Cuts the object to `bytes`, or extends it to them with zeros.
     pub(crate) async fn resize(&self, bytes: u64) -> Result<(), Fault> {
         let turn = self.turns.take().await;
-        if bytes >= self.bytes.get() {
-            self.file.set_len(units::file_bytes(bytes)).await?;
-            self.bytes.set(bytes);
-            return Ok(());
+        self.cut_excess(&turn).await?;
+        let before = self.bytes.get();
+        if bytes < before {
+            return self.cut(bytes, &turn).await;
         }
-        if self.length.get().bytes > bytes {
-            // First, so that the file is never shorter than is said.
-            self.record_length(bytes).await?;
-        }
-        let group = units::group_of(bytes);
-        self.load_sums(group, &turn).await?;
-        let within = (bytes % UNIT_BYTES) as usize;
-        let unit_at = bytes - within as u64;
-        if within > 0 {
-            let mut unit = self.old_unit(unit_at).await?;
-            unit.data[within..].fill(0);
-            let new = units::sum(self.identity, unit_at, &unit.data);
-            let page = self.change_sums(group, |sums| *sums.of(unit_at) = [new, unit.vouching]);
-            self.write_at(vec![Run::Owned(page)], units::sums_in_file(group)).await?;
-            self.file.set_len(units::file_bytes(bytes)).await?;
-            self.change_sums(group, |sums| *sums.of(unit_at) = [new; 2]);
-        } else {
-            self.file.set_len(units::file_bytes(bytes)).await?;
-        }
+        self.clear_past_end(bytes, &turn).await?;
+        self.file.set_len(self.seal.layout.file_bytes(bytes)).await?;
         self.bytes.set(bytes);
-        self.sums.borrow_mut().retain(|kept| kept.group <= group);
-        let unwritten = unit_at + if within > 0 { UNIT_BYTES } else { 0 };
-        if units::group_of(unwritten) == group {
-            let page = self.change_sums(group, |sums| sums.clear_from(unwritten));
-            // If nothing of the group is left, neither are its sums.
-            if bytes > group_begin(bytes) {
-                self.write_at(vec![Run::Owned(page)], units::sums_in_file(group)).await?;
-            }
+        let marked = self.mark_end(&turn).await;
+        if marked.is_err() {
+            self.bytes.set(before);
+            let _ = self.cut_file(before).await;
+        }
+        marked
+    }
+
+    async fn cut(&self, bytes: u64, turn: &Turn) -> Result<(), Fault> {
+        if self.record.borrow().bytes > bytes {
+            // First, so that the file is never shorter than is said.
+            self.file.sync().await?;
+            self.write_record(|record| {
+                record.bytes = bytes;
+                record.written.cut(bytes);
+            })
+            .await?;
+            self.file.sync().await?;
+        }
+        let within = (bytes % UNIT_BYTES) as usize;
+        if within > 0 {
+            let (group, at) = (group_of(bytes), bytes - within as u64);
+            self.load_sums(group, turn).await?;
+            self.make_certain(group, turn).await?;
+            let mut unit = self.old_unit(at).await?;
+            unit.data[within..].fill(0);
+            let new = self.seal.sum(at, &unit.data);
+            self.change_sums(group, at..at + UNIT_BYTES, |_, unit| {
+                (unit.newest, unit.previous) = (new, unit.newest);
+            });
+        }
+        self.write_changed_sums().await?;
+        self.cut_file(bytes).await?;
+        self.bytes.set(bytes);
+        self.mark_end(turn).await
+    }
+
+    /// Cuts the file to that of an object of `bytes`. Sums that have been changed are in it.
+    async fn cut_file(&self, bytes: u64) -> io::Result<()> {
+        self.file.set_len(self.seal.layout.file_bytes(bytes)).await?;
+        self.written.borrow_mut().cut(bytes);
+        // The last of them is read again, without what lies past the end.
+        while self.sums.borrow().last().is_some() {
+            self.drop_oldest();
+        }
+        self.unsettled.borrow_mut().split_off(&bytes.div_ceil(GROUP_BYTES));
+        Ok(())
+    }
+
+    /// Cuts off what the file had more than the object when it was opened.
+    async fn cut_excess(&self, _turn: &Turn) -> Result<(), Fault> {
+        if self.has_excess.get() {
+            self.cut_file(self.bytes.get()).await?;
+            self.has_excess.set(false);
         }
         Ok(())
     }
 
-    /// Waits until all that was written is on the medium.
-    pub(crate) async fn flush(&self) -> Result<(), Fault> {
-        let _turn = self.turns.take().await;
-        self.write_changed_sums().await?;
-        if self.length.get().bytes != self.bytes.get() {
-            self.record_length(self.bytes.get()).await?;
+    /// Before the object grows to `bytes`: clears sums that a cut, when it was interrupted, left behind the end.
+    async fn clear_past_end(&self, bytes: u64, turn: &Turn) -> Result<(), Fault> {
+        let Some(last) = self.bytes.get().checked_sub(1) else { return Ok(()) };
+        let group = group_of(last);
+        if bytes <= group_end(last) || !self.written.borrow().contains(group) {
+            return Ok(());
         }
-        Ok(self.file.sync_data().await?)
+        self.load_sums(group, turn).await?;
+        if let Some(kept) = of_group(&mut self.sums.borrow_mut(), group).filter(|kept| kept.is_new) {
+            kept.note_change(0..self.seal.layout.sums_bytes());
+        }
+        Ok(self.write_changed(group).await?)
     }
 
-    async fn record_length(&self, bytes: u64) -> io::Result<()> {
-        let length = Length { sequence: self.length.get().sequence + 1, bytes };
-        let (record, position) = length.encode(self.identity);
-        self.write_at(vec![Run::Owned(record)], position).await?;
-        self.length.set(length);
+    /// Notes with the last unit that it is there, and where in it the object ends.
+    async fn mark_end(&self, turn: &Turn) -> Result<(), Fault> {
+        let Some(last) = self.bytes.get().checked_sub(1) else { return Ok(()) };
+        let (group, at) = (group_of(last), last / UNIT_BYTES * UNIT_BYTES);
+        self.load_sums(group, turn).await?;
+        self.make_certain(group, turn).await?;
+        self.change_sums(group, at..at + 1, |_, unit| {
+            unit.previous = unit.newest;
+            unit.end = last - at + 1;
+        });
+        Ok(self.write_changed(group).await?)
+    }
+
+    /// Waits until all that was written is on the medium.
+    pub(crate) async fn flush(&self) -> Result<(), Fault> {
+        let turn = self.turns.take().await;
+        self.flush_units(&turn).await?;
+        let is_told = {
+            let record = self.record.borrow();
+            record.bytes == self.bytes.get() && record.written == *self.written.borrow()
+        };
+        if !is_told {
+            self.write_record(|_| ()).await?;
+        }
+        Ok(())
+    }
+
+    /// As [`flush`](Stored::flush), and replaces the note in the same step: after a power cut there is the old one or
+    /// the new one, with the length and the data that go with it.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the file system is to commit its files with it"))]
+    pub(crate) async fn commit(&self, note: &[u8]) -> Result<(), Fault> {
+        if note.len() > NOTE_BYTES_MAX {
+            let (what, why) = ("a note on an object", format!("it is longer than {NOTE_BYTES_MAX} bytes"));
+            return Err(Fault::Other(Error::Io { what: what.to_owned(), why }.into()));
+        }
+        let turn = self.turns.take().await;
+        self.flush_units(&turn).await?;
+        self.write_record(|record| record.note = note.to_vec()).await?;
+        Ok(self.file.sync().await?)
+    }
+
+    async fn flush_units(&self, turn: &Turn) -> Result<(), Fault> {
+        self.write_changed_sums().await?;
+        self.file.sync().await?;
+        self.settle(turn).await
+    }
+
+    /// Notes that what we have written is on the medium.
+    async fn settle(&self, turn: &Turn) -> Result<(), Fault> {
+        for kept in self.sums.borrow_mut().iter_mut() {
+            kept.settle(&self.seal.layout);
+        }
+        loop {
+            let Some(group) = self.unsettled.borrow().first().copied() else { break };
+            self.load_sums(group, turn).await?;
+            if let Some(kept) = of_group(&mut self.sums.borrow_mut(), group) {
+                kept.settle(&self.seal.layout);
+            }
+            self.unsettled.borrow_mut().remove(&group);
+        }
+        Ok(self.write_changed_sums().await?)
+    }
+
+    /// Writes a record of how the object is now. All of it has been synced, and so has the record before.
+    async fn write_record(&self, change: impl FnOnce(&mut Record)) -> io::Result<()> {
+        let mut record = self.record.borrow().clone();
+        record.sequence += 1;
+        record.bytes = self.bytes.get();
+        record.written = self.written.borrow().clone();
+        change(&mut record);
+        let (bytes, position) = record.encode(&self.seal.layout, self.seal.identity);
+        self.file.write(vec![Run::Owned(bytes)], position).await?;
+        *self.record.borrow_mut() = record;
         Ok(())
     }
 
@@ -358,40 +452,122 @@ impl Stored {
         }
         if self.sums.borrow().len() >= GROUPS_MAX {
             self.write_changed_sums().await?;
-            self.sums.borrow_mut().remove(0);
+            self.drop_oldest();
         }
-        let mut page = Vec::with_capacity(Sums::BYTES);
-        while page.len() < Sums::BYTES {
-            let read = page.len();
-            let position = units::sums_in_file(group).saturating_add(read as u64);
-            page = self.append(page, Sums::BYTES, position).await?;
-            if page.len() == read {
-                break;
-            }
-        }
-        let sums = Sums::decode(&page, group, self.bytes.get());
-        self.sums.borrow_mut().push(Kept { group, sums, changed: false });
+        let (page_bytes, position) = (self.seal.layout.sums_bytes(), self.seal.layout.sums_in_file(group));
+        let page = self.file.fill(Vec::with_capacity(page_bytes), page_bytes, position).await?;
+        let sums = self.seal.decode(&page, group, self.bytes.get(), self.written.borrow().contains(group));
+        let is_new = sums.encode(0..page_bytes) != page;
+        let is_certain =
+            self.unsettled.borrow().contains(&group) || sums.units().iter().all(UnitSums::is_settled);
+        self.sums.borrow_mut().push(Kept { group, sums, changed: 0..0, is_new, is_certain });
         Ok(())
     }
 
-    /// Changes the sums of a group that have been loaded, and gives the page for the file.
-    fn change_sums(&self, group: u64, change: impl FnOnce(&mut Sums)) -> Vec<u8> {
+    /// Gives up the sums of a group that was not used for long. Those that were changed are in the file.
+    fn drop_oldest(&self) {
+        let kept = self.sums.borrow_mut().remove(0);
+        if kept.is_certain && kept.unsettled().next().is_some() {
+            self.unsettled.borrow_mut().insert(kept.group);
+        }
+    }
+
+    /// Finds out what is there in the place of units that others were about to write when they were killed.
+    async fn make_certain(&self, group: u64, _turn: &Turn) -> Result<(), Fault> {
+        let unsettled: Vec<u64> = match of_group(&mut self.sums.borrow_mut(), group) {
+            Some(kept) if !kept.is_certain => kept.unsettled().collect(),
+            _ => return Ok(()),
+        };
+        if !unsettled.is_empty() {
+            self.file.sync().await?;
+        }
+        for at in unsettled {
+            // What is damaged keeps its sums, and can be written anew.
+            if let Ok(OldUnit { vouching, .. }) = self.old_unit(at).await {
+                self.change_sums(group, at..at + 1, |_, unit| unit.settle(vouching));
+            }
+        }
+        if let Some(kept) = of_group(&mut self.sums.borrow_mut(), group) {
+            kept.is_certain = true;
+        }
+        Ok(())
+    }
+
+    /// Notes that what is there of a group is not known, since a write to it failed.
+    fn doubt(&self, group: u64) {
+        self.sums.borrow_mut().retain(|kept| kept.group != group);
+        self.unsettled.borrow_mut().remove(&group);
+    }
+
+    /// Changes the sums of units of a group that have been loaded.
+    fn change_sums(&self, group: u64, units: Range<u64>, mut change: impl FnMut(u64, &mut UnitSums)) {
         let mut kept = self.sums.borrow_mut();
         let kept = of_group(&mut kept, group).expect("loaded, and nobody else has the turn");
-        change(&mut kept.sums);
-        kept.changed = true;
-        kept.sums.encode()
+        for at in units.clone().step_by(UNIT) {
+            change(at, kept.sums.of(at));
+        }
+        kept.note_change(self.seal.layout.sectors_of(units.start, units.end));
+    }
+
+    /// Writes what was changed of the sums of a group to the file.
+    async fn write_changed(&self, group: u64) -> io::Result<()> {
+        let layout = &self.seal.layout;
+        let changed = of_group(&mut self.sums.borrow_mut(), group).and_then(|kept| kept.to_write());
+        let Some((sectors, bytes)) = changed else { return Ok(()) };
+        self.file.write(vec![Run::Owned(bytes)], layout.sums_in_file(group) + sectors.start as u64).await?;
+        if layout.keeps_flushed {
+            self.written.borrow_mut().insert(group);
+        }
+        if let Some(kept) = of_group(&mut self.sums.borrow_mut(), group) {
+            (kept.changed, kept.is_new) = (0..0, false);
+        }
+        Ok(())
     }
 
     async fn write_changed_sums(&self) -> io::Result<()> {
-        let changed = |kept: &Kept| kept.changed.then(|| (kept.group, kept.sums.encode()));
-        let pages: Vec<(u64, Vec<u8>)> = self.sums.borrow().iter().filter_map(changed).collect();
-        for (group, page) in pages {
-            self.write_at(vec![Run::Owned(page)], units::sums_in_file(group)).await?;
-            let mut kept = self.sums.borrow_mut();
-            of_group(&mut kept, group).into_iter().for_each(|kept| kept.changed = false);
+        let groups: Vec<u64> = self.sums.borrow().iter().map(|kept| kept.group).collect();
+        for group in groups {
+            self.write_changed(group).await?;
         }
         Ok(())
+    }
+}
+
+impl Kept {
+    fn note_change(&mut self, sectors: Range<usize>) {
+        self.changed = if self.changed.is_empty() {
+            sectors
+        } else {
+            self.changed.start.min(sectors.start)..self.changed.end.max(sectors.end)
+        };
+    }
+
+    /// What the file has to be given, and where in the page.
+    fn to_write(&self) -> Option<(Range<usize>, Vec<u8>)> {
+        if self.changed.is_empty() {
+            return None;
+        }
+        let sectors = if self.is_new { 0..self.sums.page_bytes() } else { self.changed.clone() };
+        Some((sectors.clone(), self.sums.encode(sectors)))
+    }
+
+    /// Offsets of the units that may be one of several.
+    fn unsettled(&self) -> impl Iterator<Item = u64> {
+        let offsets = (self.group * GROUP_BYTES..).step_by(UNIT);
+        self.sums.units().iter().zip(offsets).filter(|(unit, _)| !unit.is_settled()).map(|(_, at)| at)
+    }
+
+    /// Notes that what was written to the group is on the medium.
+    fn settle(&mut self, layout: &Layout) {
+        let unsettled: Vec<u64> = self.unsettled().collect();
+        let (true, Some(first), Some(last)) = (self.is_certain, unsettled.first(), unsettled.last()) else {
+            return;
+        };
+        self.note_change(layout.sectors_of(*first, last + UNIT_BYTES));
+        for at in unsettled {
+            let unit = self.sums.of(at);
+            unit.settle(unit.newest);
+        }
     }
 }
 
@@ -452,15 +628,15 @@ fn whole_units(offset: u64, bytes: u64) -> (u64, u64) {
     (offset / UNIT_BYTES * UNIT_BYTES, end.unwrap_or(u64::MAX / UNIT_BYTES * UNIT_BYTES))
 }
 
-fn group_begin(offset: u64) -> u64 {
-    units::group_end(offset) - units::group_end(0)
-}
-
 /// A unit that ends early, with zeros.
 fn padded(unit: &[u8]) -> Vec<u8> {
     let mut whole = vec![0; UNIT];
     whole[..unit.len()].copy_from_slice(unit);
     whole
+}
+
+fn has_been_cut(bytes: u64, offset: u64) -> String {
+    format!("its file has been cut: of its {bytes} bytes those from {offset} on are missing")
 }
 
 fn does_not_match(offset: u64) -> String {
@@ -472,21 +648,32 @@ fn does_not_match(offset: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use machine::NodeId;
+
+    use super::super::at_once::AtOnce;
+    use super::super::directory::Directory;
+    use super::super::for_runtime;
     use super::*;
     use crate::Driver;
 
+    fn on_a_directory(test: impl AsyncFnOnce(&Path, &Directory)) {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let directory = Directory::take(place.path(), NodeId(1)).expect("a fresh directory");
+        crate::block_on(Driver::Automatic, test(place.path(), &directory)).expect("a runtime");
+    }
+
+    fn stored(place: &Path, found: super::super::directory::Found) -> Stored {
+        let file = ObjectFile::new(for_runtime(found.file), AtOnce::of(place).into());
+        Stored::new(file, found.contents)
+    }
+
     #[test]
     fn an_old_unit_is_compared_with_the_sums_of_its_own_group() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = directory.path().join("object");
-        let test = async {
-            let mut options = compio::fs::OpenOptions::new();
-            options.create(true).read(true).write(true);
-            let file = options.open(&path).await.expect("a file");
-            let at_once = Rc::new(AtOnce::of(directory.path()));
-            let stored = Stored::new(file, at_once, 7, 0, Length::default());
-            let second_group = units::group_end(0);
-            for (offset, byte) in [(0, 1), (second_group, 2)] {
+        on_a_directory(async |place, directory| {
+            let stored = stored(place, directory.create("object", b"").expect("a new object"));
+            for (offset, byte) in [(0, 1), (GROUP_BYTES, 2)] {
                 stored.write(offset, &Payload::from(vec![byte; UNIT])).await.expect("room");
             }
             let turn = stored.turns.take().await;
@@ -494,7 +681,31 @@ mod tests {
             // As a read beside does it, which needs no turn.
             assert!(stored.has_sums(1));
             assert_eq!(stored.old_unit(0).await.expect("it is whole").data, [1; UNIT]);
-        };
-        crate::block_on(Driver::Automatic, test).expect("a runtime");
+        });
+    }
+
+    #[test]
+    fn a_note_is_kept_with_the_length_it_came_with() {
+        on_a_directory(async |place, directory| {
+            let object = stored(place, directory.create("object", b"").expect("a new object"));
+            assert_eq!(directory.open("object").expect("it is there").contents.record.note, b"");
+            object.write(0, &Payload::from(vec![1; 5000])).await.expect("room");
+            object.commit(b"first").await.expect("a disk");
+            object.write(5000, &Payload::from(vec![2; 5000])).await.expect("room");
+            object.flush().await.expect("a disk");
+            let record = directory.open("object").expect("it is there").contents.record;
+            assert_eq!((record.bytes, record.note.as_slice()), (10_000, b"first".as_slice()));
+            let longest = [7; NOTE_BYTES_MAX];
+            object.commit(&longest).await.expect("a disk");
+            let again = directory.open("object").expect("it is there");
+            assert_eq!(again.contents.record.note, longest);
+            // Also after it was closed.
+            drop(object);
+            let object = stored(place, again);
+            object.resize(3).await.expect("room");
+            let record = directory.open("object").expect("it is there").contents.record;
+            assert_eq!((record.bytes, record.note.as_slice()), (3, longest.as_slice()));
+            assert!(matches!(object.commit(&[7; NOTE_BYTES_MAX + 1]).await, Err(Fault::Other(_))));
+        });
     }
 }

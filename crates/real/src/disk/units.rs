@@ -1,161 +1,206 @@
-//! Where the data of an object lie in its file, and the checksums that vouch for them: arithmetic, without files.
+//! The sums that vouch for the units of an object, and why a unit that was flushed survives what comes after.
 //!
 //! ```text
-//! file    | header 4 KiB | length 4 KiB | sums 4 KiB | data 1 MiB | sums 4 KiB | data 1 MiB | ...
-//!                                       '-------- group 0 -------' '-------- group 1 -------'
-//! sums    | newest 8, previous 8 | newest, previous | ...     one pair for each unit of 4 KiB
-//! length  | sequence 8, bytes 8, sum 8 | ... | sequence, bytes, sum |     at 0 and at 2048
+//! page of sums | newest 8, previous 8, flushed 8, end 8 | ...     version 3, for each unit of 4 KiB
+//!              | newest 8, previous 8 | ...                       version 2
 //! ```
 //!
-//! A unit's sum (XXH3, 64 bits) is of its 4 KiB, with zeros after the object's end, seeded with the object's
-//! identity and the unit's number. So a unit that was changed, or lies in another's place or in another object,
-//! does not match. A unit never written has no sum and must be zeros: holes stay holes.
+//! A sum (XXH3, 64 bits) is of a unit's 4 KiB, with zeros after the object's end, seeded with the object's identity
+//! and the unit's number. So a unit that was changed, or lies in another's place or in another object, does not
+//! match. A hole has a mark in place of a sum, derived likewise, and must be zeros; the first write to a group marks
+//! all that it does not write, so that zeros in the place of sums are never right where a group has been written.
+//! `end` is where in the unit the object ended when it was written last, and 0 if it never was the last one.
 //!
-//! A write puts its new sum beside that of what is there before it puts the data. So whenever an agent is killed,
-//! one of the two matches, unless the data are torn. Once the data are there both sums are the new one, in
-//! memory first and in the file with the next write of that page. The length page keeps how long the object was
-//! when it was flushed: so a file that was cut is noticed. Its two records are written in turn.
+//! A unit goes through these states; `w` is what is written to it, `f` what was there when it was last flushed:
+//!
+//! ```text
+//!                         sums             data
+//! after a flush           f f f            f
+//! a write, first          w f f            f           sums before data
+//! then                    w f f            w
+//! with the next sums      w w f            w           w w w, if f was a hole
+//! next write              v w f            w, then v
+//! a flush, first          v v f            v           all that was written is synced
+//! then                    v v v            v           and then the record is written
+//! ```
+//!
+//! **An agent that is killed** leaves what it gave to the system, in that order: whatever is there is the newest or
+//! the previous, unless the data are torn. An agent that finds three sums that differ, and did not write them itself,
+//! looks which of them matches before it writes to the unit, so that it gives up no sum that is needed.
+//!
+//! **Power that fails** leaves, of everything that was written since the last sync, any part in any order: pages of
+//! sums, data and records, each whole or torn between sectors of 512 bytes. What is certain:
+//!
+//! - *A unit that was flushed and not written since reads as it was.* Its data have been on the medium since the
+//!   sync of that flush, and nothing has been written there but the same bytes (by the system, in its pages). Its sums
+//!   lie in one sector, of which the medium has some version since that sync. In each of them one of the three is
+//!   `f`: it was in the one that was synced, a write to a neighbour copies it, and it is replaced by a write to this
+//!   unit only. That the three become one happens after a sync, when there is nothing else they could be.
+//! - *A unit that was written since* is any of those it was written as, or as it was flushed, or is told: it matches
+//!   one of the sums there or it does not. If none of its writes reached the medium, it is as it was flushed,
+//!   whatever came of its sums, since `f` stays the third of them until the next sync.
+//! - *The length.* A record is written only after a sync of all that it tells of, and the other one is on the medium by
+//!   that sync. So whichever is found whole is true, of this flush or of one before. A file that is longer than it says
+//!   is as long as the last unit that has an end: all flushed ones have, their sums being synced. A cut is recorded and
+//!   synced before it is made, so a file that is shorter was cut by others.
+//! - *A note* is in its record, with its length, and the record is synced when `commit` returns.
+//!
+//! What the system wrote to sums before it wrote data, or the reverse, is therefore never decisive. Not told from what
+//! is right: a unit that goes back to the very bytes it had at the last flush, if the three sums are still apart, which
+//! they are from a write until the end of the next flush; and the whole file as it was some time ago.
 
 use twox_hash::XxHash3_64;
 
-use super::header;
-
-/// What one sum vouches for.
-pub(crate) const UNIT_BYTES: u64 = 4096;
-
-const GROUP_UNITS: u64 = 256;
-const GROUP_BYTES: u64 = GROUP_UNITS * UNIT_BYTES;
-const SUMS_BYTES: u64 = GROUP_UNITS * 16;
-
-/// Offset in the file, and length, of the page with the object's length.
-pub(crate) const LENGTH_AT: u64 = header::BYTES as u64;
-pub(crate) const LENGTH_BYTES: usize = 4096;
-
-/// Where the groups begin.
-pub(crate) const GROUPS_AT: u64 = LENGTH_AT + LENGTH_BYTES as u64;
-
-/// Where the second record of the length lies in its page: in another sector of any disk.
-const RECORD_BYTES: usize = LENGTH_BYTES / 2;
+use super::layout::{GROUP_BYTES, GROUP_UNITS, Layout, UNIT_BYTES};
 
 /// An odd number without pattern (the golden ratio), which spreads unit numbers over seeds.
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// A group of an object: the part of it that one page of sums is for.
-pub(crate) fn group_of(offset: u64) -> u64 {
-    offset / GROUP_BYTES
+/// What vouches for one unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UnitSums {
+    pub(crate) newest: u64,
+    /// What is there until the newest is.
+    pub(crate) previous: u64,
+    /// What was there when the object was last flushed.
+    pub(crate) flushed: u64,
+    /// The object's end within the unit when it was written last; 0 of a hole.
+    pub(crate) end: u64,
 }
 
-/// The end of the group that `offset` lies in.
-pub(crate) fn group_end(offset: u64) -> u64 {
-    (group_of(offset) + 1).saturating_mul(GROUP_BYTES)
+impl UnitSums {
+    fn hole(mark: u64) -> Self {
+        UnitSums { newest: mark, previous: mark, flushed: mark, end: 0 }
+    }
+
+    /// Notes that the unit is on the medium with this sum.
+    pub(crate) fn settle(&mut self, sum: u64) {
+        *self = UnitSums { newest: sum, previous: sum, flushed: sum, end: self.end };
+    }
+
+    /// Whether there is only one thing that the unit can be.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.newest == self.previous && self.previous == self.flushed
+    }
+
+    fn contains(&self, sum: u64) -> bool {
+        [self.newest, self.previous, self.flushed].contains(&sum)
+    }
 }
 
-/// Where the sums of a group lie in the file. Groups no file can have stay such.
-pub(crate) fn sums_in_file(group: u64) -> u64 {
-    group.saturating_mul(SUMS_BYTES + GROUP_BYTES).saturating_add(GROUPS_AT)
+/// The object to whose units sums belong.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seal {
+    pub(crate) layout: Layout,
+    pub(crate) identity: u64,
 }
 
-/// Where the byte of an object at `offset` lies in its file. Offsets no file can have stay such.
-pub(crate) fn in_file(offset: u64) -> u64 {
-    sums_in_file(group_of(offset)).saturating_add(SUMS_BYTES + offset % GROUP_BYTES)
+impl Seal {
+    /// The sum of the unit at `offset`. No sum is zero.
+    pub(crate) fn sum(&self, offset: u64, unit: &[u8]) -> u64 {
+        debug_assert_eq!(unit.len() as u64, UNIT_BYTES);
+        XxHash3_64::oneshot_with_seed(self.seed(offset / UNIT_BYTES), unit).max(1)
+    }
+
+    /// What the unit at `offset` has for a sum while it is a hole.
+    pub(crate) fn hole(&self, offset: u64) -> u64 {
+        self.hole_of(offset / UNIT_BYTES)
+    }
+
+    /// What the unit with this number has for a sum while it is a hole.
+    fn hole_of(&self, unit: u64) -> u64 {
+        if self.layout.keeps_flushed { XxHash3_64::oneshot_with_seed(self.seed(unit), &[]).max(1) } else { 0 }
+    }
+
+    fn seed(&self, unit: u64) -> u64 {
+        self.identity ^ unit.wrapping_mul(SPREAD)
+    }
+
+    /// Which of its sums vouches for a unit that lies at `offset`.
+    pub(crate) fn vouching(&self, sums: UnitSums, offset: u64, unit: &[u8]) -> Option<u64> {
+        let hole = self.hole(offset);
+        // Also if its first data were about to be written.
+        if sums.contains(hole) && is_zeros(unit) {
+            return Some(hole);
+        }
+        let sum = self.sum(offset, unit);
+        sums.contains(sum).then_some(sum)
+    }
+
+    /// Reads the page of sums of `group` of an object of `bytes`. Of units beyond its end, and of a group that was not
+    /// written, there are none: what stands there is left over from before it was cut.
+    pub(crate) fn decode(&self, page: &[u8], group: u64, bytes: u64, is_written: bool) -> Sums {
+        let width = self.layout.entry_bytes;
+        let first = group * GROUP_UNITS;
+        let inside = bytes.div_ceil(UNIT_BYTES).saturating_sub(first).min(GROUP_UNITS) as usize;
+        let unit = |index: usize| {
+            // A page that the file does not reach to has never been written.
+            let stored = page.get(index * width..(index + 1) * width).filter(|_| index < inside);
+            let read = stored.map(decode).unwrap_or_default();
+            let is_hole = index >= inside || (read.newest == 0 && !is_written);
+            if is_hole { UnitSums::hole(self.hole_of(first + index as u64)) } else { read }
+        };
+        let sums = (0..GROUP_UNITS as usize).map(unit).collect();
+        Sums { width, units: sums }
+    }
 }
 
-/// How long the file of an object of `bytes` is.
-pub(crate) fn file_bytes(bytes: u64) -> u64 {
-    bytes.checked_sub(1).map_or(GROUPS_AT, |last| in_file(last).saturating_add(1))
-}
-
-/// How long the object in a file of `file_bytes` is; `None` if that is too short to be one.
-pub(crate) fn object_bytes(file_bytes: u64) -> Option<u64> {
-    let groups = file_bytes.checked_sub(GROUPS_AT)?;
-    let rest = groups % (SUMS_BYTES + GROUP_BYTES);
-    Some(groups / (SUMS_BYTES + GROUP_BYTES) * GROUP_BYTES + rest.saturating_sub(SUMS_BYTES))
+fn decode(entry: &[u8]) -> UnitSums {
+    let number = |at: usize| {
+        entry.get(at..at + 8).map(|bytes| u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
+    };
+    let previous = number(8).unwrap_or_default();
+    UnitSums {
+        newest: number(0).unwrap_or_default(),
+        previous,
+        flushed: number(16).unwrap_or(previous),
+        end: number(24).unwrap_or_default(),
+    }
 }
 
 /// The sums of a group's units.
 #[derive(Clone)]
-pub(crate) struct Sums(Vec<[u64; 2]>);
+pub(crate) struct Sums {
+    /// Of one unit's in the file.
+    width: usize,
+    units: Vec<UnitSums>,
+}
 
 impl Sums {
-    pub(crate) const BYTES: usize = SUMS_BYTES as usize;
-
-    /// Reads the sums of `group` of an object of `bytes`. Of units beyond its end there are none: they are left
-    /// over from before it was cut.
-    pub(crate) fn decode(page: &[u8], group: u64, bytes: u64) -> Sums {
-        let units = bytes.div_ceil(UNIT_BYTES).saturating_sub(group * GROUP_UNITS).min(GROUP_UNITS) as usize;
-        let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-        let mut sums = vec![[0; 2]; GROUP_UNITS as usize];
-        // A page that the file does not reach to has never been written.
-        for (sum, pair) in sums.iter_mut().zip(page.chunks_exact(16)).take(units) {
-            *sum = [number(&pair[..8]), number(&pair[8..])];
+    /// As they are in the file, between two places in the page.
+    pub(crate) fn encode(&self, range: std::ops::Range<usize>) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(range.len());
+        for unit in &self.units[range.start / self.width..range.end / self.width] {
+            let numbers = [unit.newest, unit.previous, unit.flushed, unit.end];
+            bytes.extend(numbers[..self.width / 8].iter().flat_map(|number| number.to_le_bytes()));
         }
-        Sums(sums)
+        bytes
     }
 
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        self.0.iter().flatten().flat_map(|sum| sum.to_le_bytes()).collect()
+    /// Length of the page in the file.
+    pub(crate) fn page_bytes(&self) -> usize {
+        self.units.len() * self.width
     }
 
     /// The sums of the unit of the object's byte at `offset`, which lies in this group.
-    pub(crate) fn of(&mut self, offset: u64) -> &mut [u64; 2] {
-        &mut self.0[(offset % GROUP_BYTES / UNIT_BYTES) as usize]
+    pub(crate) fn of(&mut self, offset: u64) -> &mut UnitSums {
+        &mut self.units[(offset % GROUP_BYTES / UNIT_BYTES) as usize]
     }
 
-    /// Notes that units from that of `offset` on have never been written.
-    pub(crate) fn clear_from(&mut self, offset: u64) {
-        self.0[(offset % GROUP_BYTES / UNIT_BYTES) as usize..].fill([0; 2]);
+    /// Those of all its units.
+    pub(crate) fn units(&self) -> &[UnitSums] {
+        &self.units
     }
-}
 
-/// The sum of the unit at `offset` of the object with this identity. No sum is zero.
-pub(crate) fn sum(identity: u64, offset: u64, unit: &[u8]) -> u64 {
-    debug_assert_eq!(unit.len() as u64, UNIT_BYTES);
-    let seed = identity ^ (offset / UNIT_BYTES).wrapping_mul(SPREAD);
-    XxHash3_64::oneshot_with_seed(seed, unit).max(1)
-}
-
-/// Which of its sums vouches for a unit that lies at `offset`: 0 for a unit that was never written.
-pub(crate) fn vouching(sums: [u64; 2], identity: u64, offset: u64, unit: &[u8]) -> Option<u64> {
-    if sums != [0; 2] {
-        let sum = sum(identity, offset, unit);
-        if sums.contains(&sum) {
-            return Some(sum);
-        }
+    /// The units that have an end, by the offset of the object's end in them, the last first.
+    pub(crate) fn ends(&self, group: u64) -> impl Iterator<Item = (u64, UnitSums)> {
+        let ends = self.units.iter().enumerate().filter(|(_, unit)| (1..=UNIT_BYTES).contains(&unit.end));
+        ends.rev().map(move |(at, unit)| (group * GROUP_BYTES + at as u64 * UNIT_BYTES + unit.end, *unit))
     }
-    // Also if its first data were about to be written.
-    (sums[1] == 0 && is_zeros(unit)).then_some(0)
 }
 
 fn is_zeros(bytes: &[u8]) -> bool {
     bytes.chunks(64).all(|chunk| chunk.iter().fold(0, |seen, byte| seen | byte) == 0)
-}
-
-/// How long an object was when it was flushed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Length {
-    /// Grows with each record that is written.
-    pub(crate) sequence: u64,
-    pub(crate) bytes: u64,
-}
-
-impl Length {
-    /// The record, and where in the file it is to be written.
-    pub(crate) fn encode(self, identity: u64) -> (Vec<u8>, u64) {
-        let numbers = [self.sequence, self.bytes];
-        let mut record: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-        record.extend_from_slice(&XxHash3_64::oneshot_with_seed(identity, &record).to_le_bytes());
-        (record, LENGTH_AT + self.sequence % 2 * RECORD_BYTES as u64)
-    }
-
-    /// The latest of the records in a page. One that was not written to its end does not count.
-    pub(crate) fn decode(page: &[u8; LENGTH_BYTES], identity: u64) -> Length {
-        let record = |at: usize| {
-            let number = |at: usize| u64::from_le_bytes(page[at..at + 8].try_into().expect("eight bytes"));
-            let is_whole = XxHash3_64::oneshot_with_seed(identity, &page[at..at + 16]) == number(at + 16);
-            is_whole.then_some(Length { sequence: number(at), bytes: number(at + 8) })
-        };
-        record(0).max(record(RECORD_BYTES)).unwrap_or_default()
-    }
 }
 
 #[cfg(test)]
@@ -163,58 +208,77 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const IDENTITY: u64 = 77;
+    const V2: Seal = Seal { layout: Layout::V2, identity: 77 };
+    const V3: Seal = Seal { layout: Layout::V3, identity: 77 };
 
-    #[test]
-    fn a_unit_is_vouched_for_in_its_place_only() {
-        let unit = vec![5; UNIT_BYTES as usize];
-        let here = sum(IDENTITY, 8192, &unit);
-        assert_eq!(vouching([here, here], IDENTITY, 8192, &unit), Some(here));
-        assert_eq!(vouching([1, here], IDENTITY, 8192, &unit), Some(here));
-        assert_eq!(vouching([here, here], IDENTITY, 4096, &unit), None, "misplaced");
-        assert_eq!(vouching([here, here], IDENTITY + 1, 8192, &unit), None, "foreign");
-        assert_eq!(vouching([0, 0], IDENTITY, 8192, &unit), None, "where nothing was written");
-        let mut torn = unit;
-        torn[4095] ^= 1;
-        assert_eq!(vouching([here, here], IDENTITY, 8192, &torn), None, "changed");
-        let zeros = vec![0; UNIT_BYTES as usize];
-        assert_eq!(vouching([0, 0], IDENTITY, 8192, &zeros), Some(0), "a hole");
-        assert_eq!(vouching([here, 0], IDENTITY, 8192, &zeros), Some(0), "about to be written");
-        assert_eq!(vouching([here, here], IDENTITY, 8192, &zeros), None, "lost");
+    fn sums(newest: u64, previous: u64, flushed: u64) -> UnitSums {
+        UnitSums { newest, previous, flushed, end: 0 }
     }
 
     #[test]
-    fn the_latest_whole_record_of_the_length_counts() {
-        let mut page = [0; LENGTH_BYTES];
-        assert_eq!(Length::decode(&page, IDENTITY), Length::default());
-        for sequence in 1..6 {
-            let (record, at) = Length { sequence, bytes: sequence * 1000 }.encode(IDENTITY);
-            let at = (at - LENGTH_AT) as usize;
-            page[at..at + record.len()].copy_from_slice(&record);
-            assert_eq!(Length::decode(&page, IDENTITY).bytes, sequence * 1000);
+    fn a_unit_is_vouched_for_in_its_place_only() {
+        for seal in [V2, V3] {
+            let unit = vec![5; UNIT_BYTES as usize];
+            let (here, hole) = (seal.sum(8192, &unit), seal.hole(8192));
+            let settled = sums(here, here, here);
+            assert_eq!(seal.vouching(settled, 8192, &unit), Some(here));
+            for sums in [sums(here, 1, 2), sums(1, here, 2), sums(1, 2, here)] {
+                assert_eq!(seal.vouching(sums, 8192, &unit), Some(here));
+            }
+            assert_eq!(seal.vouching(settled, 4096, &unit), None, "misplaced");
+            let foreign = Seal { identity: 78, ..seal };
+            assert_eq!(foreign.vouching(settled, 8192, &unit), None, "foreign");
+            assert_eq!(seal.vouching(UnitSums::hole(hole), 8192, &unit), None, "where nothing was written");
+            let mut torn = unit;
+            torn[4095] ^= 1;
+            assert_eq!(seal.vouching(settled, 8192, &torn), None, "changed");
+            let zeros = vec![0; UNIT_BYTES as usize];
+            assert_eq!(seal.vouching(UnitSums::hole(hole), 8192, &zeros), Some(hole), "a hole");
+            assert_eq!(
+                seal.vouching(sums(here, hole, hole), 8192, &zeros),
+                Some(hole),
+                "about to be written"
+            );
+            assert_eq!(seal.vouching(settled, 8192, &zeros), None, "lost");
         }
-        page[RECORD_BYTES + 9] ^= 1;
-        assert_eq!(Length::decode(&page, IDENTITY), Length { sequence: 4, bytes: 4000 });
+        let (zeros, elsewhere) = (vec![0; UNIT_BYTES as usize], UnitSums::hole(V3.hole(4096)));
+        assert_eq!(V3.vouching(elsewhere, 8192, &zeros), None, "the mark of another hole");
+        assert_eq!(V3.vouching(UnitSums::default(), 8192, &zeros), None, "lost with its sums");
     }
 
     proptest! {
         #[test]
-        fn lengths_of_objects_and_files_belong_together(bytes in 0..1_u64 << 50, near in 0..3_u64) {
-            for bytes in [bytes, bytes / GROUP_BYTES * GROUP_BYTES + near] {
-                prop_assert_eq!(object_bytes(file_bytes(bytes)), Some(bytes));
-                prop_assert!(in_file(bytes) >= file_bytes(bytes));
-                prop_assert_eq!(in_file(bytes) % UNIT_BYTES, bytes % UNIT_BYTES);
+        fn sums_are_read_as_written(numbers in proptest::collection::vec(1..u64::MAX, 4 * 256)) {
+            for (seal, width) in [(V2, 2), (V3, 4)] {
+                let unit = |unit: &[u64]| UnitSums {
+                    newest: unit[0],
+                    previous: unit[1],
+                    flushed: if width == 4 { unit[2] } else { unit[1] },
+                    end: if width == 4 { unit[3] } else { 0 },
+                };
+                let units: Vec<UnitSums> = numbers.chunks(4).map(unit).collect();
+                let sums = Sums { width: width * 8, units: units.clone() };
+                let page = sums.encode(0..sums.page_bytes());
+                prop_assert_eq!(page.len(), seal.layout.sums_bytes());
+                prop_assert_eq!(&sums.encode(512..1024), &page[512..1024]);
+                let read = seal.decode(&page, 3, u64::MAX, true);
+                prop_assert_eq!(read.units(), &units);
+                // Of an object that ends in the third unit of the group.
+                let cut = seal.decode(&page, 3, 3 * GROUP_BYTES + 2 * UNIT_BYTES + 1, true);
+                prop_assert_eq!(&cut.units()[..3], &units[..3]);
+                let is_hole = |(at, unit): (usize, &UnitSums)| *unit == UnitSums::hole(seal.hole_of(768 + at as u64));
+                prop_assert!(cut.units().iter().enumerate().skip(3).all(is_hole));
             }
         }
 
         #[test]
-        fn sums_are_read_as_written(numbers in proptest::collection::vec(any::<[u64; 2]>(), 256)) {
-            let sums = Sums(numbers.clone());
-            prop_assert_eq!(Sums::decode(&sums.encode(), 3, u64::MAX).0, numbers.clone());
-            // Of an object that ends in the third unit of the group.
-            let cut = Sums::decode(&sums.encode(), 3, 3 * GROUP_BYTES + 2 * UNIT_BYTES + 1).0;
-            prop_assert_eq!(&cut[..3], &numbers[..3]);
-            prop_assert!(cut[3..].iter().all(|pair| *pair == [0; 2]));
+        fn a_page_of_zeros_is_one_of_holes_if_it_was_not_written(bytes in 1..GROUP_BYTES) {
+            let lost = V3.decode(&[0; 8192], 0, bytes, true);
+            let holes = V3.decode(&[0; 8192], 0, bytes, false);
+            for (at, (lost, hole)) in (0..).step_by(4096).zip(lost.units().iter().zip(holes.units())) {
+                prop_assert_eq!(*hole, UnitSums::hole(V3.hole(at)));
+                prop_assert_eq!(*lost, if at < bytes { UnitSums::default() } else { *hole });
+            }
         }
     }
 }

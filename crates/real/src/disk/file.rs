@@ -1,0 +1,82 @@
+//! The file of an object, open: its bytes, read and written at once where nothing has to be waited for.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+
+use compio::BufResult;
+use compio::buf::{IntoInner, IoBuf};
+use compio::fs::File;
+use compio::io::{AsyncReadAt, AsyncWriteAtExt};
+
+use super::at_once::AtOnce;
+use super::write_back::WriteBack;
+use crate::bytes::{Run, next_batch};
+
+/// An open file.
+pub(crate) struct ObjectFile {
+    file: File,
+    at_once: Rc<AtOnce>,
+    write_back: Rc<WriteBack>,
+}
+
+impl ObjectFile {
+    pub(crate) fn new(file: File, at_once: Rc<AtOnce>) -> Self {
+        ObjectFile { file, at_once, write_back: Rc::default() }
+    }
+
+    /// Reads from `position` on until `memory` has `until` bytes, or the file has ended.
+    pub(crate) async fn fill(&self, mut memory: Vec<u8>, until: usize, position: u64) -> io::Result<Vec<u8>> {
+        let begin = memory.len();
+        while memory.len() < until {
+            let read = memory.len();
+            memory = self.append(memory, until, position.saturating_add((read - begin) as u64)).await?;
+            if memory.len() == read {
+                break;
+            }
+        }
+        Ok(memory)
+    }
+
+    /// Appends bytes from `position` on, until `memory` has `until` of them or sooner; none at the end.
+    async fn append(&self, mut memory: Vec<u8>, until: usize, position: u64) -> io::Result<Vec<u8>> {
+        let begin = memory.len();
+        if self.at_once.read(self.file.as_fd(), &mut memory, until - begin, position)?.is_some() {
+            return Ok(memory);
+        }
+        let BufResult(result, slice) = self.file.read_at(memory.slice(begin..until), position).await;
+        result?;
+        Ok(slice.into_inner())
+    }
+
+    pub(crate) async fn write(&self, mut runs: Vec<Run>, mut position: u64) -> io::Result<()> {
+        while let Some(batch) = next_batch(&mut runs) {
+            let bytes: usize = batch.iter().map(IoBuf::buf_len).sum();
+            let written = self.at_once.write(self.file.as_fd(), &batch, position)?;
+            if written < bytes {
+                // All of it once more: the same bytes at the same place.
+                let BufResult(result, _batch) = (&self.file).write_vectored_all_at(batch, position).await;
+                result?;
+            }
+            position += bytes as u64;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.file.set_len(bytes).await
+    }
+
+    /// Waits until all that was written is on the medium.
+    pub(crate) async fn sync(&self) -> io::Result<()> {
+        self.file.sync_data().await
+    }
+
+    /// Has these bytes of it written back soon.
+    pub(crate) fn write_back(&self, range: Range<u64>) {
+        if !self.at_once.is_everything() {
+            self.write_back.begin(self.file.as_fd(), range);
+        }
+    }
+}

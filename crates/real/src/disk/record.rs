@@ -1,0 +1,214 @@
+//! What was flushed of an object: how long it was, which of its groups had been written, and a note of the file system.
+//!
+//! ```text
+//! | sequence 8 | bytes 8 | sum of these 8 | note length 2 | runs 2 | note | first, end of each run 8 + 8 | sum of all 8 |
+//! ```
+//!
+//! There are two, written in turn: one that was not written to its end does not count, and the other then tells what
+//! was before. Each is written when what it tells is on the medium, and what it tells goes together: a note never
+//! comes with the length of another. The first 24 bytes are the whole of a record as earlier programs wrote it.
+//!
+//! The runs say which groups have a page of sums. So one that was lost with its data, and left zeros, is told from a
+//! hole.
+
+use std::ops::Range;
+
+use twox_hash::XxHash3_64;
+
+use super::layout::{GROUP_BYTES, Layout};
+
+/// The longest note, in bytes.
+pub(crate) const NOTE_BYTES_MAX: usize = 256;
+
+/// Runs of groups that have their place in a record. Of an object with more holes the others are not told.
+const RUNS_MAX: usize = 96;
+
+const PLAIN_BYTES: usize = 24;
+const RUN_BYTES: usize = 16;
+
+/// The longest record.
+pub(crate) const BYTES_MAX: usize = PLAIN_BYTES + 4 + NOTE_BYTES_MAX + RUNS_MAX * RUN_BYTES + 8;
+
+// Those of version 2 have half a page each.
+const _: () = assert!(BYTES_MAX <= 2048);
+
+/// What was flushed of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// Grows with each record that is written.
+    pub(crate) sequence: u64,
+    /// How long the object was.
+    pub(crate) bytes: u64,
+    /// Which groups had been written.
+    pub(crate) written: Groups,
+    /// What the file system keeps with it.
+    pub(crate) note: Vec<u8>,
+}
+
+impl Record {
+    /// The record as bytes, and where in the file they are to be written.
+    pub(crate) fn encode(&self, layout: &Layout, identity: u64) -> (Vec<u8>, u64) {
+        let runs = &self.written.0[..self.written.0.len().min(RUNS_MAX)];
+        let mut bytes = Vec::with_capacity(BYTES_MAX);
+        bytes.extend_from_slice(&self.sequence.to_le_bytes());
+        bytes.extend_from_slice(&self.bytes.to_le_bytes());
+        push_sum(&mut bytes, identity);
+        bytes.extend_from_slice(&(self.note.len() as u16).to_le_bytes());
+        bytes.extend_from_slice(&(runs.len() as u16).to_le_bytes());
+        bytes.extend_from_slice(&self.note);
+        for run in runs {
+            bytes.extend_from_slice(&run.start.to_le_bytes());
+            bytes.extend_from_slice(&run.end.to_le_bytes());
+        }
+        push_sum(&mut bytes, identity);
+        (bytes, layout.records[(self.sequence % 2) as usize])
+    }
+
+    /// The record in these bytes, if it was written to its end.
+    fn decode(bytes: &[u8], layout: &Layout, identity: u64) -> Option<Record> {
+        let sequence = checked(bytes, PLAIN_BYTES, identity).map(|plain| number(&plain[..8]))?;
+        let object_bytes = number(&bytes[8..16]);
+        let lengths = bytes.get(PLAIN_BYTES..PLAIN_BYTES + 4)?;
+        let length = |at: usize| usize::from(u16::from_le_bytes([lengths[at], lengths[at + 1]]));
+        let (note_bytes, runs) = (length(0), length(2));
+        let end = PLAIN_BYTES + 4 + note_bytes + runs * RUN_BYTES + 8;
+        let Some(whole) = checked(bytes, end, identity) else {
+            // As earlier programs wrote it.
+            let is_plain = !layout.keeps_flushed && bytes.get(PLAIN_BYTES..PLAIN_BYTES + 12)? == [0; 12];
+            return is_plain.then(|| Record { sequence, bytes: object_bytes, ..Record::default() });
+        };
+        let (note, runs) = whole[PLAIN_BYTES + 4..].split_at(note_bytes);
+        let runs = runs.chunks_exact(RUN_BYTES).map(|run| number(&run[..8])..number(&run[8..])).collect();
+        Some(Record { sequence, bytes: object_bytes, written: Groups(runs), note: note.to_vec() })
+    }
+
+    /// The latest of those in the first bytes of a file.
+    pub(crate) fn latest(begin_of_file: &[u8], layout: &Layout, identity: u64) -> Option<Record> {
+        let decode = |at: u64| {
+            let bytes = begin_of_file.get(at as usize..)?;
+            Record::decode(&bytes[..bytes.len().min(BYTES_MAX)], layout, identity)
+        };
+        layout.records.into_iter().filter_map(decode).max_by_key(|record| record.sequence)
+    }
+}
+
+/// What `bytes` begins with, without its sum, if it matches that.
+fn checked(bytes: &[u8], end: usize, identity: u64) -> Option<&[u8]> {
+    let (checked, sum) = bytes.get(..end)?.split_at(end - 8);
+    (XxHash3_64::oneshot_with_seed(identity, checked) == number(sum)).then_some(checked)
+}
+
+fn push_sum(bytes: &mut Vec<u8>, identity: u64) {
+    let sum = XxHash3_64::oneshot_with_seed(identity, bytes);
+    bytes.extend_from_slice(&sum.to_le_bytes());
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
+}
+
+/// A set of groups of an object, as runs that neither touch nor overlap, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Groups(Vec<Range<u64>>);
+
+impl Groups {
+    pub(crate) fn contains(&self, group: u64) -> bool {
+        let after = self.0.partition_point(|run| run.start <= group);
+        after > 0 && group < self.0[after - 1].end
+    }
+
+    pub(crate) fn insert(&mut self, group: u64) {
+        if self.contains(group) {
+            return;
+        }
+        let after = self.0.partition_point(|run| run.start <= group);
+        let joins_next = self.0.get(after).is_some_and(|run| run.start == group + 1);
+        if after > 0 && self.0[after - 1].end == group {
+            self.0[after - 1].end += 1;
+            if joins_next {
+                self.0[after - 1].end = self.0.remove(after).end;
+            }
+        } else if joins_next {
+            self.0[after].start = group;
+        } else {
+            self.0.insert(after, group..group + 1);
+        }
+    }
+
+    /// Takes out all groups that lie beyond an object of `bytes`.
+    pub(crate) fn cut(&mut self, bytes: u64) {
+        let end = bytes.div_ceil(GROUP_BYTES);
+        self.0.retain_mut(|run| {
+            run.end = run.end.min(end);
+            run.start < run.end
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    const IDENTITY: u64 = 77;
+
+    fn record(sequence: u64) -> Record {
+        let written = Groups(vec![0..sequence, 100..101]);
+        Record { sequence, bytes: sequence * 1000, written, note: vec![sequence as u8; sequence as usize] }
+    }
+
+    #[test]
+    fn the_latest_whole_record_counts() {
+        for layout in [Layout::V2, Layout::V3] {
+            let mut file = vec![0; layout.groups as usize];
+            assert_eq!(Record::latest(&file, &layout, IDENTITY), None);
+            for sequence in 1..6 {
+                let (bytes, at) = record(sequence).encode(&layout, IDENTITY);
+                file[at as usize..at as usize + bytes.len()].copy_from_slice(&bytes);
+                assert_eq!(Record::latest(&file, &layout, IDENTITY), Some(record(sequence)));
+            }
+            for at in [0, 9, 24, 28, 40] {
+                let mut torn = file.clone();
+                torn[layout.records[1] as usize + at] ^= 1;
+                assert_eq!(Record::latest(&torn, &layout, IDENTITY), Some(record(4)), "byte {at}");
+            }
+            assert_eq!(Record::latest(&file, &layout, IDENTITY + 1), None, "another object's");
+        }
+    }
+
+    #[test]
+    fn records_of_earlier_programs_are_read() {
+        let mut file = vec![0; Layout::V2.groups as usize];
+        let (bytes, at) =
+            Record { sequence: 3, bytes: 5000, ..Record::default() }.encode(&Layout::V2, IDENTITY);
+        file[at as usize..at as usize + PLAIN_BYTES].copy_from_slice(&bytes[..PLAIN_BYTES]);
+        let read = Record::latest(&file, &Layout::V2, IDENTITY);
+        assert_eq!(read, Some(Record { sequence: 3, bytes: 5000, ..Record::default() }));
+    }
+
+    #[test]
+    fn the_longest_record_has_its_place() {
+        let written = Groups((0..1000).map(|run| 3 * run..3 * run + 1).collect());
+        let record = Record { sequence: 2, bytes: u64::MAX, written, note: vec![7; NOTE_BYTES_MAX] };
+        let (bytes, at) = record.encode(&Layout::V3, IDENTITY);
+        assert_eq!(bytes.len(), BYTES_MAX);
+        let mut file = vec![0; Layout::V3.groups as usize];
+        file[at as usize..at as usize + bytes.len()].copy_from_slice(&bytes);
+        let read = Record::latest(&file, &Layout::V3, IDENTITY).expect("whole");
+        assert_eq!((read.note, read.written.0.as_slice()), (record.note, &record.written.0[..RUNS_MAX]));
+    }
+
+    proptest! {
+        #[test]
+        fn groups_are_a_set(groups in proptest::collection::vec(0..40_u64, 0..60), cut in 0..40_u64) {
+            let mut set = Groups::default();
+            groups.iter().for_each(|group| set.insert(*group));
+            let expected = BTreeSet::from_iter(groups);
+            prop_assert!((0..42).all(|group| set.contains(group) == expected.contains(&group)));
+            prop_assert!(set.0.windows(2).all(|two| two[0].end < two[1].start));
+            set.cut(cut * GROUP_BYTES);
+            prop_assert!((0..42).all(|group| set.contains(group) == (group < cut && expected.contains(&group))));
+        }
+    }
+}
