@@ -10,18 +10,19 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::agent_set::process::Process;
-use crate::agent_set::start::{PROCESS, STAY};
+use crate::agent_set::start::{LOG, PROCESS, STAY};
 use crate::failure::{Failure, Result};
 use crate::local;
 
 const WHAT: &str = "starting an agent in the background";
 
 /// Starts an agent with this process's own options. Returns when it goes on alone, and fails if it is not to.
-pub(crate) fn start(log: &Path) -> Result<()> {
+pub(crate) fn start(path: &Path) -> Result<()> {
     let failed = |error: io::Error| Failure::new(WHAT, error);
     // Nobody's Ctrl-C is meant for it. Who leads a group of processes already is not asked either.
     let _ = nix::unistd::setsid();
-    let mut log = open_log(log)?;
+    let path = std::path::absolute(path).map_err(failed)?;
+    let mut log = open_log(&path)?;
     let begin = log.seek(SeekFrom::End(0)).map_err(failed)?;
     let mut child = Command::new(env::current_exe().map_err(failed)?)
         .args(own_arguments())
@@ -38,7 +39,8 @@ pub(crate) fn start(log: &Path) -> Result<()> {
     let Some(Process { number, started }) = process else {
         return Err(ended(&mut child, log, begin));
     };
-    local::print([line.trim_end().to_owned(), format!("{PROCESS}{number} {started}")])?;
+    let log = format!("{LOG}{}", path.display());
+    local::print([line.trim_end().to_owned(), format!("{PROCESS}{number} {started}"), log])?;
     let mut word = String::new();
     io::stdin().read_line(&mut word).map_err(failed)?;
     let mut input = child.stdin.take().expect("it was piped");
@@ -50,10 +52,17 @@ pub(crate) fn start(log: &Path) -> Result<()> {
     Err(Failure::new(WHAT, "nobody wants it any more"))
 }
 
+/// A log that is longer when an agent starts makes place for a new one, and is kept until that is as long: there are
+/// some ten thousand lines in it.
+const LOG_BYTES_MAX: u64 = 1 << 20;
+
 fn open_log(path: &Path) -> Result<File> {
     let failed = |error: io::Error| Failure::new(path.display().to_string(), error);
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory).map_err(failed)?;
+    }
+    if fs::metadata(path).is_ok_and(|log| log.len() > LOG_BYTES_MAX) {
+        fs::rename(path, path.with_extension("old")).map_err(failed)?;
     }
     File::options().create(true).read(true).append(true).open(path).map_err(failed)
 }

@@ -4,14 +4,19 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use pdiol::ErrorKind;
+
 /// Why a command did not do what it was told.
 #[derive(Debug)]
 pub(crate) struct Failure {
     what: String,
     why: String,
     remedy: Option<String>,
+    /// What a caller can act on, if it comes from the file system.
+    kind: Option<ErrorKind>,
     code: u8,
     broken_pipe: bool,
+    told: bool,
 }
 
 /// The result of a step of a command.
@@ -26,7 +31,15 @@ const USAGE: u8 = 2;
 impl Failure {
     /// `what` was to be done, and `why` it was not.
     pub(crate) fn new(what: impl Into<String>, why: impl fmt::Display) -> Self {
-        Failure { what: what.into(), why: why.to_string(), remedy: None, code: FAILED, broken_pipe: false }
+        Failure {
+            what: what.into(),
+            why: why.to_string(),
+            remedy: None,
+            kind: None,
+            code: FAILED,
+            broken_pipe: false,
+            told: false,
+        }
     }
 
     /// What writing `what` failed with.
@@ -56,9 +69,24 @@ impl Failure {
         self.remedy(remedy + sentence)
     }
 
+    /// What a caller can act on, if it comes from the file system.
+    pub(crate) fn kind(&self) -> Option<ErrorKind> {
+        self.kind
+    }
+
     /// Whether nobody reads what was to be written any more: who has read enough has no interest in the rest.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.broken_pipe
+    }
+
+    /// The same failure, which the log has.
+    pub(crate) fn told(self) -> Self {
+        Failure { told: true, ..self }
+    }
+
+    /// Whether the log has it, so that it need not be printed.
+    pub(crate) fn is_told(&self) -> bool {
+        self.told
     }
 
     /// What the process ends with.
@@ -70,7 +98,7 @@ impl Failure {
 impl From<pdiol::Error> for Failure {
     fn from(error: pdiol::Error) -> Self {
         let remedy = error.remedy().map(|remedy| format!("{remedy}."));
-        Failure { remedy, ..Failure::new(error.what(), error.why()) }
+        Failure { remedy, kind: Some(error.kind()), ..Failure::new(error.what(), error.why()) }
     }
 }
 

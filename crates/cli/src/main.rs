@@ -3,11 +3,12 @@
 //! This page shows every command; each lives in a file of its own under `command/`. What they share:
 //!
 //! - `store/`: finding agents, connecting, moving files
-//! - `agent_set/`, `detached.rs`: starting agents in the background, here and elsewhere
+//! - `agent_set/`, `detached.rs`: starting agents in the background, here and elsewhere; `agent_log.rs`: what they say
 //! - `pdiol_bench/`: the benchmark of the thesis on PDIOL
 //! - `local.rs`, `progress.rs`, `table.rs`: files, terminals and numbers of this computer
 //! - `node.rs`, `interrupt.rs`, `failure.rs`: starting nodes, stopping, and saying what went wrong
 
+mod agent_log;
 mod agent_set;
 mod command;
 mod detached;
@@ -84,6 +85,7 @@ fn main() -> ExitCode {
     match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(failure) if failure.is_told() => failure.code(),
         Err(failure) => {
             interrupt::wait_for_end();
             eprintln!("{failure}");

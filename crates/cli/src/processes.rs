@@ -106,6 +106,8 @@ impl Agents {
             .args(["agent", "--listen", "127.0.0.1:0", "--until-input-ends", "--root"])
             .arg(root)
             .args(options)
+            // What is kept of it is told if it fails.
+            .env("STARFISH_LOG", "warn")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -87,7 +87,7 @@ fn style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template).expect("a template as indicatif has them");
     style.with_key("throughput", |state: &ProgressState, text: &mut dyn Write| {
         // What cannot be written is not shown.
-        let _ = write!(text, "{:.1} MB/s", state.per_sec() / f64::from(1 << 20));
+        let _ = write!(text, "{:.1} MiB/s", state.per_sec() / f64::from(1 << 20));
     })
 }
 

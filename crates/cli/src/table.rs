@@ -47,10 +47,10 @@ mod tests {
     #[test]
     fn text_stands_left_and_numbers_right() {
         let mut table = Table::new(1);
-        table.row(["pattern", "MB/s"]);
+        table.row(["pattern", "MiB/s"]);
         table.row(["rb", "31.2"]);
         table.row(["x", "131.2"]);
         let lines: Vec<String> = table.lines().collect();
-        assert_eq!(lines, ["pattern   MB/s", "rb        31.2", "x        131.2"]);
+        assert_eq!(lines, ["pattern  MiB/s", "rb        31.2", "x        131.2"]);
     }
 }

@@ -27,6 +27,7 @@ impl Home {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = starfish(arguments);
         command.env("XDG_STATE_HOME", self.0.path()).env("HOME", self.0.path()).current_dir(self.0.path());
+        command.env_remove("STARFISH_LOG");
         command
     }
 
@@ -120,8 +121,12 @@ fn a_local_set_is_found_by_the_next_command_and_keeps_its_files() {
     assert!(Command::new("kill").args(["-9", &victim.to_string()]).status().expect("kill").success());
     until("it is gone", || !home.command(&["agents", "status"]).output().expect("ours").status.success());
     let told = home.fail(&["agents", "status"]);
-    assert!(told.contains("1 of 3 do not run") && told.contains("agents up"), "{told}");
-    let (third, told) = home.run(&["agents", "up", "--local", "3"]);
+    assert!(told.contains("1 of 3 does not run") && told.contains("`starfish agents up`"), "{told}");
+    // Who meets it is told the same.
+    let told = home.fail(&["get", "file", "back"]);
+    let log = home.path("starfish/local-1/log").display().to_string();
+    assert!(told.contains("`starfish agents up` starts it again") && told.contains(&log), "{told}");
+    let (third, told) = home.run(&["agents", "up"]);
     assert_eq!(third, first, "the same addresses");
     assert!(told.contains("Started 1; 2 ran already."), "{told}");
     home.run(&["get", "file", "back"]);
@@ -130,12 +135,60 @@ fn a_local_set_is_found_by_the_next_command_and_keeps_its_files() {
     let (_, told) = home.run(&["agents", "down"]);
     assert!(told.contains("Stopped 3."), "{told}");
     assert_eq!(agents_below(home.0.path()), [0; 0]);
-    assert!(home.run(&["agents", "status"]).0.contains("No agents have been started"));
-    assert!(home.run(&["agents", "down"]).1.contains("No agents have been started"));
+    let told = home.fail(&["agents", "status"]);
+    assert!(
+        told.contains("none of the 3 of this set runs") && told.contains("`starfish agents up`"),
+        "{told}"
+    );
+    assert!(home.run(&["agents", "down"]).1.contains("Stopped 0."));
 
-    home.run(&["agents", "up", "--local", "3"]);
+    // It is started again as it was: ports, options, files.
+    let (fourth, told) = home.run(&["agents", "up"]);
+    assert_eq!(fourth, first, "the same addresses");
+    assert!(told.contains("Started 3."), "{told}");
+    let commands = agents_below(home.0.path()).into_iter().map(|number| {
+        String::from_utf8_lossy(&std::fs::read(format!("/proc/{number}/cmdline")).expect("ours")).into_owned()
+    });
+    assert_eq!(commands.filter(|command| command.contains("16MiB")).count(), 3);
     home.run(&["get", "file", "again"]);
     assert_eq!(std::fs::read(home.path("again")).expect("a file"), contents(1_000_000));
+}
+
+#[test]
+fn a_set_is_not_made_smaller_or_different_by_mistake() {
+    let home = Home::new();
+    let told = fail(home.command(&["agents", "up"]), 2);
+    assert!(told.contains("no agents have been started") && told.contains("--local N"), "{told}");
+    home.run(&["agents", "up", "--local", "2"]);
+    std::fs::write(home.path("file"), contents(1_000_000)).expect("a file");
+    home.run(&["put", "file"]);
+    // It runs already, and more join it.
+    let (_, told) = home.run(&["agents", "up", "--local", "3"]);
+    assert!(told.contains("Started 1; 2 ran already."), "{told}");
+    let told = home.fail(&["agents", "up", "--local", "3", "--disk-model", "streaming-20"]);
+    assert!(
+        told.contains("`--disk-model streaming-20`") && told.contains("`starfish agents down`"),
+        "{told}"
+    );
+    // On the third there is nothing.
+    let (_, told) = home.run(&["agents", "up", "--local", "2"]);
+    assert!(told.contains("Stopped 1"), "{told}");
+    assert_eq!(agents_below(home.0.path()).len(), 2);
+    for state in ["running", "stopped"] {
+        let told = home.fail(&["agents", "up", "--local", "1"]);
+        for part in ["1 file has a stripe on local 1: file", "`starfish agents up` starts all 2", "--anew"] {
+            assert!(told.contains(part), "{state}: {part}: {told}");
+        }
+        home.run(&["agents", "down"]);
+        until("they end", || agents_below(home.0.path()).is_empty());
+    }
+    let (_, told) = home.run(&["agents", "up", "--disk-model", "streaming-20"]);
+    assert!(told.contains("Options: `--disk-model streaming-20`; before: no options."), "{told}");
+    home.run(&["get", "file", "back"]);
+    assert_eq!(std::fs::read(home.path("back")).expect("a file"), contents(1_000_000));
+    home.run(&["agents", "down"]);
+    home.run(&["agents", "up", "--local", "1", "--anew"]);
+    assert!(home.fail(&["get", "file", "again"]).contains("stripe"));
 }
 
 #[test]
@@ -146,6 +199,7 @@ fn sets_in_two_directories_are_apart() {
     let up = ["agents", "up", "--local", "1", "--dir", one, "--disk-model", "streaming-20"];
     let (said, told) = home.run(&up);
     assert!(told.contains("find none instead"), "{told}");
+    assert!(told.contains(&format!("`starfish agents down --dir '{one}'` stops them")), "{told}");
     let told = fail(home.command(&["ls"]), 2);
     assert!(told.contains("agents up"), "it is not the usual directory: {told}");
     let address = said.trim().strip_prefix("export STARFISH_AGENTS=").expect("a line for the shell");
@@ -154,6 +208,75 @@ fn sets_in_two_directories_are_apart() {
     assert!(status.contains("\"state\": \"running\""), "{status}");
     home.run(&["agents", "down", "--dir", one]);
     assert_eq!(agents_below(home.0.path()), [0; 0]);
+}
+
+/// Lines of an agent's log after the time, which is checked.
+fn logged(home: &Home, agent: &str) -> Vec<String> {
+    let log = std::fs::read_to_string(home.path(&format!("starfish/{agent}/log"))).expect("a log");
+    let line = |line: &str| {
+        let (time, rest) = line.split_once(' ').expect("a time and more");
+        assert!(time.starts_with("20") && time.contains('T') && time.ends_with('Z'), "{line}");
+        rest.to_owned()
+    };
+    log.lines().map(line).collect()
+}
+
+#[test]
+fn an_agent_logs_what_matters_to_whoever_runs_it() {
+    let home = Home::new();
+    let up = |level: &str| {
+        let mut up = home.command(&["agents", "up", "--local", "2"]);
+        up.env("STARFISH_LOG", level);
+        succeed(up);
+    };
+    up("info");
+    std::fs::write(home.path("file"), contents(100_000)).expect("a file");
+    home.run(&["put", "file"]);
+    let stripe = home.path("starfish/local-1/disk/file.stripe");
+    let address = address_of(&home, 1);
+    let lines = logged(&home, "local-1");
+    assert!(
+        lines[0].starts_with(&format!("info   started: starfish {} at {address}", env!("CARGO_PKG_VERSION")))
+    );
+    assert!(lines[0].contains("1 disk: ") && lines.len() == 1, "{lines:?}");
+    home.run(&["agents", "down"]);
+    let lines = logged(&home, "local-1");
+    assert_eq!(
+        lines[1..],
+        [
+            "info   stopping: it was told so by a signal",
+            "info   stopped: all it had accepted is on its disks"
+        ]
+    );
+
+    // A stripe is cut while it sleeps. Who looks after the agent learns of it, and whoever reads.
+    let whole = std::fs::read(&stripe).expect("a stripe");
+    std::fs::write(&stripe, &whole[..100]).expect("room");
+    up("debug");
+    let told = home.fail(&["get", "file", "back"]);
+    assert!(told.contains("damaged"), "{told}");
+    let lines = logged(&home, "local-1");
+    let of = |level: &str| lines.iter().filter(|line| line.starts_with(level)).count();
+    let damages = lines.iter().filter(|line| line.starts_with("error") && line.contains("file.stripe"));
+    assert_eq!(damages.count(), 1, "{lines:?}");
+    assert!(of("debug") >= 2, "peers come and go: {lines:?}");
+    let status = finish(home.command(&["agents", "status"]));
+    assert!(String::from_utf8_lossy(&status.stdout).contains("starfish/local-1/log:"));
+    home.run(&["agents", "down"]);
+
+    // A log does not grow for ever.
+    let log = home.path("starfish/local-1/log");
+    std::fs::write(&log, vec![b'x'; 2 << 20]).expect("room");
+    up("off");
+    assert_eq!(std::fs::metadata(&log).expect("a new one").len(), 0);
+    assert_eq!(std::fs::metadata(home.path("starfish/local-1/log.old")).expect("the old one").len(), 2 << 20);
+}
+
+/// The address of an agent in the record.
+fn address_of(home: &Home, index: usize) -> String {
+    let text = std::fs::read_to_string(home.path("starfish/agents.toml")).expect("a record");
+    let addresses = text.lines().filter_map(|line| line.strip_prefix("address = \""));
+    addresses.map(|address| address.trim_end_matches('"').to_owned()).nth(index).expect("an agent")
 }
 
 #[test]
@@ -177,15 +300,17 @@ fn hosts_are_reached_over_ssh() {
     home.write("file", "some text");
     home.run(&["put", "file"]);
     assert_eq!(home.run(&["cat", "file"]).0, "some text");
+    let (status, _) = home.run(&["agents", "status", "--ssh", &ssh]);
+    assert_eq!(status.matches("info   started: starfish").count(), 2, "{status}");
 
-    let told = home.fail(&["agents", "up", "--local", "1"]);
+    let told = home.fail(&["agents", "up", "--local", "1", "--anew", "--ssh", &ssh]);
     assert!(told.contains("another set was started from there") && told.contains("agents down"), "{told}");
     let told = home.fail(&["agents", "status", "--ssh", "/nonexistent/ssh"]);
-    assert!(told.contains("2 of 2 do not run"), "{told}");
+    assert!(told.contains("none of the 2 of this set runs"), "{told}");
     // Whose host cannot be reached stays in the record.
     home.fail(&["agents", "down", "--ssh", "/nonexistent/ssh"]);
     let (_, told) = home.run(&["agents", "down", "--ssh", &ssh]);
-    assert!(told.contains("Stopped 2."), "{told}");
+    assert!(told.contains("Stopped 2.") && told.contains(&format!("agents up --ssh '{ssh}'`")), "{told}");
     assert_eq!(agents_below(home.0.path()), [0; 0]);
 }
 

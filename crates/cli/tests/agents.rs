@@ -76,6 +76,31 @@ fn an_agent_that_is_killed_while_reading_is_named() {
 }
 
 #[test]
+fn the_journal_is_given_urgencies_and_no_times() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let log = directory.path().join("journal");
+    // systemd names the file that standard error is, by device and inode.
+    let script = "exec 2>> \"$1\"; export JOURNAL_STREAM=$(stat -L -c %d:%i /dev/fd/2); shift; exec \"$@\"";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", script, "sh"]).arg(&log).arg(env!("CARGO_BIN_EXE_starfish"));
+    let mut agent = Agent::start_by(shell, "127.0.0.1:0", vec![directory.path().join("disk")], &[]);
+    let mut stranger = TcpStream::connect(&agent.address).expect("it listens");
+    stranger.write_all(&[b'x'; 100]).expect("it takes it");
+    let start = std::time::Instant::now();
+    let text = || std::fs::read_to_string(&log).expect("a log");
+    while !text().contains("<4>refused 127.0.0.1:") {
+        assert!(start.elapsed() < Duration::from_secs(30), "{}", text());
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert!(text().starts_with("<6>started: starfish "), "{}", text());
+    agent.signal("TERM");
+    assert!(wait(&mut agent.child).success());
+    let wrong =
+        starfish(["agent", "--root", "d", "--listen", "127.0.0.1:0"]).env("STARFISH_LOG", "loud").output();
+    assert!(String::from_utf8_lossy(&wrong.expect("ours").stderr).contains("STARFISH_LOG=loud"));
+}
+
+#[test]
 fn strangers_cost_an_agent_nothing() {
     let store = Store::start(&[1, 1]);
     let original = store.make_file("file", 500_000);
@@ -210,7 +235,7 @@ fn a_doctor_finds_healthy_agents_well_and_leaves_nothing() {
     measured.stdin(Stdio::null());
     let report = String::from_utf8(finish(measured).stdout).expect("text");
     for part in
-        ["\"reachable\": true", "\"disks\": 2", "\"write_mb_s\": ", "\"clock_ahead_s\": ", "\"problems\""]
+        ["\"reachable\": true", "\"disks\": 2", "\"write_mib_s\": ", "\"clock_ahead_s\": ", "\"problems\""]
     {
         assert!(report.contains(part), "{part}: {report}");
     }

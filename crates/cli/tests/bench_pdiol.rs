@@ -45,7 +45,7 @@ fn programs_are_measured_and_predicted() {
     ]);
     let (elapsed, predicted) = (column(&csv, "elapsed_s"), column(&csv, "predicted_s"));
     assert_eq!(elapsed.len(), 2 * (1 + 2 * 3), "{csv}");
-    // 8 MiB of 20 MB/s take 400 ms on one disk and 100 ms on four, whatever else the computer does.
+    // 8 MiB of 20 MiB/s take 400 ms on one disk and 100 ms on four, whatever else the computer does.
     for (index, (elapsed, predicted)) in elapsed.iter().zip(&predicted).enumerate() {
         let least = if index % 7 < 4 { 0.4 } else { 0.1 };
         assert!(elapsed.is_some_and(|elapsed| elapsed >= least), "row {index} of {csv}");

@@ -25,14 +25,14 @@ fn the_demo_proves_a_file_identical_and_leaves_nothing() {
     let hash = blake3::hash(&common::contents(2_000_001)).to_string();
     assert!(text.contains(&format!("identical blake3 {hash}")), "{text}");
     assert!(text.contains("measured: these four agents") && text.contains("the 1996 machine"), "{text}");
-    assert!(text.matches(" MB/s").count() >= 12, "{text}");
+    assert!(text.matches(" MiB/s").count() >= 12, "{text}");
     assert_eq!(left_in(&temporary), 0);
 }
 
 #[test]
 fn modelled_disks_are_as_fast_as_their_simulation_says() {
     let text = String::from_utf8(succeed(starfish(["demo", "--file-size", "4MiB"]))).expect("text");
-    assert!(text.contains("as slow as streaming, 20 MB/s"), "{text}");
+    assert!(text.contains("as slow as streaming, 20 MiB/s"), "{text}");
     let row = |name: &str| {
         let line =
             text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {text}"));

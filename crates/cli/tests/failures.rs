@@ -116,8 +116,9 @@ fn an_agent_that_hung_for_a_while_delays_reading_only() {
     }
 }
 
-/// Where the first data of a stripe lie in its file (`crates/real/src/disk/units.rs`).
-const DATA_AT: usize = 8192 + 4096;
+/// Where the first sums of a stripe lie in its file, and the first data (`crates/real/src/disk/layout.rs`).
+const SUMS_AT: usize = 12 * 1024;
+const DATA_AT: usize = SUMS_AT + 8192;
 
 fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = fs::read(path).expect("a stripe");
@@ -173,7 +174,7 @@ fn swapped_and_deleted_stripes_are_named() {
     let (first, second) =
         (fs::read(&stripes[0]).expect("a stripe"), fs::read(&stripes[1]).expect("a stripe"));
     // Swapped as a whole they are still all there; their data alone do not fit their headers. Any block tells that first.
-    fs::write(&stripes[0], [&first[..8192], &second[8192..]].concat()).expect("room");
+    fs::write(&stripes[0], [&first[..SUMS_AT], &second[SUMS_AT..]].concat()).expect("room");
     restart_all(&mut store, &[]);
     let error = store.run_failing(&["get", "file", "back"]);
     for part in ["do not match their checksum", &stripes[0].display().to_string(), &store.agents[0].address] {
@@ -214,4 +215,80 @@ fn a_full_disk_is_told_and_loses_nothing() {
     assert_eq!(hash(&store.path("back")), small);
     fs::write(store.path("more"), contents(2 << 20)).expect("room");
     store.run(&["put", "more", "--verify"]);
+}
+
+#[test]
+fn beside_an_agent_that_is_down_what_is_known_is_shown_and_whole_files_are_used_as_ever() {
+    let mut store = Store::start(&[1, 1, 1]);
+    let original = store.make_file("striped", 1 << 20);
+    store.run(&["put", "striped"]);
+    // A file over the first two agents alone.
+    let third = store.agents.pop().expect("three of them");
+    store.run(&["put", "striped", "whole"]);
+    store.run(&["put", "striped", "other"]);
+    store.agents.push(third);
+    kill(&mut store, 2);
+    let address = store.agents[2].address.clone();
+
+    let shown_with_failure = |arguments: &[&str]| {
+        let output = common::finish(store.command(arguments));
+        let error = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {error}");
+        assert_eq!(error.matches(&address).count(), 1, "{arguments:?} names it once: {error}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    assert_eq!(shown_with_failure(&["ls"]), "other\nstriped\nwhole\n");
+    let long = shown_with_failure(&["ls", "-l"]);
+    let rows: Vec<Vec<&str>> = long.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["1048576", "256", "KiB", "2", "other"]);
+    assert_eq!(rows[1], ["?", "256", "KiB", "3", "striped"]);
+    let stat = shown_with_failure(&["stat", "striped"]);
+    let first = &store.agents[0].address;
+    for part in ["bytes     ?", "over 3 stripes", &format!("0       {first}"), "2       ?"] {
+        assert!(stat.contains(part), "{part}: {stat}");
+    }
+
+    for method in ["traditional", "disk-directed"] {
+        store.run(&["get", "whole", "back", "--force", "--method", method]);
+        assert_eq!(hash(&store.path("back")), original, "{method}");
+    }
+    assert!(store.run(&["stat", "whole"]).contains("bytes     1048576"));
+    store.run(&["rm", "whole"]);
+    for arguments in [&["get", "striped", "part"][..], &["rm", "striped"], &["get", "nothing"]] {
+        let error = store.run_failing(arguments);
+        assert!(error.contains(&address) && error.contains("on the agents that answer"), "{error}");
+    }
+
+    // Nothing is put elsewhere in silence.
+    for arguments in [&["put", "striped", "new"][..], &["put", "striped", "new", "--method", "disk-directed"]]
+    {
+        let error = store.run_failing(arguments);
+        assert!(error.contains(&address) && error.contains("--without-missing"), "{error}");
+    }
+    let replace = ["put", "striped", "--replace", "--without-missing"];
+    assert!(store.run_failing(&replace).contains("on the agents that answer"), "a part of it would stay");
+    store.run(&["put", "striped", "new", "--without-missing", "--verify"]);
+    assert!(store.run(&["stat", "new"]).contains("over 2 stripes"));
+    store.run(&["put", "striped", "other", "--replace", "--without-missing"]);
+
+    start_anew(&mut store, 2, &[]);
+    assert_eq!(store.run(&["ls"]), "new\nother\nstriped\n");
+    store.run(&["get", "striped", "back", "--force"]);
+    assert_eq!(hash(&store.path("back")), original);
+}
+
+#[test]
+fn agents_that_do_not_answer_are_waited_for_all_at_once() {
+    let mut store = Store::start(&[1, 1, 1, 1]);
+    for agent in &store.agents[1..] {
+        agent.signal("STOP");
+    }
+    let start = Instant::now();
+    let mut ls = store.command(&["ls"]);
+    let error = failure(ls.env("STARFISH_SILENCE", "1").spawn().expect("the program"));
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}: {error}", start.elapsed());
+    for agent in &store.agents[1..] {
+        assert!(error.contains(&agent.address), "{error}");
+    }
+    (1..4).for_each(|index| kill(&mut store, index));
 }

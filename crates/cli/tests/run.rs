@@ -63,7 +63,7 @@ fn a_plan_becomes_tables_and_a_second_run_has_nothing_to_do() {
         (&row["variant"], &row["pattern"], &row["trials"]),
         (&"ddio".into(), &"wcc".into(), &3.into())
     );
-    for column in ["throughput_mb_s", "ci95_mb_s", "disk_utilisation", "io_processor_utilisation_max"] {
+    for column in ["throughput_mib_s", "ci95_mib_s", "disk_utilisation", "io_processor_utilisation_max"] {
         assert!(row[column].as_f64() > Some(0.0), "{column}: {row}");
     }
     assert_eq!(csv, read("results.csv"));

@@ -4,7 +4,7 @@ mod common;
 
 use common::{fail, finish, starfish, succeed};
 
-const HEADER: &str = "machine,method,layout,pattern,record_bytes,trials,throughput_mb_s,cv,disk_movements,events,virtual_s,wall_s";
+const HEADER: &str = "machine,method,layout,pattern,record_bytes,trials,throughput_mib_s,cv,disk_movements,events,virtual_s,wall_s";
 
 fn simulate(arguments: &[&str]) -> String {
     let small = ["simulate", "--file-size", "1MiB", "--trials", "2"];
@@ -127,7 +127,7 @@ fn the_account_follows_the_table_and_keeps_out_of_csv() {
 #[test]
 fn a_table_has_units() {
     let table = simulate(&["--pattern", "rb"]);
-    assert!(table.contains(" MB/s") && table.contains("8 KiB") && table.contains(" %"), "{table}");
+    assert!(table.contains(" MiB/s") && table.contains("8 KiB") && table.contains(" %"), "{table}");
 }
 
 #[test]

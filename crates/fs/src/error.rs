@@ -120,6 +120,18 @@ pub enum FailureKind {
 }
 
 impl Error {
+    /// The node that it is about or that reported it, if it is one.
+    pub fn node(&self) -> Option<NodeId> {
+        match self {
+            Error::ForeignStripe { node, .. }
+            | Error::WriteLost { node, .. }
+            | Error::Remote { node, .. }
+            | Error::Protocol { node, .. }
+            | Error::Machine(machine::Error::PeerGone { node, .. }) => Some(*node),
+            _ => None,
+        }
+    }
+
     /// Whether an I/O node reported a failure of this kind.
     pub(crate) fn is_remote(&self, kind: FailureKind) -> bool {
         matches!(self, Error::Remote { failure, .. } if failure.kind == kind)

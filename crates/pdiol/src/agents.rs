@@ -3,7 +3,7 @@
 use std::env;
 use std::fs;
 use std::io::ErrorKind as IoErrorKind;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -26,6 +26,8 @@ pub struct Agent {
     pub name: String,
     /// What that stands for.
     pub address: SocketAddr,
+    /// Where its log is, if `starfish agents up` has started it.
+    pub log: Option<String>,
 }
 
 /// What a configuration file says.
@@ -38,16 +40,10 @@ struct Configuration {
 impl Agent {
     /// The agent called HOST:PORT or HOST.
     pub fn named(name: &str) -> Result<Agent> {
-        let what = || format!("agent {name}");
-        let advice = "An agent is written HOST:PORT or HOST, as in 127.0.0.1:7117";
-        let wrong =
-            |why: &dyn std::fmt::Display| Error::new(ErrorKind::Unreachable, what(), why).with_remedy(advice);
-        let found = match name.contains(':') {
-            true => name.to_socket_addrs().map(|mut addresses| addresses.next()),
-            false => (name, PORT).to_socket_addrs().map(|mut addresses| addresses.next()),
-        };
-        let address = found.map_err(|error| wrong(&error))?.ok_or_else(|| wrong(&"it has no address"))?;
-        Ok(Agent { name: name.to_owned(), address })
+        let address = address(name).map_err(|(why, remedy)| {
+            Error::new(ErrorKind::Unreachable, format!("agent {name}"), why).with_remedy(remedy)
+        })?;
+        Ok(Agent { name: name.to_owned(), address, log: None })
     }
 
     pub(crate) fn is_named_twice(&self, other: &str) -> Error {
@@ -57,14 +53,43 @@ impl Agent {
     }
 }
 
+/// Where the agent of this name listens, or why that is not known and what to do about it.
+fn address(name: &str) -> std::result::Result<SocketAddr, (String, &'static str)> {
+    const FORM: &str = "An agent is written HOST:PORT or HOST, as in 127.0.0.1:7117 or [::1]:7117";
+    if let Some(address) = name.parse::<SocketAddr>().ok().filter(|address| address.port() > 0) {
+        return Ok(address);
+    }
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    if let Ok(address) = bare.parse::<IpAddr>() {
+        return Ok((address, PORT).into());
+    }
+    let (host, port) = match name.rsplit_once(':') {
+        Some((host, port)) => (host, port.parse().ok().filter(|&port| port > 0)),
+        None => (name, Some(PORT)),
+    };
+    let port = port.ok_or_else(|| ("its port is no number from 1 to 65535".to_owned(), FORM))?;
+    if host.is_empty() || host.contains([':', '/', '@']) || host.contains(char::is_whitespace) {
+        return Err((format!("{host:?} is no host"), FORM));
+    }
+    let unknown = |why: String| {
+        let why = format!("the host {host:?} cannot be resolved: {why}");
+        (why, "Check how it is spelt, and that this computer knows it (`getent hosts HOST`)")
+    };
+    let mut found = (host, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+    found.next().ok_or_else(|| unknown("it has no address".to_owned()))
+}
+
 /// The agents of these names, each HOST:PORT or HOST. An address twice is an error.
 pub fn named<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Result<Vec<Agent>> {
+    // To those that are named otherwise it does not matter if it cannot be read.
+    let started = started().unwrap_or_default();
     let mut agents: Vec<Agent> = Vec::new();
     for name in names {
-        let agent = Agent::named(name.as_ref())?;
+        let mut agent = Agent::named(name.as_ref())?;
         if let Some(same) = agents.iter().find(|other| other.address == agent.address) {
             return Err(agent.is_named_twice(&same.name));
         }
+        agent.log = started.iter().find(|started| started.is(&agent)).map(Started::log);
         agents.push(agent);
     }
     Ok(agents)
@@ -95,18 +120,34 @@ pub fn usual() -> Result<Vec<String>> {
     let configuration = base_directory("XDG_CONFIG_HOME", ".config");
     let path = configuration.map(|directory| directory.join("starfish/config.toml"));
     let found = path.map(|path| configured(&path)).transpose()?;
-    found.flatten().map_or_else(started, Ok)
+    found.flatten().map_or_else(|| Ok(started()?.into_iter().map(|agent| agent.address).collect()), Ok)
+}
+
+/// An agent that `starfish agents up` has started, as far as others need to know it.
+#[derive(Deserialize)]
+struct Started {
+    address: String,
+    host: Option<String>,
+    #[serde(default)]
+    log: String,
+}
+
+impl Started {
+    /// Its log as scp would write it.
+    fn log(&self) -> String {
+        self.host.as_ref().map_or_else(|| self.log.clone(), |host| format!("{host}:{}", self.log))
+    }
+
+    fn is(&self, agent: &Agent) -> bool {
+        self.address == agent.name || self.address.parse() == Ok(agent.address)
+    }
 }
 
 /// What `starfish agents up` has written down of the agents it has started; nothing if it was not used.
-fn started() -> Result<Vec<String>> {
+fn started() -> Result<Vec<Started>> {
     #[derive(Deserialize)]
     struct Record {
         agents: Vec<Started>,
-    }
-    #[derive(Deserialize)]
-    struct Started {
-        address: String,
     }
     let Some(path) = state_directory().map(|state| state.join(RECORD)) else { return Ok(Vec::new()) };
     // Without it none have been started.
@@ -115,7 +156,7 @@ fn started() -> Result<Vec<String>> {
         let error = Error::new(ErrorKind::Invalid, path.display().to_string(), error.message());
         error.with_remedy("`starfish agents status` tells more")
     })?;
-    Ok(record.agents.into_iter().map(|agent| agent.address).collect())
+    Ok(record.agents)
 }
 
 /// The directory in which `starfish agents` writes down what it has started, if nobody says otherwise.
@@ -157,7 +198,29 @@ mod tests {
     fn an_agent_is_named_once_and_properly() {
         let twice = named(["127.0.0.1", "127.0.0.1:7117"]).expect_err("the same");
         assert_eq!((twice.kind(), twice.remedy()), (ErrorKind::Invalid, Some("Name every agent once")));
-        assert!(named(["127.0.0.1:port"]).is_err());
         assert_eq!(named([""; 0]).expect("none"), []);
+    }
+
+    #[test]
+    fn an_address_of_either_kind_needs_no_port() {
+        let localhost = ([0, 0, 0, 0, 0, 0, 0, 1], PORT).into();
+        for name in ["::1", "[::1]", "[::1]:7117"] {
+            assert_eq!(Agent::named(name).expect(name).address, localhost);
+        }
+    }
+
+    #[test]
+    fn what_names_no_agent_is_told_from_a_host_that_nobody_knows() {
+        for (name, why, remedy) in [
+            ("127.0.0.1:port", "no number from 1 to 65535", "HOST:PORT"),
+            ("127.0.0.1:0", "no number from 1 to 65535", "HOST:PORT"),
+            ("a:b:7", "\"a:b\" is no host", "HOST:PORT"),
+            (":7117", "\"\" is no host", "HOST:PORT"),
+            ("nobody.invalid:7117", "the host \"nobody.invalid\" cannot be resolved", "getent hosts"),
+        ] {
+            let error = Agent::named(name).expect_err(name);
+            assert!(error.why().contains(why), "{error}");
+            assert!(error.remedy().is_some_and(|given| given.contains(remedy)), "{error}");
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! Connecting a node to the agents: the client of the file system, and what the user calls each agent.
 
 use fs::{Client, ClientSettings};
+use futures_util::future::join_all;
 use machine::NodeId;
 use real::RealMachine;
 
 use crate::agents::Agent;
-use crate::error::{Error, ErrorKind, Result, kind_of, remedy_for};
+use crate::error::{Error, ErrorKind, Result, kind_of, remedy_for, remedy_for_silence};
 
 /// Block requests of one call under way to each disk. What is under way in all is bounded by who calls: the page cache,
 /// or the windows in which whole files are moved.
@@ -13,14 +14,35 @@ const OUTSTANDING_PER_DISK: usize = 64;
 
 /// Connects to all agents, and asks them for their disks.
 pub async fn connect(machine: &RealMachine, agents: &[Agent]) -> Result<(Client<RealMachine>, Names)> {
+    let (client, names) = connect_to_present(machine, agents).await?;
+    names.absence().map_or_else(|| Ok((client, names)), Err)
+}
+
+/// Connects to those of the agents that answer, of which there must be one. What they have no stripe of is then not
+/// known, and no file can be made without changing which disks files lie on: see [`Names::absence`].
+pub async fn connect_to_present(
+    machine: &RealMachine,
+    agents: &[Agent],
+) -> Result<(Client<RealMachine>, Names)> {
     let (mut io_nodes, mut names) = (Vec::new(), Names::default());
-    for agent in agents {
-        let node = machine.connect_to(agent.address).await;
-        let node = node.map_err(|error| unreachable_agent(agent, *error))?;
-        if let Err(same) = names.enter(node, &agent.name) {
-            return Err(agent.is_named_twice(same));
+    let calls = agents.iter().map(|agent| machine.connect_to(agent.address));
+    for (agent, mut node) in agents.iter().zip(join_all(calls).await) {
+        if node.as_ref().is_err_and(|error| error.to_string().contains("already connected")) {
+            // By another name, at the same time. By now it is known who that is.
+            node = machine.connect_to(agent.address).await;
         }
-        io_nodes.push(node);
+        match node {
+            Ok(node) => {
+                if let Err(same) = names.enter(node, agent) {
+                    return Err(agent.is_named_twice(same));
+                }
+                io_nodes.push(node);
+            }
+            Err(error) => names.absent.push(unreachable_agent(agent, *error)),
+        }
+    }
+    if let Some(error) = names.absence().filter(|_| io_nodes.is_empty()) {
+        return Err(error);
     }
     let settings = ClientSettings { outstanding_per_disk: OUTSTANDING_PER_DISK, ..ClientSettings::default() };
     let client = Client::connect(machine.clone(), io_nodes, settings).await;
@@ -36,47 +58,87 @@ fn unreachable_agent(agent: &Agent, error: machine::Error) -> Error {
     };
     // That somebody answers, but does not understand, is known from the words only.
     let (kind, remedy) = if why.contains("version") {
-        (ErrorKind::Protocol, "Install the same version of Starfish here and there")
+        (ErrorKind::Protocol, "Install the same version of Starfish here and there".to_owned())
     } else {
-        (ErrorKind::Unreachable, "Is it running? Start it with: starfish agent --root DIR --listen HOST:PORT")
+        (ErrorKind::Unreachable, remedy_for_silence(agent.log.as_deref()))
     };
     Error::new(kind, format!("agent {}", agent.name), why).with_remedy(remedy)
 }
 
-/// What the user calls each agent.
+/// What the user calls each agent, and which of them do not answer.
 #[derive(Default)]
-pub struct Names(Vec<(NodeId, String)>);
+pub struct Names {
+    present: Vec<(NodeId, Agent)>,
+    absent: Vec<Error>,
+}
 
 impl Names {
     /// Notes what the agent is called; says so if it has a name already.
-    fn enter(&mut self, node: NodeId, name: &str) -> std::result::Result<(), &str> {
-        if let Some(known) = self.0.iter().position(|(other, _)| *other == node) {
-            return Err(&self.0[known].1);
+    fn enter(&mut self, node: NodeId, agent: &Agent) -> std::result::Result<(), &str> {
+        if let Some(known) = self.present.iter().position(|(other, _)| *other == node) {
+            return Err(&self.present[known].1.name);
         }
-        self.0.push((node, name.to_owned()));
+        self.present.push((node, agent.clone()));
         Ok(())
+    }
+
+    fn agent(&self, node: NodeId) -> Option<&Agent> {
+        self.present.iter().find(|(other, _)| *other == node).map(|(_, agent)| agent)
     }
 
     /// What the user calls an agent, if it is one of these.
     pub fn of(&self, node: NodeId) -> Option<&str> {
-        self.0.iter().find(|(other, _)| *other == node).map(|(_, name)| name.as_str())
+        self.agent(node).map(|agent| agent.name.as_str())
+    }
+
+    /// What the user calls the agents that answer.
+    pub fn present(&self) -> impl Iterator<Item = &str> {
+        self.present.iter().map(|(_, agent)| agent.name.as_str())
+    }
+
+    /// Which agents do not answer and why, in one error; nothing if all do.
+    pub fn absence(&self) -> Option<Error> {
+        let [first, others @ ..] = &*self.absent else { return None };
+        if others.is_empty() {
+            return Some(first.clone());
+        }
+        let of_all = |part: fn(&Error) -> &str, between: &str| {
+            let mut parts: Vec<&str> = self.absent.iter().map(part).collect();
+            parts.dedup();
+            parts.join(between)
+        };
+        let error = Error::new(first.kind(), of_all(Error::what, ", "), of_all(Error::why, "; "));
+        Some(first.remedy().into_iter().fold(error, Error::with_remedy))
     }
 
     /// Puts an error of the file system into words the user knows; `what` is the file, or what was to be done.
     pub fn explain(&self, what: &str, error: &fs::Error) -> Error {
+        if let Some(absence) = self.absence().filter(|_| may_be_elsewhere(error)) {
+            let why = match error {
+                fs::Error::MissingStripe { index, count, .. } => format!("stripe {index} of {count}"),
+                _ => "if there is such a file, it".to_owned(),
+            };
+            let why =
+                format!("{why} is not on the agents that answer. {}: {}", absence.what(), absence.why());
+            let explained = Error::new(absence.kind(), what, why);
+            return absence.remedy().into_iter().fold(explained, Error::with_remedy);
+        }
         let mut text = error.to_string();
-        for (node, name) in &self.0 {
-            text = text.replace(&node.to_string(), &format!("agent {name}"));
+        for (node, agent) in &self.present {
+            text = text.replace(&node.to_string(), &format!("agent {}", agent.name));
         }
         // What it is about stands before this already.
         let about = [format!("{what}: "), format!("{what:?} ")];
         let why = about.iter().find_map(|about| text.strip_prefix(about)).unwrap_or(&text);
+        let log = error.node().and_then(|node| self.agent(node)).and_then(|agent| agent.log.as_deref());
         let explained = Error::new(kind_of(error), what, why);
-        match remedy_for(error) {
-            Some(remedy) => explained.with_remedy(remedy),
-            None => explained,
-        }
+        remedy_for(error, log).into_iter().fold(explained, Error::with_remedy)
     }
+}
+
+/// Whether another agent may have what is missing.
+fn may_be_elsewhere(error: &fs::Error) -> bool {
+    matches!(error, fs::Error::MissingStripe { .. } | fs::Error::NotFound { .. })
 }
 
 #[cfg(test)]
@@ -85,11 +147,50 @@ mod tests {
 
     use super::*;
 
+    fn agent(name: &str, log: Option<&str>) -> Agent {
+        Agent { name: name.into(), address: ([127, 0, 0, 1], 7117).into(), log: log.map(str::to_owned) }
+    }
+
+    #[test]
+    fn who_has_started_an_agent_is_told_how_to_start_it_again() {
+        let mut names = Names::default();
+        names.enter(NodeId(1), &agent("by-hand:1", None)).expect("a new one");
+        names.enter(NodeId(2), &agent("of-a-set:2", Some("/state/log"))).expect("a new one");
+        let gone = |node| {
+            fs::Error::Machine(machine::Error::PeerGone { node: NodeId(node), why: "it hangs".to_owned() })
+        };
+        let by_hand = names.explain("x", &gone(1)).to_string();
+        assert!(by_hand.contains("standard error") && !by_hand.contains("agents up"), "{by_hand}");
+        let of_a_set = names.explain("x", &gone(2)).to_string();
+        assert!(of_a_set.contains("/state/log") && of_a_set.contains("`starfish agents up`"), "{of_a_set}");
+    }
+
+    #[test]
+    fn what_is_missing_may_be_on_an_agent_that_does_not_answer() {
+        let missing = fs::Error::MissingStripe { name: "x".into(), index: 1, count: 3 };
+        let mut names = Names::default();
+        assert_eq!(names.absence(), None);
+        assert_eq!(names.explain("x", &missing).kind(), ErrorKind::Damaged);
+        for name in ["a:1", "b:1"] {
+            let why = machine::Error::Io { what: "connecting".into(), why: "Connection refused".into() };
+            names.absent.push(unreachable_agent(&agent(name, None), why));
+        }
+        let error = names.explain("x", &missing);
+        assert_eq!(error.kind(), ErrorKind::Unreachable);
+        let expected =
+            "stripe 1 of 3 is not on the agents that answer. agent a:1, agent b:1: Connection refused";
+        assert_eq!(error.why(), expected);
+        assert_eq!(
+            names.explain("x", &fs::Error::NotFound { name: "x".into() }).kind(),
+            ErrorKind::Unreachable
+        );
+    }
+
     #[test]
     fn agents_are_called_what_the_user_calls_them() {
         let mut names = Names::default();
-        names.enter(NodeId(0xab), "brule-m-a").expect("a new one");
-        assert_eq!(names.enter(NodeId(0xab), "brule-m-b"), Err("brule-m-a"));
+        names.enter(NodeId(0xab), &agent("brule-m-a", None)).expect("a new one");
+        assert_eq!(names.enter(NodeId(0xab), &agent("brule-m-b", None)), Err("brule-m-a"));
         let why = "it closed the connection".to_owned();
         let gone = fs::Error::Machine(machine::Error::PeerGone { node: NodeId(0xab), why });
         let error = names.explain("x", &gone);
@@ -141,7 +242,7 @@ mod tests {
             (fs::Error::Invalid(text("no")), ErrorKind::Invalid, ""),
             (remote(FailureKind::NotFound), ErrorKind::NotFound, "starfish ls"),
             (remote(FailureKind::Exists), ErrorKind::Exists, "starfish rm"),
-            (remote(FailureKind::NotOpen), ErrorKind::Gone, "still running"),
+            (remote(FailureKind::NotOpen), ErrorKind::Gone, "Is it running"),
             (remote(FailureKind::NoSpace), ErrorKind::NoSpace, "larger disk"),
             (remote(FailureKind::Damaged), ErrorKind::Damaged, "Check that disk"),
             (remote(FailureKind::Invalid), ErrorKind::Invalid, ""),
@@ -149,7 +250,7 @@ mod tests {
             (
                 machine(machine::Error::PeerGone { node, why: text("it hangs") }),
                 ErrorKind::Gone,
-                "still running",
+                "Is it running",
             ),
             (machine(machine::Error::Closed), ErrorKind::Closed, ""),
             (machine(machine::Error::Io { what: text("a"), why: text("b") }), ErrorKind::Io, ""),

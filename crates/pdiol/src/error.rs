@@ -153,33 +153,46 @@ fn kind_of_remote(kind: FailureKind) -> ErrorKind {
     }
 }
 
-/// What can be done about an error of the file system.
-pub(crate) fn remedy_for(error: &fs::Error) -> Option<&'static str> {
-    match error {
-        fs::Error::MissingStripe { .. } => Some(
-            "If all agents that had the file when it was made are named, the stripe is lost; \
-             `starfish rm` removes the rest",
-        ),
-        fs::Error::ForeignStripe { .. } => {
-            Some("Put back the stripe that belongs there, or remove the file with `starfish rm`")
+/// What can be done about an error of the file system. The agent it comes from, if any, has its log there if
+/// `starfish agents up` has started it.
+pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String> {
+    let remedy = match error {
+        fs::Error::MissingStripe { .. } => {
+            "If all agents that had the file when it was made are named, the stripe is lost; `starfish rm` removes \
+             the rest"
         }
-        _ => remedy_for_kind(kind_of(error)),
-    }
+        fs::Error::ForeignStripe { .. } => {
+            "Put back the stripe that belongs there, or remove the file with `starfish rm`"
+        }
+        _ => match kind_of(error) {
+            ErrorKind::NotFound => "`starfish ls` lists the files there are",
+            ErrorKind::Exists => "`starfish rm` removes it",
+            ErrorKind::NoSpace => "Remove files with `starfish rm`, or give the agent a larger disk",
+            ErrorKind::Damaged => {
+                "Check that disk. What else lies on it can be read; `starfish rm` removes the file"
+            }
+            ErrorKind::Gone => return Some(remedy_for_silence(log)),
+            ErrorKind::Lost => {
+                return Some(format!("Write it again. {} tells why the agent ended", log_of(log)));
+            }
+            ErrorKind::Protocol => "Install the same version of Starfish here and at the agent",
+            _ => return None,
+        },
+    };
+    Some(remedy.to_owned())
 }
 
-fn remedy_for_kind(kind: ErrorKind) -> Option<&'static str> {
-    match kind {
-        ErrorKind::NotFound => Some("`starfish ls` lists the files there are"),
-        ErrorKind::Exists => Some("`starfish rm` removes it"),
-        ErrorKind::NoSpace => Some("Remove files with `starfish rm`, or give the agent a larger disk"),
-        ErrorKind::Damaged => {
-            Some("Check that disk. What else lies on it can be read; `starfish rm` removes the file")
-        }
-        ErrorKind::Gone => Some("Is the agent still running? Its standard error tells what happened to it"),
-        ErrorKind::Lost => Some("Write it again. The agent's standard error may tell why it ended"),
-        ErrorKind::Protocol => Some("Install the same version of Starfish here and at the agent"),
-        _ => None,
-    }
+/// What can be done about an agent that does not answer.
+pub(crate) fn remedy_for_silence(log: Option<&str>) -> String {
+    let start = match log {
+        Some(_) => "`starfish agents up` starts it again",
+        None => "Is it running? Start it with: starfish agent --root DIR --listen HOST:PORT",
+    };
+    format!("{start}. {} tells what happened to it", log_of(log))
+}
+
+fn log_of(log: Option<&str>) -> String {
+    log.map_or_else(|| "Its standard error".to_owned(), |log| format!("Its log, {log},"))
 }
 
 #[cfg(test)]

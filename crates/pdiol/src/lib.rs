@@ -59,7 +59,7 @@ mod size;
 mod task;
 
 pub use agents::Agent;
-pub use connect::{Names, connect};
+pub use connect::{Names, connect, connect_to_present};
 pub use error::{Error, ErrorKind, Result};
 pub use file::{File, Stat};
 pub use fs::{Advice, Prefetch};

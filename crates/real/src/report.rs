@@ -28,6 +28,30 @@ pub enum Report {
         /// Why it was refused.
         why: String,
     },
+    /// Another node has called this one, or was called.
+    PeerCame {
+        /// The node.
+        node: NodeId,
+        /// The other.
+        peer: NodeId,
+    },
+    /// The connection to another node is over.
+    PeerGone {
+        /// The node.
+        node: NodeId,
+        /// The other.
+        peer: NodeId,
+        /// Why it is over.
+        why: String,
+    },
+    /// A disk could not do what it was asked for: it is full, what lies on it is damaged, or it fails. Who asked is told,
+    /// too.
+    DiskFailed {
+        /// The node.
+        node: NodeId,
+        /// What went wrong, with which object.
+        error: Error,
+    },
     /// The node could not take a connection and will try again.
     CannotAccept {
         /// The node.
@@ -37,11 +61,21 @@ pub enum Report {
     },
 }
 
+impl Report {
+    /// Whether somebody hears of it anyway, as a caller of this node or as its peer. Only a log is interested.
+    pub fn is_told_elsewhere(&self) -> bool {
+        matches!(self, Report::PeerCame { .. } | Report::PeerGone { .. } | Report::DiskFailed { .. })
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Report::TaskFailed { node, task, error } => write!(f, "{node}: task `{task}` failed: {error}"),
             Report::Refused { node, from, why } => write!(f, "{node}: refused {from}: {why}"),
+            Report::PeerCame { node, peer } => write!(f, "{node}: {peer} has come"),
+            Report::PeerGone { node, peer, why } => write!(f, "{node}: {peer} is gone: {why}"),
+            Report::DiskFailed { node, error } => write!(f, "{node}: {error}"),
             Report::CannotAccept { node, why } => write!(f, "{node}: cannot accept a connection: {why}"),
         }
     }
@@ -63,9 +97,13 @@ impl Reporter {
 }
 
 impl Default for Reporter {
-    /// Reports to the standard error stream.
+    /// Reports to the standard error stream what nobody is told otherwise.
     fn default() -> Self {
-        Reporter::new(|report| eprintln!("starfish: {report}"))
+        Reporter::new(|report| {
+            if !report.is_told_elsewhere() {
+                eprintln!("starfish: {report}");
+            }
+        })
     }
 }
 

@@ -40,6 +40,13 @@ impl Tasks {
         self.inner.reporter.report(report);
     }
 
+    /// Reports the failure of a disk, if whoever looks after it has to know.
+    pub(crate) fn report_disk(&self, error: &Error) {
+        if !matches!(error, Error::NotFound { .. } | Error::Exists { .. } | Error::Closed) {
+            self.report(&Report::DiskFailed { node: self.inner.node, error: error.clone() });
+        }
+    }
+
     /// Starts a task whose failure is reported.
     pub(crate) fn spawn(&self, name: &'static str, task: impl Future<Output = Result<()>> + 'static) {
         let tasks = self.clone();

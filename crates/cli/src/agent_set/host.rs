@@ -27,6 +27,14 @@ pub(crate) struct SshArgs {
 /// No questions: there may be many hosts, and nobody to answer.
 const SSH: &str = "ssh -o BatchMode=yes -o ConnectTimeout=10";
 
+impl SshArgs {
+    /// The command, if it is not the one that would be used anyway.
+    pub(crate) fn given(&self) -> Option<&str> {
+        let usual = std::env::var("STARFISH_SSH").unwrap_or_else(|_| SSH.to_owned());
+        Some(&*self.ssh).filter(|ssh| *ssh != usual)
+    }
+}
+
 /// Where a shell command runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Host<'a> {
@@ -131,6 +139,12 @@ pub(crate) fn complaints(errors: &mut impl Read) -> String {
 /// A word of a shell command that stands for exactly this text.
 pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// The same, for people, who put no quotes where none are needed.
+pub(crate) fn quoted_if_need_be(text: &str) -> String {
+    let plain = |character: char| character.is_alphanumeric() || "/._-:@%+=~".contains(character);
+    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { quoted(text) }
 }
 
 #[cfg(test)]

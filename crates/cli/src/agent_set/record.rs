@@ -7,22 +7,29 @@ use std::path::{Path, PathBuf};
 use pdiol::agents;
 use serde::{Deserialize, Serialize};
 
+use super::hosts::Wanted;
 use super::process::Process;
 use crate::failure::{Failure, Result};
 
 const HEAD: &str =
     "# Written by `starfish agents up`, read by `status`, `down` and whoever looks for agents.\n";
 
-/// A set of agents that was started together, and is stopped together.
+/// A set of agents that is started together and stopped together. When it is stopped it is kept, to be started again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Record {
+    /// More options of every agent.
+    #[serde(default)]
+    pub(crate) options: Vec<String>,
+    /// The program on other hosts.
+    #[serde(default)]
+    pub(crate) program: Option<String>,
     /// The agents; files are dealt to their disks in this order.
     #[serde(default)]
     pub(crate) agents: Vec<Started>,
 }
 
-/// An agent that has been started.
+/// An agent of a set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Started {
@@ -32,10 +39,36 @@ pub(crate) struct Started {
     pub(crate) host: Option<String>,
     /// Where clients reach it: HOST:PORT.
     pub(crate) address: String,
+    /// Directories of its disks; none for one of its own.
+    #[serde(default)]
+    pub(crate) roots: Vec<String>,
     /// What it said of its disks.
     pub(crate) disks: String,
-    /// The process.
-    pub(crate) process: Process,
+    /// Its log, on its host.
+    #[serde(default)]
+    pub(crate) log: String,
+    /// The process; none if it has been stopped.
+    pub(crate) process: Option<Process>,
+}
+
+impl Started {
+    /// Its port.
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.address.rsplit_once(':')?.1.parse().ok()
+    }
+
+    /// What would start it again.
+    pub(crate) fn wanted(&self) -> Wanted {
+        let host = self.address.rsplit_once(':').map_or(&*self.address, |(host, _)| host);
+        Wanted {
+            name: self.name.clone(),
+            host: self.host.clone(),
+            address: host.to_owned(),
+            // Of an agent of this computer it is only preferred.
+            port: self.host.as_ref().and_then(|_| self.port()),
+            roots: self.roots.clone(),
+        }
+    }
 }
 
 /// A state directory that no other command uses meanwhile.
@@ -129,10 +162,18 @@ mod tests {
             name: name.into(),
             host: host.map(str::to_owned),
             address: "127.0.0.1:7117".into(),
+            roots: vec!["/a \"b\"".into()],
             disks: "1 disk: /a \"b\"".into(),
-            process,
+            log: "/a/log".into(),
+            process: host.is_none().then_some(process),
         };
-        let record = Record { agents: vec![agent(None, "local 0"), agent(Some("node1"), "node1:7117")] };
+        let record = Record {
+            options: vec!["--cache".into(), "1GiB".into()],
+            program: Some("starfish".into()),
+            agents: vec![agent(None, "local 0"), agent(Some("node1"), "node1:7117")],
+        };
+        assert_eq!(record.agents[0].wanted().port, None, "any other one will do");
+        assert_eq!(record.agents[1].wanted().port, Some(7117));
         state.write(&record).expect("it can be written");
         assert_eq!(state.read().expect("it is there"), record);
         let second = State::take(state.directory().to_owned());

@@ -5,6 +5,7 @@
 //!       --- the command, by sh or ssh --->  starts ------------------> listens
 //!       <------ listening on ADDRESS ---------------------------------
 //!       <------ process NUMBER STARTED ---
+//!       <------ log PATH -----------------
 //!       ... until all are there, and recorded ...
 //!       ------- stay -------------------->  ends  ------- stay ------> goes on alone
 //! ```
@@ -29,6 +30,9 @@ pub(crate) const READY: &str = "listening on ";
 
 /// What the process that started it prints then, before its number and its time.
 pub(crate) const PROCESS: &str = "process ";
+
+/// What it prints after that, before the path of the agent's log.
+pub(crate) const LOG: &str = "log ";
 
 /// The line that lets an agent go on when its input ends.
 pub(crate) const STAY: &str = "stay\n";
@@ -77,14 +81,15 @@ impl Start<'_> {
         thread::spawn(move || {
             output.lines().map_while(std::result::Result::ok).try_for_each(|line| tell.send(line))
         });
-        let ready = (lines.recv_timeout(READY_MAX), lines.recv_timeout(READY_MAX));
-        if let (Ok(ready), Ok(process)) = &ready
-            && let Some(started) = started(wanted, ready, process)
+        let line = || lines.recv_timeout(READY_MAX);
+        let said = (line(), line(), line());
+        if let (Ok(ready), Ok(process), Ok(log)) = &said
+            && let Some(started) = started(wanted, ready, process, log)
         {
             return Ok(Starting { started, child, word });
         }
         drop(word);
-        if ready.1 == Err(flume::RecvTimeoutError::Timeout) {
+        if said.2 == Err(flume::RecvTimeoutError::Timeout) {
             // It may be the network that hangs: the agent then ends with its connection.
             let _ = child.kill();
             let _ = child.wait();
@@ -92,7 +97,7 @@ impl Start<'_> {
         }
         let why = complaints(&mut child.stderr.take().expect("it was piped"));
         let status = child.wait().map_err(|error| Failure::new(&wanted.name, error))?;
-        match ready.0 {
+        match said.0 {
             Ok(line) if status.success() => {
                 Err(Failure::new(&wanted.name, format!("its starfish said {line:?}")))
             }
@@ -143,8 +148,8 @@ impl Starting {
     }
 }
 
-/// What an agent's two lines say.
-fn started(wanted: &Wanted, ready: &str, process: &str) -> Option<Started> {
+/// What an agent's three lines say.
+fn started(wanted: &Wanted, ready: &str, process: &str, log: &str) -> Option<Started> {
     let (address, disks) = ready.strip_prefix(READY)?.split_once(", ")?;
     let (_, port) = address.rsplit_once(':')?;
     let (number, started) = process.strip_prefix(PROCESS)?.split_once(' ')?;
@@ -152,8 +157,10 @@ fn started(wanted: &Wanted, ready: &str, process: &str) -> Option<Started> {
         name: wanted.name.clone(),
         host: wanted.host.clone(),
         address: format!("{}:{port}", wanted.address),
+        roots: wanted.roots.clone(),
         disks: disks.to_owned(),
-        process: Process { number: number.parse().ok()?, started: started.parse().ok()? },
+        log: log.strip_prefix(LOG)?.to_owned(),
+        process: Some(Process { number: number.parse().ok()?, started: started.parse().ok()? }),
     })
 }
 
@@ -185,15 +192,19 @@ mod tests {
     use crate::agent_set::hosts;
 
     #[test]
-    fn the_two_lines_of_an_agent_are_understood() {
+    fn the_three_lines_of_an_agent_are_understood() {
         let wanted = &hosts::local(1)[0];
-        let agent = started(wanted, "listening on 127.0.0.1:4711, 1 disk: /a, b", "process 17 99");
-        let agent = agent.expect("they are right");
-        assert_eq!((&*agent.address, &*agent.disks), ("127.0.0.1:4711", "1 disk: /a, b"));
-        assert_eq!(agent.process, Process { number: 17, started: 99 });
+        let ready = "listening on 127.0.0.1:4711, 1 disk: /a, b";
+        let agent = started(wanted, ready, "process 17 99", "log /a log").expect("they are right");
+        assert_eq!(
+            (&*agent.address, &*agent.disks, &*agent.log),
+            ("127.0.0.1:4711", "1 disk: /a, b", "/a log")
+        );
+        assert_eq!(agent.process, Some(Process { number: 17, started: 99 }));
         for (ready, process) in [("hello", "process 1 2"), ("listening on x, y", "process 1 2"), ("", "")] {
-            assert_eq!(started(wanted, ready, process), None);
+            assert_eq!(started(wanted, ready, process, "log /log"), None);
         }
-        assert_eq!(started(wanted, "listening on a:1, 1 disk: x", "process 1"), None);
+        assert_eq!(started(wanted, "listening on a:1, 1 disk: x", "process 1", "log /log"), None);
+        assert_eq!(started(wanted, ready, "process 17 99", "/log"), None);
     }
 }

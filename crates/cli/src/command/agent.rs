@@ -9,11 +9,11 @@ use description::{Description, DiskDescription};
 use fs::{IoNodeSettings, Scheduling, Sharing, Threads};
 use machine::{Machine, Message, Net};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use real::{DiskSettings, RealMachine, Report, Reporter, Settings};
+use real::{DiskSettings, RealMachine, Settings};
 
 use crate::agent_set::start::{READY, STAY};
 use crate::failure::{Failure, Result};
-use crate::{detached, interrupt, local, node};
+use crate::{agent_log, detached, interrupt, local, node};
 use pdiol::Size;
 
 /// Serve disks of this machine to the file system (one I/O node).
@@ -66,7 +66,9 @@ const EXAMPLES: &str = "\
 Examples:
   starfish agent --root /disk1 --listen :7117
   starfish agent --root /disk1 /disk2 --listen 192.168.1.5:7117 --cache 1GiB
-  starfish agent --root /tmp/slow --listen 127.0.0.1:0 --disk-model streaming-20";
+  starfish agent --root /tmp/slow --listen 127.0.0.1:0 --disk-model streaming-20
+
+The log goes to standard error. The environment variable STARFISH_LOG (off, error, warn, info, debug) says how much.";
 
 /// The name of a disk schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -108,19 +110,26 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let stop = interrupt::channel()?;
     allow_many_descriptors();
     let until_input_ends = arguments.until_input_ends;
+    agent_log::begin()?;
     let served = real::run(settings, move |machine| async move {
         print_ready(&machine, &arguments.root)?;
         let network = machine.clone();
         machine.spawn("waiting for the signal to stop", async move {
             // Without anybody who could send a signal there is nothing to wait for either.
             let _ = stop.recv_async().await;
+            log::info!("stopping: it was told so by a signal");
             network.net().close();
             Ok(())
         });
         if until_input_ends {
             close_when_input_ends(machine.clone());
         }
-        fs::serve(machine, io_node).await.map_err(|error| Failure::new("serving", error))
+        let served = fs::serve(machine, io_node).await;
+        match &served {
+            Ok(()) => log::info!("stopped: all it had accepted is on its disks"),
+            Err(error) => log::error!("ended: {error}"),
+        }
+        served.map_err(|error| Failure::new("serving", error).told())
     });
     served.map_err(|error| Failure::new("starting the agent", error))?
 }
@@ -139,7 +148,7 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
     Ok(Settings {
         listen: Some(listen_address(&arguments.listen)?),
         disks: arguments.root.iter().map(disk).collect(),
-        reporter: Reporter::new(log),
+        reporter: agent_log::reporter(),
         ..node::settings()?
     })
 }
@@ -191,8 +200,10 @@ fn listen_address(text: &str) -> Result<SocketAddr> {
 fn print_ready(machine: &RealMachine, roots: &[PathBuf]) -> Result<()> {
     let address = machine.address().expect("an agent listens");
     let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
-    let disks = if roots.len() == 1 { "1 disk".into() } else { format!("{} disks", roots.len()) };
-    local::print([format!("{READY}{address}, {disks}: {}", roots.join(", "))])
+    let count = if roots.len() == 1 { "1 disk".into() } else { format!("{} disks", roots.len()) };
+    let disks = format!("{count}: {}", roots.join(", "));
+    log::info!("started: starfish {} at {address}, {disks}", env!("CARGO_PKG_VERSION"));
+    local::print([format!("{READY}{address}, {disks}")])
 }
 
 /// Closes the network when standard input ends, unless it says before that the agent is to stay.
@@ -213,18 +224,9 @@ fn close_when_input_ends(machine: RealMachine) {
     let network = machine.clone();
     machine.spawn("waiting for the end of input", async move {
         if end.recv_async().await.is_err() {
+            log::info!("stopping: its standard input has ended");
             network.net().close();
         }
         Ok(())
     });
-}
-
-/// Tells the log, which is standard error, what no client is told.
-fn log(report: &Report) {
-    match report {
-        Report::TaskFailed { task, error, .. } => eprintln!("starfish agent: {task}: {error}"),
-        Report::Refused { from, why, .. } => eprintln!("starfish agent: refused {from}: {why}"),
-        Report::CannotAccept { why, .. } => eprintln!("starfish agent: cannot accept a connection: {why}"),
-        other => eprintln!("starfish agent: {other}"),
-    }
 }

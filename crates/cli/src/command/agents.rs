@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use crate::agent_set::at_once;
-use crate::agent_set::host::{Host, SshArgs};
+use crate::agent_set::host::{Host, SshArgs, quoted, quoted_if_need_be};
 use crate::agent_set::hosts::{self, Wanted};
 use crate::agent_set::process::Stopped;
 use crate::agent_set::record::{self, Record, Started, State};
@@ -21,8 +21,8 @@ use crate::table::Table;
 /// Start, look at and stop a set of agents, on this computer or over ssh on others.
 ///
 /// What is started is written down in a state directory, ~/.local/state/starfish, so that other commands find it:
-/// after `starfish agents up`, `starfish put` needs no --agents. The agents' files stay when they stop, and are there
-/// again when they are started again.
+/// after `starfish agents up`, `starfish put` needs no --agents. A set that is stopped keeps its files, ports and
+/// options: `starfish agents up` alone starts it again.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -39,6 +39,7 @@ Examples:
   eval \"$(starfish agents up --local 4)\"                      and STARFISH_AGENTS set in this shell
   starfish agents status
   starfish agents down
+  starfish agents up                                          the same set again
 
 A hosts file has one agent a line, HOST[:PORT] [ROOT...], and comments after #:
   node1                        port 7117, its disk in ~/.local/state/starfish there
@@ -47,11 +48,11 @@ A hosts file has one agent a line, HOST[:PORT] [ROOT...], and comments after #:
 /// What to do with the set.
 #[derive(Subcommand)]
 enum Action {
-    /// Start agents in the background. Those that run already are left as they are.
+    /// Start agents in the background: new ones, or the last set again. Those that run already are left as they are.
     Up(UpArguments),
     /// Stop all agents of the set. Their files stay.
     Down(CommonArguments),
-    /// Show which agents of the set run. Exits with 1 if one does not.
+    /// Show which agents of the set run, and what they have logged last. Exits with 1 if one does not run.
     Status(StatusArguments),
 }
 
@@ -68,9 +69,9 @@ struct CommonArguments {
 
 #[derive(Args)]
 struct UpArguments {
-    /// Start so many agents on this computer, at free ports of the loopback network.
-    #[arg(long, value_name = "N", required_unless_present = "hosts", conflicts_with = "hosts",
-        value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// Number of agents to run on this computer, at ports of the loopback network. Without this and --hosts, those of
+    /// the last set.
+    #[arg(long, value_name = "N", conflicts_with = "hosts", value_parser = clap::value_parser!(u32).range(1..=1024))]
     local: Option<u32>,
 
     /// Start the agents that this file names, over ssh.
@@ -81,14 +82,20 @@ struct UpArguments {
     #[arg(long, value_name = "NAME")]
     disk_model: Option<String>,
 
-    /// The program on other hosts.
-    #[arg(long, value_name = "PATH", default_value = "starfish")]
-    program: String,
+    /// The program on other hosts, if not `starfish`.
+    #[arg(long, value_name = "PATH")]
+    program: Option<String>,
+
+    /// Forget the last set: run what this command says, even if that is fewer agents or with other options.
+    ///
+    /// Files that have a stripe on an agent which is left out cannot be read until it runs again. Its disk stays.
+    #[arg(long)]
+    anew: bool,
 
     #[command(flatten)]
     common: CommonArguments,
 
-    /// More options of `starfish agent`, for all of them.
+    /// More options of `starfish agent`, for all of them. Without any, those of the last set.
     #[arg(last = true, value_name = "OPTION")]
     options: Vec<String>,
 }
@@ -122,37 +129,48 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 }
 
 fn up(arguments: &UpArguments) -> Result<()> {
-    let wanted = match (&arguments.hosts, arguments.local) {
-        (Some(file), _) => hosts::read(file)?,
-        (None, count) => hosts::local(count.unwrap_or(1)),
+    let named = match (&arguments.hosts, arguments.local) {
+        (Some(file), _) => Some(hosts::read(file)?),
+        (None, count) => count.map(hosts::local),
     };
-    let mut options = arguments.options.clone();
     if let Some(model) = &arguments.disk_model {
         // A mistake is told once, and before anything is started.
         load_model(model)?;
-        options.extend(["--disk-model".to_owned(), model.clone()]);
     }
-    let state = State::take(record::directory(arguments.common.dir.as_deref())?)?;
+    let common = &arguments.common;
+    let state = State::take(record::directory(common.dir.as_deref())?)?;
     let before = state.read()?;
-    refuse_other_kind(&before, &wanted, state.directory())?;
-    let (running, gone) = running(&before, &arguments.common.ssh)?;
-    let runs = |wanted: &&Wanted| running.iter().any(|agent| agent.name == wanted.name);
-    let missing: Vec<Wanted> = wanted.iter().filter(|wanted| !runs(wanted)).cloned().collect();
-    let started = start(&missing, &gone, &options, arguments, state.directory())?;
-    let record = ordered(&wanted, running, &started);
+    let wanted = named.unwrap_or_else(|| before.agents.iter().map(Started::wanted).collect());
+    if wanted.is_empty() {
+        let why = "no agents have been started from there before";
+        let failure = Failure::usage(state.directory().display().to_string(), why);
+        return Err(failure.remedy("Say which to start: --local N, or --hosts FILE."));
+    }
+    let (running, gone) = running(&before, &common.ssh)?;
+    let (left_out, running) = running.into_iter().partition(|agent| is_left_out(agent, &wanted));
+    let mut plan = Plan { before, wanted, running, gone, left_out, options: Vec::new(), program: None };
+    plan.program = arguments.program.clone().or_else(|| plan.before.program.clone());
+    plan.refuse_other_kind(arguments, state.directory())?;
+    plan.options = plan.options(arguments)?;
+    plan.refuse_to_lose_files(arguments, state.directory())?;
+    let missing: Vec<Wanted> = plan.wanted.iter().filter(|wanted| !plan.runs(wanted)).cloned().collect();
+    let started = plan.start(&missing, common, state.directory())?;
+    let stopped = at_once(&plan.left_out, |agent| stop(agent, &common.ssh));
+    all_or_failures(stopped)?;
+    let record = plan.record(&started);
     let addresses: Vec<String> = record.agents.iter().map(|agent| agent.address.clone()).collect();
     check(&addresses)?;
     state.write(&record)?;
     let count = started.len();
     started.into_iter().try_for_each(Starting::stay)?;
-    tell(&record, count);
+    plan.tell(&record, count, common);
     tell_if_not_found(&addresses);
     local::print([format!("export STARFISH_AGENTS={}", addresses.join(","))])
 }
 
 /// The agents of a record that run, and those that do not. Fails if a host cannot be asked.
 fn running(record: &Record, ssh: &SshArgs) -> Result<(Vec<Started>, Vec<Started>)> {
-    let runs = at_once(&record.agents, |agent| agent.process.runs(Host::new(agent.host.as_deref(), ssh)));
+    let runs = at_once(&record.agents, |agent| runs(agent, ssh));
     let (mut running, mut gone) = (Vec::new(), Vec::new());
     for (agent, runs) in record.agents.iter().zip(runs) {
         if runs? { running.push(agent.clone()) } else { gone.push(agent.clone()) }
@@ -160,39 +178,174 @@ fn running(record: &Record, ssh: &SshArgs) -> Result<(Vec<Started>, Vec<Started>
     Ok((running, gone))
 }
 
-/// A set is of this computer or of hosts: mixed, files would lie where nobody expects them.
-fn refuse_other_kind(before: &Record, wanted: &[Wanted], directory: &Path) -> Result<()> {
-    let is_local = wanted.iter().all(|wanted| wanted.host.is_none());
-    match before.agents.iter().find(|agent| agent.host.is_none() != is_local) {
-        None => Ok(()),
-        Some(agent) => {
-            let why = format!("another set was started from there, with {} at {}", agent.name, agent.address);
-            let failure = Failure::new(directory.display().to_string(), why);
-            Err(failure.remedy("Stop it with `starfish agents down`, or keep this one apart with --dir DIR."))
+/// Whether an agent runs. One that was stopped does not.
+fn runs(agent: &Started, ssh: &SshArgs) -> Result<bool> {
+    agent.process.map_or(Ok(false), |process| process.runs(Host::new(agent.host.as_deref(), ssh)))
+}
+
+fn is_left_out(agent: &Started, wanted: &[Wanted]) -> bool {
+    wanted.iter().all(|wanted| wanted.name != agent.name)
+}
+
+/// The set as it was, and what is to become of it.
+struct Plan {
+    before: Record,
+    /// The agents that are to run.
+    wanted: Vec<Wanted>,
+    /// Those of the set that run and are wanted.
+    running: Vec<Started>,
+    /// Those of the set that do not run.
+    gone: Vec<Started>,
+    /// Those of the set that run and are not wanted any more.
+    left_out: Vec<Started>,
+    options: Vec<String>,
+    /// The program on other hosts.
+    program: Option<String>,
+}
+
+/// Names of files that are told as examples.
+const EXAMPLES_MAX: usize = 5;
+
+impl Plan {
+    fn runs(&self, wanted: &Wanted) -> bool {
+        self.running.iter().any(|agent| agent.name == wanted.name)
+    }
+
+    /// A set is of this computer or of hosts: mixed, files would lie where nobody expects them.
+    fn refuse_other_kind(&self, arguments: &UpArguments, directory: &Path) -> Result<()> {
+        let is_local = self.wanted.iter().all(|wanted| wanted.host.is_none());
+        let other = self.before.agents.iter().find(|agent| agent.host.is_none() != is_local);
+        let Some(agent) = other.filter(|_| !arguments.anew || !self.left_out.is_empty()) else {
+            return Ok(());
+        };
+        let why = format!("another set was started from there, with {} at {}", agent.name, agent.address);
+        let failure = Failure::new(directory.display().to_string(), why);
+        let (down, up) = (arguments.common.command("down"), "`--anew` then forgets it");
+        Err(failure
+            .remedy(format!("Keep this one apart with --dir DIR. Or stop that one with `{down}`; {up}.")))
+    }
+
+    /// The options of the agents: those given now, or else those of the set. A set that runs keeps its own.
+    fn options(&self, arguments: &UpArguments) -> Result<Vec<String>> {
+        let mut given = arguments.options.clone();
+        given
+            .extend(arguments.disk_model.iter().flat_map(|model| ["--disk-model".to_owned(), model.clone()]));
+        let before = &self.before.options;
+        if given.is_empty() && !arguments.anew {
+            return Ok(before.clone());
+        }
+        if !self.running.is_empty() && given != *before {
+            let why =
+                format!("the set runs with {}, and this command says {}", in_words(before), in_words(&given));
+            let down = arguments.common.command("down");
+            return Err(Failure::new("agents up", why)
+                .remedy(format!("Stop it with `{down}`, then start it with the new options.")));
+        }
+        Ok(given)
+    }
+
+    /// Fewer agents are refused if files have stripes on those left out. These are started to be asked, and end again.
+    fn refuse_to_lose_files(&self, arguments: &UpArguments, directory: &Path) -> Result<()> {
+        let asleep: Vec<&Started> =
+            self.gone.iter().filter(|agent| is_left_out(agent, &self.wanted)).collect();
+        if arguments.anew || asleep.is_empty() && self.left_out.is_empty() {
+            return Ok(());
+        }
+        let asleep: Vec<Wanted> = asleep.into_iter().map(Started::wanted).collect();
+        let woken = self.start(&asleep, &arguments.common, directory)?;
+        let all = self.left_out.iter().chain(woken.iter().map(|starting| &starting.started));
+        let (names, addresses): (Vec<&str>, Vec<String>) =
+            all.map(|agent| (&*agent.name, agent.address.clone())).unzip();
+        let files = files_on(&addresses)?;
+        if files.is_empty() {
+            return Ok(());
+        }
+        let examples: Vec<&str> = files.iter().take(EXAMPLES_MAX).map(String::as_str).collect();
+        let more = if files.len() > EXAMPLES_MAX { ", ..." } else { "" };
+        let count =
+            if files.len() == 1 { "1 file has".into() } else { format!("{} files have", files.len()) };
+        let why = format!("{count} a stripe on {}: {}{more}", names.join(", "), examples.join(", "));
+        let up = arguments.common.command("up");
+        Err(Failure::new("fewer agents than before", why).remedy(format!(
+            "`{up}` starts all {}. With --anew such files cannot be read.",
+            self.before.agents.len()
+        )))
+    }
+
+    /// Starts these agents, all at once. They end again unless they are told to stay.
+    fn start(&self, missing: &[Wanted], common: &CommonArguments, directory: &Path) -> Result<Vec<Starting>> {
+        let program = std::env::current_exe().map_err(|error| Failure::new("finding this program", error))?;
+        let remote_program = self.program.as_deref().unwrap_or("starfish");
+        let start = Start { program: &program, remote_program, directory, options: &self.options };
+        let outcomes = at_once(missing, |wanted| {
+            // Whoever has exported the address of an agent finds the next one there.
+            let port = self.gone.iter().find(|agent| agent.name == wanted.name).and_then(Started::port);
+            start.start(wanted, Host::new(wanted.host.as_deref(), &common.ssh), port)
+        });
+        all_or_failures(outcomes)
+    }
+
+    /// What is to be recorded: what is wanted, in that order.
+    fn record(&self, started: &[Starting]) -> Record {
+        let mut agents = self.running.clone();
+        agents.extend(started.iter().map(|starting| starting.started.clone()));
+        agents.sort_by_key(|agent| self.wanted.iter().position(|wanted| wanted.name == agent.name));
+        Record { options: self.options.clone(), program: self.program.clone(), agents }
+    }
+
+    fn tell(&self, record: &Record, started: usize, common: &CommonArguments) {
+        for agent in &record.agents {
+            eprintln!("{}: {}, {}", agent.name, agent.address, agent.disks);
+        }
+        for before in &self.gone {
+            let now = record.agents.iter().find(|agent| agent.name == before.name);
+            if now.is_some_and(|now| now.address != before.address) {
+                eprintln!(
+                    "{}: it could not be at {} again; what names it so is out of date.",
+                    before.name, before.address
+                );
+            }
+        }
+        if !self.before.agents.is_empty() && self.options != self.before.options {
+            let (now, before) = (in_words(&self.options), in_words(&self.before.options));
+            eprintln!("Options: {now}; before: {before}.");
+        }
+        let down = common.command("down");
+        match (started, record.agents.len() - started) {
+            (0, before) => eprintln!("All {before} run already, as they were started."),
+            (started, 0) => eprintln!("Started {started}. `{down}` stops them."),
+            (started, before) => eprintln!("Started {started}; {before} ran already."),
+        }
+        if !self.left_out.is_empty() {
+            eprintln!(
+                "Stopped {}, which are not of the set any more. Their files stay.",
+                self.left_out.len()
+            );
         }
     }
 }
 
-/// Starts what is missing, all at once. They end again unless they are told to stay.
-fn start(
-    missing: &[Wanted],
-    before: &[Started],
-    options: &[String],
-    arguments: &UpArguments,
-    directory: &Path,
-) -> Result<Vec<Starting>> {
-    let program = std::env::current_exe().map_err(|error| Failure::new("finding this program", error))?;
-    let start = Start { program: &program, remote_program: &arguments.program, directory, options };
-    let outcomes = at_once(missing, |wanted| {
-        // Whoever has exported the address of an agent that died finds the next one there.
-        let port = before.iter().find(|agent| agent.name == wanted.name).and_then(port);
-        start.start(wanted, Host::new(wanted.host.as_deref(), &arguments.common.ssh), port)
-    });
-    all_or_failures(outcomes)
+fn in_words(options: &[String]) -> String {
+    if options.is_empty() { "no options".into() } else { format!("`{}`", options.join(" ")) }
 }
 
-fn port(agent: &Started) -> Option<u16> {
-    agent.address.rsplit_once(':')?.1.parse().ok()
+/// The names of files that these agents have stripes of.
+fn files_on(addresses: &[String]) -> Result<Vec<String>> {
+    let agents = AgentsArgs::of(addresses.to_vec()).find()?;
+    session::run(
+        agents,
+        |session| async move { session.told("listing the files", session.client.list().await) },
+    )
+}
+
+impl CommonArguments {
+    /// `starfish agents VERB` for the same set.
+    fn command(&self, verb: &str) -> String {
+        let directory =
+            self.dir.as_ref().map(|dir| format!(" --dir {}", quoted_if_need_be(&dir.to_string_lossy())));
+        let ssh = self.ssh.given().map(|ssh| format!(" --ssh {}", quoted_if_need_be(ssh)));
+        format!("starfish agents {verb}{}{}", directory.unwrap_or_default(), ssh.unwrap_or_default())
+    }
 }
 
 /// All of them, or the last failure; the others are told before.
@@ -209,30 +362,10 @@ fn all_or_failures<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
     Err(last)
 }
 
-/// What is to be recorded: what is wanted, in that order, and after it what runs besides.
-fn ordered(wanted: &[Wanted], running: Vec<Started>, started: &[Starting]) -> Record {
-    let mut agents = running;
-    agents.extend(started.iter().map(|starting| starting.started.clone()));
-    let place = |agent: &Started| wanted.iter().position(|wanted| wanted.name == agent.name);
-    agents.sort_by_key(|agent| place(agent).unwrap_or(wanted.len()));
-    Record { agents }
-}
-
 /// Connects to all of them as any client would. That tells whether they can be reached and are of this version.
 fn check(addresses: &[String]) -> Result<()> {
     let agents = AgentsArgs::of(addresses.to_vec()).find()?;
     session::run(agents, |_| async { Ok(()) })
-}
-
-fn tell(record: &Record, started: usize) {
-    for agent in &record.agents {
-        eprintln!("{}: {}, {}", agent.name, agent.address, agent.disks);
-    }
-    match (started, record.agents.len() - started) {
-        (0, before) => eprintln!("All {before} run already, as they were started."),
-        (started, 0) => eprintln!("Started {started}. `starfish agents down` stops them."),
-        (started, before) => eprintln!("Started {started}; {before} ran already."),
-    }
 }
 
 /// Says so if programs that are told nothing more use other agents, or none.
@@ -248,31 +381,39 @@ fn tell_if_not_found(addresses: &[String]) {
 fn down(arguments: &CommonArguments) -> Result<()> {
     let directory = record::directory(arguments.dir.as_deref())?;
     if record::read(&directory)?.agents.is_empty() {
-        eprintln!("No agents have been started from {}.", directory.display());
+        eprintln!("{}", none_yet(&directory));
         return Ok(());
     }
     let state = State::take(directory)?;
     let mut record = state.read()?;
     let outcomes = at_once(&record.agents, |agent| stop(agent, &arguments.ssh));
-    let left = record.agents.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_err());
-    record.agents = left.map(|(agent, _)| agent.clone()).collect();
+    for (agent, outcome) in record.agents.iter_mut().zip(&outcomes) {
+        agent.process = agent.process.filter(|_| outcome.is_err());
+    }
     state.write(&record)?;
-    let stopped = all_or_failures(outcomes)?;
-    eprintln!("Stopped {}. Their files stay.", stopped.iter().filter(|&&now| now).count());
+    let stopped = all_or_failures(outcomes)?.into_iter().filter(|&now| now).count();
+    eprintln!("Stopped {stopped}. Their files stay; `{}` starts them again.", arguments.command("up"));
     Ok(())
+}
+
+fn none_yet(directory: &Path) -> String {
+    format!(
+        "No agents have been started from {}. `starfish agents up --local 4` starts some.",
+        directory.display()
+    )
 }
 
 /// Stops an agent; whether it ran until now.
 fn stop(agent: &Started, ssh: &SshArgs) -> Result<bool> {
-    match agent.process.stop(Host::new(agent.host.as_deref(), ssh))? {
+    let Some(process) = agent.process else { return Ok(false) };
+    match process.stop(Host::new(agent.host.as_deref(), ssh))? {
         Stopped::Now => Ok(true),
         Stopped::Before => {
             eprintln!("{}: {} had ended before", agent.name, agent.address);
             Ok(false)
         }
         Stopped::NotYet => {
-            let number = agent.process.number;
-            let failure = Failure::new(&agent.name, format!("process {number} does not end"));
+            let failure = Failure::new(&agent.name, format!("process {} does not end", process.number));
             Err(failure
                 .remedy("Its disk may be slow or hang: wait and try again, or end it with kill -9 there."))
         }
@@ -284,9 +425,12 @@ fn stop(agent: &Started, ssh: &SshArgs) -> Result<bool> {
 struct Row<'a> {
     agent: &'a str,
     address: &'a str,
-    process: u32,
+    process: Option<u32>,
     state: &'static str,
     disks: &'a str,
+    /// Where its log is, on its host, and the last lines of it.
+    log: &'a str,
+    last_lines: Vec<String>,
     /// Why nobody knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
@@ -302,38 +446,61 @@ fn status(arguments: &StatusArguments) -> Result<()> {
                 serde_json::to_string_pretty(&rows).map_err(|error| Failure::new("writing JSON", error))?;
             local::print([text])?;
         }
-        Format::Table if rows.is_empty() => {
-            local::print([format!("No agents have been started from {}.", directory.display())])?;
-        }
+        Format::Table if rows.is_empty() => local::print([none_yet(&directory)])?,
         Format::Table => print_table(&rows)?,
     }
-    match rows.iter().filter(|row| row.state != "running").count() {
-        0 => Ok(()),
-        count => {
-            let failure = Failure::new("agents", format!("{count} of {} do not run", rows.len()));
-            Err(failure
-                .remedy("`starfish agents up`, with the options of the first time, starts them again."))
-        }
-    }
+    let why = match rows.iter().filter(|row| row.state != "running").count() {
+        0 => return Ok(()),
+        count if count == rows.len() => format!("none of the {count} of this set runs"),
+        1 => format!("1 of {} does not run", rows.len()),
+        count => format!("{count} of {} do not run", rows.len()),
+    };
+    Err(Failure::new("agents", why)
+        .remedy(format!("`{}` starts them again.", arguments.common.command("up"))))
 }
 
 fn row<'a>(agent: &'a Started, ssh: &SshArgs) -> Row<'a> {
-    let runs = agent.process.runs(Host::new(agent.host.as_deref(), ssh));
-    let (state, why) = match runs {
+    let (state, why) = match runs(agent, ssh) {
         Ok(true) => ("running", None),
+        Ok(false) if agent.process.is_none() => ("stopped", None),
         Ok(false) => ("gone", None),
         Err(failure) => ("unknown", Some(failure.to_string())),
     };
-    let Started { name, address, disks, process, .. } = agent;
-    Row { agent: name, address, process: process.number, state, disks, why }
+    let last_lines = if why.is_none() { last_lines(agent, ssh) } else { Vec::new() };
+    let Started { name, address, disks, process, log, .. } = agent;
+    Row {
+        agent: name,
+        address,
+        process: process.map(|process| process.number),
+        state,
+        disks,
+        log,
+        last_lines,
+        why,
+    }
 }
+
+/// The end of an agent's log. That there is none is no failure.
+fn last_lines(agent: &Started, ssh: &SshArgs) -> Vec<String> {
+    let script = format!("tail -n {LINES} -- {} 2> /dev/null || true\n", quoted(&agent.log));
+    let text = Host::new(agent.host.as_deref(), ssh).run(&script).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Lines of each log that a status shows.
+const LINES: usize = 3;
 
 fn print_table(rows: &[Row<'_>]) -> Result<()> {
     let mut table = Table::new(5);
     table.row(["agent", "address", "process", "state", "disks"]);
     for row in rows {
-        table.row([row.agent, row.address, &row.process.to_string(), row.state, row.disks]);
+        let process = row.process.map_or_else(|| "-".to_owned(), |process| process.to_string());
+        table.row([row.agent, row.address, &process, row.state, row.disks]);
     }
+    let logs = rows.iter().filter(|row| !row.last_lines.is_empty()).flat_map(|row| {
+        let lines = row.last_lines.iter().map(|line| format!("  {line}"));
+        std::iter::once(format!("{}, the end of {}:", row.agent, row.log)).chain(lines)
+    });
     let whys = rows.iter().filter_map(|row| row.why.clone());
-    local::print(table.lines().chain(whys))
+    local::print(table.lines().chain(whys).chain(logs))
 }

@@ -130,7 +130,7 @@ fn agents_with_file(count: usize, options: &[String], block: Size, bytes: u64) -
     Ok(agents)
 }
 
-/// Reads the file once and returns MB/s.
+/// Reads the file once and returns MiB/s.
 fn read(agents: &Agents, method: Method) -> Result<f64> {
     let method = MethodArgs { method, compute_nodes: 4 };
     let progress = Progress::bytes(Show::Never, NAME);
@@ -158,12 +158,12 @@ fn modelled(arguments: &Arguments) -> Result<()> {
             bytes,
         )?;
         let ideal = rate * count as f64;
-        let mut row = vec![format!("{count} x {}, {}", arguments.disk_model, Size(bytes)), mb_s(ideal)];
+        let mut row = vec![format!("{count} x {}, {}", arguments.disk_model, Size(bytes)), mib_s(ideal)];
         for method in [Method::Traditional, Method::DiskDirected] {
             let measured =
                 (0..arguments.rounds).map(|_| read(&agents, method)).collect::<Result<Vec<f64>>>()?;
             let median = median(measured);
-            row.extend([mb_s(median), format!("{:.1} %", 100.0 * median / ideal)]);
+            row.extend([mib_s(median), format!("{:.1} %", 100.0 * median / ideal)]);
         }
         table.row(row);
     }
@@ -206,7 +206,7 @@ fn bare_stripe(arguments: &Arguments) -> Result<()> {
         let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
         let highest = values.iter().copied().fold(0.0, f64::max);
         let part = |yardstick: f64| format!("{:.0} %", 100.0 * median / yardstick);
-        table.row([what.to_owned(), mb_s(median), mb_s(lowest), mb_s(highest), part(one), part(four)]);
+        table.row([what.to_owned(), mib_s(median), mib_s(lowest), mib_s(highest), part(one), part(four)]);
     }
     local::print(yardstick.map(str::to_owned).into_iter().chain(table.lines()))
 }
@@ -221,7 +221,7 @@ pub(crate) fn stripe_files(agents: &Agents, bytes: u64) -> Result<Vec<PathBuf>> 
     Ok(files)
 }
 
-/// Has a process for each file send it, without any protocol, and returns the MB/s of `receive`.
+/// Has a process for each file send it, without any protocol, and returns the MiB/s of `receive`.
 pub(crate) fn bare(
     files: &[PathBuf],
     block: usize,
@@ -311,14 +311,14 @@ fn read_full(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Megabytes, of 2^20 bytes, in a second.
+/// Throughput in MiB/s.
 pub(crate) fn throughput(bytes: u64, elapsed: Duration) -> f64 {
     bytes as f64 / f64::from(1 << 20) / elapsed.as_secs_f64()
 }
 
 /// A throughput with its unit.
-pub(crate) fn mb_s(throughput: f64) -> String {
-    format!("{throughput:.1} MB/s")
+pub(crate) fn mib_s(throughput: f64) -> String {
+    format!("{throughput:.1} MiB/s")
 }
 
 /// The value in the middle, or the mean of the two that are.

@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         let sized = experiments.iter().map(|experiment| with_size(experiment, bytes)).collect::<Vec<_>>();
         let outcomes = simulation::run(&sized, 1, &progress)?;
         progress.finish();
-        let throughput = |index: usize| outcomes[index].summary.throughput_mb_s;
+        let throughput = |index: usize| outcomes[index].summary.throughput_mib_s;
         rows.push((what, [throughput(0), throughput(1), throughput(2), throughput(3)]));
     }
     say(String::new())?;
@@ -201,11 +201,11 @@ fn report(verb: &str, how: &str, done: &Done, original: Option<&Done>) -> Result
     }
     let verdict = original.map_or("", |_| ", identical");
     let seconds = done.elapsed.as_secs_f64();
-    step(verb, format!("{how:38} {:>11}  {seconds:6.2} s{verdict}", mb_s(done.throughput())))
+    step(verb, format!("{how:38} {:>12}  {seconds:6.2} s{verdict}", mib_s(done.throughput())))
 }
 
-fn mb_s(throughput: f64) -> String {
-    if throughput.is_finite() { format!("{throughput:.1} MB/s") } else { "-".into() }
+fn mib_s(throughput: f64) -> String {
+    if throughput.is_finite() { format!("{throughput:.1} MiB/s") } else { "-".into() }
 }
 
 fn step(name: &str, text: String) -> Result<()> {
@@ -227,7 +227,7 @@ fn simulated_machines(model: &str) -> Result<Vec<(&'static str, Vec<Experiment>)
             format!("nodes.compute={COMPUTE_NODES}"),
             format!("nodes.io={AGENTS}"),
             "processor.clock=3 GHz".into(),
-            "network.link_bandwidth=1 GB/s".into(),
+            "network.link_bandwidth=1 GiB/s".into(),
             format!("disks.model={model}"),
             "disks.per_io_node=1".into(),
             "buses.per_io_node=1".into(),
@@ -274,7 +274,7 @@ fn table(rows: &[(&str, Throughputs)]) -> Vec<String> {
     table.row(["", "traditional", "disk-directed", "traditional", "disk-directed"]);
     for (index, (what, throughputs)) in rows.iter().enumerate() {
         let cell = |throughput: &f64| {
-            let cell = style(mb_s(*throughput));
+            let cell = style(mib_s(*throughput));
             if index == 0 { cell.green().to_string() } else { cell.to_string() }
         };
         let name = if index == 0 { style(*what).bold().to_string() } else { (*what).to_owned() };

@@ -107,8 +107,8 @@ struct Finding {
     round_trip_ms: Option<f64>,
     /// By how much its clock is ahead of this computer's.
     clock_ahead_s: Option<f64>,
-    write_mb_s: Option<f64>,
-    read_mb_s: Option<f64>,
+    write_mib_s: Option<f64>,
+    read_mib_s: Option<f64>,
     #[serde(skip)]
     node: Option<NodeId>,
 }
@@ -180,7 +180,7 @@ fn measure_all(findings: &mut [Finding], bytes: u64, problems: &mut Vec<Failure>
     for finding in findings.iter_mut() {
         if finding.reachable {
             match measure(&finding.agent, bytes, interruption.clone()) {
-                Ok((write, read)) => (finding.write_mb_s, finding.read_mb_s) = (Some(write), Some(read)),
+                Ok((write, read)) => (finding.write_mib_s, finding.read_mib_s) = (Some(write), Some(read)),
                 Err(failure) => problems.push(failure),
             }
         }
@@ -190,7 +190,7 @@ fn measure_all(findings: &mut [Finding], bytes: u64, problems: &mut Vec<Failure>
     Ok(())
 }
 
-/// Writes a temporary file to the agent's disks, reads it and removes it. Returns both throughputs in MB/s.
+/// Writes a temporary file to the agent's disks, reads it and removes it. Returns both throughputs in MiB/s.
 fn measure(name: &str, bytes: u64, interruption: Interruption) -> Result<(f64, f64)> {
     let agent = Agent::named(name)?;
     let (owned, file) = (name.to_owned(), format!("starfish-doctor-{:016x}", node::random()?));
@@ -217,14 +217,14 @@ async fn write_and_read(session: &Session, name: &str, bytes: u64) -> Result<(f6
     let input = Hashing::new(Zeros { left: bytes, until: Instant::now() + WRITING_MAX }, false);
     let start = Instant::now();
     let (_, written) = stream::upload(session, &file, input, &progress).await?;
-    let write = mb_s(written, start.elapsed());
+    let write = mib_s(written, start.elapsed());
     let file = session.open(name).await?;
     let start = Instant::now();
     stream::download(session, &file, Hashing::new(io::sink(), false), &progress).await?;
-    Ok((write, mb_s(written, start.elapsed())))
+    Ok((write, mib_s(written, start.elapsed())))
 }
 
-fn mb_s(bytes: u64, elapsed: Duration) -> f64 {
+fn mib_s(bytes: u64, elapsed: Duration) -> f64 {
     bytes as f64 / f64::from(1 << 20) / elapsed.as_secs_f64()
 }
 
@@ -256,8 +256,8 @@ fn judge(findings: &[Finding]) -> Vec<Failure> {
             problems.push(failure.remedy("Name every agent once."));
         }
     }
-    problems.extend(slow(findings, "writes", |finding| finding.write_mb_s));
-    problems.extend(slow(findings, "reads", |finding| finding.read_mb_s));
+    problems.extend(slow(findings, "writes", |finding| finding.write_mib_s));
+    problems.extend(slow(findings, "reads", |finding| finding.read_mib_s));
     problems
 }
 
@@ -293,7 +293,7 @@ fn slow(findings: &[Finding], verb: &str, throughput: impl Fn(&Finding) -> Optio
     let slow = findings.iter().filter_map(|finding| Some((finding, throughput(finding)?)));
     let slow = slow.filter(|(_, own)| *own < SLOW_SHARE * median);
     slow.map(|(finding, own)| {
-        let why = format!("it {verb} at {own:.1} MB/s, half of the agents at {median:.1} MB/s or more");
+        let why = format!("it {verb} at {own:.1} MiB/s, half of the agents at {median:.1} MiB/s or more");
         about(finding, why).remedy(
             "A striped file is as fast as its slowest disk. See what else its disks and its network do, or leave the \
              agent out.",
@@ -355,15 +355,15 @@ fn table(findings: &[Finding]) -> impl Iterator<Item = String> {
             least.map_or_else(|| "-".to_owned(), |&free| gib(free)),
             number(finding.round_trip_ms, 2, "ms"),
             number(finding.clock_ahead_s, 3, "s"),
-            number(finding.write_mb_s, 1, "MB/s"),
-            number(finding.read_mb_s, 1, "MB/s"),
+            number(finding.write_mib_s, 1, "MiB/s"),
+            number(finding.read_mib_s, 1, "MiB/s"),
         ]);
     }
     table.lines().collect::<Vec<_>>().into_iter()
 }
 
 const CSV_HEAD: &str =
-    "agent,reachable,version,disks,free_bytes_min,round_trip_ms,clock_ahead_s,write_mb_s,read_mb_s";
+    "agent,reachable,version,disks,free_bytes_min,round_trip_ms,clock_ahead_s,write_mib_s,read_mib_s";
 
 fn csv_row(finding: &Finding) -> String {
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));
@@ -377,8 +377,8 @@ fn csv_row(finding: &Finding) -> String {
         least.map_or_else(String::new, u64::to_string),
         number(finding.round_trip_ms),
         number(finding.clock_ahead_s),
-        number(finding.write_mb_s),
-        number(finding.read_mb_s),
+        number(finding.write_mib_s),
+        number(finding.read_mib_s),
     ]
     .join(",")
 }
@@ -407,10 +407,10 @@ mod tests {
             free_bytes: space.0,
             disk_bytes: space.1,
             clock_ahead_s: Some(-0.9),
-            write_mb_s: Some(50.0),
+            write_mib_s: Some(50.0),
             ..finding("a:1")
         };
-        let faster = Finding { agent: "b:1".into(), write_mb_s: Some(90.0), ..well.clone() };
+        let faster = Finding { agent: "b:1".into(), write_mib_s: Some(90.0), ..well.clone() };
         assert_eq!(problems(&[well, faster, finding("c:1")]), "");
     }
 
@@ -438,10 +438,10 @@ mod tests {
 
     #[test]
     fn one_that_is_much_slower_than_the_others_is_named() {
-        let with = |agent, write| Finding { write_mb_s: Some(write), ..finding(agent) };
+        let with = |agent, write| Finding { write_mib_s: Some(write), ..finding(agent) };
         let told = problems(&[with("a:1", 100.0), with("b:1", 20.0), with("c:1", 110.0)]);
         assert!(
-            told.contains("agent b:1: it writes at 20.0 MB/s") && told.contains("slowest disk"),
+            told.contains("agent b:1: it writes at 20.0 MiB/s") && told.contains("slowest disk"),
             "{told}"
         );
         assert_eq!(told.matches("agent ").count() - told.matches("the agent out").count(), 1, "{told}");

@@ -1,6 +1,7 @@
 //! `starfish ls`: which files there are.
 
 use clap::Args;
+use fs::FileParts;
 
 use crate::failure::Result;
 use crate::local;
@@ -12,8 +13,8 @@ use pdiol::{ErrorKind, Size};
 /// List the files that the agents keep.
 ///
 /// Every name is listed that any agent has a stripe of. With `-l`, files of which stripes are missing, foreign or
-/// damaged are marked as damaged; `starfish stat` says what is wrong. Of those that an agent cannot tell about now, which
-/// is a failure, there is a question mark.
+/// damaged are marked as damaged; `starfish stat` says what is wrong. If an agent does not answer, which is a failure,
+/// the size of a file that has a stripe there is a question mark.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -33,24 +34,25 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
-    let (lines, outcome) = session::run(agents, move |session| async move {
+    let (lines, outcome) = session::run_with_present(agents, move |session| async move {
         let names = session.told("listing the files", session.client.list().await)?;
-        Ok(if arguments.long { long(&session, names).await } else { (names, Ok(())) })
+        let (lines, outcome) = if arguments.long { long(&session, names).await } else { (names, Ok(())) };
+        let absence = session.absence().map_err(|failure| failure.also(UNLISTED));
+        Ok((lines, absence.and(outcome)))
     })?;
     local::print(lines)?;
     outcome
 }
+
+const UNLISTED: &str = "Files that have no stripe anywhere else are not listed.";
 
 /// A line for each file, and the first failure that is not a file's own.
 async fn long(session: &Session, names: Vec<String>) -> (Vec<String>, Result<()>) {
     let mut table = Table::new(0);
     let (mut last_column, mut outcome) = (Vec::new(), Ok(()));
     for name in names {
-        match session.client.stat(&name).await {
-            Ok(stat) => {
-                let (block, stripes) = (Size(stat.striping.block_bytes()), stat.striping.stripe_count());
-                table.row([stat.bytes.to_string(), block.to_string(), stripes.to_string()]);
-            }
+        match session.client.find(&name).await {
+            Ok(parts) => table.row(row(session, &name, parts)),
             // Removed since it was listed.
             Err(error) if matches!(*error, fs::Error::NotFound { .. }) => continue,
             Err(error) => {
@@ -65,4 +67,15 @@ async fn long(session: &Session, names: Vec<String>) -> (Vec<String>, Result<()>
         last_column.push(name);
     }
     (table.lines().zip(last_column).map(|(line, name)| format!("{line}  {name}")).collect(), outcome)
+}
+
+/// The size of a file, of its blocks, and its number of stripes, as far as they are known.
+fn row(session: &Session, name: &str, parts: FileParts) -> [String; 3] {
+    let (block, stripes) = (Size(parts.striping.block_bytes()), parts.striping.stripe_count());
+    let bytes = match parts.complete(name) {
+        Ok(stat) => stat.bytes.to_string(),
+        Err(_) if session.absence().is_err() => "?".into(),
+        Err(_) => return ["damaged", "-", "-"].map(Into::into),
+    };
+    [bytes, block.to_string(), stripes.to_string()]
 }

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pdiol::Agent;
+use pdiol::{Agent, ErrorKind};
 
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interruption;
 use crate::local::{self, Hashing, STANDARD};
 use crate::progress::{Progress, Show};
 use crate::store::agents::AgentsArgs;
+use crate::store::session;
 use crate::store::transfer::{self, Method, MethodArgs, Put};
 use pdiol::Size;
 
@@ -38,6 +39,10 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     method: MethodArgs,
+
+    /// Go on without agents that do not answer: the file lies on the disks of the others alone.
+    #[arg(long)]
+    without_missing: bool,
 
     /// Replace the file if there is one of that name.
     #[arg(long)]
@@ -69,7 +74,10 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let name = name(&arguments.local, arguments.name.as_deref())?;
-    let agents = arguments.agents.find()?;
+    let mut agents = arguments.agents.find()?;
+    if arguments.without_missing {
+        agents = those_that_answer(agents, &name, arguments.replace)?;
+    }
     let (input, size) = local::open(&arguments.local)?;
     let put = Put { block_bytes: arguments.block.0, method: arguments.method, replace: arguments.replace };
     let progress = Progress::bytes(arguments.progress, &name);
@@ -77,7 +85,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         progress.expect(size);
     }
     let input = Hashing::new(input, arguments.hash || arguments.verify);
-    let done = transfer::put(&agents, &name, put, input, size, &progress, Interruption::prepare()?)?;
+    let done = transfer::put(&agents, &name, put, input, size, &progress, Interruption::prepare()?)
+        .map_err(|failure| with_way_out(failure, &name))?;
     progress.finish();
     if arguments.verify {
         let verified = verify(&agents, &name, done.hash, arguments.progress);
@@ -86,6 +95,30 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     match done.hash.filter(|_| arguments.hash) {
         Some(hash) => local::print([format!("{hash}  {name}")]),
         None => Ok(()),
+    }
+}
+
+/// The agents that answer, over whose disks the file is to lie. What it replaces must have no stripe elsewhere.
+fn those_that_answer(agents: Vec<Agent>, name: &str, replaces: bool) -> Result<Vec<Agent>> {
+    let (all, name) = (agents.clone(), name.to_owned());
+    session::run_with_present(all, move |session| async move {
+        if replaces && session.absence().is_err() {
+            match session.client.stat(&name).await {
+                Err(error) if matches!(*error, fs::Error::NotFound { .. }) => {}
+                other => drop(session.told(&name, other)?),
+            }
+        }
+        Ok(agents.into_iter().filter(|agent| session.present().any(|name| name == agent.name)).collect())
+    })
+}
+
+/// Tells of the way to do without agents that do not answer.
+fn with_way_out(failure: Failure, name: &str) -> Failure {
+    match failure.kind() {
+        Some(ErrorKind::Unreachable) => {
+            failure.also(&format!("`--without-missing` puts {name} on the other agents alone."))
+        }
+        _ => failure,
     }
 }
 

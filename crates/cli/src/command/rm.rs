@@ -8,7 +8,8 @@ use crate::store::session;
 
 /// Remove files from the agents, also damaged ones.
 ///
-/// What can be removed is removed, even if a name among the others cannot.
+/// What can be removed is removed, even if a name among the others cannot. A file that has a stripe on an agent that
+/// does not answer cannot.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -28,10 +29,10 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
-    session::run(agents, move |session| async move {
+    session::run_with_present(agents, move |session| async move {
         let mut outcome = Ok(());
         for name in &arguments.names {
-            let removed = session.told(name, session.client.unlink(name).await);
+            let removed = session.unlink(name).await;
             match (&outcome, removed) {
                 (Ok(()), removed) => outcome = removed,
                 (Err(_), Err(failure)) => eprintln!("{failure}"),

@@ -286,7 +286,7 @@ fn cell_lines(results: &[CellResult<'_>]) -> Vec<String> {
         let (Some(throughput), Some(movements)) = (result.throughput(), result.movements()) else { continue };
         let mut row = place(result);
         row.extend([
-            format!("{:.2} MB/s", throughput.mean()),
+            format!("{:.2} MiB/s", throughput.mean()),
             throughput.half_width().map_or_else(String::new, |half| format!("{half:.2}")),
             format!("{:.1} %", 100.0 * throughput.cv()),
             format!("{:.0}", movements.mean()),
@@ -329,7 +329,7 @@ fn trial_lines(results: &[CellResult<'_>]) -> Vec<String> {
             row.extend([
                 number.to_string(),
                 result.plan.seed.to_string(),
-                format!("{:.2} MB/s", trial.throughput_mb_s()),
+                format!("{:.2} MiB/s", trial.throughput_mib_s()),
                 trial.disk_movements.to_string(),
                 format!("{:.6} s", trial.elapsed_s()),
                 trial.events.to_string(),

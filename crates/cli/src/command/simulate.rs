@@ -160,7 +160,7 @@ enum Format {
 }
 
 /// The columns of CSV, in their order.
-const HEADER: &str = "machine,method,layout,pattern,record_bytes,trials,throughput_mb_s,cv,disk_movements,events,virtual_s,wall_s";
+const HEADER: &str = "machine,method,layout,pattern,record_bytes,trials,throughput_mib_s,cv,disk_movements,events,virtual_s,wall_s";
 
 /// A row of the result.
 #[derive(Serialize)]
@@ -171,7 +171,7 @@ struct Row {
     pattern: String,
     record_bytes: u64,
     trials: usize,
-    throughput_mb_s: f64,
+    throughput_mib_s: f64,
     cv: f64,
     disk_movements: f64,
     events: u64,
@@ -335,7 +335,7 @@ fn row(arguments: &Arguments, experiment: &Experiment, outcome: &Outcome) -> Row
         pattern: experiment.pattern.to_string(),
         record_bytes: experiment.problem.record_bytes,
         trials: summary.trials,
-        throughput_mb_s: summary.throughput_mb_s,
+        throughput_mib_s: summary.throughput_mib_s,
         cv: summary.cv,
         disk_movements: summary.disk_movements,
         events: summary.events,
@@ -357,11 +357,11 @@ fn accounts(rows: &[Row]) -> impl Iterator<Item = String> {
 }
 
 fn csv(row: &Row) -> String {
-    let Row { method, layout, pattern, record_bytes, trials, throughput_mb_s, cv, .. } = row;
+    let Row { method, layout, pattern, record_bytes, trials, throughput_mib_s, cv, .. } = row;
     let Row { disk_movements, events, virtual_s, wall_s, .. } = row;
     let machine = quoted(&row.machine);
     format!(
-        "{machine},{method},{layout},{pattern},{record_bytes},{trials},{throughput_mb_s:.3},{cv:.5},\
+        "{machine},{method},{layout},{pattern},{record_bytes},{trials},{throughput_mib_s:.3},{cv:.5},\
          {disk_movements:.1},{events},{virtual_s:.6},{wall_s:.3}"
     )
 }
@@ -398,7 +398,7 @@ fn table(rows: &[Row]) -> Vec<String> {
             row.pattern.clone(),
             row.method.clone(),
             Size(row.record_bytes).to_string(),
-            format!("{:.2} MB/s", row.throughput_mb_s),
+            format!("{:.2} MiB/s", row.throughput_mib_s),
             format!("{:.1} %", 100.0 * row.cv),
             format!("{:.0}", row.disk_movements),
             format!("{:.3} s", row.virtual_s),

@@ -15,8 +15,8 @@ use super::times::{Times, measure};
 use crate::command::bench::{bare, median, receive_in_turn, stripe_files, throughput};
 use crate::failure::{Failure, Result};
 
-/// Physical limits, and how near the file system comes to them when no disk is slow. Throughputs are in MB/s, MB = 2^20
-/// bytes, processor time in seconds for each GiB.
+/// Physical limits, and how near the file system comes to them when no disk is slow. Throughputs are in MiB/s,
+/// processor time in seconds for each GiB.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Limits {
     /// Copying in memory.

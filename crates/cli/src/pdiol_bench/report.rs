@@ -183,24 +183,24 @@ pub(crate) fn limit_cells(limits: &Limits) -> [[String; 3]; 7] {
     let row = |what: &str, value: String, time: Option<f64>| {
         [what.to_owned(), value, time.map_or_else(String::new, |time| format!("{time:.2} s"))]
     };
-    let mb_s = |value: f64| format!("{value:.0} MB/s");
+    let mib_s = |value: f64| format!("{value:.0} MiB/s");
     [
-        row("copying in memory", mb_s(limits.copy), None),
-        row("reading a local file from the page cache", mb_s(limits.local_read), None),
-        row("one plain sender, one receiver", mb_s(limits.one_sender), None),
+        row("copying in memory", mib_s(limits.copy), None),
+        row("reading a local file from the page cache", mib_s(limits.local_read), None),
+        row("one plain sender, one receiver", mib_s(limits.one_sender), None),
         row(
             "bare stripe: four plain senders, one receiver",
-            mb_s(limits.bare_stripe),
+            mib_s(limits.bare_stripe),
             Some(limits.bare_stripe_processor),
         ),
         row(
             "striped file, four agents that find it in the system's page cache",
-            mb_s(limits.striped),
+            mib_s(limits.striped),
             Some(limits.striped_processor),
         ),
         row(
             "striped file, four agents that have it in their own caches",
-            mb_s(limits.cached),
+            mib_s(limits.cached),
             Some(limits.cached_processor),
         ),
         row("a page from an agent's memory", format!("{:.3} ms", 1000.0 * limits.page), None),

@@ -21,8 +21,24 @@ pub(crate) struct Session {
     names: Rc<Names>,
 }
 
-/// Connects to the agents and does `work` there.
+/// Connects to the agents, which all have to answer, and does `work` there.
 pub(crate) fn run<T, F>(agents: Vec<Agent>, work: impl FnOnce(Session) -> F + 'static) -> Result<T>
+where
+    T: 'static,
+    F: Future<Output = Result<T>> + 'static,
+{
+    run_with_present(agents, |session| async move {
+        session.absence()?;
+        work(session).await
+    })
+}
+
+/// Connects to those of the agents that answer and does `work` there, which does not need all of them: files that have
+/// no stripe on the others are whole.
+pub(crate) fn run_with_present<T, F>(
+    agents: Vec<Agent>,
+    work: impl FnOnce(Session) -> F + 'static,
+) -> Result<T>
 where
     T: 'static,
     F: Future<Output = Result<T>> + 'static,
@@ -30,7 +46,7 @@ where
     run_node(node::settings()?, agents, work)
 }
 
-/// Like [`run`], as the node that `settings` describe.
+/// Like [`run_with_present`], as the node that `settings` describe.
 pub(crate) fn run_node<T, F>(
     settings: Settings,
     agents: Vec<Agent>,
@@ -49,8 +65,27 @@ where
 
 impl Session {
     async fn start(machine: RealMachine, agents: Vec<Agent>) -> Result<Session> {
-        let (client, names) = pdiol::connect(&machine, &agents).await?;
+        let (client, names) = pdiol::connect_to_present(&machine, &agents).await?;
         Ok(Session { machine, client, names: Rc::new(names) })
+    }
+
+    /// Fails if there are agents that do not answer, and names them.
+    pub(crate) fn absence(&self) -> Result<()> {
+        self.names.absence().map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// What the user calls the agents that answer.
+    pub(crate) fn present(&self) -> impl Iterator<Item = &str> {
+        self.names.present()
+    }
+
+    /// Removes a file, or whatever is left of one. If agents do not answer, only a file that has no stripe there: a
+    /// part of it would stay and look damaged.
+    pub(crate) async fn unlink(&self, name: &str) -> Result<()> {
+        if self.names.absence().is_some() {
+            self.stat(name).await?;
+        }
+        self.told(name, self.client.unlink(name).await)
     }
 
     /// Opens a file.

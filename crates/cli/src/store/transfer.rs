@@ -51,7 +51,7 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    /// Megabytes, of 2^20 bytes, in a second.
+    /// Throughput in MiB/s.
     pub(crate) fn throughput(&self) -> f64 {
         self.bytes as f64 / f64::from(1 << 20) / self.elapsed.as_secs_f64()
     }
@@ -78,7 +78,7 @@ fn get_traditional<W: Write + Send + 'static>(
     progress: &Progress,
 ) -> Result<Done> {
     let (name, progress) = (name.to_owned(), progress.clone());
-    session::run(agents.to_vec(), |session| async move {
+    session::run_with_present(agents.to_vec(), |session| async move {
         let file = session.open(&name).await?;
         progress.expect(file.bytes());
         let start = Instant::now();
@@ -95,8 +95,9 @@ fn get_disk_directed<W: Write>(
     progress: &Progress,
 ) -> Result<Done> {
     let owned = name.to_owned();
-    let bytes =
-        session::run(agents.to_vec(), |session| async move { Ok(session.stat(&owned).await?.bytes) })?;
+    let bytes = session::run_with_present(agents.to_vec(), |session| async move {
+        Ok(session.stat(&owned).await?.bytes)
+    })?;
     progress.expect(bytes);
     let moved = group::read(agents, name, bytes, nodes)?;
     for part in &moved.parts {

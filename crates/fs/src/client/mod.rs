@@ -58,6 +58,17 @@ pub struct FileStat {
     pub stripes: Vec<(NodeId, u32, u64)>,
 }
 
+/// What the I/O nodes of a client have of a file. It is less than the file if one that has a stripe is not among them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileParts {
+    /// The file's identity.
+    pub file: FileId,
+    /// How it is striped.
+    pub striping: Striping,
+    /// Where each stripe that was found lies, by its index: I/O node and disk, with the stripe's length in bytes.
+    pub stripes: BTreeMap<u32, (NodeId, u32, u64)>,
+}
+
 /// How an I/O node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Examination {
@@ -217,8 +228,13 @@ impl<M: Machine> Client<M> {
         Ok(File::new(self.clone(), name, stat))
     }
 
-    /// What there is to know of a file.
+    /// What there is to know of a file. Fails if a stripe of it is missing.
     pub async fn stat(&self, name: &str) -> Result<FileStat> {
+        self.find(name).await?.complete(name)
+    }
+
+    /// What there is of a file, whether or not that is all of it.
+    pub async fn find(&self, name: &str) -> Result<FileParts> {
         check_name(name)?;
         let mut found = Vec::new();
         for (node, answer) in self.ask_all(|_| Some(Request::Open { name: name.into() })).await {
@@ -303,12 +319,11 @@ fn named(error: Box<Error>, name: &str) -> Box<Error> {
     if error.is_remote(FailureKind::Exists) { Error::Exists { name: name.into() }.into() } else { error }
 }
 
-/// Makes a file of the stripes found under a name, or says why they are none.
-fn assemble(name: &str, found: Vec<(NodeId, FoundStripe)>) -> Result<FileStat> {
+/// Puts together the stripes found under a name, or says why they are not of one file.
+fn assemble(name: &str, found: Vec<(NodeId, FoundStripe)>) -> Result<FileParts> {
     let Some(first) = found.first().map(|(_, stripe)| stripe.label) else {
         return Err(Error::NotFound { name: name.into() }.into());
     };
-    let count = first.striping.stripe_count();
     let mut stripes: BTreeMap<u32, (NodeId, u32, u64)> = BTreeMap::new();
     for (node, stripe) in found {
         let FoundStripe { disk, label, bytes } = stripe;
@@ -323,13 +338,22 @@ fn assemble(name: &str, found: Vec<(NodeId, FoundStripe)>) -> Result<FileStat> {
             return Err(foreign(format!("another stripe: {other} disk {other_disk} holds this one too")));
         }
     }
-    if let Some(index) = (0..count).find(|index| !stripes.contains_key(index)) {
-        return Err(Error::MissingStripe { name: name.into(), index, count }.into());
+    Ok(FileParts { file: first.file, striping: first.striping, stripes })
+}
+
+impl FileParts {
+    /// The file, or which of its stripes is missing.
+    pub fn complete(self, name: &str) -> Result<FileStat> {
+        let FileParts { file, striping, stripes } = self;
+        let count = striping.stripe_count();
+        if let Some(index) = (0..count).find(|index| !stripes.contains_key(index)) {
+            return Err(Error::MissingStripe { name: name.into(), index, count }.into());
+        }
+        let stripes: Vec<_> = stripes.into_values().collect();
+        let lengths: Vec<u64> = stripes.iter().map(|&(_, _, bytes)| bytes).collect();
+        let bytes = striping.file_bytes(&lengths)?;
+        Ok(FileStat { file, bytes, striping, stripes })
     }
-    let stripes: Vec<_> = stripes.into_values().collect();
-    let lengths: Vec<u64> = stripes.iter().map(|&(_, _, bytes)| bytes).collect();
-    let bytes = first.striping.file_bytes(&lengths)?;
-    Ok(FileStat { file: first.file, bytes, striping: first.striping, stripes })
 }
 
 impl<M: Machine> Service for Rc<ClientInner<M>> {

@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 use compio::runtime::JoinHandle;
 use machine::{BufferPool, Condition, Delivery, Error, Message, NodeId, Result};
 
+use crate::report::Report;
 use crate::settings::{Limits, SocketBuffers};
 use crate::task::{Tasks, Turns, unless};
 use connection::{Connection, Heard, Lane, Reader, Stream};
@@ -153,6 +154,7 @@ impl Net {
             }
         };
         self.inner.connections.borrow_mut().insert(peer, connection.clone());
+        self.inner.tasks.report(&Report::PeerCame { node: self.inner.node, peer });
         let net = self.clone();
         let alive = Alive::new(self.clone());
         self.inner.tasks.spawn("connection", async move {
@@ -190,6 +192,8 @@ impl Net {
             drop(writers);
         }
         connection.lose(&why);
+        let (node, peer) = (self.inner.node, connection.peer);
+        self.inner.tasks.report(&Report::PeerGone { node, peer, why: why.clone() });
         // Messages of both lanes come before it in the inbox.
         self.inner.inbox.put_gone(connection.peer, why, &connection.side(Lane::Data).place);
     }

@@ -1,0 +1,150 @@
+//! What an agent says while it runs: a line for each thing that matters, on standard error.
+//!
+//! ```text
+//! 2026-11-22T12:04:05Z info   started: starfish 0.1.0 at 127.0.0.1:7117, 1 disk: /disk1
+//! 2026-11-22T12:09:41Z error  no space left on object `big.dat` (/disk1/big.dat.stripe)
+//! ```
+//!
+//! Under systemd the journal knows the time, and takes a number in angle brackets for the urgency (sd-daemon(3)). The
+//! agents of a set have a file for standard error, see `detached.rs`.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use log::{Level, LevelFilter};
+use real::{Report, Reporter};
+
+use crate::failure::{Failure, Result};
+
+/// The environment variable that says how urgent a line must be to be written.
+const VARIABLE: &str = "STARFISH_LOG";
+
+/// Begins the log of this process. Its panics go there, too.
+pub(crate) fn begin() -> Result<()> {
+    let level = level(env::var(VARIABLE).ok().as_deref())?;
+    let journal = is_journal();
+    let mut builder = env_logger::Builder::new();
+    builder.filter_module("starfish", level);
+    builder.format(move |line, record| {
+        let text = record.args().to_string().replace('\n', " ");
+        if journal {
+            return writeln!(line, "<{}>{text}", priority(record.level()));
+        }
+        let time = line.timestamp();
+        writeln!(line, "{time} {:6} {text}", record.level().as_str().to_ascii_lowercase())
+    });
+    builder.init();
+    std::panic::set_hook(Box::new(|panic| log::error!("a defect of starfish: {panic}")));
+    Ok(())
+}
+
+fn level(text: Option<&str>) -> Result<LevelFilter> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(LevelFilter::Info) };
+    text.parse()
+        .map_err(|_| Failure::usage(format!("{VARIABLE}={text}"), "expected off, error, warn, info or debug"))
+}
+
+/// Whether standard error goes to the journal: systemd names the device and inode of the stream that does.
+fn is_journal() -> bool {
+    let Ok(stream) = env::var("JOURNAL_STREAM") else { return false };
+    let file = io::stderr().as_fd().try_clone_to_owned().map(File::from);
+    let metadata = file.and_then(|file| file.metadata());
+    metadata.is_ok_and(|metadata| stream == format!("{}:{}", metadata.dev(), metadata.ino()))
+}
+
+/// The number that the journal has for a level, from sd-daemon(3).
+fn priority(level: Level) -> u8 {
+    match level {
+        Level::Error => 3,
+        Level::Warn => 4,
+        Level::Info => 6,
+        Level::Debug | Level::Trace => 7,
+    }
+}
+
+/// Writes what a node reports into the log. What a disk says again and again is bounded.
+pub(crate) fn reporter() -> Reporter {
+    let failures = Mutex::new(Repeated::default());
+    Reporter::new(move |report| match report {
+        Report::PeerCame { peer, .. } => log::debug!("{peer} has come"),
+        Report::PeerGone { peer, why, .. } => log::debug!("{peer} is gone: {why}"),
+        Report::Refused { from, why, .. } => log::warn!("refused {from}: {why}"),
+        Report::CannotAccept { why, .. } => log::warn!("cannot accept a connection: {why}"),
+        Report::TaskFailed { task, error, .. } => log::error!("{task}: {error}"),
+        Report::DiskFailed { error, .. } => {
+            let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
+            match failures.note(error.to_string(), Instant::now()) {
+                Some(0) => log::error!("{error}"),
+                Some(more) => log::error!("{error} ({more} times more in between)"),
+                None => {}
+            }
+        }
+        other => log::warn!("{other}"),
+    })
+}
+
+/// The same text is written once in this time.
+const REPEATED_EVERY: Duration = Duration::from_secs(60);
+
+/// Different texts that are remembered. With more, those that have not been written for a while are forgotten.
+const TEXTS_MAX: usize = 1000;
+
+/// Texts that have been written: when, and how often they have not been since.
+#[derive(Default)]
+struct Repeated(BTreeMap<String, (Instant, u64)>);
+
+impl Repeated {
+    /// Whether to write the text now: how often it was left out since it was written, or nothing if it is again.
+    fn note(&mut self, text: String, now: Instant) -> Option<u64> {
+        let is_old = |written: Instant| now.duration_since(written) >= REPEATED_EVERY;
+        if self.0.len() >= TEXTS_MAX {
+            self.0.retain(|_, (written, _)| !is_old(*written));
+        }
+        if self.0.len() >= TEXTS_MAX && !self.0.contains_key(&text) {
+            return None;
+        }
+        match self.0.get_mut(&text) {
+            Some((written, left_out)) if !is_old(*written) => {
+                *left_out += 1;
+                None
+            }
+            _ => Some(self.0.insert(text, (now, 0)).map_or(0, |(_, left_out)| left_out)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_again_and_again_is_written_once_a_minute_with_its_count() {
+        let (mut repeated, start) = (Repeated::default(), Instant::now());
+        assert_eq!(repeated.note("full".into(), start), Some(0));
+        for seconds in [1, 2, 59] {
+            assert_eq!(repeated.note("full".into(), start + Duration::from_secs(seconds)), None);
+        }
+        assert_eq!(repeated.note("damaged".into(), start), Some(0), "something else");
+        assert_eq!(repeated.note("full".into(), start + REPEATED_EVERY), Some(3));
+        assert_eq!(repeated.note("full".into(), start + 2 * REPEATED_EVERY), Some(0));
+        for text in 0..2 * TEXTS_MAX {
+            repeated.note(text.to_string(), start + 2 * REPEATED_EVERY);
+        }
+        assert_eq!(repeated.0.len(), TEXTS_MAX, "bounded");
+    }
+
+    #[test]
+    fn levels_have_names_and_numbers() {
+        assert_eq!(level(None).ok(), Some(LevelFilter::Info));
+        assert_eq!(level(Some("debug")).ok(), Some(LevelFilter::Debug));
+        let wrong = level(Some("loud")).expect_err("no level").to_string();
+        assert!(wrong.contains("STARFISH_LOG=loud") && wrong.contains("debug"), "{wrong}");
+        assert_eq!([Level::Error, Level::Warn, Level::Info, Level::Debug].map(priority), [3, 4, 6, 7]);
+    }
+}
