@@ -35,8 +35,8 @@ results = pd.concat(
     for scheduling in ("fcfs", "cyclic-scan")
 )
 
-throughput = results.pivot(index=["pattern", "outstanding"], columns="scheduling", values="throughput_mb_s")
-print("\nthroughput in MB/s")
+throughput = results.pivot(index=["pattern", "outstanding"], columns="scheduling", values="throughput_mib_s")
+print("\nthroughput in MiB/s")
 print(throughput.round(1).to_string())
 
 # %% [markdown]
@@ -55,7 +55,7 @@ print(movements.round().astype(int).to_string())
 
 # %%
 best = starfish.simulate(["rb", "rbb"], machine=machine, method="disk-directed", trials=2)
-most = best.set_index("pattern")["throughput_mb_s"]
+most = best.set_index("pattern")["throughput_mib_s"]
 share = throughput["cyclic-scan"].unstack("outstanding").div(most, axis="index")
 print("\nof the disk-directed throughput, with C-SCAN, in %")
 print((100 * share).round().astype(int).to_string())

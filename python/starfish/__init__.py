@@ -1,8 +1,8 @@
 """Starfish: parallel disk I/O, on simulated machines.
 
 Three calls: `Machine.load` gives a machine, `simulate` says what a file would take on it, and `run` executes a
-whole plan of experiments, over all cores or on a Dask cluster. Tables are pandas data frames. MB means 2^20 bytes
-everywhere, and every column's name ends in its unit, if it has one.
+whole plan of experiments, over all cores or on a Dask cluster. Tables are pandas data frames, and every
+column's name ends in its unit, if it has one.
 """
 
 from starfish.errors import FileError, InvalidError, SimulationError, StarfishError

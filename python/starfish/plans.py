@@ -167,8 +167,8 @@ def run(
 
     Returns:
         One row for each cell, in the order of the plan. Columns: ``plan``, ``variant`` and what else was chosen;
-        ``throughput_mb_s`` (mean, in MB/s with MB = 2^20 bytes), ``cv`` (its coefficient of variation, a
-        fraction), ``ci95_mb_s`` (half the width of its 95 % confidence interval), ``disk_movements`` (mean, of
+        ``throughput_mib_s`` (mean, in MiB/s), ``cv`` (its coefficient of variation, a
+        fraction), ``ci95_mib_s`` (half the width of its 95 % confidence interval), ``disk_movements`` (mean, of
         all disks), ``disk_utilisation`` and its like (mean of all of a kind, a fraction of the time) and
         ``disk_utilisation_max`` (the busiest), ``messages``, ``events``, ``virtual_s`` (mean simulated time,
         seconds), ``digest`` (equal for equal runs). What there is none of is missing; a column of whole numbers

@@ -81,7 +81,7 @@ def simulate(
 
     Returns:
         One row for each combination of layout, record, pattern and method, in this order. Columns:
-        ``throughput_mb_s`` (mean, in MB/s with MB = 2^20 bytes), ``cv`` (its coefficient of variation, a
+        ``throughput_mib_s`` (mean, in MiB/s), ``cv`` (its coefficient of variation, a
         fraction), ``disk_movements`` (mean, of all disks), ``events`` (of all trials), ``virtual_s`` (mean
         simulated time, seconds), ``wall_s`` (time it took here, seconds), ``digest`` (equal for equal runs), and
         what was chosen: ``machine``, ``method``, ``layout``, ``pattern``, ``record_bytes``, ``trials``,

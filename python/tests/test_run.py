@@ -55,7 +55,7 @@ def test_there_is_a_row_for_each_cell_or_each_trial(plan: Plan) -> None:
     cells = starfish.run(plan)
     assert len(cells) == CELLS
     assert list(cells["pattern"]) == ["rb"] * 4 + ["wcc"] * 4
-    assert cells.dtypes["throughput_mb_s"] == "float64"
+    assert cells.dtypes["throughput_mib_s"] == "float64"
     assert cells.dtypes["record_bytes"] == "int64"
     assert cells.dtypes["presort"] == "bool"
     assert set(cells["nodes_io"]) == {4, 16}
@@ -63,8 +63,8 @@ def test_there_is_a_row_for_each_cell_or_each_trial(plan: Plan) -> None:
     trials = starfish.run(plan, rows="trials")
     assert len(trials) == 2 * CELLS
     keys = ["variant", "varied", "pattern"]
-    means = trials.groupby(keys)["throughput_mb_s"].mean()
-    assert cells.set_index(keys)["throughput_mb_s"].sort_index().to_dict() == pytest.approx(means.to_dict())
+    means = trials.groupby(keys)["throughput_mib_s"].mean()
+    assert cells.set_index(keys)["throughput_mib_s"].sort_index().to_dict() == pytest.approx(means.to_dict())
 
 
 def test_it_agrees_with_simulate(plan: Plan) -> None:
@@ -79,7 +79,7 @@ def test_it_agrees_with_simulate(plan: Plan) -> None:
         seed=7,
     )
     assert list(ran["digest"]) == list(simulated["digest"])
-    assert list(ran["throughput_mb_s"]) == pytest.approx(list(simulated["throughput_mb_s"]))
+    assert list(ran["throughput_mib_s"]) == pytest.approx(list(simulated["throughput_mib_s"]))
 
 
 def test_the_number_of_threads_does_not_matter(plan: Plan) -> None:

@@ -13,7 +13,7 @@ import starfish
 # The columns of `starfish simulate --format csv`.
 CLI_COLUMNS = (
     "machine,method,layout,pattern,record_bytes,trials,"
-    "throughput_mb_s,cv,disk_movements,events,virtual_s,wall_s"
+    "throughput_mib_s,cv,disk_movements,events,virtual_s,wall_s"
 )
 
 
@@ -54,14 +54,14 @@ def test_the_columns_are_those_of_the_command_and_what_was_chosen() -> None:
     row = table.iloc[0]
     assert (row["trials"], row["seed"], row["file_bytes"]) == (2, 1, 1 << 20)
     assert (row["shape"], row["grid"], row["presort"]) == ("16x8", "4x4", True)
-    assert row["throughput_mb_s"] == pytest.approx(1 / row["virtual_s"], rel=0.02)
-    assert table.dtypes["throughput_mb_s"] == "float64"
+    assert row["throughput_mib_s"] == pytest.approx(1 / row["virtual_s"], rel=0.02)
+    assert table.dtypes["throughput_mib_s"] == "float64"
     assert table.dtypes["events"] == "int64"
 
 
 def test_the_published_throughput_comes_out() -> None:
     table = starfish.simulate("rb", method="disk-directed", trials=2)
-    assert table["throughput_mb_s"][0] == pytest.approx(31.3, rel=0.03)
+    assert table["throughput_mib_s"][0] == pytest.approx(31.3, rel=0.03)
 
 
 def test_the_same_seed_gives_the_same_table_on_any_number_of_threads() -> None:

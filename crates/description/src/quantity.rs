@@ -2,8 +2,7 @@
 //!
 //! The decimal number is read exactly, never through floating point, so `"2.2 ms"` is 2,200,000 ns and
 //! not one more. What does not come out whole is rounded to the slow side: times up, rates down.
-//! `MB/s` is 2^20 bytes per second, as in the literature we reproduce; powers of ten are written out
-//! (`"10e6 B/s"`).
+//! `MiB` is 2^20 bytes and `MB` 10^6, in sizes and rates alike.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -95,16 +94,19 @@ impl Quantity for Bytes {
 }
 
 impl Quantity for Rate {
-    const EXPECTED: &'static str =
-        "a rate above zero such as \"10e6 B/s\" or \"20 MB/s\" (in B/s, KB/s, MB/s or GB/s; MB is 2^20 B)";
+    const EXPECTED: &'static str = "a rate above zero such as \"20 MiB/s\" or \"125 MB/s\" (in B/s, KiB/s, MiB/s, \
+                                    GiB/s, or by powers of ten KB/s, MB/s, GB/s)";
 
     fn parse(text: &str) -> Option<Self> {
         let (number, unit) = Number::with_unit(text)?;
         let bytes = match unit {
             "B/s" => 1,
-            "KB/s" => 1 << 10,
-            "MB/s" => 1 << 20,
-            "GB/s" => 1 << 30,
+            "KiB/s" => 1 << 10,
+            "MiB/s" => 1 << 20,
+            "GiB/s" => 1 << 30,
+            "KB/s" => 1_000,
+            "MB/s" => 1_000_000,
+            "GB/s" => 1_000_000_000,
             _ => return None,
         };
         number.floor(bytes).filter(|&rate| rate > 0).map(Rate)
@@ -247,14 +249,15 @@ mod tests {
     #[test]
     fn what_is_not_whole_is_rounded_to_the_slow_side() {
         assert_eq!(nanoseconds("0.1 ns"), Some(1));
-        assert_eq!(Rate::parse("2.3 MB/s"), Some(Rate(2_411_724)));
+        assert_eq!(Rate::parse("2.3 MiB/s"), Some(Rate(2_411_724)));
         assert_eq!(Rpm(4002).period(), Duration::from_nanos(14_992_504));
         assert_eq!(Cycles(7).at(Frequency(3_000_000_000)), Duration::from_nanos(3));
     }
 
     #[test]
-    fn a_megabyte_per_second_is_a_power_of_two() {
-        assert_eq!(Rate::parse("20 MB/s"), Some(Rate(20 << 20)));
+    fn mib_are_powers_of_two_and_mb_of_ten() {
+        assert_eq!(Rate::parse("20 MiB/s"), Some(Rate(20 << 20)));
+        assert_eq!(Rate::parse("20 MB/s"), Some(Rate(20_000_000)));
         assert_eq!(Rate::parse("10e6 B/s"), Some(Rate(10_000_000)));
         assert_eq!(Bytes::parse("128 KiB"), Some(Bytes(131_072)));
         assert_eq!(Frequency::parse("50 MHz"), Some(Frequency(50_000_000)));

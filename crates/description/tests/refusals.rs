@@ -90,7 +90,7 @@ fn what_is_impossible_is_refused() {
     for (from, to, expected) in cases {
         assert_refused(HP97560, from, to, expected);
     }
-    assert_refused(STREAMING, "value = \"20 MB/s\"", "value = \"0 MB/s\"", "expected a rate above zero");
+    assert_refused(STREAMING, "value = \"20 MiB/s\"", "value = \"0 MiB/s\"", "expected a rate above zero");
     assert_refused(STREAMING, "value = \"17 GiB\"", "value = \"100 B\"", "from one sector");
 }
 
@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn any_value_is_read_or_refused_with_file_and_line(value in "[0-9.e-]{1,12} (ns|s|KiB|B|MB/s|rpm)") {
+    fn any_value_is_read_or_refused_with_file_and_line(value in "[0-9.e-]{1,12} (ns|s|KiB|B|MiB/s|rpm)") {
         for old in ["512 B", "1.6 ms", "4002 rpm", "128 KiB"] {
             check_refusal(&HP97560.replace(old, &value))?;
         }

@@ -38,7 +38,7 @@
 //!   sector comes round, then transfer. Nothing of it overlaps, nor does the bus overlap the transfer.
 //! * *Transfer*: a sector takes `period / sectors per track`. Going on to the next track takes the track
 //!   skew, which hides the head switch; to the next cylinder the cylinder skew, which hides the seek. On
-//!   the HP 97560 that is 36,864 B in 80 sector times, 2.1104 MB/s, less a little at every cylinder.
+//!   the HP 97560 that is 36,864 B in 80 sector times, 2.1104 MiB/s, less a little at every cylinder.
 //! * *Read-ahead*: after a read the medium streams on, over tracks and cylinders, until the cache is full
 //!   or a command arrives. A read of what has passed is answered after its overhead; a read of the next
 //!   sector goes on with the stream; any other, even one that only skips a little, stops it and starts

@@ -83,8 +83,8 @@ fn the_skews_allow_the_published_sequential_rate() {
     let first = disk.read(Instant::START, 0, track);
     let second = disk.read(first, track, track);
     assert_eq!(second.since(first), slot(50 + 72 + 80).since(slot(50 + 72)));
-    let megabytes_per_second = 36_864.0 / 1_048_576.0 / second.since(first).as_secs_f64();
-    assert!((megabytes_per_second - 2.1104).abs() < 1e-4);
+    let mib_per_second = 36_864.0 / 1_048_576.0 / second.since(first).as_secs_f64();
+    assert!((mib_per_second - 2.1104).abs() < 1e-4);
 }
 
 #[test]

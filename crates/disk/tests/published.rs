@@ -1,7 +1,7 @@
-//! Whole runs on sixteen disks against published throughputs of STARFISH: ten megabytes in blocks of 8 KiB,
+//! Whole runs on sixteen disks against published throughputs of STARFISH: 10 MiB in blocks of 8 KiB,
 //! contiguous or random, one command at a time, over a bus of 10e6 B/s.
 //!
-//! The throughput is that of the slowest disk, and a megabyte is 2^20 bytes. The numbers of the model differ
+//! The throughput is that of the slowest disk. The numbers of the model differ
 //! from the published ones by what the machine around the disks adds and by what the description leaves out.
 //! Each is the mean of many runs, so that it is a property of the model and not of the seed.
 
@@ -57,7 +57,7 @@ fn write(disk: &mut Model, blocks: &[u64]) -> Instant {
     disk.settled()
 }
 
-/// Megabytes per second and movements of all disks in one run.
+/// MiB/s and movements of all disks in one run.
 fn run(description: &DiskDescription, layout: Layout, access: Access, seed: u64) -> (f64, u64) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut end = Instant::START;
@@ -82,9 +82,9 @@ fn mean_throughput(layout: Layout, access: Access) -> f64 {
 fn assert_throughput(layout: Layout, access: Access, published: f64, percent: f64, judged: f64) {
     let mean = mean_throughput(layout, access);
     let off = (mean / published - 1.0) * 100.0;
-    println!("{mean:.3} MB/s, published {published}: {off:+.2} %");
-    assert!(off.abs() <= percent, "{mean:.3} MB/s is {off:+.2} % off the published {published}");
-    assert!((mean / judged - 1.0).abs() <= 0.002, "{mean:.3} MB/s was {judged}");
+    println!("{mean:.3} MiB/s, published {published}: {off:+.2} %");
+    assert!(off.abs() <= percent, "{mean:.3} MiB/s is {off:+.2} % off the published {published}");
+    assert!((mean / judged - 1.0).abs() <= 0.002, "{mean:.3} MiB/s was {judged}");
 }
 
 #[test]
@@ -130,8 +130,8 @@ fn exposed_time_would_explain_the_published_writes() {
     for (layout, published) in [(Layout::Random, 4.9), (Layout::Sorted, 7.3)] {
         let sum: f64 = (0..RUNS).map(|seed| run(&description, layout, write, seed).0).sum();
         let mean = sum / RUNS as f64;
-        println!("{mean:.3} MB/s with 0.3 ms exposed, published {published}");
-        assert!((mean / published - 1.0).abs() < 0.01, "{mean:.3} MB/s is not {published}");
+        println!("{mean:.3} MiB/s with 0.3 ms exposed, published {published}");
+        assert!((mean / published - 1.0).abs() < 0.01, "{mean:.3} MiB/s is not {published}");
     }
 }
 

@@ -241,8 +241,8 @@ impl Experiment {
 pub struct Summary {
     /// How many trials.
     pub trials: usize,
-    /// Mean throughput in MB/s, MB = 2^20 bytes.
-    pub throughput_mb_s: f64,
+    /// Mean throughput in MiB/s.
+    pub throughput_mib_s: f64,
     /// Coefficient of variation of the throughput: standard deviation over mean.
     pub cv: f64,
     /// Mean number of disk movements, of all disks together.
@@ -263,12 +263,12 @@ pub fn summarise(trials: &[Trial]) -> Summary {
     assert!(!trials.is_empty(), "nothing to summarise");
     let count = trials.len() as f64;
     let mean = |value: &dyn Fn(&Trial) -> f64| trials.iter().map(value).sum::<f64>() / count;
-    let throughput = mean(&Trial::throughput_mb_s);
-    let squares = mean(&|trial| (trial.throughput_mb_s() - throughput).powi(2));
+    let throughput = mean(&Trial::throughput_mib_s);
+    let squares = mean(&|trial| (trial.throughput_mib_s() - throughput).powi(2));
     let deviation = if trials.len() > 1 { (squares * count / (count - 1.0)).sqrt() } else { 0.0 };
     Summary {
         trials: trials.len(),
-        throughput_mb_s: throughput,
+        throughput_mib_s: throughput,
         cv: deviation / throughput,
         disk_movements: mean(&|trial| trial.disk_movements as f64),
         events: trials.iter().map(|trial| trial.events).sum(),

@@ -37,8 +37,8 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Throughput in MB/s, MB = 2^20 bytes.
-    pub fn throughput_mb_s(&self) -> f64 {
+    /// Throughput in MiB/s.
+    pub fn throughput_mib_s(&self) -> f64 {
         self.bytes_moved as f64 / f64::from(1 << 20) / self.elapsed.as_secs_f64()
     }
 }

@@ -60,7 +60,7 @@ fn the_traditional_method_has_the_published_throughput_and_movements() {
         throughputs
             .iter()
             .zip(&summaries)
-            .map(|(&(pattern, published), summary)| (pattern, published, summary.throughput_mb_s, 0.05)),
+            .map(|(&(pattern, published), summary)| (pattern, published, summary.throughput_mib_s, 0.05)),
     );
     compare(movements.iter().zip(&summaries).map(|(&(pattern, published), summary)| {
         // The furthest off are rnb, which varies most from trial to trial, and wb (record 9): 9 % and 28 % low.
@@ -72,7 +72,7 @@ fn the_traditional_method_has_the_published_throughput_and_movements() {
 fn disk_directed(table: u32, variant: &str, layout: DiskLayout, presort: bool, allowed: f64) {
     let cells = published(table, variant).into_iter().map(|(pattern, published)| {
         let summary = simulated(pattern, Method::DiskDirected, layout, presort);
-        (pattern, published, summary.throughput_mb_s, allowed)
+        (pattern, published, summary.throughput_mib_s, allowed)
     });
     compare(cells);
 }

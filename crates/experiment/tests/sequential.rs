@@ -35,7 +35,10 @@ fn speed_up(machine: &str, disks: u32, prefetch: Prefetch) -> f64 {
 #[test]
 fn a_local_disk_streams() {
     let local = run(&sequential("loopback", 1, FilePlace::Local)).elapsed.as_secs_f64();
-    assert!((0.80..0.82).contains(&local), "16 MiB at 20 MB/s and one positioning take 0.808 s, not {local}");
+    assert!(
+        (0.80..0.82).contains(&local),
+        "16 MiB at 20 MiB/s and one positioning take 0.808 s, not {local}"
+    );
 }
 
 #[test]
@@ -82,7 +85,7 @@ fn writing_uses_all_disks_too() {
     let striped = sequential("loopback", 4, FilePlace::Striped(Prefetch::Adaptive));
     let write = Sequential { operation: Operation::Write, file_bytes: 64 << 20, ..striped };
     let elapsed = run(&write).elapsed.as_secs_f64();
-    assert!((0.8..0.8 / 0.97).contains(&elapsed), "64 MiB onto 4 x 20 MB/s: {elapsed}");
+    assert!((0.8..0.8 / 0.97).contains(&elapsed), "64 MiB onto 4 x 20 MiB/s: {elapsed}");
 }
 
 #[test]

@@ -116,7 +116,7 @@ pub enum Kind {
 /// What a table or figure tells of each cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// Throughput in MB/s, MB = 2^20 bytes.
+    /// Throughput in MiB/s.
     Throughput,
     /// Disk movements of all disks together.
     Movements,

@@ -35,9 +35,9 @@ pub fn results<'a>(plans: &'a [Plan], journal: &'a Journal) -> Vec<CellResult<'a
 }
 
 impl CellResult<'_> {
-    /// The throughputs in MB/s; `None` if no trial is there.
+    /// The throughputs in MiB/s; `None` if no trial is there.
     pub fn throughput(&self) -> Option<Sample> {
-        self.sample(Measurement::throughput_mb_s)
+        self.sample(Measurement::throughput_mib_s)
     }
 
     /// The disk movements of all disks together; `None` if no trial is there.
@@ -85,9 +85,9 @@ pub fn cell_table(results: &[CellResult<'_>]) -> Table {
     let measured = [
         ("trials", Type::Integer),
         ("seed", Type::Integer),
-        ("throughput_mb_s", Type::Number),
+        ("throughput_mib_s", Type::Number),
         ("cv", Type::Number),
-        ("ci95_mb_s", Type::Number),
+        ("ci95_mib_s", Type::Number),
         ("disk_movements", Type::Number),
     ];
     columns.extend(measured.map(|(name, kind)| Column::new(name, kind)));
@@ -135,7 +135,7 @@ pub fn trial_table(results: &[CellResult<'_>]) -> Table {
     let measured = [
         ("seed", Type::Integer),
         ("trial", Type::Integer),
-        ("throughput_mb_s", Type::Number),
+        ("throughput_mib_s", Type::Number),
         ("disk_movements", Type::Integer),
     ];
     columns.extend(measured.map(|(name, kind)| Column::new(name, kind)));
@@ -153,7 +153,7 @@ pub fn trial_table(results: &[CellResult<'_>]) -> Table {
         row.extend([
             Value::Integer(result.plan.seed),
             Value::Integer(*trial),
-            Value::Number(measurement.throughput_mb_s()),
+            Value::Number(measurement.throughput_mib_s()),
             Value::Integer(measurement.disk_movements),
         ]);
         for (_, busy) in PARTS {

@@ -15,7 +15,7 @@ fn awkward() -> Table {
     let columns = vec![
         column("text", Type::Text),
         column("integer", Type::Integer),
-        column("number_mb_s", Type::Number),
+        column("number_mib_s", Type::Number),
         column("flag", Type::Flag),
     ];
     let row = |text: &str, integer, number, flag| {
@@ -59,7 +59,7 @@ fn a_parquet_file_holds_the_table_and_says_who_wrote_it() {
     let metadata = reader.metadata().file_metadata();
     let names: Vec<_> =
         metadata.schema_descr().columns().iter().map(|column| column.name().to_owned()).collect();
-    assert_eq!(names, ["text", "integer", "number_mb_s", "flag"]);
+    assert_eq!(names, ["text", "integer", "number_mib_s", "flag"]);
     let program = metadata.key_value_metadata().expect("metadata").iter().find(|pair| pair.key == "starfish");
     assert_eq!(program.and_then(|pair| pair.value.as_deref()), Some(plan::PROGRAM));
     let empty = Table { rows: Vec::new(), ..table };
@@ -72,13 +72,13 @@ fn csv_and_json_hold_the_table() {
     let mut text = Vec::new();
     table.write_csv(&mut text).expect("memory");
     let mut reader = csv::Reader::from_reader(text.as_slice());
-    assert_eq!(reader.headers().expect("a header"), vec!["text", "integer", "number_mb_s", "flag"]);
+    assert_eq!(reader.headers().expect("a header"), vec!["text", "integer", "number_mib_s", "flag"]);
     let rows: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("a row")).collect();
     assert_eq!(rows[0], vec!["a,\"b\"\nc", "0", "0.30000000000000004", "true"]);
     assert_eq!(rows[1], vec!["", "", "", ""]);
     assert_eq!(rows[2][2].parse(), Ok(f64::MIN_POSITIVE));
     let json = table.to_json();
-    assert_eq!((&json[0]["number_mb_s"], &json[2]["integer"]), (&(0.1 + 0.2).into(), &i64::MAX.into()));
+    assert_eq!((&json[0]["number_mib_s"], &json[2]["integer"]), (&(0.1 + 0.2).into(), &i64::MAX.into()));
     assert!(json[1]["text"].is_null() && json[1]["flag"].is_null());
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn of_simulation<'py>(
     of(&columns, "pattern", experiments, |experiment| experiment.pattern.to_string())?;
     of(&columns, "record_bytes", experiments, |experiment| experiment.problem.record_bytes)?;
     of(&columns, "trials", outcomes, |outcome| outcome.summary.trials)?;
-    of(&columns, "throughput_mb_s", outcomes, |outcome| outcome.summary.throughput_mb_s)?;
+    of(&columns, "throughput_mib_s", outcomes, |outcome| outcome.summary.throughput_mib_s)?;
     of(&columns, "cv", outcomes, |outcome| outcome.summary.cv)?;
     of(&columns, "disk_movements", outcomes, |outcome| outcome.summary.disk_movements)?;
     of(&columns, "events", outcomes, |outcome| outcome.summary.events)?;

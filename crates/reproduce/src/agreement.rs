@@ -1,6 +1,6 @@
 //! How well the simulated values agree with the published ones.
 //!
-//! The error of a cell is (simulated - published) / published. Published values are rounded, mostly to 0.1 MB/s:
+//! The error of a cell is (simulated - published) / published. Published values are rounded, mostly to 0.1 MiB/s:
 //! where one says 0.8, an error of 6 % may be rounding and nothing else.
 //!
 //! A ratio is that of a later variant to the first one of its table, also where there are three (the report's

@@ -55,7 +55,7 @@ pub struct Line {
     pub name: String,
     /// How many nodes get the same data, if they do. The throughputs are divided by that.
     pub per_node: Option<u64>,
-    /// Value varied, and the throughput in MB/s there; from left to right.
+    /// Value varied, and the throughput in MiB/s there; from left to right.
     pub points: Vec<(f64, Sample)>,
 }
 

@@ -271,10 +271,10 @@ fn figure(plan: &Plan, results: &[&CellResult<'_>]) -> Figure {
     Figure { number: identity(plan).1, title: plan.title.clone(), varied: axis_name(key).to_owned(), lines }
 }
 
-/// The throughputs in MB/s, each byte of the file counted once however many nodes get it.
+/// The throughputs in MiB/s, each byte of the file counted once however many nodes get it.
 fn file_throughput(result: &CellResult<'_>) -> Option<Sample> {
     let nodes = nodes_with_the_same(result).unwrap_or(1) as f64;
-    let throughputs = result.trials.iter().map(|(_, measurement)| measurement.throughput_mb_s() / nodes);
+    let throughputs = result.trials.iter().map(|(_, measurement)| measurement.throughput_mib_s() / nodes);
     Sample::of(&throughputs.collect::<Vec<f64>>())
 }
 

@@ -6,7 +6,7 @@ use plan::Quantity;
 
 /// The tables in the form of the published ones, as the text of a CSV file.
 ///
-/// Throughput is in MB/s (2^20 bytes) with four decimals, movements with one: a mean over trials. `differs_significantly`
+/// Throughput is in MiB/s with four decimals, movements with one: a mean over trials. `differs_significantly`
 /// is `yes` or `no` on the rows of every variant after the first of its table, which it is compared with by
 /// Student's two-sided t-test for pairs of trials at 95 %; empty where there is only one trial. `cv` is standard deviation over mean.
 pub fn tables_csv(tables: &[Table]) -> String {

@@ -81,7 +81,7 @@ fn results_become_tables_and_figures_in_the_order_of_the_reports() {
     for line in &figure.lines {
         let varied: Vec<f64> = line.points.iter().map(|(value, _)| *value).collect();
         assert_eq!(varied, [1.0, 4.0]);
-        // Sixteen disks of 2.3 MB/s give no more, however many nodes get it.
+        // Sixteen disks of 2.3 MiB/s give no more, however many nodes get it.
         assert!(line.points.iter().all(|(_, sample)| sample.mean() < 40.0));
     }
     let provenance = study.provenance("command".into(), "version".into());

@@ -309,7 +309,7 @@ fn switching_to_another_thread_costs_and_going_on_does_not() {
     assert_eq!(simulation.now().as_nanos() - start, (51 + 10 + 51) * 20);
 }
 
-/// Two disks on one bus of 80 MB/s, each streaming 20 MB/s.
+/// Two disks on one bus of 80 MiB/s, each streaming 20 MiB/s.
 fn two_disks(buses: &str) -> Simulation {
     let changes =
         [("processor.system.disk_interrupt", "0"), ("disks.per_io_node", "2"), ("buses.per_io_node", buses)];
@@ -412,8 +412,8 @@ fn sixteen_disks_read_a_contiguous_file_near_their_rate() {
     }
     simulation.run_until_idle().expect("nothing fails");
     let rate = 16.0 * (BLOCKS * 8192) as f64 / simulation.now().as_secs_f64() / (1 << 20) as f64;
-    // 37.5 MB/s come off sixteen tracks, 33.8 with skews; the rest is getting started.
-    assert!((30.0..33.8).contains(&rate), "{rate} MB/s");
+    // 37.5 MiB/s come off sixteen tracks, 33.8 with skews; the rest is getting started.
+    assert!((30.0..33.8).contains(&rate), "{rate} MiB/s");
     assert_eq!(simulation.statistics().movements(), 144);
 }
 

@@ -13,7 +13,7 @@ const PAGE: u64 = 64 * 1024;
 
 const CONTIGUOUS: Layout = Layout::Contiguous { reserve_bytes: 64 << 20 };
 
-/// A file on disks of 20 MB/s behind a switch of 125e6 B/s, and an application on a node of its own.
+/// A file on disks of 20 MiB/s behind a switch of 125e6 B/s, and an application on a node of its own.
 #[derive(Clone, Copy, Debug)]
 struct Setting {
     disks: u32,

@@ -42,7 +42,7 @@ pub(super) fn figure(figure: &Figure) -> Markup {
             h3 { "Figure " (figure.number) ": " (figure.title) }
             @if let Some(axes) = &axes { (chart(figure, axes)) }
             figcaption {
-                "Throughput in MB/s against " (figure.varied) "."
+                "Throughput in MiB/s against " (figure.varied) "."
                 @if figure.lines.iter().any(|line| line.per_node.is_some()) {
                     " A line named with / n is of data that n nodes get: its throughput is divided by n, as if they were "
                     "moved once."
@@ -153,7 +153,7 @@ fn grid(figure: &Figure, axes: &Axes) -> Markup {
         }
         line.axis x1=(px(LEFT)) x2=(px(WIDTH - RIGHT)) y1=(px(HEIGHT - BOTTOM)) y2=(px(HEIGHT - BOTTOM)) {}
         text.axis-name x=(px(middle)) y=(px(HEIGHT - 8.0)) { (figure.varied) }
-        text.axis-name transform=(format!("translate(14 {}) rotate(-90)", px((TOP + HEIGHT - BOTTOM) / 2.0))) { "MB/s" }
+        text.axis-name transform=(format!("translate(14 {}) rotate(-90)", px((TOP + HEIGHT - BOTTOM) / 2.0))) { "MiB/s" }
     }
 }
 
@@ -169,7 +169,7 @@ fn drawn(line: &Line, index: usize, aside: f64, axes: &Axes) -> Markup {
                 @let (x, y) = (axes.x(*value) + aside, axes.y(sample.mean()));
                 @if let Some(width) = sample.half_width() { (bar(x, axes.y(sample.mean() + width), axes.y(sample.mean() - width))) }
                 path.point d=(point(index, x, y)) {
-                    title { (line.name) " at " (value) ": " (interval(sample)) " MB/s" }
+                    title { (line.name) " at " (value) ": " (interval(sample)) " MiB/s" }
                 }
             }
         }
@@ -259,9 +259,9 @@ fn numbers(figure: &Figure) -> Markup {
 fn what_numbers_are(figure: &Figure) -> &'static str {
     let mut samples = figure.lines.iter().flat_map(|line| &line.points).map(|(_, sample)| sample);
     if samples.any(|sample| sample.half_width().is_some()) {
-        "Throughput in MB/s, mean \u{b1} 95\u{a0}% confidence"
+        "Throughput in MiB/s, mean \u{b1} 95\u{a0}% confidence"
     } else {
-        "Throughput in MB/s"
+        "Throughput in MiB/s"
     }
 }
 

@@ -158,7 +158,8 @@ impl Report<'_> {
                 }
                 ul {
                     li {
-                        "MB is 2" sup { "20" } " bytes. Throughput is the file's bytes in the time of the whole access, "
+                        "MiB is 2" sup { "20" } " bytes, what the report calls MB: its figures are in MiB/s, too. Throughput is "
+                        "the file's bytes in the time of the whole access, "
                         "with all data on the media after a write. For " code { "ra" }
                         " it counts the bytes delivered to all compute nodes, as the report's tables do."
                     }

@@ -5,7 +5,7 @@ use plan::Quantity;
 /// The unit of a value.
 pub(super) fn unit(quantity: Quantity) -> &'static str {
     match quantity {
-        Quantity::Throughput => "MB/s",
+        Quantity::Throughput => "MiB/s",
         Quantity::Movements => "disk movements",
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn legend() -> Markup {
             i { "italics" } " where not; plain where nothing is said of it. "
             span.wrong { "\u{21c4} on the wrong side" }
             " marks one that the report has further than 5\u{a0}% from 1 and the simulation not on that side. "
-            "Published values are rounded to 0.1 MB/s: where one says 0.8, 6\u{a0}% may be rounding."
+            "Published values are rounded to 0.1 MiB/s: where one says 0.8, 6\u{a0}% may be rounding."
         }
     }
 }
@@ -77,7 +77,7 @@ pub(super) fn table(table: &Table, published: &Published) -> Markup {
 fn caption(table: &Table, known: bool, published: &Published) -> Markup {
     let compared = agreement::compared([table], published);
     let what = match table.quantity {
-        Quantity::Throughput => "Throughput in MB/s",
+        Quantity::Throughput => "Throughput in MiB/s",
         Quantity::Movements => "Disk movements",
     };
     html! {
