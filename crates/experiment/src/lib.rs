@@ -206,6 +206,8 @@ impl Experiment {
             prefetch_blocks: self.options.prefetch_blocks,
             requests_at_disk: 1,
             buffers_per_disk: 2,
+            // Nobody of the reports' machines is ever given up.
+            patience: None,
             ..IoNodeSettings::default()
         }
     }

@@ -95,6 +95,7 @@ impl Sequential {
                 prefetch_blocks: 0,
                 requests_at_disk: 2,
                 block_bytes_max: self.page_bytes,
+                patience: None,
                 ..IoNodeSettings::default()
             };
             node.spawn("I/O node", fs::serve(node.clone(), settings));

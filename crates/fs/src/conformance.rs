@@ -3,6 +3,7 @@
 //! The crates that implement machines call [`check_all`] from their tests, so the same promises are checked
 //! in simulation and in reality.
 
+mod attacks;
 mod failures;
 mod faulty;
 mod pages;
@@ -12,8 +13,9 @@ use std::rc::Rc;
 
 use layout::{Operation, Pattern, Problem, Striping};
 use machine::conformance::Testbed;
-use machine::{Class, Condition, Delivery, Disk, Machine, Memory, Message, Net, NodeId, Payload};
+use machine::{Class, Condition, Delivery, Disk, Duration, Machine, Memory, Message, Net, NodeId, Payload};
 
+pub use attacks::{a_client_that_is_gone_leaves_nothing_behind, who_answers_nothing_keeps_nobody_waiting};
 pub use failures::{
     a_collective_operation_opens_its_file_again, a_failed_flush_is_told_to_all_who_have_written,
     a_file_is_cut_and_removed_however_much_is_appended,
@@ -54,6 +56,8 @@ macro_rules! for_all_promises {
             a_foreign_stripe_is_named,
             garbage_costs_nobody_else_anything,
             commands_without_end_are_refused,
+            who_answers_nothing_keeps_nobody_waiting,
+            a_client_that_is_gone_leaves_nothing_behind,
             a_stream_does_not_keep_the_disk_to_itself,
             a_client_that_goes_away_leaves_the_others_served,
             an_io_node_that_goes_away_fails_the_calls_to_it,
@@ -109,6 +113,7 @@ fn small(scheduling: Scheduling, threads: Threads) -> IoNodeSettings {
         buffers_per_disk: 2,
         sharing: Sharing::Arrival,
         incarnation: None,
+        patience: Some(Duration::from_secs(10)),
     }
 }
 

@@ -9,10 +9,11 @@ use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use machine::{Class, Delivery, Machine, Message, Net, NodeId, Payload};
+use machine::{Class, Delivery, Duration, Machine, Message, Net, NodeId, Payload};
 use slab::Slab;
 
 use crate::error::{Error, Failure, Result};
+use crate::patience::{Awaited, Patience};
 use crate::protocol::{Frame, Reply, Request};
 
 /// The tag of a complaint about a frame too garbled to have a tag of its own. No call has it.
@@ -28,6 +29,8 @@ pub(crate) struct Endpoint<M: Machine> {
     /// Tells apart calls that have the same place in `calls` one after the other.
     generation: Cell<u32>,
     complaints: Cell<usize>,
+    /// How long others are waited for, if not as long as they are there.
+    patience: Option<Rc<Patience<M>>>,
 }
 
 struct Call {
@@ -92,9 +95,28 @@ pub(crate) trait Service {
 }
 
 impl<M: Machine> Endpoint<M> {
+    /// The end of a node that waits for another as long as that is there.
     pub(crate) fn new(machine: M) -> Rc<Self> {
+        Self::with_patience(machine, None)
+    }
+
+    /// The end of a node that gives up, after so long, others that do not answer or do not take what they are sent.
+    pub(crate) fn with_patience(machine: M, limit: Option<Duration>) -> Rc<Self> {
         let (generation, complaints) = (Cell::new(0), Cell::new(0));
-        Rc::new(Endpoint { machine, calls: RefCell::default(), generation, complaints })
+        let patience = limit.map(|limit| Patience::new(machine.clone(), limit));
+        Rc::new(Endpoint { machine, calls: RefCell::default(), generation, complaints, patience })
+    }
+
+    fn begin_wait(&self, peer: NodeId, awaited: Awaited) {
+        if let Some(patience) = &self.patience {
+            patience.begin(peer, awaited);
+        }
+    }
+
+    fn end_wait(&self, peer: NodeId, awaited: Awaited) {
+        if let Some(patience) = &self.patience {
+            patience.end(peer, awaited);
+        }
     }
 
     pub(crate) fn machine(&self) -> &M {
@@ -168,8 +190,11 @@ impl<M: Machine> Endpoint<M> {
         let class = if is_data { class.max(Class::Demand) } else { class };
         let message = Message { class, header: Frame::Reply(tag, reply).encode(), payload };
         let sending = self.machine.net().send(node, message);
+        self.begin_wait(node, Awaited::Departure);
         async move {
-            match sending.await {
+            let sent = sending.await;
+            self.end_wait(node, Awaited::Departure);
+            match sent {
                 Err(error) if matches!(*error, machine::Error::PeerGone { .. } | machine::Error::Closed) => {
                     Ok(())
                 }
@@ -236,6 +261,7 @@ impl<M: Machine> Endpoint<M> {
     }
 
     fn enter_call(&self, to: NodeId, mailbox: Rc<Mailbox>, token: usize) -> u64 {
+        self.begin_wait(to, Awaited::Answer);
         let generation = self.generation.get().wrapping_add(1).max(1);
         self.generation.set(generation);
         let mut calls = self.calls.borrow_mut();
@@ -252,6 +278,7 @@ impl<M: Machine> Endpoint<M> {
         if calls.get(key).is_some_and(|call| call.tag == tag && call.to == from) {
             let call = calls.remove(key);
             drop(calls);
+            self.end_wait(from, Awaited::Answer);
             call.mailbox.put(call.token, answer);
         }
     }

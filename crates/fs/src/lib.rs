@@ -11,6 +11,7 @@
 //! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them
 //! - `cache.rs`, `byte_set.rs`, `request_queue.rs`, `schedule.rs`: decisions without futures
 //! - `disk_queue.rs`: whose turn it is at a disk
+//! - `patience.rs`: how long a node waits for others
 //! - `name.rs`, `error.rs`: what a file may be called; what can go wrong
 
 mod byte_set;
@@ -23,6 +24,7 @@ mod error;
 mod exchange;
 mod io_node;
 mod name;
+mod patience;
 pub mod protocol;
 mod request_queue;
 mod schedule;

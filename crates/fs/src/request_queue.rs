@@ -104,6 +104,12 @@ impl<T> RequestQueue<T> {
         count
     }
 
+    /// Forgets the requests of a client that are waiting.
+    pub(crate) fn forget(&mut self, client: NodeId) {
+        self.demand.forget(client);
+        self.background.forget(client);
+    }
+
     fn line(&mut self, class: Class) -> &mut Line<T> {
         match class {
             Class::Control | Class::Demand => &mut self.demand,
@@ -202,6 +208,13 @@ impl<T> Line<T> {
         }
     }
 
+    fn forget(&mut self, client: NodeId) {
+        match self {
+            Line::Arrival(queue) => queue.retain(|entry| entry.0 != client),
+            Line::Fair(line) => line.forget(client),
+        }
+    }
+
     fn take_out(&mut self, is_wanted: impl Fn(&T) -> bool) -> Vec<(NodeId, u64, T)> {
         match self {
             Line::Arrival(queue) => {
@@ -251,6 +264,14 @@ impl<T> FairLine<T> {
         Some(request)
     }
 
+    fn forget(&mut self, client: NodeId) {
+        let Some(line) = self.clients.remove(&client) else { return };
+        if let Some(first) = line.first() {
+            self.order.remove(&first);
+        }
+        self.waiting -= line.waiting.len();
+    }
+
     fn take_out(&mut self, is_wanted: impl Fn(&T) -> bool) -> Vec<(NodeId, u64, T)> {
         let mut wanted = Vec::new();
         for (&client, line) in &mut self.clients {
@@ -271,9 +292,8 @@ impl<T> FairLine<T> {
 
     /// Lets the first waiting request of a client be taken out, if there is one.
     fn put_in_order(&mut self, client: NodeId) {
-        let line = &self.clients[&client];
-        if let Some(first) = line.waiting.front() {
-            self.order.insert((first.came.max(line.end), first.arrival), client);
+        if let Some(first) = self.clients[&client].first() {
+            self.order.insert(first, client);
         }
     }
 }
@@ -291,6 +311,11 @@ impl<T> Default for ClientLine<T> {
 }
 
 impl<T> ClientLine<T> {
+    /// The place in the order of its first waiting request, if there is one.
+    fn first(&self) -> Option<(u64, u64)> {
+        self.waiting.front().map(|first| (first.came.max(self.end), first.arrival))
+    }
+
     /// Whether it tells nothing that a new one would not.
     fn is_over(&self, now: u64) -> bool {
         self.waiting.is_empty() && self.end <= now
@@ -403,6 +428,24 @@ mod tests {
         (0..100).for_each(|client| queue.push(Class::Demand, NodeId(client), BLOCK, 1000 + client));
         let demand = served(&mut queue, 999);
         assert!(demand.len() == 16 / KEPT_FOR_DEMAND && demand.iter().all(|&request| request >= 1000));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_served_and_others_are() {
+        for sharing in [Sharing::Arrival, Sharing::Fair] {
+            let mut queue = RequestQueue::new(sharing, usize::MAX);
+            for number in 0..6 {
+                let class = if number < 4 { Class::Demand } else { Class::Background };
+                queue.push(class, NodeId(number % 2), BLOCK, number);
+            }
+            queue.forget(NodeId(0));
+            queue.forget(NodeId(7));
+            assert_eq!(queue.len(), 3);
+            queue.push(Class::Demand, NodeId(0), BLOCK, 10);
+            let mut next = served(&mut queue, 9);
+            next.sort_unstable();
+            assert_eq!((next, queue.len()), (vec![1, 3, 5, 10], 0));
+        }
     }
 
     #[test]

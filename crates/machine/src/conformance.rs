@@ -46,6 +46,7 @@ pub fn check_all(testbed: &impl Testbed) {
     large_messages_arrive_whole(testbed);
     a_closed_node_is_gone_for_its_peers(testbed);
     sending_to_a_closed_node_fails_or_is_lost(testbed);
+    giving_up_a_peer_ends_the_connection_for_both(testbed);
     buffers_come_back_and_waiters_get_them_in_order(testbed);
     a_dropped_read_gives_its_buffer_back(testbed);
     what_is_written_is_read_and_the_rest_is_zeros(testbed);
@@ -264,6 +265,20 @@ pub fn sending_to_a_closed_node_fails_or_is_lost(testbed: &impl Testbed) {
         let refused = nodes[0].net().send(node, message(2, Payload::empty())).await;
         let refused = error(refused);
         assert!(matches!(refused, Error::PeerGone { node: gone, .. } if gone == node), "{refused:?}");
+    }));
+}
+
+/// When one side gives the other up, both hear that the other is gone, the one that does so with its reason.
+pub fn giving_up_a_peer_ends_the_connection_for_both(testbed: &impl Testbed) {
+    ok(testbed.run(2, |nodes| async move {
+        ok(nodes[0].net().send(nodes[1].node(), message(1, Payload::empty())).await);
+        expect_message(&nodes[1], &nodes[0]).await;
+        nodes[1].net().give_up(nodes[0].node(), "it is slow");
+        let (node, delivery) = ok(nodes[1].net().receive().await);
+        assert_eq!((node, delivery), (nodes[0].node(), Delivery::Gone("it is slow".into())));
+        let (node, delivery) = ok(nodes[0].net().receive().await);
+        assert!(node == nodes[1].node() && matches!(delivery, Delivery::Gone(_)), "{delivery:?}");
+        nodes[1].net().give_up(nodes[0].node(), "there is no connection any more");
     }));
 }
 

@@ -81,6 +81,18 @@ pub trait Machine: Clone + 'static {
     /// is what the report calls the task.
     fn spawn(&self, name: &'static str, task: impl Future<Output = Result<()>> + 'static);
 
+    /// Runs `work` so that a defect in it, a panic, costs no more than it: on a real machine it is reported under `name`
+    /// and becomes an error here. On a simulated machine it goes on to whoever runs the simulation, so that tests see
+    /// it.
+    fn contain<T>(
+        &self,
+        name: &'static str,
+        work: impl Future<Output = T>,
+    ) -> impl Future<Output = Result<T>> {
+        let _ = name;
+        async { Ok(work.await) }
+    }
+
     /// Occupies the node's processor for as long as `work` takes there.
     ///
     /// A simulated machine looks the cost up in its description and waits for the processor. On a real one
@@ -155,6 +167,10 @@ pub trait Net {
 
     /// Waits for the next message, or the loss of a peer. Fails once the network is closed.
     fn receive(&self) -> impl Future<Output = Result<(NodeId, Delivery)>>;
+
+    /// Ends the connection to `peer`, if there is one, because it does not do its part: `receive` says on both sides
+    /// that the other is gone, here with this reason. What came from it before may still be received first.
+    fn give_up(&self, peer: NodeId, why: &str);
 
     /// Closes this node's network: its peers hear that it is gone, its own `receive` fails.
     fn close(&self);

@@ -114,6 +114,10 @@ impl Machine for RealMachine {
         self.inner.tasks.spawn(name, task);
     }
 
+    async fn contain<T>(&self, name: &'static str, work: impl Future<Output = T>) -> Result<T> {
+        self.inner.tasks.contain(name, work).await
+    }
+
     async fn compute(&self, _work: Work) {}
 
     fn net(&self) -> &Net {

@@ -51,13 +51,23 @@ impl Tasks {
     pub(crate) fn spawn(&self, name: &'static str, task: impl Future<Output = Result<()>> + 'static) {
         let tasks = self.clone();
         // The runtime moves a task several times before it is where it stays, and ours are large.
-        let task = Box::pin(task);
+        let mut task = Box::pin(task);
         let supervised = async move {
-            if let Err(error) = catch_panic(name, task).await {
+            if let Err(error) = catch_panic(name, task.as_mut()).await {
                 tasks.report(&Report::TaskFailed { node: tasks.inner.node, task: name, error: *error });
             }
         };
         compio::runtime::spawn(supervised).detach();
+    }
+
+    /// Runs `work`; a panic in it is reported and becomes an error.
+    pub(crate) async fn contain<T>(&self, name: &'static str, work: impl Future<Output = T>) -> Result<T> {
+        let mut work = pin!(async { Ok(work.await) });
+        let outcome = catch_panic(name, work.as_mut()).await;
+        outcome.inspect_err(|error| {
+            let (node, error) = (self.inner.node, Error::clone(error));
+            self.report(&Report::TaskFailed { node, task: name, error });
+        })
     }
 
     /// Runs `transfer` to its end, even if the future returned is dropped after its first poll.
@@ -132,7 +142,10 @@ impl<T> Drop for DetachOnDrop<T> {
     }
 }
 
-async fn catch_panic(name: &'static str, mut task: Pin<Box<impl Future<Output = Result<()>>>>) -> Result<()> {
+async fn catch_panic<T>(
+    name: &'static str,
+    mut task: Pin<&mut impl Future<Output = Result<T>>>,
+) -> Result<T> {
     poll_fn(|context| {
         // A task that has panicked is never polled again, so nobody sees it in an inconsistent state. What it
         // shares with others it leaves as it was between two statements, like a task that ends early.

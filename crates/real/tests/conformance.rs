@@ -31,6 +31,7 @@ laws! {
     large_messages_arrive_whole,
     a_closed_node_is_gone_for_its_peers,
     sending_to_a_closed_node_fails_or_is_lost,
+    giving_up_a_peer_ends_the_connection_for_both,
     buffers_come_back_and_waiters_get_them_in_order,
     a_dropped_read_gives_its_buffer_back,
     what_is_written_is_read_and_the_rest_is_zeros,

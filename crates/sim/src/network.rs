@@ -382,6 +382,23 @@ impl Network {
         (NodeId(u64::from(state.routes[index].source)), state.in_flight.remove(index))
     }
 
+    /// Ends the connection of a node to a peer: each hears that the other is gone.
+    fn give_up(&self, executor: &Executor, node: usize, peer: NodeId, why: &str) {
+        let peer = peer.0 as usize;
+        let mut state = self.state.borrow_mut();
+        let port = &state.ports[node];
+        if port.closed || peer >= self.node_count || peer == node || port.gone.contains(&(peer as u32)) {
+            return;
+        }
+        let here = state.insert(peer, node, Delivery::Gone(why.to_owned()));
+        let there = state.insert(node, peer, Delivery::Gone(GIVEN_UP.to_owned()));
+        drop(state);
+        if let Some(waiter) = self.deliver(executor, here) {
+            executor.wake_waiter(waiter);
+        }
+        self.inject(executor, there);
+    }
+
     fn close(&self, executor: &Executor, node: usize) {
         let mut state = self.state.borrow_mut();
         let port = &mut state.ports[node];
@@ -423,6 +440,8 @@ impl Port {
 }
 
 const CLOSED: &str = "it has closed its network";
+
+const GIVEN_UP: &str = "it has closed the connection";
 
 /// Gives the payload memory of its own: the copy that the network, or a disk, makes of real bytes.
 #[inline]
@@ -473,6 +492,10 @@ impl machine::Net for Net {
     #[inline]
     fn receive(&self) -> impl Future<Output = Result<(NodeId, Delivery)>> {
         Receive { network: &self.world.network, node: self.node }
+    }
+
+    fn give_up(&self, peer: NodeId, why: &str) {
+        self.world.network.give_up(&self.world.executor, self.node, peer, why);
     }
 
     fn close(&self) {

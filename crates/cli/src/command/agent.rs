@@ -91,8 +91,8 @@ impl From<SchedulingName> for Scheduling {
     }
 }
 
-/// Requests served at a time.
-const THREADS: usize = 128;
+/// Requests served at a time, if the cache has blocks for so many.
+const THREADS: usize = 512;
 
 /// Block requests that a disk is given at a time: while it is at one, the next is there.
 const REQUESTS_AT_DISK: usize = 2;
@@ -106,7 +106,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         return detached::start(log);
     }
     let settings = settings(&arguments)?;
-    let io_node = io_node_settings(&arguments)?;
+    let patience = settings.limits.silence;
+    let io_node = IoNodeSettings { patience: Some(patience.into()), ..io_node_settings(&arguments)? };
     let stop = interrupt::channel()?;
     allow_many_descriptors();
     let until_input_ends = arguments.until_input_ends;

@@ -57,6 +57,9 @@ pub struct IoNodeSettings {
     /// A number that no other run of this I/O node has, if there may be others: who has written to an earlier one
     /// then learns that it is gone.
     pub incarnation: Option<u64>,
+    /// How long a client that something is asked of, or sent to, may go on doing nothing about it before it is given
+    /// up. Without a limit it is waited for as long as it is connected.
+    pub patience: Option<Duration>,
 }
 
 /// Who serves block requests at an I/O node.
@@ -80,6 +83,19 @@ impl Default for IoNodeSettings {
             buffers_per_disk: 2,
             sharing: Sharing::Arrival,
             incarnation: None,
+            patience: Some(Duration::from_secs(10)),
+        }
+    }
+}
+
+impl IoNodeSettings {
+    /// How many block requests are under way at a time, if requests are shared fairly. Each keeps the memory of a block
+    /// until its answer has left; and as there are no more of them than threads, and no client has more than half, no
+    /// client takes all threads.
+    fn hands(&self) -> usize {
+        match self.threads {
+            Threads::Pool(threads) => self.cache_blocks.min(threads),
+            Threads::PerRequest => self.cache_blocks,
         }
     }
 }
@@ -171,7 +187,7 @@ impl<M: Machine> IoNode<M> {
         // Beside the cached blocks, each disk may be loading the rest of a block that is partly written.
         let buffers = (settings.cache_blocks + disks) as u64;
         IoNode {
-            endpoint: Endpoint::new(machine.clone()),
+            endpoint: Endpoint::with_patience(machine.clone(), settings.patience),
             stripes: Stripes::default(),
             cache: RefCell::new(Cache::new(settings.cache_blocks)),
             room: Condition::new(),
@@ -180,8 +196,7 @@ impl<M: Machine> IoNode<M> {
             disk_queues: (0..disks)
                 .map(|_| DiskQueue::new(settings.scheduling, settings.sharing, settings.requests_at_disk))
                 .collect(),
-            // Each keeps the memory of a block until its answer has left.
-            requests: RefCell::new(RequestQueue::new(settings.sharing, settings.cache_blocks)),
+            requests: RefCell::new(RequestQueue::new(settings.sharing, settings.hands())),
             request_came: Condition::new(),
             pool_threads: Cell::new(0),
             pool_idle: Cell::new(0),
@@ -435,5 +450,8 @@ impl<M: Machine> Service for Rc<IoNode<M>> {
         Ok(())
     }
 
-    fn peer_gone(&self, _peer: NodeId) {}
+    fn peer_gone(&self, peer: NodeId) {
+        self.requests.borrow_mut().forget(peer);
+        self.request_taken.wake_all();
+    }
 }

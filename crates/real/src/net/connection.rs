@@ -49,8 +49,10 @@ pub(crate) struct Connection {
     pub(crate) heard: Cell<bool>,
     /// Woken when something comes.
     word: Condition,
-    /// Woken when its other side has called again, and this connection is to end.
+    /// Woken when its other side has called again, or this side gives it up, and this connection is to end.
     pub(crate) replaced: Condition,
+    /// Why this side does not want it any more, if that is so.
+    given_up: RefCell<Option<String>>,
     /// Why it is over, if it is.
     loss: RefCell<Option<String>>,
     /// Woken when the loss has been received.
@@ -78,6 +80,7 @@ impl Connection {
             heard: Cell::new(true),
             word: Condition::new(),
             replaced: Condition::new(),
+            given_up: RefCell::default(),
             loss: RefCell::default(),
             forgotten: Condition::new(),
         })
@@ -106,6 +109,18 @@ impl Connection {
     /// Takes no more messages. What waits is still sent.
     pub(crate) fn close(&self) {
         self.sides.iter().for_each(|side| side.outbox.close());
+    }
+
+    /// Has the connection ended, for this reason.
+    pub(crate) fn give_up(&self, why: &str) {
+        *self.given_up.borrow_mut() = Some(why.to_owned());
+        self.replaced.wake_all();
+    }
+
+    /// Why it ends, once `replaced` has been woken.
+    pub(crate) fn replaced_because(&self) -> String {
+        let given_up = self.given_up.borrow().clone();
+        given_up.unwrap_or_else(|| "it has called again and is silent over this connection".to_owned())
     }
 
     /// The connection is over.

@@ -178,7 +178,7 @@ impl Net {
                 async { if watched { self.watch(&connection).await } else { std::future::pending().await } };
             let over = async {
                 let silence = unless(connection.replaced.wait(), silent).await;
-                silence.unwrap_or_else(|| "it has called again and is silent over this connection".to_owned())
+                silence.unwrap_or_else(|| connection.replaced_because())
             };
             first_failure(over, control, data).await
         };
@@ -356,6 +356,12 @@ impl machine::Net for Net {
             over.into_iter().for_each(|connection| connection.forgotten.wake_all());
         }
         Ok((from, delivery))
+    }
+
+    fn give_up(&self, peer: NodeId, why: &str) {
+        if let Some(connection) = self.connection(peer) {
+            connection.give_up(why);
+        }
     }
 
     fn close(&self) {
