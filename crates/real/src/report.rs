@@ -52,6 +52,13 @@ pub enum Report {
         /// What went wrong, with which object.
         error: Error,
     },
+    /// Nothing can be written to a disk.
+    ReadOnly {
+        /// The node.
+        node: NodeId,
+        /// Which disk, for a person to read.
+        text: String,
+    },
     /// The node could not take a connection and will try again.
     CannotAccept {
         /// The node.
@@ -76,6 +83,7 @@ impl fmt::Display for Report {
             Report::PeerCame { node, peer } => write!(f, "{node}: {peer} has come"),
             Report::PeerGone { node, peer, why } => write!(f, "{node}: {peer} is gone: {why}"),
             Report::DiskFailed { node, error } => write!(f, "{node}: {error}"),
+            Report::ReadOnly { node, text } => write!(f, "{node}: {text}"),
             Report::CannotAccept { node, why } => write!(f, "{node}: cannot accept a connection: {why}"),
         }
     }

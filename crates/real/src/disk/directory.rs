@@ -3,31 +3,32 @@
 //! An object comes into being in one step. Its header is written to a file of another name, made safe, and
 //! only then linked to its own name, which fails if there is one. A node killed meanwhile leaves at worst a
 //! file of the other kind, which nobody lists and the next start removes.
+//!
+//! Others may put what they like in the place of an object: a directory, a pipe, a link to elsewhere. None of them is
+//! followed or opened; they are told as damaged objects, and can be removed. Where nothing may be written, on a disk
+//! that the system has made read-only, objects are opened for reading.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::fs::{self, DirBuilder, File, FileType, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use machine::{Error, NodeId, Result, Space};
+use nix::libc;
 use nix::sys::statvfs::statvfs;
 
+use super::contents::{Contents, read_contents, read_header};
 use super::header::{self, Header, Refusal};
-use super::layout::{GROUP_BYTES, Layout, UNIT_BYTES, group_of};
+use super::layout::Layout;
+use super::lock::Lock;
 use super::name::{self, Decoded};
 use super::record::Record;
-use super::stored::Contents;
-use super::units::{Seal, UnitSums};
+use super::units::Seal;
 
 /// How the names of files begin that are not objects yet. No object's file name begins with a dot, except
 /// that of the object without a name.
 const UNBORN: &str = ".unborn-";
-
-/// Groups at the end of a file that are searched for the object's end if the file is longer than was flushed: 64 GiB.
-const UNFLUSHED_GROUPS_MAX: u64 = (64 << 30) / GROUP_BYTES;
-
-const LOCK: &str = ".starfish.lock";
 
 /// What tells a file from all others, those that have its name later among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,39 +50,64 @@ pub(crate) struct Found {
 pub(crate) struct Directory {
     path: PathBuf,
     unborn: AtomicU64,
-    /// Locked for as long as it is open.
-    _lock: File,
+    /// Held for as long as it is there.
+    lock: Lock,
 }
+
+/// A directory that the node makes is for its user to write to.
+const MODE: u32 = 0o755;
 
 impl Directory {
     /// Takes the directory for `node`, and removes what a killed node left half-made.
     pub(crate) fn take(path: &Path, node: NodeId) -> Result<Self> {
-        let failed = |error| io_error(&format!("disk directory {}", path.display()), error);
-        match fs::create_dir(path) {
+        let failed = |error| io_error(&describe(path), error);
+        match DirBuilder::new().mode(MODE).create(path) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
             _ => {}
         }
-        let lock = lock(path, node)?;
+        let lock = Lock::take(path, node)?;
         for entry in fs::read_dir(path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            if entry.file_name().as_encoded_bytes().starts_with(UNBORN.as_bytes()) {
+            let is_unborn = entry.file_name().as_encoded_bytes().starts_with(UNBORN.as_bytes());
+            if is_unborn && entry.file_type().map_err(failed)?.is_file() && !lock.is_read_only {
                 fs::remove_file(entry.path()).map_err(failed)?;
             }
         }
-        Ok(Directory { path: path.to_owned(), unborn: AtomicU64::new(0), _lock: lock })
+        Ok(Directory { path: path.to_owned(), unborn: AtomicU64::new(0), lock })
+    }
+
+    /// Says so if nothing can be written to it.
+    pub(crate) fn read_only(&self) -> Option<String> {
+        let text = || {
+            format!("{} cannot be written to: files on it are read, and that is all", describe(&self.path))
+        };
+        self.lock.is_read_only.then(text)
     }
 
     /// The space of the file system it is on, and what of it is free for this process.
     pub(crate) fn space(&self) -> Result<Space> {
         let space = statvfs(&self.path);
-        let space = space
-            .map_err(|error| io_error(&format!("disk directory {}", self.path.display()), error.into()))?;
+        let space = space.map_err(|error| io_error(&describe(&self.path), error.into()))?;
         let unit = space.fragment_size();
         Ok(Space { bytes: space.blocks() * unit, free: space.blocks_available() * unit })
     }
 
     fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name::encode(name))
+    }
+
+    /// Fails if the path leads to another directory by now, or to none. That one would not be ours.
+    fn check_path(&self) -> Result<()> {
+        let there = fs::metadata(&self.path).map(|metadata| Identity::of(&metadata));
+        let why = match there {
+            Ok(there) if there == self.lock.identity => return Ok(()),
+            Ok(_) => "another one has taken its place since the agent was started",
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                "it has been removed since the agent was started"
+            }
+            Err(error) => return Err(io_error(&describe(&self.path), error)),
+        };
+        Err(Error::Io { what: describe(&self.path), why: why.to_owned() }.into())
     }
 
     /// The object as error messages call it.
@@ -96,19 +122,17 @@ impl Directory {
         begin_of_file.resize(record_at as usize, 0);
         begin_of_file.extend_from_slice(&record);
         let failed = |error| io_error(&self.describe(name), error);
-        let serial = self.unborn.fetch_add(1, Ordering::Relaxed);
-        let unborn = self.path.join(format!("{UNBORN}{serial}"));
+        self.check_path()?;
+        let (mut file, unborn) = self.unborn_file().map_err(failed)?;
         let made = (|| {
-            let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(&unborn)?;
             file.write_all(&begin_of_file)?;
             file.set_len(seal.layout.groups)?;
             file.sync_data()?;
             fs::hard_link(&unborn, self.path_of(name))?;
-            let identity = Identity::of(&file)?;
-            Ok((file, identity))
+            Ok(Identity::of(&file.metadata()?))
         })();
         let removed = fs::remove_file(&unborn);
-        let (file, identity) = made.map_err(failed)?;
+        let identity = made.map_err(failed)?;
         removed.map_err(failed)?;
         let header = Header {
             layout: seal.layout,
@@ -116,37 +140,61 @@ impl Directory {
             label: label.to_vec(),
             identity: seal.identity,
         };
-        let contents = Contents { seal, bytes: 0, has_excess: false, record: Record::default() };
+        let contents =
+            Contents { seal, bytes: 0, has_excess: false, is_read_only: false, record: Record::default() };
         Ok(Found { file, identity, header, contents })
+    }
+
+    /// A file of a name that no object has.
+    fn unborn_file(&self) -> io::Result<(File, PathBuf)> {
+        loop {
+            let serial = self.unborn.fetch_add(1, Ordering::Relaxed);
+            let path = self.path.join(format!("{UNBORN}{serial}"));
+            match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
+                // A directory of others.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                opened => return Ok((opened?, path)),
+            }
+        }
     }
 
     pub(crate) fn open(&self, name: &str) -> Result<Found> {
         let failed = |error| io_error(&self.describe(name), error);
         let refused = |refusal: Refusal| refusal.of(self.describe(name));
-        let file = OpenOptions::new().read(true).write(true).open(self.path_of(name)).map_err(failed)?;
+        self.check_path()?;
+        let path = self.path_of(name);
+        let kind = fs::symlink_metadata(&path).map_err(failed)?.file_type();
+        if !kind.is_file() {
+            return Err(refused(not_a_file(kind)));
+        }
+        let (file, is_read_only) = open_file(&path).map_err(failed)?;
         let header = read_header(&file).map_err(failed)?.map_err(refused)?;
         if header.name != name {
             let why = format!("it calls itself `{}`: was its file renamed?", header.name);
             return Err(refused(Refusal::Damaged(why)));
         }
         let seal = Seal { layout: header.layout, identity: header.identity };
-        let contents = read_contents(&file, seal).map_err(failed)?.map_err(refused)?;
-        let identity = Identity::of(&file).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        let contents = read_contents(&file, metadata.len(), seal).map_err(failed)?.map_err(refused)?;
+        let contents = Contents { is_read_only, ..contents };
+        let identity = Identity::of(&metadata);
         Ok(Found { file, identity, header, contents })
     }
 
-    /// The names of all objects, sorted. Other files are left alone.
+    /// The names of all objects, sorted, and of what others have put in the place of some. Other files are left alone.
     pub(crate) fn list(&self) -> Result<Vec<String>> {
-        let failed = |error| io_error(&format!("disk directory {}", self.path.display()), error);
+        let failed = |error| io_error(&describe(&self.path), error);
+        self.check_path()?;
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let decoded = entry.file_name().to_str().and_then(name::decode);
             match decoded {
-                Some(_) if !entry.file_type().map_err(failed)?.is_file() => {}
                 Some(Decoded::Name(name)) => names.push(name),
-                Some(Decoded::Shortened) => names.extend(full_name(&entry.path())),
-                None => {}
+                Some(Decoded::Shortened) if entry.file_type().map_err(failed)?.is_file() => {
+                    names.extend(full_name(&entry.path()));
+                }
+                _ => {}
             }
         }
         names.sort_unstable();
@@ -155,111 +203,59 @@ impl Directory {
 
     /// Removes an object, also one that is damaged.
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
-        fs::remove_file(self.path_of(name)).map_err(|error| io_error(&self.describe(name), error))
+        self.check_path()?;
+        let path = self.path_of(name);
+        let removed = match fs::remove_file(&path) {
+            // One that others have made; it has to be empty.
+            Err(error) if error.kind() == ErrorKind::IsADirectory => fs::remove_dir(&path),
+            removed => removed,
+        };
+        removed.map_err(|error| io_error(&self.describe(name), error))
     }
 
     /// Waits until all that was made and removed is so on the medium.
     pub(crate) fn sync(&self) -> Result<()> {
         let synced = File::open(&self.path).and_then(|directory| directory.sync_all());
-        synced.map_err(|error| io_error(&format!("disk directory {}", self.path.display()), error))
+        synced.map_err(|error| io_error(&describe(&self.path), error))
     }
 }
 
 impl Identity {
-    fn of(file: &File) -> io::Result<Self> {
-        let metadata = file.metadata()?;
-        Ok(Identity { device: metadata.dev(), inode: metadata.ino() })
+    pub(super) fn of(metadata: &fs::Metadata) -> Self {
+        Identity { device: metadata.dev(), inode: metadata.ino() }
     }
 }
 
-fn lock(path: &Path, node: NodeId) -> Result<File> {
-    let what = format!("disk directory {}", path.display());
-    let failed = |error| io_error(&what, error);
-    let mut lock = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path.join(LOCK))
-        .map_err(failed)?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut holder = String::new();
-            // Who it is helps, but that it is so suffices.
-            let _ = lock.read_to_string(&mut holder);
-            let why = format!("it is in use by another agent ({})", holder.trim());
-            return Err(Error::Io { what, why }.into());
-        }
-        Err(TryLockError::Error(error)) => return Err(failed(error)),
-    }
-    let holder = format!("{node}, process {}\n", std::process::id());
-    lock.set_len(0).and_then(|()| lock.write_all(holder.as_bytes())).map_err(failed)?;
-    Ok(lock)
+/// A directory as error messages call it.
+pub(super) fn describe(path: &Path) -> String {
+    format!("disk directory {}", path.display())
 }
 
-/// The header of an object's file, or what is wrong with it.
-fn read_header(file: &File) -> io::Result<std::result::Result<Header, Refusal>> {
-    let mut bytes = [0; header::BYTES];
-    match file.read_exact_at(&mut bytes, 0) {
-        Ok(()) => Ok(Header::decode(&bytes)),
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-            let why = format!("its file is shorter than the header of {} bytes", header::BYTES);
-            Ok(Err(Refusal::Damaged(why)))
-        }
-        Err(error) => Err(error),
+/// Opens a file, for reading only where nothing may be written; says which it was.
+fn open_file(path: &Path) -> io::Result<(File, bool)> {
+    let open = |writes| OpenOptions::new().read(true).write(writes).custom_flags(libc::O_NOFOLLOW).open(path);
+    match open(true) {
+        Err(error) if refuses_writing(&error) => Ok((open(false)?, true)),
+        opened => Ok((opened?, false)),
     }
 }
 
-/// What an object's file has, or what is wrong with it. What is missing or changed in it is told when it is read.
-fn read_contents(file: &File, seal: Seal) -> io::Result<std::result::Result<Contents, Refusal>> {
-    let Some(in_file) = seal.layout.object_bytes(file.metadata()?.len()) else {
-        let why = format!("its file is shorter than the {} bytes before data", seal.layout.groups);
-        return Ok(Err(Refusal::Damaged(why)));
+/// Whether the system refused what it would have let somebody do who only wants to read.
+pub(super) fn refuses_writing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied)
+}
+
+fn not_a_file(kind: FileType) -> Refusal {
+    let what = if kind.is_dir() {
+        "a directory"
+    } else if kind.is_symlink() {
+        "a symbolic link, and where it leads is not looked at"
+    } else if kind.is_fifo() {
+        "a pipe"
+    } else {
+        "no file"
     };
-    let mut begin_of_file = vec![0; seal.layout.groups as usize];
-    file.read_exact_at(&mut begin_of_file, 0)?;
-    let record = match Record::latest(&begin_of_file, &seal.layout, seal.identity) {
-        Some(record) => record,
-        // Earlier programs wrote none before the first flush.
-        None if !seal.layout.keeps_flushed => Record::default(),
-        None => {
-            let why = "neither of the two records of what was flushed matches its checksum".to_owned();
-            return Ok(Err(Refusal::Damaged(why)));
-        }
-    };
-    let bytes = length(file, &seal, &record, in_file)?;
-    let has_excess = file.metadata()?.len() > seal.layout.file_bytes(bytes);
-    Ok(Ok(Contents { seal, bytes, has_excess, record }))
-}
-
-/// How long an object is whose file has room for `in_file` bytes: as it was flushed, or as it was written since.
-fn length(file: &File, seal: &Seal, record: &Record, in_file: u64) -> io::Result<u64> {
-    if !seal.layout.keeps_flushed || in_file <= record.bytes {
-        return Ok(in_file.max(record.bytes));
-    }
-    let (flushed, last) = (group_of(record.bytes), group_of(in_file - 1));
-    let mut page = vec![0; seal.layout.sums_bytes()];
-    for group in (flushed.max(last.saturating_sub(UNFLUSHED_GROUPS_MAX))..=last).rev() {
-        file.read_exact_at(&mut page, seal.layout.sums_in_file(group))?;
-        for (end, sums) in seal.decode(&page, group, in_file, false).ends(group) {
-            if end <= record.bytes {
-                return Ok(record.bytes);
-            }
-            if end <= in_file && is_there(file, seal, end, sums)? {
-                return Ok(end);
-            }
-        }
-    }
-    Ok(record.bytes)
-}
-
-/// Whether the unit in which an object ends at `end` matches its sums.
-fn is_there(file: &File, seal: &Seal, end: u64, sums: UnitSums) -> io::Result<bool> {
-    let at = (end - 1) / UNIT_BYTES * UNIT_BYTES;
-    let mut unit = [0; UNIT_BYTES as usize];
-    file.read_exact_at(&mut unit[..(end - at) as usize], seal.layout.in_file(at))?;
-    Ok(seal.vouching(sums, at, &unit).is_some())
+    Refusal::Damaged(format!("it is {what}"))
 }
 
 /// The name of an object whose file name is too short for it. One that cannot be read is not listed.
@@ -286,7 +282,11 @@ pub(crate) fn io_error(what: &str, error: io::Error) -> Box<Error> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
+    use nix::sys::stat::Mode;
+    use nix::unistd::{Uid, geteuid, mkfifo, setfsuid};
     use proptest::prelude::*;
 
     use super::*;
@@ -317,6 +317,123 @@ mod tests {
             prop_assert_eq!(fs::read_dir(&path).expect("a directory").count(), names.len() + 1);
             prop_assert_eq!(fs::read_dir(place.path()).expect("a directory").count(), 1);
         }
+    }
+
+    /// As it is for a user who may write neither to the directory nor to the files in it. Root may, so it becomes
+    /// nobody for the time, on this thread alone.
+    fn without_writing<T>(path: &Path, work: impl FnOnce() -> T) -> T {
+        let set_modes = |directory, file| {
+            for entry in fs::read_dir(path).expect("a directory") {
+                let path = entry.expect("a directory").path();
+                fs::set_permissions(path, Permissions::from_mode(file)).expect("our file");
+            }
+            fs::set_permissions(path, Permissions::from_mode(directory)).expect("our directory");
+        };
+        set_modes(0o555, 0o444);
+        let user = geteuid();
+        setfsuid(Uid::from_raw(if user.is_root() { 65534 } else { user.as_raw() }));
+        let outcome = work();
+        setfsuid(user);
+        set_modes(0o755, 0o644);
+        outcome
+    }
+
+    #[test]
+    fn what_cannot_be_written_to_can_be_read() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        fs::set_permissions(place.path(), Permissions::from_mode(0o755)).expect("our directory");
+        let path = place.path().join("disk");
+        let directory = Directory::take(&path, NodeId(1)).expect("a fresh directory");
+        directory.create("thing", b"label").expect("room");
+        assert_eq!(directory.read_only(), None);
+        drop(directory);
+        fs::write(path.join(".unborn-3"), "half").expect("room");
+        without_writing(&path, || {
+            let directory = Directory::take(&path, NodeId(1)).expect("it can be read");
+            assert!(directory.read_only().is_some_and(|text| text.contains("cannot be written to")));
+            let found = directory.open("thing").expect("it can be read");
+            assert!(found.header.label == b"label" && found.contents.is_read_only);
+            assert_eq!(directory.list(), Ok(vec!["thing".to_owned()]));
+            assert!(matches!(directory.create("other", b"").map_err(|error| *error), Err(Error::Io { .. })));
+            assert!(directory.remove("thing").is_err());
+        });
+        let directory = Directory::take(&path, NodeId(1)).expect("as before");
+        assert!(!directory.open("thing").expect("as before").contents.is_read_only);
+    }
+
+    #[test]
+    fn a_directory_that_is_not_ours_alone_is_not_taken() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let path = place.path();
+        let refusal = || Directory::take(path, NodeId(2)).map(drop).map_err(|error| error.to_string());
+        let first = Directory::take(path, NodeId(1)).expect("a fresh directory");
+        // What clears temporary directories does not ask.
+        fs::remove_file(path.join(".starfish.lock")).expect("it is there");
+        assert!(refusal().is_err_and(|why| why.contains("in use by another agent")));
+        drop(first);
+        let victim = path.join("of somebody");
+        fs::write(&victim, "dear to him").expect("room");
+        fs::remove_file(path.join(".starfish.lock")).expect("it is there");
+        symlink(&victim, path.join(".starfish.lock")).expect("room");
+        assert!(refusal().is_err_and(|why| why.contains("symbolic link")));
+        assert_eq!(fs::read_to_string(&victim).expect("it is there"), "dear to him");
+        fs::remove_file(path.join(".starfish.lock")).expect("it is there");
+        for (mode, is_safe) in [(0o777, false), (0o1777, true), (0o775, true)] {
+            fs::set_permissions(path, Permissions::from_mode(mode)).expect("our directory");
+            assert_eq!(refusal().is_ok(), is_safe, "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn what_others_put_in_the_place_of_an_object_is_told_and_can_be_removed() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let path = place.path().join("disk");
+        // Nobody looks into it, and its name is not taken for that of a file either.
+        fs::create_dir_all(path.join(".unborn-0")).expect("room");
+        let directory = Directory::take(&path, NodeId(1)).expect("a directory");
+        directory.create("elsewhere", b"").expect("room");
+        let outside = place.path().join("outside.stripe");
+        fs::rename(path.join("elsewhere.stripe"), &outside).expect("the same file system");
+        symlink(&outside, path.join("elsewhere.stripe")).expect("room");
+        fs::create_dir(path.join("folder.stripe")).expect("room");
+        mkfifo(&path.join("pipe.stripe"), Mode::S_IRWXU).expect("room");
+        let names = ["elsewhere", "folder", "pipe"];
+        assert_eq!(directory.list(), Ok(names.map(str::to_owned).to_vec()));
+        for (name, expected) in names.into_iter().zip(["symbolic link", "a directory", "a pipe"]) {
+            match directory.open(name).map(drop).map_err(|error| *error) {
+                Err(Error::Damaged { why, .. }) => assert!(why.contains(expected), "{why}"),
+                other => panic!("{other:?} for {name}"),
+            }
+            directory.remove(name).expect("it can be removed");
+            assert!(directory.create(name, b"").is_ok(), "{name}");
+        }
+        assert!(outside.exists());
+    }
+
+    #[test]
+    fn a_directory_that_is_gone_is_not_taken_for_one_without_files() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let path = place.path().join("disk");
+        let directory = Directory::take(&path, NodeId(1)).expect("a fresh directory");
+        directory.create("thing", b"").expect("room");
+        let told = |expected: &str| {
+            let outcomes = [
+                directory.open("thing").map(drop),
+                directory.create("new", b"").map(drop),
+                directory.list().map(drop),
+                directory.remove("thing"),
+            ];
+            for error in outcomes.map(|outcome| *outcome.expect_err("it is not ours")) {
+                assert!(matches!(&error, Error::Io { why, .. } if why.contains(expected)), "{error:?}");
+            }
+        };
+        fs::rename(&path, place.path().join("away")).expect("the same file system");
+        told("has been removed");
+        fs::create_dir(&path).expect("room");
+        told("has taken its place");
+        fs::remove_dir(&path).expect("it is empty");
+        fs::rename(place.path().join("away"), &path).expect("the same file system");
+        assert!(directory.open("thing").is_ok());
     }
 
     #[test]

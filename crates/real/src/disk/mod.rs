@@ -1,8 +1,8 @@
 //! A disk: a directory with one file for each object, perhaps slowed down to a model.
 //!
-//! Reading order: `directory.rs` (the files, by name), `header.rs` and `name.rs` (whose they are and how
+//! Reading order: `directory.rs` (the files, by name), `lock.rs` (whose they are to be alone), `header.rs` and `name.rs` (whose they are and how
 //! they are called), `layout.rs` (what is where in them), `units.rs` (the checksums, and why they survive power cuts),
-//! `record.rs` (what was flushed), `stored.rs` (an object that is open), `file.rs` (its file), `at_once.rs` (what needs
+//! `record.rs` (what was flushed), `contents.rs` (what is found when a file is opened), `stored.rs` (an object that is open), `file.rs` (its file), `at_once.rs` (what needs
 //! no waiting), `write_back.rs` (what goes on to the medium), `objects.rs` (which are open), `pace.rs`
 //! (modelled time). Here these become the operations of a [`machine::Disk`].
 //!
@@ -10,10 +10,12 @@
 //! nobody waits for it any more.
 
 mod at_once;
+mod contents;
 mod directory;
 mod file;
 mod header;
 mod layout;
+mod lock;
 mod name;
 mod objects;
 mod pace;
@@ -31,6 +33,7 @@ use compio::runtime::ResumeUnwind;
 use machine::{Buf, Error, NodeId, Object, ObjectId, Payload, Result, Space};
 
 use crate::clock::Clock;
+use crate::report::Report;
 use crate::settings::DiskSettings;
 use crate::task::{Tasks, Turns};
 use at_once::AtOnce;
@@ -70,6 +73,9 @@ impl Disk {
     ) -> Result<Self> {
         let path = settings.directory.clone();
         let directory = blocking(move || Directory::take(&path, node)).await?;
+        if let Some(text) = directory.read_only() {
+            tasks.report(&Report::ReadOnly { node, text });
+        }
         let inner = Inner {
             tasks: tasks.clone(),
             directory: directory.into(),

@@ -12,6 +12,7 @@ use std::ops::Range;
 use compio::buf::IoBuf;
 use machine::{Buf, Error, Payload};
 
+use super::contents::Contents;
 use super::file::ObjectFile;
 use super::layout::{GROUP_BYTES, Layout, UNIT_BYTES, group_end, group_of};
 use super::record::{Groups, NOTE_BYTES_MAX, Record};
@@ -41,23 +42,13 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// What is known of an object when its file is opened.
-#[derive(Clone, Debug)]
-pub(crate) struct Contents {
-    pub(crate) seal: Seal,
-    pub(crate) bytes: u64,
-    /// Whether the file has more, which nobody has written.
-    pub(crate) has_excess: bool,
-    /// What was flushed of it.
-    pub(crate) record: Record,
-}
-
 /// An open object.
 pub(crate) struct Stored {
     file: ObjectFile,
     seal: Seal,
     bytes: Cell<u64>,
     has_excess: Cell<bool>,
+    is_read_only: bool,
     record: RefCell<Record>,
     /// Groups of which the file has all sums.
     written: RefCell<Groups>,
@@ -81,12 +72,13 @@ struct Kept {
 
 impl Stored {
     pub(crate) fn new(file: ObjectFile, contents: Contents) -> Self {
-        let Contents { seal, bytes, has_excess, record } = contents;
+        let Contents { seal, bytes, has_excess, is_read_only, record } = contents;
         Stored {
             file,
             seal,
             bytes: Cell::new(bytes),
             has_excess: Cell::new(has_excess),
+            is_read_only,
             written: RefCell::new(record.written.clone()),
             record: RefCell::new(record),
             sums: RefCell::default(),
@@ -179,8 +171,13 @@ impl Stored {
         Ok(())
     }
 
+    fn check_writable(&self) -> io::Result<()> {
+        if self.is_read_only { Err(io::ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
+    }
+
     /// Writes `from` at `offset`.
     pub(crate) async fn write(&self, offset: u64, from: &Payload) -> Result<(), Fault> {
+        self.check_writable()?;
         let turn = self.turns.take().await;
         self.cut_excess(&turn).await?;
         let mut done = 0;
@@ -281,6 +278,7 @@ impl Stored {
 
     /// Cuts the object to `bytes`, or extends it to them with zeros.
     pub(crate) async fn resize(&self, bytes: u64) -> Result<(), Fault> {
+        self.check_writable()?;
         let turn = self.turns.take().await;
         self.cut_excess(&turn).await?;
         let before = self.bytes.get();
@@ -377,6 +375,9 @@ impl Stored {
 
     /// Waits until all that was written is on the medium.
     pub(crate) async fn flush(&self) -> Result<(), Fault> {
+        if self.is_read_only {
+            return Ok(());
+        }
         let turn = self.turns.take().await;
         self.flush_units(&turn).await?;
         let is_told = {
@@ -397,6 +398,7 @@ impl Stored {
             let (what, why) = ("a note on an object", format!("it is longer than {NOTE_BYTES_MAX} bytes"));
             return Err(Fault::Other(Error::Io { what: what.to_owned(), why }.into()));
         }
+        self.check_writable()?;
         let turn = self.turns.take().await;
         self.flush_units(&turn).await?;
         self.write_record(|record| record.note = note.to_vec()).await?;

@@ -1,0 +1,93 @@
+//! What the file of an object has, found out when it is opened: its header, its length and what was flushed of it.
+
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+
+use super::header::{self, Header, Refusal};
+use super::layout::{GROUP_BYTES, UNIT_BYTES, group_of};
+use super::record::Record;
+use super::units::{Seal, UnitSums};
+
+/// Groups at the end of a file that are searched for the object's end if the file is longer than was flushed: 64 GiB.
+const UNFLUSHED_GROUPS_MAX: u64 = (64 << 30) / GROUP_BYTES;
+
+/// What is known of an object when its file is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct Contents {
+    pub(crate) seal: Seal,
+    pub(crate) bytes: u64,
+    /// Whether the file has more, which nobody has written.
+    pub(crate) has_excess: bool,
+    /// Whether the file is open for reading only.
+    pub(crate) is_read_only: bool,
+    /// What was flushed of it.
+    pub(crate) record: Record,
+}
+
+/// The header of an object's file, or what is wrong with it.
+pub(super) fn read_header(file: &impl FileExt) -> io::Result<std::result::Result<Header, Refusal>> {
+    let mut bytes = [0; header::BYTES];
+    match file.read_exact_at(&mut bytes, 0) {
+        Ok(()) => Ok(Header::decode(&bytes)),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            let why = format!("its file is shorter than the header of {} bytes", header::BYTES);
+            Ok(Err(Refusal::Damaged(why)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// What an object's file has, or what is wrong with it. What is missing or changed in it is told when it is read.
+pub(super) fn read_contents(
+    file: &impl FileExt,
+    file_bytes: u64,
+    seal: Seal,
+) -> io::Result<std::result::Result<Contents, Refusal>> {
+    let Some(in_file) = seal.layout.object_bytes(file_bytes) else {
+        let why = format!("its file is shorter than the {} bytes before data", seal.layout.groups);
+        return Ok(Err(Refusal::Damaged(why)));
+    };
+    let mut begin_of_file = vec![0; seal.layout.groups as usize];
+    file.read_exact_at(&mut begin_of_file, 0)?;
+    let record = match Record::latest(&begin_of_file, &seal.layout, seal.identity) {
+        Some(record) => record,
+        // Earlier programs wrote none before the first flush.
+        None if !seal.layout.keeps_flushed => Record::default(),
+        None => {
+            let why = "neither of the two records of what was flushed matches its checksum".to_owned();
+            return Ok(Err(Refusal::Damaged(why)));
+        }
+    };
+    let bytes = length(file, &seal, &record, in_file)?;
+    let has_excess = file_bytes > seal.layout.file_bytes(bytes);
+    Ok(Ok(Contents { seal, bytes, has_excess, is_read_only: false, record }))
+}
+
+/// How long an object is whose file has room for `in_file` bytes: as it was flushed, or as it was written since.
+fn length(file: &impl FileExt, seal: &Seal, record: &Record, in_file: u64) -> io::Result<u64> {
+    if !seal.layout.keeps_flushed || in_file <= record.bytes {
+        return Ok(in_file.max(record.bytes));
+    }
+    let (flushed, last) = (group_of(record.bytes), group_of(in_file - 1));
+    let mut page = vec![0; seal.layout.sums_bytes()];
+    for group in (flushed.max(last.saturating_sub(UNFLUSHED_GROUPS_MAX))..=last).rev() {
+        file.read_exact_at(&mut page, seal.layout.sums_in_file(group))?;
+        for (end, sums) in seal.decode(&page, group, in_file, false).ends(group) {
+            if end <= record.bytes {
+                return Ok(record.bytes);
+            }
+            if end <= in_file && is_there(file, seal, end, sums)? {
+                return Ok(end);
+            }
+        }
+    }
+    Ok(record.bytes)
+}
+
+/// Whether the unit in which an object ends at `end` matches its sums.
+fn is_there(file: &impl FileExt, seal: &Seal, end: u64, sums: UnitSums) -> io::Result<bool> {
+    let at = (end - 1) / UNIT_BYTES * UNIT_BYTES;
+    let mut unit = [0; UNIT_BYTES as usize];
+    file.read_exact_at(&mut unit[..(end - at) as usize], seal.layout.in_file(at))?;
+    Ok(seal.vouching(sums, at, &unit).is_some())
+}

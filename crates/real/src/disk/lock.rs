@@ -1,0 +1,104 @@
+//! One directory, one node: the lock on it, and whom else it has to be safe from.
+//!
+//! The directory itself is locked (flock), so nobody who clears files away can take the lock with them. A file in it
+//! says who has it. File systems that lock files only, as NFS does, have the lock on that file.
+//!
+//! Who can write to the directory can put files in it under the names of objects, and can take objects away. That is not
+//! to be everybody: a directory that all users can write to is refused, unless it is one where each can take away only
+//! what is his own (the sticky bit, as with /tmp). A group is trusted, since many systems give each user one and let
+//! it write by default.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use machine::{Error, NodeId, Result};
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::libc;
+use nix::unistd::{AccessFlags, faccessat};
+
+use super::directory::{Identity, describe, io_error, refuses_writing};
+
+/// The file that says who has the directory.
+const HOLDER: &str = ".starfish.lock";
+
+const OTHERS_WRITE: u32 = 0o002;
+const STICKY: u32 = 0o1000;
+
+/// A directory that is locked for as long as this is there.
+pub(super) struct Lock {
+    pub(super) identity: Identity,
+    /// Whether the system refuses to let anything be written to it.
+    pub(super) is_read_only: bool,
+    _directory: File,
+    _holder: Option<File>,
+}
+
+impl Lock {
+    /// Takes the directory for `node`. Fails if another process has it, or if it is not safe from others.
+    pub(super) fn take(path: &Path, node: NodeId) -> Result<Self> {
+        let failed = |error| io_error(&describe(path), error);
+        let refused = |why: String| Error::Io { what: describe(path), why }.into();
+        let directory =
+            OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(path).map_err(failed)?;
+        let metadata = directory.metadata().map_err(failed)?;
+        if metadata.mode() & (OTHERS_WRITE | STICKY) == OTHERS_WRITE {
+            return Err(refused("every user can write to it: forbid that with `chmod o-w`".to_owned()));
+        }
+        let mut holder = match open_holder(path) {
+            Err(error) if refuses_writing(&error) => None,
+            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
+                let why = format!("{HOLDER} in it is a symbolic link, which no agent has made: remove it");
+                return Err(refused(why));
+            }
+            opened => Some(opened.map_err(failed)?),
+        };
+        let locked = match directory.try_lock() {
+            // The file system has locks for files only.
+            Err(TryLockError::Error(error)) if locks_files_only(&error) => {
+                holder.as_ref().map_or(Ok(()), File::try_lock)
+            }
+            locked => locked,
+        };
+        match locked {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                // Who it is helps, but that it is so suffices.
+                let _ = holder.map(|mut holder| holder.read_to_string(&mut text));
+                return Err(refused(format!("it is in use by another agent ({})", text.trim())));
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        if let Some(holder) = &mut holder {
+            let text = format!("{node}, process {}\n", std::process::id());
+            holder.set_len(0).and_then(|()| holder.write_all(text.as_bytes())).map_err(failed)?;
+        }
+        Ok(Lock {
+            identity: Identity::of(&metadata),
+            is_read_only: !can_write(path),
+            _directory: directory,
+            _holder: holder,
+        })
+    }
+}
+
+fn can_write(path: &Path) -> bool {
+    faccessat(AT_FDCWD, path, AccessFlags::W_OK | AccessFlags::X_OK, AtFlags::AT_EACCESS).is_ok()
+}
+
+fn open_holder(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).custom_flags(libc::O_NOFOLLOW);
+    let holder = options.open(path.join(HOLDER))?;
+    // Who opens a pipe for both does not wait, but who reads from it does.
+    if holder.metadata()?.is_file() { Ok(holder) } else { Err(ErrorKind::InvalidInput.into()) }
+}
+
+fn locks_files_only(error: &io::Error) -> bool {
+    [Errno::EBADF, Errno::EINVAL, Errno::EISDIR, Errno::ENOTSUP, Errno::ENOLCK]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(*errno as i32))
+}
