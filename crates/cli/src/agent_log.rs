@@ -75,6 +75,9 @@ pub(crate) fn reporter() -> Reporter {
         Report::PeerCame { peer, .. } => log::debug!("{peer} has come"),
         Report::PeerGone { peer, why, .. } => log::debug!("{peer} is gone: {why}"),
         Report::Refused { from, why, .. } => log::warn!("refused {from}: {why}"),
+        Report::RefusedMore { count, within, .. } => {
+            log::warn!("refused {count} more within {} s", within.as_secs());
+        }
         Report::CannotAccept { why, .. } => log::warn!("cannot accept a connection: {why}"),
         Report::TaskFailed { task, error, .. } => log::error!("{task}: {error}"),
         Report::DiskFailed { error, .. } => {

@@ -89,7 +89,7 @@ fn an_agent_that_hangs_is_given_up_and_named() {
     let error = failure(get);
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     let address = store.agents[1].address.clone();
-    assert!(error.contains(&format!("agent {address} is gone: it has not answered for 600ms")), "{error}");
+    assert!(error.contains(&format!("agent {address} is gone: it has not answered for 600 ms")), "{error}");
     store.agents[1].signal("CONT");
     store.run(&["get", "file", "back"]);
     kill(&mut store, 0);

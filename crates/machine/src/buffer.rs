@@ -95,6 +95,27 @@ impl BufferPool {
         buffer
     }
 
+    /// Takes a buffer as long as `share`, which is of a pool that bounds what one of several takers has of this one.
+    /// Both are given back together.
+    ///
+    /// # Panics
+    /// If that is more than the whole pool holds.
+    pub async fn take_for(&self, share: Buf) -> Buf {
+        let mut buffer = self.take(share.len()).await;
+        let lease = Rc::get_mut(&mut buffer.lease).expect("just lent");
+        lease._share = Some(share);
+        buffer
+    }
+
+    /// Memory with room for `bytes`, and nothing in it, for a device that fills a vector before its buffer is taken: see
+    /// [`fill_memory`](Buf::fill_memory).
+    pub fn spare_memory(&self, bytes: usize) -> Vec<u8> {
+        let mut memory = self.inner.spare.borrow_mut().take();
+        memory.clear();
+        memory.reserve_exact(bytes);
+        memory
+    }
+
     /// Takes a buffer of `bytes` if there is room and nobody waits.
     pub fn try_take(&self, bytes: u64) -> Option<Buf> {
         let room = self.inner.waiting.get() == 0 && bytes <= self.inner.free_bytes.get();
@@ -113,7 +134,7 @@ impl BufferPool {
 
     fn lend(&self, bytes: u64) -> Buf {
         self.inner.free_bytes.set(self.inner.free_bytes.get() - bytes);
-        let lease = Rc::new(Lease { pool: self.inner.clone(), bytes });
+        let lease = Rc::new(Lease { pool: self.inner.clone(), bytes, _share: None });
         Buf { lease, contents: Payload::zeros(bytes) }
     }
 }
@@ -138,6 +159,8 @@ impl Drop for Waiting<'_> {
 struct Lease {
     pool: Rc<PoolInner>,
     bytes: u64,
+    /// What the taker has of his own bound, until this is returned.
+    _share: Option<Buf>,
 }
 
 impl Lease {
@@ -338,6 +361,23 @@ mod tests {
         assert_eq!(payload.to_vec(), Some(vec![1, 2, 3]));
         drop(payload);
         assert_eq!(pool.free_bytes(), 100);
+    }
+
+    #[test]
+    fn a_share_returns_with_what_was_taken_for_it() {
+        let (pool, part) = (BufferPool::new(100), BufferPool::new(30));
+        let share = part.try_take(30).expect("room for it");
+        let mut take = std::pin::pin!(pool.take_for(share));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let std::task::Poll::Ready(mut buffer) = take.as_mut().poll(&mut context) else {
+            panic!("there is room")
+        };
+        buffer.fill_memory(vec![1; 30]);
+        let payload = buffer.slice(0..10);
+        drop(buffer);
+        assert_eq!((pool.free_bytes(), part.free_bytes()), (70, 0));
+        drop(payload);
+        assert_eq!((pool.free_bytes(), part.free_bytes()), (100, 30));
     }
 
     #[test]

@@ -6,15 +6,20 @@ use std::rc::Rc;
 use std::time::SystemTime;
 
 use machine::{BufferPool, Duration, Instant, Machine, NodeId, Result, Work};
+use nix::sys::resource::{Resource, getrlimit};
 
 use crate::clock::Clock;
 use crate::disk::Disk;
-use crate::net::Net;
-use crate::settings::{Peer, Settings};
+use crate::net::{HANDSHAKES_MAX, Net};
+use crate::settings::{Limits, Peer, Settings};
 use crate::task::Tasks;
 
-/// Files of disks that a node keeps open. Well below the usual limit of 1024 for a process, which connections need too.
+/// Files of disks that a node keeps open, if the process may have as many descriptors and connections need them not.
 const FILES_OPEN_MAX: usize = 512;
+
+/// Descriptors that are neither of files of disks nor of connections: of callers that are not let in yet, of disks and
+/// their directories, of the runtime, and of whatever program the node is in.
+const OTHER_DESCRIPTORS: usize = HANDSHAKES_MAX + 32;
 
 /// A node made of this computer's clock, sockets and files. Cloning gives another handle on it.
 #[derive(Clone)]
@@ -41,13 +46,14 @@ impl RealMachine {
         let clock = Clock::start();
         let tasks = Tasks::new(settings.node, settings.reporter);
         let mut disks = Vec::with_capacity(settings.disks.len());
-        let open_max = (FILES_OPEN_MAX / settings.disks.len().max(1)).max(1);
+        let (files, connections) = share_descriptors(descriptors(), settings.disks.is_empty());
+        let open_max = (files / settings.disks.len().max(1)).max(1);
         for disk in &settings.disks {
             disks.push(Disk::start(disk, settings.node, clock, tasks.clone(), open_max).await?);
         }
         let drain = settings.limits.drain;
-        let net =
-            Net::start(settings.node, settings.listen, settings.limits, settings.sockets, tasks.clone())?;
+        let limits = Limits { connections: settings.limits.connections.min(connections), ..settings.limits };
+        let net = Net::start(settings.node, settings.listen, limits, settings.sockets, tasks.clone())?;
         let buffers = BufferPool::new(settings.buffer_bytes);
         let inner = Inner { node: settings.node, clock, tasks, net, disks, buffers, drain };
         let machine = RealMachine { inner: Rc::new(inner) };
@@ -86,6 +92,20 @@ impl RealMachine {
         // Late is late: whoever does not take what we have for him is not waited for.
         let _ = compio::time::timeout(self.inner.drain, drained).await;
     }
+}
+
+/// Descriptors that this process may have.
+fn descriptors() -> usize {
+    // A system that does not say has the limit that is usual.
+    let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft);
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}
+
+/// How many of so many descriptors are for files of disks, and how many connections the rest is enough for, at two each.
+fn share_descriptors(descriptors: usize, is_without_disks: bool) -> (usize, usize) {
+    let free = descriptors.saturating_sub(OTHER_DESCRIPTORS);
+    let files = if is_without_disks { 0 } else { FILES_OPEN_MAX.min(free / 2) };
+    (files, ((free - files) / 2).max(1))
 }
 
 impl Machine for RealMachine {
@@ -130,5 +150,19 @@ impl Machine for RealMachine {
 
     fn buffers(&self) -> &BufferPool {
         &self.inner.buffers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_connections_share_the_descriptors_there_are() {
+        assert_eq!(share_descriptors(1024, false), (464, 232));
+        assert_eq!(share_descriptors(1024, true), (0, 464));
+        assert_eq!(share_descriptors(256, false), (80, 40));
+        assert_eq!(share_descriptors(1 << 20, false), (512, (1 << 19) - 304));
+        assert_eq!(share_descriptors(0, false), (0, 1));
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use machine::{Error, NodeId};
 
@@ -27,6 +28,15 @@ pub enum Report {
         from: SocketAddr,
         /// Why it was refused.
         why: String,
+    },
+    /// More connections were not let in than are reported one by one.
+    RefusedMore {
+        /// The node that refused.
+        node: NodeId,
+        /// How many were not reported.
+        count: u64,
+        /// In how long.
+        within: Duration,
     },
     /// Another node has called this one, or was called.
     PeerCame {
@@ -80,6 +90,9 @@ impl fmt::Display for Report {
         match self {
             Report::TaskFailed { node, task, error } => write!(f, "{node}: task `{task}` failed: {error}"),
             Report::Refused { node, from, why } => write!(f, "{node}: refused {from}: {why}"),
+            Report::RefusedMore { node, count, within } => {
+                write!(f, "{node}: refused {count} more within {} s", within.as_secs())
+            }
             Report::PeerCame { node, peer } => write!(f, "{node}: {peer} has come"),
             Report::PeerGone { node, peer, why } => write!(f, "{node}: {peer} is gone: {why}"),
             Report::DiskFailed { node, error } => write!(f, "{node}: {error}"),

@@ -56,17 +56,17 @@ pub struct DiskSettings {
 /// Bounds on what others can demand of a node.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of received data that wait for the file system or are in its hands.
+    /// Bytes of received data that wait for the file system or are in its hands. As much again may be on its way in.
     ///
     /// They have memory of their own, apart from the file system's pool: if both shared one, tasks that
     /// hold data received and wait for a buffer could wait for each other.
     pub receive_bytes: u64,
-    /// Connections, beyond which others are refused.
+    /// Connections, beyond which others are refused. There are never more than the process has descriptors for.
     pub connections: usize,
-    /// Time another node has for connecting and introducing itself.
+    /// Time a node that calls this one has for introducing itself.
     pub handshake: Duration,
-    /// How long a node that this one has called may say nothing, not even when it is asked, before it is given up.
-    /// A node that waits for a slow disk answers; one that is stopped, hung or cut off does not.
+    /// How long a node that this one calls, or has called, may say nothing, not even when it is asked, before it is given
+    /// up. A node that waits for a slow disk answers; one that is stopped, hung or cut off does not.
     pub silence: Duration,
     /// How long a node that this one has called and lost is called again when something is to be sent to it,
     /// before the sender is told.
@@ -131,7 +131,7 @@ impl Default for Limits {
         Limits {
             receive_bytes: 64 << 20,
             connections: 1024,
-            handshake: Duration::from_secs(10),
+            handshake: Duration::from_secs(2),
             silence: Duration::from_secs(10),
             recall: Duration::from_secs(2),
             drain: Duration::from_secs(5),

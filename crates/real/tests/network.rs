@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
 use std::time::Duration;
 
-use common::stranger::{VERSION, beside, hello, hello_again, join, prelude};
+use common::stranger::{VERSION, beside, bye, hello, hello_again, join, prelude};
 use common::{Reports, begun, drivers, peer, run_nodes, until};
 use machine::{Class, Delivery, Error, Machine, Message, Net, NodeId, Payload};
 use proptest::prelude::*;
@@ -66,9 +66,7 @@ async fn join_and_throw(at: &RealMachine, from: u64, bytes: Vec<u8>) {
     beside(at, move || {
         // The node may hang up at any time: that is what is tested.
         let _ = streams[1].write_all(&bytes);
-        for stream in &streams {
-            let _ = stream.shutdown(std::net::Shutdown::Write);
-        }
+        let _ = streams[1].shutdown(std::net::Shutdown::Write);
         for stream in &mut streams {
             let _ = stream.read_to_end(&mut Vec::new());
         }
@@ -87,7 +85,7 @@ fn strangers_are_refused_and_told_why_if_they_can_understand() {
             assert_eq!(throw(node, b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n".to_vec()).await, b"");
             assert_eq!(throw(node, b"STAR".to_vec()).await, b"");
             for (greeting, verdict) in [
-                (hello(3, 7, 1), 1),
+                (hello(VERSION - 1, 7, 1), 1),
                 (hello(VERSION, 7, 9), 2),
                 (hello(VERSION, 2, 1), 3),
                 (hello(VERSION, 7, 1), 4),
@@ -103,7 +101,7 @@ fn strangers_are_refused_and_told_why_if_they_can_understand() {
         let expected = [
             "not a Starfish node",
             "",
-            "version 3",
+            "version 2",
             "wants to talk to node 9",
             "connected already",
             "too many",
@@ -214,7 +212,7 @@ fn a_frame_that_breaks_the_rules_ends_its_connection_only() {
                 (prelude(10, 100_000), "in the middle of a message"),
                 ([prelude(4, 100_000), vec![1; 50_000]].concat(), "in the middle of a message"),
                 (b"SFfd".to_vec(), "in the middle of a message"),
-                (Vec::new(), "closed the connection"),
+                (Vec::new(), "closed the connection without a word"),
             ];
             for (bytes, expected) in cases {
                 join_and_throw(&nodes[0], 7, bytes).await;
@@ -488,7 +486,7 @@ fn a_node_that_was_called_and_says_nothing_is_lost() {
             let streams = silent.join().expect("no panic");
             let (from, delivery) = receive(&nodes[0]).await;
             let Delivery::Gone(why) = delivery else { panic!("{delivery:?}") };
-            assert!(from == NodeId(5) && why.contains("has not answered for 200ms"), "{why}");
+            assert!(from == NodeId(5) && why.contains("has not answered for 200 ms"), "{why}");
             drop(streams);
         })
         .expect("no task fails");
@@ -569,6 +567,122 @@ fn a_node_started_anew_at_its_address_is_called_again() {
             }
             let lost = caller.net().send(NodeId(100), message(3, 10)).await.map_err(|error| *error);
             assert!(matches!(lost, Err(Error::PeerGone { node: NodeId(100), .. })), "{lost:?}");
+        })
+        .expect("no task fails");
+    }
+}
+
+/// Messages of the honest node 2 to node 1 arrive, each within `limit`.
+async fn expect_service(nodes: &[RealMachine], messages: u8, limit: Duration) {
+    for number in 0..messages {
+        let asked = std::time::Instant::now();
+        let sender = nodes[1].clone();
+        nodes[1].spawn("honest sender", async move {
+            sender.net().send(NodeId(1), message(number, 1 << 20)).await
+        });
+        loop {
+            let (from, delivery) = receive(&nodes[0]).await;
+            if from == NodeId(2) {
+                assert!(delivery == Delivery::Message(message(number, 1 << 20)), "{delivery:?}");
+                break;
+            }
+        }
+        assert!(asked.elapsed() < limit, "message {number} took {:?}", asked.elapsed());
+    }
+}
+
+#[test]
+fn who_goes_while_his_data_wait_for_memory_is_gone_at_once() {
+    for driver in drivers() {
+        let limits = Limits { receive_bytes: 16 << 20, ..Limits::default() };
+        let adapt = |settings| Settings { limits: limits.clone(), ..settings };
+        run_nodes(driver, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
+            let streams = join(&nodes[0], 7).await;
+            let [control, mut data] = streams;
+            let writer = std::thread::spawn(move || {
+                let frame = [prelude(1, 1 << 20), vec![9; (1 << 20) + 1]].concat();
+                // The last of these find no room any more.
+                while data.write_all(&frame).is_ok() {}
+            });
+            // What the node keeps is all that one connection may have.
+            let mut kept = Vec::new();
+            while kept.len() < 4 {
+                let (from, delivery) = receive(&nodes[0]).await;
+                assert_eq!(from, NodeId(7));
+                kept.push(delivery);
+            }
+            expect_service(&nodes, 4, Duration::from_secs(2)).await;
+            // The process ends: no word, and the end of its data is behind those that nobody takes.
+            drop(control);
+            let (from, delivery) = receive(&nodes[0]).await;
+            let Delivery::Gone(why) = delivery else { panic!("{delivery:?}") };
+            assert!(from == NodeId(7) && why.contains("closed the connection"), "{why}");
+            until(&nodes[0], || writer.is_finished()).await;
+            drop(kept);
+            expect_service(&nodes, 4, Duration::from_secs(2)).await;
+        })
+        .expect("no task fails");
+    }
+}
+
+#[test]
+fn a_lane_closed_in_order_does_not_keep_the_other_open() {
+    for driver in drivers() {
+        let limits = Limits { drain: Duration::from_millis(200), ..Limits::default() };
+        let adapt = |settings| Settings { limits: limits.clone(), ..settings };
+        run_nodes(driver, 1, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
+            let [mut control, mut data] = join(&nodes[0], 7).await;
+            data.write_all(&[prelude(1, 0), vec![9]].concat()).expect("room for a message");
+            control.write_all(&bye()).expect("room for a word");
+            expect_message(&nodes[0], 9, 0).await;
+            let (from, delivery) = receive(&nodes[0]).await;
+            assert!(from == NodeId(7) && matches!(delivery, Delivery::Gone(_)), "{delivery:?}");
+            // The end was to be seen at both.
+            beside(&nodes[0], move || control.read_to_end(&mut Vec::new())).await.expect("an end");
+        })
+        .expect("no task fails");
+    }
+}
+
+#[test]
+fn messages_that_stop_in_the_middle_hold_nobody_up() {
+    const STALLED: u64 = 40;
+    for driver in drivers() {
+        let limits = Limits { receive_bytes: 16 << 20, ..Limits::default() };
+        let adapt = |settings| Settings { limits: limits.clone(), ..settings };
+        run_nodes(driver, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
+            let mut stalled = Vec::new();
+            for from in 100..100 + STALLED {
+                let mut streams = join(&nodes[0], from).await;
+                streams[1].write_all(&[prelude(1, 4 << 20), vec![9; 100]].concat()).expect("room for that");
+                stalled.push(streams);
+            }
+            // The first waits until it is clear that nothing comes from the others.
+            expect_service(&nodes, 1, Duration::from_secs(6)).await;
+            expect_service(&nodes, 20, Duration::from_secs(1)).await;
+            drop(stalled);
+        })
+        .expect("no task fails");
+    }
+}
+
+#[test]
+fn hundreds_who_call_and_say_nothing_keep_nobody_out() {
+    for driver in drivers() {
+        let reports = Reports::default();
+        let adapt = |settings| settings;
+        run_nodes(driver, 1, &reports, adapt, async |nodes: Vec<RealMachine>| {
+            let address = nodes[0].address().expect("it listens");
+            let silent: Vec<_> =
+                (0..300).map(|_| TcpStream::connect(address).expect("a place in the queue")).collect();
+            let asked = std::time::Instant::now();
+            for from in 100..110 {
+                join(&nodes[0], from).await;
+            }
+            assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
+            drop(silent);
+            // Each of them might otherwise be a line of a log.
+            assert!(reports.refusals().len() <= 10, "{:?}", reports.refusals());
         })
         .expect("no task fails");
     }

@@ -5,7 +5,8 @@
 //! The readers are those who say that a connection is over, after all that came over it; so a peer is lost
 //! exactly once. Ending in order takes both sides: who closes writes what is left, says that no more comes,
 //! and reads on, throwing away, until the other side has closed too. A socket closed with data unread would
-//! take back what was sent.
+//! take back what was sent. A lane that ends without a word before is that of a peer that is gone: then the other lane
+//! ends with it, whatever it waits for.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -18,10 +19,12 @@ use compio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use compio::net::TcpStream;
 use machine::{BufferPool, Class, Condition, Error, Message, NodeId, Payload, Result};
 
+use super::arrivals::{Arrival, Arrivals};
 use super::frame::{Kind, Prelude};
 use super::inbox::Place;
 use super::outbox::Outbox;
 use crate::bytes::{Run, next_batch};
+use crate::task::unless;
 
 /// Which of the two TCP connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +48,8 @@ pub(crate) struct Connection {
     pub(crate) peer: NodeId,
     /// By lane.
     sides: [Side; 2],
+    /// What of the node's pool for received data is the peer's. Used for its bound alone.
+    share: BufferPool,
     /// Whether anything has come since somebody looked.
     pub(crate) heard: Cell<bool>,
     /// Woken when something comes.
@@ -73,10 +78,12 @@ pub(crate) struct Stream {
 }
 
 impl Connection {
-    pub(crate) fn new(peer: NodeId) -> Rc<Self> {
+    /// A connection of whose messages `share_bytes` may wait in this node at once.
+    pub(crate) fn new(peer: NodeId, share_bytes: u64) -> Rc<Self> {
         Rc::new(Connection {
             peer,
             sides: Default::default(),
+            share: BufferPool::new(share_bytes),
             heard: Cell::new(true),
             word: Condition::new(),
             replaced: Condition::new(),
@@ -145,7 +152,20 @@ impl Connection {
             }
         }
         // If the connection is gone there is nobody to say this to.
+        if outbox.is_closed_in_order() {
+            let _ = stream.write_all(Prelude::BYE.encode()).await;
+        }
         let _ = stream.shutdown().await;
+    }
+
+    /// What comes next over a lane of which `reader` is the reading side.
+    pub(crate) async fn next(
+        &self,
+        lane: Lane,
+        reader: &mut Reader,
+        room: &Room,
+    ) -> std::result::Result<Heard, String> {
+        reader.next(lane, room, &self.share).await
     }
 
     pub(crate) fn gone(&self, why: &str) -> Box<Error> {
@@ -158,9 +178,35 @@ pub(crate) enum Heard {
     Message(Message),
     Ping,
     Pong,
-    /// The other side has closed: no more comes.
+    /// The other side closes: all that it had to send has come.
+    Bye,
+    /// The other side has closed without a word.
     End,
 }
+
+/// Where received data go.
+pub(crate) struct Room {
+    /// What is on its way in.
+    pub(crate) arrivals: Arrivals,
+    /// What has come and is not done with.
+    pub(crate) pool: BufferPool,
+}
+
+impl Room {
+    /// Room for `bytes` that have come, and as much again on its way.
+    pub(crate) fn new(bytes: u64) -> Self {
+        Room { arrivals: Arrivals::new(bytes), pool: BufferPool::new(bytes) }
+    }
+
+    /// What one connection may have of the pool, in bytes: a part of it, but no less than the largest message.
+    pub(crate) fn share_bytes(&self) -> u64 {
+        let pool = self.pool.capacity_bytes();
+        (pool / SHARES).max(pool.min(Message::PAYLOAD_BYTES_MAX))
+    }
+}
+
+/// So many connections can fill a node's pool for received data.
+const SHARES: u64 = 4;
 
 /// Writes `runs`, of which none is left then.
 async fn write_all(stream: &mut TcpStream, runs: &mut Vec<Run>) -> io::Result<()> {
@@ -205,22 +251,32 @@ impl Reader {
         Ok(Some(bytes.try_into().expect("filled to its length")))
     }
 
-    /// Fills `memory`, which is empty, with the next `bytes` bytes. What is there behind them is staged in the same call.
+    /// Fills `memory` up to `bytes` with what comes next.
     pub(crate) async fn fill(&mut self, mut memory: Vec<u8>, bytes: usize) -> io::Result<Vec<u8>> {
-        let staged = &self.staging[self.consumed..];
-        let staged = &staged[..staged.len().min(bytes)];
-        memory.extend_from_slice(staged);
-        self.consumed += staged.len();
         while memory.len() < bytes {
-            let read = memory.len();
-            let buffers = (memory.slice(read..bytes), (self.empty_staging(),));
-            let BufResult(result, (slice, (staging,))) = self.stream.read_vectored(buffers).await;
-            (memory, self.staging) = (slice.into_inner(), staging);
-            if result? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
+            memory = self.fill_some(memory, bytes).await?;
         }
         Ok(memory)
+    }
+
+    /// Puts what comes next into `memory`, which then has no more than `bytes`. What is there behind them is staged in
+    /// the same call.
+    async fn fill_some(&mut self, mut memory: Vec<u8>, bytes: usize) -> io::Result<Vec<u8>> {
+        let staged = &self.staging[self.consumed..];
+        if !staged.is_empty() {
+            let staged = &staged[..staged.len().min(bytes - memory.len())];
+            memory.extend_from_slice(staged);
+            self.consumed += staged.len();
+            return Ok(memory);
+        }
+        let read = memory.len();
+        let buffers = (memory.slice(read..bytes), (self.empty_staging(),));
+        let BufResult(result, (slice, (staging,))) = self.stream.read_vectored(buffers).await;
+        self.staging = staging;
+        if result? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(slice.into_inner())
     }
 
     /// Reads and throws away until the other side has closed or the connection fails.
@@ -245,37 +301,78 @@ impl Reader {
         staging
     }
 
-    /// What comes next over the lane. Memory for payloads is of `pool`.
-    pub(crate) async fn next(&mut self, lane: Lane, pool: &BufferPool) -> std::result::Result<Heard, String> {
+    /// What comes next over the lane. Payloads are received into `room`, within the bound of `share`.
+    async fn next(
+        &mut self,
+        lane: Lane,
+        room: &Room,
+        share: &BufferPool,
+    ) -> std::result::Result<Heard, String> {
         let Some(prelude) = self.array().await.map_err(explain)? else { return Ok(Heard::End) };
         let Prelude { kind, header_bytes, payload_bytes } = Prelude::decode(&prelude)?;
         let class = match kind {
             Kind::Message(class) if Lane::of(class) == lane => class,
             Kind::Ping if lane == Lane::Control => return Ok(Heard::Ping),
             Kind::Pong if lane == Lane::Control => return Ok(Heard::Pong),
+            Kind::Bye => return Ok(Heard::Bye),
             stray => return Err(format!("it sent a frame over the wrong connection ({stray:?}, {lane:?})")),
         };
         let header = self.fill(Vec::with_capacity(header_bytes), header_bytes).await.map_err(explain)?;
-        let payload = self.payload(payload_bytes, pool).await?;
+        let payload = self.payload(payload_bytes, room, share).await?;
         Ok(Heard::Message(Message { class, header, payload }))
     }
 
     // A message of control is so small that it never waits for memory.
-    async fn payload(&mut self, bytes: u64, pool: &BufferPool) -> std::result::Result<Payload, String> {
+    async fn payload(
+        &mut self,
+        bytes: u64,
+        room: &Room,
+        share: &BufferPool,
+    ) -> std::result::Result<Payload, String> {
         if bytes <= SMALL_PAYLOAD_BYTES {
             let memory = Vec::with_capacity(bytes as usize);
             return Ok(self.fill(memory, bytes as usize).await.map_err(explain)?.into());
         }
-        if bytes > pool.capacity_bytes() {
-            let room = pool.capacity_bytes();
+        if bytes > room.pool.capacity_bytes() {
+            let room = room.pool.capacity_bytes();
             return Err(format!("it sent a payload of {bytes} bytes to a node that has memory for {room}"));
         }
-        let mut buffer = pool.take(bytes).await;
-        let memory = self.fill(buffer.take_memory(), bytes as usize).await.map_err(explain)?;
+        let share = share.take(bytes).await;
+        let arrival = room.arrivals.begin(bytes);
+        let memory = self.arrive(&arrival, bytes, &room.pool).await?;
+        let mut buffer = room.pool.take_for(share).await;
         buffer.fill_memory(memory);
         Ok(buffer.slice(0..bytes))
     }
+
+    /// Reads a payload into memory as far as that is allowed.
+    async fn arrive(
+        &mut self,
+        arrival: &Arrival<'_>,
+        bytes: u64,
+        pool: &BufferPool,
+    ) -> std::result::Result<Vec<u8>, String> {
+        let mut allowed = arrival.allow_more().await;
+        // Memory that was used before has all its pages; new memory gets them with what comes.
+        let mut memory = if allowed == bytes {
+            pool.spare_memory(bytes as usize)
+        } else {
+            Vec::with_capacity(bytes as usize)
+        };
+        while (memory.len() as u64) < bytes {
+            if memory.len() as u64 == allowed {
+                allowed = arrival.allow_more().await;
+            }
+            let read = unless(arrival.gives_way(), self.fill_some(memory, allowed as usize)).await;
+            memory = read.ok_or(STALLED)?.map_err(explain)?;
+            arrival.has_come(memory.len() as u64);
+        }
+        Ok(memory)
+    }
 }
+
+/// Why a connection ends whose message had to give way.
+const STALLED: &str = "it stopped in the middle of a message, and others needed the memory";
 
 fn explain(error: io::Error) -> String {
     match error.kind() {

@@ -12,17 +12,18 @@
 //!   frames                                   <->  frames
 //!
 //! frame:  | magic 3 | class 1 | header length 4 | payload length 8 | header ... | payload ... |
-//! ping, pong:  | magic 3 | kind 1 | zeros 12 |
+//! ping, pong, bye:  | magic 3 | kind 1 | zeros 12 |
 //! ```
 //!
-//! A ping asks for a pong, and both say nothing but that somebody is there. Numbers are little-endian. Lengths are checked against their bounds before anything is allocated for
-//! them. The first twelve bytes of a hello never change, so that nodes of any two versions can tell each
+//! A ping asks for a pong, and both say nothing but that somebody is there. A bye is the last frame of a connection
+//! that its sender ends in order. Numbers are little-endian. Lengths are checked against their bounds before anything is
+//! allocated for them. The first twelve bytes of a hello never change, so that nodes of any two versions can tell each
 //! other that they differ.
 
 use machine::{Class, Message, NodeId};
 
 /// The version of everything below; raised with every change of it.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// How both sides of a handshake begin.
 const GREETING: [u8; 8] = *b"STARFISH";
@@ -31,12 +32,13 @@ const GREETING: [u8; 8] = *b"STARFISH";
 const FRAME_MAGIC: [u8; 3] = *b"SFf";
 
 /// What a frame says it is.
-const CODES: [(Kind, u8); 5] = [
+const CODES: [(Kind, u8); 6] = [
     (Kind::Message(Class::Control), b'c'),
     (Kind::Message(Class::Demand), b'd'),
     (Kind::Message(Class::Background), b'b'),
     (Kind::Ping, b'?'),
     (Kind::Pong, b'!'),
+    (Kind::Bye, b'.'),
 ];
 
 /// What a frame is.
@@ -47,6 +49,8 @@ pub(crate) enum Kind {
     Ping,
     /// I am here.
     Pong,
+    /// Nothing more comes.
+    Bye,
 }
 
 /// What a frame is, and the lengths of its parts.
@@ -61,6 +65,7 @@ impl Prelude {
     pub(crate) const BYTES: usize = 16;
     pub(crate) const PING: Prelude = Prelude { kind: Kind::Ping, header_bytes: 0, payload_bytes: 0 };
     pub(crate) const PONG: Prelude = Prelude { kind: Kind::Pong, ..Prelude::PING };
+    pub(crate) const BYE: Prelude = Prelude { kind: Kind::Bye, ..Prelude::PING };
 
     pub(crate) fn encode(self) -> [u8; Self::BYTES] {
         let header_bytes = u32::try_from(self.header_bytes).expect("a header of bounded length");
@@ -104,7 +109,7 @@ impl Prelude {
         match self.kind {
             Kind::Message(Class::Control) => Message::CONTROL_PAYLOAD_BYTES_MAX,
             Kind::Message(Class::Demand | Class::Background) => Message::PAYLOAD_BYTES_MAX,
-            Kind::Ping | Kind::Pong => 0,
+            Kind::Ping | Kind::Pong | Kind::Bye => 0,
         }
     }
 }

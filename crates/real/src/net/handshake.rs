@@ -1,7 +1,9 @@
 //! How two nodes become connected: who calls introduces itself, who is called lets it in or says why not. Then the
 //! same once more: the second connection shows the ticket that the first one got.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ffi::c_int;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -11,19 +13,18 @@ use compio::BufResult;
 use compio::io::{AsyncWrite, AsyncWriteExt};
 use compio::net::{TcpListener, TcpStream};
 use compio::time::timeout;
-use machine::{BufferPool, Error, NodeId, Result};
-use socket2::{SockRef, TcpKeepalive};
+use machine::{Condition, Error, NodeId, Result};
+use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 
 use super::connection::{Connection, Reader, Stream};
 use super::frame::{Answer, Hello, NotUnderstood, Verdict, Whom};
-use super::{Called, Joining, Net, Origin};
+use super::{Called, Joining, Net, Origin, in_words};
 use crate::report::Report;
 use crate::settings::{Peer, SocketBuffers};
-use crate::task::Turns;
+use crate::task::{Turns, unless};
 
-/// Handshakes under way at once. More callers wait in the system's queue; none can hold a place longer than
-/// the time a handshake has.
-const HANDSHAKES_MAX: u64 = 64;
+/// Handshakes under way at once. When there are more, the caller that has been silent for longest gives way.
+pub(crate) const HANDSHAKES_MAX: usize = 64;
 
 /// Pause after the system could not accept, most likely for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -55,16 +56,71 @@ pub(super) fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
 /// How long an address that is in use is waited for.
 const RELEASE: Duration = Duration::from_secs(1);
 
-/// Takes an address. The system lets go of that of a process with an io_uring only some moments after the process has
+/// Takes an address, with the longest queue of callers that the system gives. The system lets go of that of a process with an io_uring only some moments after the process has
 /// ended, so whoever starts an agent anew at once would find it in use.
 fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let asked = Instant::now();
     loop {
-        match std::net::TcpListener::bind(address) {
+        match bind_once(address) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && asked.elapsed() < RELEASE => {
                 std::thread::sleep(Duration::from_millis(10));
             }
             outcome => return outcome,
+        }
+    }
+}
+
+fn bind_once(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    // Connections of an agent that was here before may still be about to end.
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    // The system makes it as many as it is configured to allow.
+    socket.listen(c_int::MAX)?;
+    Ok(socket.into())
+}
+
+/// The callers that are not let in yet, by the order in which they came.
+#[derive(Default)]
+pub(super) struct Handshakes {
+    under_way: RefCell<BTreeMap<u64, Rc<Caller>>>,
+    last: Cell<u64>,
+}
+
+/// Somebody who has called.
+#[derive(Default)]
+struct Caller {
+    has_spoken: Cell<bool>,
+    gives_way: Cell<bool>,
+    word: Condition,
+}
+
+impl Handshakes {
+    /// A caller has come. If there are too many, the first of those that have said nothing gives way, or else the first.
+    fn begin(&self) -> (u64, Rc<Caller>) {
+        let mut under_way = self.under_way.borrow_mut();
+        if under_way.len() >= HANDSHAKES_MAX {
+            let silent = under_way.iter().find(|(_, caller)| !caller.has_spoken.get());
+            let first = silent.or(under_way.first_key_value()).map(|(&number, _)| number);
+            let caller = first.and_then(|number| under_way.remove(&number)).expect("there are many");
+            caller.gives_way.set(true);
+            caller.word.wake_all();
+        }
+        let (number, caller) = (self.last.get() + 1, Rc::<Caller>::default());
+        self.last.set(number);
+        under_way.insert(number, caller.clone());
+        (number, caller)
+    }
+
+    fn end(&self, number: u64) {
+        self.under_way.borrow_mut().remove(&number);
+    }
+}
+
+impl Caller {
+    async fn gives_way(&self) {
+        while !self.gives_way.get() {
+            self.word.wait().await;
         }
     }
 }
@@ -75,7 +131,7 @@ impl Net {
         if self.connection(peer.node).is_some() {
             return Ok(());
         }
-        let limit = self.inner.limits.handshake;
+        let limit = self.inner.limits.silence;
         let outcome = self.call_in_time(peer.address, Some(peer.node), None, limit).await;
         let what = || format!("connecting to {} at {}", peer.node, peer.address);
         outcome.map(drop).map_err(|why| Error::Io { what: what(), why }.into())
@@ -83,7 +139,7 @@ impl Net {
 
     /// Connects to whoever listens at `address` unless there is a connection to that node, and returns its name.
     pub(crate) async fn connect_to(&self, address: SocketAddr) -> Result<NodeId> {
-        let outcome = self.call_in_time(address, None, None, self.inner.limits.handshake).await;
+        let outcome = self.call_in_time(address, None, None, self.inner.limits.silence).await;
         outcome.map_err(|why| Error::Io { what: format!("connecting to {address}"), why }.into())
     }
 
@@ -97,7 +153,7 @@ impl Net {
         limit: Duration,
     ) -> std::result::Result<NodeId, String> {
         let outcome = timeout(limit, self.call(address, to, known_as)).await;
-        outcome.unwrap_or_else(|_| Err(format!("no answer within {limit:?}")))
+        outcome.unwrap_or_else(|_| Err(format!("no answer within {}", in_words(limit))))
     }
 
     async fn call(
@@ -162,15 +218,14 @@ impl Net {
 
     /// Lets others in for as long as the node listens.
     pub(super) async fn accept_all(self, listener: TcpListener) {
-        let places = BufferPool::new(HANDSHAKES_MAX);
         loop {
-            let place = places.take(1).await;
             match listener.accept().await {
                 Ok((stream, from)) => {
                     let net = self.clone();
+                    let (number, caller) = self.inner.handshakes.begin();
                     self.inner.tasks.spawn("handshake", async move {
-                        net.answer(stream, from).await;
-                        drop(place);
+                        net.answer(stream, from, &caller).await;
+                        net.inner.handshakes.end(number);
                         Ok(())
                     });
                 }
@@ -184,21 +239,25 @@ impl Net {
     }
 
     /// Lets a caller in, or reports why not.
-    async fn answer(&self, stream: TcpStream, from: SocketAddr) {
+    async fn answer(&self, stream: TcpStream, from: SocketAddr, caller: &Caller) {
         let limit = self.inner.limits.handshake;
-        let outcome = timeout(limit, self.let_in(stream)).await;
-        let outcome =
-            outcome.unwrap_or_else(|_| Err(format!("it did not introduce itself within {limit:?}")));
+        let in_time = timeout(limit, self.let_in(stream, caller));
+        let outcome = match unless(caller.gives_way(), in_time).await {
+            Some(Ok(outcome)) => outcome,
+            Some(Err(_)) => Err(format!("it did not introduce itself within {}", in_words(limit))),
+            None => Err("it did not introduce itself before many others came".to_owned()),
+        };
         if let Err(why) = outcome {
-            self.inner.tasks.report(&Report::Refused { node: self.inner.node, from, why });
+            self.inner.refusals.report(from, why);
         }
     }
 
-    async fn let_in(&self, mut stream: TcpStream) -> std::result::Result<(), String> {
+    async fn let_in(&self, mut stream: TcpStream, caller: &Caller) -> std::result::Result<(), String> {
         prepare_called(&SockRef::from(&stream), self.inner.sockets).map_err(|error| error.to_string())?;
         let mut reader = Reader::new(stream.clone());
         let hello: [u8; Hello::BYTES] =
             reader.array().await.map_err(|error| error.to_string())?.ok_or("it said nothing")?;
+        caller.has_spoken.set(true);
         let hello = match Hello::decode(&hello) {
             Ok(hello) => hello,
             Err(why) => {

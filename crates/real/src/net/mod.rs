@@ -11,11 +11,13 @@
 //! cut; when the caller calls again, a sign of life is asked of the old connection, and without one it ends first. So
 //! nobody can end the connection of a node that is there by taking its name.
 
+mod arrivals;
 mod connection;
 mod frame;
 mod handshake;
 mod inbox;
 mod outbox;
+mod refusals;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -27,14 +29,17 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use compio::runtime::JoinHandle;
-use machine::{BufferPool, Condition, Delivery, Error, Message, NodeId, Result};
+use machine::{Condition, Delivery, Error, Message, NodeId, Result};
 
 use crate::report::Report;
 use crate::settings::{Limits, SocketBuffers};
 use crate::task::{Tasks, Turns, unless};
-use connection::{Connection, Heard, Lane, Reader, Stream};
+use connection::{Connection, Heard, Lane, Reader, Room, Stream};
 use frame::{Answer, Prelude};
+pub(crate) use handshake::HANDSHAKES_MAX;
+use handshake::Handshakes;
 use inbox::Inbox;
+use refusals::Refusals;
 
 /// A node's connections. Cloning gives another handle.
 #[derive(Clone)]
@@ -53,10 +58,13 @@ struct Inner {
     /// Connections for control that wait for the one for data, by their tickets.
     joining: RefCell<BTreeMap<u64, Joining>>,
     last_ticket: Cell<u64>,
+    /// Callers that have not been let in yet.
+    handshakes: Handshakes,
+    refusals: Rc<Refusals>,
     /// The nodes this one has called.
     called: RefCell<BTreeMap<NodeId, Rc<Called>>>,
     inbox: Inbox,
-    memory: BufferPool,
+    room: Room,
     closed: Cell<bool>,
     closing: Condition,
     /// Connections whose tasks have not ended, those lost or closing among them.
@@ -111,14 +119,15 @@ impl Net {
         let listener = listen.map(handshake::listen).transpose()?;
         let inner = Inner {
             node,
-            memory: BufferPool::new(limits.receive_bytes),
+            room: Room::new(limits.receive_bytes),
             limits,
             sockets,
-            tasks,
             address: listener.as_ref().map(|(_, address)| *address),
             connections: RefCell::default(),
             joining: RefCell::default(),
             last_ticket: Cell::new(0),
+            handshakes: Handshakes::default(),
+            refusals: Rc::new(Refusals::new(node, tasks.clone())),
             called: RefCell::default(),
             inbox: Inbox::default(),
             closed: Cell::new(false),
@@ -126,6 +135,7 @@ impl Net {
             alive: Cell::new(0),
             ended: Condition::new(),
             listening: RefCell::new(None),
+            tasks,
         };
         let net = Net { inner: Rc::new(inner) };
         if let Some((listener, _)) = listener {
@@ -145,7 +155,7 @@ impl Net {
 
     /// Begins a connection to a node that there is none to, as the one who has called, or has been called.
     fn begin(&self, peer: NodeId, streams: [Stream; 2], origin: Origin) {
-        let connection = Connection::new(peer);
+        let connection = Connection::new(peer, self.inner.room.share_bytes());
         let watched = match origin {
             Origin::Called => true,
             Origin::WasCalled { answer } => {
@@ -180,7 +190,7 @@ impl Net {
                 let silence = unless(connection.replaced.wait(), silent).await;
                 silence.unwrap_or_else(|| connection.replaced_because())
             };
-            first_failure(over, control, data).await
+            first_failure(over, control, data, self.inner.limits.drain).await
         };
         if self.inner.closed.get() {
             // What was sent before closing still leaves.
@@ -207,15 +217,17 @@ impl Net {
     ) -> std::result::Result<(), String> {
         let (inner, side) = (&self.inner, connection.side(lane));
         while !inner.closed.get() {
-            let Some(heard) = unless(inner.closing.wait(), reader.next(lane, &inner.memory)).await else {
-                break;
-            };
+            let next = connection.next(lane, reader, &inner.room);
+            let Some(heard) = unless(inner.closing.wait(), next).await else { break };
             connection.hear();
             match heard? {
                 Heard::Message(message) => inner.inbox.put(connection.peer, message, &side.place).await,
                 Heard::Ping => side.outbox.show_life(Prelude::PONG),
                 Heard::Pong => {}
-                Heard::End => return Ok(()),
+                Heard::Bye => return Ok(()),
+                Heard::End => {
+                    return Err("it closed the connection without a word: perhaps it was killed".to_owned());
+                }
             }
         }
         reader.discard().await;
@@ -231,7 +243,8 @@ impl Net {
             silent = if connection.heard.replace(false) { 0 } else { silent + 1 };
             connection.side(Lane::Control).outbox.show_life(Prelude::PING);
         }
-        format!("it has not answered for {silence:?}: it hangs or has been stopped, or the network is cut")
+        let silence = in_words(silence);
+        format!("it has not answered for {silence}: it hangs or has been stopped, or the network is cut")
     }
 
     /// Connects again to a node that this one has called, if it can be reached within the time for that.
@@ -286,13 +299,17 @@ impl Net {
     }
 }
 
-/// Waits until both lanes have ended in order, or one has failed, or `over` is done; says what it was.
+/// Waits until both lanes have ended in order, or one has failed, or `over` is done; says what it was. When one has ended
+/// in order, the other has the time `drain` to do so.
 async fn first_failure(
     over: impl Future<Output = String>,
     control: impl Future<Output = std::result::Result<(), String>>,
     data: impl Future<Output = std::result::Result<(), String>>,
+    drain: Duration,
 ) -> String {
+    const CLOSED: &str = "it closed the connection";
     let (mut over, mut control, mut data) = (pin!(over), pin!(control), pin!(data));
+    let mut late = None;
     let mut ended = [false; 2];
     poll_fn(|context| {
         for (lane, ended) in ended.iter_mut().enumerate().filter(|(_, ended)| !**ended) {
@@ -304,11 +321,27 @@ async fn first_failure(
             }
         }
         if ended == [true; 2] {
-            return Poll::Ready("it closed the connection".to_owned());
+            return Poll::Ready(CLOSED.to_owned());
+        }
+        if ended != [false; 2] {
+            let late = late.get_or_insert_with(|| Box::pin(compio::time::sleep(drain)));
+            if late.as_mut().poll(context).is_ready() {
+                return Poll::Ready(CLOSED.to_owned());
+            }
         }
         over.as_mut().poll(context)
     })
     .await
+}
+
+/// A time as people say it, to three digits.
+fn in_words(time: Duration) -> String {
+    let milliseconds = time.as_millis();
+    match milliseconds {
+        0..1000 => format!("{milliseconds} ms"),
+        1000..10_000 => format!("{} s", (milliseconds as f64 / 10.0).round() / 100.0),
+        _ => format!("{} s", (milliseconds as f64 / 1000.0).round()),
+    }
 }
 
 /// Counts a connection for as long as its tasks run.
@@ -375,5 +408,17 @@ impl machine::Net for Net {
         }
         self.inner.joining.take();
         self.inner.closing.wake_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_said_as_people_say_them() {
+        let said =
+            [0, 1, 999, 1000, 1999, 2500, 10_000, 90_400].map(|ms| in_words(Duration::from_millis(ms)));
+        assert_eq!(said, ["0 ms", "1 ms", "999 ms", "1 s", "2 s", "2.5 s", "10 s", "90 s"]);
     }
 }

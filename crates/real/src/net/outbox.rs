@@ -135,6 +135,11 @@ impl Outbox {
         Ok(sent)
     }
 
+    /// Whether it was closed and its connection has not failed.
+    pub(crate) fn is_closed_in_order(&self) -> bool {
+        matches!(*self.state.borrow(), State::Closing)
+    }
+
     fn check(&self) -> Result<()> {
         match &*self.state.borrow() {
             State::Open => Ok(()),

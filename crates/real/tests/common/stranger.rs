@@ -8,7 +8,7 @@ use real::RealMachine;
 use super::until;
 
 /// The version of what lies on the wire.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// A greeting as nodes send it; written out here so that a change of it does not go unnoticed.
 pub(crate) fn hello(version: u32, from: u64, to: u64) -> Vec<u8> {
@@ -33,6 +33,11 @@ pub(crate) fn prelude(header_bytes: u32, payload_bytes: u64) -> Vec<u8> {
     bytes.extend_from_slice(&header_bytes.to_le_bytes());
     bytes.extend_from_slice(&payload_bytes.to_le_bytes());
     bytes
+}
+
+/// What a node says last over each lane.
+pub(crate) fn bye() -> Vec<u8> {
+    [b"SFf.".as_slice(), &[0; 12]].concat()
 }
 
 /// Runs `work`, which blocks, on another thread while the node goes on.

@@ -1,0 +1,229 @@
+//! Messages on their way in: how much memory they may have before they are whole.
+//!
+//! A message takes part in the node's pool for received data only when it has come whole, so that one whose sender stops
+//! in the middle keeps none of it from others. Until then it counts here, by what has come of it and the step it is
+//! allowed next. While there is much room that step is the whole message; then as much again as has come.
+//!
+//! When there is no room, those wait that need more, all but the message that began first: it may always go on, so that
+//! messages never wait for each other in a ring. A message whose sender then sends next to nothing for about a second
+//! gives way: its connection ends. A sender that is slow or stopped is left in peace as long as nobody waits.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use compio::time::timeout;
+use machine::Condition;
+
+/// The least step that a message is allowed, in bytes.
+const STEP_BYTES: u64 = 256 << 10;
+
+/// How often a message is looked at while others wait. What counts are looks and not time, so that it does not matter
+/// if this node itself has been stopped or busy for a while.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// A message gives way if at so many looks ...
+const LOOKS: u32 = 4;
+
+/// ... it had come on by less than this since the one before, in bytes.
+const PROGRESS_BYTES: u64 = 16 << 10;
+
+/// All messages of a node that are on their way in.
+pub(crate) struct Arrivals {
+    /// Bytes that all may have. The first may have more, as long as itself.
+    room: u64,
+    held: Cell<u64>,
+    /// By the order in which they began.
+    under_way: RefCell<BTreeMap<u64, Rc<Progress>>>,
+    last: Cell<u64>,
+    freed: Condition,
+    looked: Cell<Instant>,
+}
+
+/// How far a message has come.
+#[derive(Default)]
+struct Progress {
+    /// Bytes that it may have.
+    allowed: Cell<u64>,
+    /// Bytes that have come.
+    come: Cell<u64>,
+    /// What had come at the last look, and at how many looks it was too little.
+    seen: Cell<u64>,
+    idle_looks: Cell<u32>,
+    /// Whether it waits for this node, and not for its sender.
+    waits_here: Cell<bool>,
+    gives_way: Cell<bool>,
+    word: Condition,
+}
+
+/// A message on its way in. It counts until this is dropped.
+pub(crate) struct Arrival<'a> {
+    arrivals: &'a Arrivals,
+    number: u64,
+    bytes: u64,
+    progress: Rc<Progress>,
+}
+
+impl Arrivals {
+    pub(crate) fn new(room: u64) -> Self {
+        Arrivals {
+            room,
+            held: Cell::new(0),
+            under_way: RefCell::default(),
+            last: Cell::new(0),
+            freed: Condition::new(),
+            looked: Cell::new(Instant::now()),
+        }
+    }
+
+    /// A message of `bytes` begins.
+    pub(crate) fn begin(&self, bytes: u64) -> Arrival<'_> {
+        let number = self.last.get() + 1;
+        self.last.set(number);
+        let progress = Rc::<Progress>::default();
+        self.under_way.borrow_mut().insert(number, progress.clone());
+        Arrival { arrivals: self, number, bytes, progress }
+    }
+
+    /// Somebody waits in vain: whoever hinders him without need gives way.
+    fn look(&self) {
+        if self.looked.get().elapsed() < LOOK_EVERY {
+            return;
+        }
+        self.looked.set(Instant::now());
+        for progress in self.under_way.borrow().values() {
+            progress.look();
+        }
+    }
+}
+
+impl Progress {
+    fn look(&self) {
+        let come = self.come.get();
+        let moves = self.waits_here.get() || come >= self.seen.get() + PROGRESS_BYTES;
+        self.seen.set(come);
+        self.idle_looks.set(if moves { 0 } else { self.idle_looks.get() + 1 });
+        if self.idle_looks.get() >= LOOKS {
+            self.gives_way.set(true);
+            self.word.wake_all();
+        }
+    }
+}
+
+impl Arrival<'_> {
+    /// Waits until the message may have more than it was allowed, and returns how many bytes that is now.
+    pub(crate) async fn allow_more(&self) -> u64 {
+        let (arrivals, allowed) = (self.arrivals, self.progress.allowed.get());
+        loop {
+            let held = arrivals.held.get();
+            let is_roomy = allowed == 0 && held + self.bytes <= arrivals.room / 2;
+            let step = if is_roomy { self.bytes } else { STEP_BYTES.max(allowed).min(self.bytes - allowed) };
+            if held + step <= arrivals.room || self.is_first() {
+                arrivals.held.set(held + step);
+                self.progress.allowed.set(allowed + step);
+                return allowed + step;
+            }
+            self.progress.waits_here.set(true);
+            let freed = timeout(LOOK_EVERY, arrivals.freed.wait()).await;
+            self.progress.waits_here.set(false);
+            if freed.is_err() {
+                arrivals.look();
+            }
+        }
+    }
+
+    fn is_first(&self) -> bool {
+        self.arrivals.under_way.borrow().keys().next() == Some(&self.number)
+    }
+
+    /// So much of it has come.
+    pub(crate) fn has_come(&self, bytes: u64) {
+        self.progress.come.set(bytes);
+        // It has come whole: what it waits for now is room in this node.
+        self.progress.waits_here.set(bytes == self.bytes);
+    }
+
+    /// Waits until the message has to give way to others.
+    pub(crate) async fn gives_way(&self) {
+        while !self.progress.gives_way.get() {
+            self.progress.word.wait().await;
+        }
+    }
+}
+
+impl Drop for Arrival<'_> {
+    fn drop(&mut self) {
+        let arrivals = self.arrivals;
+        arrivals.under_way.borrow_mut().remove(&self.number);
+        arrivals.held.set(arrivals.held.get() - self.progress.allowed.get());
+        arrivals.freed.wake_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    const MESSAGE: u64 = 4 << 20;
+
+    /// What a message is allowed, if that needs no waiting.
+    fn allowed(arrival: &Arrival<'_>) -> Option<u64> {
+        let mut context = Context::from_waker(Waker::noop());
+        match pin!(arrival.allow_more()).as_mut().poll(&mut context) {
+            Poll::Ready(bytes) => Some(bytes),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn the_fuller_it_is_the_less_a_message_is_allowed_before_it_comes() {
+        crate::block_on(crate::Driver::Polling, async {
+            let arrivals = Arrivals::new(4 * MESSAGE);
+            let early: Vec<_> = (0..2).map(|_| arrivals.begin(MESSAGE)).collect();
+            assert!(early.iter().all(|arrival| allowed(arrival) == Some(MESSAGE)));
+            let late = arrivals.begin(MESSAGE);
+            let steps: Vec<_> =
+                std::iter::from_fn(|| allowed(&late).filter(|_| late.progress.allowed.get() < MESSAGE))
+                    .collect();
+            assert_eq!(steps, [1, 2, 4, 8].map(|steps| steps * STEP_BYTES));
+            drop((early, late));
+            assert_eq!(arrivals.held.get(), 0);
+        })
+        .expect("a runtime");
+    }
+
+    #[test]
+    fn without_room_the_first_goes_on_and_the_others_wait() {
+        crate::block_on(crate::Driver::Polling, async {
+            let arrivals = Arrivals::new(2 * STEP_BYTES);
+            let first = arrivals.begin(MESSAGE);
+            let second = arrivals.begin(MESSAGE);
+            assert_eq!((allowed(&second), allowed(&first)), (Some(STEP_BYTES), Some(STEP_BYTES)));
+            assert_eq!(allowed(&second), None, "no room");
+            assert_eq!(allowed(&first), Some(2 * STEP_BYTES), "more than the room");
+            drop(first);
+            assert_eq!(allowed(&second), Some(2 * STEP_BYTES));
+        })
+        .expect("a runtime");
+    }
+
+    #[test]
+    fn only_who_does_not_come_on_gives_way() {
+        let arrivals = Arrivals::new(MESSAGE);
+        let [silent, slow, whole] = [0; 3].map(|_| arrivals.begin(MESSAGE));
+        whole.has_come(MESSAGE);
+        for look in 1..=LOOKS {
+            slow.has_come(u64::from(look) * PROGRESS_BYTES);
+            for progress in arrivals.under_way.borrow().values() {
+                progress.look();
+            }
+        }
+        let give_way = [&silent, &slow, &whole].map(|arrival| arrival.progress.gives_way.get());
+        assert_eq!(give_way, [true, false, false]);
+    }
+}

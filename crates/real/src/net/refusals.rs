@@ -1,0 +1,87 @@
+//! Reports of callers that are refused, so many in a time: anybody can be refused as often as he likes, and each report
+//! may become a line of a log.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use machine::NodeId;
+
+use crate::report::Report;
+use crate::task::Tasks;
+
+/// Refusals that are reported one by one in a [`PERIOD`].
+const REPORTED: u64 = 10;
+
+/// How long the count goes on, from a refusal.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// The refusals of a node.
+pub(crate) struct Refusals {
+    node: NodeId,
+    tasks: Tasks,
+    /// In the period that is under way, if one is.
+    count: Cell<u64>,
+}
+
+impl Refusals {
+    pub(crate) fn new(node: NodeId, tasks: Tasks) -> Self {
+        Refusals { node, tasks, count: Cell::new(0) }
+    }
+
+    /// Reports that a caller was refused, or that others were, once their number is known.
+    pub(crate) fn report(self: &Rc<Self>, from: SocketAddr, why: String) {
+        let count = self.count.get() + 1;
+        self.count.set(count);
+        if count == 1 {
+            let refusals = self.clone();
+            self.tasks.spawn("counting refusals", async move {
+                compio::time::sleep(PERIOD).await;
+                refusals.end_period();
+                Ok(())
+            });
+        }
+        if count <= REPORTED {
+            self.tasks.report(&Report::Refused { node: self.node, from, why });
+        }
+    }
+
+    fn end_period(&self) {
+        let count = self.count.replace(0).saturating_sub(REPORTED);
+        if count > 0 {
+            self.tasks.report(&Report::RefusedMore { node: self.node, count, within: PERIOD });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::report::Reporter;
+
+    #[test]
+    fn the_first_are_reported_and_the_others_counted() {
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let hear = said.clone();
+        let reporter = Reporter::new(move |report| hear.lock().expect("no panic").push(report.to_string()));
+        crate::block_on(crate::Driver::Polling, async {
+            let refusals = Rc::new(Refusals::new(NodeId(1), Tasks::new(NodeId(1), reporter)));
+            let refuse =
+                |times| (0..times).for_each(|_| refusals.report(([127, 0, 0, 1], 9).into(), "no".into()));
+            refuse(1000);
+            refusals.end_period();
+            refuse(1);
+            refusals.end_period();
+        })
+        .expect("a runtime");
+        let said = said.lock().expect("no panic");
+        assert_eq!(said.len(), 12);
+        assert_eq!(
+            said[9..],
+            ["node 1: refused 127.0.0.1:9: no", "node 1: refused 990 more within 10 s", &*said[0]]
+        );
+    }
+}
