@@ -4,6 +4,7 @@
 //!
 //! - `store/`: finding agents, connecting, moving files
 //! - `agent_set/`, `detached.rs`: starting agents in the background, here and elsewhere; `agent_log.rs`: what they say
+//! - `diagnosis/`: what the doctor finds out about agents, and what is wrong
 //! - `pdiol_bench/`: the benchmark of the thesis on PDIOL
 //! - `local.rs`, `progress.rs`, `table.rs`: files, terminals and numbers of this computer
 //! - `node.rs`, `interrupt.rs`, `failure.rs`: starting nodes, stopping, and saying what went wrong
@@ -12,6 +13,7 @@ mod agent_log;
 mod agent_set;
 mod command;
 mod detached;
+mod diagnosis;
 mod explain;
 mod failure;
 mod interrupt;

@@ -72,6 +72,11 @@ impl Progress {
         self.bar.set_length(total);
     }
 
+    /// So much more there is to do.
+    pub(crate) fn expect_more(&self, amount: u64) {
+        self.bar.inc_length(amount);
+    }
+
     /// So much more is done.
     pub(crate) fn add(&self, amount: u64) {
         self.bar.inc(amount);

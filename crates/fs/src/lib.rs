@@ -30,8 +30,8 @@ mod request_queue;
 mod schedule;
 
 pub use client::{
-    Advice, Client, ClientSettings, CollectiveMethod, CollectiveSettings, Examination, File, FileParts,
-    FileStat, Group, PageCache, PageCacheSettings, PagedFile, Prefetch,
+    Advice, Client, ClientSettings, CollectiveMethod, CollectiveSettings, DiskExamination, Examination, File,
+    FileParts, FileStat, Group, PageCache, PageCacheSettings, PagedFile, Prefetch,
 };
 pub use error::{Error, Failure, FailureKind, Result};
 pub use io_node::{IoNodeSettings, Threads, serve};

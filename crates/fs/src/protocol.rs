@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Failure;
 
 /// The version of the protocol. Another version is refused.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 5;
 
 /// The version of the labels on stripes, which outlives that of the protocol: files stay readable.
 pub const LABEL_VERSION: u8 = 1;
@@ -292,8 +292,10 @@ pub enum Reply {
         release: String,
         /// Its clock on the wall: nanoseconds since 1970 began. None if it has none.
         date: Option<u64>,
-        /// Of each disk its size and what of it is free, in bytes; none if that is not known.
-        disks: Vec<Option<(u64, u64)>>,
+        /// The computer it runs on, if that is known.
+        computer: Option<ExaminedComputer>,
+        /// Its disks.
+        disks: Vec<ExaminedDisk>,
     },
     /// To [`Request::Write`] and [`Request::Flush`], instead of [`Reply::Done`], by an I/O node that may be started
     /// anew.
@@ -301,6 +303,28 @@ pub enum Reply {
         /// Which run of the I/O node it is: what an earlier one accepted and did not flush is lost.
         incarnation: u64,
     },
+}
+
+/// What an I/O node knows of its computer: see [`machine::Computer`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExaminedComputer {
+    /// Which one it is.
+    pub id: u64,
+    /// How many processors it has.
+    pub processors: u32,
+    /// Nanoseconds for which they have worked, all together.
+    pub worked: u64,
+    /// Nanoseconds for which they have worked for this node.
+    pub worked_for_node: u64,
+}
+
+/// What an I/O node knows of one of its disks, as far as it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExaminedDisk {
+    /// Its size and what of it is free, in bytes.
+    pub space: Option<(u64, u64)>,
+    /// What tells the device it lies on from others of the computer.
+    pub device: Option<u64>,
 }
 
 /// A stripe found on a disk.

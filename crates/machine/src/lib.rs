@@ -72,6 +72,13 @@ pub trait Machine: Clone + 'static {
         None
     }
 
+    /// The computer that the node runs on, with what its processors have done; none if that is not known.
+    ///
+    /// For telling people what disturbs a measurement. Nothing may depend on it.
+    fn computer(&self) -> Option<Computer> {
+        None
+    }
+
     /// Waits until `deadline`; not at all if it has passed.
     fn sleep_until(&self, deadline: Instant) -> impl Future<Output = ()>;
 
@@ -107,6 +114,19 @@ pub trait Machine: Clone + 'static {
 
     /// The node's memory for transfers.
     fn buffers(&self) -> &BufferPool;
+}
+
+/// What a node knows of the computer it runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Computer {
+    /// The same for all nodes of one computer, and for no other's; another one after each start of the computer.
+    pub id: u64,
+    /// How many processors it has.
+    pub processors: u32,
+    /// How long its processors have worked since it was started, for whomever, summed over all of them.
+    pub worked: Duration,
+    /// How long they have worked for this node.
+    pub worked_for_node: Duration,
 }
 
 /// How urgent a message is, the most urgent first.
@@ -235,6 +255,14 @@ pub trait Disk {
     /// How much the disk holds, and how much of that is free; nothing if it has no bound that is known.
     fn space(&self) -> impl Future<Output = Result<Option<Space>>> {
         async { Ok(None) }
+    }
+
+    /// What tells the device that the disk lies on from others of the same computer; none if that is not known, or if
+    /// it is the disk's alone.
+    ///
+    /// For telling people which disks share one. Nothing may depend on it.
+    fn device(&self) -> Option<u64> {
+        None
     }
 
     /// A number that grows with the physical position of the object's byte at `offset`, as far as known.

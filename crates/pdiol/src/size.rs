@@ -27,6 +27,17 @@ impl FromStr for Size {
     }
 }
 
+impl Size {
+    /// In the largest unit of which there is one, with a decimal: for amounts that people are to grasp.
+    pub fn rounded(self) -> String {
+        let power = (self.0.max(1).ilog2() / 10).min(UNITS.len() as u32 - 1);
+        if power == 0 {
+            return self.to_string();
+        }
+        format!("{:.1} {}", self.0 as f64 / f64::from(power * 10).exp2(), UNITS[power as usize])
+    }
+}
+
 impl fmt::Display for Size {
     /// Exact, in the largest unit that is.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -60,6 +71,20 @@ mod tests {
             ["", "K", "KiB", "-1", "1.5M", "1.5MiB", "1 parsec", "1kb", "99999999999T", "99999999999TiB"]
         {
             assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_rounded_for_people() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (20 << 20, "20.0 MiB"),
+            (18_651_964 << 10, "17.8 GiB"),
+            (3000 << 40, "3000.0 TiB"),
+        ] {
+            assert_eq!(Size(bytes).rounded(), text);
         }
     }
 

@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use machine::{BufferPool, Duration, Instant, Machine, NodeId, Result, Work};
+use machine::{BufferPool, Computer, Duration, Instant, Machine, NodeId, Result, Work};
 use nix::sys::resource::{Resource, getrlimit};
 
 use crate::clock::Clock;
+use crate::computer;
 use crate::disk::Disk;
 use crate::net::{HANDSHAKES_MAX, Net};
 use crate::settings::{Limits, Peer, Settings};
@@ -124,6 +125,10 @@ impl Machine for RealMachine {
     fn date(&self) -> Option<Duration> {
         let date = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
         u64::try_from(date.as_nanos()).ok().map(Duration::from_nanos)
+    }
+
+    fn computer(&self) -> Option<Computer> {
+        computer::this()
     }
 
     async fn sleep_until(&self, deadline: Instant) {

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use layout::{DiskPlace, Striping, stripe_disks};
-use machine::{Condition, Duration, Machine, Memory, Message, NodeId, Payload, Space, Work};
+use machine::{Computer, Condition, Duration, Machine, Memory, Message, NodeId, Payload, Space, Work};
 
 pub use collective::{CollectiveMethod, CollectiveSettings, Group};
 pub use file::File;
@@ -25,7 +25,9 @@ pub use pages::{Advice, PageCache, PageCacheSettings, PagedFile, Prefetch};
 use crate::endpoint::{Answer, Asker, Endpoint, Mailbox, Service};
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::name;
-use crate::protocol::{FileId, FoundStripe, Label, MeetingId, MemoryId, Reply, Request, StripePlace};
+use crate::protocol::{
+    ExaminedDisk, FileId, FoundStripe, Label, MeetingId, MemoryId, Reply, Request, StripePlace,
+};
 use collective::Meeting;
 use file::UnderWay;
 
@@ -76,8 +78,19 @@ pub struct Examination {
     pub release: String,
     /// The time since 1970 began, by its clock on the wall, if it has one.
     pub date: Option<Duration>,
-    /// Of each disk how much it holds, where that is known.
-    pub disks: Vec<Option<Space>>,
+    /// The computer it runs on, if it knows that.
+    pub computer: Option<Computer>,
+    /// Its disks.
+    pub disks: Vec<DiskExamination>,
+}
+
+/// How a disk of an I/O node is, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskExamination {
+    /// How much it holds.
+    pub space: Option<Space>,
+    /// What tells the device it lies on from others of the computer.
+    pub device: Option<u64>,
 }
 
 /// A compute node's access to the file system. Cloning gives another handle on the same.
@@ -249,10 +262,21 @@ impl<M: Machine> Client<M> {
     /// Asks an I/O node how it is.
     pub async fn examine(&self, node: NodeId) -> Result<Examination> {
         let answer = self.inner.endpoint.call(node, Request::Examine, Payload::empty()).await?;
-        let (Reply::Examined { release, date, disks }, _) = answer else { return Err(unexpected(node)) };
-        let space = |(bytes, free)| Space { bytes, free };
-        let disks = disks.into_iter().map(|disk| disk.map(space)).collect();
-        Ok(Examination { release, date: date.map(Duration::from_nanos), disks })
+        let (Reply::Examined { release, date, computer, disks }, _) = answer else {
+            return Err(unexpected(node));
+        };
+        let computer = computer.map(|computer| Computer {
+            id: computer.id,
+            processors: computer.processors,
+            worked: Duration::from_nanos(computer.worked),
+            worked_for_node: Duration::from_nanos(computer.worked_for_node),
+        });
+        let disk = |disk: ExaminedDisk| DiskExamination {
+            space: disk.space.map(|(bytes, free)| Space { bytes, free }),
+            device: disk.device,
+        };
+        let disks = disks.into_iter().map(disk).collect();
+        Ok(Examination { release, date: date.map(Duration::from_nanos), computer, disks })
     }
 
     /// The names of all files, sorted: every name that any I/O node has a stripe of.

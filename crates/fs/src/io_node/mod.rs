@@ -27,7 +27,7 @@ use crate::cache::Cache;
 use crate::disk_queue::{DiskQueue, Line, Turn};
 use crate::endpoint::{Asker, Endpoint, Service};
 use crate::error::{Failure, FailureKind};
-use crate::protocol::{FileId, Reply, Request};
+use crate::protocol::{ExaminedComputer, ExaminedDisk, FileId, Reply, Request};
 use crate::request_queue::{KEPT_FOR_DEMAND, RequestQueue, Sharing};
 use crate::schedule::{Position, Scheduling};
 use blocks::Data;
@@ -409,10 +409,17 @@ impl<M: Machine> IoNode<M> {
     async fn examine(&self) -> Result<Reply, Box<Failure>> {
         let mut disks = Vec::new();
         for disk in self.machine.disks() {
-            disks.push(disk.space().await?.map(|space| (space.bytes, space.free)));
+            let space = disk.space().await?.map(|space| (space.bytes, space.free));
+            disks.push(ExaminedDisk { space, device: disk.device() });
         }
         let date = self.machine.date().map(Duration::as_nanos);
-        Ok(Reply::Examined { release: RELEASE.into(), date, disks })
+        let computer = self.machine.computer().map(|computer| ExaminedComputer {
+            id: computer.id,
+            processors: computer.processors,
+            worked: computer.worked.as_nanos(),
+            worked_for_node: computer.worked_for_node.as_nanos(),
+        });
+        Ok(Reply::Examined { release: RELEASE.into(), date, computer, disks })
     }
 
     /// Serves everything but block requests.

@@ -49,6 +49,7 @@ pub(crate) struct Found {
 /// A directory that belongs to this process.
 pub(crate) struct Directory {
     path: PathBuf,
+    device: u64,
     unborn: AtomicU64,
     /// Held for as long as it is there.
     lock: Lock,
@@ -73,7 +74,8 @@ impl Directory {
                 fs::remove_file(entry.path()).map_err(failed)?;
             }
         }
-        Ok(Directory { path: path.to_owned(), unborn: AtomicU64::new(0), lock })
+        let device = fs::metadata(path).map_err(failed)?.dev();
+        Ok(Directory { path: path.to_owned(), device, unborn: AtomicU64::new(0), lock })
     }
 
     /// Says so if nothing can be written to it.
@@ -82,6 +84,11 @@ impl Directory {
             format!("{} cannot be written to: files on it are read, and that is all", describe(&self.path))
         };
         self.lock.is_read_only.then(text)
+    }
+
+    /// The device it lies on, by its number on this computer.
+    pub(crate) fn device(&self) -> u64 {
+        self.device
     }
 
     /// The space of the file system it is on, and what of it is free for this process.

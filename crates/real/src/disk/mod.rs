@@ -122,6 +122,12 @@ impl machine::Disk for Disk {
         blocking(move || directory.space()).await.map(Some)
     }
 
+    fn device(&self) -> Option<u64> {
+        // What a model slows down shares nothing that would be felt.
+        let is_modelled = self.inner.pace.is_some();
+        Some(self.inner.directory.device()).filter(|_| !is_modelled)
+    }
+
     async fn remove(&self, name: &str) -> Result<()> {
         let (inner, name) = (self.inner.clone(), name.to_owned());
         let remove = async move {

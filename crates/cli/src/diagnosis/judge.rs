@@ -1,0 +1,360 @@
+//! What is wrong with agents, and what should be known about them.
+//!
+//! Whoever is slow is so in comparison: a *unit* is slow if the best of its measurements is below two thirds of what is
+//! usual among the best of others. Taking the best of all rounds, nobody is accused of what happens now and then.
+//!
+//! - For writing, a unit is a device: agents whose disks lie on the same one disturb each other, and say nothing about
+//!   each other. For reading, which may be from memory, it is a computer.
+//! - Nobody is compared with a unit that had it easier: one on the computer of this program, which needs no network, or
+//!   on a computer with less other work.
+
+use pdiol::Size;
+
+use super::Finding;
+use crate::failure::Failure;
+
+/// A disk with less than this share free is nearly full, unless that is plenty.
+const FREE_SHARE_MIN: f64 = 0.02;
+
+/// A disk with less than this free is nearly full, unless it is small.
+const FREE_BYTES_MIN: u64 = 1 << 30;
+
+/// A disk that is so small that [`FREE_BYTES_MIN`] is more than this share of it.
+const FREE_SHARE_OF_SMALL: f64 = 0.1;
+
+/// Clocks that differ by more make the times in logs useless.
+const CLOCK_SECONDS_MAX: f64 = 1.0;
+
+/// Who is slow has less than this share of what is usual. Half is slow without doubt; equal disks and networks differ
+/// by some percent, and the best of five measurements hardly more.
+const SLOW_SHARE: f64 = 2.0 / 3.0;
+
+/// Agents that are named in one sentence.
+const NAMED_MAX: usize = 4;
+
+/// What is wrong with agents that answer.
+pub(crate) fn problems(findings: &[Finding]) -> Vec<Failure> {
+    let mut problems: Vec<Failure> = findings.iter().flat_map(alone).collect();
+    for (index, finding) in findings.iter().enumerate() {
+        let same = |other: &&Finding| other.node.is_some() && other.node == finding.node;
+        if let Some(same) = findings[..index].iter().find(same) {
+            let failure = about(&[finding], format!("it is the same agent as {}", same.agent));
+            problems.push(failure.remedy("Name every agent once."));
+        }
+    }
+    problems.extend(slow(&units(findings, shares_device, per_disk), &DISK));
+    problems.extend(slow(&units(findings, shares_computer, |finding| best(&finding.reads_mib_s)), &NETWORK));
+    problems
+}
+
+/// What is not wrong, but explains the figures.
+pub(crate) fn notes(findings: &[Finding]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for unit in units(findings, shares_device, |_| None).iter().filter(|unit| unit.agents.len() > 1) {
+        notes.push(format!(
+            "{} share one disk. They are judged together, and a file on all of them is no faster than that disk.",
+            capitalised(&names(&unit.agents))
+        ));
+    }
+    for unit in units(findings, shares_computer, |_| None).iter().filter(|unit| unit.is_busy) {
+        let share = unit.agents.iter().filter_map(|agent| agent.other_work).fold(0.0, f64::max);
+        let whose = if unit.is_here {
+            "This computer".to_owned()
+        } else {
+            format!("The computer of {}", names(&unit.agents))
+        };
+        notes.push(format!(
+            "{whose} is busy: other programs took {:.0} % of its processors. The throughputs may be lower than usual.",
+            100.0 * share
+        ));
+    }
+    notes
+}
+
+fn alone(finding: &Finding) -> Vec<Failure> {
+    let mut problems = Vec::new();
+    let ours = fs::RELEASE;
+    if let Some(version) = finding.version.as_deref().filter(|version| *version != ours) {
+        let failure = about(&[finding], format!("it is of version {version}, and this program of {ours}"));
+        problems.push(failure.remedy("They understand each other, but install the same version on both."));
+    }
+    for (disk, (free, bytes)) in finding.free_bytes.iter().zip(&finding.disk_bytes).enumerate() {
+        let (Some(free), Some(bytes)) = (*free, *bytes) else { continue };
+        if is_nearly_full(free, bytes) {
+            let why = format!(
+                "disk {disk} is nearly full: {} of {} free",
+                Size(free).rounded(),
+                Size(bytes).rounded()
+            );
+            problems.push(about(&[finding], why).remedy(
+                "Every file needs space on every disk. Remove some with `starfish rm`, or make room there.",
+            ));
+        }
+    }
+    if let Some(ahead) = finding.clock_ahead_s.filter(|ahead| ahead.abs() > CLOCK_SECONDS_MAX) {
+        let side = if ahead > 0.0 { "ahead of" } else { "behind" };
+        let failure = about(&[finding], format!("its clock is {:.1} s {side} this computer's", ahead.abs()));
+        problems.push(failure.remedy("Let both follow a time server (chrony, systemd-timesyncd)."));
+    }
+    problems
+}
+
+fn is_nearly_full(free: u64, bytes: u64) -> bool {
+    let of_all = |share: f64| (bytes as f64 * share) as u64;
+    free < FREE_BYTES_MIN.min(of_all(FREE_SHARE_OF_SMALL)).max(of_all(FREE_SHARE_MIN))
+}
+
+/// Agents that cannot be told apart by what is measured.
+struct Unit<'a> {
+    agents: Vec<&'a Finding>,
+    /// The best of their measurements, in MiB/s.
+    best: Option<f64>,
+    is_here: bool,
+    is_busy: bool,
+}
+
+/// The agents in units: those of one `share` something, directly or over others.
+fn units<'a>(
+    findings: &'a [Finding],
+    share: fn(&Finding, &Finding) -> bool,
+    best: impl Fn(&Finding) -> Option<f64>,
+) -> Vec<Unit<'a>> {
+    let mut units: Vec<Vec<&Finding>> = Vec::new();
+    for finding in findings.iter().filter(|finding| finding.reachable) {
+        let (same, others) = units
+            .into_iter()
+            .partition(|unit: &Vec<&Finding>| unit.iter().any(|other| share(finding, other)));
+        units = others;
+        let mut joined: Vec<&Finding> = same.into_iter().flatten().collect();
+        joined.push(finding);
+        units.push(joined);
+    }
+    let unit = |agents: Vec<&'a Finding>| Unit {
+        best: agents.iter().filter_map(|agent| best(agent)).reduce(f64::max),
+        is_here: agents.iter().all(|agent| agent.is_here),
+        is_busy: agents.iter().any(|agent| agent.is_busy()),
+        agents,
+    };
+    units.into_iter().map(unit).collect()
+}
+
+fn shares_computer(one: &Finding, other: &Finding) -> bool {
+    one.computer.is_some() && one.computer == other.computer
+}
+
+fn shares_device(one: &Finding, other: &Finding) -> bool {
+    shares_computer(one, other)
+        && one.devices.iter().flatten().any(|device| other.devices.contains(&Some(*device)))
+}
+
+fn best(measured: &[f64]) -> Option<f64> {
+    measured.iter().copied().reduce(f64::max)
+}
+
+/// The best write throughput of each of its disks: all work when it is written to.
+fn per_disk(finding: &Finding) -> Option<f64> {
+    best(&finding.writes_mib_s).map(|all| all / finding.disks.max(1) as f64)
+}
+
+/// What is measured, in words.
+struct Measured {
+    what: &'static str,
+    does: &'static str,
+    remedy: &'static str,
+}
+
+const DISK: Measured = Measured {
+    what: "its disk is slow",
+    does: "written",
+    remedy: "A striped file is as fast as its slowest disk. See what else uses that disk, and whether it is failing \
+             (smartctl), or leave the agent out.",
+};
+
+const NETWORK: Measured = Measured {
+    what: "its network is slow",
+    does: "read",
+    remedy: "A striped file is as fast as its slowest agent. See what else its network does, or leave the agent out.",
+};
+
+/// The units that are much slower than is usual.
+fn slow(units: &[Unit<'_>], measured: &Measured) -> Vec<Failure> {
+    let slow = units.iter().enumerate().filter_map(|(index, unit)| {
+        let others = units.iter().enumerate().filter(|&(other, _)| other != index).map(|(_, other)| other);
+        let fair = others.filter(|other| (other.is_busy || !unit.is_busy) && (!other.is_here || unit.is_here));
+        let mut bests: Vec<f64> = fair.filter_map(|other| other.best).collect();
+        bests.sort_by(f64::total_cmp);
+        let usual = *bests.get(bests.len().checked_sub(1)? / 2)?;
+        let own = unit.best.filter(|&own| own < SLOW_SHARE * usual)?;
+        let Measured { what, does, remedy } = measured;
+        let rounds = unit.agents.iter().map(|agent| agent.writes_mib_s.len()).max().unwrap_or(0);
+        let why = format!(
+            "{what}: at most {own:.1} MiB/s {does} in {rounds} measurements, where others reach {usual:.1} MiB/s"
+        );
+        Some(about(&unit.agents, why).remedy(*remedy))
+    });
+    slow.collect()
+}
+
+fn about(agents: &[&Finding], why: String) -> Failure {
+    Failure::new(names(agents), why)
+}
+
+/// The agents by name, as the subject of a sentence.
+fn names(agents: &[&Finding]) -> String {
+    let all: Vec<&str> = agents.iter().take(NAMED_MAX).map(|agent| &*agent.agent).collect();
+    match agents.len() {
+        1 => format!("agent {}", all[0]),
+        count if count > NAMED_MAX => format!("agents {} and {} more", all.join(", "), count - NAMED_MAX),
+        _ => format!("agents {}", all.join(", ")),
+    }
+}
+
+/// The text as the beginning of a sentence.
+fn capitalised(text: &str) -> String {
+    let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
+    first.to_uppercase() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use machine::NodeId;
+
+    use super::*;
+
+    fn finding(agent: &str) -> Finding {
+        Finding {
+            agent: agent.into(),
+            reachable: true,
+            version: Some(fs::RELEASE.into()),
+            disks: 1,
+            ..Finding::default()
+        }
+    }
+
+    /// An agent of a computer of its own with these measurements.
+    fn writing(agent: &str, writes: &[f64]) -> Finding {
+        let computer = agent.bytes().map(u64::from).sum();
+        Finding { writes_mib_s: writes.to_vec(), computer: Some(computer), ..finding(agent) }
+    }
+
+    fn told(findings: &[Finding]) -> String {
+        problems(findings).iter().map(|problem| format!("{problem}\n")).collect()
+    }
+
+    #[test]
+    fn what_is_in_order_is_no_problem() {
+        let well = Finding {
+            free_bytes: vec![Some(100 << 30)],
+            disk_bytes: vec![Some(200 << 30)],
+            clock_ahead_s: Some(-0.9),
+            writes_mib_s: vec![50.0, 65.0],
+            ..finding("a:1")
+        };
+        let faster = Finding { agent: "b:1".into(), writes_mib_s: vec![90.0], ..well.clone() };
+        let small =
+            Finding { free_bytes: vec![Some(20 << 20)], disk_bytes: vec![Some(20 << 20)], ..finding("a:2") };
+        assert_eq!(told(&[well, faster, small, finding("c:1")]), "");
+    }
+
+    #[test]
+    fn a_full_disk_a_wrong_clock_and_another_version_are() {
+        let sick = Finding {
+            free_bytes: vec![Some(3 << 30), None, Some(1 << 20)],
+            disk_bytes: vec![Some(200 << 30), None, Some(20 << 20)],
+            clock_ahead_s: Some(-75.0),
+            version: Some("0.0.1".into()),
+            ..finding("a:1")
+        };
+        let told = told(&[sick]);
+        for part in [
+            "disk 0 is nearly full: 3.0 GiB of 200.0 GiB free",
+            "disk 2 is nearly full: 1.0 MiB of 20.0 MiB free",
+            "75.0 s behind",
+            "version 0.0.1",
+            "time server",
+        ] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        assert!(!told.contains("disk 1"), "{told}");
+    }
+
+    #[test]
+    fn a_disk_that_is_slow_in_all_rounds_is_named_and_no_other() {
+        let well = || [writing("a:1", &[100.0, 90.0]), writing("c:1", &[30.0, 110.0])];
+        for others in [&well()[..], &well()[..1]] {
+            let slow = writing("b:1", &[49.0, 50.0, 20.0]);
+            let told = told(&[others, &[slow]].concat());
+            assert!(told.contains("agent b:1: its disk is slow: at most 50.0 MiB/s written"), "{told}");
+            assert!(told.contains("others reach 100.0 MiB/s") && told.contains("slowest disk"), "{told}");
+            assert!(!told.contains("agent a:1") && !told.contains("agent c:1"), "{told}");
+        }
+        let now_and_then = writing("b:1", &[10.0, 10.0, 80.0]);
+        assert_eq!(told(&[&well()[..], &[now_and_then]].concat()), "");
+        assert_eq!(told(&[writing("a:1", &[1.0])]), "");
+    }
+
+    #[test]
+    fn an_agent_with_two_disks_is_judged_by_what_each_gives() {
+        let two = |writes: &[f64]| Finding { disks: 2, ..writing("b:1", writes) };
+        assert_eq!(told(&[writing("a:1", &[20.0]), two(&[40.0])]), "");
+        assert!(told(&[writing("a:1", &[20.0]), two(&[20.0])]).contains("agent b:1: its disk is slow"));
+    }
+
+    #[test]
+    fn agents_that_share_a_disk_are_judged_together() {
+        let on = |agent: &str, device: u64, writes: &[f64]| Finding {
+            computer: Some(1),
+            devices: vec![Some(device)],
+            ..writing(agent, writes)
+        };
+        let shared = [on("a:1", 5, &[100.0]), on("a:2", 5, &[10.0])];
+        assert_eq!(told(&shared), "");
+        assert_eq!(notes(&shared).len(), 1);
+        assert!(notes(&shared)[0].starts_with("Agents a:1, a:2 share one disk."), "{:?}", notes(&shared));
+        let of_another = Finding { computer: Some(2), ..shared[1].clone() };
+        assert_eq!(notes(&[shared[0].clone(), of_another]), [""; 0], "the number is of another computer");
+
+        let slow = told(&[on("a:1", 5, &[30.0]), on("a:2", 5, &[10.0]), on("a:3", 6, &[100.0])]);
+        assert!(slow.contains("agents a:1, a:2: its disk is slow: at most 30.0 MiB/s"), "{slow}");
+        let many: Vec<Finding> = (0..64).map(|index| on(&format!("a:{index}"), 5, &[])).collect();
+        assert!(notes(&many)[0].starts_with("Agents a:0, a:1, a:2, a:3 and 60 more share one disk"));
+    }
+
+    #[test]
+    fn what_a_computer_reads_is_that_of_all_its_agents() {
+        let reading = |agent: &str, computer: u64, reads: &[f64]| Finding {
+            reads_mib_s: reads.to_vec(),
+            computer: Some(computer),
+            ..finding(agent)
+        };
+        let two = [reading("a:1", 1, &[900.0]), reading("a:2", 1, &[100.0])];
+        assert_eq!(told(&two), "");
+        let third = told(&[&two[..], &[reading("b:1", 2, &[100.0])]].concat());
+        assert!(third.contains("agent b:1: its network is slow: at most 100.0 MiB/s read"), "{third}");
+        // Here there is no network between.
+        let here: Vec<Finding> = two.iter().map(|agent| Finding { is_here: true, ..agent.clone() }).collect();
+        assert_eq!(told(&[&here[..], &[reading("b:1", 2, &[100.0])]].concat()), "");
+    }
+
+    #[test]
+    fn who_is_measured_under_load_is_compared_with_others_that_are() {
+        let busy = |agent: &str, writes: &[f64]| Finding { other_work: Some(0.9), ..writing(agent, writes) };
+        assert_eq!(told(&[writing("a:1", &[100.0]), busy("b:1", &[20.0])]), "");
+        assert!(told(&[busy("a:1", &[100.0]), busy("b:1", &[20.0])]).contains("agent b:1"));
+        assert!(told(&[busy("a:1", &[100.0]), writing("b:1", &[20.0])]).contains("agent b:1"));
+        let said = notes(&[busy("a:1", &[]), writing("b:1", &[])]);
+        assert_eq!(said.len(), 1);
+        assert!(
+            said[0].starts_with("The computer of agent a:1 is busy: other programs took 90 %"),
+            "{said:?}"
+        );
+        let here = notes(&[Finding { is_here: true, ..busy("a:1", &[]) }]);
+        assert!(here[0].starts_with("This computer is busy"), "{here:?}");
+    }
+
+    #[test]
+    fn one_agent_by_two_names_is_noticed() {
+        let same = |agent| Finding { node: Some(NodeId(7)), ..finding(agent) };
+        assert!(told(&[same("a:1"), same("b:1")]).contains("agent b:1: it is the same agent as a:1"));
+    }
+}

@@ -1,0 +1,234 @@
+//! How fast agents write and read, measured as `put` and `get` would find it.
+//!
+//! One agent is measured after the other, so that none disturbs another, and all of them in several rounds, so that
+//! what disturbs one for a moment is told from what is always so. What else the computers did meanwhile comes from the
+//! agents: they know how long their processors have worked, for whomever and for them.
+
+use std::io::{self, Read};
+use std::time::{Duration, Instant};
+
+use fs::FileId;
+use machine::Computer;
+use pdiol::{Size, agents};
+
+use super::{Examined, Finding, examine};
+use crate::agent_set::at_once;
+use crate::command::put;
+use crate::failure::{Failure, Result};
+use crate::interrupt::Interruption;
+use crate::local::Hashing;
+use crate::node;
+use crate::progress::{Progress, Show};
+use crate::store::session::{self, Session};
+use crate::store::stream;
+
+/// Measurements of each agent. If a computer is busy there are as many again: the best of them is to be one that was
+/// hardly disturbed.
+const ROUNDS: usize = 5;
+
+/// So long one of them is to write. Shorter, and the first movement of a disk and the last flush would count; the
+/// page cache of an agent's computer does not help, since what is written is flushed.
+const WRITING: Duration = Duration::from_millis(400);
+
+/// What is written first, to learn how much is to be written in a round. It does not count.
+const TRIAL_BYTES: u64 = 1 << 20;
+
+/// Measures all agents that answer; at most `bytes_max` are written to each at a time. `before` is what they said
+/// before that, in their order.
+pub(crate) fn all(
+    findings: &mut [Finding],
+    before: &[Option<Examined>],
+    bytes_max: u64,
+    problems: &mut Vec<Failure>,
+) -> Result<()> {
+    let first = |finding: &Finding| finding.reachable.then_some(TRIAL_BYTES.min(bytes_max));
+    let mut measuring = Measuring {
+        interruption: Interruption::prepare()?,
+        progress: Progress::count(Show::Auto, "measuring", (findings.len() * (ROUNDS + 1)) as u64),
+        sizes: findings.iter().map(first).collect(),
+        bytes_max,
+        failures: problems,
+    };
+    measuring.round(findings);
+    findings.iter_mut().for_each(Finding::forget_measurements);
+    measuring.rounds(findings, before);
+    if findings.iter().any(Finding::is_busy) {
+        measuring.progress.expect_more((findings.len() * ROUNDS) as u64);
+        measuring.rounds(findings, before);
+    }
+    measuring.progress.finish();
+    Ok(())
+}
+
+/// The measuring of agents, in rounds.
+struct Measuring<'a> {
+    interruption: Interruption,
+    progress: Progress,
+    /// What is to be written to each agent next; nothing if it has failed.
+    sizes: Vec<Option<u64>>,
+    bytes_max: u64,
+    failures: &'a mut Vec<Failure>,
+}
+
+impl Measuring<'_> {
+    fn rounds(&mut self, findings: &mut [Finding], before: &[Option<Examined>]) {
+        (0..ROUNDS).for_each(|_| self.round(findings));
+        let names: Vec<&str> = findings.iter().map(|finding| &*finding.agent).collect();
+        let after = at_once(&names, |name| examine(name).ok());
+        for (index, finding) in findings.iter_mut().enumerate() {
+            finding.write_mib_s = median(&finding.writes_mib_s);
+            finding.read_mib_s = median(&finding.reads_mib_s);
+            finding.other_work = other_work(index, before, &after);
+        }
+    }
+
+    /// Measures each once.
+    fn round(&mut self, findings: &mut [Finding]) {
+        for (finding, size) in findings.iter_mut().zip(&mut self.sizes) {
+            self.progress.add(1);
+            let Some(bytes) = *size else { continue };
+            match measure(&finding.agent, bytes, self.interruption.clone()) {
+                Ok((write, read)) => {
+                    finding.writes_mib_s.push(write);
+                    finding.reads_mib_s.push(read);
+                    let in_time = (write * f64::from(1 << 20) * WRITING.as_secs_f64()) as u64;
+                    *size = Some(bytes.max(in_time).min(self.bytes_max));
+                }
+                Err(failure) => {
+                    self.failures.push(failure);
+                    *size = None;
+                }
+            }
+        }
+    }
+}
+
+/// Writes a temporary file to the agent's disks, reads it and removes it. Returns both throughputs in MiB/s.
+fn measure(name: &str, bytes: u64, interruption: Interruption) -> Result<(f64, f64)> {
+    let agents = agents::named([name])?;
+    let (owned, file) = (name.to_owned(), format!("starfish-doctor-{:016x}", node::random()?));
+    session::run(agents, move |session| async move {
+        let remedy = format!("Remove it with `starfish rm {file} --agents {owned}`.");
+        let left = Failure::new(&file, "it may be left, there was no time to remove it").remedy(remedy);
+        let half_done = interruption.begin(left);
+        let measured = interruption.unless(write_and_read(&session, &file, bytes)).await;
+        let removed = match session.client.unlink(&file).await {
+            Err(error) if matches!(*error, fs::Error::NotFound { .. }) => Ok(()),
+            other => session.told(&file, other),
+        };
+        match measured {
+            None => Err(half_done.undone("doctor", removed)),
+            Some(measured) => measured.and_then(|measured| removed.map(|()| measured)),
+        }
+    })
+}
+
+async fn write_and_read(session: &Session, name: &str, bytes: u64) -> Result<(f64, f64)> {
+    let usual: Size = put::BLOCK.parse().expect("it is a size");
+    let block = usual.0.min(session.client.block_bytes_max());
+    let created = session.client.create(name, FileId(node::random()?), block).await;
+    let file = session.told(name, created)?;
+    let progress = Progress::bytes(Show::Never, name);
+    let input = Hashing::new(io::repeat(0).take(bytes), false);
+    let start = Instant::now();
+    stream::upload(session, &file, input, &progress).await?;
+    let write = mib_s(bytes, start.elapsed());
+    let file = session.open(name).await?;
+    let start = Instant::now();
+    stream::download(session, &file, Hashing::new(io::sink(), false), &progress).await?;
+    Ok((write, mib_s(bytes, start.elapsed())))
+}
+
+fn mib_s(bytes: u64, elapsed: Duration) -> f64 {
+    bytes as f64 / f64::from(1 << 20) / elapsed.as_secs_f64()
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}
+
+/// What others than agents and this program did on the computer of an agent, as a share of its processors.
+fn other_work(index: usize, before: &[Option<Examined>], after: &[Option<Examined>]) -> Option<f64> {
+    let (first, last) = (before[index].as_ref()?, after[index].as_ref()?);
+    let (began, ended) = (first.examination.computer?, last.examination.computer?);
+    let all = ended.worked.as_secs_f64() - began.worked.as_secs_f64();
+    let mut ours = 0.0;
+    let mut counted = Vec::new();
+    for (first, last) in
+        before.iter().zip(after).filter_map(|(first, last)| first.as_ref().zip(last.as_ref()))
+    {
+        let computers = first.examination.computer.zip(last.examination.computer);
+        let Some((then, now)) = computers.filter(|(then, _)| then.id == began.id) else { continue };
+        // An agent by two names counts once, and one that was started anew not at all.
+        if first.node == last.node && !counted.contains(&first.node) {
+            counted.push(first.node);
+            ours += worked_for_node(then, now);
+        }
+    }
+    if let Some((then, now)) = first.own.zip(last.own).filter(|(then, _)| then.id == began.id) {
+        ours += worked_for_node(then, now);
+    }
+    let time = last.at.duration_since(first.at).as_secs_f64() * f64::from(ended.processors.max(1));
+    (time > 0.0).then(|| ((all - ours) / time).clamp(0.0, 1.0))
+}
+
+fn worked_for_node(then: Computer, now: Computer) -> f64 {
+    now.worked_for_node.as_secs_f64() - then.worked_for_node.as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use fs::Examination;
+    use machine::NodeId;
+
+    use super::*;
+
+    #[test]
+    fn other_work_is_what_neither_agents_nor_this_program_did() {
+        let start = Instant::now();
+        let computer = |id, worked, worked_for_node| {
+            let seconds = |seconds: u64| machine::Duration::from_nanos(seconds * 1_000_000_000);
+            Computer { id, processors: 2, worked: seconds(worked), worked_for_node: seconds(worked_for_node) }
+        };
+        let examined = |node, at, its, own| Examined {
+            examination: Examination {
+                release: String::new(),
+                date: None,
+                computer: Some(its),
+                disks: Vec::new(),
+            },
+            node: NodeId(node),
+            round_trip: Duration::ZERO,
+            ahead: None,
+            own: Some(own),
+            at: start + Duration::from_secs(at),
+        };
+        let before = [
+            Some(examined(1, 0, computer(7, 100, 10), computer(7, 100, 1))),
+            Some(examined(2, 0, computer(7, 100, 20), computer(7, 100, 1))),
+            Some(examined(2, 0, computer(7, 100, 20), computer(7, 100, 1))),
+            Some(examined(3, 0, computer(8, 500, 0), computer(7, 100, 1))),
+            None,
+        ];
+        let after = [
+            Some(examined(1, 10, computer(7, 115, 12), computer(7, 115, 2))),
+            Some(examined(2, 10, computer(7, 115, 23), computer(7, 115, 2))),
+            Some(examined(2, 10, computer(7, 115, 23), computer(7, 115, 2))),
+            Some(examined(3, 10, computer(8, 504, 4), computer(7, 115, 2))),
+            None,
+        ];
+        let share = |index| other_work(index, &before, &after);
+        // 15 seconds of work less 2 + 3 of agents and 1 of ours, in 20 seconds of two processors.
+        assert!((share(0).expect("known") - 0.45).abs() < 1e-9, "{:?}", share(0));
+        assert_eq!(share(1), share(0));
+        assert_eq!(share(3), Some(0.0));
+        assert_eq!(share(4), None);
+    }
+
+    #[test]
+    fn the_median_is_a_measurement() {
+        assert_eq!((median(&[3.0, 1.0, 2.0]), median(&[])), (Some(2.0), None));
+    }
+}

@@ -1,0 +1,122 @@
+//! What `starfish doctor` finds out about agents, and what it makes of it.
+//!
+//! - here: what one agent says of itself, of its disks and of its computer
+//! - `measure.rs`: how fast it writes and reads, in several rounds, and what else its computer did meanwhile
+//! - `judge.rs`: what of it is wrong, and what should be known; a function of these findings alone
+
+pub(crate) mod judge;
+pub(crate) mod measure;
+
+use std::time::{Duration, Instant, SystemTime};
+
+use fs::{DiskExamination, Examination};
+use machine::{Computer, Machine, NodeId};
+use pdiol::agents;
+use serde::Serialize;
+
+use crate::failure::Result;
+use crate::store::session;
+
+/// What is known of an agent.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Finding {
+    /// What the user calls it.
+    pub(crate) agent: String,
+    /// Whether it answers as an agent.
+    pub(crate) reachable: bool,
+    pub(crate) version: Option<String>,
+    pub(crate) disks: usize,
+    /// Bytes free on each disk, where known.
+    pub(crate) free_bytes: Vec<Option<u64>>,
+    /// Size of each disk, where known.
+    pub(crate) disk_bytes: Vec<Option<u64>>,
+    /// The device of its computer that each disk lies on, where known and of interest.
+    pub(crate) devices: Vec<Option<u64>>,
+    /// Its computer: equal numbers, equal computers.
+    pub(crate) computer: Option<u64>,
+    /// Whether that is the one this program runs on.
+    pub(crate) is_here: bool,
+    pub(crate) round_trip_ms: Option<f64>,
+    /// By how much its clock is ahead of this computer's.
+    pub(crate) clock_ahead_s: Option<f64>,
+    /// Of the rounds the median, in MiB/s.
+    pub(crate) write_mib_s: Option<f64>,
+    pub(crate) read_mib_s: Option<f64>,
+    /// Each round.
+    pub(crate) writes_mib_s: Vec<f64>,
+    pub(crate) reads_mib_s: Vec<f64>,
+    /// The share of its computer's processors that neither agents nor this program used while it was measured.
+    pub(crate) other_work: Option<f64>,
+    #[serde(skip)]
+    pub(crate) node: Option<NodeId>,
+}
+
+/// An agent's answer, and when it came.
+pub(crate) struct Examined {
+    examination: Examination,
+    node: NodeId,
+    round_trip: Duration,
+    /// By how many seconds its clock is ahead.
+    ahead: Option<f64>,
+    /// The computer this program runs on.
+    own: Option<Computer>,
+    at: Instant,
+}
+
+/// Asks an agent how it is.
+#[expect(clippy::disallowed_methods, reason = "clocks on the wall are compared")]
+pub(crate) fn examine(name: &str) -> Result<Examined> {
+    let agents = agents::named([name])?;
+    let name = name.to_owned();
+    session::run(agents, |session| async move {
+        let client = &session.client;
+        let node = client.io_nodes()[0];
+        let (asked, date) = (Instant::now(), SystemTime::now());
+        let examination = session.told(&name, client.examine(node).await)?;
+        let round_trip = asked.elapsed();
+        // It looked at its clock about in the middle.
+        let ours = date.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default() + round_trip / 2;
+        let ahead = examination.date.map(|its| its.as_secs_f64() - ours.as_secs_f64());
+        // Less than that nobody can tell.
+        let ahead = ahead.map(|ahead| if ahead.abs() > round_trip.as_secs_f64() { ahead } else { 0.0 });
+        let own = session.machine.computer();
+        Ok(Examined { examination, node, round_trip, ahead, own, at: Instant::now() })
+    })
+}
+
+/// Other work that takes more of a computer's processors than this makes it busy.
+const OTHER_WORK_MAX: f64 = 0.5;
+
+impl Finding {
+    /// Whether other programs kept the agent's computer busy while it was measured.
+    fn is_busy(&self) -> bool {
+        self.other_work.is_some_and(|share| share > OTHER_WORK_MAX)
+    }
+
+    fn forget_measurements(&mut self) {
+        self.writes_mib_s.clear();
+        self.reads_mib_s.clear();
+    }
+
+    /// What an agent of this name has said of itself.
+    pub(crate) fn of(name: &str, examined: &Examined) -> Finding {
+        let Examination { release, disks, computer, .. } = &examined.examination;
+        let space = |disk: &DiskExamination| disk.space;
+        let computer = computer.map(|computer| computer.id);
+        Finding {
+            agent: name.to_owned(),
+            reachable: true,
+            version: Some(release.clone()),
+            disks: disks.len(),
+            free_bytes: disks.iter().map(|disk| space(disk).map(|space| space.free)).collect(),
+            disk_bytes: disks.iter().map(|disk| space(disk).map(|space| space.bytes)).collect(),
+            devices: disks.iter().map(|disk| disk.device).collect(),
+            computer,
+            is_here: computer.is_some() && computer == examined.own.map(|own| own.id),
+            round_trip_ms: Some(examined.round_trip.as_secs_f64() * 1e3),
+            clock_ahead_s: examined.ahead,
+            node: Some(examined.node),
+            ..Finding::default()
+        }
+    }
+}
