@@ -12,7 +12,7 @@
 //! used is the first to give its place to another.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::rc::Rc;
 
 use machine::{Buf, Condition, Payload};
@@ -21,11 +21,19 @@ use slab::Slab;
 use crate::byte_set::ByteSet;
 use crate::protocol::FileId;
 
-/// Names a block: the file, the stripe, the block within the stripe.
+/// Names a stripe that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct BlockKey {
+pub(crate) struct StripeKey {
     pub(crate) file: FileId,
     pub(crate) stripe: u32,
+    /// Which opening it is of all that there have been: file and stripe are what somebody says.
+    pub(crate) opening: u64,
+}
+
+/// Names a block: the stripe, the block within it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct BlockKey {
+    pub(crate) stripe: StripeKey,
     pub(crate) block: u64,
 }
 
@@ -61,6 +69,13 @@ impl Block {
             return None;
         }
         self.buffer.as_ref().map(|buffer| buffer.slice(range.clone()))
+    }
+
+    /// Notes that a task that was going to write has ended.
+    pub(crate) fn end_writing(&mut self) {
+        self.writers -= 1;
+        // If it ended before it took anything, another has to be begun.
+        self.write_queued &= self.writers > 0;
     }
 
     /// Notes that `range` of the buffer now holds what was written.
@@ -156,12 +171,12 @@ impl Cache {
     }
 
     /// The dirty blocks nobody is writing yet, of one stripe or of all, in order.
-    pub(crate) fn unwritten(&self, stripe: Option<(FileId, u32)>) -> Vec<BlockKey> {
-        let range = match stripe {
-            Some((file, stripe)) => key_range(file, stripe, 0),
-            None => BlockKey { file: FileId(0), stripe: 0, block: 0 }..=LAST_KEY,
+    pub(crate) fn unwritten(&self, stripe: Option<StripeKey>) -> Vec<BlockKey> {
+        let places = match stripe {
+            Some(stripe) => self.by_key.range(key_range(stripe, 0)),
+            None => self.by_key.range(..),
         };
-        let blocks = self.by_key.range(range).map(|(_, &place)| &self.blocks[place]);
+        let blocks = places.map(|(_, &place)| &self.blocks[place]);
         blocks.filter(|block| block.needs_writing()).map(|block| block.key).collect()
     }
 
@@ -171,15 +186,15 @@ impl Cache {
     }
 
     /// Gives up what of a stripe is not on the disk yet: the stripe is about to be removed.
-    pub(crate) fn give_up(&mut self, file: FileId, stripe: u32) {
-        for (_, &place) in self.by_key.range(key_range(file, stripe, 0)) {
+    pub(crate) fn give_up(&mut self, stripe: StripeKey) {
+        for (_, &place) in self.by_key.range(key_range(stripe, 0)) {
             self.blocks[place].dirty = ByteSet::default();
         }
     }
 
     /// Forgets the blocks of a stripe from `first` on. Returns whether all were idle and are gone.
-    pub(crate) fn forget(&mut self, file: FileId, stripe: u32, first: u64) -> bool {
-        let range = key_range(file, stripe, first);
+    pub(crate) fn forget(&mut self, stripe: StripeKey, first: u64) -> bool {
+        let range = key_range(stripe, first);
         let places: Vec<Place> = self.by_key.range(range).map(|(_, &place)| place).collect();
         let mut all = true;
         for place in places {
@@ -223,10 +238,8 @@ impl Block {
     }
 }
 
-const LAST_KEY: BlockKey = BlockKey { file: FileId(u64::MAX), stripe: u32::MAX, block: u64::MAX };
-
-fn key_range(file: FileId, stripe: u32, first: u64) -> std::ops::RangeInclusive<BlockKey> {
-    BlockKey { file, stripe, block: first }..=BlockKey { file, stripe, block: u64::MAX }
+fn key_range(stripe: StripeKey, first: u64) -> RangeInclusive<BlockKey> {
+    BlockKey { stripe, block: first }..=BlockKey { stripe, block: u64::MAX }
 }
 
 #[cfg(test)]
@@ -235,7 +248,11 @@ mod tests {
     use machine::BufferPool;
 
     fn key(block: u64) -> BlockKey {
-        BlockKey { file: FileId(1), stripe: 0, block }
+        BlockKey { stripe: stripe(0), block }
+    }
+
+    fn stripe(stripe: u32) -> StripeKey {
+        StripeKey { file: FileId(1), stripe, opening: 7 }
     }
 
     fn cache_of(blocks: &[u64]) -> (Cache, BufferPool) {
@@ -279,17 +296,18 @@ mod tests {
         cache.block(place).mark_written(0..4);
         cache.unpin(place);
         assert_eq!(cache.unwritten(None), [key(2)]);
-        cache.give_up(FileId(1), 1);
+        cache.give_up(stripe(1));
+        cache.give_up(StripeKey { opening: 8, ..stripe(0) });
         assert_eq!(cache.find_unwritten(key(2)), Some(place), "another stripe");
-        cache.give_up(FileId(1), 0);
+        cache.give_up(stripe(0));
         assert!(cache.unwritten(None).is_empty());
     }
 
     #[test]
     fn forgetting_leaves_other_stripes_and_earlier_blocks() {
         let (mut cache, _) = cache_of(&[1, 2, 3]);
-        assert!(cache.forget(FileId(1), 1, 0));
-        assert!(cache.forget(FileId(1), 0, 2));
+        assert!(cache.forget(stripe(1), 0));
+        assert!(cache.forget(stripe(0), 2));
         assert_eq!([1, 2, 3].map(|block| cache.contains(key(block))), [true, false, false]);
     }
 }

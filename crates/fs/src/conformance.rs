@@ -15,7 +15,10 @@ use layout::{Operation, Pattern, Problem, Striping};
 use machine::conformance::Testbed;
 use machine::{Class, Condition, Delivery, Disk, Duration, Machine, Memory, Message, Net, NodeId, Payload};
 
-pub use attacks::{a_client_that_is_gone_leaves_nothing_behind, who_answers_nothing_keeps_nobody_waiting};
+pub use attacks::{
+    a_client_that_is_gone_leaves_nothing_behind, a_defect_costs_one_request,
+    a_group_is_of_nodes_that_are_there, an_identity_is_of_one_file, who_answers_nothing_keeps_nobody_waiting,
+};
 pub use failures::{
     a_collective_operation_opens_its_file_again, a_failed_flush_is_told_to_all_who_have_written,
     a_file_is_cut_and_removed_however_much_is_appended,
@@ -58,6 +61,8 @@ macro_rules! for_all_promises {
             commands_without_end_are_refused,
             who_answers_nothing_keeps_nobody_waiting,
             a_client_that_is_gone_leaves_nothing_behind,
+            an_identity_is_of_one_file,
+            a_group_is_of_nodes_that_are_there,
             a_stream_does_not_keep_the_disk_to_itself,
             a_client_that_goes_away_leaves_the_others_served,
             an_io_node_that_goes_away_fails_the_calls_to_it,
@@ -384,8 +389,8 @@ pub fn collective_operations_follow_each_other(testbed: &impl Testbed) {
 pub fn names_name_files_and_nothing_else(testbed: &impl Testbed) {
     run(testbed, 3, |nodes| async move {
         let client = &start(&nodes, 2, small(Scheduling::CyclicScan, Threads::Pool(4))).await[0];
-        for name in ["b", "a file", "größe/2"] {
-            client.create(name, FileId(1), BLOCK).await.expect("created");
+        for (number, name) in (10..).zip(["b", "a file", "größe/2"]) {
+            client.create(name, FileId(number), BLOCK).await.expect("created");
         }
         assert_eq!(client.list().await.expect("listed"), ["a file", "b", "größe/2"]);
         assert_eq!(
@@ -446,19 +451,19 @@ pub fn a_missing_stripe_is_named(testbed: &impl Testbed) {
 pub fn a_foreign_stripe_is_named(testbed: &impl Testbed) {
     run(testbed, 4, |nodes| async move {
         let client = &start(&nodes, 3, small(Scheduling::CyclicScan, Threads::Pool(4))).await[0];
-        for (name, donor, says) in
-            [("mixed", 0, "a stripe of what others hold"), ("twice", 1, "this one too")]
+        for (name, of, from, says) in
+            [("mixed", "donor", 0, "a stripe of what others hold"), ("twice", "twice", 1, "this one too")]
         {
             client.create(name, FileId(1), BLOCK).await.expect("created");
-            client.create("donor", FileId(if donor == 0 { 2 } else { 1 }), BLOCK).await.expect("created");
-            let label = nodes[donor].disks()[0].open("donor").await.expect("opened").label;
+            client.create("donor", FileId(2), BLOCK).await.expect("created");
+            let label = nodes[from].disks()[0].open(of).await.expect("opened").label;
+            client.unlink("donor").await.expect("removed");
             nodes[2].disks()[0].remove(name).await.expect("removed");
             nodes[2].disks()[0].create(name, &label).await.expect("swapped");
             let error = client.open(name).await.err().expect("not opened");
             let told =
                 matches!(&*error, Error::ForeignStripe { node, disk: 0, .. } if *node == nodes[2].node());
             assert!(told && error.to_string().contains(says), "{error}");
-            client.unlink("donor").await.expect("removed");
             client.unlink(name).await.expect("removed");
         }
         let foreign = nodes[0].disks()[0].create("garbled", b"no label of ours").await;

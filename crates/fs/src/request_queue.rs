@@ -63,6 +63,13 @@ impl<T> RequestQueue<T> {
         self.demand.len() + self.background.len()
     }
 
+    /// Whether one more request of a client may wait. If requests are shared fairly, it may have a few in any case, and
+    /// beyond these as many as there is room left for.
+    pub(crate) fn has_room_for(&self, client: NodeId) -> bool {
+        let waiting = self.demand.len_of(client) + self.background.len_of(client);
+        waiting < WAITING_MIN.max(WAITING_MAX.saturating_sub(self.len()))
+    }
+
     /// Adds a request of `client` that moves `bytes`.
     pub(crate) fn push(&mut self, class: Class, client: NodeId, bytes: u64, request: T) {
         self.line(class).push(client, bytes, request);
@@ -144,6 +151,12 @@ impl Hands {
     }
 }
 
+/// Requests of one client that may wait, whatever others have waiting.
+const WAITING_MIN: usize = 1024;
+
+/// Requests of all clients together that may wait, but for those few of each.
+const WAITING_MAX: usize = 65_536;
+
 /// The requests of one class.
 enum Line<T> {
     Arrival(VecDeque<(NodeId, u64, T)>),
@@ -190,6 +203,14 @@ impl<T> Line<T> {
         match self {
             Line::Arrival(queue) => queue.len(),
             Line::Fair(line) => line.waiting,
+        }
+    }
+
+    /// How many there are of a client. In the order of arrival nobody counts them.
+    fn len_of(&self, client: NodeId) -> usize {
+        match self {
+            Line::Arrival(_) => 0,
+            Line::Fair(line) => line.clients.get(&client).map_or(0, |line| line.waiting.len()),
         }
     }
 
@@ -428,6 +449,26 @@ mod tests {
         (0..100).for_each(|client| queue.push(Class::Demand, NodeId(client), BLOCK, 1000 + client));
         let demand = served(&mut queue, 999);
         assert!(demand.len() == 16 / KEPT_FOR_DEMAND && demand.iter().all(|&request| request >= 1000));
+    }
+
+    #[test]
+    fn who_asks_without_end_leaves_room_for_others() {
+        let mut queue = RequestQueue::new(Sharing::Fair, 16);
+        let mut fill = |client| {
+            let mut waiting = 0;
+            while queue.has_room_for(NodeId(client)) {
+                let class = if waiting % 3 == 0 { Class::Background } else { Class::Demand };
+                queue.push(class, NodeId(client), BLOCK, waiting);
+                waiting += 1;
+            }
+            waiting
+        };
+        assert_eq!([1, 2, 3].map(&mut fill), [WAITING_MAX / 2, WAITING_MAX / 4, WAITING_MAX / 8]);
+        for client in 4..20 {
+            assert!(fill(client) >= WAITING_MIN, "client {client}");
+        }
+        queue.forget(NodeId(1));
+        assert!(queue.has_room_for(NodeId(19)));
     }
 
     #[test]

@@ -20,6 +20,15 @@ pub enum Report {
         /// Why it failed.
         error: Error,
     },
+    /// A part of a task panicked, and the task goes on: somebody's request was lost, and they are told.
+    Defect {
+        /// The node.
+        node: NodeId,
+        /// What the part is called.
+        part: &'static str,
+        /// The panic.
+        error: Error,
+    },
     /// A connection was not let in.
     Refused {
         /// The node that refused.
@@ -89,6 +98,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Report::TaskFailed { node, task, error } => write!(f, "{node}: task `{task}` failed: {error}"),
+            Report::Defect { node, part, error } => write!(f, "{node}: a defect in `{part}`: {error}"),
             Report::Refused { node, from, why } => write!(f, "{node}: refused {from}: {why}"),
             Report::RefusedMore { node, count, within } => {
                 write!(f, "{node}: refused {count} more within {} s", within.as_secs())

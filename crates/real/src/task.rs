@@ -66,7 +66,7 @@ impl Tasks {
         let outcome = catch_panic(name, work.as_mut()).await;
         outcome.inspect_err(|error| {
             let (node, error) = (self.inner.node, Error::clone(error));
-            self.report(&Report::TaskFailed { node, task: name, error });
+            self.report(&Report::Defect { node, part: name, error });
         })
     }
 

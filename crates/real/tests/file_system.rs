@@ -4,10 +4,11 @@ mod common;
 mod testbed;
 
 use std::cell::Cell;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::rc::Rc;
+use std::time::Instant;
 
-use common::stranger::{join, prelude};
+use common::stranger::{beside, join, prelude};
 use common::{Reports, drivers, run_nodes, until};
 use fs::protocol::{Frame, Request};
 use fs::{
@@ -226,4 +227,57 @@ fn who_takes_no_answers_keeps_no_threads_that_others_need() {
         assert_eq!(file.read(0, PAGES * PAGE, &memory, 0).await?, PAGES * PAGE);
         Ok(())
     });
+}
+
+#[test]
+fn a_defect_costs_one_request() {
+    for driver in drivers() {
+        conformance::a_defect_costs_one_request(&Loopback { driver });
+    }
+}
+
+#[test]
+fn who_asks_without_end_keeps_nobody_from_being_heard() {
+    // More than may wait of one client, and then more refusals than it may leave untaken.
+    let frames: Vec<u8> = (1..=36_000).flat_map(|tag| ask(tag, b'd')).collect();
+    for driver in drivers() {
+        let outcome = run_nodes(
+            driver,
+            2,
+            &Reports::default(),
+            |settings| settings,
+            async |nodes| {
+                let nodes: Vec<RealMachine> = nodes;
+                let settings = IoNodeSettings {
+                    threads: Threads::Pool(16),
+                    cache_blocks: 2 * PAGES as usize,
+                    sharing: Sharing::Fair,
+                    ..IoNodeSettings::default()
+                };
+                let client = client_of(&nodes, settings).await?;
+                let file = client.create("file", FileId(1), PAGE).await?;
+                file.truncate(PAGES * PAGE).await?;
+                let [control, mut data] = join(&nodes[0], 7).await;
+                let frames = frames.clone();
+                let flood = std::thread::spawn(move || {
+                    // In the middle of it, the other side may have heard enough.
+                    let _ = data.write_all(&frames);
+                    data
+                });
+                let memory = Memory::real(vec![0; PAGE as usize]);
+                let begun = Instant::now();
+                for page in 0..40 {
+                    client.list().await?;
+                    assert_eq!(file.read(page * PAGE, PAGE, &memory, 0).await?, PAGE);
+                }
+                assert!(begun.elapsed() < Duration::from_secs(10).into(), "{:?}", begun.elapsed());
+                until(&nodes[0], || flood.is_finished()).await;
+                let mut data = flood.join().expect("no panic");
+                let mut answers = Vec::new();
+                beside(&nodes[0], move || drop((data.read_to_end(&mut answers), control))).await;
+                fs::Result::Ok(())
+            },
+        );
+        outcome.expect("no task fails").expect("the client is served");
+    }
 }

@@ -1,11 +1,13 @@
 //! What holds when a client does not do its part, by mistake or on purpose: others are served meanwhile, and what it
 //! held comes back.
 
+use layout::{Pattern, Problem, Striping};
 use machine::conformance::Testbed;
-use machine::{Class, Delivery, Duration, Machine, Message, Net, NodeId, Payload};
+use machine::{Class, Delivery, Disk, Duration, Machine, Memory, Message, Net, NodeId, Payload};
 
+use super::faulty::Faulty;
 use super::{BLOCK, contents, read, run, small, start, write};
-use crate::protocol::{Fetch, Frame, MemoryId, Request};
+use crate::protocol::{Collective, Direction, Fetch, Frame, Label, MemoryId, Reply, Request};
 use crate::{FileId, IoNodeSettings, Scheduling, Sharing, Threads};
 
 /// How long the I/O nodes here wait for a client.
@@ -98,4 +100,85 @@ pub fn a_client_that_is_gone_leaves_nothing_behind(testbed: &impl Testbed) {
         assert!(read(&file, 0, 40 * BLOCK).await == contents(40 * BLOCK));
         clients[0].unlink("served").await.expect("removed");
     });
+}
+
+/// Who makes or opens a file that has the identity of another one that is open gets neither that one nor its data.
+pub fn an_identity_is_of_one_file(testbed: &impl Testbed) {
+    run(testbed, 3, |nodes| async move {
+        let clients = start(&nodes, 1, settings(Sharing::Fair)).await;
+        let victim = clients[0].create("victim", FileId(1), 4096).await.expect("created");
+        write(&victim, 500, b"of the victim").await;
+        let refused = clients[1].create("evil", FileId(1), BLOCK).await.err().expect("refused");
+        assert!(refused.to_string().contains("identity of victim"), "{refused}");
+        // A copy that somebody has made of its stripe.
+        let label = Label { file: FileId(1), striping: Striping::new(BLOCK, 1).expect("one"), stripe: 0 };
+        let disk = &nodes[0].disks()[0];
+        disk.create("copy", &label.encode()).await.expect("created behind its back");
+        let refused = clients[1].open("copy").await.err().expect("refused");
+        assert!(refused.to_string().contains("identity of victim"), "{refused}");
+        victim.flush().await.expect("flushed");
+        assert!(read(&victim, 500, 13).await == b"of the victim");
+        assert_eq!(clients[0].list().await, Ok(vec!["copy".into(), "victim".into()]));
+        // Without the other there is nothing wrong with it, and nothing of the other in it.
+        clients[0].unlink("victim").await.expect("removed");
+        let copy = clients[1].open("copy").await.expect("opened");
+        write(&copy, 600, b"of the copy").await;
+        assert!(read(&copy, 500, 13).await == [0; 13]);
+    });
+}
+
+/// A collective request for nodes that are not there, or for one that is to be several, is refused at once.
+pub fn a_group_is_of_nodes_that_are_there(testbed: &impl Testbed) {
+    run(testbed, 3, |nodes| async move {
+        let clients = start(&nodes[..2], 1, settings(Sharing::Fair)).await;
+        let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
+        write(&file, 0, &contents(4 * BLOCK)).await;
+        let (asker, there) = (&nodes[2], nodes[1].node().0);
+        for (tag, members) in [vec![there, 1 << 40], vec![there, there]].into_iter().enumerate() {
+            let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(4 * BLOCK, BLOCK, 2)));
+            let request = Request::Collective(Box::new(Collective {
+                file: FileId(1),
+                direction: Direction::Read,
+                presort: false,
+                queued: true,
+                view: view.expect("a view"),
+                memory: MemoryId::Request(1),
+                members,
+            }));
+            send(asker, nodes[0].node(), Class::Control, 1 + tag as u64, request, Payload::empty()).await;
+            let Ok((_, Delivery::Message(answer))) = asker.net().receive().await else { panic!("an answer") };
+            match Frame::decode(&answer.header) {
+                Ok(Frame::Reply(_, Reply::Failed(failure))) => {
+                    let why = ["not connected", "twice"][tag];
+                    assert!(failure.text.contains(why), "{failure}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    });
+}
+
+/// A defect that a request meets costs that request: its client is told, and all that it used is there for others.
+///
+/// For machines that contain defects; others are to fail.
+pub fn a_defect_costs_one_request(testbed: &impl Testbed) {
+    for threads in [Threads::Pool(4), Threads::PerRequest] {
+        run(testbed, 2, move |nodes| async move {
+            let nodes = Faulty::all(nodes);
+            let settings = IoNodeSettings { cache_blocks: 4, threads, ..settings(Sharing::Fair) };
+            let client = &start(&nodes, 1, settings).await[0];
+            let file = client.create("served", FileId(1), BLOCK).await.expect("created");
+            // More than there are threads, hands and blocks.
+            nodes[0].faults().defective_copies.set(20);
+            for block in 0..20 {
+                let memory = Memory::real(contents(10));
+                let error = file.write(block * BLOCK, 10, &memory, 0).await.expect_err("it meets a defect");
+                assert!(error.to_string().contains("a defect of the I/O node"), "{error}");
+            }
+            write(&file, 0, &contents(20 * BLOCK)).await;
+            assert!(read(&file, 0, 20 * BLOCK).await == contents(20 * BLOCK));
+            file.flush().await.expect("flushed");
+            client.unlink("served").await.expect("removed: no block of it is in use");
+        });
+    }
 }

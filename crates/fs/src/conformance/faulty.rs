@@ -24,6 +24,8 @@ pub(super) struct Faults {
     pub(super) failing_writes: Cell<u32>,
     /// How many of the next flushes fail.
     pub(super) failing_flushes: Cell<u32>,
+    /// How many of the next copies into the cache meet a defect.
+    pub(super) defective_copies: Cell<u32>,
     holding: Cell<bool>,
     released: Condition,
 }
@@ -82,8 +84,19 @@ impl<M: Machine> Machine for Faulty<M> {
         self.machine.spawn(name, task);
     }
 
-    fn compute(&self, work: Work) -> impl Future<Output = ()> {
-        self.machine.compute(work)
+    fn contain<T>(
+        &self,
+        name: &'static str,
+        work: impl Future<Output = T>,
+    ) -> impl Future<Output = Result<T>> {
+        self.machine.contain(name, work)
+    }
+
+    async fn compute(&self, work: Work) {
+        if matches!(work, Work::Copy { .. }) {
+            fail(&self.faults.defective_copies, "copying").expect("no defect is met");
+        }
+        self.machine.compute(work).await;
     }
 
     fn net(&self) -> &M::Net {

@@ -24,6 +24,18 @@ struct Part {
     range: Range<u64>,
 }
 
+/// A block in use, until this is dropped.
+struct Pin<'a, M: Machine> {
+    node: &'a IoNode<M>,
+    place: Place,
+}
+
+impl<M: Machine> Drop for Pin<'_, M> {
+    fn drop(&mut self) {
+        self.node.unpin(self.place);
+    }
+}
+
 /// The data of a write.
 pub(super) enum Data {
     /// They have come with the request.
@@ -45,7 +57,7 @@ impl Part {
     fn new(stripe: &OpenStripe, offset: u64, bytes: u64) -> Result<Part, Box<Failure>> {
         let block_bytes = stripe.block_bytes();
         let (block, start) = (offset / block_bytes, offset % block_bytes);
-        let key = BlockKey { file: stripe.file(), stripe: stripe.label.stripe, block };
+        let key = BlockKey { stripe: stripe.key(), block };
         if bytes > block_bytes - start || offset > layout::FILE_BYTES_MAX {
             return Err(Failure::invalid(format!(
                 "{bytes} bytes at offset {offset} cross the end of a block of {block_bytes}"
@@ -82,12 +94,10 @@ impl<M: Machine> IoNode<M> {
         part: Part,
         class: Class,
     ) -> Result<Payload, Box<Failure>> {
-        let place = self.pin(stripe, part.key, class).await;
-        let outcome = self.make_valid(stripe, place, &part.range, class).await;
-        let read = || self.cache.borrow_mut().block(place).read(&part.range);
-        let data = outcome.map(|()| read().expect("it has just been made valid"));
-        self.unpin(place);
-        data
+        let pin = self.pin(stripe, part.key, class).await;
+        self.make_valid(stripe, pin.place, &part.range, class).await?;
+        let data = self.cache.borrow_mut().block(pin.place).read(&part.range);
+        Ok(data.expect("it has just been made valid"))
     }
 
     pub(super) async fn write(
@@ -103,7 +113,8 @@ impl<M: Machine> IoNode<M> {
         stripe.check(writer)?;
         let part = Part::new(&stripe, offset, data.bytes())?;
         self.machine.compute(Work::LookUpCache).await;
-        let place = self.pin(&stripe, part.key, class).await;
+        let pin = self.pin(&stripe, part.key, class).await;
+        let place = pin.place;
         let data = match data {
             Data::Here(data) => {
                 self.wait_until_loaded(place).await;
@@ -123,7 +134,6 @@ impl<M: Machine> IoNode<M> {
         if let Ok(true) = outcome {
             self.start_writing(&stripe, place).await;
         }
-        self.unpin(place);
         outcome.map(drop)
     }
 
@@ -159,42 +169,42 @@ impl<M: Machine> IoNode<M> {
         let (block, blocks) =
             (offset / stripe.block_bytes(), stripe.bytes.get().div_ceil(stripe.block_bytes()));
         for block in (block + 1..blocks).take(self.settings.prefetch_blocks as usize) {
-            let key = BlockKey { file, stripe: stripe.label.stripe, block };
+            let key = BlockKey { stripe: stripe.key(), block };
             if self.cache.borrow().contains(key) {
                 continue;
             }
             let Some(place) = self.try_insert(&stripe, key) else { return };
             let (node, stripe) = (self.clone(), stripe.clone());
             self.machine.spawn("prefetch", async move {
+                let pin = Pin { node: &node, place };
                 // A block that cannot be prefetched will be asked for, and fail then.
-                let _ = node.make_valid(&stripe, place, &(0..stripe.block_bytes()), class).await;
-                node.unpin(place);
+                let _ = node.make_valid(&stripe, pin.place, &(0..stripe.block_bytes()), class).await;
                 Ok(())
             });
         }
     }
 
     /// Finds or makes a place for the block and pins it. Who waits for one on demand is woken before the others.
-    async fn pin(self: &Rc<Self>, stripe: &Rc<OpenStripe>, key: BlockKey, class: Class) -> Place {
+    async fn pin(self: &Rc<Self>, stripe: &Rc<OpenStripe>, key: BlockKey, class: Class) -> Pin<'_, M> {
         let room = if class == Class::Background { &self.room_in_background } else { &self.room };
         loop {
             let found = self.cache.borrow_mut().pin(key);
             if let Some(place) = found.or_else(|| self.try_insert(stripe, key)) {
-                return place;
+                return Pin { node: self, place };
             }
             if self.cache.borrow_mut().make_room() {
                 // Answers that are leaving have the memory still. It is had in line, and kept: others wait behind.
                 let buffer = self.cache_buffers.take(stripe.block_bytes()).await;
                 let mut cache = self.cache.borrow_mut();
                 if !cache.contains(key) && cache.make_room() {
-                    return cache.insert(key, buffer);
+                    return Pin { node: self, place: cache.insert(key, buffer) };
                 }
                 continue;
             }
             // All blocks are in use or dirty: have the dirty ones written.
             let unwritten = self.cache.borrow().unwritten(None);
             for key in unwritten {
-                if let Ok(stripe) = self.stripes.get(key.file, key.stripe) {
+                if let Some(stripe) = self.stripes.find(key.stripe) {
                     self.start_writing_block(&stripe, key).await;
                 }
             }
@@ -279,7 +289,8 @@ impl<M: Machine> IoNode<M> {
             Some(buffer) => buffer,
             None => self.cache_buffers.take(stripe.block_bytes()).await,
         };
-        let outcome = self.read_block(stripe, key.block, into, class).await;
+        let read = self.machine.contain("reading a block", self.read_block(stripe, key.block, into, class));
+        let outcome = read.await.and_then(|outcome| outcome);
         // A read that fails keeps its buffer.
         let has_none = outcome.is_err() && self.cache.borrow_mut().block(place).buffer.is_none();
         let empty = if has_none { Some(self.cache_buffers.take(stripe.block_bytes()).await) } else { None };
@@ -336,7 +347,9 @@ impl<M: Machine> IoNode<M> {
         self.machine.compute(Work::QueueDiskRequest).await;
         let (node, stripe) = (self.clone(), stripe.clone());
         self.machine.spawn("write-behind", async move {
-            let outcome = node.write_behind(&stripe, place).await;
+            let written = node.machine.contain("writing a block", node.write_behind(&stripe, place)).await;
+            let outcome = written.and_then(|outcome| outcome);
+            node.cache.borrow_mut().block(place).end_writing();
             if let Err(error) = outcome {
                 stripe.fail(&(*error).into());
             }
@@ -368,13 +381,12 @@ impl<M: Machine> IoNode<M> {
         }
         self.machine.compute(Work::CompleteDiskRequest).await;
         drop(turn);
-        self.cache.borrow_mut().block(place).writers -= 1;
         outcome
     }
 
     /// Starts writing all that is dirty of a stripe.
     pub(super) async fn start_writing_out(self: &Rc<Self>, stripe: &Rc<OpenStripe>) {
-        let unwritten = self.cache.borrow().unwritten(Some((stripe.file(), stripe.label.stripe)));
+        let unwritten = self.cache.borrow().unwritten(Some(stripe.key()));
         for key in unwritten {
             self.start_writing_block(stripe, key).await;
         }
@@ -399,7 +411,7 @@ impl<M: Machine> IoNode<M> {
     pub(super) async fn forget_blocks(self: &Rc<Self>, stripe: &Barred, first: u64) {
         loop {
             self.start_writing_out(stripe).await;
-            if self.cache.borrow_mut().forget(stripe.file(), stripe.label.stripe, first) {
+            if self.cache.borrow_mut().forget(stripe.key(), first) {
                 return;
             }
             self.room.wait().await;
@@ -409,8 +421,8 @@ impl<M: Machine> IoNode<M> {
     /// Forgets all blocks of a stripe, once they are idle. What is not on its way to the disk never gets there.
     pub(super) async fn give_up_blocks(&self, stripe: &Barred) {
         loop {
-            self.cache.borrow_mut().give_up(stripe.file(), stripe.label.stripe);
-            if self.cache.borrow_mut().forget(stripe.file(), stripe.label.stripe, 0) {
+            self.cache.borrow_mut().give_up(stripe.key());
+            if self.cache.borrow_mut().forget(stripe.key(), 0) {
                 return;
             }
             self.room.wait().await;

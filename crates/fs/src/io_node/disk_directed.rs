@@ -10,13 +10,15 @@
 //! ```
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use layout::{BlockRequest, BlockRequests, Extent};
 use machine::{Buf, BufferPool, Class, Condition, Disk, Machine, NodeId, Payload, Work};
 
+use super::account::{Account, Counted};
 use super::stripes::OpenStripe;
-use super::{COLLECTIVES_MAX, IoNode};
+use super::{COLLECTIVES_MAX, IoNode, of_defect};
 use crate::error::{Failure, FailureKind};
 use crate::exchange::Exchange;
 use crate::protocol::{Collective, Direction, Reply};
@@ -79,20 +81,29 @@ impl<M: Machine> IoNode<M> {
     pub(super) async fn serve_collective(
         self: &Rc<Self>,
         asker: NodeId,
+        account: &Rc<Account>,
         request: Collective,
     ) -> Result<Reply, Box<Failure>> {
-        while self.collectives.get() >= COLLECTIVES_MAX {
+        while account.collectives.get() >= COLLECTIVES_MAX - self.collectives.get() {
             self.collective_done.wait().await;
+            account.check()?;
         }
-        self.collectives.set(self.collectives.get() + 1);
-        let outcome = self.move_all(asker, Rc::new(request)).await;
-        self.collectives.set(self.collectives.get() - 1);
-        self.collective_done.wake_one();
-        outcome.map(|()| Reply::Done)
+        let served = {
+            let _counted = (Counted::in_(&self.collectives), Counted::in_(&account.collectives));
+            let served = self.move_all(asker, account, Rc::new(request));
+            self.machine.contain("collective request", served).await
+        };
+        self.collective_done.wake_all();
+        served.unwrap_or_else(|defect| Err(of_defect(defect))).map(|()| Reply::Done)
     }
 
-    async fn move_all(self: &Rc<Self>, asker: NodeId, request: Rc<Collective>) -> Result<(), Box<Failure>> {
-        check(&request)?;
+    async fn move_all(
+        self: &Rc<Self>,
+        asker: NodeId,
+        account: &Rc<Account>,
+        request: Rc<Collective>,
+    ) -> Result<(), Box<Failure>> {
+        self.check(&request)?;
         self.machine.compute(Work::HandleRequest).await;
         let tasks = Rc::new(Tasks::default());
         let stripes = self.stripes.of_file(request.file);
@@ -115,11 +126,12 @@ impl<M: Machine> IoNode<M> {
             stripe.check(asker)?;
             let transfer = Rc::new(self.plan(&request, stripe, exchange.clone()).await?);
             for _ in 0..self.settings.buffers_per_disk {
-                let (transfer, tasks) = (transfer.clone(), tasks.clone());
+                let (transfer, tasks, account) = (transfer.clone(), tasks.clone(), account.clone());
                 tasks.begin();
                 self.machine.spawn("collective buffer", async move {
-                    let outcome = transfer.move_blocks(&tasks).await;
-                    tasks.end(outcome);
+                    let moved = transfer.move_blocks(&tasks, &account);
+                    let moved = transfer.node.machine.contain("collective buffer", moved).await;
+                    tasks.end(moved.unwrap_or_else(|defect| Err(of_defect(defect))));
                     Ok(())
                 });
             }
@@ -132,6 +144,27 @@ impl<M: Machine> IoNode<M> {
                 // What others read meanwhile may be from before.
                 self.forget_blocks(&stripe.bar_writes(), 0).await;
                 self.flush_disk(stripe).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a group that cannot be one: of a size that is not the view's, of nodes that are not there, or with one of
+    /// them twice. So there are no more members than connections.
+    fn check(&self, request: &Collective) -> Result<(), Box<Failure>> {
+        let (members, nodes) = (request.members.len(), request.view.nodes());
+        if members as u64 != u64::from(nodes) {
+            let text = format!("a group of {members} nodes with a view for {nodes}");
+            return Err(Failure::invalid(text).into());
+        }
+        let mut seen = BTreeSet::new();
+        for member in request.members.iter().map(|&member| NodeId(member)) {
+            if !self.accounts.is_there(member) {
+                let text = format!("{member} is of the group, and is not connected to this I/O node");
+                return Err(Failure::new(FailureKind::Io, text).into());
+            }
+            if !seen.insert(member) {
+                return Err(Failure::invalid(format!("a group that has {member} twice")).into());
             }
         }
         Ok(())
@@ -174,20 +207,12 @@ impl<M: Machine> IoNode<M> {
     }
 }
 
-fn check(request: &Collective) -> Result<(), Box<Failure>> {
-    let (members, nodes) = (request.members.len(), request.view.nodes());
-    if members as u64 == u64::from(nodes) {
-        Ok(())
-    } else {
-        Err(Failure::invalid(format!("a group of {members} nodes with a view for {nodes}")).into())
-    }
-}
-
 impl<M: Machine> StripeTransfer<M> {
-    /// A buffer's life: moves one block after the other until none is left, or something has failed.
-    async fn move_blocks(&self, tasks: &Tasks) -> Result<(), Box<Failure>> {
+    /// A buffer's life: moves one block after the other until none is left, something has failed, or nobody wants it.
+    async fn move_blocks(&self, tasks: &Tasks, account: &Account) -> Result<(), Box<Failure>> {
         let mut buffer = self.buffers.take(self.stripe.block_bytes()).await;
         while !tasks.failed() {
+            account.check()?;
             let Some(block) = self.next_block() else { break };
             buffer = match self.request.direction {
                 Direction::Read => self.read_block(block, buffer).await?,

@@ -10,17 +10,17 @@
 //! - `stripes.rs`: which stripes are open, and the operations on names
 //! - `blocks.rs`: block requests through the cache (the traditional method)
 //! - `disk_directed.rs`: collective requests
+//! - `account.rs`: what is under way for each client
 
+mod account;
 mod blocks;
 mod disk_directed;
 mod stripes;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::rc::Rc;
 
-use machine::{BufferPool, Class, Condition, Disk, Duration, Machine, NodeId, Payload, Work};
+use machine::{BufferPool, Class, Condition, Disk, Duration, Machine, Net, NodeId, Payload, Work};
 
 use crate::RELEASE;
 use crate::cache::Cache;
@@ -30,6 +30,7 @@ use crate::error::{Failure, FailureKind};
 use crate::protocol::{ExaminedComputer, ExaminedDisk, FileId, Reply, Request};
 use crate::request_queue::{KEPT_FOR_DEMAND, RequestQueue, Sharing};
 use crate::schedule::{Position, Scheduling};
+use account::{Account, Accounts, Counted};
 use blocks::Data;
 use stripes::{OpenStripe, Stripes};
 
@@ -100,18 +101,15 @@ impl IoNodeSettings {
     }
 }
 
-/// Block requests beyond this many wait in the network, and so does all that comes behind them.
-const REQUESTS_MAX: usize = 65_536;
-
-/// Collective requests served at a time; others wait.
+/// Collective requests served at a time; others wait. Of one client as many are served as there is room left for.
 const COLLECTIVES_MAX: usize = 16;
 
 /// Commands of one client that are under way at a time, collective requests among them; more are refused. That is more
 /// than a program has threads to give them.
 const COMMANDS_MAX: usize = 1024;
 
-/// Refusals that are under way to one client; whoever asks on and takes none of them hears no more.
-const REFUSALS_MAX: usize = 64;
+/// Refusals that are under way to one client; whoever asks on and takes none of them is given up.
+const REFUSALS_MAX: usize = 1024;
 
 /// An I/O node at work.
 struct IoNode<M: Machine> {
@@ -131,13 +129,11 @@ struct IoNode<M: Machine> {
     /// Threads of the pool there are, and those of them that wait for a request and have not been woken.
     pool_threads: Cell<usize>,
     pool_idle: Cell<usize>,
-    request_taken: Condition,
     /// Requests in the background that threads of the pool are serving.
     background: Cell<usize>,
     collectives: Cell<usize>,
     collective_done: Condition,
-    /// Of each client how many commands are under way, if any.
-    commands: RefCell<BTreeMap<NodeId, usize>>,
+    accounts: Accounts,
 }
 
 /// A request for part of one block, and where the answer goes.
@@ -200,31 +196,37 @@ impl<M: Machine> IoNode<M> {
             request_came: Condition::new(),
             pool_threads: Cell::new(0),
             pool_idle: Cell::new(0),
-            request_taken: Condition::new(),
             background: Cell::new(0),
             collectives: Cell::new(0),
             collective_done: Condition::new(),
-            commands: RefCell::default(),
+            accounts: Accounts::default(),
             machine,
             settings,
         }
     }
 
-    /// A thread of the pool: serves one block request after the other.
-    async fn serve_requests(self: Rc<Self>) -> machine::Result<()> {
+    /// A thread of the pool. A defect costs the request that is being served, and no more.
+    async fn run_thread(self: Rc<Self>) -> machine::Result<()> {
+        let serving = Cell::new(None);
+        loop {
+            match self.machine.contain("request thread", self.serve_requests(&serving)).await {
+                Ok(outcome) => return outcome,
+                Err(defect) => self.answer_defect(serving.take(), defect),
+            }
+        }
+    }
+
+    /// Serves one block request after the other.
+    async fn serve_requests(self: &Rc<Self>, serving: &Cell<Option<Asker>>) -> machine::Result<()> {
         loop {
             let background_allowed = self.background.get() < self.background_max();
             let request = self.requests.borrow_mut().pop(background_allowed);
             match request {
                 Some((class, mut request)) => {
-                    self.request_taken.wake_one();
                     // It may have been promoted.
                     request.asker.class = class;
-                    let counts = usize::from(class == Class::Background);
-                    self.background.set(self.background.get() + counts);
-                    let outcome = self.serve_block_request(request).await;
-                    self.background.set(self.background.get() - counts);
-                    outcome?;
+                    let _counted = (class == Class::Background).then(|| Counted::in_(&self.background));
+                    self.serve_block_request(request, serving).await?;
                 }
                 None => {
                     self.pool_idle.set(self.pool_idle.get() + 1);
@@ -250,7 +252,7 @@ impl<M: Machine> IoNode<M> {
             self.request_came.wake_newest();
         } else if self.pool_threads.get() < threads {
             self.pool_threads.set(self.pool_threads.get() + 1);
-            self.machine.spawn("request thread", self.clone().serve_requests());
+            self.machine.spawn("request thread", self.clone().run_thread());
         }
     }
 
@@ -262,8 +264,11 @@ impl<M: Machine> IoNode<M> {
         match self.settings.threads {
             Threads::Pool(threads) => {
                 self.machine.compute(Work::WakeThread).await;
-                while self.requests.borrow().len() >= REQUESTS_MAX {
-                    self.request_taken.wait().await;
+                if !self.requests.borrow().has_room_for(request.asker.node) {
+                    let asker = request.asker;
+                    // Its data go first: what is refused is to hold no memory.
+                    drop(request);
+                    return self.refuse(asker, "block requests are waiting");
                 }
                 let (Asker { node, class, .. }, bytes) = (request.asker, request.bytes);
                 self.requests.borrow_mut().push(class, node, bytes, request);
@@ -272,13 +277,29 @@ impl<M: Machine> IoNode<M> {
             Threads::PerRequest => {
                 self.machine.compute(Work::StartThread).await;
                 let node = self.clone();
-                self.machine.spawn("request thread", async move { node.serve_block_request(request).await });
+                self.machine.spawn("request thread", async move {
+                    let serving = Cell::new(None);
+                    let served = node.serve_block_request(request, &serving);
+                    match node.machine.contain("request thread", served).await {
+                        Ok(outcome) => outcome,
+                        Err(defect) => {
+                            node.answer_defect(serving.take(), defect);
+                            Ok(())
+                        }
+                    }
+                });
             }
         }
     }
 
-    async fn serve_block_request(self: &Rc<Self>, request: BlockRequest) -> machine::Result<()> {
+    /// Serves a block request; notes in `serving` whose it is, until its answer begins to leave.
+    async fn serve_block_request(
+        self: &Rc<Self>,
+        request: BlockRequest,
+        serving: &Cell<Option<Asker>>,
+    ) -> machine::Result<()> {
         let BlockRequest { asker, access, file, stripe, offset, bytes } = request;
+        serving.set(Some(asker));
         self.machine.compute(Work::HandleRequest).await;
         let reads = matches!(access, Access::Read);
         let outcome = match access {
@@ -292,6 +313,7 @@ impl<M: Machine> IoNode<M> {
             }
         };
         let prefetches = reads && outcome.is_ok();
+        serving.set(None);
         match self.settings.sharing {
             Sharing::Arrival => self.endpoint.reply(asker, outcome).await?,
             // A thread does not wait until the answer has left, which may take as long as the client likes.
@@ -301,6 +323,13 @@ impl<M: Machine> IoNode<M> {
             self.prefetch(file, stripe, offset, self.class_of_prefetching(asker.class));
         }
         Ok(())
+    }
+
+    /// Answers a block request that could not be served because of a defect.
+    fn answer_defect(self: &Rc<Self>, asker: Option<Asker>, defect: Box<machine::Error>) {
+        if let Some(asker) = asker {
+            self.start_answer(asker, Err(of_defect(defect)));
+        }
     }
 
     /// Starts a task that answers a block request.
@@ -378,32 +407,33 @@ impl<M: Machine> IoNode<M> {
 
     /// Starts a task for anything but a block request.
     fn start_command(self: &Rc<Self>, asker: Asker, command: Request) {
-        let under_way = self.commands.borrow().get(&asker.node).copied().unwrap_or(0);
-        if under_way >= COMMANDS_MAX + REFUSALS_MAX {
-            return;
+        let account = self.accounts.of(asker.node);
+        if account.commands.get() >= COMMANDS_MAX {
+            return self.refuse(asker, "commands are under way");
         }
-        self.commands.borrow_mut().insert(asker.node, under_way + 1);
         let node = self.clone();
         self.machine.spawn("request", async move {
-            let outcome = if under_way < COMMANDS_MAX {
-                node.serve_other(asker.node, command).await
-            } else {
-                let text = format!("{COMMANDS_MAX} commands of {} are under way already", asker.node);
-                Err(Failure::new(FailureKind::Io, text).into())
-            };
-            let outcome = node.endpoint.reply(asker, outcome.map(|reply| (reply, Payload::empty()))).await;
-            node.end_command(asker.node);
-            outcome
+            let _counted = Counted::in_(&account.commands);
+            let served = node.serve_other(asker.node, &account, command);
+            let outcome = node.machine.contain("request", served).await;
+            let outcome = outcome.unwrap_or_else(|defect| Err(of_defect(defect)));
+            node.endpoint.reply(asker, outcome.map(|reply| (reply, Payload::empty()))).await
         });
     }
 
-    fn end_command(&self, client: NodeId) {
-        if let Entry::Occupied(mut commands) = self.commands.borrow_mut().entry(client) {
-            *commands.get_mut() -= 1;
-            if *commands.get() == 0 {
-                commands.remove();
-            }
+    /// Answers that a request is one too many: so many of its client `are there` already.
+    fn refuse(self: &Rc<Self>, asker: Asker, are_there: &'static str) {
+        let account = self.accounts.of(asker.node);
+        if account.refusals.get() >= REFUSALS_MAX {
+            let why = "it asks for too much, and takes no answers";
+            return self.machine.net().give_up(asker.node, why);
         }
+        let node = self.clone();
+        self.machine.spawn("refusal", async move {
+            let _counted = Counted::in_(&account.refusals);
+            let text = format!("too many {are_there} already that {} has asked for", asker.node);
+            node.endpoint.reply(asker, Err(Failure::new(FailureKind::Io, text).into())).await
+        });
     }
 
     async fn examine(&self) -> Result<Reply, Box<Failure>> {
@@ -423,7 +453,12 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Serves everything but block requests.
-    async fn serve_other(self: &Rc<Self>, asker: NodeId, request: Request) -> Result<Reply, Box<Failure>> {
+    async fn serve_other(
+        self: &Rc<Self>,
+        asker: NodeId,
+        account: &Rc<Account>,
+        request: Request,
+    ) -> Result<Reply, Box<Failure>> {
         match request {
             Request::Describe => Ok(Reply::Described {
                 disks: self.machine.disks().len() as u32,
@@ -442,10 +477,15 @@ impl<M: Machine> IoNode<M> {
                 self.promote(file, stripe, offset);
                 Ok(Reply::Done)
             }
-            Request::Collective(collective) => self.serve_collective(asker, *collective).await,
+            Request::Collective(collective) => self.serve_collective(asker, account, *collective).await,
             other => Err(Failure::invalid(format!("an I/O node does not serve {other:?}")).into()),
         }
     }
+}
+
+/// What a client is told whose request has met a defect.
+fn of_defect(defect: Box<machine::Error>) -> Box<Failure> {
+    Failure::new(FailureKind::Io, format!("a defect of the I/O node: {defect}")).into()
 }
 
 impl<M: Machine> Service for Rc<IoNode<M>> {
@@ -459,6 +499,8 @@ impl<M: Machine> Service for Rc<IoNode<M>> {
 
     fn peer_gone(&self, peer: NodeId) {
         self.requests.borrow_mut().forget(peer);
-        self.request_taken.wake_all();
+        self.accounts.end(peer);
+        // Those of its collective requests that wait for their turn need not.
+        self.collective_done.wake_all();
     }
 }

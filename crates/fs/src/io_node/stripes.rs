@@ -10,9 +10,10 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use layout::Striping;
-use machine::{Condition, Disk, Machine, NodeId, ObjectId};
+use machine::{Condition, Disk, Machine, NodeId, Object, ObjectId};
 
 use super::IoNode;
+use crate::cache::StripeKey;
 use crate::error::{Failure, FailureKind};
 use crate::name;
 use crate::protocol::{FileId, FoundStripe, LISTED_BYTES_MAX, Label, Reply, StripePlace};
@@ -20,6 +21,10 @@ use crate::protocol::{FileId, FoundStripe, LISTED_BYTES_MAX, Label, Reply, Strip
 /// A stripe that requests can name.
 pub(super) struct OpenStripe {
     pub(super) label: Label,
+    /// The name under which it was made or opened.
+    name: String,
+    /// Which opening of a stripe it is.
+    opening: u64,
     /// Index of the disk it lies on.
     pub(super) disk: usize,
     pub(super) object: ObjectId,
@@ -66,6 +71,11 @@ impl Drop for Barred {
 impl OpenStripe {
     pub(super) fn file(&self) -> FileId {
         self.label.file
+    }
+
+    /// The name of the stripe in the cache.
+    pub(super) fn key(&self) -> StripeKey {
+        StripeKey { file: self.label.file, stripe: self.label.stripe, opening: self.opening }
     }
 
     pub(super) fn block_bytes(&self) -> u64 {
@@ -148,6 +158,8 @@ fn not_open(file: FileId, stripe: u32) -> Box<Failure> {
 #[derive(Default)]
 pub(super) struct Stripes {
     open: RefCell<BTreeMap<(FileId, u32), Rc<OpenStripe>>>,
+    /// How many there have been.
+    openings: Cell<u64>,
     /// How often stripes have been used.
     uses: Cell<u64>,
     unlisted: RefCell<Option<Unlisted>>,
@@ -176,6 +188,11 @@ impl Stripes {
         Ok(found.clone())
     }
 
+    /// The stripe that the cache knows under this name, if it is still open.
+    pub(super) fn find(&self, key: StripeKey) -> Option<Rc<OpenStripe>> {
+        self.get(key.file, key.stripe).ok().filter(|stripe| stripe.key() == key)
+    }
+
     /// The stripes of a file, in order: all that are here, or none if it is not open.
     pub(super) fn of_file(&self, file: FileId) -> Vec<Rc<OpenStripe>> {
         let range = (file, 0)..=(file, u32::MAX);
@@ -196,7 +213,7 @@ impl Stripes {
     }
 
     /// Makes the stripe known, unless it is already: what is in the cache belongs to that one.
-    fn insert(&self, label: Label, disk: usize, object: ObjectId, bytes: u64) -> Rc<OpenStripe> {
+    fn insert(&self, name: &str, label: Label, disk: usize, object: ObjectId, bytes: u64) -> Rc<OpenStripe> {
         let known = self.get(label.file, label.stripe).ok();
         if let Some(known) = known.filter(|known| known.disk == disk && known.object == object) {
             return known;
@@ -205,8 +222,11 @@ impl Stripes {
         if open.len() >= OPEN_MAX {
             push_out(&mut open, PUSHED_OUT);
         }
+        self.openings.set(self.openings.get() + 1);
         let stripe = Rc::new(OpenStripe {
             label,
+            name: name.to_owned(),
+            opening: self.openings.get(),
             disk,
             object,
             bytes: Cell::new(bytes),
@@ -261,6 +281,7 @@ impl<M: Machine> IoNode<M> {
         if asked > most {
             return Err(Failure::invalid(format!("blocks of {asked} bytes; at most {most} here")).into());
         }
+        self.check_identity(name, file).await?;
         let mut made = Vec::new();
         for place in stripes {
             let outcome = self.create_stripe(name, file, striping, *place).await;
@@ -291,7 +312,7 @@ impl<M: Machine> IoNode<M> {
             Failure::invalid(format!("disk {} of an I/O node with {}", place.disk, disks.len()))
         })?;
         let object = disk.create(name, &label.encode()).await?;
-        self.stripes.insert(label, place.disk as usize, object.id, 0);
+        self.stripes.insert(name, label, place.disk as usize, object.id, 0);
         Ok(())
     }
 
@@ -306,13 +327,59 @@ impl<M: Machine> IoNode<M> {
             };
             let label = read_label(name, index, &object.label)?;
             self.check_block_bytes(name, label.striping)?;
-            let stripe = self.stripes.insert(label, index, object.id, object.bytes);
-            stripe.reach(object.bytes);
-            found.push(FoundStripe { disk: index as u32, label, bytes: stripe.bytes.get() });
+            let stripe = self.make_known(name, label, index, &object).await?;
+            let bytes = stripe.as_ref().map_or(object.bytes, |stripe| stripe.bytes.get());
+            found.push(FoundStripe { disk: index as u32, label, bytes });
             // In use until all are open, so that none is pushed out before.
             opened.push(stripe);
         }
         Ok(Reply::Opened { stripes: found })
+    }
+
+    /// Fails if the identity is that of another file that is open, so that requests for one would go to the other.
+    /// Identities are drawn at random: somebody has copied a file, or means harm.
+    async fn check_identity(&self, name: &str, file: FileId) -> Result<(), Box<Failure>> {
+        for stripe in self.stripes.of_file(file) {
+            if stripe.name != name && self.is_there(&stripe).await? {
+                let other = &stripe.name;
+                let text =
+                    format!("{name}: has the identity of {other}, which is open: one of them is a copy");
+                return Err(Failure::invalid(text).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a stripe known that was found under a name, so that requests can name it; not if another disk has it, too.
+    async fn make_known(
+        &self,
+        name: &str,
+        label: Label,
+        disk: usize,
+        object: &Object,
+    ) -> Result<Option<Rc<OpenStripe>>, Box<Failure>> {
+        self.check_identity(name, label.file).await?;
+        let known = self.stripes.get(label.file, label.stripe).ok();
+        if let Some(other) = known.filter(|known| (known.disk, known.object) != (disk, object.id)) {
+            if self.is_there(&other).await? {
+                return Ok(None);
+            }
+            // Somebody has moved it while it was open. What was not on the disk yet has nowhere to go.
+            self.cache.borrow_mut().give_up(other.key());
+            self.stripes.remove(&other);
+        }
+        let stripe = self.stripes.insert(name, label, disk, object.id, object.bytes);
+        stripe.reach(object.bytes);
+        Ok(Some(stripe))
+    }
+
+    /// Whether an open stripe is still what its disk has under its name.
+    async fn is_there(&self, stripe: &OpenStripe) -> Result<bool, Box<Failure>> {
+        match self.machine.disks()[stripe.disk].open(&stripe.name).await {
+            Ok(object) => Ok(object.id == stripe.object),
+            Err(error) if matches!(*error, machine::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Fails for a file whose blocks the cache was not made for: an I/O node can be started with other settings.
@@ -472,7 +539,7 @@ mod tests {
     fn open(stripes: &Stripes, file: u64, stripe: u32) -> Rc<OpenStripe> {
         let striping = Striping::new(512, 2).expect("a striping");
         let label = Label { file: FileId(file), striping, stripe };
-        stripes.insert(label, stripe as usize, ObjectId(file), 0)
+        stripes.insert(&format!("file {file}"), label, stripe as usize, ObjectId(file), 0)
     }
 
     fn files_left(stripes: &Stripes, pushed_out: usize) -> Vec<u64> {
