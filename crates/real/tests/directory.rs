@@ -454,12 +454,14 @@ fn zeros_in_the_place_of_what_was_flushed_are_not_read_as_a_hole() {
         });
         let sound = fs::read(&file).expect("an object's file");
         for (expected, damage, from, until) in damages {
+            let reports = Reports::default();
             let mut damaged = sound.clone();
             damage(&mut damaged);
             fs::write(&file, damaged).expect("room");
             run_on(driver, settings(1, directory.path(), &reports), async |machine| {
                 let object = machine.disks()[0].open("thing").await.expect("it is there");
                 assert_eq!(object.bytes, bytes as u64);
+                assert_eq!(reports.tells_of("has been cut"), expected.contains("missing"), "{expected}");
                 match read_part(&machine, &object, 0, bytes).await.map_err(|error| *error) {
                     Err(Error::Damaged { why, .. }) => {
                         assert!(why.contains(expected), "{why} for {expected}")

@@ -18,6 +18,8 @@ pub(crate) struct Contents {
     pub(crate) bytes: u64,
     /// Whether the file has more, which nobody has written.
     pub(crate) has_excess: bool,
+    /// Whether the file is shorter than was flushed.
+    pub(crate) is_cut: bool,
     /// Whether the file is open for reading only.
     pub(crate) is_read_only: bool,
     /// What was flushed of it.
@@ -59,8 +61,9 @@ pub(super) fn read_contents(
         }
     };
     let bytes = length(file, &seal, &record, in_file)?;
+    let is_cut = in_file < bytes;
     let has_excess = file_bytes > seal.layout.file_bytes(bytes);
-    Ok(Ok(Contents { seal, bytes, has_excess, is_read_only: false, record }))
+    Ok(Ok(Contents { seal, bytes, has_excess, is_cut, is_read_only: false, record }))
 }
 
 /// How long an object is whose file has room for `in_file` bytes: as it was flushed, or as it was written since.
@@ -73,10 +76,12 @@ fn length(file: &impl FileExt, seal: &Seal, record: &Record, in_file: u64) -> io
     for group in (flushed.max(last.saturating_sub(UNFLUSHED_GROUPS_MAX))..=last).rev() {
         file.read_exact_at(&mut page, seal.layout.sums_in_file(group))?;
         for (end, sums) in seal.decode(&page, group, in_file, false).ends(group) {
+            // It may have been about to grow in its last unit.
+            let end = end.min(in_file);
             if end <= record.bytes {
                 return Ok(record.bytes);
             }
-            if end <= in_file && is_there(file, seal, end, sums)? {
+            if sums.is_end_flushed || is_there(file, seal, end, sums)? {
                 return Ok(end);
             }
         }

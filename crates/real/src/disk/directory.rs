@@ -147,8 +147,14 @@ impl Directory {
             label: label.to_vec(),
             identity: seal.identity,
         };
-        let contents =
-            Contents { seal, bytes: 0, has_excess: false, is_read_only: false, record: Record::default() };
+        let contents = Contents {
+            seal,
+            bytes: 0,
+            has_excess: false,
+            is_cut: false,
+            is_read_only: false,
+            record: Record::default(),
+        };
         Ok(Found { file, identity, header, contents })
     }
 

@@ -14,29 +14,34 @@ use super::at_once::AtOnce;
 use super::write_back::WriteBack;
 use crate::bytes::{Run, next_batch};
 
-/// An open file.
-pub(crate) struct ObjectFile {
+/// What an object asks of its file.
+pub(crate) trait ObjectFile {
+    /// Reads from `position` on until `memory` has `until` bytes, or the file has ended.
+    async fn fill(&self, memory: Vec<u8>, until: usize, position: u64) -> io::Result<Vec<u8>>;
+
+    /// Writes all of the runs, one after the other, from `position` on.
+    async fn write(&self, runs: Vec<Run>, position: u64) -> io::Result<()>;
+
+    /// Cuts the file to `bytes`, or extends it to them with zeros.
+    async fn set_len(&self, bytes: u64) -> io::Result<()>;
+
+    /// Waits until all that was written is on the medium.
+    async fn sync(&self) -> io::Result<()>;
+
+    /// Has these bytes of it written back soon.
+    fn write_back(&self, range: Range<u64>);
+}
+
+/// A file of the system.
+pub(crate) struct SystemFile {
     file: File,
     at_once: Rc<AtOnce>,
     write_back: Rc<WriteBack>,
 }
 
-impl ObjectFile {
+impl SystemFile {
     pub(crate) fn new(file: File, at_once: Rc<AtOnce>) -> Self {
-        ObjectFile { file, at_once, write_back: Rc::default() }
-    }
-
-    /// Reads from `position` on until `memory` has `until` bytes, or the file has ended.
-    pub(crate) async fn fill(&self, mut memory: Vec<u8>, until: usize, position: u64) -> io::Result<Vec<u8>> {
-        let begin = memory.len();
-        while memory.len() < until {
-            let read = memory.len();
-            memory = self.append(memory, until, position.saturating_add((read - begin) as u64)).await?;
-            if memory.len() == read {
-                break;
-            }
-        }
-        Ok(memory)
+        SystemFile { file, at_once, write_back: Rc::default() }
     }
 
     /// Appends bytes from `position` on, until `memory` has `until` of them or sooner; none at the end.
@@ -49,8 +54,22 @@ impl ObjectFile {
         result?;
         Ok(slice.into_inner())
     }
+}
 
-    pub(crate) async fn write(&self, mut runs: Vec<Run>, mut position: u64) -> io::Result<()> {
+impl ObjectFile for SystemFile {
+    async fn fill(&self, mut memory: Vec<u8>, until: usize, position: u64) -> io::Result<Vec<u8>> {
+        let begin = memory.len();
+        while memory.len() < until {
+            let read = memory.len();
+            memory = self.append(memory, until, position.saturating_add((read - begin) as u64)).await?;
+            if memory.len() == read {
+                break;
+            }
+        }
+        Ok(memory)
+    }
+
+    async fn write(&self, mut runs: Vec<Run>, mut position: u64) -> io::Result<()> {
         while let Some(batch) = next_batch(&mut runs) {
             let bytes: usize = batch.iter().map(IoBuf::buf_len).sum();
             let written = self.at_once.write(self.file.as_fd(), &batch, position)?;
@@ -64,17 +83,15 @@ impl ObjectFile {
         Ok(())
     }
 
-    pub(crate) async fn set_len(&self, bytes: u64) -> io::Result<()> {
+    async fn set_len(&self, bytes: u64) -> io::Result<()> {
         self.file.set_len(bytes).await
     }
 
-    /// Waits until all that was written is on the medium.
-    pub(crate) async fn sync(&self) -> io::Result<()> {
+    async fn sync(&self) -> io::Result<()> {
         self.file.sync_data().await
     }
 
-    /// Has these bytes of it written back soon.
-    pub(crate) fn write_back(&self, range: Range<u64>) {
+    fn write_back(&self, range: Range<u64>) {
         if !self.at_once.is_everything() {
             self.write_back.begin(self.file.as_fd(), range);
         }

@@ -19,6 +19,8 @@ mod lock;
 mod name;
 mod objects;
 mod pace;
+#[cfg(test)]
+mod power_cuts;
 mod record;
 mod stored;
 mod units;
@@ -38,7 +40,7 @@ use crate::settings::DiskSettings;
 use crate::task::{Tasks, Turns};
 use at_once::AtOnce;
 use directory::{Directory, Found, io_error};
-use file::ObjectFile;
+use file::SystemFile;
 use objects::{Access, Objects};
 use pace::{Extent, Kind, Pace};
 use stored::{Fault, Stored};
@@ -193,12 +195,19 @@ impl Inner {
     async fn open(&self, name: String) -> Result<Object> {
         let directory = self.directory.clone();
         let found = blocking(move || directory.open(&name)).await;
-        Ok(self.enter(found.inspect_err(|error| self.tasks.report_disk(error))?))
+        let found = found.inspect_err(|error| self.tasks.report_disk(error))?;
+        if found.contents.is_cut {
+            // What there is of it can be read; whoever comes to the rest is told again.
+            let (what, why) =
+                (self.directory.describe(&found.header.name), "its file has been cut".to_owned());
+            self.tasks.report_disk(&Error::Damaged { what, why });
+        }
+        Ok(self.enter(found))
     }
 
     fn enter(&self, found: Found) -> Object {
         let Found { file, identity, header, contents } = found;
-        let file = ObjectFile::new(for_runtime(file), self.at_once.clone());
+        let file = SystemFile::new(for_runtime(file), self.at_once.clone());
         let stored = Stored::new(file, contents);
         let (id, stored) = self.objects.borrow_mut().enter(&header.name, identity, stored);
         Object { id, label: header.label, bytes: stored.bytes() }

@@ -13,7 +13,7 @@ use compio::buf::IoBuf;
 use machine::{Buf, Error, Payload};
 
 use super::contents::Contents;
-use super::file::ObjectFile;
+use super::file::{ObjectFile, SystemFile};
 use super::layout::{GROUP_BYTES, Layout, UNIT_BYTES, group_end, group_of};
 use super::record::{Groups, NOTE_BYTES_MAX, Record};
 use super::units::{Seal, Sums, UnitSums};
@@ -43,8 +43,8 @@ impl From<io::Error> for Fault {
 }
 
 /// An open object.
-pub(crate) struct Stored {
-    file: ObjectFile,
+pub(crate) struct Stored<F = SystemFile> {
+    file: F,
     seal: Seal,
     bytes: Cell<u64>,
     has_excess: Cell<bool>,
@@ -70,9 +70,9 @@ struct Kept {
     is_certain: bool,
 }
 
-impl Stored {
-    pub(crate) fn new(file: ObjectFile, contents: Contents) -> Self {
-        let Contents { seal, bytes, has_excess, is_read_only, record } = contents;
+impl<F: ObjectFile> Stored<F> {
+    pub(crate) fn new(file: F, contents: Contents) -> Self {
+        let Contents { seal, bytes, has_excess, is_read_only, record, .. } = contents;
         Stored {
             file,
             seal,
@@ -236,7 +236,7 @@ impl Stored {
         self.change_sums(group, first..units_end, |at, unit| {
             let new = new[((at - first) / UNIT_BYTES) as usize];
             let end = UNIT_BYTES.min(bytes_then - at);
-            *unit = UnitSums { newest: new, previous: unit.newest, flushed: unit.flushed, end };
+            *unit = UnitSums { newest: new, previous: unit.newest, end, ..*unit };
         });
         self.write_changed(group).await?;
         if let Err(error) = self.file.write(runs, self.in_file(offset)).await {
@@ -297,16 +297,15 @@ impl Stored {
     }
 
     async fn cut(&self, bytes: u64, turn: &Turn) -> Result<(), Fault> {
-        if self.record.borrow().bytes > bytes {
-            // First, so that the file is never shorter than is said.
-            self.file.sync().await?;
-            self.write_record(|record| {
-                record.bytes = bytes;
-                record.written.cut(bytes);
-            })
-            .await?;
-            self.file.sync().await?;
-        }
+        // First, so that the file is never shorter than is said; nor is what remains, if all that told of its end is
+        // cut away.
+        self.file.sync().await?;
+        self.write_record(|record| {
+            record.bytes = bytes;
+            record.written.cut(bytes);
+        })
+        .await?;
+        self.file.sync().await?;
         let within = (bytes % UNIT_BYTES) as usize;
         if within > 0 {
             let (group, at) = (group_of(bytes), bytes - within as u64);
@@ -319,8 +318,11 @@ impl Stored {
                 (unit.newest, unit.previous) = (new, unit.newest);
             });
         }
-        self.write_changed_sums().await?;
-        self.cut_file(bytes).await?;
+        let cut = match self.write_changed_sums().await {
+            Ok(()) => self.cut_file(bytes).await,
+            failed => failed,
+        };
+        cut.inspect_err(|_| self.doubt(group_of(bytes)))?;
         self.bytes.set(bytes);
         self.mark_end(turn).await
     }
@@ -346,11 +348,11 @@ impl Stored {
         Ok(())
     }
 
-    /// Before the object grows to `bytes`: clears sums that a cut, when it was interrupted, left behind the end.
+    /// Before the object grows to `bytes`: clears sums that a cut or a write, when it was interrupted, left behind the end.
     async fn clear_past_end(&self, bytes: u64, turn: &Turn) -> Result<(), Fault> {
         let Some(last) = self.bytes.get().checked_sub(1) else { return Ok(()) };
         let group = group_of(last);
-        if bytes <= group_end(last) || !self.written.borrow().contains(group) {
+        if bytes <= self.bytes.get() {
             return Ok(());
         }
         self.load_sums(group, turn).await?;
@@ -406,9 +408,23 @@ impl Stored {
     }
 
     async fn flush_units(&self, turn: &Turn) -> Result<(), Fault> {
+        self.mark_flushed(turn).await?;
         self.write_changed_sums().await?;
         self.file.sync().await?;
         self.settle(turn).await
+    }
+
+    /// Before a flush whose end no record tells yet: notes with the last unit that the object reaches there.
+    async fn mark_flushed(&self, turn: &Turn) -> Result<(), Fault> {
+        let bytes = self.bytes.get();
+        let is_told = !self.seal.layout.keeps_flushed || self.record.borrow().bytes == bytes;
+        let Some(last) = bytes.checked_sub(1).filter(|_| !is_told) else { return Ok(()) };
+        let (group, at) = (group_of(last), last / UNIT_BYTES * UNIT_BYTES);
+        self.load_sums(group, turn).await?;
+        self.change_sums(group, at..at + 1, |_, unit| {
+            (unit.end, unit.is_end_flushed) = (last - at + 1, true);
+        });
+        Ok(())
     }
 
     /// Notes that what we have written is on the medium.
@@ -516,7 +532,8 @@ impl Stored {
         let layout = &self.seal.layout;
         let changed = of_group(&mut self.sums.borrow_mut(), group).and_then(|kept| kept.to_write());
         let Some((sectors, bytes)) = changed else { return Ok(()) };
-        self.file.write(vec![Run::Owned(bytes)], layout.sums_in_file(group) + sectors.start as u64).await?;
+        let position = layout.sums_in_file(group) + sectors.start as u64;
+        self.file.write(vec![Run::Owned(bytes)], position).await.inspect_err(|_| self.doubt(group))?;
         if layout.keeps_flushed {
             self.written.borrow_mut().insert(group);
         }
@@ -667,7 +684,7 @@ mod tests {
     }
 
     fn stored(place: &Path, found: super::super::directory::Found) -> Stored {
-        let file = ObjectFile::new(for_runtime(found.file), AtOnce::of(place).into());
+        let file = SystemFile::new(for_runtime(found.file), AtOnce::of(place).into());
         Stored::new(file, found.contents)
     }
 

@@ -9,7 +9,8 @@
 //! and the unit's number. So a unit that was changed, or lies in another's place or in another object, does not
 //! match. A hole has a mark in place of a sum, derived likewise, and must be zeros; the first write to a group marks
 //! all that it does not write, so that zeros in the place of sums are never right where a group has been written.
-//! `end` is where in the unit the object ended when it was written last, and 0 if it never was the last one.
+//! `end` is where in the unit the object ended when it was written last, and 0 if it never was the last one; its highest
+//! bit says that a flush was begun while this was the last unit.
 //!
 //! A unit goes through these states; `w` is what is written to it, `f` what was there when it was last flushed:
 //!
@@ -41,8 +42,10 @@
 //!   whatever came of its sums, since `f` stays the third of them until the next sync.
 //! - *The length.* A record is written only after a sync of all that it tells of, and the other one is on the medium by
 //!   that sync. So whichever is found whole is true, of this flush or of one before. A file that is longer than it says
-//!   is as long as the last unit that has an end: all flushed ones have, their sums being synced. A cut is recorded and
-//!   synced before it is made, so a file that is shorter was cut by others.
+//!   is as long as the last unit that has an end, if that unit matches its sums or was last when a flush was begun; a
+//!   unit about to grow ends where its file does. All flushed ones have an end, their sums being synced. A cut is
+//!   recorded and synced before it is made, so a file that is shorter was cut by others. What stands behind the end in
+//!   its page of sums, from writes that did not arrive or cuts that were interrupted, is cleared before the object grows.
 //! - *A note* is in its record, with its length, and the record is synced when `commit` returns.
 //!
 //! What the system wrote to sums before it wrote data, or the reverse, is therefore never decisive. Not told from what
@@ -66,16 +69,21 @@ pub(crate) struct UnitSums {
     pub(crate) flushed: u64,
     /// The object's end within the unit when it was written last; 0 of a hole.
     pub(crate) end: u64,
+    /// Whether a flush was begun while the object ended in this unit.
+    pub(crate) is_end_flushed: bool,
 }
+
+/// What `end` has beside the end if a flush was begun.
+const END_IS_FLUSHED: u64 = 1 << 63;
 
 impl UnitSums {
     fn hole(mark: u64) -> Self {
-        UnitSums { newest: mark, previous: mark, flushed: mark, end: 0 }
+        UnitSums { newest: mark, previous: mark, flushed: mark, ..UnitSums::default() }
     }
 
     /// Notes that the unit is on the medium with this sum.
     pub(crate) fn settle(&mut self, sum: u64) {
-        *self = UnitSums { newest: sum, previous: sum, flushed: sum, end: self.end };
+        (self.newest, self.previous, self.flushed) = (sum, sum, sum);
     }
 
     /// Whether there is only one thing that the unit can be.
@@ -150,11 +158,13 @@ fn decode(entry: &[u8]) -> UnitSums {
         entry.get(at..at + 8).map(|bytes| u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
     };
     let previous = number(8).unwrap_or_default();
+    let end = number(24).unwrap_or_default();
     UnitSums {
         newest: number(0).unwrap_or_default(),
         previous,
         flushed: number(16).unwrap_or(previous),
-        end: number(24).unwrap_or_default(),
+        end: end & !END_IS_FLUSHED,
+        is_end_flushed: end & END_IS_FLUSHED > 0,
     }
 }
 
@@ -171,7 +181,8 @@ impl Sums {
     pub(crate) fn encode(&self, range: std::ops::Range<usize>) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(range.len());
         for unit in &self.units[range.start / self.width..range.end / self.width] {
-            let numbers = [unit.newest, unit.previous, unit.flushed, unit.end];
+            let end = unit.end | if unit.is_end_flushed { END_IS_FLUSHED } else { 0 };
+            let numbers = [unit.newest, unit.previous, unit.flushed, end];
             bytes.extend(numbers[..self.width / 8].iter().flat_map(|number| number.to_le_bytes()));
         }
         bytes
@@ -212,7 +223,7 @@ mod tests {
     const V3: Seal = Seal { layout: Layout::V3, identity: 77 };
 
     fn sums(newest: u64, previous: u64, flushed: u64) -> UnitSums {
-        UnitSums { newest, previous, flushed, end: 0 }
+        UnitSums { newest, previous, flushed, ..UnitSums::default() }
     }
 
     #[test]
@@ -254,7 +265,8 @@ mod tests {
                     newest: unit[0],
                     previous: unit[1],
                     flushed: if width == 4 { unit[2] } else { unit[1] },
-                    end: if width == 4 { unit[3] } else { 0 },
+                    end: if width == 4 { unit[3] / 2 } else { 0 },
+                    is_end_flushed: width == 4 && unit[3] % 2 == 1,
                 };
                 let units: Vec<UnitSums> = numbers.chunks(4).map(unit).collect();
                 let sums = Sums { width: width * 8, units: units.clone() };

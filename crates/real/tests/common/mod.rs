@@ -49,6 +49,13 @@ impl Reports {
         })
     }
 
+    /// Whether a disk has reported a failure with this text.
+    pub(crate) fn tells_of(&self, text: &str) -> bool {
+        let reports = self.0.lock().expect("no panic meanwhile");
+        let tells = |report: &Report| matches!(report, Report::DiskFailed { error, .. } if error.to_string().contains(text));
+        reports.iter().any(tells)
+    }
+
     pub(crate) fn refusals(&self) -> Vec<String> {
         let reports = self.0.lock().expect("no panic meanwhile");
         let why = |report: &Report| match report {

@@ -1,0 +1,284 @@
+//! A file on a disk whose power can fail: what the system has of it, and all that the medium may have.
+//!
+//! The system has what was written last. The medium has, of each sector of 512 bytes, what it had at the last sync or
+//! what the system had at any instant since: sectors reach it in any order, or not at all. Lengths reach it in
+//! order, as file systems keep a journal of them; and what lay behind a cut that has reached it, or behind the end,
+//! does not come back.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::rc::Rc;
+use std::task::Poll;
+
+use compio::buf::IoBuf;
+
+use super::super::file::ObjectFile;
+use super::super::layout::SECTOR_BYTES;
+use super::Draw;
+use crate::bytes::Run;
+
+const SECTOR: u64 = SECTOR_BYTES as u64;
+
+/// Sectors that the system may take to the medium together: a page.
+const PAGE_SECTORS: u64 = 8;
+
+type Sector = Rc<[u8; SECTOR_BYTES]>;
+
+/// A file of the model. Cloning gives another handle.
+#[derive(Clone, Default)]
+pub(super) struct ModelFile(Rc<RefCell<State>>);
+
+#[derive(Clone, Default)]
+struct State {
+    /// Changes since the last sync: an instant.
+    now: u64,
+    /// Each sector as it was at the last sync and after each change since, with the instant.
+    sectors: BTreeMap<u64, Vec<(u64, Sector)>>,
+    lengths: Vec<(u64, u64)>,
+    /// Instants of cuts, and the first sectors that they took whole.
+    cuts: Vec<(u64, u64)>,
+    power_fails_after: Option<u64>,
+    full_after: Option<u64>,
+}
+
+/// What has reached the medium when the power fails.
+#[derive(Clone, Copy, Debug)]
+enum Reached {
+    Nothing,
+    Everything,
+    AllUntil(u64),
+    PagesInAnyOrder,
+    SectorsInAnyOrder,
+}
+
+impl ModelFile {
+    pub(super) fn of(contents: &[u8]) -> Self {
+        let file = ModelFile::default();
+        file.0.borrow_mut().put(0, contents);
+        file.0.borrow_mut().settle();
+        file
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.0.borrow().bytes()
+    }
+
+    /// Lets the power fail after so many more changes and syncs; the one after them is under way then.
+    pub(super) fn fail_power_after(&self, changes: u64) {
+        self.0.borrow_mut().power_fails_after = Some(changes);
+    }
+
+    /// Lets there be no room, once, after so many more changes.
+    pub(super) fn be_full_after(&self, changes: u64) {
+        self.0.borrow_mut().full_after = Some(changes);
+    }
+
+    pub(super) fn has_power(&self) -> bool {
+        self.0.borrow().power_fails_after != Some(0)
+    }
+
+    /// The file as it is found when there is power again.
+    pub(super) fn after_power_cut(&self, draw: &mut Draw) -> ModelFile {
+        let state = self.0.borrow();
+        let reached = match draw.below(8) {
+            0 => Reached::Nothing,
+            1 => Reached::Everything,
+            2 => Reached::AllUntil(draw.up_to(state.now)),
+            3..=5 => Reached::PagesInAnyOrder,
+            _ => Reached::SectorsInAnyOrder,
+        };
+        ModelFile(Rc::new(RefCell::new(state.on_medium(reached, draw))))
+    }
+
+    /// The file as another process finds it when this one has been killed.
+    pub(super) fn after_kill(&self) -> ModelFile {
+        let state = State { power_fails_after: None, full_after: None, ..self.0.borrow().clone() };
+        ModelFile(Rc::new(RefCell::new(state)))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) -> io::Result<()> {
+        let mut state = self.0.borrow_mut();
+        state.check_power()?;
+        if let Some(0) = state.full_after {
+            state.full_after = None;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        state.full_after = state.full_after.map(|changes| changes - 1);
+        state.now += 1;
+        change(&mut state);
+        state.use_power()
+    }
+}
+
+impl State {
+    fn bytes(&self) -> u64 {
+        self.lengths.last().map_or(0, |(_, bytes)| *bytes)
+    }
+
+    /// One change or sync less until the power fails; fails if it was the last.
+    fn use_power(&mut self) -> io::Result<()> {
+        self.power_fails_after = self.power_fails_after.map(|changes| changes - 1);
+        self.check_power()
+    }
+
+    fn check_power(&self) -> io::Result<()> {
+        if self.power_fails_after == Some(0) { Err(io::Error::other("the power has failed")) } else { Ok(()) }
+    }
+
+    fn sector(&self, number: u64) -> [u8; SECTOR_BYTES] {
+        let newest = self.sectors.get(&number).and_then(|versions| versions.last());
+        newest.map_or([0; SECTOR_BYTES], |(_, sector)| **sector)
+    }
+
+    fn set_sector(&mut self, number: u64, sector: [u8; SECTOR_BYTES]) {
+        let zeros = || vec![(0, Rc::new([0; SECTOR_BYTES]))];
+        self.sectors.entry(number).or_insert_with(zeros).push((self.now, Rc::new(sector)));
+    }
+
+    fn put(&mut self, position: u64, mut bytes: &[u8]) {
+        let mut here = position;
+        while !bytes.is_empty() {
+            let within = (here % SECTOR) as usize;
+            let part = bytes.len().min(SECTOR_BYTES - within);
+            let mut sector = self.sector(here / SECTOR);
+            sector[within..within + part].copy_from_slice(&bytes[..part]);
+            self.set_sector(here / SECTOR, sector);
+            (here, bytes) = (here + part as u64, &bytes[part..]);
+        }
+        let length = self.bytes().max(here);
+        self.lengths.push((self.now, length));
+    }
+
+    fn set_len(&mut self, bytes: u64) {
+        if bytes < self.bytes() {
+            self.clear_behind(bytes);
+            let first = bytes.div_ceil(SECTOR);
+            let behind: Vec<u64> = self.sectors.range(first..).map(|(number, _)| *number).collect();
+            behind.into_iter().for_each(|number| self.set_sector(number, [0; SECTOR_BYTES]));
+            self.cuts.push((self.now, first));
+        }
+        self.lengths.push((self.now, bytes));
+    }
+
+    /// Takes everything to the medium.
+    fn settle(&mut self) {
+        for versions in self.sectors.values_mut() {
+            let newest = versions.pop().expect("there is one");
+            *versions = vec![(0, newest.1)];
+        }
+        self.lengths = vec![(0, self.bytes())];
+        self.cuts.clear();
+        self.now = 0;
+    }
+
+    fn on_medium(&self, reached: Reached, draw: &mut Draw) -> State {
+        let now = self.now;
+        let any = |draw: &mut Draw| match reached {
+            Reached::Nothing => 0,
+            Reached::Everything => now,
+            Reached::AllUntil(instant) => instant,
+            Reached::PagesInAnyOrder | Reached::SectorsInAnyOrder => draw.up_to(now),
+        };
+        let journal = any(draw);
+        let length = self.lengths.iter().rev().find(|(at, _)| *at <= journal).map_or(0, |(_, bytes)| *bytes);
+        let (mut page, mut of_page) = (u64::MAX, 0);
+        let mut found = State { lengths: vec![(0, length)], ..State::default() };
+        for (&number, versions) in &self.sectors {
+            if number / PAGE_SECTORS != page || matches!(reached, Reached::SectorsInAnyOrder) {
+                (page, of_page) = (number / PAGE_SECTORS, any(draw));
+            }
+            let cuts = || self.cuts.iter().filter(|(_, first)| *first <= number).map(|(cut, _)| *cut);
+            let instant = cuts().filter(|cut| *cut <= journal).fold(of_page, u64::max);
+            let is_made = |at: u64| at <= instant && !cuts().any(|cut| cut == at && cut > journal);
+            let newest = versions.iter().rev().find(|(at, _)| is_made(*at));
+            if number * SECTOR < length
+                && let Some((_, sector)) = newest
+            {
+                found.sectors.insert(number, vec![(0, sector.clone())]);
+            }
+        }
+        found.clear_behind(length);
+        found
+    }
+
+    /// Zeros in the last sector behind the end: what a file system has there when the file grows.
+    fn clear_behind(&mut self, bytes: u64) {
+        let within = (bytes % SECTOR) as usize;
+        if within > 0 {
+            let mut sector = self.sector(bytes / SECTOR);
+            sector[within..].fill(0);
+            self.set_sector(bytes / SECTOR, sector);
+        }
+    }
+}
+
+/// Lets other tasks go on once.
+async fn pause() {
+    let mut is_over = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut is_over, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+impl FileExt for ModelFile {
+    fn read_at(&self, into: &mut [u8], position: u64) -> io::Result<usize> {
+        let state = self.0.borrow();
+        let bytes = state.bytes().saturating_sub(position).min(into.len() as u64) as usize;
+        let mut done = 0;
+        while done < bytes {
+            let here = position + done as u64;
+            let within = (here % SECTOR) as usize;
+            let part = (bytes - done).min(SECTOR_BYTES - within);
+            let sector = state.sector(here / SECTOR);
+            into[done..done + part].copy_from_slice(&sector[within..within + part]);
+            done += part;
+        }
+        Ok(bytes)
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+impl ObjectFile for ModelFile {
+    async fn fill(&self, mut memory: Vec<u8>, until: usize, position: u64) -> io::Result<Vec<u8>> {
+        pause().await;
+        let begin = memory.len();
+        memory.resize(until, 0);
+        let read = self.read_at(&mut memory[begin..], position)?;
+        memory.truncate(begin + read);
+        Ok(memory)
+    }
+
+    async fn write(&self, runs: Vec<Run>, position: u64) -> io::Result<()> {
+        pause().await;
+        let bytes = runs.iter().flat_map(|run| run.as_init()).copied().collect::<Vec<u8>>();
+        self.change(|state| state.put(position, &bytes))
+    }
+
+    async fn set_len(&self, bytes: u64) -> io::Result<()> {
+        pause().await;
+        self.change(|state| state.set_len(bytes))
+    }
+
+    async fn sync(&self) -> io::Result<()> {
+        pause().await;
+        let mut state = self.0.borrow_mut();
+        state.check_power()?;
+        state.use_power()?;
+        state.settle();
+        Ok(())
+    }
+
+    fn write_back(&self, _: Range<u64>) {}
+}

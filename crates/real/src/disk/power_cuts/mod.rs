@@ -1,0 +1,363 @@
+//! What the power may take and what not, tried out: random programs of writes, flushes, notes and resizes on a model of
+//! the disk (`medium.rs`), cut off at any point.
+//!
+//! After each cut the object is opened again and all of it is read. What was flushed and not touched since is as it
+//! was; what was touched is any of the versions it has had since, or is told as damaged, which what was not touched never
+//! is. The length lies between the least and the greatest since the flush. Then the program goes on with what was
+//! found. Now and then the agent is killed instead, and the disk is full.
+
+mod medium;
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::rc::Rc;
+
+use machine::{BufferPool, Payload};
+
+use super::contents::read_contents;
+use super::directory::Directory;
+use super::layout::{GROUP_BYTES, UNIT_BYTES};
+use super::stored::{Fault, Stored};
+use super::units::Seal;
+use crate::Driver;
+use medium::ModelFile;
+
+/// How many power cuts are tried, if not 200.
+const CUTS_VARIABLE: &str = "STARFISH_POWER_CUTS";
+
+const CUTS: u64 = 200;
+
+/// Cuts of one object after another, before there is a new one.
+const CUTS_OF_ONE: u64 = 8;
+
+/// More groups than an open object keeps the sums of.
+const GROUPS: u64 = 22;
+
+/// A small stream of numbers.
+pub(super) struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        // Marsaglia's xorshift64.
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    fn up_to(&mut self, greatest: u64) -> u64 {
+        self.below(greatest + 1)
+    }
+
+    fn bytes(&mut self, bytes: u64) -> Vec<u8> {
+        let first = self.next() as u8;
+        (0..bytes).map(|at| first.wrapping_add((at % 251) as u8)).collect()
+    }
+}
+
+/// What an object must be, as far as is known: units that are not here are zeros.
+#[derive(Default)]
+struct Expected {
+    bytes: u64,
+    units: BTreeMap<u64, Vec<u8>>,
+    /// What those that were touched since the last flush may be.
+    touched: BTreeMap<u64, Vec<Vec<u8>>>,
+    /// What the length may be.
+    lengths: (u64, u64),
+    note: Vec<u8>,
+    /// What the note may be, too.
+    next_note: Option<Vec<u8>>,
+}
+
+const UNIT: usize = UNIT_BYTES as usize;
+
+impl Expected {
+    fn unit(&self, number: u64) -> Vec<u8> {
+        self.units.get(&number).cloned().unwrap_or_else(|| vec![0; UNIT])
+    }
+
+    fn set_unit(&mut self, number: u64, unit: Vec<u8>) {
+        let before = self.unit(number);
+        self.touched.entry(number).or_insert_with(|| vec![before]).push(unit.clone());
+        self.units.insert(number, unit);
+    }
+
+    fn set_bytes(&mut self, bytes: u64) {
+        self.bytes = bytes;
+        self.lengths = (self.lengths.0.min(bytes), self.lengths.1.max(bytes));
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) {
+        let end = offset + data.len() as u64;
+        for number in offset / UNIT_BYTES..end.div_ceil(UNIT_BYTES) {
+            let mut unit = self.unit(number);
+            let start = number * UNIT_BYTES;
+            let (first, last) = (offset.max(start), end.min(start + UNIT_BYTES));
+            unit[(first - start) as usize..(last - start) as usize]
+                .copy_from_slice(&data[(first - offset) as usize..(last - offset) as usize]);
+            self.set_unit(number, unit);
+        }
+        self.set_bytes(self.bytes.max(end));
+    }
+
+    fn resize(&mut self, bytes: u64) {
+        let behind: Vec<u64> = self.units.range(bytes / UNIT_BYTES..).map(|(number, _)| *number).collect();
+        for number in behind {
+            let mut unit = self.unit(number);
+            unit[bytes.saturating_sub(number * UNIT_BYTES).min(UNIT_BYTES) as usize..].fill(0);
+            self.set_unit(number, unit);
+        }
+        self.set_bytes(bytes);
+    }
+
+    /// From now on all of it is to stay.
+    fn flush(&mut self) {
+        self.touched.clear();
+        self.lengths = (self.bytes, self.bytes);
+    }
+}
+
+enum Step {
+    Write(u64, Vec<u8>),
+    Resize(u64),
+    Flush,
+    Commit(Vec<u8>),
+    Read(u64, u64),
+    Kill,
+}
+
+/// An object on the model, and what is known of it.
+struct Trial {
+    file: ModelFile,
+    seal: Seal,
+    object: Rc<Stored<ModelFile>>,
+    expected: Expected,
+    /// Places that are written again and again.
+    hot: Vec<u64>,
+    draw: Draw,
+}
+
+impl Trial {
+    fn new(seed: u64) -> Self {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let directory = Directory::take(place.path(), machine::NodeId(1)).expect("a fresh directory");
+        let seal = directory.create("object", b"label").expect("room").contents.seal;
+        let bytes = std::fs::read(place.path().join("object.stripe")).expect("an object's file");
+        let file = ModelFile::of(&bytes);
+        let object = open(&file, seal);
+        let mut draw = Draw(seed | 1 << 40);
+        let hot = (0..6).map(|_| draw.below(GROUPS * GROUP_BYTES)).collect();
+        Trial { file, seal, object, expected: Expected::default(), hot, draw }
+    }
+
+    fn step(&mut self) -> Step {
+        let (hot, draw) = (&self.hot, &mut self.draw);
+        let place = match draw.below(4) {
+            0 => draw.below(GROUPS * GROUP_BYTES),
+            1 => self.expected.bytes,
+            2 => draw.below(20 * UNIT_BYTES),
+            _ => hot[draw.below(hot.len() as u64) as usize],
+        };
+        match draw.below(20) {
+            0 | 1 => Step::Resize(match draw.below(3) {
+                0 => draw.below(GROUPS * GROUP_BYTES),
+                1 => self.expected.bytes.saturating_sub(draw.below(10 * UNIT_BYTES)),
+                _ => self.expected.bytes + draw.below(10 * UNIT_BYTES),
+            }),
+            2..=4 => Step::Flush,
+            5 => Step::Commit(draw.bytes(8)),
+            6 | 7 => Step::Read(place.saturating_sub(2 * UNIT_BYTES), 5 * UNIT_BYTES),
+            8 => Step::Kill,
+            kind => {
+                let bytes = 1 + draw.below([100, 3 * UNIT_BYTES, 12 * UNIT_BYTES][(kind % 3) as usize]);
+                let aligned = kind % 4 == 0;
+                let (place, bytes) = if aligned {
+                    (place / UNIT_BYTES * UNIT_BYTES, bytes.next_multiple_of(UNIT_BYTES))
+                } else {
+                    (place, bytes)
+                };
+                Step::Write(place, draw.bytes(bytes))
+            }
+        }
+    }
+
+    /// Goes on until the power fails.
+    async fn run(&mut self) {
+        loop {
+            let step = self.step();
+            if self.draw.below(12) == 0 {
+                self.file.be_full_after(self.draw.below(4));
+            }
+            let outcome = match step {
+                Step::Write(offset, data) => {
+                    self.expected.write(offset, &data);
+                    self.object.write(offset, &Payload::from(data)).await
+                }
+                Step::Resize(bytes) => {
+                    self.expected.resize(bytes);
+                    self.object.resize(bytes).await
+                }
+                Step::Flush => self.object.flush().await.map(|()| self.expected.flush()),
+                Step::Commit(note) => {
+                    self.expected.next_note = Some(note.clone());
+                    let committed = self.object.commit(&note).await;
+                    committed.map(|()| {
+                        self.expected.flush();
+                        self.expected.note = note;
+                    })
+                }
+                Step::Read(offset, bytes) => {
+                    read(&self.object, offset, bytes).await.map(|data| self.check(offset, &data))
+                }
+                Step::Kill => {
+                    self.file = self.file.after_kill();
+                    return;
+                }
+            };
+            match outcome {
+                Ok(()) => {}
+                Err(Fault::Io(error)) if error.kind() == ErrorKind::StorageFull => {
+                    // What there was no room for was not written: nothing has been damaged.
+                    self.expected.next_note = None;
+                    assert!(self.look().await.is_empty());
+                }
+                Err(_) if !self.file.has_power() => return,
+                Err(fault) => panic!("{fault:?}"),
+            }
+        }
+    }
+
+    /// Checks what was read while all is known.
+    fn check(&self, offset: u64, data: &[u8]) {
+        for (at, byte) in (offset..).zip(data) {
+            let expected = self.expected.units.get(&(at / UNIT_BYTES));
+            let expected = expected.map_or(0, |unit| unit[(at % UNIT_BYTES) as usize]);
+            assert_eq!(*byte, expected, "byte {at}");
+        }
+    }
+
+    /// Reads all of the object, checks it, and takes it for what is expected from now on. Says what is damaged.
+    async fn look(&mut self) -> BTreeSet<u64> {
+        let (bytes, expected) = (self.object.bytes(), &mut self.expected);
+        let (least, greatest) = expected.lengths;
+        assert!((least..=greatest).contains(&bytes), "{bytes} bytes, not from {least} to {greatest}");
+        expected.bytes = bytes;
+        let known: BTreeSet<u64> = expected.units.keys().chain(expected.touched.keys()).copied().collect();
+        let beside =
+            known.iter().flat_map(|unit| [unit.saturating_sub(1), unit + 1]).collect::<BTreeSet<u64>>();
+        let mut damaged = BTreeSet::new();
+        for number in known.union(&beside).copied() {
+            let touched = expected.touched.get(&number);
+            match read(&self.object, number * UNIT_BYTES, UNIT_BYTES).await {
+                Ok(unit) => {
+                    let untouched = [expected.unit(number)];
+                    let versions = touched.map_or(untouched.as_slice(), Vec::as_slice);
+                    if touched.is_some() && number * UNIT_BYTES >= bytes {
+                        // Behind an end that is allowed: what was never flushed there has gone as a whole.
+                        expected.units.remove(&number);
+                        continue;
+                    }
+                    assert!(versions.contains(&unit), "unit {number} is none of {}", versions.len());
+                    expected.units.insert(number, unit);
+                }
+                Err(Fault::Damaged(_)) if touched.is_some() => _ = damaged.insert(number),
+                Err(_) if !self.file.has_power() => return damaged,
+                Err(fault) => panic!("unit {number}: {fault:?}"),
+            }
+        }
+        damaged
+    }
+
+    /// Opens the object as it is found after a cut or a kill, and repairs what was damaged.
+    async fn open_again(&mut self, is_settled: bool) {
+        self.object = open(&self.file, self.seal);
+        let damaged = self.look().await;
+        if is_settled {
+            self.expected.touched.clear();
+            // What was not flushed is there, but that it ends there may be told by its last unit alone.
+            let (least, found) = (self.expected.lengths.0, self.expected.bytes);
+            self.expected.lengths = (least.min(found), found);
+        }
+        for number in damaged {
+            let data = self.draw.bytes(UNIT_BYTES);
+            self.expected.write(number * UNIT_BYTES, &data);
+            self.object.write(number * UNIT_BYTES, &Payload::from(data)).await.expect("there is power");
+        }
+    }
+
+    /// Checks the note that came with what was found.
+    fn check_note(&mut self) {
+        let note = contents(&self.file, self.seal).record.note;
+        let is_next = self.expected.next_note.take().as_ref() == Some(&note);
+        assert!(note == self.expected.note || is_next, "{note:?}, not {:?}", self.expected.note);
+        self.expected.note = note;
+    }
+}
+
+fn contents(file: &ModelFile, seal: Seal) -> super::contents::Contents {
+    read_contents(file, file.bytes(), seal).expect("the model can be read").expect("it can be opened")
+}
+
+fn open(file: &ModelFile, seal: Seal) -> Rc<Stored<ModelFile>> {
+    Stored::new(file.clone(), contents(file, seal)).into()
+}
+
+async fn read(object: &Stored<ModelFile>, offset: u64, bytes: u64) -> Result<Vec<u8>, Fault> {
+    let into = BufferPool::new(bytes).try_take(bytes).expect("room");
+    let read = object.read(offset, into).await?;
+    Ok(read.slice(0..bytes).to_vec().expect("real bytes"))
+}
+
+#[test]
+fn what_was_flushed_survives_power_cuts() {
+    let cuts = std::env::var(CUTS_VARIABLE).map_or(CUTS, |cuts| cuts.parse().expect("a number of cuts"));
+    for seed in 1..=cuts.div_ceil(CUTS_OF_ONE) {
+        println!("seed {seed}");
+        let trial = async {
+            let mut trial = Trial::new(seed);
+            for _ in 0..CUTS_OF_ONE {
+                trial.file.fail_power_after(1 + trial.draw.below(60));
+                trial.run().await;
+                while trial.file.has_power() {
+                    // It was the agent that was killed.
+                    trial.check_note();
+                    trial.open_again(false).await;
+                    trial.file.fail_power_after(1 + trial.draw.below(60));
+                    trial.run().await;
+                }
+                trial.file = trial.file.after_power_cut(&mut trial.draw);
+                trial.check_note();
+                trial.open_again(true).await;
+            }
+        };
+        crate::block_on(Driver::Polling, trial).expect("a runtime");
+    }
+}
+
+#[test]
+fn a_read_beside_cuts_and_writes_finds_no_damage() {
+    const LONGEST: u64 = 40 * UNIT_BYTES;
+    let trial = async {
+        let Trial { object, mut draw, .. } = Trial::new(1);
+        let (reader, is_done) = (object.clone(), Rc::new(Cell::new(false)));
+        let done = is_done.clone();
+        let reading = compio::runtime::spawn(async move {
+            for _ in 0..500 {
+                read(&reader, 0, LONGEST).await.expect("nothing is damaged");
+            }
+            done.set(true);
+        });
+        while !is_done.get() && !reading.is_finished() {
+            object.resize(draw.below(LONGEST)).await.expect("room");
+            let data = draw.bytes(UNIT_BYTES);
+            object.write(draw.below(LONGEST - UNIT_BYTES), &Payload::from(data)).await.expect("room");
+        }
+        assert!(is_done.get(), "the reader has failed");
+    };
+    crate::block_on(Driver::Polling, trial).expect("a runtime");
+}
