@@ -17,7 +17,9 @@ use machine::{Class, Condition, Delivery, Disk, Duration, Machine, Memory, Messa
 
 pub use attacks::{
     a_client_that_is_gone_leaves_nothing_behind, a_defect_costs_one_request,
-    a_group_is_of_nodes_that_are_there, an_identity_is_of_one_file, who_answers_nothing_keeps_nobody_waiting,
+    a_group_is_of_nodes_that_are_there, an_identity_is_of_one_file,
+    collective_operations_go_on_beside_stopped_ones, pieces_without_end_keep_nobody_waiting,
+    who_answers_nothing_keeps_nobody_waiting,
 };
 pub use failures::{
     a_collective_operation_opens_its_file_again, a_failed_flush_is_told_to_all_who_have_written,
@@ -63,6 +65,8 @@ macro_rules! for_all_promises {
             a_client_that_is_gone_leaves_nothing_behind,
             an_identity_is_of_one_file,
             a_group_is_of_nodes_that_are_there,
+            collective_operations_go_on_beside_stopped_ones,
+            pieces_without_end_keep_nobody_waiting,
             a_stream_does_not_keep_the_disk_to_itself,
             a_client_that_goes_away_leaves_the_others_served,
             an_io_node_that_goes_away_fails_the_calls_to_it,

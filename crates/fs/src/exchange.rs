@@ -3,7 +3,8 @@
 //! Whoever has an extent of the file in memory, a buffer of an I/O node or a compute node between the phases of
 //! two-phase I/O, cuts it into the pieces that the view gives each compute node. *Plain*, each piece is a message
 //! of its own, all of an extent under way at once. *Queued* (gather/scatter), pieces for the same destination go
-//! together, a block of them at a time, and one message at a time is under way to each destination:
+//! together, a block of them at a time, and one message at a time is under way to each destination. A queue that has no
+//! memory to begin with sends another one first:
 //!
 //! ```text
 //!  extent   | n0 | n1 | n2 | n0 | n1 | n2 | n0 |
@@ -11,10 +12,13 @@
 //! ```
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::Poll;
 
 use layout::{Extent, Piece, View};
 use machine::{Buf, BufferPool, Condition, Machine, Memory, NodeId, Payload, Work};
+use slab::Slab;
 
 use crate::endpoint::{Endpoint, Mailbox};
 use crate::error::{Error, Result};
@@ -22,6 +26,21 @@ use crate::protocol::{MemoryId, PIECES_MAX, Request};
 
 /// Bytes that offset and length of a piece take in a queue.
 const PIECE_HEAD_BYTES: u64 = 8;
+
+/// Pieces of one extent that are under way at a time, each in a message of its own.
+const UNDER_WAY_MAX: usize = 8192;
+
+/// Pieces of one extent whose queued Memgets are put together at a time.
+const GATHERED_MAX: usize = 65_536;
+
+/// So many pieces are found in a row before others have their turn, where finding them takes no waiting.
+const PIECES_IN_A_ROW: usize = 2048;
+
+/// The pieces of an extent, as they are found.
+struct Found<I> {
+    pieces: I,
+    count: usize,
+}
 
 /// One node's part of an exchange with the members of a group.
 pub(crate) struct Exchange<M: Machine> {
@@ -31,7 +50,7 @@ pub(crate) struct Exchange<M: Machine> {
     members: Vec<NodeId>,
     /// This node's own part of the view, if it is a member: what goes there is no message.
     own: Option<Memory>,
-    /// One for each member, if Memputs and Memgets are queued.
+    /// One for each member, if Memputs and Memgets are queued. That is so if they have buffers.
     queues: Vec<Queue>,
     queue_buffers: BufferPool,
     queue_bytes: u64,
@@ -46,6 +65,12 @@ struct Queue {
     /// Whether a message to the destination is under way.
     under_way: Cell<bool>,
     waiting: RefCell<Option<Waiting>>,
+}
+
+impl Queue {
+    fn has_waiting(&self) -> bool {
+        self.waiting.borrow().is_some()
+    }
 }
 
 /// Queued Memputs.
@@ -65,25 +90,25 @@ impl Waiting {
 
 impl<M: Machine> Exchange<M> {
     /// An exchange with `members`, whose part of `view` each has opened as `memory`, and this node, if it is one of
-    /// them, as `own`. With `queued`, in queues of a block of `block_bytes` for each member.
+    /// them, as `own`. With `queue_buffers`, in queues of a block of `block_bytes` for each member, which have so many
+    /// buffers together; two for each member keep all of them full and under way.
     pub(crate) fn new(
         endpoint: Rc<Endpoint<M>>,
         view: View,
         memory: MemoryId,
         members: Vec<NodeId>,
         own: Option<Memory>,
-        queued: bool,
+        queue_buffers: Option<u64>,
         block_bytes: u64,
     ) -> Rc<Self> {
-        let queues = if queued { members.len() } else { 0 };
+        let queues = queue_buffers.map_or(0, |_| members.len());
         Rc::new(Exchange {
             endpoint,
             view,
             memory,
             own,
             queues: (0..queues).map(|_| Queue::default()).collect(),
-            // One that fills and one that is on its way.
-            queue_buffers: BufferPool::new(2 * block_bytes * queues as u64),
+            queue_buffers: BufferPool::new(queue_buffers.unwrap_or(0) * block_bytes),
             queue_bytes: block_bytes,
             members,
             answered: Condition::new(),
@@ -99,9 +124,17 @@ impl<M: Machine> Exchange<M> {
         !self.queues.is_empty()
     }
 
+    fn pieces(&self, extent: Extent) -> Found<impl Iterator<Item = Piece>> {
+        Found { pieces: self.view.pieces(extent), count: 0 }
+    }
+
     /// The next piece, once the processor has found it.
-    async fn match_piece(&self, pieces: &mut impl Iterator<Item = Piece>) -> Option<Piece> {
-        let piece = pieces.next()?;
+    async fn match_piece(&self, found: &mut Found<impl Iterator<Item = Piece>>) -> Option<Piece> {
+        let piece = found.pieces.next()?;
+        found.count += 1;
+        if found.count.is_multiple_of(PIECES_IN_A_ROW) {
+            give_way().await;
+        }
         let dimensions = self.view.dimensions().len() as u64;
         self.machine().compute(Work::MatchPiece { dimensions }).await;
         Some(piece)
@@ -110,9 +143,13 @@ impl<M: Machine> Exchange<M> {
     /// Puts the data of `extent` where the members have them. Plain, they are there when this completes; queued,
     /// they have been copied and go when [`finish`](Self::finish) is called, or before.
     pub(crate) async fn put(self: &Rc<Self>, extent: Extent, data: impl Fn(Extent) -> Payload) -> Result<()> {
-        let mut pieces = self.view.pieces(extent);
+        let mut pieces = self.pieces(extent);
         let (mailbox, mut under_way) = (Mailbox::new(), 0);
         while let Some(piece) = self.match_piece(&mut pieces).await {
+            if under_way == UNDER_WAY_MAX {
+                self.end_memput(&mailbox).await?;
+                under_way -= 1;
+            }
             let payload = data(Extent::new(piece.file_offset, piece.bytes));
             if let Some(own) = self.own_memory(piece) {
                 self.machine().compute(Work::Copy { bytes: piece.bytes }).await;
@@ -127,9 +164,14 @@ impl<M: Machine> Exchange<M> {
             }
         }
         for _ in 0..under_way {
-            mailbox.next().await.1?;
-            self.machine().compute(Work::ReturnMemput).await;
+            self.end_memput(&mailbox).await?;
         }
+        Ok(())
+    }
+
+    async fn end_memput(&self, mailbox: &Mailbox) -> Result<()> {
+        mailbox.next().await.1?;
+        self.machine().compute(Work::ReturnMemput).await;
         Ok(())
     }
 
@@ -149,10 +191,14 @@ impl<M: Machine> Exchange<M> {
             };
             if full {
                 self.send(destination).await;
-            } else {
-                let data = self.queue_buffers.take(self.queue_bytes).await;
+            } else if let Some(data) = self.queue_buffers.try_take(self.queue_bytes) {
                 let mut waiting = self.queues[destination].waiting.borrow_mut();
                 waiting.get_or_insert(Waiting { pieces: Vec::new(), data, data_bytes: 0 });
+            } else if let Some(other) = self.queues.iter().position(Queue::has_waiting) {
+                self.send(other).await;
+            } else {
+                // All buffers are under way; they come back with the answers.
+                self.answered.wait().await;
             }
         }
     }
@@ -195,7 +241,7 @@ impl<M: Machine> Exchange<M> {
     /// Sends what is still queued and waits until all of it is in place.
     pub(crate) async fn finish(self: &Rc<Self>) -> Result<()> {
         for destination in 0..self.queues.len() {
-            if self.queues[destination].waiting.borrow().is_some() {
+            if self.queues[destination].has_waiting() {
                 self.send(destination).await;
             }
         }
@@ -219,27 +265,41 @@ impl<M: Machine> Exchange<M> {
     }
 
     async fn get_plain(&self, extent: Extent, mut place: impl FnMut(u64, &Payload)) -> Result<()> {
-        let mut pieces = self.view.pieces(extent);
-        let (mailbox, mut asked) = (Mailbox::new(), Vec::new());
+        let mut pieces = self.pieces(extent);
+        let (mailbox, mut asked) = (Mailbox::new(), Slab::new());
         while let Some(piece) = self.match_piece(&mut pieces).await {
             if self.copy_own(piece, &mut place).await {
                 continue;
+            }
+            if asked.len() == UNDER_WAY_MAX {
+                self.end_memget(&mailbox, &mut asked, &mut place).await?;
             }
             self.machine().compute(Work::CallMemget).await;
             let Piece { memory_offset: offset, bytes, .. } = piece;
             let request = Request::Memget { memory: self.memory, offset, bytes: bytes as u32 };
             let to = self.member(piece);
-            self.endpoint.begin(to, request, Payload::empty(), &mailbox, asked.len()).await;
-            asked.push(piece);
+            let token = asked.insert(piece);
+            self.endpoint.begin(to, request, Payload::empty(), &mailbox, token).await;
         }
-        for _ in 0..asked.len() {
-            let (token, answer) = mailbox.next().await;
-            let (_, data) = answer?;
-            let piece = asked[token];
-            check_length(self.member(piece), &data, piece.bytes)?;
-            self.machine().compute(Work::ReturnMemget { bytes: piece.bytes }).await;
-            place(piece.file_offset, &data);
+        while !asked.is_empty() {
+            self.end_memget(&mailbox, &mut asked, &mut place).await?;
         }
+        Ok(())
+    }
+
+    /// Takes in the next answer to the Memgets of the pieces `asked`.
+    async fn end_memget(
+        &self,
+        mailbox: &Mailbox,
+        asked: &mut Slab<Piece>,
+        place: &mut impl FnMut(u64, &Payload),
+    ) -> Result<()> {
+        let (token, answer) = mailbox.next().await;
+        let piece = asked.remove(token);
+        let (_, data) = answer?;
+        check_length(self.member(piece), &data, piece.bytes)?;
+        self.machine().compute(Work::ReturnMemget { bytes: piece.bytes }).await;
+        place(piece.file_offset, &data);
         Ok(())
     }
 
@@ -247,14 +307,25 @@ impl<M: Machine> Exchange<M> {
     /// goes as soon as all of it is known and the destination has answered the last.
     async fn get_queued(&self, extent: Extent, mut place: impl FnMut(u64, &Payload)) -> Result<()> {
         let mut asked: Vec<Vec<Piece>> = vec![Vec::new(); self.members.len()];
-        let mut pieces = self.view.pieces(extent);
+        let (mut pieces, mut gathered) = (self.pieces(extent), 0);
         while let Some(piece) = self.match_piece(&mut pieces).await {
             if self.copy_own(piece, &mut place).await {
                 continue;
             }
             self.machine().compute(Work::QueuePiece { bytes: 0 }).await;
             asked[piece.node as usize].push(piece);
+            gathered += 1;
+            if gathered == GATHERED_MAX {
+                self.get_gathered(&asked, &mut place).await?;
+                asked.iter_mut().for_each(Vec::clear);
+                gathered = 0;
+            }
         }
+        self.get_gathered(&asked, &mut place).await
+    }
+
+    /// Gets pieces that have been gathered for each member.
+    async fn get_gathered(&self, asked: &[Vec<Piece>], place: &mut impl FnMut(u64, &Payload)) -> Result<()> {
         let (mailbox, mut under_way) = (Mailbox::new(), 0);
         let parts: Vec<&[Piece]> = asked.iter().flat_map(|pieces| pieces.chunks(PIECES_MAX)).collect();
         let mut outcome = Ok(());
@@ -262,7 +333,7 @@ impl<M: Machine> Exchange<M> {
             let destination = part[0].node as usize;
             while self.queues[destination].under_way.get() && under_way > 0 {
                 // Those under way may be this very task's: it must take in their answers.
-                outcome = outcome.and(self.take_in(&mailbox, &parts, &mut place).await);
+                outcome = outcome.and(self.take_in(&mailbox, &parts, place).await);
                 under_way -= 1;
             }
             self.take_turn(destination).await;
@@ -273,7 +344,7 @@ impl<M: Machine> Exchange<M> {
             under_way += 1;
         }
         for _ in 0..under_way {
-            outcome = outcome.and(self.take_in(&mailbox, &parts, &mut place).await);
+            outcome = outcome.and(self.take_in(&mailbox, &parts, place).await);
         }
         outcome
     }
@@ -325,4 +396,17 @@ fn check_length(node: NodeId, data: &Payload, bytes: u64) -> Result<()> {
         Err(Error::Protocol { node, why: format!("answered a Memget of {bytes} bytes with {}", data.len()) }
             .into())
     }
+}
+
+/// Lets the other tasks that are ready go first, once.
+async fn give_way() {
+    let mut given = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut given, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

@@ -43,7 +43,7 @@ impl<M: Machine> File<M> {
             id,
             group.members.to_vec(),
             Some(memory.clone()),
-            queued,
+            queued.then_some(2 * group.members.len() as u64),
             block_bytes,
         );
         let steps = (0..part.bytes).step_by(block_bytes as usize);

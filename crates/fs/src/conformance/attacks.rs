@@ -8,7 +8,7 @@ use machine::{Class, Delivery, Disk, Duration, Machine, Memory, Message, Net, No
 use super::faulty::Faulty;
 use super::{BLOCK, contents, read, run, small, start, write};
 use crate::protocol::{Collective, Direction, Fetch, Frame, Label, MemoryId, Reply, Request};
-use crate::{FileId, IoNodeSettings, Scheduling, Sharing, Threads};
+use crate::{CollectiveSettings, FileId, Group, IoNodeSettings, Scheduling, Sharing, Threads};
 
 /// How long the I/O nodes here wait for a client.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -127,6 +127,28 @@ pub fn an_identity_is_of_one_file(testbed: &impl Testbed) {
     });
 }
 
+/// A request to read a file into the memories of members, each of which has records of so many bytes in turn.
+fn collective_read(
+    file: FileId,
+    file_bytes: u64,
+    record_bytes: u64,
+    queued: bool,
+    members: Vec<u64>,
+) -> Request {
+    let problem = Problem::new(file_bytes, record_bytes, members.len() as u32);
+    let view = "rc".parse::<Pattern>().and_then(|rc| rc.view(&problem)).expect("a view");
+    let (direction, memory) = (Direction::Read, MemoryId::Request(1));
+    Request::Collective(Box::new(Collective {
+        file,
+        direction,
+        presort: true,
+        queued,
+        view,
+        memory,
+        members,
+    }))
+}
+
 /// A collective request for nodes that are not there, or for one that is to be several, is refused at once.
 pub fn a_group_is_of_nodes_that_are_there(testbed: &impl Testbed) {
     run(testbed, 3, |nodes| async move {
@@ -134,28 +156,88 @@ pub fn a_group_is_of_nodes_that_are_there(testbed: &impl Testbed) {
         let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(4 * BLOCK)).await;
         let (asker, there) = (&nodes[2], nodes[1].node().0);
-        for (tag, members) in [vec![there, 1 << 40], vec![there, there]].into_iter().enumerate() {
-            let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(4 * BLOCK, BLOCK, 2)));
-            let request = Request::Collective(Box::new(Collective {
-                file: FileId(1),
-                direction: Direction::Read,
-                presort: false,
-                queued: true,
-                view: view.expect("a view"),
-                memory: MemoryId::Request(1),
-                members,
-            }));
-            send(asker, nodes[0].node(), Class::Control, 1 + tag as u64, request, Payload::empty()).await;
+        for (other, why) in [(1 << 40, "not connected"), (there, "twice")] {
+            let request = collective_read(FileId(1), 4 * BLOCK, BLOCK, true, vec![there, other]);
+            send(asker, nodes[0].node(), Class::Control, 1, request, Payload::empty()).await;
             let Ok((_, Delivery::Message(answer))) = asker.net().receive().await else { panic!("an answer") };
             match Frame::decode(&answer.header) {
-                Ok(Frame::Reply(_, Reply::Failed(failure))) => {
-                    let why = ["not connected", "twice"][tag];
-                    assert!(failure.text.contains(why), "{failure}");
+                Ok(Frame::Reply(1, Reply::Failed(failure))) => {
+                    assert!(failure.text.contains(why), "{failure}")
                 }
                 other => panic!("{other:?}"),
             }
         }
     });
+}
+
+/// Programs that are stopped in the middle of collective operations leave room for those of others, and so does one that
+/// asks for many.
+pub fn collective_operations_go_on_beside_stopped_ones(testbed: &impl Testbed) {
+    run(testbed, 5, |nodes| async move {
+        let clients = start(&nodes[..2], 1, settings(Sharing::Fair)).await;
+        let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
+        write(&file, 0, &contents(4 * BLOCK)).await;
+        let begun = nodes[1].now();
+        for stopped in &nodes[2..] {
+            for tag in 0..16 {
+                let members = vec![stopped.node().0];
+                let request = collective_read(FileId(1), 4 * BLOCK, BLOCK, tag % 2 == 0, members);
+                send(stopped, nodes[0].node(), Class::Control, 1 + tag, request, Payload::empty()).await;
+            }
+        }
+        let group = Group::new(1, vec![nodes[1].node()], 0);
+        let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(4 * BLOCK, BLOCK, 1)));
+        let (view, memory) = (view.expect("a view"), Memory::real(vec![0; (4 * BLOCK) as usize]));
+        for settings in [CollectiveSettings::disk_directed(), CollectiveSettings::disk_directed().queued()] {
+            file.read_collective(&group, &view, &memory, settings).await.expect("read");
+        }
+        let served = nodes[1].now().since(begun);
+        for stopped in &nodes[2..] {
+            stay_silent(stopped).await;
+        }
+        let given_up = nodes[1].now().since(begun);
+        assert!(served < given_up, "{served} and {given_up}");
+        assert!(memory.get(0, 4 * BLOCK) == Payload::from(contents(4 * BLOCK)));
+        file.read_collective(
+            &group,
+            &view,
+            &Memory::real(vec![0; (4 * BLOCK) as usize]),
+            CollectiveSettings::disk_directed(),
+        )
+        .await
+        .expect("read");
+    });
+}
+
+/// A collective request that is dealt out byte by byte does not keep others from being served, and takes no more memory
+/// than others.
+pub fn pieces_without_end_keep_nobody_waiting(testbed: &impl Testbed) {
+    const LARGE: u64 = 1 << 20;
+    for queued in [false, true] {
+        run(testbed, 4, move |nodes| async move {
+            let settings = IoNodeSettings { block_bytes_max: LARGE, ..settings(Sharing::Fair) };
+            let clients = start(&nodes[..2], 1, settings).await;
+            let large = clients[0].create("large", FileId(1), LARGE).await.expect("created");
+            large.truncate(2 * LARGE).await.expect("extended");
+            let file = clients[0].create("served", FileId(2), BLOCK).await.expect("created");
+            write(&file, 0, &contents(4 * BLOCK)).await;
+            let target = nodes[0].node();
+            send(&nodes[3], target, Class::Control, 1, Request::Describe, Payload::empty()).await;
+            let members: Vec<u64> = nodes[2..].iter().map(|node| node.node().0).collect();
+            for tag in 1..=16 {
+                let request = collective_read(FileId(1), 2 * LARGE, 1, queued, members.clone());
+                send(&nodes[2], target, Class::Control, tag, request, Payload::empty()).await;
+            }
+            for _ in 0..20 {
+                assert_eq!(clients[0].list().await.map(|names| names.len()), Ok(2));
+                assert!(read(&file, 0, 4 * BLOCK).await == contents(4 * BLOCK));
+            }
+            // Both of them are asked, and neither answers.
+            stay_silent(&nodes[2]).await;
+            stay_silent(&nodes[3]).await;
+            clients[0].unlink("large").await.expect("removed");
+        });
+    }
 }
 
 /// A defect that a request meets costs that request: its client is told, and all that it used is there for others.

@@ -18,7 +18,7 @@ use machine::{Buf, BufferPool, Class, Condition, Disk, Machine, NodeId, Payload,
 
 use super::account::{Account, Counted};
 use super::stripes::OpenStripe;
-use super::{COLLECTIVES_MAX, IoNode, of_defect};
+use super::{COLLECTIVES_MAX, IoNode, QUEUE_BYTES, of_defect};
 use crate::error::{Failure, FailureKind};
 use crate::exchange::Exchange;
 use crate::protocol::{Collective, Direction, Reply};
@@ -111,14 +111,22 @@ impl<M: Machine> IoNode<M> {
             let text = format!("file {:016x} is not open", request.file.0);
             return Err(Failure::new(FailureKind::NotOpen, text).into());
         }
+        let block_bytes = stripes.iter().map(|stripe| stripe.block_bytes()).max().unwrap_or(0);
+        let queue_buffers = request.queued.then(|| queue_buffers(request.members.len(), block_bytes));
+        // The right to so much memory, until all is done.
+        let _queue_memory = match queue_buffers {
+            Some(buffers) => Some(self.queue_memory.take(buffers * block_bytes).await),
+            None => None,
+        };
+        account.check()?;
         let exchange = Exchange::new(
             self.endpoint.clone(),
             request.view,
             request.memory,
             request.members.iter().map(|&member| NodeId(member)).collect(),
             None,
-            request.queued,
-            stripes.iter().map(|stripe| stripe.block_bytes()).max().unwrap_or(0),
+            queue_buffers,
+            block_bytes,
         );
         for stripe in &stripes {
             // What the cache holds would be passed over: it goes to the disk first, and is not valid after.
@@ -205,6 +213,12 @@ impl<M: Machine> IoNode<M> {
             buffers: BufferPool::new(striping.block_bytes() * self.settings.buffers_per_disk as u64),
         })
     }
+}
+
+/// How many buffers the queues of a collective request have: two for each member, one that fills and one that is on its
+/// way, as far as these are no more than its part of the memory for all queues.
+fn queue_buffers(members: usize, block_bytes: u64) -> u64 {
+    (2 * members as u64).min((QUEUE_BYTES / 4 / block_bytes.max(1)).max(1))
 }
 
 impl<M: Machine> StripeTransfer<M> {

@@ -104,6 +104,10 @@ impl IoNodeSettings {
 /// Collective requests served at a time; others wait. Of one client as many are served as there is room left for.
 const COLLECTIVES_MAX: usize = 16;
 
+/// Memory for the queues of all collective requests together, in bytes. It is more than any two of them need: a block
+/// is no larger than a message's payload.
+const QUEUE_BYTES: u64 = 64 << 20;
+
 /// Commands of one client that are under way at a time, collective requests among them; more are refused. That is more
 /// than a program has threads to give them.
 const COMMANDS_MAX: usize = 1024;
@@ -133,6 +137,8 @@ struct IoNode<M: Machine> {
     background: Cell<usize>,
     collectives: Cell<usize>,
     collective_done: Condition,
+    /// Memory that the queues of collective requests may have.
+    queue_memory: BufferPool,
     accounts: Accounts,
 }
 
@@ -199,6 +205,7 @@ impl<M: Machine> IoNode<M> {
             background: Cell::new(0),
             collectives: Cell::new(0),
             collective_done: Condition::new(),
+            queue_memory: BufferPool::new(QUEUE_BYTES),
             accounts: Accounts::default(),
             machine,
             settings,
