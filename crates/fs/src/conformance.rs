@@ -18,8 +18,8 @@ use machine::{Class, Condition, Delivery, Disk, Duration, Machine, Memory, Messa
 pub use attacks::{
     a_client_that_is_gone_leaves_nothing_behind, a_defect_costs_one_request,
     a_group_is_of_nodes_that_are_there, an_identity_is_of_one_file,
-    collective_operations_go_on_beside_stopped_ones, pieces_without_end_keep_nobody_waiting,
-    who_answers_nothing_keeps_nobody_waiting,
+    collective_operations_go_on_beside_stopped_ones, names_are_read_once_for_all_who_wait,
+    pieces_without_end_keep_nobody_waiting, who_answers_nothing_keeps_nobody_waiting,
 };
 pub use failures::{
     a_collective_operation_opens_its_file_again, a_failed_flush_is_told_to_all_who_have_written,
@@ -67,6 +67,7 @@ macro_rules! for_all_promises {
             a_group_is_of_nodes_that_are_there,
             collective_operations_go_on_beside_stopped_ones,
             pieces_without_end_keep_nobody_waiting,
+            names_are_read_once_for_all_who_wait,
             a_stream_does_not_keep_the_disk_to_itself,
             a_client_that_goes_away_leaves_the_others_served,
             an_io_node_that_goes_away_fails_the_calls_to_it,

@@ -5,7 +5,9 @@ use layout::{Pattern, Problem, Striping};
 use machine::conformance::Testbed;
 use machine::{Class, Delivery, Disk, Duration, Machine, Memory, Message, Net, NodeId, Payload};
 
+use super::failures::Tasks;
 use super::faulty::Faulty;
+use super::pages::rest;
 use super::{BLOCK, contents, read, run, small, start, write};
 use crate::protocol::{Collective, Direction, Fetch, Frame, Label, MemoryId, Reply, Request};
 use crate::{CollectiveSettings, FileId, Group, IoNodeSettings, Scheduling, Sharing, Threads};
@@ -124,6 +126,34 @@ pub fn an_identity_is_of_one_file(testbed: &impl Testbed) {
         let copy = clients[1].open("copy").await.expect("opened");
         write(&copy, 600, b"of the copy").await;
         assert!(read(&copy, 500, 13).await == [0; 13]);
+    });
+}
+
+/// However many ask for the names at once, the directories are read for one of them at a time, and all who have waited
+/// share what is read next. Nobody is given what was read before it asked.
+pub fn names_are_read_once_for_all_who_wait(testbed: &impl Testbed) {
+    run(testbed, 6, |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let clients = start(&nodes, 1, settings(Sharing::Fair)).await;
+        clients[0].create("first", FileId(1), BLOCK).await.expect("created");
+        let (tasks, faults) = (Tasks::default(), nodes[0].faults());
+        faults.hold();
+        for (number, client) in clients.iter().enumerate() {
+            let client = client.clone();
+            tasks.begin(&nodes[1 + number], async move {
+                let names = client.list().await.expect("listed");
+                assert!(number == 0 || names == ["first", "second"], "client {number}: {names:?}");
+            });
+            rest(&nodes[0]).await;
+            if number == 0 {
+                clients[0].create("second", FileId(2), BLOCK).await.expect("created");
+            }
+        }
+        faults.release();
+        tasks.wait().await;
+        assert_eq!(faults.lists.get(), 2);
+        assert_eq!(clients[0].list().await, Ok(vec!["first".into(), "second".into()]));
+        assert_eq!(faults.lists.get(), 3);
     });
 }
 

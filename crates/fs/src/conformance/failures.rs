@@ -19,13 +19,13 @@ use crate::{
 
 /// Tasks that a promise waits for.
 #[derive(Clone, Default)]
-struct Tasks {
+pub(super) struct Tasks {
     running: Rc<Cell<usize>>,
     ended: Rc<Condition>,
 }
 
 impl Tasks {
-    fn begin(&self, node: &impl Machine, task: impl Future<Output = ()> + 'static) {
+    pub(super) fn begin(&self, node: &impl Machine, task: impl Future<Output = ()> + 'static) {
         self.running.set(self.running.get() + 1);
         let tasks = self.clone();
         node.spawn("task of a promise", async move {
@@ -36,7 +36,7 @@ impl Tasks {
         });
     }
 
-    async fn wait(&self) {
+    pub(super) async fn wait(&self) {
         while self.running.get() > 0 {
             self.ended.wait().await;
         }
@@ -203,7 +203,7 @@ async fn change_while_others_write<M: Machine>(
     let clients = start(&nodes, 1, settings()).await;
     let file = clients[0].create("changed", FileId(1), BLOCK).await.expect("created");
     let (client, other) = (clients[1].clone(), clients[1].open("changed").await.expect("opened"));
-    nodes[0].faults().hold_writes();
+    nodes[0].faults().hold();
     write(&file, 0, &contents(BLOCK)).await;
     let tasks = Tasks::default();
     tasks.begin(&nodes[2], async move { change(client, other).await.expect("done") });

@@ -26,14 +26,22 @@ pub(super) struct Faults {
     pub(super) failing_flushes: Cell<u32>,
     /// How many of the next copies into the cache meet a defect.
     pub(super) defective_copies: Cell<u32>,
+    /// How often the names have been listed.
+    pub(super) lists: Cell<u32>,
     holding: Cell<bool>,
     released: Condition,
 }
 
 impl Faults {
-    /// Lets writes that come from now on wait until [`release`](Self::release).
-    pub(super) fn hold_writes(&self) {
+    /// Lets writes and lists that come from now on wait until [`release`](Self::release).
+    pub(super) fn hold(&self) {
         self.holding.set(true);
+    }
+
+    async fn wait(&self) {
+        while self.holding.get() {
+            self.released.wait().await;
+        }
     }
 
     pub(super) fn release(&self) {
@@ -145,8 +153,11 @@ impl<M: Machine> Disk for FaultyDisk<M> {
         self.disk().open(name)
     }
 
-    fn list(&self) -> impl Future<Output = Result<Vec<String>>> {
-        self.disk().list()
+    async fn list(&self) -> Result<Vec<String>> {
+        self.faults.lists.set(self.faults.lists.get() + 1);
+        let names = self.disk().list().await;
+        self.faults.wait().await;
+        names
     }
 
     fn remove(&self, name: &str) -> impl Future<Output = Result<()>> {
@@ -162,9 +173,7 @@ impl<M: Machine> Disk for FaultyDisk<M> {
     }
 
     async fn write(&self, object: ObjectId, offset: u64, from: Payload) -> Result<()> {
-        while self.faults.holding.get() {
-            self.faults.released.wait().await;
-        }
+        self.faults.wait().await;
         fail(&self.faults.failing_writes, "writing")?;
         self.disk().write(object, offset, from).await
     }

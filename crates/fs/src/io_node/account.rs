@@ -5,8 +5,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use machine::NodeId;
+use machine::{Buf, BufferPool, NodeId};
 
+use super::listing::Bookmark;
 use crate::error::{Failure, FailureKind};
 
 /// The accounts of all clients that are there.
@@ -22,7 +23,27 @@ pub(super) struct Account {
     pub(super) refusals: Cell<usize>,
     /// Collective requests that have been begun.
     pub(super) collectives: Cell<usize>,
+    /// The turn at a list of names, from its beginning until the answer has left: these answers are the long ones.
+    pub(super) list: Turn,
+    /// How far the client has read such a list.
+    pub(super) bookmark: RefCell<Option<Bookmark>>,
     is_over: Cell<bool>,
+}
+
+/// Something that one task at a time does, first come, first served. That is what a pool of a single byte gives.
+pub(super) struct Turn(BufferPool);
+
+impl Default for Turn {
+    fn default() -> Self {
+        Turn(BufferPool::new(1))
+    }
+}
+
+impl Turn {
+    /// Waits for the turn; it is over when what this gives is dropped.
+    pub(super) async fn take(&self) -> Buf {
+        self.0.take(1).await
+    }
 }
 
 impl Accounts {

@@ -10,11 +10,13 @@
 //! - `stripes.rs`: which stripes are open, and the operations on names
 //! - `blocks.rs`: block requests through the cache (the traditional method)
 //! - `disk_directed.rs`: collective requests
+//! - `listing.rs`: which names there are
 //! - `account.rs`: what is under way for each client
 
 mod account;
 mod blocks;
 mod disk_directed;
+mod listing;
 mod stripes;
 
 use std::cell::{Cell, RefCell};
@@ -32,6 +34,7 @@ use crate::request_queue::{KEPT_FOR_DEMAND, RequestQueue, Sharing};
 use crate::schedule::{Position, Scheduling};
 use account::{Account, Accounts, Counted};
 use blocks::Data;
+use listing::Listings;
 use stripes::{OpenStripe, Stripes};
 
 /// How an I/O node serves.
@@ -140,6 +143,7 @@ struct IoNode<M: Machine> {
     /// Memory that the queues of collective requests may have.
     queue_memory: BufferPool,
     accounts: Accounts,
+    listings: Listings,
 }
 
 /// A request for part of one block, and where the answer goes.
@@ -207,6 +211,7 @@ impl<M: Machine> IoNode<M> {
             collective_done: Condition::new(),
             queue_memory: BufferPool::new(QUEUE_BYTES),
             accounts: Accounts::default(),
+            listings: Listings::default(),
             machine,
             settings,
         }
@@ -421,6 +426,8 @@ impl<M: Machine> IoNode<M> {
         let node = self.clone();
         self.machine.spawn("request", async move {
             let _counted = Counted::in_(&account.commands);
+            let is_list = matches!(command, Request::List { .. });
+            let _turn = if is_list { Some(account.list.take().await) } else { None };
             let served = node.serve_other(asker.node, &account, command);
             let outcome = node.machine.contain("request", served).await;
             let outcome = outcome.unwrap_or_else(|defect| Err(of_defect(defect)));
@@ -476,7 +483,7 @@ impl<M: Machine> IoNode<M> {
                 self.create(&name, file, striping, &stripes).await
             }
             Request::Open { name } => self.open(&name).await,
-            Request::List { after } => self.list(asker, &after).await,
+            Request::List { after } => self.list(account, &after).await,
             Request::Unlink { name } => self.unlink(&name).await,
             Request::Resize { file, stripes } => self.resize(asker, file, &stripes).await,
             Request::Flush { file } => self.flush(asker, file).await,
@@ -507,6 +514,7 @@ impl<M: Machine> Service for Rc<IoNode<M>> {
     fn peer_gone(&self, peer: NodeId) {
         self.requests.borrow_mut().forget(peer);
         self.accounts.end(peer);
+        self.listings.forget_if_unread();
         // Those of its collective requests that wait for their turn need not.
         self.collective_done.wake_all();
     }

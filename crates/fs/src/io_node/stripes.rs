@@ -16,7 +16,7 @@ use super::IoNode;
 use crate::cache::StripeKey;
 use crate::error::{Failure, FailureKind};
 use crate::name;
-use crate::protocol::{FileId, FoundStripe, LISTED_BYTES_MAX, Label, Reply, StripePlace};
+use crate::protocol::{FileId, FoundStripe, Label, Reply, StripePlace};
 
 /// A stripe that requests can name.
 pub(super) struct OpenStripe {
@@ -162,16 +162,6 @@ pub(super) struct Stripes {
     openings: Cell<u64>,
     /// How often stripes have been used.
     uses: Cell<u64>,
-    unlisted: RefCell<Option<Unlisted>>,
-}
-
-/// What was left of the names when an answer to [`Request::List`](crate::protocol::Request::List) was full. Kept for
-/// whoever asked last: to read the directories for each part anew would take the square of their length.
-struct Unlisted {
-    asker: NodeId,
-    /// The last name of that answer.
-    after: String,
-    names: Vec<String>,
 }
 
 /// If there are so many stripes, opening another pushes out some that nobody uses.
@@ -393,37 +383,6 @@ impl<M: Machine> IoNode<M> {
              --block-max {bytes}"
         );
         Err(Failure::invalid(text).into())
-    }
-
-    pub(super) async fn list(&self, asker: NodeId, after: &str) -> Result<Reply, Box<Failure>> {
-        let unlisted = self.stripes.unlisted.take();
-        let mut names = match unlisted.filter(|rest| rest.asker == asker && rest.after == after) {
-            Some(rest) => rest.names,
-            None => self.names(after).await?,
-        };
-        let mut bytes = 0;
-        let fitting = names.iter().take_while(|name| {
-            bytes += name.len();
-            bytes <= LISTED_BYTES_MAX
-        });
-        let rest = names.split_off(fitting.count());
-        let more = !rest.is_empty();
-        if let Some(last) = names.last().filter(|_| more) {
-            *self.stripes.unlisted.borrow_mut() = Some(Unlisted { asker, after: last.clone(), names: rest });
-        }
-        Ok(Reply::Listed { names, more })
-    }
-
-    /// All names after this one, sorted.
-    async fn names(&self, after: &str) -> Result<Vec<String>, Box<Failure>> {
-        let mut names = Vec::new();
-        for disk in self.machine.disks() {
-            names.extend(disk.list().await?);
-        }
-        names.retain(|name| name.as_str() > after);
-        names.sort();
-        names.dedup();
-        Ok(names)
     }
 
     pub(super) async fn unlink(self: &Rc<Self>, name: &str) -> Result<Reply, Box<Failure>> {

@@ -1,0 +1,134 @@
+//! Listing names. The directories of the disks are read once at a time, for all who have asked before that began; an
+//! answer holds only so many names, and for the others the client asks again.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use machine::{Condition, Disk, Machine};
+
+use super::IoNode;
+use super::account::Account;
+use crate::error::Failure;
+use crate::protocol::{LISTED_BYTES_MAX, Reply};
+
+/// What has been read of the directories.
+#[derive(Default)]
+pub(super) struct Listings {
+    /// The newest listing, as long as somebody has not seen the end of one.
+    newest: RefCell<Option<Listing>>,
+    /// How many have been begun.
+    begun: Cell<u64>,
+    is_reading: Cell<bool>,
+    /// Woken when one is there, or could not be made.
+    read: Condition,
+    /// Held by all who wait for a listing, or have not seen the end of one.
+    reader: Rc<()>,
+}
+
+struct Listing {
+    number: u64,
+    /// All names, sorted.
+    names: Rc<[String]>,
+}
+
+/// How far a client has read.
+pub(super) struct Bookmark {
+    /// The last name it was given.
+    last: String,
+    _reader: Rc<()>,
+}
+
+/// Says while it is there that the directories are being read.
+struct Reading<'a>(&'a Listings);
+
+impl<'a> Reading<'a> {
+    fn begin(listings: &'a Listings) -> Self {
+        listings.is_reading.set(true);
+        Reading(listings)
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.0.is_reading.set(false);
+        self.0.read.wake_all();
+    }
+}
+
+impl Listings {
+    /// The newest listing, if it was begun as the one of this number, or later.
+    fn newest_from(&self, number: u64) -> Option<Rc<[String]>> {
+        self.newest
+            .borrow()
+            .as_ref()
+            .filter(|newest| newest.number >= number)
+            .map(|newest| newest.names.clone())
+    }
+
+    /// Forgets what has been read if nobody reads on.
+    pub(super) fn forget_if_unread(&self) {
+        if Rc::strong_count(&self.reader) == 1 && !self.is_reading.get() {
+            self.newest.take();
+        }
+    }
+}
+
+impl<M: Machine> IoNode<M> {
+    pub(super) async fn list(&self, account: &Account, after: &str) -> Result<Reply, Box<Failure>> {
+        let reader = self.listings.reader.clone();
+        let bookmark = account.bookmark.take();
+        // Whoever reads on may do so in any listing that is no older than the one it began with.
+        let reads_on = bookmark.is_some_and(|bookmark| bookmark.last == after);
+        let known = if reads_on { self.listings.newest_from(0) } else { None };
+        let all = match known {
+            Some(all) => all,
+            None => self.new_listing().await?,
+        };
+        let rest = &all[all.partition_point(|name| name.as_str() <= after)..];
+        let mut bytes = 0;
+        let fitting = rest.iter().take_while(|name| {
+            bytes += name.len();
+            bytes <= LISTED_BYTES_MAX
+        });
+        let names = rest[..fitting.count()].to_vec();
+        let more = names.len() < rest.len();
+        if let Some(last) = names.last().filter(|_| more) {
+            *account.bookmark.borrow_mut() = Some(Bookmark { last: last.clone(), _reader: reader });
+        } else {
+            drop(reader);
+        }
+        self.listings.forget_if_unread();
+        Ok(Reply::Listed { names, more })
+    }
+
+    /// All names there are now: those of a listing that begins after this has been called.
+    async fn new_listing(&self) -> Result<Rc<[String]>, Box<Failure>> {
+        let listings = &self.listings;
+        let wanted = listings.begun.get() + 1;
+        loop {
+            if let Some(names) = listings.newest_from(wanted) {
+                return Ok(names);
+            }
+            if !listings.is_reading.get() {
+                let _reading = Reading::begin(listings);
+                listings.begun.set(listings.begun.get() + 1);
+                let number = listings.begun.get();
+                let names: Rc<[String]> = self.names().await?.into();
+                *listings.newest.borrow_mut() = Some(Listing { number, names: names.clone() });
+                return Ok(names);
+            }
+            listings.read.wait().await;
+        }
+    }
+
+    /// All names, sorted.
+    async fn names(&self) -> Result<Vec<String>, Box<Failure>> {
+        let mut names = Vec::new();
+        for disk in self.machine.disks() {
+            names.extend(disk.list().await?);
+        }
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+}
