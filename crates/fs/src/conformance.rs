@@ -4,6 +4,7 @@
 //! in simulation and in reality.
 
 mod attacks;
+mod damage;
 mod failures;
 mod faulty;
 mod pages;
@@ -21,6 +22,7 @@ pub use attacks::{
     collective_operations_go_on_beside_stopped_ones, names_are_read_once_for_all_who_wait,
     pieces_without_end_keep_nobody_waiting, who_answers_nothing_keeps_nobody_waiting,
 };
+pub use damage::damage_is_found_and_what_is_beside_it_is_served;
 pub use failures::{
     a_collective_operation_opens_its_file_again, a_failed_flush_is_told_to_all_who_have_written,
     a_file_is_cut_and_removed_however_much_is_appended,
@@ -68,6 +70,7 @@ macro_rules! for_all_promises {
             collective_operations_go_on_beside_stopped_ones,
             pieces_without_end_keep_nobody_waiting,
             names_are_read_once_for_all_who_wait,
+            damage_is_found_and_what_is_beside_it_is_served,
             a_stream_does_not_keep_the_disk_to_itself,
             a_client_that_goes_away_leaves_the_others_served,
             an_io_node_that_goes_away_fails_the_calls_to_it,

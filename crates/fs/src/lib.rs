@@ -28,10 +28,12 @@ mod patience;
 pub mod protocol;
 mod request_queue;
 mod schedule;
+mod scrub_unit;
 
 pub use client::{
-    Advice, Client, ClientSettings, CollectiveMethod, CollectiveSettings, DiskExamination, Examination, File,
-    FileParts, FileStat, Group, PageCache, PageCacheSettings, PagedFile, Prefetch,
+    Advice, Check, CheckedFile, Checking, Client, ClientSettings, CollectiveMethod, CollectiveSettings,
+    DiskExamination, Examination, File, FileParts, FileStat, Finding, FindingKind, Group, PageCache,
+    PageCacheSettings, PagedFile, Prefetch, Remains, Remnant,
 };
 pub use error::{Error, Failure, FailureKind, Result};
 pub use io_node::{IoNodeSettings, Threads, serve};

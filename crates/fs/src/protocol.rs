@@ -179,6 +179,18 @@ pub enum Request {
     },
     /// How are you? For whoever looks for what is wrong.
     Examine,
+    /// Read back part of the stripe that a disk of yours has under this name, and say what of it is damaged. It is done
+    /// in the background; not more than [`SCRUB_BYTES_MAX`] bytes.
+    Scrub {
+        /// The file's name.
+        name: String,
+        /// Index of the disk within its node.
+        disk: u32,
+        /// Offset in bytes within the stripe.
+        offset: u64,
+        /// How many bytes; none, to ask only which stripe it is.
+        bytes: u32,
+    },
 }
 
 impl Request {
@@ -193,7 +205,8 @@ impl Request {
             | Request::Unlink { .. }
             | Request::Resize { .. }
             | Request::Flush { .. }
-            | Request::Promote { .. } => Class::Control,
+            | Request::Promote { .. }
+            | Request::Scrub { .. } => Class::Control,
             Request::Read { .. }
             | Request::Write { .. }
             | Request::Collective(_)
@@ -208,6 +221,10 @@ impl Request {
 
 /// The most bytes of names in one answer to [`Request::List`]. Their number takes some more.
 pub(crate) const LISTED_BYTES_MAX: usize = 32 * 1024;
+
+/// The most bytes that are read back for one [`Request::Scrub`]. If every other unit of them is damaged, the answer still
+/// has its place in a header.
+pub const SCRUB_BYTES_MAX: u32 = 4 << 20;
 
 /// The most pieces in one message; the header of more would be too long.
 pub(crate) const PIECES_MAX: usize = 4096;
@@ -303,6 +320,17 @@ pub enum Reply {
         /// Which run of the I/O node it is: what an earlier one accepted and did not flush is lost.
         incarnation: u64,
     },
+    /// To [`Request::Scrub`].
+    Scrubbed {
+        /// What the stripe says it is.
+        label: Label,
+        /// Its length in bytes.
+        bytes: u64,
+        /// What of it is damaged, in order.
+        damage: Vec<Damage>,
+        /// The same of the first such part, for a person to read.
+        why: Option<String>,
+    },
 }
 
 /// What an I/O node knows of its computer: see [`machine::Computer`].
@@ -325,6 +353,15 @@ pub struct ExaminedDisk {
     pub space: Option<(u64, u64)>,
     /// What tells the device it lies on from others of the computer.
     pub device: Option<u64>,
+}
+
+/// Bytes of a stripe that do not match their checksums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Damage {
+    /// Offset in bytes within the stripe.
+    pub offset: u64,
+    /// How many bytes.
+    pub bytes: u64,
 }
 
 /// A stripe found on a disk.
@@ -350,6 +387,11 @@ pub struct Label {
 }
 
 impl Label {
+    /// Whether a stripe with this label is of the same file as one with the other.
+    pub(crate) fn is_of(&self, other: Label) -> bool {
+        *self == Label { stripe: self.stripe, ..other }
+    }
+
     /// The label's bytes, as they lie on the disk.
     pub fn encode(&self) -> Vec<u8> {
         encode(LABEL_MAGIC, LABEL_VERSION, self)

@@ -287,7 +287,7 @@ impl<M: Machine> File<M> {
         self.inner.homes[self.striping().place_of(offset).stripe as usize]
     }
 
-    fn block_request(&self, extent: Extent) -> Result<BlockRequest> {
+    pub(super) fn block_request(&self, extent: Extent) -> Result<BlockRequest> {
         let part = self.striping().requests(extent).next().filter(|part| part.bytes == extent.bytes);
         let Extent { offset, bytes } = extent;
         part.ok_or_else(|| {

@@ -4,11 +4,14 @@
 //! - `file.rs`: an open file; reading and writing it by the traditional method
 //! - `collective.rs`: reading and writing a file together with a group of compute nodes
 //! - `pages/`: the page cache, for programs that read and write a file from front to back
+//! - `check.rs`: having files read back where they lie; `remains.rs`: what is left of a damaged one
 //! - `two_phase.rs`: such operations in two phases, by single requests and an exchange among the compute nodes
 
+mod check;
 mod collective;
 mod file;
 mod pages;
+mod remains;
 mod two_phase;
 
 use std::cell::{Cell, RefCell};
@@ -18,9 +21,11 @@ use std::rc::Rc;
 use layout::{DiskPlace, Striping, stripe_disks};
 use machine::{Computer, Condition, Duration, Machine, Memory, Message, NodeId, Payload, Space, Work};
 
+pub use check::{Check, CheckedFile, Checking, Finding, FindingKind};
 pub use collective::{CollectiveMethod, CollectiveSettings, Group};
 pub use file::File;
 pub use pages::{Advice, PageCache, PageCacheSettings, PagedFile, Prefetch};
+pub use remains::{Remains, Remnant};
 
 use crate::endpoint::{Answer, Asker, Endpoint, Mailbox, Service};
 use crate::error::{Error, Failure, FailureKind, Result};

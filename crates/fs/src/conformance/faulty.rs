@@ -1,7 +1,8 @@
 //! Nodes whose disks fail, or keep a write waiting, when a promise wants them to. All else is the machine's below.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::ops::Range;
 use std::rc::Rc;
 
 use machine::{
@@ -28,6 +29,8 @@ pub(super) struct Faults {
     pub(super) defective_copies: Cell<u32>,
     /// How often the names have been listed.
     pub(super) lists: Cell<u32>,
+    /// Which bytes of every object are damaged.
+    damaged: RefCell<Range<u64>>,
     holding: Cell<bool>,
     released: Condition,
 }
@@ -42,6 +45,11 @@ impl Faults {
         while self.holding.get() {
             self.released.wait().await;
         }
+    }
+
+    /// Lets these bytes of every object be damaged.
+    pub(super) fn damage(&self, bytes: Range<u64>) {
+        self.damaged.replace(bytes);
     }
 
     pub(super) fn release(&self) {
@@ -168,8 +176,13 @@ impl<M: Machine> Disk for FaultyDisk<M> {
         self.disk().resize(object, bytes)
     }
 
-    fn read(&self, object: ObjectId, offset: u64, into: Buf) -> impl Future<Output = Result<Buf>> {
-        self.disk().read(object, offset, into)
+    async fn read(&self, object: ObjectId, offset: u64, into: Buf) -> Result<Buf> {
+        let damaged = self.faults.damaged.borrow().clone();
+        if offset < damaged.end && damaged.start < offset + into.len() {
+            let what = format!("object {} on this disk", object.0);
+            return Err(Error::Damaged { what, why: "a fault on purpose".into() }.into());
+        }
+        self.disk().read(object, offset, into).await
     }
 
     async fn write(&self, object: ObjectId, offset: u64, from: Payload) -> Result<()> {

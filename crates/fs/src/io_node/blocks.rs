@@ -15,7 +15,7 @@ use crate::byte_set::ByteSet;
 use crate::cache::{BlockKey, Place};
 use crate::disk_queue::Line;
 use crate::endpoint::Asker;
-use crate::error::Failure;
+use crate::error::{Failure, FailureKind};
 use crate::protocol::{Fetch, FileId, Request};
 
 /// Part of one block: which block, and which bytes of it.
@@ -95,9 +95,38 @@ impl<M: Machine> IoNode<M> {
         class: Class,
     ) -> Result<Payload, Box<Failure>> {
         let pin = self.pin(stripe, part.key, class).await;
-        self.make_valid(stripe, pin.place, &part.range, class).await?;
+        let loaded = self.make_valid(stripe, pin.place, &part.range, class).await;
+        let is_part = part.range.end - part.range.start < stripe.block_bytes();
+        if loaded.as_ref().is_err_and(|failure| failure.kind == FailureKind::Damaged && is_part) {
+            return self.read_part(stripe, pin.place, part, class).await;
+        }
+        loaded?;
         let data = self.cache.borrow_mut().block(pin.place).read(&part.range);
         Ok(data.expect("it has just been made valid"))
+    }
+
+    /// Reads part of a block that is damaged, which may be elsewhere in it, past the cache.
+    async fn read_part(
+        &self,
+        stripe: &OpenStripe,
+        place: Place,
+        part: Part,
+        class: Class,
+    ) -> Result<Payload, Box<Failure>> {
+        let Range { start, end } = part.range;
+        let into = self.cache_buffers.take(end - start).await;
+        let offset = part.key.block * stripe.block_bytes() + start;
+        let mut buffer = self.read_disk(stripe, offset, into, class).await?;
+        // What has been written to it meanwhile.
+        let mut cache = self.cache.borrow_mut();
+        let block = cache.block(place);
+        for run in block.valid.runs() {
+            let both = run.start.max(start)..run.end.min(end);
+            if let Some(written) = block.buffer.as_ref().filter(|_| both.start < both.end) {
+                buffer.put(both.start - start, &written.slice(both));
+            }
+        }
+        Ok(buffer.slice(0..end - start))
     }
 
     pub(super) async fn write(
@@ -289,7 +318,10 @@ impl<M: Machine> IoNode<M> {
             Some(buffer) => buffer,
             None => self.cache_buffers.take(stripe.block_bytes()).await,
         };
-        let read = self.machine.contain("reading a block", self.read_block(stripe, key.block, into, class));
+        let read = self.machine.contain(
+            "reading a block",
+            self.read_disk(stripe, key.block * stripe.block_bytes(), into, class),
+        );
         let outcome = read.await.and_then(|outcome| outcome);
         // A read that fails keeps its buffer.
         let has_none = outcome.is_err() && self.cache.borrow_mut().block(place).buffer.is_none();
@@ -316,14 +348,14 @@ impl<M: Machine> IoNode<M> {
         }
     }
 
-    async fn read_block(
+    /// Fills `into` with what the disk has of the stripe from `offset` on.
+    async fn read_disk(
         &self,
         stripe: &OpenStripe,
-        block: u64,
+        offset: u64,
         into: Buf,
         class: Class,
     ) -> machine::Result<Buf> {
-        let offset = block * stripe.block_bytes();
         self.machine.compute(Work::QueueDiskRequest).await;
         let _turn = self.turn(stripe, offset, class).await;
         let outcome = self.machine.disks()[stripe.disk].read(stripe.object, offset, into).await;

@@ -11,12 +11,14 @@
 //! - `blocks.rs`: block requests through the cache (the traditional method)
 //! - `disk_directed.rs`: collective requests
 //! - `listing.rs`: which names there are
+//! - `scrub.rs`: reading back what lies on the disks
 //! - `account.rs`: what is under way for each client
 
 mod account;
 mod blocks;
 mod disk_directed;
 mod listing;
+mod scrub;
 mod stripes;
 
 use std::cell::{Cell, RefCell};
@@ -130,6 +132,7 @@ struct IoNode<M: Machine> {
     /// The same, for who waits in the background, and is woken after those on demand.
     room_in_background: Condition,
     cache_buffers: BufferPool,
+    scrub_buffers: BufferPool,
     disk_queues: Vec<DiskQueue>,
     requests: RefCell<RequestQueue<BlockRequest>>,
     request_came: Condition,
@@ -199,6 +202,7 @@ impl<M: Machine> IoNode<M> {
             room: Condition::new(),
             room_in_background: Condition::new(),
             cache_buffers: BufferPool::new(buffers * settings.block_bytes_max),
+            scrub_buffers: BufferPool::new(disks as u64 * scrub::BYTES_PER_DISK),
             disk_queues: (0..disks)
                 .map(|_| DiskQueue::new(settings.scheduling, settings.sharing, settings.requests_at_disk))
                 .collect(),
@@ -491,6 +495,7 @@ impl<M: Machine> IoNode<M> {
                 self.promote(file, stripe, offset);
                 Ok(Reply::Done)
             }
+            Request::Scrub { name, disk, offset, bytes } => self.scrub(&name, disk, offset, bytes).await,
             Request::Collective(collective) => self.serve_collective(asker, account, *collective).await,
             other => Err(Failure::invalid(format!("an I/O node does not serve {other:?}")).into()),
         }

@@ -484,7 +484,7 @@ impl<M: Machine> IoNode<M> {
     }
 }
 
-fn read_label(name: &str, disk: usize, label: &[u8]) -> Result<Label, Box<Failure>> {
+pub(super) fn read_label(name: &str, disk: usize, label: &[u8]) -> Result<Label, Box<Failure>> {
     Label::decode(label).map_err(|why| {
         let text = format!("{name}: what lies on disk {disk} is no stripe of ours: {why}");
         Failure::new(FailureKind::Damaged, text).into()

@@ -1,0 +1,472 @@
+//! Checking files: all that the disks have of them is read back where it lies, disk by disk in parallel, and what is
+//! found is put together.
+//!
+//! ```text
+//! every disk:  which stripes of these files are there?   -> missing, foreign and orphaned ones
+//!              then, a little at a time: read them back  -> damaged ones, and where
+//! ```
+//!
+//! A file that is removed or replaced meanwhile is no finding. The promise that nothing is damaged holds for what is on
+//! the disks; what an I/O node has accepted and not written yet is not looked at.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+
+use layout::{Extent, StripePlace, Striping};
+use machine::{Condition, Duration, Instant, Machine, NodeId, Payload};
+
+use super::{Client, unexpected};
+use crate::error::{Error, Failure, FailureKind, Result};
+use crate::protocol::{Damage, FileId, Label, Reply, Request, SCRUB_BYTES_MAX};
+
+/// Parts that are being read back at each disk: while one is answered, the disk has the next.
+const PARTS_AT_DISK: usize = 2;
+
+/// With a limit to the rate, a part is what may be read in this fraction of a second.
+const PARTS_PER_SECOND: u64 = 4;
+
+/// The least part, in bytes.
+const PART_BYTES_MIN: u64 = 4096;
+
+/// What was found out about files.
+#[derive(Debug, Default)]
+pub struct Check {
+    /// Each file, by its name.
+    pub files: BTreeMap<String, CheckedFile>,
+    /// How many bytes have been read back, on all disks.
+    pub bytes: u64,
+    /// Why something could not be looked at: then it is not known whether it is as it should be.
+    pub failures: Vec<Error>,
+}
+
+/// What was found out about a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckedFile {
+    /// Its size in bytes, as far as its stripes are there.
+    pub bytes: u64,
+    /// What is wrong with it.
+    pub findings: Vec<Finding>,
+}
+
+/// Something that is wrong with a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The kind of it.
+    pub kind: FindingKind,
+    /// The I/O node and its disk on which it is.
+    pub place: Option<(NodeId, u32)>,
+    /// Which stripe it is about, if that is known.
+    pub stripe: Option<u32>,
+    /// Which bytes of the file are damaged, if that is known; in order.
+    pub damaged: Vec<Extent>,
+    /// What a person can read.
+    pub text: String,
+}
+
+/// Kinds of findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FindingKind {
+    /// A stripe does not match its checksums.
+    Damaged,
+    /// A stripe is nowhere.
+    Missing,
+    /// A stripe of another file lies under this name, or one that is there already.
+    Foreign,
+    /// A stripe whose other stripes are all nowhere.
+    Orphaned,
+}
+
+/// Something that happens while files are checked.
+#[derive(Clone, Copy, Debug)]
+pub enum Checking {
+    /// There are so many bytes to read back.
+    Expected(u64),
+    /// So many more have been.
+    Done(u64),
+}
+
+/// A stripe that was found, or what lies in its place.
+struct FoundPlace {
+    node: NodeId,
+    disk: u32,
+    /// What it says it is, and its length; or why that is not known.
+    stripe: std::result::Result<(Label, u64), Failure>,
+    damage: Vec<Damage>,
+    why: Option<String>,
+}
+
+/// Everything that the tasks of a check share.
+struct Shared {
+    found: RefCell<BTreeMap<String, Vec<FoundPlace>>>,
+    failures: RefCell<Vec<Error>>,
+    bytes: Cell<u64>,
+    running: Cell<usize>,
+    ended: Condition,
+}
+
+/// What is to be read back at one disk: a name, where it was entered, and from where on.
+struct Queue {
+    stripes: VecDeque<(String, usize, u64, u64)>,
+    /// When the next part may be begun.
+    due: Instant,
+}
+
+impl<M: Machine> Client<M> {
+    /// Checks the files of these names, or all that there are. No more than `bytes_per_second` are read back each second,
+    /// if that is given.
+    pub async fn check(
+        &self,
+        names: &[String],
+        bytes_per_second: Option<u64>,
+        hear: impl Fn(Checking) + 'static,
+    ) -> Result<Check> {
+        let shared = Rc::new(Shared {
+            found: RefCell::default(),
+            failures: RefCell::default(),
+            bytes: Cell::new(0),
+            running: Cell::new(0),
+            ended: Condition::new(),
+        });
+        let mut disks = Vec::new();
+        for (&node, &count) in self.inner.io_nodes.iter().zip(&*self.inner.disks.borrow()) {
+            disks.extend((0..count).map(|disk| (node, disk)));
+        }
+        let mut names_at = BTreeMap::new();
+        for &node in &self.inner.io_nodes {
+            let here = if names.is_empty() { self.names_at(node).await? } else { names.to_vec() };
+            names_at.insert(node, Rc::new(here));
+        }
+        for &(node, disk) in &disks {
+            let (client, names, own) = (self.clone(), names_at[&node].clone(), shared.clone());
+            self.begin(&shared, async move { client.find_at(node, disk, &names, &own).await });
+        }
+        shared.wait().await;
+        // Without all of them it is not known what is missing.
+        if let Some(error) = shared.failures.borrow_mut().pop() {
+            return Err(error.into());
+        }
+        let lengths = shared.found.borrow().values().flatten().map(FoundPlace::bytes).sum();
+        hear(Checking::Expected(lengths));
+        let now = self.now();
+        let queues = disks.iter().map(|&(node, disk)| (node, disk, shared.queue(node, disk, now)));
+        let queues: Vec<_> = queues.filter(|(_, _, queue)| !queue.stripes.is_empty()).collect();
+        let rate = bytes_per_second.map(|rate| (rate / queues.len().max(1) as u64).max(1));
+        let hear = Rc::new(hear);
+        for (node, disk, queue) in queues {
+            let queue = Rc::new(RefCell::new(queue));
+            for _ in 0..PARTS_AT_DISK {
+                let (client, own, queue, hear) = (self.clone(), shared.clone(), queue.clone(), hear.clone());
+                self.begin(&shared, async move {
+                    client.read_back_at(node, disk, rate, &queue, &own, &*hear).await
+                });
+            }
+        }
+        shared.wait().await;
+        let (found, mut files) = (shared.found.take(), BTreeMap::new());
+        let absent = names.iter().filter(|name| !found.contains_key(*name));
+        let absent = absent.map(|name| Error::NotFound { name: name.clone() });
+        shared.failures.borrow_mut().extend(absent);
+        for (name, found) in found {
+            let mut file = judged(found)?;
+            let is_damaged = |finding: &Finding| finding.kind == FindingKind::Damaged;
+            if !file.findings.iter().all(is_damaged) {
+                // It may have been about to be made, replaced or removed.
+                match self.stat(&name).await.map_err(|error| *error) {
+                    Ok(_) => file.findings.retain(is_damaged),
+                    Err(Error::NotFound { .. }) => continue,
+                    Err(_) => {}
+                }
+            }
+            files.insert(name, file);
+        }
+        Ok(Check { files, bytes: shared.bytes.get(), failures: shared.failures.take() })
+    }
+
+    /// The names of all files that an I/O node has stripes of.
+    async fn names_at(&self, node: NodeId) -> Result<Vec<String>> {
+        let mut all = Vec::<String>::new();
+        loop {
+            let request = Request::List { after: all.last().cloned().unwrap_or_default() };
+            let (Reply::Listed { names, more }, _) =
+                self.inner.endpoint.call(node, request, Payload::empty()).await?
+            else {
+                return Err(unexpected(node));
+            };
+            let is_last = !more || names.is_empty();
+            all.extend(names);
+            if is_last {
+                return Ok(all);
+            }
+        }
+    }
+
+    fn now(&self) -> Instant {
+        self.inner.endpoint.machine().now()
+    }
+
+    /// Starts a task whose failure is noted.
+    fn begin(&self, shared: &Rc<Shared>, task: impl Future<Output = Result<()>> + 'static) {
+        shared.running.set(shared.running.get() + 1);
+        let shared = shared.clone();
+        self.inner.endpoint.machine().spawn("checking a disk", async move {
+            let outcome = task.await;
+            shared.failures.borrow_mut().extend(outcome.err().map(|error| *error));
+            shared.running.set(shared.running.get() - 1);
+            shared.ended.wake_all();
+            Ok(())
+        });
+    }
+
+    /// Finds out which stripes of these names a disk has.
+    async fn find_at(&self, node: NodeId, disk: u32, names: &[String], shared: &Shared) -> Result<()> {
+        for name in names {
+            let stripe = match self.scrub(node, disk, name, 0, 0).await {
+                Ok(part) => Ok((part.label, part.bytes)),
+                Err(error) if error.is_remote(FailureKind::NotFound) => continue,
+                Err(error) => Err(Failure::damage_of(*error)?),
+            };
+            let place = FoundPlace { node, disk, stripe, damage: Vec::new(), why: None };
+            shared.found.borrow_mut().entry(name.clone()).or_default().push(place);
+        }
+        Ok(())
+    }
+
+    /// Reads back what is in the queue of a disk, one part after the other.
+    async fn read_back_at(
+        &self,
+        node: NodeId,
+        disk: u32,
+        rate: Option<u64>,
+        queue: &RefCell<Queue>,
+        shared: &Shared,
+        hear: &impl Fn(Checking),
+    ) -> Result<()> {
+        loop {
+            let part = queue.borrow_mut().next(rate);
+            let Some((name, index, offset, bytes)) = part else {
+                let due = queue.borrow().due;
+                self.inner.endpoint.machine().sleep_until(due).await;
+                return Ok(());
+            };
+            if let Some(rate) = rate {
+                let start = queue.borrow().due.max(self.now());
+                queue.borrow_mut().due = start + Duration::from_secs_f64(bytes as f64 / rate as f64);
+                self.inner.endpoint.machine().sleep_until(start).await;
+            }
+            let part = match self.scrub(node, disk, &name, offset, bytes as u32).await {
+                Ok(part) => part,
+                // It has been removed meanwhile.
+                Err(error) if error.is_remote(FailureKind::NotFound) => continue,
+                Err(error) => {
+                    let failure = Failure::damage_of(*error)?;
+                    shared.with(&name, index, |place| place.stripe = Err(failure));
+                    continue;
+                }
+            };
+            shared.bytes.set(shared.bytes.get() + bytes);
+            hear(Checking::Done(bytes));
+            shared.with(&name, index, |place| {
+                // Or replaced by another file.
+                if place.stripe.as_ref().is_ok_and(|(label, _)| *label == part.label) {
+                    place.damage.extend(part.damage);
+                    place.why = place.why.take().or(part.why);
+                }
+            });
+        }
+    }
+
+    /// Has an I/O node read back part of the stripe that its disk has under this name.
+    pub(super) async fn scrub(
+        &self,
+        node: NodeId,
+        disk: u32,
+        name: &str,
+        offset: u64,
+        bytes: u32,
+    ) -> Result<Scrubbed> {
+        let request = Request::Scrub { name: name.into(), disk, offset, bytes };
+        match self.inner.endpoint.call(node, request, Payload::empty()).await? {
+            (Reply::Scrubbed { label, bytes, damage, why }, _) => Ok(Scrubbed { label, bytes, damage, why }),
+            _ => Err(unexpected(node)),
+        }
+    }
+}
+
+/// The answer to [`Request::Scrub`].
+pub(super) struct Scrubbed {
+    pub(super) label: Label,
+    pub(super) bytes: u64,
+    damage: Vec<Damage>,
+    why: Option<String>,
+}
+
+impl Failure {
+    /// What an I/O node told of damage; any other error stays one.
+    fn damage_of(error: Error) -> Result<Failure> {
+        match error {
+            Error::Remote { failure, .. } if failure.kind == FailureKind::Damaged => Ok(failure),
+            other => Err(other.into()),
+        }
+    }
+}
+
+impl Shared {
+    async fn wait(&self) {
+        while self.running.get() > 0 {
+            self.ended.wait().await;
+        }
+    }
+
+    fn queue(&self, node: NodeId, disk: u32, due: Instant) -> Queue {
+        let mut stripes = VecDeque::new();
+        for (name, places) in &*self.found.borrow() {
+            let here =
+                places.iter().enumerate().filter(|(_, place)| (place.node, place.disk) == (node, disk));
+            stripes.extend(here.map(|(index, place)| (name.clone(), index, 0, place.bytes())));
+        }
+        Queue { stripes, due }
+    }
+
+    fn with(&self, name: &str, index: usize, change: impl FnOnce(&mut FoundPlace)) {
+        let mut found = self.found.borrow_mut();
+        if let Some(place) = found.get_mut(name).and_then(|places| places.get_mut(index)) {
+            change(place);
+        }
+    }
+}
+
+impl Queue {
+    /// The next part: of which stripe, from which offset on, how many bytes.
+    fn next(&mut self, rate: Option<u64>) -> Option<(String, usize, u64, u64)> {
+        let most = u64::from(SCRUB_BYTES_MAX);
+        let most = rate.map_or(most, |rate| (rate / PARTS_PER_SECOND).clamp(PART_BYTES_MIN, most));
+        loop {
+            let (name, index, offset, end) = self.stripes.front_mut()?;
+            let bytes = most.min(*end - *offset);
+            if bytes > 0 {
+                let part = (name.clone(), *index, *offset, bytes);
+                *offset += bytes;
+                return Some(part);
+            }
+            self.stripes.pop_front();
+        }
+    }
+}
+
+impl FoundPlace {
+    fn bytes(&self) -> u64 {
+        self.stripe.as_ref().map_or(0, |(_, bytes)| *bytes)
+    }
+
+    fn finding(&self, kind: FindingKind, text: String) -> Finding {
+        let stripe = self.stripe.as_ref().ok().map(|(label, _)| label.stripe);
+        Finding { kind, place: Some((self.node, self.disk)), stripe, damaged: Vec::new(), text }
+    }
+}
+
+/// Puts together what was found under a name.
+fn judged(mut found: Vec<FoundPlace>) -> Result<CheckedFile> {
+    // They have come as the disks were ready.
+    found.sort_by_key(|place| (place.node, place.disk));
+    found.iter_mut().for_each(|place| place.damage.sort_by_key(|part| part.offset));
+    let Some((file, striping)) = file_of(&found) else {
+        let findings = found.iter().filter_map(damage_finding).collect();
+        return Ok(CheckedFile { bytes: 0, findings });
+    };
+    let (mut findings, mut lengths) = (Vec::new(), BTreeMap::new());
+    for place in &found {
+        match &place.stripe {
+            Ok((label, _)) if (label.file, label.striping) != (file, striping) => {
+                findings.push(place.finding(FindingKind::Foreign, format!("it is {label}")));
+            }
+            Ok((label, bytes)) => {
+                if lengths.insert(label.stripe, *bytes).is_some() {
+                    let text = "another disk has this stripe, too".to_owned();
+                    findings.push(place.finding(FindingKind::Foreign, text));
+                }
+                findings.extend(damage_finding(place));
+            }
+            Err(_) => findings.extend(damage_finding(place)),
+        }
+    }
+    let unreadable = found.iter().filter(|place| place.stripe.is_err()).count();
+    findings.extend(missing(striping, &found, &lengths, unreadable));
+    let count = striping.stripe_count();
+    let lengths: Vec<u64> =
+        (0..count).map(|stripe| lengths.get(&stripe).copied().unwrap_or_default()).collect();
+    Ok(CheckedFile { bytes: striping.file_bytes(&lengths)?, findings })
+}
+
+/// The file that most of the stripes are of.
+fn file_of(found: &[FoundPlace]) -> Option<(FileId, Striping)> {
+    let mut files: Vec<((FileId, Striping), BTreeSet<u32>)> = Vec::new();
+    for (label, _) in found.iter().filter_map(|place| place.stripe.as_ref().ok()) {
+        let file = (label.file, label.striping);
+        match files.iter_mut().find(|(other, _)| *other == file) {
+            Some((_, stripes)) => _ = stripes.insert(label.stripe),
+            None => files.push((file, BTreeSet::from([label.stripe]))),
+        }
+    }
+    // Of equals the first.
+    files.into_iter().rev().max_by_key(|(_, stripes)| stripes.len()).map(|(file, _)| file)
+}
+
+/// Stripes that are nowhere; unless they may be what cannot be read.
+fn missing(
+    striping: Striping,
+    found: &[FoundPlace],
+    lengths: &BTreeMap<u32, u64>,
+    unreadable: usize,
+) -> Vec<Finding> {
+    let count = striping.stripe_count();
+    let missing: Vec<u32> = (0..count).filter(|stripe| !lengths.contains_key(stripe)).collect();
+    if missing.len() <= unreadable {
+        return Vec::new();
+    }
+    let single = found.iter().find(|place| place.stripe.is_ok());
+    if let (1, 0, Some(place)) = (lengths.len(), unreadable, single) {
+        let text = format!("the other {} of its stripes are nowhere", count - 1);
+        return vec![place.finding(FindingKind::Orphaned, text)];
+    }
+    let finding = |stripe| Finding {
+        kind: FindingKind::Missing,
+        place: None,
+        stripe: Some(stripe),
+        damaged: Vec::new(),
+        text: "it is on no disk".to_owned(),
+    };
+    missing.into_iter().map(finding).collect()
+}
+
+fn damage_finding(place: &FoundPlace) -> Option<Finding> {
+    let label = match &place.stripe {
+        Ok(_) if place.damage.is_empty() => return None,
+        Ok((label, _)) => label,
+        Err(failure) => return Some(place.finding(FindingKind::Damaged, failure.text.clone())),
+    };
+    let text = place.why.clone().unwrap_or_default();
+    let damaged = in_file(*label, &place.damage);
+    Some(Finding { damaged, ..place.finding(FindingKind::Damaged, text) })
+}
+
+/// Where in the file parts of one of its stripes lie.
+fn in_file(label: Label, damage: &[Damage]) -> Vec<Extent> {
+    let mut extents: Vec<Extent> = Vec::new();
+    let block_bytes = label.striping.block_bytes();
+    for part in damage {
+        let (mut offset, end) = (part.offset, part.offset + part.bytes);
+        while offset < end {
+            let bytes = (block_bytes - offset % block_bytes).min(end - offset);
+            let place = StripePlace { stripe: label.stripe, offset };
+            // Offsets that no file has are of stripes that nobody can have written.
+            let at = label.striping.file_offset_of(place).unwrap_or(layout::FILE_BYTES_MAX);
+            match extents.last_mut() {
+                Some(last) if last.end() == at => last.bytes += bytes,
+                _ => extents.push(Extent::new(at, bytes)),
+            }
+            offset += bytes;
+        }
+    }
+    extents
+}

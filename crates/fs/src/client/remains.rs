@@ -1,0 +1,135 @@
+//! What is left of a file that is damaged: all bytes that can be read, and which those are that cannot.
+
+use std::collections::BTreeSet;
+
+use layout::{BlockRequest, Extent};
+use machine::{Class, Machine, NodeId, Payload};
+
+use super::{Client, File, FileStat, check_name, named, unexpected};
+use crate::error::{Error, FailureKind, Result};
+use crate::protocol::{FoundStripe, Label, Reply, Request};
+use crate::scrub_unit::UNIT_BYTES;
+
+/// A file of which stripes may be missing or damaged, open for reading.
+pub struct Remains<M: Machine> {
+    file: File<M>,
+    missing: BTreeSet<u32>,
+}
+
+/// Bytes of a file one after the other, or so many that cannot be read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Remnant {
+    /// What can be read.
+    Data(Payload),
+    /// How many bytes cannot.
+    Lost(u64),
+}
+
+impl Remnant {
+    /// How many bytes of the file it stands for.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Remnant::Data(data) => data.len(),
+            Remnant::Lost(bytes) => *bytes,
+        }
+    }
+}
+
+impl<M: Machine> Client<M> {
+    /// Opens what is left of a file. What lies under its name and is of another file is passed over.
+    pub async fn open_remains(&self, name: &str) -> Result<Remains<M>> {
+        check_name(name)?;
+        let (mut found, mut damage) = (Vec::<(NodeId, FoundStripe)>::new(), None);
+        for (node, answer) in self.ask_all(|_| Some(Request::Open { name: name.into() })).await {
+            match answer {
+                Ok((Reply::Opened { stripes }, _)) => {
+                    found.extend(stripes.into_iter().map(|stripe| (node, stripe)));
+                }
+                Ok(_) => return Err(unexpected(node)),
+                Err(error) if error.is_remote(FailureKind::Damaged) => damage = Some(error),
+                Err(error) => return Err(named(error, name)),
+            }
+        }
+        let of_file = |label: Label| found.iter().filter(move |(_, other)| other.label.is_of(label)).count();
+        // Of equals the first.
+        let most = found.iter().rev().map(|(_, stripe)| stripe.label).max_by_key(|label| of_file(*label));
+        let Some(label) = most else {
+            return Err(damage.unwrap_or_else(|| Error::NotFound { name: name.into() }.into()));
+        };
+        let (mut stripes, mut missing) = (Vec::new(), BTreeSet::new());
+        for stripe in 0..label.striping.stripe_count() {
+            let wanted = Label { stripe, ..label };
+            let place = found.iter().find(|(_, found)| found.label == wanted);
+            stripes.push(match place {
+                Some((node, found)) => (*node, found.disk, found.bytes),
+                None => {
+                    missing.insert(stripe);
+                    // Nobody is asked for it.
+                    (self.inner.io_nodes[0], 0, 0)
+                }
+            });
+        }
+        let lengths: Vec<u64> = stripes.iter().map(|&(_, _, bytes)| bytes).collect();
+        let bytes = label.striping.file_bytes(&lengths)?;
+        let stat = FileStat { file: label.file, bytes, striping: label.striping, stripes };
+        Ok(Remains { file: File::new(self.clone(), name, stat), missing })
+    }
+}
+
+impl<M: Machine> Remains<M> {
+    /// The size of the file in bytes, as far as its stripes are there.
+    pub fn bytes(&self) -> u64 {
+        self.file.bytes()
+    }
+
+    /// The blocks of the file, in order.
+    pub fn blocks(&self) -> impl Iterator<Item = Extent> + use<M> {
+        let (striping, bytes) = (self.file.striping(), self.bytes());
+        (0..striping.block_count(bytes)).map(move |block| striping.block_extent(block, bytes))
+    }
+
+    /// Reads a block, or what can be read of it. What is damaged is narrowed down to the least part that a disk can
+    /// tell.
+    pub async fn read(&self, block: Extent) -> Result<Vec<Remnant>> {
+        let (mut remnants, mut parts) = (Vec::new(), vec![block]);
+        while let Some(part) = parts.pop() {
+            let BlockRequest { stripe, stripe_offset, .. } = self.file.block_request(part)?;
+            if self.missing.contains(&stripe) {
+                remnants.push(Remnant::Lost(part.bytes));
+                continue;
+            }
+            match self.file.read_block(part, || Class::Demand).await {
+                Ok(data) => remnants.push(Remnant::Data(data)),
+                Err(error) if error.is_remote(FailureKind::Damaged) => match halves(part, stripe_offset) {
+                    Some([first, second]) => parts.extend([second, first]),
+                    None => remnants.push(Remnant::Lost(part.bytes)),
+                },
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(remnants)
+    }
+}
+
+/// The halves of a part of a block, cut where a unit of its stripe begins, which is where disks have checksums.
+fn halves(part: Extent, stripe_offset: u64) -> Option<[Extent; 2]> {
+    let units = (stripe_offset + part.bytes).div_ceil(UNIT_BYTES) - stripe_offset / UNIT_BYTES;
+    if units < 2 {
+        return None;
+    }
+    let first = (stripe_offset / UNIT_BYTES + units / 2) * UNIT_BYTES - stripe_offset;
+    Some([Extent::new(part.offset, first), Extent::new(part.offset + first, part.bytes - first)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_halved_where_units_of_the_stripe_begin() {
+        let halves = |offset, bytes, stripe_offset| halves(Extent::new(offset, bytes), stripe_offset);
+        assert_eq!(halves(100_000, 4096, 8192), None);
+        assert_eq!(halves(100_000, 4097, 8192), Some([Extent::new(100_000, 4096), Extent::new(104_096, 1)]));
+        assert_eq!(halves(7, 10, 4090), Some([Extent::new(7, 6), Extent::new(13, 4)]));
+    }
+}

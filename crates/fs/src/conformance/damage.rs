@@ -1,0 +1,120 @@
+//! What holds when what lies on a disk is not what was written there.
+
+use layout::{Extent, Striping};
+use machine::conformance::Testbed;
+use machine::{Disk, Machine, Memory};
+
+use super::faulty::Faulty;
+use super::{contents, read, run, small, start, write};
+use crate::protocol::Label;
+use crate::{
+    Check, Checking, Client, FailureKind, FileId, Finding, FindingKind, IoNodeSettings, Remnant, Scheduling,
+    Threads,
+};
+
+/// Four units, which are the finest parts that are told.
+const BLOCK: u64 = 16 * 1024;
+const UNIT: u64 = 4096;
+const BYTES: u64 = 10 * BLOCK + 100;
+
+async fn check<M: Machine>(client: &Client<M>) -> Check {
+    let check = client.check(&[], None, |_| ()).await.expect("all I/O nodes answer");
+    assert_eq!(check.failures, []);
+    check
+}
+
+fn findings(check: &Check, name: &str) -> Vec<(FindingKind, Option<u32>)> {
+    check.files[name].findings.iter().map(|finding| (finding.kind, finding.stripe)).collect()
+}
+
+/// What is damaged is found, as exactly as a disk can tell, without asking for the data; what is beside it is read as ever,
+/// also if it is in the same block. Stripes that are missing, of another file, or left alone are named. A check that is
+/// to take its time does.
+pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed) {
+    run(testbed, 4, |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        // Of the blocks written, the cache has the last ones only.
+        let settings = IoNodeSettings {
+            block_bytes_max: BLOCK,
+            cache_blocks: 2,
+            ..small(Scheduling::CyclicScan, Threads::Pool(4))
+        };
+        let client = &start(&nodes, 3, settings).await[0];
+        let data = contents(BYTES);
+        let file = client.create("hurt", FileId(1), BLOCK).await.expect("created");
+        let single = Striping::new(BLOCK, 1).expect("a striping");
+        let whole = client.create_striped("whole", FileId(2), single).await.expect("created");
+        for file in [&file, &whole] {
+            write(file, 0, &data).await;
+            file.flush().await.expect("flushed");
+        }
+        let sound = check(client).await;
+        assert!(sound.bytes == 2 * BYTES && sound.files.values().all(|file| file.findings.is_empty()));
+        assert!(sound.files.values().all(|file| file.bytes == BYTES));
+
+        // The second unit of block 4 of the file, which is the second of stripe 1.
+        nodes[1].faults().damage(BLOCK + UNIT..BLOCK + 2 * UNIT);
+        let lost = 4 * BLOCK + UNIT;
+        let hurt = check(client).await;
+        assert_eq!(findings(&hurt, "whole"), []);
+        let [Finding { kind: FindingKind::Damaged, place, stripe: Some(1), damaged, .. }] =
+            &*hurt.files["hurt"].findings
+        else {
+            panic!("{:?}", hurt.files["hurt"])
+        };
+        assert_eq!(*place, Some((nodes[1].node(), 0)));
+        assert_eq!(*damaged, [Extent::new(lost, UNIT)]);
+        beside_damage(client, &data, lost).await;
+
+        // Nobody has the stripe any more; then one that is of another file.
+        let disk = &nodes[1].disks()[0];
+        disk.remove("hurt").await.expect("removed behind its back");
+        assert_eq!(findings(&check(client).await, "hurt"), [(FindingKind::Missing, Some(1))]);
+        let striping = Striping::new(BLOCK, 3).expect("a striping");
+        let foreign = Label { file: FileId(77), striping, stripe: 1 };
+        disk.create("hurt", &foreign.encode()).await.expect("created behind its back");
+        let kinds = [(FindingKind::Foreign, Some(1)), (FindingKind::Missing, Some(1))];
+        assert_eq!(findings(&check(client).await, "hurt"), kinds);
+        disk.create("alone", &foreign.encode()).await.expect("created behind its back");
+        assert_eq!(findings(&check(client).await, "alone"), [(FindingKind::Orphaned, Some(1))]);
+
+        let (begun, names) = (nodes[3].now(), ["whole".to_owned(), "nothing".to_owned()]);
+        let slow = client.check(&names, Some(10 * BYTES), |_: Checking| ()).await.expect("they answer");
+        assert!(nodes[3].now().since(begun).as_secs_f64() > 0.05);
+        assert_eq!((slow.files.len(), slow.failures.len()), (1, 1));
+    });
+}
+
+/// What is beside damage is read, by requests and by who takes what is left.
+async fn beside_damage<M: Machine>(client: &Client<M>, data: &[u8], lost: u64) {
+    let file = client.open("hurt").await.expect("its stripes are there");
+    for (offset, bytes) in [(lost - UNIT, UNIT), (lost + UNIT, 2 * UNIT), (lost + UNIT + 5, 10)] {
+        assert!(read(&file, offset, bytes).await == data[offset as usize..(offset + bytes) as usize]);
+    }
+    for (offset, bytes) in [(lost, 1), (lost - 1, 2), (lost - UNIT, BLOCK)] {
+        let memory = Memory::real(vec![0; bytes as usize]);
+        let error = file.read(offset, bytes, &memory, 0).await.expect_err("it is damaged");
+        assert!(error.is_remote(FailureKind::Damaged), "{error}");
+    }
+    let remains = client.open_remains("hurt").await.expect("most of it is there");
+    let (mut at, mut losses) = (0, Vec::new());
+    for block in remains.blocks() {
+        for remnant in remains.read(block).await.expect("the I/O nodes answer") {
+            match &remnant {
+                Remnant::Data(there) => {
+                    let expected = &data[at as usize..(at + there.len()) as usize];
+                    assert!(there.to_vec().expect("real bytes") == expected, "at {at}");
+                }
+                Remnant::Lost(bytes) => losses.push((at, *bytes)),
+            }
+            at += remnant.bytes();
+        }
+    }
+    assert_eq!((at, losses), (BYTES, vec![(lost, UNIT)]));
+    // What is written beside it, and is not on the disk yet, is read as it was written.
+    write(&file, lost + 2 * UNIT, &[9; 10]).await;
+    let there = read(&file, lost + 2 * UNIT - 5, 20).await;
+    let before = (lost + 2 * UNIT - 5) as usize;
+    assert_eq!(there, [&data[before..before + 5], &[9; 10], &data[before + 15..before + 20]].concat());
+    file.flush().await.expect("flushed");
+}

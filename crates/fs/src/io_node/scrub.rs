@@ -1,0 +1,153 @@
+//! Scrubbing: what lies on a disk is read back and held against its checksums, and stays where it is.
+//!
+//! The disk is asked in the background, behind everybody else, for a little at a time. What does not match is halved
+//! until the part that is damaged is as small as a disk can tell: what is beside it is not given up. A request is over
+//! soon, so what is done for a client that has gone is not much.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use layout::Extent;
+use machine::{Disk, Error, Machine, ObjectId, Work};
+
+use super::IoNode;
+use super::stripes::read_label;
+use crate::disk_queue::Line;
+use crate::error::Failure;
+use crate::name;
+use crate::protocol::{Damage, Reply, SCRUB_BYTES_MAX};
+use crate::schedule::Scheduling;
+use crate::scrub_unit::UNIT_BYTES;
+
+/// What the disk is asked for at a time: who comes meanwhile waits for no more.
+const STEP_BYTES: u64 = 256 * 1024;
+
+/// Memory for scrubbing, for each disk, in bytes.
+pub(super) const BYTES_PER_DISK: u64 = 2 * STEP_BYTES;
+
+impl<M: Machine> IoNode<M> {
+    /// Reads back part of the stripe that a disk has under this name.
+    pub(super) async fn scrub(
+        &self,
+        name: &str,
+        disk: u32,
+        offset: u64,
+        bytes: u32,
+    ) -> Result<Reply, Box<Failure>> {
+        name::check(name).map_err(Failure::invalid)?;
+        let disks = self.machine.disks();
+        let index = disk as usize;
+        let found = disks.get(index).ok_or_else(|| {
+            Failure::invalid(format!("there is no disk {disk}: this I/O node has {}", disks.len()))
+        })?;
+        let object = found.open(name).await?;
+        let label = read_label(name, index, &object.label)?;
+        let end = offset.saturating_add(u64::from(bytes.min(SCRUB_BYTES_MAX))).min(object.bytes);
+        let (mut damage, mut why) = (Vec::<Damage>::new(), None);
+        // Parts that are still to be read, the next one last.
+        let mut parts = vec![Extent::new(offset, end.saturating_sub(offset))];
+        while let Some(part) = parts.pop().filter(|part| !part.is_empty()) {
+            let (part, rest) = split(part, STEP_BYTES);
+            parts.extend(rest);
+            match self.read_back(index, object.id, part).await.map_err(|error| *error) {
+                Ok(()) => {}
+                Err(Error::Damaged { why: found, .. }) => {
+                    let (first, second) = halves(part);
+                    match second {
+                        Some(second) => parts.extend([second, first]),
+                        None => {
+                            note(&mut damage, part);
+                            why.get_or_insert(found);
+                        }
+                    }
+                }
+                Err(error) => return Err(Failure::from(error).into()),
+            }
+        }
+        Ok(Reply::Scrubbed { label, bytes: object.bytes, damage, why })
+    }
+
+    /// Reads a part of an object and forgets it.
+    async fn read_back(&self, disk: usize, object: ObjectId, part: Extent) -> machine::Result<()> {
+        let buffer = self.scrub_buffers.take(part.bytes).await;
+        self.machine.compute(Work::QueueDiskRequest).await;
+        let position = match self.settings.scheduling {
+            Scheduling::PhysicalCyclicScan => (0, self.machine.disks()[disk].position(object, part.offset)),
+            Scheduling::Fcfs | Scheduling::CyclicScan => (object.0, part.offset),
+        };
+        let outcome = {
+            let _turn = self.disk_queues[disk].turn(position, Line::Background).await;
+            self.machine.disks()[disk].read(object, part.offset, buffer).await
+        };
+        self.machine.compute(Work::CompleteDiskRequest).await;
+        let_others_go_on().await;
+        outcome.map(drop)
+    }
+}
+
+/// The first `bytes` bytes of a part, and the rest if there is one.
+fn split(part: Extent, bytes: u64) -> (Extent, Option<Extent>) {
+    let first = part.bytes.min(bytes);
+    let rest = Extent::new(part.offset + first, part.bytes - first);
+    (Extent::new(part.offset, first), (!rest.is_empty()).then_some(rest))
+}
+
+/// The halves of a part, cut where a unit begins. One unit has none.
+fn halves(part: Extent) -> (Extent, Option<Extent>) {
+    let first_unit = part.offset / UNIT_BYTES;
+    let units = part.end().div_ceil(UNIT_BYTES) - first_unit;
+    if units < 2 {
+        return (part, None);
+    }
+    split(part, (first_unit + units / 2) * UNIT_BYTES - part.offset)
+}
+
+/// Adds a part, which comes after all the others.
+fn note(damage: &mut Vec<Damage>, part: Extent) {
+    let Extent { offset, bytes } = part;
+    match damage.last_mut() {
+        Some(last) if last.offset + last.bytes == offset => last.bytes += bytes,
+        _ => damage.push(Damage { offset, bytes }),
+    }
+}
+
+/// A disk that has everything in memory answers at once; nobody else would come to anything meanwhile.
+async fn let_others_go_on() {
+    let mut is_over = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut is_over, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(start: u64, end: u64) -> Extent {
+        Extent::new(start, end - start)
+    }
+
+    #[test]
+    fn parts_are_halved_down_to_a_unit() {
+        assert_eq!(halves(part(0, 8192)), (part(0, 4096), Some(part(4096, 8192))));
+        assert_eq!(halves(part(100, 4096)), (part(100, 4096), None));
+        assert_eq!(halves(part(100, 4097)), (part(100, 4096), Some(part(4096, 4097))));
+        assert_eq!(halves(part(8192, 8193)), (part(8192, 8193), None));
+        assert_eq!(split(part(5, 20), 10), (part(5, 15), Some(part(15, 20))));
+        assert_eq!(split(part(5, 15), 10), (part(5, 15), None));
+    }
+
+    #[test]
+    fn what_touches_is_one() {
+        let mut damage = Vec::new();
+        for (start, end) in [(0, 4096), (4096, 8192), (12288, 12300)] {
+            note(&mut damage, part(start, end));
+        }
+        assert_eq!(damage, [Damage { offset: 0, bytes: 8192 }, Damage { offset: 12288, bytes: 12 }]);
+    }
+}
