@@ -1,5 +1,6 @@
 //! Failures as the user meets them: what, why, and what to do about it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
@@ -102,9 +103,23 @@ impl From<pdiol::Error> for Failure {
     }
 }
 
+/// The longest that what was to be done is told in, in characters: names of files are shorter.
+const WHAT_MAX: usize = 300;
+
+/// The text, or its beginning and its end.
+fn shortened(text: &str) -> Cow<'_, str> {
+    let (count, side) = (text.chars().count(), WHAT_MAX / 3);
+    if count <= WHAT_MAX {
+        return text.into();
+    }
+    let (head, tail): (String, String) =
+        (text.chars().take(side).collect(), text.chars().skip(count - side).collect());
+    format!("{head}[{} more]{tail}", count - 2 * side).into()
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "starfish: {}: {}", self.what, self.why)?;
+        write!(f, "starfish: {}: {}", shortened(&self.what), self.why)?;
         self.remedy.as_ref().map_or(Ok(()), |remedy| write!(f, "\n  {remedy}"))
     }
 }
@@ -112,6 +127,17 @@ impl fmt::Display for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_very_long_is_told_in_part() {
+        let text = Failure::new(format!("{}end", "a".repeat(5000)), "why").to_string();
+        assert!(
+            text.len() < 300 && text.contains("aaa[4803 more]aaa") && text.contains("aend: why"),
+            "{text}"
+        );
+        let path = "/a".repeat(100);
+        assert_eq!(Failure::new(&*path, "why").to_string(), format!("starfish: {path}: why"));
+    }
 
     #[test]
     fn advice_stands_on_a_line_of_its_own() {

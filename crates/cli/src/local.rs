@@ -5,8 +5,10 @@
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use replacement::NewFile;
 
 use crate::failure::{Failure, Result};
@@ -70,7 +72,9 @@ impl Target {
 fn failed(path: &Path, error: replacement::Error) -> Failure {
     let failure = Failure::new(path.display().to_string(), &error);
     match error {
-        replacement::Error::IsDirectory | replacement::Error::NoDirectory => failure.of_usage(),
+        replacement::Error::IsDirectory
+        | replacement::Error::NoDirectory
+        | replacement::Error::NoParent(_) => failure.of_usage(),
         _ => failure,
     }
 }
@@ -79,8 +83,12 @@ fn failed(path: &Path, error: replacement::Error) -> Failure {
 pub(crate) fn open(path: &Path) -> Result<(File, Option<u64>)> {
     let failed = |error: io::Error| Failure::new(path.display().to_string(), error);
     if path.as_os_str() == STANDARD {
-        let input = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
-        return Ok((File::from(input), None));
+        let input = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
+        if was_closed(&input) {
+            let failure = Failure::usage("standard input", "it is closed, so there is nothing to put");
+            return Err(failure.remedy("Put a file, or pipe something in: ... | starfish put - NAME."));
+        }
+        return Ok((input, None));
     }
     let file = File::open(path).map_err(failed)?;
     let found = file.metadata().map_err(failed)?;
@@ -89,6 +97,15 @@ pub(crate) fn open(path: &Path) -> Result<(File, Option<u64>)> {
         return Err(failure.remedy("Put its files one by one."));
     }
     Ok((file, found.is_file().then_some(found.len())))
+}
+
+/// Whether standard input was closed when the program began. Rust's runtime then opens /dev/null in its place, for reading
+/// and writing, which nobody else does who means it to be read.
+fn was_closed(input: &File) -> bool {
+    let (Ok(found), Ok(null)) = (input.metadata(), std::fs::metadata("/dev/null")) else { return false };
+    let is_null = found.file_type().is_char_device() && found.rdev() == null.rdev();
+    let flags = fcntl(input, FcntlArg::F_GETFL).map(OFlag::from_bits_truncate);
+    is_null && flags.is_ok_and(|flags| flags & OFlag::O_ACCMODE == OFlag::O_RDWR)
 }
 
 /// The last part of a path or of a name in the file system.

@@ -7,6 +7,7 @@
 //! - `diagnosis/`: what the doctor finds out about agents, and what is wrong
 //! - `pdiol_bench/`: the benchmark of the thesis on PDIOL
 //! - `local.rs`, `progress.rs`, `table.rs`: files, terminals and numbers of this computer
+//! - `memory.rs`, `pointless.rs`: what is refused because it cannot be, or would do nothing
 //! - `node.rs`, `interrupt.rs`, `failure.rs`: starting nodes, stopping, and saying what went wrong
 
 mod agent_log;
@@ -18,8 +19,10 @@ mod explain;
 mod failure;
 mod interrupt;
 mod local;
+mod memory;
 mod node;
 mod pdiol_bench;
+mod pointless;
 mod processes;
 mod progress;
 mod simulation;
@@ -30,7 +33,7 @@ mod trace_file;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
     agent, agents, bench, cat, completions, demo, doctor, get, ls, machines, put, reproduce, rm, run,
@@ -83,8 +86,24 @@ enum Command {
     Completions(completions::Arguments),
 }
 
+/// What the user says, or the end of the program with what is wrong about it.
+fn arguments() -> (ArgMatches, Arguments) {
+    // What begins with a dash and a digit is a number, and one that is wrong; a file may be called so.
+    let numbers = |argument: Arg| {
+        let takes_number = argument.get_action().takes_values() && !argument.is_positional();
+        if takes_number { argument.allow_negative_numbers(true) } else { argument }
+    };
+    let mut command = Arguments::command().mut_subcommands(|command| command.mut_args(numbers));
+    let parsed = command.try_get_matches_from_mut(std::env::args_os()).and_then(|matches| {
+        let arguments = Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+        Ok((matches, arguments))
+    });
+    parsed.unwrap_or_else(|error| error.exit())
+}
+
 fn main() -> ExitCode {
-    match run(Arguments::parse().command) {
+    let (matches, arguments) = arguments();
+    match pointless::refuse(&matches).and_then(|()| run(arguments.command)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) if failure.is_told() => failure.code(),

@@ -103,7 +103,7 @@ impl Agents {
         let failed = |error: io::Error| Failure::new("starting an agent", error);
         let program = std::env::current_exe().map_err(failed)?;
         let mut child = Command::new(program)
-            .args(["agent", "--listen", "127.0.0.1:0", "--until-input-ends", "--root"])
+            .args(["agent", "--listen", "127.0.0.1:0", "--until-input-ends", "--create", "--root"])
             .arg(root)
             .args(options)
             // What is kept of it is told if it fails.

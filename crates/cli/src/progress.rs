@@ -5,7 +5,8 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use pdiol::Size;
 
 /// Whether to show progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -32,17 +33,17 @@ pub(crate) struct Progress {
 impl Progress {
     /// Progress in bytes, whose number becomes known later: see [`expect`](Self::expect).
     pub(crate) fn bytes(show: Show, what: &str) -> Self {
-        Progress::start(show, what, None, "{msg} {spinner} {binary_bytes}, {throughput}")
+        Progress::start(show, what, Counted::Bytes, None, "{msg} {spinner} {binary_bytes}, {throughput}")
     }
 
     /// Progress in pieces of work.
     pub(crate) fn count(show: Show, what: &str, total: u64) -> Self {
-        Progress::start(show, what, Some(total), "{msg} {wide_bar} {pos} of {len}, {eta} left")
+        Progress::start(show, what, Counted::Pieces, Some(total), "{msg} {wide_bar} {pos} of {len}{left}")
     }
 
     /// Progress in pieces of work some of which take longer than others: the time left goes by `cost`.
     pub(crate) fn weighted(show: Show, cost: u64) -> Self {
-        Progress::start(show, "", Some(cost), "{msg} {wide_bar} {percent} %, {eta} left")
+        Progress::start(show, "", Counted::Cost, Some(cost), "{msg} {wide_bar} {percent} %{left}")
     }
 
     /// So much of the cost is done, and this can be said of it.
@@ -51,7 +52,7 @@ impl Progress {
         self.bar.set_message(what);
     }
 
-    fn start(show: Show, what: &str, total: Option<u64>, template: &str) -> Self {
+    fn start(show: Show, what: &str, counted: Counted, total: Option<u64>, template: &str) -> Self {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
         bar.set_style(style(template));
         bar.set_message(what.to_owned());
@@ -59,7 +60,9 @@ impl Progress {
         let shown = (show == Show::Always || show == Show::Auto && terminal).then(|| {
             let (alive, ended) = flume::bounded::<()>(0);
             let bar = bar.clone();
-            std::thread::spawn(move || if terminal { draw(show, &bar, &ended) } else { tell(&bar, &ended) });
+            std::thread::spawn(
+                move || if terminal { draw(show, &bar, &ended) } else { tell(&bar, counted, &ended) },
+            );
             alive
         });
         Progress { bar, _shown: shown }
@@ -67,7 +70,7 @@ impl Progress {
 
     /// So many bytes there are in all.
     pub(crate) fn expect(&self, total: u64) {
-        let template = "{msg} {wide_bar} {binary_bytes} of {binary_total_bytes}, {throughput}, {eta} left";
+        let template = "{msg} {wide_bar} {binary_bytes} of {binary_total_bytes}, {throughput}{left}";
         self.bar.set_style(style(template));
         self.bar.set_length(total);
     }
@@ -90,6 +93,12 @@ impl Progress {
 
 fn style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template).expect("a template as indicatif has them");
+    let style = style.with_key("left", |state: &ProgressState, text: &mut dyn Write| {
+        // Before anything is done nobody knows.
+        if state.pos() > 0 {
+            let _ = write!(text, ", {:#} left", HumanDuration(state.eta()));
+        }
+    });
     style.with_key("throughput", |state: &ProgressState, text: &mut dyn Write| {
         // What cannot be written is not shown.
         let _ = write!(text, "{:.1} MiB/s", state.per_sec() / f64::from(1 << 20));
@@ -105,9 +114,47 @@ fn draw(show: Show, bar: &ProgressBar, ended: &flume::Receiver<()>) {
     }
 }
 
-fn tell(bar: &ProgressBar, ended: &flume::Receiver<()>) {
+/// What a progress counts.
+#[derive(Clone, Copy, Debug)]
+enum Counted {
+    Bytes,
+    Pieces,
+    /// Something that means nothing to people.
+    Cost,
+}
+
+impl Counted {
+    /// How far it has come, in a line.
+    fn line(self, done: u64, total: Option<u64>) -> String {
+        match (self, total) {
+            (Counted::Bytes, None) => Size(done).rounded(),
+            (Counted::Bytes, Some(total)) => format!("{} of {}", Size(done).rounded(), Size(total).rounded()),
+            (Counted::Pieces, None) => done.to_string(),
+            (Counted::Pieces, Some(total)) => format!("{done} of {total}"),
+            (Counted::Cost, total) => {
+                let total = total.unwrap_or(0).max(1);
+                format!("{} %", (100.0 * done as f64 / total as f64).min(100.0).floor())
+            }
+        }
+    }
+}
+
+fn tell(bar: &ProgressBar, counted: Counted, ended: &flume::Receiver<()>) {
     while ended.recv_timeout(PATIENCE) == Err(flume::RecvTimeoutError::Timeout) && !bar.is_finished() {
-        let total = bar.length().map_or_else(|| "?".to_owned(), |total| total.to_string());
-        eprintln!("{}: {} of {total}", bar.message(), bar.position());
+        eprintln!("{}: {}", bar.message(), counted.line(bar.position(), bar.length()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_progress_is_for_people() {
+        assert_eq!(Counted::Bytes.line(104_857_600, Some(300 << 20)), "100.0 MiB of 300.0 MiB");
+        assert_eq!(Counted::Bytes.line(0, None), "0 B");
+        assert_eq!(Counted::Pieces.line(3, Some(60)), "3 of 60");
+        assert_eq!(Counted::Cost.line(2_624_002, Some(22_368_060)), "11 %");
+        assert_eq!(Counted::Cost.line(1, Some(0)), "100 %");
     }
 }

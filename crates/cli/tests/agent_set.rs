@@ -303,6 +303,14 @@ fn hosts_are_reached_over_ssh() {
     let (status, _) = home.run(&["agents", "status", "--ssh", &ssh]);
     assert_eq!(status.matches("info   started: starfish").count(), 2, "{status}");
 
+    // A disk that is not mounted is not made anew.
+    home.run(&["agents", "down", "--ssh", &ssh]);
+    std::fs::rename(home.path("disk2"), home.path("unmounted")).expect("it is there");
+    let told = home.fail(&["agents", "up", "--ssh", &ssh]);
+    assert!(told.contains("--root disk2: there is no such directory") && told.contains("mounted?"), "{told}");
+    std::fs::rename(home.path("unmounted"), home.path("disk2")).expect("it is there");
+    home.run(&["agents", "up", "--ssh", &ssh]);
+
     let told = home.fail(&["agents", "up", "--local", "1", "--anew", "--ssh", &ssh]);
     assert!(told.contains("another set was started from there") && told.contains("agents down"), "{told}");
     let told = home.fail(&["agents", "status", "--ssh", "/nonexistent/ssh"]);

@@ -96,7 +96,7 @@ fn the_journal_is_given_urgencies_and_no_times() {
     agent.signal("TERM");
     assert!(wait(&mut agent.child).success());
     let wrong =
-        starfish(["agent", "--root", "d", "--listen", "127.0.0.1:0"]).env("STARFISH_LOG", "loud").output();
+        starfish(["agent", "--root", "/tmp", "--listen", "127.0.0.1:0"]).env("STARFISH_LOG", "loud").output();
     assert!(String::from_utf8_lossy(&wrong.expect("ours").stderr).contains("STARFISH_LOG=loud"));
 }
 
@@ -137,7 +137,8 @@ fn what_cannot_be_an_agent_says_why() {
     assert!(error.contains("room for 1 blocks") && error.contains("Give at least 8 MiB"), "{error}");
     let error = fail(agent(&["--listen", "127.0.0.1:0", "--block-max", "64MiB"]), 2);
     assert!(error.contains("--block-max 64 MiB"), "{error}");
-    let error = fail(starfish(["agent", "--root", "/nonexistent/disk/x", "--listen", "127.0.0.1:0"]), 1);
+    let error =
+        fail(starfish(["agent", "--create", "--root", "/nonexistent/disk/x", "--listen", "127.0.0.1:0"]), 1);
     assert!(error.contains("/nonexistent/disk/x"), "{error}");
     let mut unknown = agent(&["--listen", "127.0.0.1:0"]);
     unknown.env("STARFISH_DRIVER", "kqueue");
@@ -146,7 +147,8 @@ fn what_cannot_be_an_agent_says_why() {
     let first = Agent::start(vec![directory.path().to_owned()], &[]);
     let error = fail(agent(&["--listen", "127.0.0.1:0"]), 1);
     assert!(error.contains("in use by another agent"), "{error}");
-    let error = fail(starfish(["agent", "--root", &format!("{root}/x"), "--listen", &first.address]), 1);
+    let error =
+        fail(starfish(["agent", "--create", "--root", &format!("{root}/x"), "--listen", &first.address]), 1);
     assert!(error.contains("in use"), "{error}");
 }
 

@@ -95,7 +95,7 @@ fn what_makes_no_sense_is_refused() {
         (["--windows", "0"], "adaptive"),
         (["--sizes", "1MiB"], "8 MiB"),
         (["--disks", "5"], "1..=4"),
-        (["--html", "/nonexistent/page.html"], "/nonexistent/page.html: No such file"),
+        (["--html", "/nonexistent/page.html"], "/nonexistent/page.html: there is no directory /nonexistent"),
         (["--disk-model", "hp97560"], "streaming"),
         (["--predict", "pdiol-2004"], "pdiol-2003"),
         (["--predict=pdiol-2003", "--programs=sort"], "cat or grep"),

@@ -4,7 +4,7 @@ mod common;
 
 use std::fs::Permissions;
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::process::Output;
 
@@ -151,10 +151,10 @@ fn a_file_stays_if_no_other_can_be_made_of_that_name() {
     store.make_file("local", 1000);
     let original = store.make_file("data", 2000);
     store.run(&["put", "data"]);
-    for (block, part) in [("2MiB", "at most 1048576"), ("0", "use 1 to")] {
+    for (block, part) in [("2MiB", "at most 1048576"), ("0", "from 1 B to")] {
         for method in ["traditional", "disk-directed"] {
             let arguments = ["put", "local", "data", "--replace", "--block", block, "--method", method];
-            let error = store.run_failing(&arguments);
+            let error = fail(store.command(&arguments), if block == "0" { 2 } else { 1 });
             assert!(error.contains(part), "{error}");
             store.run(&["get", "data", "back", "--force"]);
             assert_eq!(hash(&store.path("back")), original, "{arguments:?}");
@@ -210,7 +210,7 @@ fn nobody_has_to_read_to_the_end() {
 #[test]
 fn a_long_list_tells_what_is_damaged_and_what_an_agent_cannot_tell() {
     let store = Store::start(&[1, 1]);
-    for name in ["cut", "sound"] {
+    for name in ["cut", "newer", "sound"] {
         store.make_file(name, 1 << 20);
         store.run(&["put", name]);
     }
@@ -225,12 +225,17 @@ fn a_long_list_tells_what_is_damaged_and_what_an_agent_cannot_tell() {
     assert!(line("cut").trim_start().starts_with("damaged"), "{list}");
     assert!(line("sound").trim_start().starts_with("1048576"), "{list}");
     std::fs::remove_file(&stripe).and_then(|()| std::fs::create_dir(&stripe)).expect("a directory");
+    // The byte after the mark is the version.
+    let newer = std::fs::OpenOptions::new().write(true).open(store.agents[0].roots[0].join("newer.stripe"));
+    newer.and_then(|file| file.write_all_at(&[200], 8)).expect("a stripe");
     let Output { status, stdout, stderr } = finish(store.command(&["ls", "-l"]));
     let (list, error) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     let line = |name: &str| list.lines().find(|line| line.ends_with(name)).expect("a line").trim_start();
-    assert!(line("cut").starts_with('?') && line("sound").starts_with("1048576"), "{list}");
+    assert!(line("cut").starts_with("damaged") && line("newer").starts_with('?'), "{list}");
+    assert!(line("sound").starts_with("1048576"), "{list}");
     assert_eq!(status.code(), Some(1));
-    assert!(error.contains(&format!("cut: agent {}", store.agents[0].address)), "{error}");
+    assert!(error.contains(&format!("newer: agent {}", store.agents[0].address)), "{error}");
+    assert!(error.contains("newer Starfish") && !error.contains("starfish rm"), "{error}");
 }
 
 #[test]

@@ -75,6 +75,16 @@ pub enum Error {
         /// What was wrong with what it sent.
         why: String,
     },
+    /// Not all I/O nodes can handle blocks of that size.
+    #[error("{name}: blocks of {bytes} bytes are too large, at most {most} here")]
+    BlockTooLarge {
+        /// The file's name.
+        name: String,
+        /// The size of its blocks.
+        bytes: u64,
+        /// The largest that all I/O nodes can handle.
+        most: u64,
+    },
     /// The request makes no sense as it is.
     #[error("{0}")]
     Invalid(String),

@@ -347,12 +347,14 @@ pub struct ExaminedComputer {
 }
 
 /// What an I/O node knows of one of its disks, as far as it does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExaminedDisk {
     /// Its size and what of it is free, in bytes.
     pub space: Option<(u64, u64)>,
     /// What tells the device it lies on from others of the computer.
     pub device: Option<u64>,
+    /// Why it cannot be used, if that is so.
+    pub failure: Option<String>,
 }
 
 /// Bytes of a stripe that do not match their checksums.

@@ -78,7 +78,7 @@ pub enum LayoutError {
     #[error(
         "a file of {file_bytes} bytes is not a whole number of {record_bytes}-byte records: \
          make it {} bytes, or choose a record size that divides it",
-        .file_bytes - .file_bytes % .record_bytes
+        (.file_bytes - .file_bytes % .record_bytes).max(*.record_bytes)
     )]
     PartialRecord {
         /// Size of the file in bytes.

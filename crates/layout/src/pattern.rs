@@ -126,6 +126,12 @@ impl Pattern {
         self.operation
     }
 
+    /// Whether the file is a matrix to it: only then it matters what [shape](Problem::shape) and [grid](Problem::grid)
+    /// there are.
+    pub const fn is_of_matrix(&self) -> bool {
+        matches!(self.spread, Spread::Matrix(..))
+    }
+
     /// The pattern that conforms to the file: as this one, but each node has one block of the file.
     ///
     /// It is the one two-phase I/O uses towards the disks.

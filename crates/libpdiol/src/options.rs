@@ -8,9 +8,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::num::NonZeroU32;
 
-use pdiol::{Error, ErrorKind, Prefetch, Result, SocketBuffers};
+use pdiol::{Error, ErrorKind, Prefetch, Result, Size, SocketBuffers};
 
 /// What a program that uses PDIOL can be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,30 @@ pub(crate) struct Options {
     pub(crate) log: Option<LogFile>,
     /// Why values under old names were passed over: for the log.
     pub(crate) ignored: Vec<String>,
+}
+
+/// As people write options: for the log.
+impl fmt::Display for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.prefetch {
+            Prefetch::Adaptive => write!(f, "adaptive window")?,
+            Prefetch::None => write!(f, "no prefetching")?,
+            Prefetch::Window(pages) => write!(f, "window of {pages} pages")?,
+        }
+        write!(f, ", write-behind {}", if self.write_behind { "on" } else { "off" })?;
+        match self.disks {
+            Some(disks) => write!(f, ", new files on {disks} disks")?,
+            None => write!(f, ", new files on all disks")?,
+        }
+        write!(f, ", cache of {}", Size(self.cache_bytes))?;
+        let SocketBuffers { send_bytes, receive_bytes } = self.sockets;
+        for (which, bytes) in [("send", send_bytes), ("receive", receive_bytes)] {
+            if let Some(bytes) = bytes {
+                write!(f, ", {which} buffers of {}", Size(u64::from(bytes.get())))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Where a log is to be.
@@ -325,6 +350,10 @@ mod tests {
         let line = "pfs2fs -disk_number 4 -prefetch 1 -w 0 - sort.txt sorttxt.bak";
         let options = options(line, &[]);
         assert_eq!((options.disks, options.write_behind), (NonZeroU32::new(4), false));
+        assert!(
+            options.to_string().contains("write-behind off, new files on 4 disks, cache of "),
+            "{options}"
+        );
         assert_eq!(options.prefetch, Prefetch::Adaptive);
         assert_eq!(found(line, &[]).1, "pfs2fs sort.txt sorttxt.bak");
     }

@@ -91,7 +91,7 @@ impl Process {
         settings.disks = options.disks;
         settings.sockets = options.sockets;
         settings.reporter = log.reporter();
-        log.line(&format!("{program} begins: {options:?}"));
+        log.line(&format!("{program} begins: {options}"));
         for ignored in &options.ignored {
             log.line(&format!("ignored: {ignored}"));
         }

@@ -133,7 +133,7 @@ pub(crate) fn kind_of(error: &fs::Error) -> ErrorKind {
         fs::Error::WriteLost { .. } => ErrorKind::Lost,
         fs::Error::Remote { failure, .. } => kind_of_remote(failure.kind),
         fs::Error::Protocol { .. } => ErrorKind::Protocol,
-        fs::Error::Invalid(_) | fs::Error::Layout(_) => ErrorKind::Invalid,
+        fs::Error::Invalid(_) | fs::Error::BlockTooLarge { .. } | fs::Error::Layout(_) => ErrorKind::Invalid,
         fs::Error::Machine(machine::Error::PeerGone { .. }) => ErrorKind::Gone,
         fs::Error::Machine(machine::Error::Closed) => ErrorKind::Closed,
         _ => ErrorKind::Io,
@@ -163,6 +163,9 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
         }
         fs::Error::ForeignStripe { .. } => {
             "Put back the stripe that belongs there, or remove the file with `starfish rm`"
+        }
+        fs::Error::BlockTooLarge { .. } => {
+            "Choose smaller blocks (--block SIZE), or start the agents with more than now after `--block-max`"
         }
         _ => match kind_of(error) {
             ErrorKind::NotFound => "`starfish ls` lists the files there are",

@@ -1,6 +1,7 @@
 //! A session: the node thread as an application has it, and operations on names.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use fs::{FileId, PagedFile};
 use layout::Striping;
 use real::RealMachine;
 
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::file::{File, Stat};
 use crate::node::{Node, NodeThread, random};
 use crate::settings::{OpenOptions, Settings};
@@ -98,9 +99,14 @@ async fn open(node: &Rc<Node>, name: &str, options: OpenOptions) -> Result<Paged
 /// How a file is striped that is made now.
 fn striping(node: &Node, options: OpenOptions) -> Result<Striping> {
     let disks = node.cache.client().disks();
-    let disks = node.settings.disks.map_or(disks, |wanted| wanted.get().min(disks));
+    let wanted = node.settings.disks.map_or(disks, NonZeroU32::get);
+    if wanted > disks {
+        let why = format!("files are to lie on {wanted} disks each, and there are {disks}");
+        let remedy = format!("Ask for {disks} disks or fewer, or for all of them; or name more agents");
+        return Err(Error::new(ErrorKind::Invalid, "making a file", why).with_remedy(remedy));
+    }
     let block_bytes = options.block_bytes.unwrap_or(node.settings.block_bytes);
-    node.told("making a file", Striping::new(block_bytes, disks).map_err(Box::<fs::Error>::from))
+    node.told("making a file", Striping::new(block_bytes, wanted).map_err(Box::<fs::Error>::from))
 }
 
 async fn create(node: &Rc<Node>, name: &str, striping: Striping) -> Result<PagedFile<RealMachine>> {

@@ -213,6 +213,13 @@ fn a_file_made_anew_is_striped_anew() {
     let stat = session.stat("x").expect("it is there");
     assert_eq!((stat.bytes, stat.block_bytes, stat.stripes), (10_000, 4096, 2));
     assert!(read(&session, "x") == contents(10_000));
+
+    let mut settings = agents.settings();
+    settings.disks = std::num::NonZeroU32::new(9);
+    let session = Session::start(settings).expect("they are there");
+    let error = session.open("y", MAKE).expect_err("there are three disks");
+    assert_eq!(error.kind(), pdiol::ErrorKind::Invalid);
+    assert!(error.to_string().contains("9 disks each, and there are 3"), "{error}");
 }
 
 #[test]

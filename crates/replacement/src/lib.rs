@@ -52,6 +52,9 @@ pub enum Error {
     /// The name is that of a directory, which there is not.
     #[error("there is no such directory\n  Make it, or give the name of a file.")]
     NoDirectory,
+    /// The directory that the file is to be in is not there.
+    #[error("there is no directory {}\n  Make it, or give another name.", .0.display())]
+    NoParent(PathBuf),
     /// A file has the name, and is not to be replaced.
     #[error("there is such a file already\n  Give --force to replace it, or another name.")]
     Exists,
@@ -76,6 +79,9 @@ pub fn create(path: &Path, replace: bool, like: Option<&Metadata>) -> Result<Tar
     }
     let path = followed(path);
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !directory.exists() {
+        return Err(Error::NoParent(directory.to_owned()));
+    }
     let like = like.or(found.as_ref());
     let mode = like.map_or(USUAL, |like| like.permissions().mode() & PERMISSIONS);
     let temporary = tempfile::Builder::new()
@@ -271,7 +277,8 @@ mod tests {
         assert!(matches!(begin(&path("new/.."), false, None), Err(Error::NoDirectory)));
         assert!(matches!(begin(Path::new(""), false, None), Err(Error::NoDirectory)));
         assert!(matches!(begin(&path("x/"), true, None), Err(Error::Io(_))));
-        assert!(matches!(begin(&path("new/x"), true, None), Err(Error::Io(_))));
+        let parent = path("new");
+        assert!(matches!(begin(&path("new/x"), true, None), Err(Error::NoParent(there)) if there == parent));
         assert!(matches!(create(Path::new("/dev/null"), false, None), Ok(Target::Stream(_))));
         let (_, new) = begin(&path("y"), false, None).expect("it can be made");
         write(&path("y"), "made meanwhile", 0o644);

@@ -62,19 +62,27 @@ pub(crate) struct Starting {
 }
 
 impl Start<'_> {
-    /// Starts an agent on its host. `port` is preferred to the one it is wanted at, if that may be any.
-    pub(crate) fn start(&self, wanted: &Wanted, host: Host<'_>, port: Option<u16>) -> Result<Starting> {
-        let first = self.start_at(wanted, host, wanted.port.or(port));
+    /// Starts an agent on its host, as it was when it was started `before`, if it was: at that port, if it may be any,
+    /// and only if its directories are there.
+    pub(crate) fn start(
+        &self,
+        wanted: &Wanted,
+        host: Host<'_>,
+        before: Option<&Started>,
+    ) -> Result<Starting> {
+        let port = before.and_then(Started::port);
+        let is_new = before.is_none_or(|before| before.roots != wanted.roots);
+        let first = self.start_at(wanted, host, wanted.port.or(port), is_new);
         match first {
             // Somebody else took the port since.
-            Err(_) if wanted.port.is_none() && port.is_some() => self.start_at(wanted, host, None),
+            Err(_) if wanted.port.is_none() && port.is_some() => self.start_at(wanted, host, None, is_new),
             other => other,
         }
         .map_err(|failure| advised(failure, wanted))
     }
 
-    fn start_at(&self, wanted: &Wanted, host: Host<'_>, port: Option<u16>) -> Result<Starting> {
-        let mut child = host.begin(&self.script(wanted, host, port))?;
+    fn start_at(&self, wanted: &Wanted, host: Host<'_>, port: Option<u16>, is_new: bool) -> Result<Starting> {
+        let mut child = host.begin(&self.script(wanted, host, port, is_new))?;
         let word = child.stdin.take();
         let (tell, lines) = flume::unbounded();
         let output = BufReader::new(child.stdout.take().expect("it was piped"));
@@ -106,7 +114,7 @@ impl Start<'_> {
     }
 
     /// The shell command that becomes the agent's starter.
-    fn script(&self, wanted: &Wanted, host: Host<'_>, port: Option<u16>) -> String {
+    fn script(&self, wanted: &Wanted, host: Host<'_>, port: Option<u16>, is_new: bool) -> String {
         let own = wanted.name.replace([' ', ':', '[', ']'], "-");
         let (program, base, at) = if host.is_remote() {
             // `make install` puts it where not every shell that ssh starts looks.
@@ -118,6 +126,8 @@ impl Start<'_> {
         };
         let listen = quoted(&format!("{at}:{}", port.unwrap_or(0)));
         let mut roots: Vec<String> = wanted.roots.iter().map(|root| quoted(root)).collect();
+        // What has been served before is there, or its disk is not mounted; what is below `base` is nobody's disk.
+        let create = if roots.is_empty() || is_new { " --create" } else { "" };
         if roots.is_empty() {
             roots.push("\"$base/disk\"".into());
         }
@@ -125,7 +135,7 @@ impl Start<'_> {
         format!(
             "PATH=\"$PATH:$HOME/.local/bin\"\nprogram={program}\nbase={base}\nmkdir -p \"$base\" || exit 1\n\
              command -v \"$program\" > /dev/null || {{ echo \"there is no program $program\" >&2; exit {NO_PROGRAM}; }}\n\
-             exec \"$program\" agent --detach \"$base/log\" --listen {listen} --root {} {}\n",
+             exec \"$program\" agent --detach \"$base/log\" --listen {listen}{create} --root {} {}\n",
             roots.join(" "),
             options.join(" ")
         )

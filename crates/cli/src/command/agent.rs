@@ -13,7 +13,7 @@ use real::{DiskSettings, RealMachine, Settings};
 
 use crate::agent_set::start::{READY, STAY};
 use crate::failure::{Failure, Result};
-use crate::{agent_log, detached, interrupt, local, node};
+use crate::{agent_log, detached, interrupt, local, memory, node};
 use pdiol::Size;
 
 /// Serve disks of this machine to the file system (one I/O node).
@@ -25,9 +25,14 @@ use pdiol::Size;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Directory of a disk; give it once for each disk.
+    /// Directory of a disk, which must be there; give it once for each disk.
     #[arg(long, value_name = "DIR", required = true, num_args = 1..)]
     root: Vec<PathBuf>,
+
+    /// Make directories that are not there. Without this an agent whose disk is not mounted does not start, instead of
+    /// filling the disk that the directory would be on.
+    #[arg(long)]
+    create: bool,
 
     /// Where to listen: HOST:PORT, or :PORT for all networks of this machine. Port 0 takes a free one.
     #[arg(long, value_name = "ADDR")]
@@ -66,7 +71,7 @@ const EXAMPLES: &str = "\
 Examples:
   starfish agent --root /disk1 --listen :7117
   starfish agent --root /disk1 /disk2 --listen 192.168.1.5:7117 --cache 1GiB
-  starfish agent --root /tmp/slow --listen 127.0.0.1:0 --disk-model streaming-20
+  starfish agent --root /tmp/slow --create --listen 127.0.0.1:0 --disk-model streaming-20
 
 The log goes to standard error. The environment variable STARFISH_LOG (off, error, warn, info, debug) says how much.";
 
@@ -105,6 +110,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     if let Some(log) = &arguments.detach {
         return detached::start(log);
     }
+    check_roots(&arguments)?;
     let settings = settings(&arguments)?;
     let patience = settings.limits.silence;
     let io_node = IoNodeSettings { patience: Some(patience.into()), ..io_node_settings(&arguments)? };
@@ -143,6 +149,27 @@ fn allow_many_descriptors() {
     }
 }
 
+/// Refuses directories that are not there, or there twice.
+fn check_roots(arguments: &Arguments) -> Result<()> {
+    let mut known: Vec<(PathBuf, &PathBuf)> = Vec::new();
+    for root in &arguments.root {
+        let failed = |why: String| Failure::usage(format!("--root {}", root.display()), why);
+        if !root.exists() && !arguments.create {
+            return Err(failed("there is no such directory".into())
+                .remedy("Is the disk mounted? If it is a new one, make the directory, or give --create."));
+        }
+        // One that is to be made is known by its name only.
+        let canonical =
+            root.canonicalize().or_else(|_| std::path::absolute(root)).unwrap_or_else(|_| root.clone());
+        if let Some((_, same)) = known.iter().find(|(other, _)| *other == canonical) {
+            let failure = failed(format!("it is the same directory as {}", same.display()));
+            return Err(failure.remedy("Give every disk a directory of its own."));
+        }
+        known.push((canonical, root));
+    }
+    Ok(())
+}
+
 fn settings(arguments: &Arguments) -> Result<Settings> {
     let model = arguments.disk_model.as_deref().map(load_model).transpose()?;
     let disk = |directory: &PathBuf| DiskSettings { directory: directory.clone(), model: model.clone() };
@@ -165,6 +192,17 @@ fn io_node_settings(arguments: &Arguments) -> Result<IoNodeSettings> {
         let failure =
             Failure::usage(format!("--cache {cache}"), format!("that is room for {cache_blocks} blocks"));
         return Err(failure.remedy(format!("Give at least {}.", Size(CACHE_BLOCKS_MIN * block.0))));
+    }
+    if let Some(memory) = memory::all().filter(|&memory| cache.0 > memory) {
+        let why = format!("this computer has {} of memory", Size(memory).rounded());
+        let failure = Failure::usage(format!("--cache {}", cache.rounded()), why);
+        return Err(failure.remedy("Leave some for programs and for the system's own cache: half is much."));
+    }
+    if arguments.prefetch >= cache_blocks {
+        let why =
+            format!("the cache holds {cache_blocks} blocks, and blocks ahead would push out each other");
+        let failure = Failure::usage(format!("--prefetch {}", arguments.prefetch), why);
+        return Err(failure.remedy("Give less, or more after --cache."));
     }
     Ok(IoNodeSettings {
         scheduling: arguments.scheduling.into(),

@@ -279,8 +279,8 @@ impl Plan {
         let start = Start { program: &program, remote_program, directory, options: &self.options };
         let outcomes = at_once(missing, |wanted| {
             // Whoever has exported the address of an agent finds the next one there.
-            let port = self.gone.iter().find(|agent| agent.name == wanted.name).and_then(Started::port);
-            start.start(wanted, Host::new(wanted.host.as_deref(), &common.ssh), port)
+            let before = self.gone.iter().find(|agent| agent.name == wanted.name);
+            start.start(wanted, Host::new(wanted.host.as_deref(), &common.ssh), before)
         });
         all_or_failures(outcomes)
     }

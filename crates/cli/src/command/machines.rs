@@ -45,10 +45,10 @@ fn list() -> Result<Vec<String>> {
         let machine = MachineDescription::load(name).map_err(failed)?;
         let (nodes, disks) = (&machine.nodes, &machine.disks);
         let (compute, io, each) = (nodes.compute.value, nodes.io.value, disks.per_io_node.value);
-        let what = format!(
-            "{}: {compute} compute nodes, {io} I/O nodes, {each} x {} each",
-            machine.name, disks.model.value
-        );
+        let nodes =
+            |count: u32, kind: &str| format!("{count} {kind} node{}", if count == 1 { "" } else { "s" });
+        let (compute, io) = (nodes(compute, "compute"), nodes(io, "I/O"));
+        let what = format!("{}: {compute}, {io}, {each} x {} each", machine.name, disks.model.value);
         table.row(["machine", name, &what]);
     }
     for (name, _) in DiskDescription::BUILT_IN {

@@ -1,5 +1,7 @@
 //! The commands, one file each: its arguments, and a function `run` that does what they say.
 
+use std::str::FromStr;
+
 pub(crate) mod agent;
 pub(crate) mod agents;
 pub(crate) mod bench;
@@ -17,3 +19,9 @@ pub(crate) mod rm;
 pub(crate) mod run;
 pub(crate) mod simulate;
 pub(crate) mod stat;
+
+/// A number from 1 on. clap's own range would tell of the largest number that fits, which is of no interest.
+fn positive<T: FromStr + Default + PartialEq>(text: &str) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number| *number != T::default());
+    number.ok_or_else(|| "expected a whole number, 1 or more".to_owned())
+}

@@ -10,6 +10,7 @@ use crate::interrupt::Interruption;
 use crate::local::{self, Hashing, STANDARD};
 use crate::progress::{Progress, Show};
 use crate::store::agents::AgentsArgs;
+use crate::store::beforehand;
 use crate::store::session;
 use crate::store::transfer::{self, Method, MethodArgs, Put};
 use pdiol::Size;
@@ -74,11 +75,14 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let name = name(&arguments.local, arguments.name.as_deref())?;
+    beforehand::check_block(arguments.block)?;
+    warn_of_second_file(&arguments);
     let mut agents = arguments.agents.find()?;
     if arguments.without_missing {
         agents = those_that_answer(agents, &name, arguments.replace)?;
     }
     let (input, size) = local::open(&arguments.local)?;
+    beforehand::check_space(&agents, &name, size.unwrap_or(0))?;
     let put = Put { block_bytes: arguments.block.0, method: arguments.method, replace: arguments.replace };
     let progress = Progress::bytes(arguments.progress, &name);
     if let Some(size) = size {
@@ -119,6 +123,17 @@ fn with_way_out(failure: Failure, name: &str) -> Failure {
             failure.also(&format!("`--without-missing` puts {name} on the other agents alone."))
         }
         _ => failure,
+    }
+}
+
+/// Who writes `put *.dat` may think that this puts several files.
+fn warn_of_second_file(arguments: &Arguments) {
+    let Some(name) = arguments.name.as_deref().filter(|name| Path::new(name).is_file()) else { return };
+    if arguments.local.as_os_str() != STANDARD && arguments.local != Path::new(name) {
+        let local = arguments.local.display();
+        eprintln!(
+            "starfish: {local} will be called {name}. The local file {name} is not put: `put` takes one file at a time."
+        );
     }
 }
 

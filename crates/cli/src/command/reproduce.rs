@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     out: Option<PathBuf>,
 
     /// Trials that run at a time. Without this: as many as this computer has processors.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = super::positive::<u16>)]
     threads: Option<u16>,
 
     /// Whether to show progress.

@@ -10,6 +10,7 @@ use layout::{Grid, Pattern, Problem, Shape};
 use serde::Serialize;
 
 use super::agent::SchedulingName;
+use super::positive;
 use crate::explain::Account;
 use crate::failure::{Failure, Result};
 use crate::local;
@@ -64,7 +65,7 @@ pub(crate) struct Arguments {
     block: Size,
 
     /// Runs of each row, which differ in all that is random.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = positive::<u32>)]
     trials: u32,
 
     /// Where all randomness comes from.
@@ -80,7 +81,7 @@ pub(crate) struct Arguments {
     scheduling: SchedulingName,
 
     /// Requests that each compute node has under way to each disk (the reports' K); traditional only.
-    #[arg(long, value_name = "K", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "K", default_value_t = 4, value_parser = positive::<u32>)]
     outstanding: u32,
 
     /// Start a thread for each request instead of having a pool; traditional only.
@@ -130,7 +131,7 @@ pub(crate) struct Arguments {
     trace: Option<PathBuf>,
 
     /// How many slices and counts the trace may have at most; some 40 bytes each.
-    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..), requires = "trace")]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = positive::<u64>, requires = "trace")]
     trace_limit: u64,
 
     /// Whether to show progress.
@@ -244,6 +245,15 @@ fn experiments(arguments: &Arguments) -> Result<Vec<Experiment>> {
     if arguments.presort && !methods.contains(&Method::DiskDirected) {
         let failure = Failure::usage("--presort", "only the disk-directed method can presort");
         return Err(failure.remedy("Add --method disk-directed, or leave --presort out."));
+    }
+    if !patterns.iter().any(Pattern::is_of_matrix) {
+        for (option, given) in [("--shape", arguments.shape.is_some()), ("--grid", arguments.grid.is_some())]
+        {
+            if given {
+                let failure = Failure::usage(option, "it would do nothing: no pattern chosen is of a matrix");
+                return Err(failure.remedy(format!("Choose one such as rbb or rcb, or leave {option} out.")));
+            }
+        }
     }
     let mut experiments = Vec::new();
     for &layout in &layouts {
@@ -375,6 +385,17 @@ fn quoted(field: &str) -> String {
     }
 }
 
+/// MiB/s with as many digits as mean something.
+fn throughput(mib_s: f64) -> String {
+    let digits = if mib_s < 1000.0 { 2 } else { 0 };
+    format!("{mib_s:.digits$} MiB/s")
+}
+
+/// A time in seconds, or in milliseconds if seconds would leave little of it.
+fn time(seconds: f64) -> String {
+    if seconds < 0.1 { format!("{:.3} ms", 1000.0 * seconds) } else { format!("{seconds:.3} s") }
+}
+
 fn table(rows: &[Row]) -> Vec<String> {
     let mut table = Table::new(4);
     let head = [
@@ -398,10 +419,10 @@ fn table(rows: &[Row]) -> Vec<String> {
             row.pattern.clone(),
             row.method.clone(),
             Size(row.record_bytes).to_string(),
-            format!("{:.2} MiB/s", row.throughput_mib_s),
+            throughput(row.throughput_mib_s),
             format!("{:.1} %", 100.0 * row.cv),
             format!("{:.0}", row.disk_movements),
-            format!("{:.3} s", row.virtual_s),
+            time(row.virtual_s),
             row.events.to_string(),
         ];
         table.row(cells.into_iter().chain(row.digest.clone()));
@@ -412,6 +433,15 @@ fn table(rows: &[Row]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_have_digits_that_mean_something() {
+        assert_eq!(
+            ["14.99 MiB/s", "999.99 MiB/s", "59437 MiB/s"],
+            [14.99, 999.99, 59_436.85].map(throughput)
+        );
+        assert_eq!(["0.667 s", "0.100 s", "0.923 ms"], [0.667, 0.1, 0.000_923].map(time));
+    }
 
     #[test]
     fn fields_with_commas_are_quoted() {

@@ -78,6 +78,11 @@ fn alone(finding: &Finding) -> Vec<Failure> {
         let failure = about(&[finding], format!("it is of version {version}, and this program of {ours}"));
         problems.push(failure.remedy("They understand each other, but install the same version on both."));
     }
+    for why in &finding.failures {
+        problems.push(about(&[finding], why.clone()).remedy(
+            "Is that disk mounted? Put it back and start the agent again, so that it serves what is there.",
+        ));
+    }
     for (disk, (free, bytes)) in finding.free_bytes.iter().zip(&finding.disk_bytes).enumerate() {
         let (Some(free), Some(bytes)) = (*free, *bytes) else { continue };
         if is_nearly_full(free, bytes) {

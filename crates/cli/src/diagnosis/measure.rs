@@ -41,7 +41,8 @@ pub(crate) fn all(
     bytes_max: u64,
     problems: &mut Vec<Failure>,
 ) -> Result<()> {
-    let first = |finding: &Finding| finding.reachable.then_some(TRIAL_BYTES.min(bytes_max));
+    let can_be = |finding: &Finding| finding.reachable && finding.failures.is_empty();
+    let first = |finding: &Finding| can_be(finding).then_some(TRIAL_BYTES.min(bytes_max));
     let mut measuring = Measuring {
         interruption: Interruption::prepare()?,
         progress: Progress::count(Show::Auto, "measuring", (findings.len() * (ROUNDS + 1)) as u64),

@@ -32,6 +32,8 @@ pub(crate) struct Finding {
     pub(crate) disk_bytes: Vec<Option<u64>>,
     /// The device of its computer that each disk lies on, where known and of interest.
     pub(crate) devices: Vec<Option<u64>>,
+    /// Why disks cannot be used, of those that cannot.
+    pub(crate) failures: Vec<String>,
     /// Its computer: equal numbers, equal computers.
     pub(crate) computer: Option<u64>,
     /// Whether that is the one this program runs on.
@@ -111,6 +113,7 @@ impl Finding {
             free_bytes: disks.iter().map(|disk| space(disk).map(|space| space.free)).collect(),
             disk_bytes: disks.iter().map(|disk| space(disk).map(|space| space.bytes)).collect(),
             devices: disks.iter().map(|disk| disk.device).collect(),
+            failures: disks.iter().filter_map(|disk| disk.failure.clone()).collect(),
             computer,
             is_here: computer.is_some() && computer == examined.own.map(|own| own.id),
             round_trip_ms: Some(examined.round_trip.as_secs_f64() * 1e3),

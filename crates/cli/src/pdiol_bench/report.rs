@@ -242,5 +242,7 @@ pub(crate) fn cells(row: &Row) -> [String; 11] {
 
 /// A part as per cent, with its sign.
 pub(crate) fn percent(part: f64) -> String {
-    format!("{:+.1} %", 100.0 * part)
+    // Zero has no sign, whatever it was before it was rounded.
+    let tenths = (1000.0 * part).round();
+    if tenths == 0.0 { "0.0 %".to_owned() } else { format!("{:+.1} %", tenths / 10.0) }
 }

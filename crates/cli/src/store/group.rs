@@ -22,6 +22,7 @@ use real::{Peer, Settings};
 
 use super::session::{self, Session};
 use crate::failure::{Failure, Result};
+use crate::memory;
 use crate::node;
 use pdiol::Size;
 
@@ -90,21 +91,15 @@ fn view_of(name: &str, bytes: u64, nodes: u32) -> Result<View> {
 
 /// Refuses what would not fit into memory, before it is tried.
 fn check_memory(name: &str, bytes: u64) -> Result<()> {
-    let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| available_bytes(&text));
+    let available = memory::available();
     match available {
         Some(available) if bytes > available / 10 * 9 => {
-            let (file, free) = (Size(bytes), Size(available));
+            let (file, free) = (Size(bytes).rounded(), Size(available).rounded());
             let why = format!("the file of {file} does not fit into the {free} of memory that are free");
             Err(Failure::new(name, why).remedy("The method `traditional` needs only a window of memory."))
         }
         _ => Ok(()),
     }
-}
-
-/// The free memory according to the text of /proc/meminfo.
-fn available_bytes(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
 }
 
 fn carry_out(agents: &[Agent], name: &str, operation: Operation, parts: Vec<Vec<u8>>) -> Result<Moved> {
@@ -208,11 +203,5 @@ mod tests {
             let lengths = lengths("x", bytes, nodes).expect("it fits");
             assert_eq!((lengths.len(), lengths.iter().sum::<u64>()), (nodes as usize, bytes));
         }
-    }
-
-    #[test]
-    fn free_memory_is_found_in_the_kernels_words() {
-        let text = "MemTotal:       24576000 kB\nMemFree:  1 kB\nMemAvailable:   2048 kB\n";
-        assert_eq!(available_bytes(text), Some(2 << 20));
     }
 }

@@ -5,8 +5,10 @@
 //! - `stream.rs`: a file of any size through a window of memory, by the traditional method
 //! - `group.rs`: a group of compute nodes that moves a file together, disk-directed
 //! - `transfer.rs`: get and put by either method
+//! - `beforehand.rs`: what is refused before a file is put
 
 pub(crate) mod agents;
+pub(crate) mod beforehand;
 pub(crate) mod group;
 pub(crate) mod session;
 pub(crate) mod stream;

@@ -64,7 +64,7 @@ impl Agent {
         roots: Vec<PathBuf>,
         options: &[&str],
     ) -> Agent {
-        command.args(["agent", "--listen", address, "--until-input-ends", "--root"]);
+        command.args(["agent", "--listen", address, "--until-input-ends", "--create", "--root"]);
         command.args(&roots).args(options);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().expect("the program");

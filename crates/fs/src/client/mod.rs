@@ -90,12 +90,14 @@ pub struct Examination {
 }
 
 /// How a disk of an I/O node is, as far as it is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskExamination {
     /// How much it holds.
     pub space: Option<Space>,
     /// What tells the device it lies on from others of the computer.
     pub device: Option<u64>,
+    /// Why it cannot be used, if that is so.
+    pub failure: Option<String>,
 }
 
 /// A compute node's access to the file system. Cloning gives another handle on the same.
@@ -234,8 +236,7 @@ impl<M: Machine> Client<M> {
         }
         let (block, most) = (striping.block_bytes(), self.block_bytes_max());
         if block > most {
-            let why = format!("{name}: blocks of {block} bytes are too large, at most {most} here");
-            return Err(Error::Invalid(why).into());
+            return Err(Error::BlockTooLarge { name: name.into(), bytes: block, most }.into());
         }
         Ok(())
     }
@@ -279,6 +280,7 @@ impl<M: Machine> Client<M> {
         let disk = |disk: ExaminedDisk| DiskExamination {
             space: disk.space.map(|(bytes, free)| Space { bytes, free }),
             device: disk.device,
+            failure: disk.failure,
         };
         let disks = disks.into_iter().map(disk).collect();
         Ok(Examination { release, date: date.map(Duration::from_nanos), computer, disks })

@@ -454,11 +454,15 @@ impl<M: Machine> IoNode<M> {
         });
     }
 
-    async fn examine(&self) -> Result<Reply, Box<Failure>> {
+    async fn examine(&self) -> Reply {
         let mut disks = Vec::new();
         for disk in self.machine.disks() {
-            let space = disk.space().await?.map(|space| (space.bytes, space.free));
-            disks.push(ExaminedDisk { space, device: disk.device() });
+            let (space, failure) = match disk.space().await {
+                Ok(space) => (space, None),
+                Err(error) => (None, Some(error.to_string())),
+            };
+            let space = space.map(|space| (space.bytes, space.free));
+            disks.push(ExaminedDisk { space, device: disk.device(), failure });
         }
         let date = self.machine.date().map(Duration::as_nanos);
         let computer = self.machine.computer().map(|computer| ExaminedComputer {
@@ -467,7 +471,7 @@ impl<M: Machine> IoNode<M> {
             worked: computer.worked.as_nanos(),
             worked_for_node: computer.worked_for_node.as_nanos(),
         });
-        Ok(Reply::Examined { release: RELEASE.into(), date, computer, disks })
+        Reply::Examined { release: RELEASE.into(), date, computer, disks }
     }
 
     /// Serves everything but block requests.
@@ -482,7 +486,7 @@ impl<M: Machine> IoNode<M> {
                 disks: self.machine.disks().len() as u32,
                 block_bytes_max: self.settings.block_bytes_max,
             }),
-            Request::Examine => self.examine().await,
+            Request::Examine => Ok(self.examine().await),
             Request::Create { name, file, striping, stripes } => {
                 self.create(&name, file, striping, &stripes).await
             }

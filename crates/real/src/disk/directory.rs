@@ -49,7 +49,6 @@ pub(crate) struct Found {
 /// A directory that belongs to this process.
 pub(crate) struct Directory {
     path: PathBuf,
-    device: u64,
     unborn: AtomicU64,
     /// Held for as long as it is there.
     lock: Lock,
@@ -74,8 +73,7 @@ impl Directory {
                 fs::remove_file(entry.path()).map_err(failed)?;
             }
         }
-        let device = fs::metadata(path).map_err(failed)?.dev();
-        Ok(Directory { path: path.to_owned(), device, unborn: AtomicU64::new(0), lock })
+        Ok(Directory { path: path.to_owned(), unborn: AtomicU64::new(0), lock })
     }
 
     /// Says so if nothing can be written to it.
@@ -88,11 +86,12 @@ impl Directory {
 
     /// The device it lies on, by its number on this computer.
     pub(crate) fn device(&self) -> u64 {
-        self.device
+        self.lock.identity.device
     }
 
     /// The space of the file system it is on, and what of it is free for this process.
     pub(crate) fn space(&self) -> Result<Space> {
+        self.check_path()?;
         let space = statvfs(&self.path);
         let space = space.map_err(|error| io_error(&describe(&self.path), error.into()))?;
         let unit = space.fragment_size();

@@ -53,6 +53,10 @@ impl Lock {
                 let why = format!("{HOLDER} in it is a symbolic link, which no agent has made: remove it");
                 return Err(refused(why));
             }
+            // The directory is there: this is how /proc refuses.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(refused("no file can be made in it".to_owned()));
+            }
             opened => Some(opened.map_err(failed)?),
         };
         let locked = match directory.try_lock() {

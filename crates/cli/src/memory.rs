@@ -1,0 +1,37 @@
+//! The memory of this computer, as Linux tells about it (proc_meminfo(5)).
+
+use std::fs;
+
+/// All of it, in bytes, if that is known.
+pub(crate) fn all() -> Option<u64> {
+    of_this_computer("MemTotal:")
+}
+
+/// What programs can still have of it, in bytes, if that is known.
+pub(crate) fn available() -> Option<u64> {
+    of_this_computer("MemAvailable:")
+}
+
+fn of_this_computer(key: &str) -> Option<u64> {
+    bytes(&fs::read_to_string("/proc/meminfo").ok()?, key)
+}
+
+/// The number of the line that begins with `key`, which is in KiB.
+fn bytes(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_counted_in_bytes() {
+        let text = "MemTotal:       16310140 kB\nMemFree:          264096 kB\nMemAvailable:    9130072 kB\n";
+        assert_eq!(bytes(text, "MemAvailable:"), Some(9_130_072 << 10));
+        assert_eq!(bytes(text, "MemTotal:"), Some(16_310_140 << 10));
+        assert_eq!(bytes("MemTotal: 1 kB\n", "MemAvailable:"), None);
+        assert!(all() >= available());
+    }
+}

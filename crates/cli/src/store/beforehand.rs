@@ -1,0 +1,104 @@
+//! What is refused before a file is put, instead of after half of it has been moved.
+
+use machine::Message;
+use pdiol::{Agent, Size};
+
+use super::session;
+use crate::failure::{Failure, Result};
+
+/// A smaller file is written before it is found out whether there is room: asking would take longer.
+const WORTH_ASKING: u64 = 64 << 20;
+
+/// Each block is a request of its own: with smaller ones even a small file takes minutes.
+const BLOCK_BYTES_FEW: u64 = 4 << 10;
+
+/// Refuses blocks that no agent takes, and warns of those that take long.
+pub(crate) fn check_block(block: Size) -> Result<()> {
+    let most = Message::PAYLOAD_BYTES_MAX;
+    if !(1..=most).contains(&block.0) {
+        let why =
+            format!("a block has from 1 B to {}, and at most what agents allow with --block-max", Size(most));
+        return Err(Failure::usage(format!("--block {block}"), why));
+    }
+    if block.0 < BLOCK_BYTES_FEW {
+        eprintln!(
+            "starfish: --block {block}: every block is a request of its own, so this takes long. Usual are 64 KiB and more."
+        );
+    }
+    Ok(())
+}
+
+/// Refuses a file for which there is no room on the agents, as far as they know. What is to be replaced stays until the
+/// new file is whole.
+pub(crate) fn check_space(agents: &[Agent], name: &str, bytes: u64) -> Result<()> {
+    if bytes < WORTH_ASKING {
+        return Ok(());
+    }
+    let free = session::run_with_present(agents.to_vec(), |session| async move {
+        let client = &session.client;
+        let mut disks = Vec::new();
+        for &node in client.io_nodes() {
+            let examined = session.told("asking for free space", client.examine(node).await)?;
+            let computer = examined.computer.map(|computer| computer.id);
+            disks.extend(examined.disks.into_iter().map(|disk| Free {
+                device: computer.zip(disk.device),
+                free: disk.space.map(|space| space.free),
+            }));
+        }
+        Ok(room(&disks))
+    })?;
+    match free {
+        Some(free) if free < bytes => {
+            let (needs, free) = (Size(bytes).rounded(), Size(free).rounded());
+            let failure =
+                Failure::new(name, format!("it has {needs}, and on the disks there is room for {free}"));
+            Err(failure.remedy(
+                "Every disk gets the same share, so the fullest one counts. Remove files with `starfish rm`, or leave \
+                 out agents whose disks are full.",
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What is free on a disk, and which device that is on: a number of the computer and one of the device.
+struct Free {
+    device: Option<(u64, u64)>,
+    free: Option<u64>,
+}
+
+/// How long a file can be over all these disks, each with the same share; nothing if that is not known. Disks on one
+/// device share what is free there.
+fn room(disks: &[Free]) -> Option<u64> {
+    let share = |disk: &Free| {
+        let same = disks.iter().filter(|other| disk.device.is_some() && other.device == disk.device).count();
+        disk.free.map(|free| free / same.max(1) as u64)
+    };
+    let smallest =
+        disks.iter().map(share).try_fold(u64::MAX, |smallest, share| Some(smallest.min(share?)))?;
+    Some(smallest.saturating_mul(disks.len() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fullest_disk_counts_and_one_device_is_shared() {
+        let disk = |device: Option<u64>, free| Free { device: device.map(|device| (7, device)), free };
+        let apart = [disk(Some(1), Some(100)), disk(Some(2), Some(30)), disk(None, Some(500))];
+        assert_eq!(room(&apart), Some(90));
+        let together = [disk(Some(1), Some(100)), disk(Some(1), Some(100)), disk(Some(2), Some(500))];
+        assert_eq!(room(&together), Some(150));
+        assert_eq!(room(&[disk(Some(1), Some(100)), disk(Some(2), None)]), None, "nobody knows");
+    }
+
+    #[test]
+    fn blocks_are_refused_before_anything_is_asked() {
+        for block in [0, (4 << 20) + 1] {
+            let told = check_block(Size(block)).expect_err("no block").to_string();
+            assert!(told.contains("from 1 B to 4 MiB") && told.contains("--block-max"), "{told}");
+        }
+        assert!(check_block(Size(4 << 20)).is_ok());
+    }
+}
