@@ -33,6 +33,11 @@ pub struct FilesArgs {
     #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',')]
     agents: Vec<String>,
 
+    /// The file of the cluster key, or `none`. Without this: that of STARFISH_KEY_FILE, or ~/.config/starfish/key if it
+    /// is there.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+
     /// Pages to prefetch: a number, or `adaptive` for as many as pay.
     #[arg(long, value_name = "PAGES", default_value = "adaptive", value_parser = window)]
     window: Prefetch,
@@ -138,6 +143,7 @@ impl Files {
         let agents =
             if arguments.agents.is_empty() { agents::find()? } else { agents::named(&arguments.agents)? };
         let mut settings = Settings::of_environment(agents)?;
+        settings.key.clone_from(&arguments.key);
         settings.cache_bytes = arguments.cache.0;
         settings.prefetch = arguments.window;
         settings.block_bytes = arguments.block.0;

@@ -18,9 +18,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use log::{Level, LevelFilter};
+use pdiol::key;
 use real::{Report, Reporter};
 
 use crate::failure::{Failure, Result};
+use crate::node;
 
 /// The environment variable that says how urgent a line must be to be written.
 const VARIABLE: &str = "STARFISH_LOG";
@@ -74,6 +76,13 @@ pub(crate) fn reporter() -> Reporter {
     Reporter::new(move |report| match report {
         Report::PeerCame { peer, .. } => log::debug!("{peer} has come"),
         Report::PeerGone { peer, why, .. } => log::debug!("{peer} is gone: {why}"),
+        Report::Refused { from, why, mismatch: Some(mismatch), .. } => {
+            let file = key::path(node::key_file());
+            log::warn!(
+                "refused {from}: {why}. {}",
+                key::remedy(*mismatch, file.as_deref(), &from.ip().to_string())
+            );
+        }
         Report::Refused { from, why, .. } => log::warn!("refused {from}: {why}"),
         Report::RefusedMore { count, within, .. } => {
             log::warn!("refused {count} more within {} s", within.as_secs());

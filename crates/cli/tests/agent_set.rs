@@ -4,6 +4,7 @@ mod common;
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::thread;
@@ -27,6 +28,7 @@ impl Home {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = starfish(arguments);
         command.env("XDG_STATE_HOME", self.0.path()).env("HOME", self.0.path()).current_dir(self.0.path());
+        command.env("XDG_CONFIG_HOME", self.path("config"));
         command.env_remove("STARFISH_LOG");
         command
     }
@@ -424,4 +426,43 @@ fn the_line_for_the_shell_is_the_only_one_on_standard_output() {
         BufReader::new(up.stdout.take().expect("piped")).lines().map(|line| line.expect("text")).collect();
     assert!(wait(&mut up).success());
     assert!(lines.len() == 1 && lines[0].starts_with("export STARFISH_AGENTS="), "{lines:?}");
+}
+
+/// The key in a file that only its user may read.
+fn key(path: &Path) -> String {
+    let mode = std::fs::metadata(path).expect("a key").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "{}", path.display());
+    std::fs::read_to_string(path).expect("a key")
+}
+
+#[test]
+fn a_set_gets_a_key_and_keeps_out_who_has_none() {
+    let home = Home::new();
+    let (_, told) = home.run(&["agents", "up", "--local", "2"]);
+    let path = home.path("config/starfish/key");
+    assert!(told.contains(&format!("Made a cluster key, {}", path.display())), "{told}");
+    let made = key(&path);
+    assert_eq!(made.trim().len(), 64);
+    home.run(&["ls"]);
+    let told = home.fail(&["ls", "--key", "none"]);
+    assert!(told.contains("it has a cluster key, and this side has none"), "{told}");
+
+    // On other hosts it is in a file of the agent's own, and where their users' programs look.
+    let other = Home::new();
+    let ssh = other.ssh("export HOME=\"$PWD/host\" XDG_STATE_HOME= XDG_CONFIG_HOME=; mkdir -p host");
+    let hosts = other.write("hosts", &format!("localhost:{}\n", free_port()));
+    let program = env!("CARGO_BIN_EXE_starfish");
+    let path = path.to_string_lossy();
+    let up = ["agents", "up", "--hosts", &*hosts, "--ssh", &*ssh, "--program", program, "--key", &*path];
+    let (_, told) = other.run(&up);
+    assert!(told.contains("Started 1.") && !told.contains("Made a cluster key"), "{told}");
+    assert_eq!(key(&other.path("host/.config/starfish/key")), made);
+    let states = std::fs::read_dir(other.path("host/.local/state/starfish")).expect("a directory");
+    let states: Vec<PathBuf> = states.map(|entry| entry.expect("an agent's").path()).collect();
+    assert_eq!(key(&states[0].join("key")), made);
+    other.run(&["ls", "--key", &path]);
+    let told = other.fail(&["ls"]);
+    assert!(told.contains("it has a cluster key, and this side has none"), "{told}");
+    other.run(&["agents", "down", "--ssh", &ssh]);
+    home.run(&["agents", "down"]);
 }

@@ -4,6 +4,7 @@ mod common;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
@@ -225,4 +226,88 @@ fn an_interrupted_get_leaves_nothing() {
     let mut said = String::new();
     BufReader::new(get.stderr.take().expect("piped")).read_line(&mut said).expect("text");
     assert_eq!(said, "");
+}
+
+/// Makes a key in the directory of the test.
+fn make_key(store: &Store, name: &str) -> String {
+    let path = store.path(name);
+    assert_eq!(pdiol::key::make(&path), Ok(true));
+    path.display().to_string()
+}
+
+#[test]
+fn an_agent_and_its_clients_have_the_same_key() {
+    let mut store = Store::start(&[]);
+    let (ours, theirs) = (make_key(&store, "ours"), make_key(&store, "theirs"));
+    let log = store.path("log");
+    let logged = || {
+        let mut shell = heeding("sh");
+        shell
+            .args(["-c", &format!("exec \"$0\" \"$@\" 2>> '{}'", log.display())])
+            .arg(env!("CARGO_BIN_EXE_starfish"));
+        shell
+            .env("STARFISH_LOG", "warn")
+            .env("XDG_CONFIG_HOME", "/nonexistent")
+            .env_remove("STARFISH_KEY_FILE");
+        shell
+    };
+    let root = |name: &str| vec![store.path(name)];
+    let keyed = Agent::start_by(logged(), "127.0.0.1:0", root("keyed"), &["--key", &ours]);
+    let keyless = Agent::start_by(logged(), "127.0.0.1:0", root("keyless"), &[]);
+    let ls = |agent: &Agent, key: &str| {
+        let mut command = starfish(["ls", "--agents", &agent.address]);
+        if !key.is_empty() {
+            command.env("STARFISH_KEY_FILE", key);
+        }
+        command
+    };
+    for (agent, key, told) in [
+        (&keyed, &*ours, ""),
+        (&keyed, &theirs, "it has another cluster key than this side"),
+        (&keyed, "none", "it has a cluster key, and this side has none"),
+        (&keyed, "", "it has a cluster key, and this side has none"),
+        (&keyless, &ours, "it has no cluster key, and this side has one"),
+        (&keyless, "", ""),
+    ] {
+        if told.is_empty() {
+            assert!(finish(ls(agent, key)).status.success(), "{key}");
+            continue;
+        }
+        let error = fail(ls(agent, key), 1);
+        assert!(error.contains(told) && error.contains("mode 0600"), "{key}: {error}");
+    }
+    let log = std::fs::read_to_string(&log).expect("a log");
+    for told in [
+        "another cluster key than this side. One of the two",
+        "has no cluster key, and this side has one. Copy",
+    ] {
+        assert!(log.contains(told), "{told}: {log}");
+    }
+    store.agents.extend([keyed, keyless]);
+}
+
+#[test]
+fn an_agent_that_others_can_reach_needs_a_key() {
+    let store = Store::start(&[]);
+    let disk = store.path("disk").display().to_string();
+    let agent = |listen: &str, options: &[&str]| {
+        let mut command =
+            starfish(["agent", "--create", "--root", &*disk, "--until-input-ends", "--listen", listen]);
+        command.args(options);
+        command
+    };
+    let error = fail(agent("0.0.0.0:0", &[]), 2);
+    for part in ["has no cluster key", "~/.config/starfish/key", "--key FILE", "--trust-network"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    let key = make_key(&store, "key");
+    for options in [&["--trust-network"][..], &["--key", &key]] {
+        // It ends with its input, which is empty.
+        assert!(finish(agent("0.0.0.0:0", options)).status.success(), "{options:?}");
+    }
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o644)).expect("it is ours");
+    let error = fail(agent("127.0.0.1:0", &["--key", &key]), 2);
+    assert!(error.contains("its mode is 0644") && error.contains(&format!("chmod 600 {key}")), "{error}");
+    let error = fail(agent("127.0.0.1:0", &["--key", "/nonexistent/key"]), 2);
+    assert!(error.contains("there is no such file"), "{error}");
 }

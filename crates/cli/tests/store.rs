@@ -48,7 +48,10 @@ fn files_of_the_library_and_of_the_program_are_the_same() {
     let store = Store::start(&[1, 2]);
     let addresses = store.agents.iter().map(|agent| &agent.address);
     let agents = pdiol::agents::named(addresses).expect("addresses");
-    let session = Session::start(Settings::new(agents)).expect("they are there");
+    let mut settings = Settings::new(agents);
+    // As theirs, whatever key the user has.
+    settings.key = Some("none".into());
+    let session = Session::start(settings).expect("they are there");
     for bytes in SIZES {
         let original = store.make_file("original", bytes);
         store.run(&["put", "original", "put", "--replace", "--block", "16KiB"]);

@@ -42,6 +42,7 @@ fn number_of(kind: ErrorKind) -> c_int {
         ErrorKind::Unreachable => libc::ECONNREFUSED,
         ErrorKind::Gone => libc::ECONNRESET,
         ErrorKind::Protocol => libc::EPROTO,
+        ErrorKind::NotTrusted => libc::EACCES,
         // Damaged and lost data among them: as write(2) and fsync(2) say of a disk.
         _ => libc::EIO,
     }
@@ -66,6 +67,7 @@ mod tests {
             (ErrorKind::Gone, libc::ECONNRESET),
             (ErrorKind::Lost, libc::EIO),
             (ErrorKind::Protocol, libc::EPROTO),
+            (ErrorKind::NotTrusted, libc::EACCES),
             (ErrorKind::Damaged, libc::EIO),
             (ErrorKind::Closed, libc::EBADF),
             (ErrorKind::Io, libc::EIO),

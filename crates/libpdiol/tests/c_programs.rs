@@ -67,7 +67,8 @@ fn compile(compiler: &str, source: &str, into: &Path, options: &[&str]) -> PathB
 fn run(program: &Path, agents: &Agents) -> Command {
     let mut command = Command::new(program);
     command.current_dir(agents.directory.path()).env_clear();
-    command.env("STARFISH_AGENTS", agents.names()).env("HOME", "/nonexistent");
+    command.env("STARFISH_AGENTS", agents.names()).env("STARFISH_KEY_FILE", agents.key_file());
+    command.env("HOME", "/nonexistent");
     command
 }
 

@@ -17,6 +17,14 @@ pub enum Error {
     /// This node's network has been closed.
     #[error("the network is closed")]
     Closed,
+    /// The other node does not have this one's cluster key, so neither talks to the other.
+    #[error("{what}: {mismatch}")]
+    OtherKey {
+        /// What was being done, to whom.
+        what: String,
+        /// Who has which.
+        mismatch: KeyMismatch,
+    },
     /// No object of that name is on the disk.
     #[error("{what} does not exist")]
     NotFound {
@@ -59,6 +67,20 @@ pub enum Error {
         /// What the system said.
         why: String,
     },
+}
+
+/// How two nodes that should share a cluster key do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyMismatch {
+    /// Only the node that tells it has one.
+    #[error("it has no cluster key, and this side has one")]
+    OnlyHere,
+    /// Only the other has one.
+    #[error("it has a cluster key, and this side has none")]
+    OnlyThere,
+    /// Both have one, and they differ.
+    #[error("it has another cluster key than this side")]
+    Differ,
 }
 
 /// The result of an operation of the machine. The error is in a box, so that a result is small: every answer to a

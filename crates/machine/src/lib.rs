@@ -33,7 +33,7 @@ use std::future::Future;
 
 pub use buffer::{Buf, BufferPool};
 pub use condition::{Condition, Wait};
-pub use error::{Error, Result};
+pub use error::{Error, KeyMismatch, Result};
 pub use memory::Memory;
 pub use payload::{Payload, Piece, SharedBytes, Source};
 pub use time::{Duration, Instant};

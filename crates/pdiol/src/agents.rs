@@ -166,7 +166,7 @@ pub fn state_directory() -> Option<PathBuf> {
 
 /// A directory of the user's: what the variable says, or else this one of the home directory (XDG Base Directory
 /// Specification).
-fn base_directory(variable: &str, usual: &str) -> Option<PathBuf> {
+pub(crate) fn base_directory(variable: &str, usual: &str) -> Option<PathBuf> {
     let absolute = |path: PathBuf| path.is_absolute().then_some(path);
     let home = || env::home_dir().map(|home| home.join(usual));
     env::var_os(variable).map(PathBuf::from).and_then(absolute).or_else(home)

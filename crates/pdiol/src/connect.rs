@@ -1,5 +1,7 @@
 //! Connecting a node to the agents: the client of the file system, and what the user calls each agent.
 
+use std::path::Path;
+
 use fs::{Client, ClientSettings};
 use futures_util::future::join_all;
 use machine::NodeId;
@@ -7,22 +9,29 @@ use real::RealMachine;
 
 use crate::agents::Agent;
 use crate::error::{Error, ErrorKind, Result, kind_of, remedy_for, remedy_for_silence};
+use crate::key;
 
 /// Block requests of one call under way to each disk. What is under way in all is bounded by who calls: the page cache,
 /// or the windows in which whole files are moved.
 const OUTSTANDING_PER_DISK: usize = 64;
 
 /// Connects to all agents, and asks them for their disks.
-pub async fn connect(machine: &RealMachine, agents: &[Agent]) -> Result<(Client<RealMachine>, Names)> {
-    let (client, names) = connect_to_present(machine, agents).await?;
+pub async fn connect(
+    machine: &RealMachine,
+    agents: &[Agent],
+    key_file: Option<&Path>,
+) -> Result<(Client<RealMachine>, Names)> {
+    let (client, names) = connect_to_present(machine, agents, key_file).await?;
     names.absence().map_or_else(|| Ok((client, names)), Err)
 }
 
 /// Connects to those of the agents that answer, of which there must be one. What they have no stripe of is then not
-/// known, and no file can be made without changing which disks files lie on: see [`Names::absence`].
+/// known, and no file can be made without changing which disks files lie on: see [`Names::absence`]. `key_file` is told
+/// to those who have to do something about it: it was named as the file of the machine's key.
 pub async fn connect_to_present(
     machine: &RealMachine,
     agents: &[Agent],
+    key_file: Option<&Path>,
 ) -> Result<(Client<RealMachine>, Names)> {
     let (mut io_nodes, mut names) = (Vec::new(), Names::default());
     let calls = agents.iter().map(|agent| machine.connect_to(agent.address));
@@ -38,7 +47,7 @@ pub async fn connect_to_present(
                 }
                 io_nodes.push(node);
             }
-            Err(error) => names.absent.push(unreachable_agent(agent, *error)),
+            Err(error) => names.absent.push(unreachable_agent(agent, *error, key_file)),
         }
     }
     if let Some(error) = names.absence().filter(|_| io_nodes.is_empty()) {
@@ -50,8 +59,13 @@ pub async fn connect_to_present(
     Ok((client, names))
 }
 
-fn unreachable_agent(agent: &Agent, error: machine::Error) -> Error {
+fn unreachable_agent(agent: &Agent, error: machine::Error, key_file: Option<&Path>) -> Error {
     let why = match error {
+        machine::Error::OtherKey { mismatch, .. } => {
+            let file = key::path(key_file);
+            return Error::new(ErrorKind::NotTrusted, format!("agent {}", agent.name), mismatch)
+                .with_remedy(key::remedy(mismatch, file.as_deref(), "the agent"));
+        }
         // What was being done is said already.
         machine::Error::Io { why, .. } => why,
         other => other.to_string(),
@@ -144,6 +158,7 @@ fn may_be_elsewhere(error: &fs::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use fs::{Failure, FailureKind};
+    use machine::KeyMismatch;
 
     use super::*;
 
@@ -166,6 +181,20 @@ mod tests {
     }
 
     #[test]
+    fn other_keys_are_told_with_the_files_and_what_to_do() {
+        for (mismatch, part) in [
+            (KeyMismatch::OnlyHere, "or, to do without a key, say --key none here"),
+            (KeyMismatch::OnlyThere, "to /my/key here with mode 0600"),
+            (KeyMismatch::Differ, "(here it is /my/key)"),
+        ] {
+            let error = machine::Error::OtherKey { what: "connecting".into(), mismatch };
+            let told = unreachable_agent(&agent("a:1", None), error, Some(Path::new("/my/key")));
+            assert_eq!(told.kind(), ErrorKind::NotTrusted);
+            assert!(told.remedy().is_some_and(|remedy| remedy.contains(part)), "{told}");
+        }
+    }
+
+    #[test]
     fn what_is_missing_may_be_on_an_agent_that_does_not_answer() {
         let missing = fs::Error::MissingStripe { name: "x".into(), index: 1, count: 3 };
         let mut names = Names::default();
@@ -173,7 +202,7 @@ mod tests {
         assert_eq!(names.explain("x", &missing).kind(), ErrorKind::Damaged);
         for name in ["a:1", "b:1"] {
             let why = machine::Error::Io { what: "connecting".into(), why: "Connection refused".into() };
-            names.absent.push(unreachable_agent(&agent(name, None), why));
+            names.absent.push(unreachable_agent(&agent(name, None), why, None));
         }
         let error = names.explain("x", &missing);
         assert_eq!(error.kind(), ErrorKind::Unreachable);

@@ -42,6 +42,8 @@ pub enum ErrorKind {
     Lost,
     /// An agent speaks another version of the protocol, or none.
     Protocol,
+    /// An agent has not the same cluster key as this side.
+    NotTrusted,
     /// Stripes of the file are missing or not its own, or what a disk holds cannot be trusted.
     Damaged,
     /// The session has ended.
@@ -108,7 +110,7 @@ impl From<Error> for io::Error {
             ErrorKind::Exists => io::ErrorKind::AlreadyExists,
             ErrorKind::BadName | ErrorKind::NameTooLong => io::ErrorKind::InvalidFilename,
             ErrorKind::Invalid => io::ErrorKind::InvalidInput,
-            ErrorKind::BadMode => io::ErrorKind::PermissionDenied,
+            ErrorKind::BadMode | ErrorKind::NotTrusted => io::ErrorKind::PermissionDenied,
             ErrorKind::TooLarge => io::ErrorKind::FileTooLarge,
             ErrorKind::NoSpace => io::ErrorKind::StorageFull,
             ErrorKind::Unreachable => io::ErrorKind::ConnectionRefused,
@@ -136,6 +138,7 @@ pub(crate) fn kind_of(error: &fs::Error) -> ErrorKind {
         fs::Error::Invalid(_) | fs::Error::BlockTooLarge { .. } | fs::Error::Layout(_) => ErrorKind::Invalid,
         fs::Error::Machine(machine::Error::PeerGone { .. }) => ErrorKind::Gone,
         fs::Error::Machine(machine::Error::Closed) => ErrorKind::Closed,
+        fs::Error::Machine(machine::Error::OtherKey { .. }) => ErrorKind::NotTrusted,
         _ => ErrorKind::Io,
     }
 }
@@ -219,6 +222,7 @@ mod tests {
             (ErrorKind::Gone, io::ErrorKind::ConnectionReset),
             (ErrorKind::Unreachable, io::ErrorKind::ConnectionRefused),
             (ErrorKind::Protocol, io::ErrorKind::Unsupported),
+            (ErrorKind::NotTrusted, io::ErrorKind::PermissionDenied),
             (ErrorKind::Lost, io::ErrorKind::Other),
         ] {
             assert_eq!(io::Error::from(Error::new(kind, "x", "why")).kind(), of_std, "{kind:?}");

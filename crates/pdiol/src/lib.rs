@@ -40,7 +40,7 @@
 //!
 //! - [`Session`] in `session.rs`, [`File`] in `file.rs`: the face; start here
 //! - `settings.rs`: what a session and an open file can be told; [`Size`]: bytes as people write them
-//! - [`agents`]: which agents make up the file system
+//! - [`agents`]: which agents make up the file system; [`key`]: the secret shared with them
 //! - `node.rs`: the node thread; `task.rs`: its half of an open file; `lease.rs`: pages lent to other threads
 //! - `connect.rs`: [`connect()`], for who needs no session; `error.rs`: what went wrong, with which agent, and what to do
 //!
@@ -51,6 +51,7 @@ pub mod agents;
 mod connect;
 mod error;
 mod file;
+pub mod key;
 mod lease;
 mod node;
 mod session;

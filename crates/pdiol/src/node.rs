@@ -11,10 +11,11 @@ use flume::{Receiver, Sender};
 use fs::{PageCache, PageCacheSettings};
 use machine::{Machine, NodeId};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
-use real::RealMachine;
+use real::{Key, RealMachine};
 
 use crate::connect::{Names, connect};
 use crate::error::{Error, ErrorKind, Result};
+use crate::key;
 use crate::settings::Settings;
 
 type Job = Box<dyn FnOnce(Rc<Node>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;
@@ -40,11 +41,12 @@ impl NodeThread {
         if settings.agents.is_empty() {
             return Err(Error::new(ErrorKind::Invalid, "starting a session", "there are no agents"));
         }
+        let key = key::find(settings.key.as_deref())?;
         let (jobs, taken) = flume::unbounded();
         let (told, started) = flume::bounded(1);
         let node = move || {
             // If nobody hears it any more, there is nobody to tell.
-            let _ = told.clone().send(run(settings, taken, told));
+            let _ = told.clone().send(run(settings, key, taken, told));
         };
         let thread = without_signals(|| thread::Builder::new().name("pdiol node".into()).spawn(node));
         let failed = |why: &dyn std::fmt::Display| Error::new(ErrorKind::Io, "starting the node thread", why);
@@ -113,9 +115,10 @@ fn without_signals<T>(start: impl FnOnce() -> T) -> T {
 }
 
 /// The life of the node thread. Tells when it is connected; gives back why it never was.
-fn run(settings: Settings, jobs: Receiver<Job>, started: Sender<Result<()>>) -> Result<()> {
+fn run(settings: Settings, key: Option<Key>, jobs: Receiver<Job>, started: Sender<Result<()>>) -> Result<()> {
     let node = random().map(|name| NodeId(name | 1 << 63))?;
     let mut machine_settings = real::Settings::new(node);
+    machine_settings.key = key;
     machine_settings.driver = settings.driver;
     machine_settings.sockets = settings.sockets;
     machine_settings.limits.silence = settings.silence;
@@ -139,7 +142,7 @@ fn run(settings: Settings, jobs: Receiver<Job>, started: Sender<Result<()>>) -> 
 
 impl Node {
     async fn connect(machine: RealMachine, settings: Settings) -> Result<Node> {
-        let (client, names) = connect(&machine, &settings.agents).await?;
+        let (client, names) = connect(&machine, &settings.agents, settings.key.as_deref()).await?;
         let cache_settings = PageCacheSettings {
             bytes: settings.cache_bytes,
             prefetch: settings.prefetch,

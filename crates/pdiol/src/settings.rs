@@ -2,6 +2,7 @@
 
 use std::env;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use fs::Prefetch;
@@ -34,6 +35,8 @@ pub struct Settings {
     pub disks: Option<NonZeroU32>,
     /// How the node thread talks to the operating system.
     pub driver: Driver,
+    /// The file of the cluster key, if it is not the one that [`key::find`](crate::key::find) finds by itself.
+    pub key: Option<PathBuf>,
     /// How long an agent may be silent, also when asked, before it is given up.
     pub silence: Duration,
     /// The buffers of the sockets on this side.
@@ -59,6 +62,7 @@ impl Settings {
             block_bytes: Self::BLOCK_BYTES,
             disks: None,
             driver: Driver::default(),
+            key: None,
             silence: Limits::default().silence,
             sockets: SocketBuffers::default(),
             reporter: Reporter::default(),

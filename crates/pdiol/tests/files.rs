@@ -260,7 +260,7 @@ fn an_agent_of_another_version_is_told_from_one_that_is_not_there() {
     let address = listener.local_addr().expect("it is bound").to_string();
     let answering = thread::spawn(move || {
         let (mut caller, _) = listener.accept().expect("a caller");
-        let mut greeting = [0; 32];
+        let mut greeting = [0; 48];
         caller.read_exact(&mut greeting).expect("it introduces itself");
         // The version comes after eight bytes that say what it is.
         greeting[8] ^= 0x40;

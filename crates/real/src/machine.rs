@@ -54,7 +54,14 @@ impl RealMachine {
         }
         let drain = settings.limits.drain;
         let limits = Limits { connections: settings.limits.connections.min(connections), ..settings.limits };
-        let net = Net::start(settings.node, settings.listen, limits, settings.sockets, tasks.clone())?;
+        let net = Net::start(
+            settings.node,
+            settings.key,
+            settings.listen,
+            limits,
+            settings.sockets,
+            tasks.clone(),
+        )?;
         let buffers = BufferPool::new(settings.buffer_bytes);
         let inner = Inner { node: settings.node, clock, tasks, net, disks, buffers, drain };
         let machine = RealMachine { inner: Rc::new(inner) };

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use machine::{Error, NodeId};
+use machine::{Error, KeyMismatch, NodeId};
 
 /// Something that happened on a node while nobody waited for it.
 #[derive(Clone, Debug)]
@@ -37,6 +37,8 @@ pub enum Report {
         from: SocketAddr,
         /// Why it was refused.
         why: String,
+        /// What is wrong with its cluster key or this node's, if that is why.
+        mismatch: Option<KeyMismatch>,
     },
     /// More connections were not let in than are reported one by one.
     RefusedMore {
@@ -99,7 +101,7 @@ impl fmt::Display for Report {
         match self {
             Report::TaskFailed { node, task, error } => write!(f, "{node}: task `{task}` failed: {error}"),
             Report::Defect { node, part, error } => write!(f, "{node}: a defect in `{part}`: {error}"),
-            Report::Refused { node, from, why } => write!(f, "{node}: refused {from}: {why}"),
+            Report::Refused { node, from, why, .. } => write!(f, "{node}: refused {from}: {why}"),
             Report::RefusedMore { node, count, within } => {
                 write!(f, "{node}: refused {count} more within {} s", within.as_secs())
             }

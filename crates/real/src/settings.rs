@@ -10,6 +10,7 @@ use std::time::Duration;
 use description::DiskDescription;
 use machine::NodeId;
 
+use crate::net::Key;
 use crate::report::Reporter;
 
 /// How a node is to be: its name, its disks, and whom it talks to.
@@ -17,6 +18,8 @@ use crate::report::Reporter;
 pub struct Settings {
     /// The node's name, unique among the nodes that talk to each other.
     pub node: NodeId,
+    /// The cluster key. Nodes talk to each other if they have the same, or both none.
+    pub key: Option<Key>,
     /// How the node talks to the operating system.
     pub driver: Driver,
     /// Where the node listens for others; port 0 takes any free one. A node that only calls has none.
@@ -102,6 +105,7 @@ impl Settings {
     pub fn new(node: NodeId) -> Self {
         Settings {
             node,
+            key: None,
             driver: Driver::default(),
             listen: None,
             peers: Vec::new(),

@@ -8,11 +8,13 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
 use std::time::Duration;
 
-use common::stranger::{VERSION, beside, bye, hello, hello_again, join, prelude};
+use common::stranger::{
+    VERSION, beside, bye, greeting, hello, hello_again, hello_whoever, join, prelude, proved,
+};
 use common::{Reports, begun, drivers, peer, run_nodes, until};
-use machine::{Class, Delivery, Error, Machine, Message, Net, NodeId, Payload};
+use machine::{Class, Delivery, Error, KeyMismatch, Machine, Message, Net, NodeId, Payload};
 use proptest::prelude::*;
-use real::{Driver, Limits, Peer, RealMachine, Settings};
+use real::{Driver, Key, Limits, Peer, RealMachine, Settings};
 
 fn message(number: u8, bytes: usize) -> Message {
     Message { header: vec![number], payload: Payload::from(vec![number; bytes]), ..Message::default() }
@@ -25,23 +27,6 @@ async fn receive(machine: &RealMachine) -> (NodeId, Delivery) {
 async fn expect_message(machine: &RealMachine, number: u8, bytes: usize) {
     let (_, delivery) = receive(machine).await;
     assert!(delivery == Delivery::Message(message(number, bytes)), "{delivery:?} for message {number}");
-}
-
-/// The same to whoever listens.
-fn hello_whoever(from: u64) -> Vec<u8> {
-    let mut bytes = hello(VERSION, from, 0);
-    bytes[12] = 1;
-    bytes
-}
-
-/// What a listener answers to a greeting that is welcome.
-fn welcome(node: u64, ticket: u64) -> Vec<u8> {
-    let mut bytes = b"STARFISH".to_vec();
-    bytes.extend_from_slice(&VERSION.to_le_bytes());
-    bytes.extend_from_slice(&[0; 4]);
-    bytes.extend_from_slice(&node.to_le_bytes());
-    bytes.extend_from_slice(&ticket.to_le_bytes());
-    bytes
 }
 
 /// Sends `bytes` to `address` from another thread, says that no more come, and returns what was answered.
@@ -84,16 +69,17 @@ fn strangers_are_refused_and_told_why_if_they_can_understand() {
             let node = &nodes[0];
             assert_eq!(throw(node, b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n".to_vec()).await, b"");
             assert_eq!(throw(node, b"STAR".to_vec()).await, b"");
-            for (greeting, verdict) in [
-                (hello(VERSION - 1, 7, 1), 1),
-                (hello(VERSION, 7, 9), 2),
-                (hello(VERSION, 2, 1), 3),
-                (hello(VERSION, 7, 1), 4),
-                (hello_whoever(7), 4),
-                (hello_again(7, 99), 6),
+            let answer = throw(node, hello(VERSION - 1, 7, 1)).await;
+            assert_eq!((&answer[..8], answer.len()), (&b"STARFISH"[..], 48), "only a greeting");
+            for (hello, verdict) in [
+                (hello(VERSION, 7, 9), 1),
+                (hello(VERSION, 2, 1), 2),
+                (hello(VERSION, 7, 1), 3),
+                (hello_whoever(7), 3),
+                (hello_again(7, [99; 16]), 5),
             ] {
-                let answer = throw(node, greeting).await;
-                assert_eq!((&answer[..8], answer[12], answer[16]), (&b"STARFISH"[..], verdict, 1));
+                let answer = throw(node, hello).await;
+                assert_eq!((&answer[..8], answer[48], answer[56]), (&b"STARFISH"[..], verdict, 1));
             }
         })
         .expect("no task fails");
@@ -101,7 +87,7 @@ fn strangers_are_refused_and_told_why_if_they_can_understand() {
         let expected = [
             "not a Starfish node",
             "",
-            "version 2",
+            "version 3",
             "wants to talk to node 9",
             "connected already",
             "too many",
@@ -237,7 +223,11 @@ proptest! {
         let adapt = |settings| settings;
         run_nodes(Driver::Polling, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
             for (number, (is_greeted, is_framed, bytes)) in throws.into_iter().enumerate() {
-                let frame = if is_framed { prelude(3, 10) } else { Vec::new() };
+                let frame = match (is_greeted, is_framed) {
+                    (_, false) => Vec::new(),
+                    (true, true) => prelude(3, 10),
+                    (false, true) => greeting(VERSION, false),
+                };
                 let bytes = [frame, bytes].concat();
                 if is_greeted {
                     join_and_throw(&nodes[0], 1000 + number as u64, bytes).await;
@@ -477,8 +467,9 @@ fn a_node_that_was_called_and_says_nothing_is_lost() {
             let silent = std::thread::spawn(move || {
                 [0, 1].map(|_| {
                     let (mut stream, _) = listener.accept().expect("a connection");
-                    stream.read_exact(&mut [0; 32]).expect("a greeting");
-                    stream.write_all(&welcome(5, 1)).expect("room for an answer");
+                    stream.write_all(&greeting(VERSION, false)).expect("room for a greeting");
+                    stream.read_exact(&mut [0; 48 + 64]).expect("a greeting and an introduction");
+                    stream.write_all(&proved(0, 5, [1; 16])).expect("room for an answer");
                     stream
                 })
             });
@@ -683,6 +674,114 @@ fn hundreds_who_call_and_say_nothing_keep_nobody_out() {
             drop(silent);
             // Each of them might otherwise be a line of a log.
             assert!(reports.refusals().len() <= 10, "{:?}", reports.refusals());
+        })
+        .expect("no task fails");
+    }
+}
+
+fn key(byte: u8) -> Option<Key> {
+    Some(Key::new([byte; Key::BYTES]))
+}
+
+/// What becomes of a call to node 1 by a node with another key, or the same.
+async fn call(listener: &RealMachine, key: Option<Key>) -> Result<NodeId, Error> {
+    let caller =
+        RealMachine::start(Settings { key, ..Settings::new(NodeId(7)) }).await.expect("it has no disks");
+    let called = caller.connect_to(listener.address().expect("it listens")).await;
+    if called.is_ok() {
+        caller.net().send(NodeId(1), message(1, 10_000)).await.expect("a connection");
+        expect_message(listener, 1, 10_000).await;
+    }
+    caller.net().close();
+    caller.finish().await;
+    if called.is_ok() {
+        let (from, delivery) = receive(listener).await;
+        assert!(from == NodeId(7) && matches!(delivery, Delivery::Gone(_)), "{delivery:?}");
+    }
+    called.map_err(|error| *error)
+}
+
+#[test]
+fn only_nodes_with_the_same_key_or_both_without_one_talk() {
+    use KeyMismatch::{Differ, OnlyHere, OnlyThere};
+    for driver in drivers() {
+        for (listening, calling, told) in [
+            (key(1), key(1), None),
+            (key(1), key(2), Some((Differ, Differ))),
+            (key(1), None, Some((OnlyThere, OnlyHere))),
+            (None, key(1), Some((OnlyHere, OnlyThere))),
+        ] {
+            let reports = Reports::default();
+            let adapt = |settings| Settings { key: listening.clone(), ..settings };
+            run_nodes(driver, 1, &reports, adapt, async |nodes: Vec<RealMachine>| {
+                let called = call(&nodes[0], calling.clone()).await;
+                let Some((here, there)) = told else {
+                    assert_eq!(called, Ok(NodeId(1)));
+                    return;
+                };
+                let what = format!("connecting to {}", nodes[0].address().expect("it listens"));
+                assert_eq!(called, Err(Error::OtherKey { what, mismatch: here }));
+                until(&nodes[0], || reports.mismatches() == [there]).await;
+            })
+            .expect("no task fails");
+        }
+    }
+}
+
+#[test]
+fn a_proof_that_was_overheard_proves_nothing() {
+    for driver in drivers() {
+        let reports = Reports::default();
+        let adapt = |settings| Settings { key: key(1), ..settings };
+        run_nodes(driver, 2, &reports, adapt, async |nodes: Vec<RealMachine>| {
+            // A stranger in between passes on what an honest caller and the node say, and keeps it.
+            let between = TcpListener::bind(common::any_port()).expect("a free port");
+            let (address, node) =
+                (between.local_addr().expect("bound"), nodes[0].address().expect("it listens"));
+            let overhearing = std::thread::spawn(move || {
+                let (mut caller, _) = between.accept().expect("a connection");
+                let mut listener = TcpStream::connect(node).expect("it listens");
+                let mut said = [0; 48 + 64];
+                caller.read_exact(&mut said[..48]).expect("a greeting");
+                listener.write_all(&said[..48]).expect("room");
+                let mut answer = [0; 48 + 64];
+                listener.read_exact(&mut answer[..48]).expect("a greeting");
+                caller.write_all(&answer[..48]).expect("room");
+                caller.read_exact(&mut said[48..]).expect("an introduction");
+                listener.write_all(&said[48..]).expect("room");
+                listener.read_exact(&mut answer[48..]).expect("an answer");
+                assert_eq!(answer[48], 0, "that was honest");
+                (said, answer)
+            });
+            let caller = Settings { key: key(1), ..Settings::new(NodeId(7)) };
+            let caller = RealMachine::start(caller).await.expect("it has no disks");
+            caller.connect_to(address).await.expect_err("nothing was answered");
+            let (said, answer) = overhearing.join().expect("no panic");
+            let again = throw(&nodes[0], said.to_vec()).await;
+            assert_eq!((again.len(), again[48]), (48 + 64, 6), "another key");
+            // Nor does the ticket help, which was overheard too.
+            let ticket = answer[64..80].try_into().expect("16 bytes");
+            let mut joining = hello_again(7, ticket);
+            joining[12] = 1;
+            assert_eq!(throw(&nodes[0], joining).await[48], 6);
+            assert_eq!(reports.mismatches(), [KeyMismatch::Differ; 2]);
+
+            // The same towards a caller: who listens in the node's place cannot answer for it.
+            let instead = TcpListener::bind(common::any_port()).expect("a free port");
+            let address = instead.local_addr().expect("bound");
+            let listening = std::thread::spawn(move || {
+                let (mut stream, _) = instead.accept().expect("a connection");
+                stream.write_all(&answer).expect("room");
+                stream.read_to_end(&mut Vec::new())
+            });
+            let fooled = caller.connect_to(address).await.map_err(|error| *error);
+            assert!(
+                matches!(fooled, Err(Error::OtherKey { mismatch: KeyMismatch::Differ, .. })),
+                "{fooled:?}"
+            );
+            listening.join().expect("no panic").expect("it hangs up");
+            caller.finish().await;
+            expect_service(&nodes, 1, Duration::from_secs(2)).await;
         })
         .expect("no task fails");
     }

@@ -7,8 +7,8 @@ use std::thread::{self, JoinHandle};
 
 use fs::IoNodeSettings;
 use machine::{Machine, Net, NodeId};
-use pdiol::{Session, Settings};
-use real::{DiskSettings, Limits};
+use pdiol::{Session, Settings, key};
+use real::{DiskSettings, Key, Limits};
 use tempfile::TempDir;
 
 /// An agent with one disk.
@@ -22,8 +22,9 @@ pub struct Agent {
 }
 
 impl Agent {
-    fn start(disk: PathBuf, number: u64) -> Agent {
+    fn start(disk: PathBuf, number: u64, key: Key) -> Agent {
         let settings = real::Settings {
+            key: Some(key),
             listen: Some(([127, 0, 0, 1], 0).into()),
             disks: vec![DiskSettings::plain(disk.clone())],
             limits: Limits { receive_bytes: 16 << 20, ..Limits::default() },
@@ -74,6 +75,9 @@ impl Drop for Agent {
     }
 }
 
+/// The file of the agents' key in the directory of the test.
+const KEY_FILE: &str = "agents.key";
+
 /// Some agents with fast disks, and a directory for the test.
 pub struct Agents {
     /// The agents.
@@ -90,8 +94,16 @@ impl Agents {
     pub fn start(count: u64) -> Agents {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let disk = |number| directory.path().join(format!("disk{number}"));
-        let agents = (0..count).map(|number| Agent::start(disk(number), number)).collect();
+        let key_file = directory.path().join(KEY_FILE);
+        key::make(&key_file).expect("room for a key");
+        let key = key::read(&key_file).expect("just made");
+        let agents = (0..count).map(|number| Agent::start(disk(number), number, key.clone())).collect();
         Agents { agents, directory }
+    }
+
+    /// The file of their key, as in STARFISH_KEY_FILE.
+    pub fn key_file(&self) -> PathBuf {
+        self.path(KEY_FILE)
     }
 
     /// Their addresses, as in STARFISH_AGENTS.
@@ -112,6 +124,7 @@ impl Agents {
     pub fn settings(&self) -> Settings {
         let agents = pdiol::agents::named(self.names().split(',')).expect("addresses");
         let mut settings = Settings::new(agents);
+        settings.key = Some(self.key_file());
         settings.cache_bytes = 4 << 20;
         settings
     }

@@ -36,7 +36,8 @@ impl Home {
     ) -> Command {
         let mut command = heeding(program);
         command.args(arguments).current_dir(self.path(""));
-        command.env("STARFISH_AGENTS", self.0.names()).env("LC_ALL", "C").env("TMPDIR", self.path("tmp"));
+        command.env("STARFISH_AGENTS", self.0.names()).env("STARFISH_KEY_FILE", self.0.key_file());
+        command.env("LC_ALL", "C").env("TMPDIR", self.path("tmp"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -86,14 +87,16 @@ impl Home {
         self.0.session().list().expect("names")
     }
 
-    /// What lies in the directories for local and for temporary files, but for the disks.
+    /// What lies in the directories for local and for temporary files, but for what is the agents'.
     pub(crate) fn local(&self) -> Vec<String> {
         let names = |path: PathBuf| {
             let entries = std::fs::read_dir(path).expect("a directory");
             entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
         };
         let all = names(self.path("")).chain(names(self.path("tmp")));
-        let mut all: Vec<String> = all.filter(|name| !name.starts_with("disk") && name != "tmp").collect();
+        let key_file = self.0.key_file();
+        let is_ours = |name: &String| !name.starts_with("disk") && name != "tmp" && !key_file.ends_with(name);
+        let mut all: Vec<String> = all.filter(is_ours).collect();
         all.sort();
         all
     }

@@ -14,10 +14,12 @@
 //! the connection, leaves no agent behind that nobody knows of.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin};
 use std::thread;
 use std::time::Duration;
+
+use pdiol::key;
 
 use super::host::{Host, NO_PROGRAM, complaints, quoted};
 use super::hosts::Wanted;
@@ -49,8 +51,32 @@ pub(crate) struct Start<'a> {
     pub(crate) remote_program: &'a str,
     /// Directory for the agents of this computer.
     pub(crate) directory: &'a Path,
+    /// The cluster key of the agents; none if they are to have none.
+    pub(crate) key: Option<KeyFile>,
     /// More options of every agent.
     pub(crate) options: &'a [String],
+}
+
+/// A file of the cluster key on this computer.
+#[derive(Debug)]
+pub(crate) struct KeyFile {
+    path: PathBuf,
+    /// What is in it: hexadecimal digits, which need no quotes.
+    text: String,
+}
+
+impl KeyFile {
+    /// The key in this file, which is made if there is none.
+    pub(crate) fn take(path: PathBuf) -> Result<KeyFile> {
+        if key::make(&path)? {
+            eprintln!("Made a cluster key, {}: agents talk to those who have it.", path.display());
+        }
+        key::read(&path)?;
+        let failed = |error| Failure::new(path.display().to_string(), error);
+        let text = std::fs::read_to_string(&path).map_err(failed)?.trim().to_owned();
+        let path = std::path::absolute(&path).map_err(failed)?;
+        Ok(KeyFile { path, text })
+    }
 }
 
 /// An agent that listens, and ends with this process or when this is dropped.
@@ -132,13 +158,34 @@ impl Start<'_> {
             roots.push("\"$base/disk\"".into());
         }
         let options: Vec<String> = self.options.iter().map(|option| quoted(option)).collect();
+        let (carry_key, key) = self.key_script(host);
         format!(
-            "PATH=\"$PATH:$HOME/.local/bin\"\nprogram={program}\nbase={base}\nmkdir -p \"$base\" || exit 1\n\
+            "PATH=\"$PATH:$HOME/.local/bin\"\nprogram={program}\nbase={base}\nmkdir -p \"$base\" || exit 1\n{carry_key}\
              command -v \"$program\" > /dev/null || {{ echo \"there is no program $program\" >&2; exit {NO_PROGRAM}; }}\n\
-             exec \"$program\" agent --detach \"$base/log\" --listen {listen}{create} --root {} {}\n",
+             exec \"$program\" agent --detach \"$base/log\" --listen {listen} --key {key}{create} --root {} {}\n",
             roots.join(" "),
             options.join(" ")
         )
+    }
+}
+
+impl Start<'_> {
+    /// Shell commands that bring the key to the host, and the word for its file there.
+    ///
+    /// The key is in no list of processes: the commands come over standard input, and `printf` is the shell's own. The
+    /// agent has a file of its own, so that a host can be of several clusters; the user's programs there find the key if
+    /// he has no other.
+    fn key_script(&self, host: Host<'_>) -> (String, String) {
+        let Some(KeyFile { path, text }) = &self.key else { return (String::new(), key::NONE.to_owned()) };
+        if !host.is_remote() {
+            return (String::new(), quoted(&path.to_string_lossy()));
+        }
+        let carry = format!(
+            "(\numask 077\nprintf '%s\\n' {text} > \"$base/key.new\" && mv \"$base/key.new\" \"$base/key\" || exit 1\n\
+             usual=\"${{XDG_CONFIG_HOME:-$HOME/.config}}/starfish\"\n\
+             [ -e \"$usual/key\" ] || {{ mkdir -p \"$usual\" && cp \"$base/key\" \"$usual/key\"; }}\n) || exit 1\n"
+        );
+        (carry, "\"$base/key\"".to_owned())
     }
 }
 

@@ -13,15 +13,16 @@ use real::{DiskSettings, RealMachine, Settings};
 
 use crate::agent_set::start::{READY, STAY};
 use crate::failure::{Failure, Result};
+use crate::store::agents::KeyArgs;
 use crate::{agent_log, detached, interrupt, local, memory, node};
-use pdiol::Size;
+use pdiol::{Size, key};
 
 /// Serve disks of this machine to the file system (one I/O node).
 ///
 /// An agent keeps its share of every file in the directories it is given, one for each disk. Start one on
 /// every machine that has a disk to give, then name them all to `starfish put` and `starfish get`. It runs
-/// until Ctrl-C, SIGTERM or the end of its terminal, unless nohup has started it. It trusts whoever can connect: listen
-/// on a private network only.
+/// until Ctrl-C, SIGTERM or the end of its terminal, unless nohup has started it. It talks to programs that have the same
+/// cluster key. What they say to each other is not encrypted.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -57,6 +58,13 @@ pub(crate) struct Arguments {
     /// The order in which a disk serves waiting requests.
     #[arg(long, value_enum, default_value_t = SchedulingName::CyclicScan)]
     scheduling: SchedulingName,
+
+    #[command(flatten)]
+    key: KeyArgs,
+
+    /// Without a cluster key, listen on a network all the same: whoever can connect may read and remove all files.
+    #[arg(long)]
+    trust_network: bool,
 
     /// Stop when standard input ends, for programs that start agents and may die without warning.
     #[arg(long, hide = true)]
@@ -107,11 +115,13 @@ const CACHE_BLOCKS_MIN: u64 = 8;
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    arguments.key.apply();
     if let Some(log) = &arguments.detach {
         return detached::start(log);
     }
     check_roots(&arguments)?;
     let settings = settings(&arguments)?;
+    let is_keyless = settings.key.is_none();
     let patience = settings.limits.silence;
     let io_node = IoNodeSettings { patience: Some(patience.into()), ..io_node_settings(&arguments)? };
     let stop = interrupt::channel()?;
@@ -119,7 +129,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let until_input_ends = arguments.until_input_ends;
     agent_log::begin()?;
     let served = real::run(settings, move |machine| async move {
-        print_ready(&machine, &arguments.root)?;
+        print_ready(&machine, &arguments.root, is_keyless)?;
         let network = machine.clone();
         machine.spawn("waiting for the signal to stop", async move {
             // Without anybody who could send a signal there is nothing to wait for either.
@@ -173,13 +183,32 @@ fn check_roots(arguments: &Arguments) -> Result<()> {
 fn settings(arguments: &Arguments) -> Result<Settings> {
     let model = arguments.disk_model.as_deref().map(load_model).transpose()?;
     let disk = |directory: &PathBuf| DiskSettings { directory: directory.clone(), model: model.clone() };
+    let listen = listen_address(&arguments.listen)?;
+    let settings = node::settings()?;
+    if settings.key.is_none() && !listen.ip().is_loopback() && !arguments.trust_network {
+        return Err(without_key(listen));
+    }
     Ok(Settings {
-        listen: Some(listen_address(&arguments.listen)?),
+        listen: Some(listen),
         disks: arguments.root.iter().map(disk).collect(),
         reporter: agent_log::reporter(),
-        ..node::settings()?
+        ..settings
     })
 }
+
+/// An agent that others can reach does not let everybody in by mistake.
+fn without_key(listen: SocketAddr) -> Failure {
+    let why = "others can reach that address, and this agent has no cluster key to know its clients by";
+    Failure::usage(format!("--listen {listen}"), why).remedy(format!(
+        "Copy ~/.config/starfish/key from where `starfish agents up` has made it, with mode 0600, or name a file with \
+         --key FILE or {}; to make one: `{MAKE_KEY}`. --trust-network lets in whoever can connect.",
+        key::VARIABLE
+    ))
+}
+
+/// Makes a key file by hand.
+const MAKE_KEY: &str =
+    "(umask 077; mkdir -p ~/.config/starfish && openssl rand -hex 32 > ~/.config/starfish/key)";
 
 fn io_node_settings(arguments: &Arguments) -> Result<IoNodeSettings> {
     let (block, cache) = (arguments.block_max, arguments.cache);
@@ -236,12 +265,15 @@ fn listen_address(text: &str) -> Result<SocketAddr> {
 }
 
 /// Says that the agent is ready, in one line that programs can read.
-fn print_ready(machine: &RealMachine, roots: &[PathBuf]) -> Result<()> {
+fn print_ready(machine: &RealMachine, roots: &[PathBuf], is_keyless: bool) -> Result<()> {
     let address = machine.address().expect("an agent listens");
     let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
     let count = if roots.len() == 1 { "1 disk".into() } else { format!("{} disks", roots.len()) };
     let disks = format!("{count}: {}", roots.join(", "));
     log::info!("started: starfish {} at {address}, {disks}", env!("CARGO_PKG_VERSION"));
+    if is_keyless {
+        log::info!("it has no cluster key: whoever can connect has all rights");
+    }
     local::print([format!("{READY}{address}, {disks}")])
 }
 

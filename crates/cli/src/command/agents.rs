@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
+use pdiol::key;
 use serde::Serialize;
 
 use crate::agent_set::at_once;
@@ -10,13 +11,13 @@ use crate::agent_set::host::{Host, SshArgs, quoted, quoted_if_need_be};
 use crate::agent_set::hosts::{self, Wanted};
 use crate::agent_set::process::Stopped;
 use crate::agent_set::record::{self, Record, Started, State};
-use crate::agent_set::start::{Start, Starting};
+use crate::agent_set::start::{KeyFile, Start, Starting};
 use crate::command::agent::load_model;
 use crate::failure::{Failure, Result};
-use crate::local;
-use crate::store::agents::AgentsArgs;
+use crate::store::agents::{AgentsArgs, KeyArgs};
 use crate::store::session;
 use crate::table::Table;
+use crate::{local, node};
 
 /// Start, look at and stop a set of agents, on this computer or over ssh on others.
 ///
@@ -93,6 +94,9 @@ struct UpArguments {
     anew: bool,
 
     #[command(flatten)]
+    key: KeyArgs,
+
+    #[command(flatten)]
     common: CommonArguments,
 
     /// More options of `starfish agent`, for all of them. Without any, those of the last set.
@@ -137,6 +141,7 @@ fn up(arguments: &UpArguments) -> Result<()> {
         // A mistake is told once, and before anything is started.
         load_model(model)?;
     }
+    arguments.key.apply();
     let common = &arguments.common;
     let state = State::take(record::directory(common.dir.as_deref())?)?;
     let before = state.read()?;
@@ -274,9 +279,13 @@ impl Plan {
 
     /// Starts these agents, all at once. They end again unless they are told to stay.
     fn start(&self, missing: &[Wanted], common: &CommonArguments, directory: &Path) -> Result<Vec<Starting>> {
+        if missing.is_empty() {
+            return Ok(Vec::new());
+        }
         let program = std::env::current_exe().map_err(|error| Failure::new("finding this program", error))?;
         let remote_program = self.program.as_deref().unwrap_or("starfish");
-        let start = Start { program: &program, remote_program, directory, options: &self.options };
+        let key = key::path(node::key_file()).map(KeyFile::take).transpose()?;
+        let start = Start { program: &program, remote_program, directory, key, options: &self.options };
         let outcomes = at_once(missing, |wanted| {
             // Whoever has exported the address of an agent finds the next one there.
             let before = self.gone.iter().find(|agent| agent.name == wanted.name);

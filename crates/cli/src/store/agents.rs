@@ -8,9 +8,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pdiol::{Agent, agents};
+use pdiol::{Agent, agents, key};
 
 use crate::failure::{Failure, Result};
+use crate::node;
 
 /// The options that say where the agents are.
 #[derive(Args, Clone, Debug)]
@@ -25,6 +26,30 @@ pub(crate) struct AgentsArgs {
     /// started.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
+}
+
+/// The option that says which cluster key this computer has.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct KeyArgs {
+    /// File of the cluster key, or `none` to do without.
+    ///
+    /// Agents and their clients have the same key, or none of them has one. Without this option it is the one of
+    /// ~/.config/starfish/key, which `starfish agents up` makes, if it is there.
+    #[arg(long = "key", value_name = "FILE", env = key::VARIABLE)]
+    pub(crate) file: Option<PathBuf>,
+}
+
+impl KeyArgs {
+    /// Has all nodes of this process use it.
+    pub(crate) fn apply(&self) {
+        self.file
+            .iter()
+            .filter(|path| !path.as_os_str().is_empty())
+            .for_each(|path| node::name_key_file(path));
+    }
 }
 
 const WHAT: &str = "finding the agents";
@@ -36,7 +61,7 @@ const REMEDY: &str = "Name them with --agents HOST:PORT,... or in STARFISH_AGENT
 impl AgentsArgs {
     /// These very agents, as if the user had named them.
     pub(crate) fn of(agents: Vec<String>) -> Self {
-        AgentsArgs { agents, config: None }
+        AgentsArgs { agents, config: None, key: KeyArgs::default() }
     }
 
     /// What the user calls the agents. There is at least one.
@@ -53,6 +78,7 @@ impl AgentsArgs {
 
     /// The agents, each with its address. There is at least one.
     pub(crate) fn find(&self) -> Result<Vec<Agent>> {
+        self.key.apply();
         agents::named(self.names()?).map_err(wrong)
     }
 

@@ -65,7 +65,7 @@ where
 
 impl Session {
     async fn start(machine: RealMachine, agents: Vec<Agent>) -> Result<Session> {
-        let (client, names) = pdiol::connect_to_present(&machine, &agents).await?;
+        let (client, names) = pdiol::connect_to_present(&machine, &agents, node::key_file()).await?;
         Ok(Session { machine, client, names: Rc::new(names) })
     }
 

@@ -17,6 +17,7 @@ pub(crate) use processes::{finish, finish_with_input, heeding, wait};
 pub(crate) fn starfish<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = heeding(env!("CARGO_BIN_EXE_starfish"));
     command.args(arguments).env_remove("STARFISH_AGENTS").env("XDG_CONFIG_HOME", "/nonexistent");
+    command.env_remove("STARFISH_KEY_FILE");
     command.env("XDG_STATE_HOME", "/nonexistent").env("STARFISH_LOG", "warn").env_remove("JOURNAL_STREAM");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command

@@ -1,15 +1,19 @@
 //! What lies on the wire between two nodes.
 //!
 //! ```text
-//! connecting node                                listening node
+//! connecting node                                           listening node
 //!   first connection, for control:
-//!   Hello  {magic, version, whom, from, to}  -->
-//!                                            <--  Answer {magic, version, verdict, node, ticket}
+//!   Greeting {magic, version, keyed, 32 random bytes}   -->
+//!                                                       <--  Greeting {...}
+//!   Introduction {whom, from, to}, proof                -->
+//!                                                       <--  Answer {verdict, node, ticket}, proof
 //!   second connection, for data:
-//!   Hello  {..., the ticket}                 -->
-//!                                            <--  Answer {...}
+//!   Greeting                                            -->
+//!                                                       <--  Greeting
+//!   Introduction {..., the ticket}, proof               -->
+//!                                                       <--  Answer, proof
 //!   over both of them:
-//!   frames                                   <->  frames
+//!   frames                                              <->  frames
 //!
 //! frame:  | magic 3 | class 1 | header length 4 | payload length 8 | header ... | payload ... |
 //! ping, pong, bye:  | magic 3 | kind 1 | zeros 12 |
@@ -17,13 +21,14 @@
 //!
 //! A ping asks for a pong, and both say nothing but that somebody is there. A bye is the last frame of a connection
 //! that its sender ends in order. Numbers are little-endian. Lengths are checked against their bounds before anything is
-//! allocated for them. The first twelve bytes of a hello never change, so that nodes of any two versions can tell each
-//! other that they differ.
+//! allocated for them. The first twelve bytes of a greeting never change, so that nodes of any two versions can tell each
+//! other that they differ. What the proofs are is told in `key.rs`; what follows a greeting is decoded when its proof is
+//! right, and not before. A later version that encrypts has its place between the greetings and all that follows.
 
 use machine::{Class, Message, NodeId};
 
 /// The version of everything below; raised with every change of it.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// How both sides of a handshake begin.
 const GREETING: [u8; 8] = *b"STARFISH";
@@ -114,16 +119,64 @@ impl Prelude {
     }
 }
 
-/// What a connecting node says first.
+/// What both sides say first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hello {
+pub(crate) struct Greeting {
+    /// Whether this side has a cluster key.
+    pub(crate) is_keyed: bool,
+    /// Drawn for this handshake.
+    pub(crate) random: [u8; Greeting::RANDOM_BYTES],
+}
+
+impl Greeting {
+    pub(crate) const BYTES: usize = 48;
+
+    /// What comes first in every version.
+    pub(crate) const FIRST_BYTES: usize = 12;
+
+    pub(crate) const RANDOM_BYTES: usize = 32;
+
+    pub(crate) fn encode(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[0..8].copy_from_slice(&GREETING);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&u32::from(self.is_keyed).to_le_bytes());
+        bytes[16..48].copy_from_slice(&self.random);
+        bytes
+    }
+
+    /// Whether the rest makes sense here.
+    pub(crate) fn check_first(first: &[u8; Self::FIRST_BYTES]) -> Result<(), NotUnderstood> {
+        if first[0..8] != GREETING {
+            return Err(NotUnderstood::NotStarfish);
+        }
+        match u32_at(first, 8) {
+            VERSION => Ok(()),
+            theirs => Err(NotUnderstood::Version(theirs)),
+        }
+    }
+
+    pub(crate) fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, NotUnderstood> {
+        Self::check_first(bytes.first_chunk().expect("more than that"))?;
+        let is_keyed = match u32_at(bytes, 12) {
+            0 => false,
+            1 => true,
+            code => return Err(NotUnderstood::Keyed(code)),
+        };
+        Ok(Greeting { is_keyed, random: *bytes.last_chunk().expect("more than that") })
+    }
+}
+
+/// Who calls whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Introduction {
     /// Who is calling.
     pub(crate) from: NodeId,
     /// Whom it expects to have reached.
     pub(crate) to: Whom,
 }
 
-/// The node that a hello is meant for.
+/// The node that an introduction is meant for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whom {
     /// The one of this name.
@@ -131,63 +184,71 @@ pub(crate) enum Whom {
     /// Whoever listens there; the answer tells who that is.
     Anyone,
     /// The one that gave out this ticket: the connection is to join the one for control, and is for data.
-    Ticket(u64),
+    Ticket(Ticket),
 }
 
-/// What a hello says of the node it is meant for.
+/// What a connection for data shows, so that it joins the right one for control. Drawn at random, so that nobody else
+/// knows it.
+pub(crate) type Ticket = [u8; 16];
+
+/// What an introduction says of the node it is meant for.
 const TO_THE_NODE_NAMED: u32 = 0;
 const TO_WHOEVER_LISTENS: u32 = 1;
 const TO_WHO_GAVE_THE_TICKET: u32 = 2;
 
-impl Hello {
+impl Introduction {
     pub(crate) const BYTES: usize = 32;
 
     pub(crate) fn encode(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
-        encode_greeting(&mut bytes);
-        let (whom, to) = match self.to {
-            Whom::Node(node) => (TO_THE_NODE_NAMED, node.0),
-            Whom::Anyone => (TO_WHOEVER_LISTENS, 0),
-            Whom::Ticket(ticket) => (TO_WHO_GAVE_THE_TICKET, ticket),
+        let whom = match self.to {
+            Whom::Node(node) => {
+                bytes[16..24].copy_from_slice(&node.0.to_le_bytes());
+                TO_THE_NODE_NAMED
+            }
+            Whom::Anyone => TO_WHOEVER_LISTENS,
+            Whom::Ticket(ticket) => {
+                bytes[16..32].copy_from_slice(&ticket);
+                TO_WHO_GAVE_THE_TICKET
+            }
         };
-        bytes[12..16].copy_from_slice(&whom.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.from.0.to_le_bytes());
-        bytes[24..32].copy_from_slice(&to.to_le_bytes());
+        bytes[0..4].copy_from_slice(&whom.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.from.0.to_le_bytes());
         bytes
     }
 
     pub(crate) fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, NotUnderstood> {
-        decode_greeting(bytes)?;
-        let to = match u32_at(bytes, 12) {
-            TO_THE_NODE_NAMED => Whom::Node(NodeId(u64_at(bytes, 24))),
+        let to = match u32_at(bytes, 0) {
+            TO_THE_NODE_NAMED => Whom::Node(NodeId(u64_at(bytes, 16))),
             TO_WHOEVER_LISTENS => Whom::Anyone,
-            TO_WHO_GAVE_THE_TICKET => Whom::Ticket(u64_at(bytes, 24)),
+            TO_WHO_GAVE_THE_TICKET => Whom::Ticket(*bytes.last_chunk().expect("more than that")),
             whom => return Err(NotUnderstood::Whom(whom)),
         };
-        Ok(Hello { from: NodeId(u64_at(bytes, 16)), to })
+        Ok(Introduction { from: NodeId(u64_at(bytes, 8)), to })
     }
 }
 
-/// What a listening node answers to a hello.
+/// What a listening node answers to an introduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) verdict: Verdict,
     /// Who answers.
     pub(crate) node: NodeId,
     /// To be shown by the connection for data, if this is the one for control and it is welcome.
-    pub(crate) ticket: u64,
+    pub(crate) ticket: Ticket,
 }
 
 /// Whether a connection is welcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Welcome,
-    OtherVersion,
     OtherNode,
     AlreadyConnected,
     Full,
     Closed,
     NoSuchTicket,
+    /// The proof was wrong. This answer has none.
+    OtherKey,
 }
 
 impl Answer {
@@ -195,82 +256,59 @@ impl Answer {
 
     pub(crate) fn encode(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
-        encode_greeting(&mut bytes);
-        bytes[12..16].copy_from_slice(&(self.verdict as u32).to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.node.0.to_le_bytes());
-        bytes[24..32].copy_from_slice(&self.ticket.to_le_bytes());
+        bytes[0..4].copy_from_slice(&(self.verdict as u32).to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.node.0.to_le_bytes());
+        bytes[16..32].copy_from_slice(&self.ticket);
         bytes
     }
 
     pub(crate) fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, NotUnderstood> {
-        decode_greeting(bytes)?;
-        let code = u32_at(bytes, 12);
+        let code = u32_at(bytes, 0);
         let verdict = Verdict::ALL.into_iter().find(|&verdict| verdict as u32 == code);
         let verdict = verdict.ok_or(NotUnderstood::Answer(code))?;
-        Ok(Answer { verdict, node: NodeId(u64_at(bytes, 16)), ticket: u64_at(bytes, 24) })
+        let ticket = *bytes.last_chunk().expect("more than that");
+        Ok(Answer { verdict, node: NodeId(u64_at(bytes, 8)), ticket })
     }
 }
 
 impl Verdict {
     const ALL: [Verdict; 7] = [
         Verdict::Welcome,
-        Verdict::OtherVersion,
         Verdict::OtherNode,
         Verdict::AlreadyConnected,
         Verdict::Full,
         Verdict::Closed,
         Verdict::NoSuchTicket,
+        Verdict::OtherKey,
     ];
 
     /// Why a connection is not welcome, in words for whoever made it.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Verdict::Welcome => "it welcomed this node",
-            Verdict::OtherVersion => "it speaks another version of the protocol",
             Verdict::OtherNode => "another node listens there",
             Verdict::AlreadyConnected => "a node of this node's name is already connected to it",
             Verdict::Full => "it has as many connections as its limit allows",
             Verdict::Closed => "it is about to stop",
             Verdict::NoSuchTicket => "it had given up waiting for the connection for data",
+            Verdict::OtherKey => "it has another cluster key",
         }
     }
 }
 
-/// Why a greeting makes no sense here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why what was said in a handshake makes no sense here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotUnderstood {
+    #[error("that is not a Starfish node")]
     NotStarfish,
+    #[error("it speaks version {0} of the protocol, this node version {VERSION}")]
     Version(u32),
+    #[error("it said {0} when asked whether it has a cluster key")]
+    Keyed(u32),
+    #[error("it asked in the unknown way {0} for a node")]
     Whom(u32),
+    #[error("it gave the unknown answer {0}")]
     Answer(u32),
-}
-
-impl std::fmt::Display for NotUnderstood {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            NotUnderstood::NotStarfish => write!(f, "that is not a Starfish node"),
-            NotUnderstood::Version(theirs) => {
-                write!(f, "it speaks version {theirs} of the protocol, this node version {VERSION}")
-            }
-            NotUnderstood::Whom(code) => write!(f, "it asked in the unknown way {code} for a node"),
-            NotUnderstood::Answer(code) => write!(f, "it gave the unknown answer {code}"),
-        }
-    }
-}
-
-fn encode_greeting(bytes: &mut [u8; 32]) {
-    bytes[0..8].copy_from_slice(&GREETING);
-    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
-}
-
-fn decode_greeting(bytes: &[u8; 32]) -> Result<(), NotUnderstood> {
-    if bytes[0..8] != GREETING {
-        return Err(NotUnderstood::NotStarfish);
-    }
-    match u32_at(bytes, 8) {
-        VERSION => Ok(()),
-        theirs => Err(NotUnderstood::Version(theirs)),
-    }
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -283,6 +321,8 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -292,12 +332,16 @@ mod tests {
             let prelude = Prelude { kind, header_bytes: lengths.0, payload_bytes: lengths.1 };
             assert_eq!(Prelude::decode(&prelude.encode()), Ok(prelude));
         }
-        for to in [Whom::Node(NodeId(1)), Whom::Node(NodeId(u64::MAX)), Whom::Ticket(7), Whom::Anyone] {
-            let hello = Hello { from: NodeId(u64::MAX), to };
-            assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
+        for is_keyed in [false, true] {
+            let greeting = Greeting { is_keyed, random: [9; 32] };
+            assert_eq!(Greeting::decode(&greeting.encode()), Ok(greeting));
+        }
+        for to in [Whom::Node(NodeId(1)), Whom::Node(NodeId(u64::MAX)), Whom::Ticket([7; 16]), Whom::Anyone] {
+            let introduction = Introduction { from: NodeId(u64::MAX), to };
+            assert_eq!(Introduction::decode(&introduction.encode()), Ok(introduction));
         }
         for verdict in Verdict::ALL {
-            let answer = Answer { verdict, node: NodeId(3), ticket: 4 };
+            let answer = Answer { verdict, node: NodeId(3), ticket: [4; 16] };
             assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
         }
     }
@@ -320,13 +364,38 @@ mod tests {
 
     #[test]
     fn strangers_and_other_versions_are_told_apart() {
-        assert_eq!(Hello::decode(b"GET / HTTP/1.1\r\nHost: example.or"), Err(NotUnderstood::NotStarfish));
-        let hello = Hello { from: NodeId(1), to: Whom::Node(NodeId(2)) }.encode();
-        let mut odd = hello;
+        assert_eq!(Greeting::check_first(b"GET / HTTP/1"), Err(NotUnderstood::NotStarfish));
+        let greeting = Greeting { is_keyed: true, random: [1; 32] }.encode();
+        let mut odd = greeting;
         odd[12] = 7;
-        assert_eq!(Hello::decode(&odd), Err(NotUnderstood::Whom(7)));
-        let mut future = hello;
+        assert_eq!(Greeting::decode(&odd), Err(NotUnderstood::Keyed(7)));
+        let mut future = greeting;
         future[8] = 9;
-        assert_eq!(Hello::decode(&future), Err(NotUnderstood::Version(9)));
+        assert_eq!(Greeting::decode(&future), Err(NotUnderstood::Version(9)));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_understood_is_what_would_be_said(
+            greeting in any::<([u8; 4], [u8; 32])>(),
+            body in any::<[u8; 32]>(),
+            code in 0u32..9,
+        ) {
+            let mut bytes = Greeting { is_keyed: false, random: greeting.1 }.encode();
+            bytes[12..16].copy_from_slice(&greeting.0);
+            if let Ok(greeting) = Greeting::decode(&bytes) {
+                prop_assert_eq!(greeting.encode(), bytes);
+            }
+            let mut body = body;
+            for code in [code.to_le_bytes(), *body.first_chunk().expect("32 bytes")] {
+                body[..4].copy_from_slice(&code);
+                if let Ok(introduction) = Introduction::decode(&body) {
+                    prop_assert_eq!(Introduction::decode(&introduction.encode()), Ok(introduction));
+                }
+                if let Ok(answer) = Answer::decode(&body) {
+                    prop_assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
+                }
+            }
+        }
     }
 }

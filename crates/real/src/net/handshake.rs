@@ -1,5 +1,6 @@
-//! How two nodes become connected: who calls introduces itself, who is called lets it in or says why not. Then the
-//! same once more: the second connection shows the ticket that the first one got.
+//! How two nodes become connected: both greet, who calls introduces itself and proves that it has the cluster key, who is
+//! called does the same and lets it in or says why not. Then the same once more: the second connection shows the ticket
+//! that the first one got.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -13,17 +14,19 @@ use compio::BufResult;
 use compio::io::{AsyncWrite, AsyncWriteExt};
 use compio::net::{TcpListener, TcpStream};
 use compio::time::timeout;
-use machine::{Condition, Error, NodeId, Result};
+use machine::{Condition, Error, KeyMismatch, NodeId, Result};
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 
 use super::connection::{Connection, Reader, Stream};
-use super::frame::{Answer, Hello, NotUnderstood, Verdict, Whom};
+use super::frame::{Answer, Greeting, Introduction, NotUnderstood, Ticket, Verdict, Whom};
+use super::key::{Proof, Role, Transcript};
 use super::{Called, Joining, Net, Origin, in_words};
 use crate::report::Report;
 use crate::settings::{Peer, SocketBuffers};
 use crate::task::{Turns, unless};
 
-/// Handshakes under way at once. When there are more, the caller that has been silent for longest gives way.
+/// Handshakes under way at once. When there are more, the caller gives way that has been there for longest without
+/// introducing itself.
 pub(crate) const HANDSHAKES_MAX: usize = 64;
 
 /// Pause after the system could not accept, most likely for want of file descriptors.
@@ -90,17 +93,18 @@ pub(super) struct Handshakes {
 /// Somebody who has called.
 #[derive(Default)]
 struct Caller {
-    has_spoken: Cell<bool>,
+    has_proved: Cell<bool>,
     gives_way: Cell<bool>,
     word: Condition,
 }
 
 impl Handshakes {
-    /// A caller has come. If there are too many, the first of those that have said nothing gives way, or else the first.
+    /// A caller has come. If there are too many, the first of those that have not introduced themselves gives way, or else
+    /// the first.
     fn begin(&self) -> (u64, Rc<Caller>) {
         let mut under_way = self.under_way.borrow_mut();
         if under_way.len() >= HANDSHAKES_MAX {
-            let silent = under_way.iter().find(|(_, caller)| !caller.has_spoken.get());
+            let silent = under_way.iter().find(|(_, caller)| !caller.has_proved.get());
             let first = silent.or(under_way.first_key_value()).map(|(&number, _)| number);
             let caller = first.and_then(|number| under_way.remove(&number)).expect("there are many");
             caller.gives_way.set(true);
@@ -134,13 +138,13 @@ impl Net {
         let limit = self.inner.limits.silence;
         let outcome = self.call_in_time(peer.address, Some(peer.node), None, limit).await;
         let what = || format!("connecting to {} at {}", peer.node, peer.address);
-        outcome.map(drop).map_err(|why| Error::Io { what: what(), why }.into())
+        outcome.map(drop).map_err(|fault| fault.during(what()))
     }
 
     /// Connects to whoever listens at `address` unless there is a connection to that node, and returns its name.
     pub(crate) async fn connect_to(&self, address: SocketAddr) -> Result<NodeId> {
         let outcome = self.call_in_time(address, None, None, self.inner.limits.silence).await;
-        outcome.map_err(|why| Error::Io { what: format!("connecting to {address}"), why }.into())
+        outcome.map_err(|fault| fault.during(format!("connecting to {address}")))
     }
 
     /// Calls `to`, or whoever listens at `address`, who is to be known here as `known_as` or else by its own name;
@@ -151,9 +155,9 @@ impl Net {
         to: Option<NodeId>,
         known_as: Option<NodeId>,
         limit: Duration,
-    ) -> std::result::Result<NodeId, String> {
+    ) -> std::result::Result<NodeId, Fault> {
         let outcome = timeout(limit, self.call(address, to, known_as)).await;
-        outcome.unwrap_or_else(|_| Err(format!("no answer within {}", in_words(limit))))
+        outcome.unwrap_or_else(|_| Err(format!("no answer within {}", in_words(limit)).into()))
     }
 
     async fn call(
@@ -161,30 +165,30 @@ impl Net {
         address: SocketAddr,
         to: Option<NodeId>,
         known_as: Option<NodeId>,
-    ) -> std::result::Result<NodeId, String> {
+    ) -> std::result::Result<NodeId, Fault> {
         let whom = to.map_or(Whom::Anyone, Whom::Node);
         let (control, Answer { verdict, node, ticket }) = self.introduce(address, whom).await?;
         if node == self.inner.node {
-            return Err("this node itself listens there, or another of its name".to_owned());
+            return Err("this node itself listens there, or another of its name".into());
         }
         // Who was asked for by no name may turn out to be somebody known.
         let is_known = to.is_none() && known_as.is_none() && self.connection(node).is_some();
         match verdict {
-            Verdict::OtherNode => return Err(format!("{node} listens there")),
+            Verdict::OtherNode => return Err(format!("{node} listens there").into()),
             Verdict::Welcome if to.is_some_and(|to| to != node) => {
-                return Err(format!("{node} welcomed this node in its place"));
+                return Err(format!("{node} welcomed this node in its place").into());
             }
             Verdict::Welcome => {}
             Verdict::AlreadyConnected if is_known => return Ok(node),
-            refusal => return Err(refusal.reason().to_owned()),
+            refusal => return Err(refusal.reason().into()),
         }
         let (data, answer) = self.introduce(address, Whom::Ticket(ticket)).await?;
         if answer.verdict != Verdict::Welcome {
-            return Err(answer.verdict.reason().to_owned());
+            return Err(answer.verdict.reason().into());
         }
         // Others may have run meanwhile.
         if self.inner.closed.get() {
-            return Err(Error::Closed.to_string());
+            return Err(Error::Closed.to_string().into());
         }
         let peer = known_as.unwrap_or(node);
         if self.connection(peer).is_none() {
@@ -198,22 +202,32 @@ impl Net {
     }
 
     /// Opens a TCP connection and introduces this node; returns it with the answer.
-    async fn introduce(
-        &self,
-        address: SocketAddr,
-        to: Whom,
-    ) -> std::result::Result<(Stream, Answer), String> {
-        let text = |error: io::Error| error.to_string();
-        let mut stream = TcpStream::connect(address).await.map_err(text)?;
+    async fn introduce(&self, address: SocketAddr, to: Whom) -> std::result::Result<(Stream, Answer), Fault> {
+        let stream = TcpStream::connect(address).await.map_err(text)?;
         prepare(&SockRef::from(&stream), self.inner.sockets).map_err(text)?;
-        let hello = Hello { from: self.inner.node, to };
-        let BufResult(written, _) = stream.write_all(hello.encode()).await;
-        written.map_err(text)?;
-        let mut reader = Reader::new(stream.clone());
-        let answer: [u8; Answer::BYTES] =
-            reader.array().await.map_err(text)?.ok_or("it closed the connection without an answer")?;
-        let answer = Answer::decode(&answer).map_err(|error| error.to_string())?;
-        Ok((Stream { stream, reader }, answer))
+        let mut stream = Stream::new(stream);
+        let mine = self.greeting()?;
+        stream.say(mine.encode()).await?;
+        let theirs = stream.hear_greeting().await?;
+        check_keys(mine, theirs)?;
+        let mut transcript = Transcript::new(self.inner.key.as_ref());
+        let introduction = Introduction { from: self.inner.node, to }.encode();
+        for said in [&mine.encode()[..], &theirs.encode(), &introduction] {
+            transcript.add(said);
+        }
+        stream.say(with_proof(introduction, transcript.proof(Role::Caller))).await?;
+        let (answer, proof) = stream.hear_with_proof().await?;
+        transcript.add(&answer);
+        if !transcript.is_proved(Role::Listener, proof) {
+            return Err(KeyMismatch::Differ.into());
+        }
+        Ok((stream, Answer::decode(&answer).map_err(text)?))
+    }
+
+    /// What this node says first in a handshake.
+    fn greeting(&self) -> std::result::Result<Greeting, Fault> {
+        let is_keyed = self.inner.key.is_some();
+        Ok(Greeting { is_keyed, random: random()? })
     }
 
     /// Lets others in for as long as the node listens.
@@ -244,57 +258,67 @@ impl Net {
         let in_time = timeout(limit, self.let_in(stream, caller));
         let outcome = match unless(caller.gives_way(), in_time).await {
             Some(Ok(outcome)) => outcome,
-            Some(Err(_)) => Err(format!("it did not introduce itself within {}", in_words(limit))),
-            None => Err("it did not introduce itself before many others came".to_owned()),
+            Some(Err(_)) => Err(format!("it did not introduce itself within {}", in_words(limit)).into()),
+            None => Err("it did not introduce itself before many others came".into()),
         };
-        if let Err(why) = outcome {
-            self.inner.refusals.report(from, why);
+        if let Err(fault) = outcome {
+            self.inner.refusals.report(from, &fault);
         }
     }
 
-    async fn let_in(&self, mut stream: TcpStream, caller: &Caller) -> std::result::Result<(), String> {
-        prepare_called(&SockRef::from(&stream), self.inner.sockets).map_err(|error| error.to_string())?;
-        let mut reader = Reader::new(stream.clone());
-        let hello: [u8; Hello::BYTES] =
-            reader.array().await.map_err(|error| error.to_string())?.ok_or("it said nothing")?;
-        caller.has_spoken.set(true);
-        let hello = match Hello::decode(&hello) {
-            Ok(hello) => hello,
-            Err(why) => {
-                // Whoever speaks another protocol altogether would not understand an answer.
-                if let NotUnderstood::Version(_) = why {
-                    self.answer_with(&mut stream, Verdict::OtherVersion, 0).await;
-                }
-                return Err(why.to_string());
+    async fn let_in(&self, stream: TcpStream, caller: &Caller) -> std::result::Result<(), Fault> {
+        prepare_called(&SockRef::from(&stream), self.inner.sockets).map_err(text)?;
+        let mut stream = Stream::new(stream);
+        let mine = self.greeting()?;
+        let theirs = match stream.hear_greeting().await {
+            // Whoever speaks another protocol altogether would not understand an answer.
+            Err(Fault::NotUnderstood(why @ NotUnderstood::Version(_))) => {
+                stream.say(mine.encode()).await?;
+                return Err(why.into());
             }
+            other => other?,
         };
-        match hello.to {
-            Whom::Ticket(ticket) => self.join(hello, ticket, stream, reader).await,
-            Whom::Node(_) | Whom::Anyone => self.let_in_for_control(hello, stream, reader).await,
+        stream.say(mine.encode()).await?;
+        check_keys(mine, theirs)?;
+        let (introduction, proof) = stream.hear_with_proof().await?;
+        let mut transcript = Transcript::new(self.inner.key.as_ref());
+        for said in [&theirs.encode()[..], &mine.encode(), &introduction] {
+            transcript.add(said);
+        }
+        if !transcript.is_proved(Role::Caller, proof) {
+            // Nothing is proved to somebody who has proved nothing: his answer comes without a proof.
+            let answer = Answer { verdict: Verdict::OtherKey, node: NodeId(0), ticket: Ticket::default() };
+            stream.say(with_proof(answer.encode(), Proof::default())).await?;
+            return Err(KeyMismatch::Differ.into());
+        }
+        caller.has_proved.set(true);
+        let introduction = Introduction::decode(&introduction)?;
+        let entrant = Entrant { introduction, stream, transcript };
+        match introduction.to {
+            Whom::Ticket(ticket) => self.join(entrant, ticket).await,
+            Whom::Node(_) | Whom::Anyone => self.let_in_for_control(entrant).await,
         }
     }
 
     /// Lets in the first connection of a node, which then waits for the second.
-    async fn let_in_for_control(
-        &self,
-        hello: Hello,
-        mut stream: TcpStream,
-        reader: Reader,
-    ) -> std::result::Result<(), String> {
-        let mut verdict = self.judge(hello);
-        if let (Verdict::AlreadyConnected, Some(old)) = (verdict, self.connection(hello.from)) {
+    async fn let_in_for_control(&self, entrant: Entrant) -> std::result::Result<(), Fault> {
+        let introduction = entrant.introduction;
+        let from = introduction.from;
+        let mut verdict = self.judge(introduction);
+        if let (Verdict::AlreadyConnected, Some(old)) = (verdict, self.connection(from)) {
             self.end_if_silent(&old).await;
-            verdict = self.judge(hello);
+            verdict = self.judge(introduction);
         }
         if verdict != Verdict::Welcome {
-            self.answer_with(&mut stream, verdict, 0).await;
-            return Err(explain_refusal(verdict, hello));
+            return self.refuse(entrant, verdict).await;
         }
-        let ticket = self.inner.last_ticket.get() + 1;
-        self.inner.last_ticket.set(ticket);
-        let joining = Joining { from: hello.from, control: Stream { stream: stream.clone(), reader } };
-        self.inner.joining.borrow_mut().insert(ticket, joining);
-        self.answer_with(&mut stream, verdict, ticket).await;
+        let ticket: Ticket = random()?;
+        let answer = self.proved_answer(&entrant, verdict, ticket);
+        let control = entrant.stream;
+        let mut stream = control.stream.clone();
+        self.inner.joining.borrow_mut().insert(ticket, Joining { from, control });
+        // If the other side does not hear it, it does not come again.
+        let BufResult(_, _) = stream.write_all(answer).await;
         let net = self.clone();
         // In a task of its own: the handshake of the second connection needs the place of this one.
         self.inner.tasks.spawn("handshake", async move {
@@ -317,39 +341,33 @@ impl Net {
     }
 
     /// Joins the second connection of a node to the first.
-    async fn join(
-        &self,
-        hello: Hello,
-        ticket: u64,
-        mut stream: TcpStream,
-        reader: Reader,
-    ) -> std::result::Result<(), String> {
-        let Some(control) = self.take_joining(hello, ticket) else {
-            self.answer_with(&mut stream, Verdict::NoSuchTicket, 0).await;
-            return Err(explain_refusal(Verdict::NoSuchTicket, hello));
+    async fn join(&self, entrant: Entrant, ticket: Ticket) -> std::result::Result<(), Fault> {
+        let from = entrant.introduction.from;
+        let Some(control) = self.take_joining(from, ticket) else {
+            return self.refuse(entrant, Verdict::NoSuchTicket).await;
         };
-        let answer = Answer { verdict: Verdict::Welcome, node: self.inner.node, ticket: 0 }.encode();
+        let answer = self.proved_answer(&entrant, Verdict::Welcome, Ticket::default());
         // Entered before the other side hears that it is welcome.
-        self.begin(hello.from, [control, Stream { stream, reader }], Origin::WasCalled { answer });
+        self.begin(from, [control, entrant.stream], Origin::WasCalled { answer });
         Ok(())
     }
 
     /// Takes out the first connection that has got this ticket, if it is of the same node.
-    fn take_joining(&self, hello: Hello, ticket: u64) -> Option<Stream> {
+    fn take_joining(&self, from: NodeId, ticket: Ticket) -> Option<Stream> {
         let mut joining = self.inner.joining.borrow_mut();
-        if joining.get(&ticket).is_none_or(|half| half.from != hello.from) {
+        if joining.get(&ticket).is_none_or(|half| half.from != from) {
             return None;
         }
         joining.remove(&ticket).map(|half| half.control)
     }
 
-    fn judge(&self, hello: Hello) -> Verdict {
-        let (inner, from) = (&self.inner, hello.from);
+    fn judge(&self, introduction: Introduction) -> Verdict {
+        let (inner, from) = (&self.inner, introduction.from);
         let joining = inner.joining.borrow();
         let is_known = || self.connection(from).is_some() || joining.values().any(|half| half.from == from);
         if inner.closed.get() {
             Verdict::Closed
-        } else if matches!(hello.to, Whom::Node(to) if to != inner.node) {
+        } else if matches!(introduction.to, Whom::Node(to) if to != inner.node) {
             Verdict::OtherNode
         } else if from == inner.node || is_known() {
             Verdict::AlreadyConnected
@@ -360,22 +378,137 @@ impl Net {
         }
     }
 
-    /// Answers a caller, and hangs up if it is not welcome.
-    async fn answer_with(&self, stream: &mut TcpStream, verdict: Verdict, ticket: u64) {
-        let answer = Answer { verdict, node: self.inner.node, ticket };
+    /// Answers a caller that it is not welcome, and hangs up.
+    async fn refuse(&self, mut entrant: Entrant, verdict: Verdict) -> std::result::Result<(), Fault> {
+        let answer = self.proved_answer(&entrant, verdict, Ticket::default());
+        let stream = &mut entrant.stream.stream;
         // Whether the other side still hears it is its affair.
-        let BufResult(_, _) = stream.write_all(answer.encode()).await;
-        if verdict != Verdict::Welcome {
-            let _ = stream.shutdown().await;
-        }
+        let BufResult(_, _) = stream.write_all(answer).await;
+        let _ = stream.shutdown().await;
+        Err(explain_refusal(verdict, entrant.introduction).into())
+    }
+
+    /// An answer as it lies on the wire.
+    fn proved_answer(&self, entrant: &Entrant, verdict: Verdict, ticket: Ticket) -> Vec<u8> {
+        let answer = Answer { verdict, node: self.inner.node, ticket }.encode();
+        let mut transcript = entrant.transcript.clone();
+        transcript.add(&answer);
+        with_proof(answer, transcript.proof(Role::Listener))
     }
 }
 
-fn explain_refusal(verdict: Verdict, hello: Hello) -> String {
-    let from = hello.from;
+/// A caller that has introduced itself and has the key.
+struct Entrant {
+    introduction: Introduction,
+    stream: Stream,
+    /// What was said up to the introduction.
+    transcript: Transcript,
+}
+
+impl Stream {
+    fn new(stream: TcpStream) -> Self {
+        Stream { reader: Reader::new(stream.clone()), stream }
+    }
+
+    async fn say(&mut self, bytes: impl Into<Vec<u8>>) -> std::result::Result<(), Fault> {
+        let BufResult(written, _) = self.stream.write_all(bytes.into()).await;
+        Ok(written.map_err(text)?)
+    }
+
+    /// The other side's greeting. Of another version's only the beginning is read.
+    async fn hear_greeting(&mut self) -> std::result::Result<Greeting, Fault> {
+        const REST: usize = Greeting::BYTES - Greeting::FIRST_BYTES;
+        let first: [u8; Greeting::FIRST_BYTES] = self.hear().await?;
+        Greeting::check_first(&first)?;
+        let rest: [u8; REST] = self.hear().await?;
+        let mut bytes = [0; Greeting::BYTES];
+        bytes[..Greeting::FIRST_BYTES].copy_from_slice(&first);
+        bytes[Greeting::FIRST_BYTES..].copy_from_slice(&rest);
+        Ok(Greeting::decode(&bytes)?)
+    }
+
+    /// An introduction or an answer, with its proof.
+    async fn hear_with_proof(&mut self) -> std::result::Result<([u8; PROVED_BYTES], Proof), Fault> {
+        Ok((self.hear().await?, self.hear().await?))
+    }
+
+    async fn hear<const N: usize>(&mut self) -> std::result::Result<[u8; N], Fault> {
+        Ok(self.reader.array().await.map_err(text)?.ok_or("it closed the connection without an answer")?)
+    }
+}
+
+/// Length of what has a proof.
+const PROVED_BYTES: usize = Introduction::BYTES;
+
+const _: () = assert!(PROVED_BYTES == Answer::BYTES);
+
+fn with_proof(said: [u8; PROVED_BYTES], proof: Proof) -> Vec<u8> {
+    [said, proof].concat()
+}
+
+/// Bytes that nobody can guess.
+fn random<const N: usize>() -> std::result::Result<[u8; N], Fault> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| format!("drawing random numbers: {error}"))?;
+    Ok(bytes)
+}
+
+/// Fails if only one side has a key. Nobody goes on without one for the sake of somebody who says that he has none.
+fn check_keys(mine: Greeting, theirs: Greeting) -> std::result::Result<(), Fault> {
+    match (mine.is_keyed, theirs.is_keyed) {
+        (true, false) => Err(KeyMismatch::OnlyHere.into()),
+        (false, true) => Err(KeyMismatch::OnlyThere.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Why a handshake came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    #[error("{0}")]
+    Key(#[from] KeyMismatch),
+    #[error("{0}")]
+    NotUnderstood(#[from] NotUnderstood),
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Fault {
+    /// The same as an error of what was being done.
+    fn during(self, what: String) -> Box<Error> {
+        match self {
+            Fault::Key(mismatch) => Error::OtherKey { what, mismatch },
+            other => Error::Io { what, why: other.to_string() },
+        }
+        .into()
+    }
+
+    pub(super) fn mismatch(&self) -> Option<KeyMismatch> {
+        if let Fault::Key(mismatch) = self { Some(*mismatch) } else { None }
+    }
+}
+
+impl From<String> for Fault {
+    fn from(why: String) -> Self {
+        Fault::Other(why)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(why: &str) -> Self {
+        Fault::Other(why.to_owned())
+    }
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn explain_refusal(verdict: Verdict, introduction: Introduction) -> String {
+    let from = introduction.from;
     match verdict {
         Verdict::OtherNode => {
-            let to = if let Whom::Node(to) = hello.to { to.to_string() } else { "another".to_owned() };
+            let to = if let Whom::Node(to) = introduction.to { to.to_string() } else { "another".to_owned() };
             format!("{from} wants to talk to {to}")
         }
         Verdict::AlreadyConnected => format!("{from} is connected already"),
@@ -384,7 +517,7 @@ fn explain_refusal(verdict: Verdict, hello: Hello) -> String {
         }
         Verdict::Full => format!("{from} is one connection too many"),
         Verdict::Closed => format!("{from} comes too late, the network is closed"),
-        Verdict::Welcome | Verdict::OtherVersion => format!("{from} ({verdict:?})"),
+        Verdict::Welcome | Verdict::OtherKey => format!("{from} ({verdict:?})"),
     }
 }
 

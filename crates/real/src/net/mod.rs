@@ -16,6 +16,7 @@ mod connection;
 mod frame;
 mod handshake;
 mod inbox;
+mod key;
 mod outbox;
 mod refusals;
 
@@ -35,10 +36,11 @@ use crate::report::Report;
 use crate::settings::{Limits, SocketBuffers};
 use crate::task::{Tasks, Turns, unless};
 use connection::{Connection, Heard, Lane, Reader, Room, Stream};
-use frame::{Answer, Prelude};
+use frame::{Prelude, Ticket};
 pub(crate) use handshake::HANDSHAKES_MAX;
 use handshake::Handshakes;
 use inbox::Inbox;
+pub use key::Key;
 use refusals::Refusals;
 
 /// A node's connections. Cloning gives another handle.
@@ -49,6 +51,7 @@ pub struct Net {
 
 struct Inner {
     node: NodeId,
+    key: Option<Key>,
     limits: Limits,
     sockets: SocketBuffers,
     tasks: Tasks,
@@ -56,8 +59,7 @@ struct Inner {
     /// Connections, also those that are over, until their loss has been received.
     connections: RefCell<BTreeMap<NodeId, Rc<Connection>>>,
     /// Connections for control that wait for the one for data, by their tickets.
-    joining: RefCell<BTreeMap<u64, Joining>>,
-    last_ticket: Cell<u64>,
+    joining: RefCell<BTreeMap<Ticket, Joining>>,
     /// Callers that have not been let in yet.
     handshakes: Handshakes,
     refusals: Rc<Refusals>,
@@ -97,7 +99,7 @@ enum Origin {
     /// This node has called. It watches the other: one that is silent is lost.
     Called,
     /// This node was called, and this is its answer to the connection for data, which comes before anything else.
-    WasCalled { answer: [u8; Answer::BYTES] },
+    WasCalled { answer: Vec<u8> },
 }
 
 /// Pause between calls to a node that is lost.
@@ -111,6 +113,7 @@ const SIGNS_PER_SILENCE: u32 = 4;
 impl Net {
     pub(crate) fn start(
         node: NodeId,
+        key: Option<Key>,
         listen: Option<SocketAddr>,
         limits: Limits,
         sockets: SocketBuffers,
@@ -119,13 +122,13 @@ impl Net {
         let listener = listen.map(handshake::listen).transpose()?;
         let inner = Inner {
             node,
+            key,
             room: Room::new(limits.receive_bytes),
             limits,
             sockets,
             address: listener.as_ref().map(|(_, address)| *address),
             connections: RefCell::default(),
             joining: RefCell::default(),
-            last_ticket: Cell::new(0),
             handshakes: Handshakes::default(),
             refusals: Rc::new(Refusals::new(node, tasks.clone())),
             called: RefCell::default(),
@@ -288,7 +291,8 @@ impl Net {
                 Err(_) => Err(loss),
             };
         }
-        self.call_in_time(called.address, called.is_named.then_some(node), Some(node), limit).await.map(drop)
+        let call = self.call_in_time(called.address, called.is_named.then_some(node), Some(node), limit);
+        call.await.map(drop).map_err(|fault| fault.to_string())
     }
 
     /// Waits until all connections have ended.

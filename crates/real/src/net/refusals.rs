@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use machine::NodeId;
 
+use super::handshake::Fault;
 use crate::report::Report;
 use crate::task::Tasks;
 
@@ -31,7 +32,7 @@ impl Refusals {
     }
 
     /// Reports that a caller was refused, or that others were, once their number is known.
-    pub(crate) fn report(self: &Rc<Self>, from: SocketAddr, why: String) {
+    pub(crate) fn report(self: &Rc<Self>, from: SocketAddr, fault: &Fault) {
         let count = self.count.get() + 1;
         self.count.set(count);
         if count == 1 {
@@ -43,7 +44,8 @@ impl Refusals {
             });
         }
         if count <= REPORTED {
-            self.tasks.report(&Report::Refused { node: self.node, from, why });
+            let (why, mismatch) = (fault.to_string(), fault.mismatch());
+            self.tasks.report(&Report::Refused { node: self.node, from, why, mismatch });
         }
     }
 
@@ -70,7 +72,7 @@ mod tests {
         crate::block_on(crate::Driver::Polling, async {
             let refusals = Rc::new(Refusals::new(NodeId(1), Tasks::new(NodeId(1), reporter)));
             let refuse =
-                |times| (0..times).for_each(|_| refusals.report(([127, 0, 0, 1], 9).into(), "no".into()));
+                |times| (0..times).for_each(|_| refusals.report(([127, 0, 0, 1], 9).into(), &"no".into()));
             refuse(1000);
             refusals.end_period();
             refuse(1);

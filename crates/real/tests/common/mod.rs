@@ -66,6 +66,18 @@ impl Reports {
     }
 }
 
+impl Reports {
+    /// What was wrong with the keys of those that were refused.
+    pub(crate) fn mismatches(&self) -> Vec<machine::KeyMismatch> {
+        let reports = self.0.lock().expect("no panic meanwhile");
+        let mismatch = |report: &Report| match report {
+            Report::Refused { mismatch, .. } => *mismatch,
+            _ => None,
+        };
+        reports.iter().filter_map(mismatch).collect()
+    }
+}
+
 /// A listening node with one disk in `directory`.
 pub(crate) fn settings(node: u64, directory: &Path, reports: &Reports) -> Settings {
     Settings {
