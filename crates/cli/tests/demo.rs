@@ -6,7 +6,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use common::{fail, starfish, succeed, wait};
+use common::{fail, finish, starfish, succeed, wait};
 
 fn left_in(directory: &std::path::Path) -> usize {
     std::fs::read_dir(directory).expect("a directory").count()
@@ -95,4 +95,18 @@ fn completions_and_machines_are_printed() {
     let one = String::from_utf8(succeed(starfish(["machines", "starfish-1996"]))).expect("text");
     assert!(one.contains("[network]"), "{one}");
     assert!(fail(starfish(["machines", "cray"]), 2).contains("cray"));
+}
+
+#[test]
+fn what_cannot_be_shown_is_told_before_anything_is() {
+    for (arguments, part) in [
+        (["demo", "no/such/file"].as_slice(), "no/such/file: No such file"),
+        (&["demo", "--file-size", "15TiB"], "it has 45.0 TiB, and on the disks there is room for "),
+    ] {
+        let output = finish(starfish(arguments));
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains(part), "{told}");
+        assert!(!String::from_utf8_lossy(&output.stdout).contains("blake3"), "{told}");
+    }
 }

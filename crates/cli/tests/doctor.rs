@@ -61,16 +61,13 @@ fn a_disk_slowed_to_half_is_named_and_what_is_measured_is_what_put_gives() {
     let problems = report["problems"].as_array().expect("a list");
     assert_eq!(problems.len(), 1, "{report}");
     let problem = problems[0].as_str().expect("text");
-    assert!(problem.starts_with(&format!("agent {slow}: its disk is slow: at most ")), "{problem}");
+    assert!(problem.starts_with(&format!("agent {slow}: its disk is slow: hardly more than ")), "{problem}");
     assert!(problem.contains("as fast as its slowest disk"), "{problem}");
     // A disk that is slowed down is one of its own.
     assert_eq!(report["notes"].to_string().matches("share one disk").count(), 0, "{report}");
-    let best = |agent: usize| {
-        let rounds = report["agents"][agent]["writes_mib_s"].as_array().expect("rounds");
-        rounds.iter().filter_map(Value::as_f64).fold(0.0, f64::max)
-    };
-    assert!((14.0..20.5).contains(&best(0)), "put gives nearly 20: {report}");
-    assert!((7.0..10.5).contains(&best(2)), "{report}");
+    let write = |agent: usize| report["agents"][agent]["write_mib_s"].as_f64().expect("a number");
+    assert!((11.0..21.0).contains(&write(0)), "put gives nearly 20: {report}");
+    assert!((5.0..11.0).contains(&write(2)), "{report}");
 }
 
 #[test]

@@ -28,6 +28,8 @@ fn an_agent_serves_only_what_is_there_once() {
         let told = refused(&["--root", &root, twice]);
         assert!(told.contains(&format!("the same directory as {root}")), "{told}");
     }
+    let told = refused(&["--root", &other, "--port", "3"]);
+    assert!(told.contains("'--listen'") && !told.contains("--prefetch"), "{told}");
     let told = refused(&["--root", &other, &other, "--create"]);
     assert!(told.contains("the same directory"), "{told}");
     let told = fail(starfish(["agent", "--listen", "127.0.0.1:0", "--root", "/proc"]), 1);

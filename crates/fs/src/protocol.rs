@@ -353,6 +353,8 @@ pub struct ExaminedDisk {
     pub space: Option<(u64, u64)>,
     /// What tells the device it lies on from others of the computer.
     pub device: Option<u64>,
+    /// Whether it is as fast as it is whatever other disks on its device do.
+    pub has_own_pace: bool,
     /// Why it cannot be used, if that is so.
     pub failure: Option<String>,
 }

@@ -257,12 +257,16 @@ pub trait Disk {
         async { Ok(None) }
     }
 
-    /// What tells the device that the disk lies on from others of the same computer; none if that is not known, or if
-    /// it is the disk's alone.
+    /// What tells the device that the disk lies on from others of the same computer; none if that is not known.
     ///
     /// For telling people which disks share one. Nothing may depend on it.
     fn device(&self) -> Option<u64> {
         None
+    }
+
+    /// Whether it is as fast as it is whatever other disks on its device do. For telling people, too.
+    fn has_own_pace(&self) -> bool {
+        false
     }
 
     /// A number that grows with the physical position of the object's byte at `offset`, as far as known.

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+use clap::builder::UnknownArgumentValueParser;
 use clap::{Args, ValueEnum};
 use description::{Description, DiskDescription};
 use fs::{IoNodeSettings, Scheduling, Sharing, Threads};
@@ -38,6 +39,10 @@ pub(crate) struct Arguments {
     /// Where to listen: HOST:PORT, or :PORT for all networks of this machine. Port 0 takes a free one.
     #[arg(long, value_name = "ADDR")]
     listen: String,
+
+    // Whoever looks for it is told where the port stands.
+    #[arg(long = "port", hide = true, value_parser = UnknownArgumentValueParser::suggest_arg("--listen"))]
+    _port: Option<String>,
 
     /// Make the disks as slow as this model: a name that `starfish machines` lists, or a TOML file.
     #[arg(long, value_name = "NAME")]

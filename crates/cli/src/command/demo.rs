@@ -25,6 +25,7 @@ use crate::local::{self, Hashing};
 use crate::processes::{self, Agents};
 use crate::progress::{Progress, Show};
 use crate::simulation;
+use crate::store::beforehand;
 use crate::store::transfer::{self, Done, Method, MethodArgs, Put};
 use crate::table::Table;
 use pdiol::Size;
@@ -80,6 +81,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let model = arguments.disk_model.as_str();
     let disk = if model == "none" { None } else { Some(load_model(model)?) };
     let simulated = simulated_machines(model)?;
+    // Each method makes a copy; without a file one is made for that.
+    let (bytes, copies) = match &arguments.file {
+        Some(file) => (local::open(file)?.1.unwrap_or(0), 2),
+        None => (arguments.file_size.0, 3),
+    };
     let mut options =
         vec!["--cache".to_owned(), CACHE.to_owned(), "--block-max".to_owned(), BLOCK_BYTES.to_string()];
     if disk.is_some() {
@@ -89,6 +95,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     say(String::new())?;
 
     let agents = Agents::start(AGENTS, &options)?;
+    beforehand::check_space(&agents.agents, "demo", bytes.saturating_mul(copies))?;
     let names: Vec<&str> = agents.agents.iter().map(|agent| agent.name.as_str()).collect();
     let disks = disk
         .map_or("as fast as this computer's own".to_owned(), |disk| format!("as slow as {}", disk.name()));

@@ -19,8 +19,8 @@ use crate::table::Table;
 /// Asks each agent for its version, its disks with the space that is free, and its clock. Then measures five times, and
 /// ten times if its computer is busy, in turn with the others, how fast it writes and reads a temporary file; the median
 /// is shown. Writing is to its disks, as `put` does it; reading may be from its memory, so that tells of the network.
-/// Ends with what is wrong, and with exit code 1 if something is. An agent is slow if even its best measurement is below
-/// two thirds of what others reach.
+/// Ends with what is wrong, and with exit code 1 if something is. An agent is slow if even its better measurements are
+/// below two thirds of what others reach.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

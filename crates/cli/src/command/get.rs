@@ -12,7 +12,8 @@ use crate::store::transfer::{self, MethodArgs};
 
 /// Get a file from the agents, reading all their disks at once.
 ///
-/// The local file appears under its name only when it is complete.
+/// The local file appears under its name only when it is complete; until then it is called `.starfish-` and some letters.
+/// That is removed if the command fails or is interrupted, but not if it is killed.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

@@ -30,7 +30,7 @@ pub(crate) struct Finding {
     pub(crate) free_bytes: Vec<Option<u64>>,
     /// Size of each disk, where known.
     pub(crate) disk_bytes: Vec<Option<u64>>,
-    /// The device of its computer that each disk lies on, where known and of interest.
+    /// The device of its computer that each disk lies on, where known; not of disks that are slowed down to a model.
     pub(crate) devices: Vec<Option<u64>>,
     /// Why disks cannot be used, of those that cannot.
     pub(crate) failures: Vec<String>,
@@ -112,7 +112,7 @@ impl Finding {
             disks: disks.len(),
             free_bytes: disks.iter().map(|disk| space(disk).map(|space| space.free)).collect(),
             disk_bytes: disks.iter().map(|disk| space(disk).map(|space| space.bytes)).collect(),
-            devices: disks.iter().map(|disk| disk.device).collect(),
+            devices: disks.iter().map(|disk| disk.device.filter(|_| !disk.has_own_pace)).collect(),
             failures: disks.iter().filter_map(|disk| disk.failure.clone()).collect(),
             computer,
             is_here: computer.is_some() && computer == examined.own.map(|own| own.id),

@@ -96,6 +96,8 @@ pub struct DiskExamination {
     pub space: Option<Space>,
     /// What tells the device it lies on from others of the computer.
     pub device: Option<u64>,
+    /// Whether it is as fast as it is whatever other disks on its device do.
+    pub has_own_pace: bool,
     /// Why it cannot be used, if that is so.
     pub failure: Option<String>,
 }
@@ -280,6 +282,7 @@ impl<M: Machine> Client<M> {
         let disk = |disk: ExaminedDisk| DiskExamination {
             space: disk.space.map(|(bytes, free)| Space { bytes, free }),
             device: disk.device,
+            has_own_pace: disk.has_own_pace,
             failure: disk.failure,
         };
         let disks = disks.into_iter().map(disk).collect();

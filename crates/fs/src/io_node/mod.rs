@@ -462,7 +462,8 @@ impl<M: Machine> IoNode<M> {
                 Err(error) => (None, Some(error.to_string())),
             };
             let space = space.map(|space| (space.bytes, space.free));
-            disks.push(ExaminedDisk { space, device: disk.device(), failure });
+            let (device, has_own_pace) = (disk.device(), disk.has_own_pace());
+            disks.push(ExaminedDisk { space, device, has_own_pace, failure });
         }
         let date = self.machine.date().map(Duration::as_nanos);
         let computer = self.machine.computer().map(|computer| ExaminedComputer {

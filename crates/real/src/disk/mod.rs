@@ -125,9 +125,11 @@ impl machine::Disk for Disk {
     }
 
     fn device(&self) -> Option<u64> {
-        // What a model slows down shares nothing that would be felt.
-        let is_modelled = self.inner.pace.is_some();
-        Some(self.inner.directory.device()).filter(|_| !is_modelled)
+        Some(self.inner.directory.device())
+    }
+
+    fn has_own_pace(&self) -> bool {
+        self.inner.pace.is_some()
     }
 
     async fn remove(&self, name: &str) -> Result<()> {
