@@ -47,6 +47,24 @@ impl ByteSet {
         matches!(&*self.runs, [run] if run.end == end)
     }
 
+    /// Whether the set has any byte of `range`.
+    pub(crate) fn overlaps(&self, range: &Range<u64>) -> bool {
+        let first = self.runs.partition_point(|run| run.end <= range.start);
+        !range.is_empty() && self.runs.get(first).is_some_and(|run| run.start < range.end)
+    }
+
+    /// Takes out the bytes of `range`.
+    pub(crate) fn remove(&mut self, range: &Range<u64>) {
+        if !self.overlaps(range) {
+            return;
+        }
+        let first = self.runs.partition_point(|run| run.end <= range.start);
+        let last = self.runs.partition_point(|run| run.start < range.end);
+        let (before, after) = (self.runs[first].start..range.start, range.end..self.runs[last - 1].end);
+        let left = [before, after].into_iter().filter(|run| !run.is_empty());
+        self.runs.splice(first..last, left);
+    }
+
     /// Takes out what is not below `end`.
     pub(crate) fn cut(&mut self, end: u64) {
         self.runs.retain(|run| run.start < end);
@@ -88,6 +106,13 @@ mod tests {
             prop_assert_eq!(set.contains(&asked), all);
             let counted: u64 = set.runs().iter().map(|run| run.end - run.start).sum();
             prop_assert_eq!(counted as usize, bits.iter().filter(|&&bit| bit).count());
+            let any = bits[asked.start as usize..asked.end as usize].iter().any(|&bit| bit);
+            prop_assert_eq!(set.overlaps(&asked), any);
+            let mut less = set.clone();
+            less.remove(&asked);
+            let in_less = |byte: u64| less.contains(&(byte..byte + 1));
+            prop_assert!((0..512).all(|byte| in_less(byte) == (bits[byte as usize] && !asked.contains(&byte))));
+            prop_assert!(less.runs().windows(2).all(|pair| pair[0].end < pair[1].start), "{:?}", less);
             let mut cut = set.clone();
             cut.cut(asked.start);
             let counted: u64 = cut.runs().iter().map(|run| run.end - run.start).sum();

@@ -71,6 +71,16 @@ impl Block {
         self.buffer.as_ref().map(|buffer| buffer.slice(range.clone()))
     }
 
+    /// Notes that `range` of the buffer could not be written. Gives what of it has been written to the buffer again, and
+    /// is going to be tried anew.
+    pub(crate) fn lose(&mut self, range: &Range<u64>) -> &[Range<u64>] {
+        self.valid.remove(range);
+        for run in self.dirty.runs() {
+            self.valid.insert(run.clone());
+        }
+        self.dirty.runs()
+    }
+
     /// Notes that a task that was going to write has ended.
     pub(crate) fn end_writing(&mut self) {
         self.writers -= 1;
@@ -183,6 +193,17 @@ impl Cache {
     /// Where a block is that is dirty and that nobody is writing yet.
     pub(crate) fn find_unwritten(&self, key: BlockKey) -> Option<Place> {
         self.by_key.get(&key).copied().filter(|&place| self.blocks[place].needs_writing())
+    }
+
+    /// Where in a stripe, whose blocks have so many bytes, the last one ends that is not on the disk yet; 0 if there is
+    /// none.
+    pub(crate) fn dirty_end(&self, stripe: StripeKey, block_bytes: u64) -> u64 {
+        let mut blocks = self.by_key.range(key_range(stripe, 0)).rev();
+        let last = blocks.find_map(|(key, &place)| {
+            let run = self.blocks[place].dirty.runs().last()?;
+            Some(key.block * block_bytes + run.end)
+        });
+        last.unwrap_or(0)
     }
 
     /// Gives up what of a stripe is not on the disk yet: the stripe is about to be removed.
@@ -301,6 +322,20 @@ mod tests {
         assert_eq!(cache.find_unwritten(key(2)), Some(place), "another stripe");
         cache.give_up(stripe(0));
         assert!(cache.unwritten(None).is_empty());
+    }
+
+    #[test]
+    fn what_is_lost_is_not_valid_but_for_what_was_written_again() {
+        let (mut cache, _) = cache_of(&[1, 2]);
+        let place = cache.pin(key(2)).expect("present");
+        let block = cache.block(place);
+        block.mark_written(0..6);
+        block.dirty = ByteSet::default();
+        block.mark_written(2..3);
+        assert_eq!(block.lose(&(0..5)).first(), Some(&(2..3)));
+        assert_eq!(block.valid.runs(), [2..3, 5..6]);
+        assert_eq!(cache.dirty_end(stripe(0), 8), 19);
+        assert_eq!(cache.dirty_end(stripe(1), 8), 0);
     }
 
     #[test]

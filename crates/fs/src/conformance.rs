@@ -19,8 +19,9 @@ use machine::{Class, Condition, Delivery, Disk, Duration, Machine, Memory, Messa
 pub use attacks::{
     a_client_that_is_gone_leaves_nothing_behind, a_defect_costs_one_request,
     a_group_is_of_nodes_that_are_there, an_identity_is_of_one_file,
-    collective_operations_go_on_beside_stopped_ones, names_are_read_once_for_all_who_wait,
-    pieces_without_end_keep_nobody_waiting, who_answers_nothing_keeps_nobody_waiting,
+    collective_operations_go_on_beside_stopped_ones, names_are_read_once_for_all_who_wait, only_members_meet,
+    pieces_without_end_keep_nobody_waiting, what_was_lost_is_not_read_as_zeros,
+    who_answers_nothing_keeps_nobody_waiting,
 };
 pub use damage::damage_is_found_and_what_is_beside_it_is_served;
 pub use failures::{
@@ -71,6 +72,8 @@ macro_rules! for_all_promises {
             pieces_without_end_keep_nobody_waiting,
             names_are_read_once_for_all_who_wait,
             damage_is_found_and_what_is_beside_it_is_served,
+            only_members_meet,
+            what_was_lost_is_not_read_as_zeros,
             a_stream_does_not_keep_the_disk_to_itself,
             a_client_that_goes_away_leaves_the_others_served,
             an_io_node_that_goes_away_fails_the_calls_to_it,

@@ -12,9 +12,7 @@
 //! ```
 
 use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Poll;
 
 use layout::{Extent, Piece, View};
 use machine::{Buf, BufferPool, Condition, Machine, Memory, NodeId, Payload, Work};
@@ -22,6 +20,7 @@ use slab::Slab;
 
 use crate::endpoint::{Endpoint, Mailbox};
 use crate::error::{Error, Result};
+use crate::give_way::give_way;
 use crate::protocol::{MemoryId, PIECES_MAX, Request};
 
 /// Bytes that offset and length of a piece take in a queue.
@@ -396,17 +395,4 @@ fn check_length(node: NodeId, data: &Payload, bytes: u64) -> Result<()> {
         Err(Error::Protocol { node, why: format!("answered a Memget of {bytes} bytes with {}", data.len()) }
             .into())
     }
-}
-
-/// Lets the other tasks that are ready go first, once.
-async fn give_way() {
-    let mut given = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut given, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }

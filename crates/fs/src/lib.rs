@@ -11,7 +11,7 @@
 //! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them
 //! - `cache.rs`, `byte_set.rs`, `request_queue.rs`, `schedule.rs`: decisions without futures
 //! - `disk_queue.rs`: whose turn it is at a disk
-//! - `patience.rs`: how long a node waits for others
+//! - `patience.rs`, `give_way.rs`: how long a node waits for others, and how it lets them go on
 //! - `name.rs`, `error.rs`: what a file may be called; what can go wrong
 
 mod byte_set;
@@ -22,6 +22,7 @@ mod disk_queue;
 mod endpoint;
 mod error;
 mod exchange;
+mod give_way;
 mod io_node;
 mod name;
 mod patience;

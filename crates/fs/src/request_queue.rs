@@ -18,9 +18,12 @@
 //! is for demand only.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 
 use machine::{Class, NodeId};
+
+use crate::protocol::FileId;
 
 /// Whose block request an I/O node serves next, among those of the same class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -31,6 +34,14 @@ pub enum Sharing {
     /// That of the client who has been served least: each gets the same share of the bytes. What the I/O node
     /// reads ahead waits for what was asked for.
     Fair,
+}
+
+/// Where in which stripe something is.
+pub(crate) type Place = (FileId, u32, u64);
+
+/// A request that can be found by its place.
+pub(crate) trait Placed {
+    fn place(&self) -> Place;
 }
 
 /// Requests of clients, each known by a `T`.
@@ -52,11 +63,15 @@ struct Hands {
 /// Of the hands, and of the threads of a pool, one in so many is for demand only.
 pub(crate) const KEPT_FOR_DEMAND: usize = 4;
 
-impl<T> RequestQueue<T> {
+impl<T: Placed> RequestQueue<T> {
     /// A queue out of which, shared fairly, `hands` requests are taken at a time.
     pub(crate) fn new(sharing: Sharing, hands: usize) -> Self {
         let hands = Hands { all: hands, free: hands, of_client: BTreeMap::new() };
-        RequestQueue { demand: Line::new(sharing), background: Line::new(sharing), hands }
+        let (demand, mut background) = (Line::new(sharing), Line::new(sharing));
+        if let Line::Fair(line) = &mut background {
+            line.index = Some(BTreeSet::new());
+        }
+        RequestQueue { demand, background, hands }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -100,10 +115,10 @@ impl<T> RequestQueue<T> {
         demand.chain(background).take(2).count()
     }
 
-    /// Makes the requests in the background that `is_wanted` picks requests on demand, behind those there are;
+    /// Makes the requests in the background for these offsets of a stripe requests on demand, behind those there are;
     /// says how many.
-    pub(crate) fn promote(&mut self, is_wanted: impl Fn(&T) -> bool) -> usize {
-        let wanted = self.background.take_out(is_wanted);
+    pub(crate) fn promote(&mut self, file: FileId, stripe: u32, offsets: Range<u64>) -> usize {
+        let wanted = self.background.take_out((file, stripe, offsets.start)..(file, stripe, offsets.end));
         let count = wanted.len();
         for (client, bytes, request) in wanted {
             self.demand.push(client, bytes, request);
@@ -171,6 +186,8 @@ struct FairLine<T> {
     waiting: usize,
     now: u64,
     arrivals: u64,
+    /// The places of all requests that wait, of whom and the how many-th they are, if they are to be found by that.
+    index: Option<BTreeSet<(Place, NodeId, u64)>>,
 }
 
 /// The requests of a client.
@@ -191,7 +208,7 @@ struct Waiting<T> {
 /// Clients that have nothing waiting are forgotten when there are more than this many of all kinds.
 const CLIENTS_MAX: usize = 1024;
 
-impl<T> Line<T> {
+impl<T: Placed> Line<T> {
     fn new(sharing: Sharing) -> Self {
         match sharing {
             Sharing::Arrival => Line::Arrival(VecDeque::new()),
@@ -236,23 +253,27 @@ impl<T> Line<T> {
         }
     }
 
-    fn take_out(&mut self, is_wanted: impl Fn(&T) -> bool) -> Vec<(NodeId, u64, T)> {
+    fn take_out(&mut self, places: Range<Place>) -> Vec<(NodeId, u64, T)> {
         match self {
             Line::Arrival(queue) => {
-                let (wanted, rest) = std::mem::take(queue).into_iter().partition(|entry| is_wanted(&entry.2));
+                let is_wanted = |entry: &(NodeId, u64, T)| places.contains(&entry.2.place());
+                let (wanted, rest) = std::mem::take(queue).into_iter().partition(is_wanted);
                 *queue = rest;
                 Vec::from_iter::<VecDeque<_>>(wanted)
             }
-            Line::Fair(line) => line.take_out(is_wanted),
+            Line::Fair(line) => line.take_out(places),
         }
     }
 }
 
-impl<T> FairLine<T> {
+impl<T: Placed> FairLine<T> {
     fn push(&mut self, client: NodeId, bytes: u64, request: T) {
         self.arrivals += 1;
         self.waiting += 1;
         let (came, arrival) = (self.now, self.arrivals);
+        if let Some(index) = &mut self.index {
+            index.insert((request.place(), client, arrival));
+        }
         let line = self.clients.entry(client).or_default();
         line.waiting.push_back(Waiting { came, arrival, bytes, request });
         if line.waiting.len() == 1 {
@@ -271,7 +292,11 @@ impl<T> FairLine<T> {
         let place = self.may_have_one(hands, class).next()?;
         let client = self.order.remove(&place).expect("just found");
         let line = self.clients.get_mut(&client).expect("what is in order waits");
-        let Waiting { bytes, request, .. } = line.waiting.pop_front().expect("what is in order waits");
+        let first = line.waiting.pop_front().expect("what is in order waits");
+        let Waiting { bytes, arrival, request, .. } = first;
+        if let Some(index) = &mut self.index {
+            index.remove(&(request.place(), client, arrival));
+        }
         hands.take(client);
         // Who was held back has saved nothing up.
         self.now = self.now.max(place.0);
@@ -291,24 +316,38 @@ impl<T> FairLine<T> {
             self.order.remove(&first);
         }
         self.waiting -= line.waiting.len();
+        if let Some(index) = &mut self.index {
+            for entry in line.waiting {
+                index.remove(&(entry.request.place(), client, entry.arrival));
+            }
+        }
     }
 
-    fn take_out(&mut self, is_wanted: impl Fn(&T) -> bool) -> Vec<(NodeId, u64, T)> {
-        let mut wanted = Vec::new();
-        for (&client, line) in &mut self.clients {
-            let (out, rest) =
-                std::mem::take(&mut line.waiting).into_iter().partition(|entry| is_wanted(&entry.request));
-            line.waiting = rest;
-            let out: VecDeque<Waiting<T>> = out;
-            wanted.extend(out.into_iter().map(|entry| (client, entry.bytes, entry.request)));
+    fn take_out(&mut self, places: Range<Place>) -> Vec<(NodeId, u64, T)> {
+        let index = self.index.iter_mut().flat_map(|index| {
+            let first = (places.start, NodeId(0), 0);
+            index.range(first..(places.end, NodeId(0), 0)).copied().collect::<Vec<_>>()
+        });
+        // In the order in which they came.
+        let mut found: Vec<_> = index.map(|(place, client, arrival)| (arrival, client, place)).collect();
+        found.sort_unstable();
+        found.into_iter().map(|(arrival, client, place)| self.take_out_one(place, client, arrival)).collect()
+    }
+
+    fn take_out_one(&mut self, place: Place, client: NodeId, arrival: u64) -> (NodeId, u64, T) {
+        if let Some(index) = &mut self.index {
+            index.remove(&(place, client, arrival));
         }
-        if !wanted.is_empty() {
-            self.waiting -= wanted.len();
-            self.order.clear();
-            let clients: Vec<NodeId> = self.clients.keys().copied().collect();
-            clients.into_iter().for_each(|client| self.put_in_order(client));
+        let line = self.clients.get_mut(&client).expect("what is in the index waits");
+        let first = line.first();
+        let at = line.waiting.binary_search_by_key(&arrival, |entry| entry.arrival);
+        let out = line.waiting.remove(at.expect("what is in the index waits")).expect("just found");
+        self.waiting -= 1;
+        if let Some(first) = first.filter(|&(_, first)| first == arrival) {
+            self.order.remove(&first);
+            self.put_in_order(client);
         }
-        wanted
+        (client, out.bytes, out.request)
     }
 
     /// Lets the first waiting request of a client be taken out, if there is one.
@@ -321,7 +360,8 @@ impl<T> FairLine<T> {
 
 impl<T> Default for FairLine<T> {
     fn default() -> Self {
-        FairLine { order: BTreeMap::new(), clients: BTreeMap::new(), waiting: 0, now: 0, arrivals: 0 }
+        let (order, clients) = (BTreeMap::new(), BTreeMap::new());
+        FairLine { order, clients, waiting: 0, now: 0, arrivals: 0, index: None }
     }
 }
 
@@ -352,7 +392,20 @@ mod tests {
 
     const BLOCK: u64 = 64;
 
-    fn served<T>(queue: &mut RequestQueue<T>, count: usize) -> Vec<T> {
+    /// Requests of tests are known by numbers, which are their places, too.
+    impl Placed for u64 {
+        fn place(&self) -> Place {
+            (FileId(1), 0, *self)
+        }
+    }
+
+    impl<T: Copy> Placed for (u64, T) {
+        fn place(&self) -> Place {
+            (FileId(self.0), 0, 0)
+        }
+    }
+
+    fn served<T: Placed>(queue: &mut RequestQueue<T>, count: usize) -> Vec<T> {
         (0..count).filter_map(|_| queue.pop(true)).map(|(_, request)| request).collect()
     }
 
@@ -418,7 +471,7 @@ mod tests {
             queue.push(Class::Demand, NodeId(2), BLOCK, 10);
             assert_eq!(queue.pop(false), Some((Class::Demand, 10)));
             assert_eq!(queue.pop(false), None);
-            assert_eq!(queue.promote(|&request| request == 2), 1);
+            assert_eq!(queue.promote(FileId(1), 0, 2..3), 1);
             assert_eq!((queue.pop(false), queue.len()), (Some((Class::Demand, 2)), 3));
             assert_eq!(served(&mut queue, 9), [0, 1, 3]);
         }
@@ -452,16 +505,35 @@ mod tests {
     }
 
     #[test]
+    fn what_is_promoted_is_found_wherever_it_waits_and_its_client_keeps_its_turn() {
+        let mut queue = RequestQueue::new(Sharing::Fair, usize::MAX);
+        for number in 0..40 {
+            queue.push(Class::Background, NodeId(number % 4), BLOCK, number / 4);
+        }
+        assert_eq!(queue.promote(FileId(2), 0, 0..99), 0);
+        assert_eq!(queue.promote(FileId(1), 0, 0..2), 8, "the first of all");
+        assert_eq!(queue.promote(FileId(1), 0, 5..6), 4);
+        assert_eq!(queue.promote(FileId(1), 0, 5..6), 0, "they have been");
+        let demand: Vec<u64> = (0..12).filter_map(|_| queue.pop(false)).map(|(_, number)| number).collect();
+        assert_eq!((demand.len(), demand.iter().filter(|&&number| number == 5).count()), (12, 4));
+        assert_eq!(queue.pop(false), None);
+        queue.forget(NodeId(3));
+        let rest = served(&mut queue, 99);
+        assert_eq!(rest, [2, 3, 4, 6, 7, 8, 9].map(|number| [number; 3]).concat());
+        assert_eq!(queue.promote(FileId(1), 0, 0..99), 0);
+    }
+
+    #[test]
     fn who_asks_without_end_leaves_room_for_others() {
         let mut queue = RequestQueue::new(Sharing::Fair, 16);
         let mut fill = |client| {
-            let mut waiting = 0;
+            let mut waiting = 0_u64;
             while queue.has_room_for(NodeId(client)) {
-                let class = if waiting % 3 == 0 { Class::Background } else { Class::Demand };
+                let class = if waiting.is_multiple_of(3) { Class::Background } else { Class::Demand };
                 queue.push(class, NodeId(client), BLOCK, waiting);
                 waiting += 1;
             }
-            waiting
+            waiting as usize
         };
         assert_eq!([1, 2, 3].map(&mut fill), [WAITING_MAX / 2, WAITING_MAX / 4, WAITING_MAX / 8]);
         for client in 4..20 {
@@ -512,7 +584,7 @@ mod tests {
             }
             assert!(twice < 60 && under_way.len() > hands / 2);
         }
-        assert_eq!(RequestQueue::<()>::new(Sharing::Fair, 16).done(NodeId(1)), 0, "nobody waits");
+        assert_eq!(RequestQueue::<u64>::new(Sharing::Fair, 16).done(NodeId(1)), 0, "nobody waits");
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! The first member keeps the barriers: each of the others asks to enter and is answered when all have.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use layout::View;
@@ -101,12 +102,26 @@ impl Group {
 /// Who has come to a barrier that this node keeps.
 #[derive(Default)]
 pub(super) struct Meeting {
-    entered: Vec<Asker>,
-    failure: Option<Failure>,
+    /// Who has come, member or not, in this order, each with what it brings.
+    entered: Vec<(Asker, Option<Failure>)>,
 }
 
-/// Barriers nobody has come to collect; more would be somebody's mischief.
-const MEETINGS_MAX: usize = 1024;
+impl Meeting {
+    fn has(&self, node: NodeId) -> bool {
+        self.entered.iter().any(|(entered, _)| entered.node == node)
+    }
+
+    /// Whether all of the members have come.
+    fn is_complete(&self, members: &BTreeSet<NodeId>) -> bool {
+        let is_member = |entered: &&(Asker, Option<Failure>)| members.contains(&entered.0.node);
+        // Counted only when it may be so, for groups are large.
+        self.entered.len() >= members.len() && self.entered.iter().filter(is_member).count() == members.len()
+    }
+}
+
+/// Barriers at which one node can be before this node, which keeps them, has come to them. A member is at one for each
+/// of its groups.
+const EARLY_MAX: usize = 64;
 
 impl<M: Machine> File<M> {
     /// Reads the file together with the group: this member's part of `view` into `memory`.
@@ -217,44 +232,70 @@ impl<M: Machine> Client<M> {
 }
 
 impl<M: Machine> ClientInner<M> {
-    /// Notes that a member has come to a barrier.
-    pub(super) fn enter(&self, id: MeetingId, member: Asker, failure: Option<Failure>) {
+    /// Notes that a node has come to a barrier. Whether it is a member this node knows when it comes there, too.
+    pub(super) async fn enter(
+        &self,
+        id: MeetingId,
+        node: Asker,
+        failure: Option<Failure>,
+    ) -> machine::Result<()> {
         // Whoever was gone has come back.
-        self.gone.borrow_mut().remove(&member.node);
-        let mut meetings = self.meetings.borrow_mut();
-        if meetings.len() < MEETINGS_MAX || meetings.contains_key(&id) {
-            let meeting = meetings.entry(id).or_default();
-            meeting.entered.push(member);
-            meeting.failure = meeting.failure.take().or(failure);
+        self.gone.borrow_mut().remove(&node.node);
+        let is_early = |meeting: &&Meeting| meeting.has(node.node);
+        if self.meetings.borrow().values().filter(is_early).count() >= EARLY_MAX {
+            return self.refuse(node, "has come to too many meetings").await;
         }
-        drop(meetings);
+        if self.meetings.borrow().get(&id).is_some_and(|meeting| meeting.has(node.node)) {
+            return self.refuse(node, "has come to this meeting already").await;
+        }
+        self.meetings.borrow_mut().entry(id).or_default().entered.push((node, failure));
         self.meeting_changed.wake_all();
+        Ok(())
+    }
+
+    async fn refuse(&self, node: Asker, why: &str) -> machine::Result<()> {
+        let failure = Failure::invalid(format!("{} {why}", node.node));
+        self.endpoint.reply(node, Err(failure.into())).await
+    }
+
+    /// Forgets that a node that is gone has come to barriers.
+    pub(super) fn leave(&self, node: NodeId) {
+        let mut meetings = self.meetings.borrow_mut();
+        meetings.retain(|_, meeting| {
+            meeting.entered.retain(|(entered, _)| entered.node != node);
+            !meeting.entered.is_empty()
+        });
     }
 
     /// As the first of the group: waits for the others, then lets all go.
     async fn keep_barrier(&self, group: &Group, id: MeetingId, own: Option<Failure>) -> Result<()> {
-        let others = &group.members[1..];
-        while self.entered(id) < others.len() && !self.any_gone(others) {
+        let others: BTreeSet<NodeId> = group.members[1..].iter().copied().collect();
+        while !self.is_complete(id, &others) && !self.any_gone(&others) {
             self.meeting_changed.wait().await;
         }
-        let Meeting { entered, failure } = self.meetings.borrow_mut().remove(&id).unwrap_or_default();
-        let lost = (entered.len() < others.len())
+        let meeting = self.meetings.borrow_mut().remove(&id).unwrap_or_default();
+        let lost = (!meeting.is_complete(&others))
             .then(|| Failure::new(crate::error::FailureKind::Io, "a member of the group is gone"));
-        let failure = own.or(failure).or(lost);
-        for member in entered {
+        let (entered, strangers): (Vec<_>, Vec<_>) =
+            meeting.entered.into_iter().partition(|(node, _)| others.contains(&node.node));
+        let brought = entered.iter().find_map(|(_, failure)| failure.clone());
+        let failure = own.or(brought).or(lost);
+        for (member, _) in entered {
             let outcome =
                 failure.clone().map_or(Ok((Reply::Done, Payload::empty())), |failure| Err(failure.into()));
             self.endpoint.reply(member, outcome).await?;
         }
+        for (stranger, _) in strangers {
+            self.refuse(stranger, "is not of the group").await?;
+        }
         failure.map_or(Ok(()), |failure| Err(Error::Remote { node: group.members[0], failure }.into()))
     }
 
-    fn entered(&self, id: MeetingId) -> usize {
-        self.meetings.borrow().get(&id).map_or(0, |meeting| meeting.entered.len())
+    fn is_complete(&self, id: MeetingId, members: &BTreeSet<NodeId>) -> bool {
+        self.meetings.borrow().get(&id).map_or(members.is_empty(), |meeting| meeting.is_complete(members))
     }
 
-    fn any_gone(&self, members: &[NodeId]) -> bool {
-        let gone = self.gone.borrow();
-        members.iter().any(|member| gone.contains(member))
+    fn any_gone(&self, members: &BTreeSet<NodeId>) -> bool {
+        !self.gone.borrow().is_disjoint(members)
     }
 }

@@ -426,10 +426,7 @@ impl<M: Machine> Service for Rc<ClientInner<M>> {
                 }
                 self.endpoint.reply(asker, outcome.map(|data| (Reply::Done, data))).await
             }
-            Request::Enter { meeting, failure } => {
-                self.enter(meeting, asker, failure);
-                Ok(())
-            }
+            Request::Enter { meeting, failure } => self.enter(meeting, asker, failure).await,
             other => {
                 let failure = Failure::invalid(format!("a compute node does not serve {other:?}"));
                 self.endpoint.reply(asker, Err(failure.into())).await
@@ -439,6 +436,7 @@ impl<M: Machine> Service for Rc<ClientInner<M>> {
 
     fn peer_gone(&self, peer: NodeId) {
         self.gone.borrow_mut().insert(peer);
+        self.leave(peer);
         self.meeting_changed.wake_all();
     }
 }

@@ -1,6 +1,9 @@
 //! What holds when a client does not do its part, by mistake or on purpose: others are served meanwhile, and what it
 //! held comes back.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use layout::{Pattern, Problem, Striping};
 use machine::conformance::Testbed;
 use machine::{Class, Delivery, Disk, Duration, Machine, Memory, Message, Net, NodeId, Payload};
@@ -9,8 +12,8 @@ use super::failures::Tasks;
 use super::faulty::Faulty;
 use super::pages::rest;
 use super::{BLOCK, contents, read, run, small, start, write};
-use crate::protocol::{Collective, Direction, Fetch, Frame, Label, MemoryId, Reply, Request};
-use crate::{CollectiveSettings, FileId, Group, IoNodeSettings, Scheduling, Sharing, Threads};
+use crate::protocol::{Collective, Direction, Fetch, Frame, Label, MeetingId, MemoryId, Reply, Request};
+use crate::{CollectiveSettings, FailureKind, FileId, Group, IoNodeSettings, Scheduling, Sharing, Threads};
 
 /// How long the I/O nodes here wait for a client.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -293,4 +296,83 @@ pub fn a_defect_costs_one_request(testbed: &impl Testbed) {
             client.unlink("served").await.expect("removed: no block of it is in use");
         });
     }
+}
+
+/// Who is no member of a group does not count at its meetings, and a member counts once.
+pub fn only_members_meet(testbed: &impl Testbed) {
+    run(testbed, 4, |nodes| async move {
+        let clients = start(&nodes[..3], 1, settings(Sharing::Fair)).await;
+        let members: Vec<NodeId> = nodes[1..3].iter().map(|node| node.node()).collect();
+        let (stranger, first) = (&nodes[3], nodes[1].node());
+        let enter = |operation| Request::Enter { meeting: MeetingId { group: 5, operation }, failure: None };
+        for tag in 1..=200 {
+            let operation = 1 + tag as u32 / 2;
+            send(stranger, first, Class::Control, tag, enter(operation), Payload::empty()).await;
+        }
+        rest(stranger).await;
+        let (tasks, late) = (Tasks::default(), Rc::new(Cell::new(false)));
+        let (client, group, other) = (clients[0].clone(), Group::new(5, members.clone(), 0), late.clone());
+        tasks.begin(&nodes[1], async move {
+            client.barrier(&group).await.expect("met");
+            assert!(other.get(), "the other member has not come yet");
+        });
+        rest(stranger).await;
+        late.set(true);
+        clients[1].barrier(&Group::new(5, members, 1)).await.expect("met");
+        tasks.wait().await;
+        let mut refused = 0;
+        // Half of them came twice to a meeting, or too many; at the first the stranger was told that it is none of its.
+        while refused < 100 {
+            let Ok((_, Delivery::Message(answer))) = stranger.net().receive().await else {
+                panic!("an answer")
+            };
+            match Frame::decode(&answer.header) {
+                Ok(Frame::Reply(_, Reply::Failed(_))) => refused += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+    });
+}
+
+/// What could not be written to a disk is told to its readers, too, until it is written again; it makes no file longer.
+pub fn what_was_lost_is_not_read_as_zeros(testbed: &impl Testbed) {
+    run(testbed, 4, |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let settings = IoNodeSettings { cache_blocks: 4, ..settings(Sharing::Fair) };
+        let clients = start(&nodes[..3], 1, settings).await;
+        let file = clients[0].create("lost", FileId(1), BLOCK).await.expect("created");
+        write(&file, 0, &contents(4 * BLOCK)).await;
+        file.flush().await.expect("flushed");
+        let other = clients[1].open("lost").await.expect("opened");
+        nodes[0].faults().failing_writes.set(3);
+        // One in the middle, which is there already, and two behind the end.
+        for block in [1, 4, 5] {
+            write(&file, block * BLOCK + 5, &[7; 20]).await;
+        }
+        file.flush().await.expect_err("it is told once to whoever has written");
+        let memory = Memory::real(vec![0; BLOCK as usize]);
+        let error = other.read(BLOCK, BLOCK, &memory, 0).await.expect_err("what was written is not there");
+        assert!(error.is_remote(FailureKind::Damaged), "{error}");
+        assert!(error.to_string().contains("did not get to the disk"), "{error}");
+        assert!(read(&other, 0, BLOCK).await == contents(BLOCK), "what is beside it is");
+        assert!(read(&other, 2 * BLOCK, 2 * BLOCK).await == contents(4 * BLOCK)[2 * BLOCK as usize..]);
+        assert_eq!(clients[1].stat("lost").await.map(|stat| stat.bytes), Ok(4 * BLOCK));
+        // What pushes it out of the cache makes it no better; to write it again does.
+        write(&other, 10 * BLOCK, &contents(8 * BLOCK)).await;
+        other.flush().await.expect("flushed");
+        other.read(BLOCK, BLOCK, &memory, 0).await.expect_err("what was written is not there");
+        write(&file, BLOCK, &contents(BLOCK)).await;
+        file.flush().await.expect("flushed");
+        assert!(read(&other, BLOCK, BLOCK).await == contents(BLOCK));
+        // Where no byte can be the disk is not to blame.
+        let far = Request::Read { file: FileId(1), stripe: 0, offset: (1 << 63) - 1024, bytes: 1 };
+        send(&nodes[3], nodes[0].node(), Class::Demand, 1, far, Payload::empty()).await;
+        let Ok((_, Delivery::Message(answer))) = nodes[3].net().receive().await else { panic!("an answer") };
+        match Frame::decode(&answer.header) {
+            Ok(Frame::Reply(1, Reply::Failed(failure))) => {
+                assert!(failure.text.contains("no stripe has so many bytes"), "{failure}");
+            }
+            other => panic!("{other:?}"),
+        }
+    });
 }

@@ -33,7 +33,6 @@ fn findings(check: &Check, name: &str) -> Vec<(FindingKind, Option<u32>)> {
 pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed) {
     run(testbed, 4, |nodes| async move {
         let nodes = Faulty::all(nodes);
-        // Of the blocks written, the cache has the last ones only.
         let settings = IoNodeSettings {
             block_bytes_max: BLOCK,
             cache_blocks: 2,
@@ -47,6 +46,10 @@ pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed) {
         for file in [&file, &whole] {
             write(file, 0, &data).await;
             file.flush().await.expect("flushed");
+        }
+        // The cache has these blocks of stripe 1 now, and no others.
+        for block in [7, 10] {
+            read(&file, block * BLOCK, 100).await;
         }
         let sound = check(client).await;
         assert!(sound.bytes == 2 * BYTES && sound.files.values().all(|file| file.findings.is_empty()));

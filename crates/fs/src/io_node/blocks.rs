@@ -18,6 +18,9 @@ use crate::endpoint::Asker;
 use crate::error::{Failure, FailureKind};
 use crate::protocol::{Fetch, FileId, Request};
 
+/// The most bytes a stripe has: so few that those that a disk adds for itself do not make a number that is too large.
+const STRIPE_BYTES_MAX: u64 = layout::FILE_BYTES_MAX / 2;
+
 /// Part of one block: which block, and which bytes of it.
 struct Part {
     key: BlockKey,
@@ -58,7 +61,10 @@ impl Part {
         let block_bytes = stripe.block_bytes();
         let (block, start) = (offset / block_bytes, offset % block_bytes);
         let key = BlockKey { stripe: stripe.key(), block };
-        if bytes > block_bytes - start || offset > layout::FILE_BYTES_MAX {
+        if offset > STRIPE_BYTES_MAX {
+            return Err(Failure::invalid(format!("offset {offset}: no stripe has so many bytes")).into());
+        }
+        if bytes > block_bytes - start {
             return Err(Failure::invalid(format!(
                 "{bytes} bytes at offset {offset} cross the end of a block of {block_bytes}"
             ))
@@ -79,6 +85,7 @@ impl<M: Machine> IoNode<M> {
     ) -> Result<Payload, Box<Failure>> {
         let stripe = self.stripes.get(file, stripe)?;
         let part = Part::new(&stripe, offset, bytes)?;
+        stripe.losses.check(&(offset..offset + bytes))?;
         self.machine.compute(Work::LookUpCache).await;
         let cached = self.cache.borrow_mut().read(part.key, &part.range);
         match cached {
@@ -141,6 +148,7 @@ impl<M: Machine> IoNode<M> {
         stripe.wait_until_unbarred().await;
         stripe.check(writer)?;
         let part = Part::new(&stripe, offset, data.bytes())?;
+        self.check_space(&stripe, offset + data.bytes()).await?;
         self.machine.compute(Work::LookUpCache).await;
         let pin = self.pin(&stripe, part.key, class).await;
         let place = pin.place;
@@ -166,6 +174,22 @@ impl<M: Machine> IoNode<M> {
         outcome.map(drop)
     }
 
+    /// Fails if a stripe that is to reach to `end` would be larger than its disk.
+    pub(super) async fn check_space(&self, stripe: &OpenStripe, end: u64) -> Result<(), Box<Failure>> {
+        let known = &self.disk_bytes[stripe.disk];
+        if end <= stripe.bytes.get() || end <= known.get() {
+            return Ok(());
+        }
+        let space = self.machine.disks()[stripe.disk].space().await?;
+        known.set(space.map_or(u64::MAX, |space| space.bytes));
+        if end <= known.get() {
+            return Ok(());
+        }
+        let text =
+            format!("{end} bytes of a stripe on disk {}, which has {} in all", stripe.disk, known.get());
+        Err(Failure::new(FailureKind::NoSpace, text).into())
+    }
+
     /// Gets the data of a write from the node that has them.
     async fn fetch(&self, node: NodeId, fetch: Fetch) -> Result<Payload, Box<Failure>> {
         let Fetch { memory, offset, bytes } = fetch;
@@ -185,6 +209,7 @@ impl<M: Machine> IoNode<M> {
     /// Puts data into the buffer of a block; says whether all of the block has now been written.
     fn put(&self, stripe: &OpenStripe, place: Place, range: Range<u64>, offset: u64, data: &Payload) -> bool {
         stripe.reach(offset + data.len());
+        stripe.losses.mend(&(offset..offset + data.len()));
         let mut cache = self.cache.borrow_mut();
         let block = cache.block(place);
         block.buffer.as_mut().expect("not loading").put(range.start, data);
@@ -406,14 +431,34 @@ impl<M: Machine> IoNode<M> {
             let buffer = buffer.expect("a dirty block keeps its buffer while it loads");
             dirty.runs().iter().map(|run| (start + run.start, buffer.slice(run.clone()))).collect()
         };
+        runs.iter().for_each(|(offset, data)| stripe.begin_write(offset + data.len()));
         let mut outcome = Ok(());
         for (offset, data) in runs {
-            let written = self.machine.disks()[stripe.disk].write(stripe.object, offset, data).await;
+            let (range, disk) = (offset..offset + data.len(), &self.machine.disks()[stripe.disk]);
+            let written =
+                self.machine.contain("writing to a disk", disk.write(stripe.object, offset, data)).await;
+            let written = written.and_then(|written| written);
+            stripe.end_write(range.end, written.is_ok());
+            if let Err(error) = &written {
+                self.lose(stripe, place, range, &machine::Error::clone(error).into());
+            }
             outcome = outcome.and(written);
         }
         self.machine.compute(Work::CompleteDiskRequest).await;
         drop(turn);
         outcome
+    }
+
+    /// Notes that a range of a stripe, which lies in this block, could not be written to the disk.
+    fn lose(&self, stripe: &OpenStripe, place: Place, range: Range<u64>, failure: &Failure) {
+        let mut cache = self.cache.borrow_mut();
+        let block = cache.block(place);
+        let start = block.key.block * stripe.block_bytes();
+        stripe.losses.note(range.clone(), failure);
+        for again in block.lose(&(range.start - start..range.end - start)) {
+            stripe.losses.mend(&(start + again.start..start + again.end));
+        }
+        stripe.fall_back(cache.dirty_end(stripe.key(), stripe.block_bytes()));
     }
 
     /// Starts writing all that is dirty of a stripe.

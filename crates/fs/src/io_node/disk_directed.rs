@@ -132,6 +132,9 @@ impl<M: Machine> IoNode<M> {
             // What the cache holds would be passed over: it goes to the disk first, and is not valid after.
             self.write_out(stripe).await;
             stripe.check(asker)?;
+            if request.direction == Direction::Read {
+                stripe.losses.check(&(0..u64::MAX))?;
+            }
             let transfer = Rc::new(self.plan(&request, stripe, exchange.clone()).await?);
             for _ in 0..self.settings.buffers_per_disk {
                 let (transfer, tasks, account) = (transfer.clone(), tasks.clone(), account.clone());
@@ -152,6 +155,8 @@ impl<M: Machine> IoNode<M> {
                 // What others read meanwhile may be from before.
                 self.forget_blocks(&stripe.bar_writes(), 0).await;
                 self.flush_disk(stripe).await?;
+                let end = stripe.label.striping.stripe_bytes(request.view.file_bytes(), stripe.label.stripe);
+                stripe.losses.mend(&(0..end));
             }
         }
         Ok(())
@@ -196,9 +201,10 @@ impl<M: Machine> IoNode<M> {
         if request.direction == Direction::Write {
             // All the space first, so that sorting knows where each block will be.
             if end > stripe.bytes.get() {
+                self.check_space(stripe, end).await?;
                 self.machine.disks()[stripe.disk].resize(stripe.object, end).await?;
+                stripe.set_end(end);
             }
-            stripe.reach(end);
         }
         if request.presort {
             self.machine.compute(Work::SortBlocks { blocks }).await;

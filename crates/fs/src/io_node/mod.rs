@@ -10,6 +10,7 @@
 //! - `stripes.rs`: which stripes are open, and the operations on names
 //! - `blocks.rs`: block requests through the cache (the traditional method)
 //! - `disk_directed.rs`: collective requests
+//! - `losses.rs`: what was accepted and did not get to its disk
 //! - `listing.rs`: which names there are
 //! - `scrub.rs`: reading back what lies on the disks
 //! - `account.rs`: what is under way for each client
@@ -18,6 +19,7 @@ mod account;
 mod blocks;
 mod disk_directed;
 mod listing;
+mod losses;
 mod scrub;
 mod stripes;
 
@@ -32,7 +34,7 @@ use crate::disk_queue::{DiskQueue, Line, Turn};
 use crate::endpoint::{Asker, Endpoint, Service};
 use crate::error::{Failure, FailureKind};
 use crate::protocol::{ExaminedComputer, ExaminedDisk, FileId, Reply, Request};
-use crate::request_queue::{KEPT_FOR_DEMAND, RequestQueue, Sharing};
+use crate::request_queue::{KEPT_FOR_DEMAND, Place, Placed, RequestQueue, Sharing};
 use crate::schedule::{Position, Scheduling};
 use account::{Account, Accounts, Counted};
 use blocks::Data;
@@ -134,6 +136,8 @@ struct IoNode<M: Machine> {
     cache_buffers: BufferPool,
     scrub_buffers: BufferPool,
     disk_queues: Vec<DiskQueue>,
+    /// Of each disk how many bytes it has at least.
+    disk_bytes: Vec<Cell<u64>>,
     requests: RefCell<RequestQueue<BlockRequest>>,
     request_came: Condition,
     /// Threads of the pool there are, and those of them that wait for a request and have not been woken.
@@ -183,6 +187,12 @@ impl BlockRequest {
     }
 }
 
+impl Placed for BlockRequest {
+    fn place(&self) -> Place {
+        (self.file, self.stripe, self.offset)
+    }
+}
+
 /// Serves requests on this node until its network is closed, then writes out what its cache still holds.
 pub async fn serve<M: Machine>(machine: M, settings: IoNodeSettings) -> machine::Result<()> {
     let node = Rc::new(IoNode::new(machine.clone(), settings));
@@ -203,6 +213,7 @@ impl<M: Machine> IoNode<M> {
             room_in_background: Condition::new(),
             cache_buffers: BufferPool::new(buffers * settings.block_bytes_max),
             scrub_buffers: BufferPool::new(disks as u64 * scrub::BYTES_PER_DISK),
+            disk_bytes: vec![Cell::new(0); disks],
             disk_queues: (0..disks)
                 .map(|_| DiskQueue::new(settings.scheduling, settings.sharing, settings.requests_at_disk))
                 .collect(),
@@ -411,9 +422,9 @@ impl<M: Machine> IoNode<M> {
         // Of a stripe that is not open nothing waits that could succeed.
         let Ok(open) = self.stripes.get(file, stripe) else { return };
         let block = offset / open.block_bytes();
-        let promoted = self.requests.borrow_mut().promote(|request| {
-            (request.file, request.stripe, request.offset / open.block_bytes()) == (file, stripe, block)
-        });
+        let start = block * open.block_bytes();
+        let promoted =
+            self.requests.borrow_mut().promote(file, stripe, start..start.saturating_add(open.block_bytes()));
         if let Threads::Pool(threads) = self.settings.threads {
             // All that was waiting may have been what no thread was allowed to serve.
             (0..promoted).for_each(|_| self.wake_pool(threads));

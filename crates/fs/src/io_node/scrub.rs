@@ -4,9 +4,6 @@
 //! until the part that is damaged is as small as a disk can tell: what is beside it is not given up. A request is over
 //! soon, so what is done for a client that has gone is not much.
 
-use std::future::poll_fn;
-use std::task::Poll;
-
 use layout::Extent;
 use machine::{Disk, Error, Machine, ObjectId, Work};
 
@@ -14,6 +11,7 @@ use super::IoNode;
 use super::stripes::read_label;
 use crate::disk_queue::Line;
 use crate::error::Failure;
+use crate::give_way::give_way;
 use crate::name;
 use crate::protocol::{Damage, Reply, SCRUB_BYTES_MAX};
 use crate::schedule::Scheduling;
@@ -80,7 +78,8 @@ impl<M: Machine> IoNode<M> {
             self.machine.disks()[disk].read(object, part.offset, buffer).await
         };
         self.machine.compute(Work::CompleteDiskRequest).await;
-        let_others_go_on().await;
+        // A disk that has everything in memory answers at once; nobody else would come to anything meanwhile.
+        give_way().await;
         outcome.map(drop)
     }
 }
@@ -109,19 +108,6 @@ fn note(damage: &mut Vec<Damage>, part: Extent) {
         Some(last) if last.offset + last.bytes == offset => last.bytes += bytes,
         _ => damage.push(Damage { offset, bytes }),
     }
-}
-
-/// A disk that has everything in memory answers at once; nobody else would come to anything meanwhile.
-async fn let_others_go_on() {
-    let mut is_over = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut is_over, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 #[cfg(test)]

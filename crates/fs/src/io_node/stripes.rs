@@ -13,6 +13,7 @@ use layout::Striping;
 use machine::{Condition, Disk, Machine, NodeId, Object, ObjectId};
 
 use super::IoNode;
+use super::losses::Losses;
 use crate::cache::StripeKey;
 use crate::error::{Failure, FailureKind};
 use crate::name;
@@ -30,6 +31,11 @@ pub(super) struct OpenStripe {
     pub(super) object: ObjectId,
     /// Its length in bytes, with what is still in the cache.
     pub(super) bytes: Cell<u64>,
+    /// Its length on the disk, as far as is known here.
+    on_disk: Cell<u64>,
+    /// Where the writes to the disk end that are under way.
+    going: RefCell<Vec<u64>>,
+    pub(super) losses: Losses,
     /// Writes to the disk that are queued or under way.
     pub(super) writes: Cell<usize>,
     /// How many writes have been accepted.
@@ -85,6 +91,35 @@ impl OpenStripe {
     /// Notes that the stripe reaches at least to `end`.
     pub(super) fn reach(&self, end: u64) {
         self.bytes.set(self.bytes.get().max(end));
+    }
+
+    /// Notes that the disk has been told that the stripe ends at `end`.
+    pub(super) fn set_end(&self, end: u64) {
+        // What was lost beyond the disk's end is zeros from now on, if it is there: somebody wants it so.
+        self.losses.cut(end.min(self.on_disk.get()));
+        self.on_disk.set(end);
+        self.bytes.set(end);
+    }
+
+    /// Notes that a write to the disk begins that ends at `end`.
+    pub(super) fn begin_write(&self, end: u64) {
+        self.going.borrow_mut().push(end);
+    }
+
+    /// Notes that such a write is over, and whether the disk has taken it.
+    pub(super) fn end_write(&self, end: u64, is_taken: bool) {
+        let mut going = self.going.borrow_mut();
+        let at = going.iter().position(|&other| other == end).expect("it has begun");
+        going.swap_remove(at);
+        if is_taken {
+            self.on_disk.set(self.on_disk.get().max(end));
+        }
+    }
+
+    /// Notes that what was to make the stripe longer may be lost. What is left reaches to `dirty_end` in the cache.
+    pub(super) fn fall_back(&self, dirty_end: u64) {
+        let going = self.going.borrow().iter().copied().max().unwrap_or(0);
+        self.bytes.set(self.on_disk.get().max(going).max(dirty_end));
     }
 
     /// Notes that a client has written.
@@ -147,6 +182,7 @@ impl OpenStripe {
             && self.writes.get() == 0
             && self.writers.borrow().is_empty()
             && self.failures.borrow().is_empty()
+            && self.losses.is_empty()
     }
 }
 
@@ -220,6 +256,9 @@ impl Stripes {
             disk,
             object,
             bytes: Cell::new(bytes),
+            on_disk: Cell::new(bytes),
+            going: RefCell::default(),
+            losses: Losses::default(),
             writes: Cell::new(0),
             accepted: Cell::new(0),
             writers: RefCell::default(),
@@ -437,7 +476,7 @@ impl<M: Machine> IoNode<M> {
             self.forget_blocks(&stripe, bytes / stripe.block_bytes()).await;
             stripe.check(asker)?;
             self.machine.disks()[stripe.disk].resize(stripe.object, bytes).await?;
-            stripe.bytes.set(bytes);
+            stripe.set_end(bytes);
             // Who read ahead meanwhile has found what is cut off now.
             self.forget_blocks(&stripe, bytes / stripe.block_bytes()).await;
         }

@@ -1,0 +1,17 @@
+//! How a task that has much to do, and waits for nothing, lets others go on.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+/// Lets the other tasks that are ready go first, once.
+pub(crate) async fn give_way() {
+    let mut given = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut given, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

@@ -1,0 +1,50 @@
+//! What of a stripe was accepted and did not get to its disk.
+//!
+//! Who has written it is told by the next flush. Others are told when they read it: what the disk has in its place,
+//! often zeros, is not what anybody has written.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use crate::byte_set::ByteSet;
+use crate::error::{Failure, FailureKind};
+
+/// The bytes of a stripe that were lost, until somebody writes them again.
+#[derive(Default)]
+pub(super) struct Losses {
+    bytes: RefCell<ByteSet>,
+    /// Why the last of them were.
+    why: RefCell<String>,
+}
+
+impl Losses {
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.borrow().is_empty()
+    }
+
+    pub(super) fn note(&self, range: Range<u64>, failure: &Failure) {
+        self.bytes.borrow_mut().insert(range);
+        self.why.borrow_mut().clone_from(&failure.text);
+    }
+
+    /// Notes that a range is written again.
+    pub(super) fn mend(&self, range: &Range<u64>) {
+        if !self.is_empty() {
+            self.bytes.borrow_mut().remove(range);
+        }
+    }
+
+    /// Notes that the stripe ends at `end`.
+    pub(super) fn cut(&self, end: u64) {
+        self.bytes.borrow_mut().cut(end);
+    }
+
+    /// Fails if anything of the range was lost.
+    pub(super) fn check(&self, range: &Range<u64>) -> Result<(), Box<Failure>> {
+        if self.is_empty() || !self.bytes.borrow().overlaps(range) {
+            return Ok(());
+        }
+        let text = format!("what was written there did not get to the disk: {}", self.why.borrow());
+        Err(Failure::new(FailureKind::Damaged, text).into())
+    }
+}
