@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use layout::Extent;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use replacement::NewFile;
 
@@ -111,6 +112,14 @@ fn was_closed(input: &File) -> bool {
 /// The last part of a path or of a name in the file system.
 pub(crate) fn last_part(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
+}
+
+/// Bytes of a file, by the first and the last of them.
+pub(crate) fn range(extent: Extent) -> String {
+    match extent.bytes {
+        1 => extent.offset.to_string(),
+        _ => format!("{} to {}", extent.offset, extent.end() - 1),
+    }
 }
 
 /// Passes bytes on and hashes them on the way, if asked to.

@@ -36,7 +36,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
-    agent, agents, bench, cat, completions, demo, doctor, get, ls, machines, put, reproduce, rm, run,
+    agent, agents, bench, cat, completions, demo, doctor, fsck, get, ls, machines, put, reproduce, rm, run,
     simulate, stat,
 };
 use failure::Result;
@@ -77,6 +77,7 @@ enum Command {
     Stat(stat::Arguments),
     Rm(rm::Arguments),
     Doctor(doctor::Arguments),
+    Fsck(fsck::Arguments),
     Demo(demo::Arguments),
     Simulate(simulate::Arguments),
     Run(run::Arguments),
@@ -126,6 +127,7 @@ fn run(command: Command) -> Result<()> {
         Command::Stat(arguments) => stat::run(arguments),
         Command::Rm(arguments) => rm::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
+        Command::Fsck(arguments) => fsck::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Run(arguments) => run::run(arguments),

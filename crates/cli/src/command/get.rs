@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use layout::Extent;
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::local::{self, Hashing, STANDARD};
 use crate::progress::{Progress, Show};
 use crate::store::agents::AgentsArgs;
+use crate::store::salvage;
 use crate::store::transfer::{self, MethodArgs};
 
 /// Get a file from the agents, reading all their disks at once.
@@ -35,6 +37,11 @@ pub(crate) struct Arguments {
     #[arg(long, short)]
     force: bool,
 
+    /// Get what can be read of a damaged file, with zeros in place of the rest, and say which bytes those are. Exit code
+    /// 1 tells that there are some.
+    #[arg(long)]
+    skip_damaged: bool,
+
     /// Print the blake3 hash of the file, as b3sum does; on standard error if the file goes to output.
     #[arg(long)]
     hash: bool,
@@ -49,7 +56,8 @@ Examples:
   starfish get big.dat --agents node1:7117,node2:7117
   starfish get results/today.dat /tmp --force --hash
   starfish get directory.tar - | tar x
-  starfish get big.dat --method disk-directed --compute-nodes 8";
+  starfish get big.dat --method disk-directed --compute-nodes 8
+  starfish get hurt.dat rest.dat --skip-damaged";
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
@@ -59,15 +67,31 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let (target, output) = local::create(&local, name, arguments.force)?;
     let progress = Progress::bytes(arguments.progress, name);
     let output = Hashing::new(output, arguments.hash);
-    let done = transfer::get(&agents, name, arguments.method, output, &progress)?;
+    let (hash, lost) = if arguments.skip_damaged {
+        salvage::get(&agents, name, arguments.method, output, &progress)?
+    } else {
+        let done = transfer::get(&agents, name, arguments.method, output, &progress)?;
+        (done.hash, Vec::new())
+    };
     progress.finish();
     target.complete()?;
-    match done.hash {
-        Some(hash) if local == Path::new(STANDARD) => {
-            eprintln!("{hash}  {name}");
-            Ok(())
-        }
-        Some(hash) => local::print([format!("{hash}  {name}")]),
-        None => Ok(()),
+    match hash {
+        Some(hash) if local == Path::new(STANDARD) => eprintln!("{hash}  {name}"),
+        Some(hash) => local::print([format!("{hash}  {name}")])?,
+        None => {}
     }
+    tell_of_lost(name, &lost)
+}
+
+/// Fails if bytes could not be read, after all of them have been named.
+fn tell_of_lost(name: &str, lost: &[Extent]) -> Result<()> {
+    for extent in lost {
+        eprintln!("{name}: bytes {} could not be read", local::range(*extent));
+    }
+    let bytes: u64 = lost.iter().map(|extent| extent.bytes).sum();
+    if bytes == 0 {
+        return Ok(());
+    }
+    let why = format!("{bytes} of its bytes could not be read; there are zeros in their place");
+    Err(Failure::new(name, why).remedy("`starfish fsck` tells which disks they are on."))
 }

@@ -6,10 +6,12 @@
 //! - `group.rs`: a group of compute nodes that moves a file together, disk-directed
 //! - `transfer.rs`: get and put by either method
 //! - `beforehand.rs`: what is refused before a file is put
+//! - `salvage.rs`: getting what is left of a damaged file
 
 pub(crate) mod agents;
 pub(crate) mod beforehand;
 pub(crate) mod group;
+pub(crate) mod salvage;
 pub(crate) mod session;
 pub(crate) mod stream;
 pub(crate) mod transfer;

@@ -27,6 +27,7 @@ mod units;
 mod write_back;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::os::fd::{FromRawFd, IntoRawFd};
 use std::rc::Rc;
 
@@ -58,6 +59,8 @@ struct Inner {
     /// The directory and the table of objects change together, by one task at a time.
     catalogue: Turns,
     objects: RefCell<Objects<Stored>>,
+    /// Those of which it has been reported that they are damaged: once, not for each part of them.
+    known_damaged: RefCell<BTreeSet<ObjectId>>,
     /// Whether objects were made or removed since the directory was last flushed.
     directory_changed: Cell<bool>,
     at_once: Rc<AtOnce>,
@@ -83,6 +86,7 @@ impl Disk {
             directory: directory.into(),
             catalogue: Turns::new(),
             objects: RefCell::new(Objects::new(open_max)),
+            known_damaged: RefCell::default(),
             directory_changed: Cell::new(false),
             at_once: AtOnce::of(&settings.directory).into(),
             pace: settings.model.as_ref().map(|model| Pace::new(model, clock)),
@@ -241,7 +245,12 @@ impl Inner {
 
     async fn write(&self, extent: Extent, from: Payload) -> Result<()> {
         let written = self.stored(extent.object).await?.write(extent.offset, &from).await;
-        written.map_err(|fault| self.failure(extent.object, fault))
+        written.map_err(|fault| self.failure(extent.object, fault))?;
+        if !self.known_damaged.borrow().is_empty() {
+            // What is wrong with it from now on is news.
+            self.known_damaged.borrow_mut().remove(&extent.object);
+        }
+        Ok(())
     }
 
     async fn flush(&self, object: ObjectId) -> Result<()> {
@@ -268,7 +277,10 @@ impl Inner {
             Fault::Damaged(why) => Error::Damaged { what, why }.into(),
             Fault::Other(error) => error,
         };
-        self.tasks.report_disk(&error);
+        let is_damage = matches!(*error, Error::Damaged { .. });
+        if !is_damage || self.known_damaged.borrow_mut().insert(object) {
+            self.tasks.report_disk(&error);
+        }
         error
     }
 }
