@@ -133,7 +133,12 @@ impl Results {
             return Vec::new();
         }
         let mut table = Table::new(1);
-        table.row(["largest file, adaptive window unless said otherwise", "to reach", "found", "reached"]);
+        table.row([
+            "what its authors hold it to (largest file, adaptive window unless said otherwise)",
+            "goal",
+            "found",
+            "met",
+        ]);
         targets.iter().for_each(|target| table.row(target.cells()));
         table.lines().collect()
     }
