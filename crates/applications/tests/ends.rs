@@ -62,13 +62,13 @@ fn without_agents_ordinary_files_are_sorted_all_the_same() {
     let mut command = home.command(PFSSORT, ["text"]);
     command
         .env_remove("STARFISH_AGENTS")
-        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .env("XDG_CONFIG_HOME", "/proc/nonexistent")
         .env("XDG_STATE_HOME", "/nonexistent");
     assert_eq!(common::finish(command).stdout, b"a\nb\n");
     let mut command = home.command(PFSSORT, ["pfs:text"]);
     command
         .env_remove("STARFISH_AGENTS")
-        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .env("XDG_CONFIG_HOME", "/proc/nonexistent")
         .env("XDG_STATE_HOME", "/nonexistent");
     let said = String::from_utf8(common::finish(command).stderr).expect("text");
     assert!(said.contains("STARFISH_AGENTS"), "{said}");

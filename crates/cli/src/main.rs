@@ -64,7 +64,7 @@ Examples:
 
 Exit codes: 0 it is done; 1 it could not be done; 2 the command was not understood; 130 it was interrupted.
 The environment variable STARFISH_DRIVER (io_uring, polling) chooses how nodes talk to the kernel, and
-STARFISH_SILENCE for how many seconds an agent that does not answer is waited for (10).";
+STARFISH_SILENCE for how many seconds an agent that does not answer, or is being started again, is waited for (10).";
 
 #[derive(Subcommand)]
 enum Command {

@@ -36,7 +36,7 @@ pub(crate) fn key_file() -> Option<&'static Path> {
 pub(crate) fn settings() -> Result<Settings> {
     let asked =
         pdiol::Settings::of_environment(Vec::new()).map_err(|error| Failure::from(error).of_usage())?;
-    let limits = Limits { silence: asked.silence, ..Limits::default() };
+    let limits = Limits { silence: asked.silence, recall: asked.silence, ..Limits::default() };
     let key = key::find(key_file()).map_err(|error| Failure::from(error).of_usage())?;
     Ok(Settings { key, driver: asked.driver, limits, ..Settings::new(name()?) })
 }

@@ -59,15 +59,17 @@ fn an_agent_that_is_killed_while_reading_is_named() {
     store.make_file("file", 40 << 20);
     store.run(&["put", "file"]);
     for (victim, method) in [(1, "traditional"), (0, "disk-directed")] {
-        let mut get =
-            store.command(&["get", "file", "back", "--method", method]).spawn().expect("the program");
+        let mut get = store.command(&["get", "file", "back", "--method", method]);
+        let mut get = get.env("STARFISH_SILENCE", "2").spawn().expect("the program");
         thread::sleep(Duration::from_millis(400));
         store.agents[victim].child.kill().expect("a child of ours");
         assert_eq!(wait(&mut get).code(), Some(1), "{method}");
         let mut error = String::new();
         get.stderr.take().expect("piped").read_to_string(&mut error).expect("text");
         let address = &store.agents[victim].address;
-        assert!(error.contains(&format!("agent {address} is gone")), "{method}: {error}");
+        // On a busy computer it may have been killed before it was called.
+        let is_named = [format!("agent {address} is gone"), format!("that answer. agent {address}: ")];
+        assert!(is_named.iter().any(|named| error.contains(named)), "{method}: {error}");
         assert!(!store.path("back").exists());
         let error = store.run_failing(&["ls"]);
         assert!(error.contains(&format!("agent {address}")) && error.contains("Is it running?"), "{error}");
@@ -247,7 +249,7 @@ fn an_agent_and_its_clients_have_the_same_key() {
             .arg(env!("CARGO_BIN_EXE_starfish"));
         shell
             .env("STARFISH_LOG", "warn")
-            .env("XDG_CONFIG_HOME", "/nonexistent")
+            .env("XDG_CONFIG_HOME", "/proc/nonexistent")
             .env_remove("STARFISH_KEY_FILE");
         shell
     };

@@ -122,6 +122,7 @@ fn run(settings: Settings, key: Option<Key>, jobs: Receiver<Job>, started: Sende
     machine_settings.driver = settings.driver;
     machine_settings.sockets = settings.sockets;
     machine_settings.limits.silence = settings.silence;
+    machine_settings.limits.recall = settings.silence;
     machine_settings.reporter = settings.reporter.clone();
     let lived = real::run(machine_settings, |machine| async move {
         let node = Rc::new(Node::connect(machine, settings).await?);

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// The environment variable that chooses how nodes talk to the operating system.
 const DRIVER: &str = "STARFISH_DRIVER";
 
-/// The environment variable that says for how many seconds an agent may be silent before it is given up.
+/// The environment variable that says for how many seconds an agent that does not answer is waited for.
 const SILENCE: &str = "STARFISH_SILENCE";
 
 /// How a session is to be. [`new`](Self::new) gives what suits most; the fields may be changed after that.
@@ -37,7 +37,8 @@ pub struct Settings {
     pub driver: Driver,
     /// The file of the cluster key, if it is not the one that [`key::find`](crate::key::find) finds by itself.
     pub key: Option<PathBuf>,
-    /// How long an agent may be silent, also when asked, before it is given up.
+    /// How long an agent is waited for: while it is connected to, while it says nothing though it is asked, and while it
+    /// is gone, until it is there again.
     pub silence: Duration,
     /// The buffers of the sockets on this side.
     pub sockets: SocketBuffers,

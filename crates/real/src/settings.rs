@@ -71,8 +71,8 @@ pub struct Limits {
     /// How long a node that this one calls, or has called, may say nothing, not even when it is asked, before it is given
     /// up. A node that waits for a slow disk answers; one that is stopped, hung or cut off does not.
     pub silence: Duration,
-    /// How long a node that this one has called and lost is called again when something is to be sent to it,
-    /// before the sender is told.
+    /// How long a node that this one has called and lost is called again when something is to be sent to it, before the
+    /// sender is told: this long from its last word, but half of it at least.
     pub recall: Duration,
     /// Time the node takes at its end to send what was promised and to see its transfers complete.
     pub drain: Duration,
@@ -137,7 +137,7 @@ impl Default for Limits {
             connections: 1024,
             handshake: Duration::from_secs(2),
             silence: Duration::from_secs(10),
-            recall: Duration::from_secs(2),
+            recall: Duration::from_secs(10),
             drain: Duration::from_secs(5),
         }
     }

@@ -535,7 +535,8 @@ fn who_calls_again_over_a_new_network_is_let_in_once_the_old_connection_is_silen
 #[test]
 fn a_node_started_anew_at_its_address_is_called_again() {
     for driver in drivers() {
-        let adapt = |settings| settings;
+        let limits = Limits { recall: Duration::from_secs(2), ..Limits::default() };
+        let adapt = |settings| Settings { limits: limits.clone(), ..settings };
         run_nodes(driver, 1, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
             let (caller, mut address) = (&nodes[0], common::any_port());
             for run in 0..3 {
@@ -556,8 +557,24 @@ fn a_node_started_anew_at_its_address_is_called_again() {
                 let (from, delivery) = receive(caller).await;
                 assert!(from == NodeId(100) && matches!(delivery, Delivery::Gone(_)), "{delivery:?}");
             }
-            let lost = caller.net().send(NodeId(100), message(3, 10)).await.map_err(|error| *error);
-            assert!(matches!(lost, Err(Error::PeerGone { node: NodeId(100), .. })), "{lost:?}");
+            let (asked, lost) =
+                (std::time::Instant::now(), caller.net().send(NodeId(100), message(3, 10)).await);
+            let waited = asked.elapsed();
+            assert!(waited > Duration::from_secs(1) && waited < Duration::from_secs(4), "{waited:?}");
+            let lost = lost.map_err(|error| *error);
+            let Err(Error::PeerGone { node: NodeId(100), why }) = lost else { panic!("{lost:?}") };
+            assert!(
+                why.starts_with("it closed the connection; called again, but ") && why.contains("refused"),
+                "{why}"
+            );
+            // It has been gone for longer than that now. A call that might find it is made all the same, but for less.
+            let (asked, _) =
+                (std::time::Instant::now(), caller.net().send(NodeId(100), message(3, 10)).await);
+            let waited = asked.elapsed();
+            assert!(
+                waited > Duration::from_millis(800) && waited < Duration::from_millis(1900),
+                "{waited:?}"
+            );
         })
         .expect("no task fails");
     }

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use fs::IoNodeSettings;
 use machine::{Machine, Net, NodeId};
@@ -117,7 +118,7 @@ impl Agents {
         self.directory.path().join(name)
     }
 
-    /// The usual settings of a session with them, with a cache that is soon full.
+    /// The usual settings of a session with them, with a cache that is soon full, and little patience.
     ///
     /// # Panics
     /// If they have no addresses, which they have.
@@ -126,6 +127,7 @@ impl Agents {
         let mut settings = Settings::new(agents);
         settings.key = Some(self.key_file());
         settings.cache_bytes = 4 << 20;
+        settings.silence = Duration::from_secs(3);
         settings
     }
 

@@ -127,7 +127,7 @@ impl Start<'_> {
             // It may be the network that hangs: the agent then ends with its connection.
             let _ = child.kill();
             let _ = child.wait();
-            return Err(Failure::new(&wanted.name, format!("no agent within {READY_MAX:?}")));
+            return Err(Failure::new(&wanted.name, format!("no agent within {} s", READY_MAX.as_secs())));
         }
         let why = complaints(&mut child.stderr.take().expect("it was piped"));
         let status = child.wait().map_err(|error| Failure::new(&wanted.name, error))?;

@@ -13,12 +13,16 @@ use tempfile::TempDir;
 
 pub(crate) use processes::{finish, finish_with_input, heeding, wait};
 
-/// A command of the program, without anything of the user's environment that it would look at.
+/// A command of the program, without anything of the user's environment that it would look at. Nobody can make anything
+/// where it looks instead, not even root.
 pub(crate) fn starfish<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = heeding(env!("CARGO_BIN_EXE_starfish"));
-    command.args(arguments).env_remove("STARFISH_AGENTS").env("XDG_CONFIG_HOME", "/nonexistent");
+    command.args(arguments).env_remove("STARFISH_AGENTS").env("XDG_CONFIG_HOME", "/proc/nonexistent");
     command.env_remove("STARFISH_KEY_FILE");
-    command.env("XDG_STATE_HOME", "/nonexistent").env("STARFISH_LOG", "warn").env_remove("JOURNAL_STREAM");
+    command
+        .env("XDG_STATE_HOME", "/proc/nonexistent")
+        .env("STARFISH_LOG", "warn")
+        .env_remove("JOURNAL_STREAM");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -135,32 +135,31 @@ impl Net {
         if self.connection(peer.node).is_some() {
             return Ok(());
         }
-        let limit = self.inner.limits.silence;
-        let outcome = self.call_in_time(peer.address, Some(peer.node), None, limit).await;
+        let outcome = self.connect_in_time(peer.address, Some(peer.node)).await;
         let what = || format!("connecting to {} at {}", peer.node, peer.address);
         outcome.map(drop).map_err(|fault| fault.during(what()))
     }
 
     /// Connects to whoever listens at `address` unless there is a connection to that node, and returns its name.
     pub(crate) async fn connect_to(&self, address: SocketAddr) -> Result<NodeId> {
-        let outcome = self.call_in_time(address, None, None, self.inner.limits.silence).await;
+        let outcome = self.connect_in_time(address, None).await;
         outcome.map_err(|fault| fault.during(format!("connecting to {address}")))
+    }
+
+    /// Connects as [`call`](Self::call) does, within the time that a node may be silent.
+    async fn connect_in_time(
+        &self,
+        address: SocketAddr,
+        to: Option<NodeId>,
+    ) -> std::result::Result<NodeId, Fault> {
+        let limit = self.inner.limits.silence;
+        let outcome = timeout(limit, self.call(address, to, None)).await;
+        outcome.unwrap_or_else(|_| Err(format!("no answer within {}", in_words(limit)).into()))
     }
 
     /// Calls `to`, or whoever listens at `address`, who is to be known here as `known_as` or else by its own name;
     /// returns under which name it is connected.
-    pub(super) async fn call_in_time(
-        &self,
-        address: SocketAddr,
-        to: Option<NodeId>,
-        known_as: Option<NodeId>,
-        limit: Duration,
-    ) -> std::result::Result<NodeId, Fault> {
-        let outcome = timeout(limit, self.call(address, to, known_as)).await;
-        outcome.unwrap_or_else(|_| Err(format!("no answer within {}", in_words(limit)).into()))
-    }
-
-    async fn call(
+    pub(super) async fn call(
         &self,
         address: SocketAddr,
         to: Option<NodeId>,
@@ -195,7 +194,8 @@ impl Net {
             self.begin(peer, [control, data], Origin::Called);
             self.inner.called.borrow_mut().entry(peer).or_insert_with(|| {
                 let (turns, loss, failed) = (Turns::new(), RefCell::default(), RefCell::default());
-                Rc::new(Called { address, is_named: to.is_some(), turns, loss, failed })
+                let last_word = Cell::new(Instant::now());
+                Rc::new(Called { address, is_named: to.is_some(), turns, loss, last_word, failed })
             });
         }
         Ok(peer)

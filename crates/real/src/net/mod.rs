@@ -90,6 +90,8 @@ struct Called {
     turns: Turns,
     /// Why it was lost the last time.
     loss: RefCell<String>,
+    /// When it was heard of last before that.
+    last_word: Cell<Instant>,
     /// When the last call again failed, and why.
     failed: RefCell<Option<(Instant, String)>>,
 }
@@ -101,6 +103,9 @@ enum Origin {
     /// This node was called, and this is its answer to the connection for data, which comes before anything else.
     WasCalled { answer: Vec<u8> },
 }
+
+/// However long ago a lost node was heard, it is called again for this part of the time for that.
+const RECALL_PART: u32 = 2;
 
 /// Pause between calls to a node that is lost.
 const RECALL_PAUSE: Duration = Duration::from_millis(50);
@@ -184,11 +189,17 @@ impl Net {
         ] = streams;
         let writers = [(Lane::Control, control), (Lane::Data, data)]
             .map(|(lane, stream)| compio::runtime::spawn(connection.clone().write(lane, stream)));
+        let mut silence = Duration::ZERO;
         let why = {
             let control = self.read_all(&connection, Lane::Control, &mut of_control);
             let data = self.read_all(&connection, Lane::Data, &mut of_data);
             let silent =
                 async { if watched { self.watch(&connection).await } else { std::future::pending().await } };
+            let silent = async {
+                let why = silent.await;
+                silence = self.inner.limits.silence;
+                why
+            };
             let over = async {
                 let silence = unless(connection.replaced.wait(), silent).await;
                 silence.unwrap_or_else(|| connection.replaced_because())
@@ -205,6 +216,10 @@ impl Net {
             drop(writers);
         }
         connection.lose(&why);
+        if let Some(called) = self.inner.called.borrow().get(&connection.peer) {
+            let now = Instant::now();
+            called.last_word.set(now.checked_sub(silence).unwrap_or(now));
+        }
         let (node, peer) = (self.inner.node, connection.peer);
         self.inner.tasks.report(&Report::PeerGone { node, peer, why: why.clone() });
         // Messages of both lanes come before it in the inbox.
@@ -261,14 +276,16 @@ impl Net {
             // Somebody has tried in vain meanwhile.
             return Err(gone(why.clone()));
         }
-        let limit = self.inner.limits.recall;
+        let recall = self.inner.limits.recall;
+        let limit = recall.saturating_sub(called.last_word.get().elapsed()).max(recall / RECALL_PART);
         loop {
             let outcome = self.recall_once(node, &called, limit.saturating_sub(asked.elapsed())).await;
             match outcome {
                 Ok(()) => return Ok(()),
                 Err(_) if self.inner.closed.get() => return Err(Error::Closed.into()),
-                Err(why) if asked.elapsed() >= limit => {
-                    let why = format!("{}; called again: {why}", called.loss.borrow());
+                // What is left after another pause is not enough to be answered in.
+                Err(why) if asked.elapsed() + RECALL_PAUSE >= limit => {
+                    let why = format!("{}; called again, {why}", called.loss.borrow());
                     *called.failed.borrow_mut() = Some((Instant::now(), why.clone()));
                     return Err(gone(why));
                 }
@@ -287,12 +304,15 @@ impl Net {
             let Some(loss) = connection.loss() else { return Ok(()) };
             // The file system is to hear of the loss first.
             return match compio::time::timeout(limit, connection.forgotten.wait()).await {
-                Ok(()) => Err("it is about to be called again".to_owned()),
+                Ok(()) => Err("but not yet".to_owned()),
                 Err(_) => Err(loss),
             };
         }
-        let call = self.call_in_time(called.address, called.is_named.then_some(node), Some(node), limit);
-        call.await.map(drop).map_err(|fault| fault.to_string())
+        let call = self.call(called.address, called.is_named.then_some(node), Some(node));
+        match compio::time::timeout(limit, call).await {
+            Ok(outcome) => outcome.map(drop).map_err(|fault| format!("but {fault}")),
+            Err(_) => Err("but it does not answer".to_owned()),
+        }
     }
 
     /// Waits until all connections have ended.
