@@ -8,6 +8,7 @@ mod damage;
 mod failures;
 mod faulty;
 mod pages;
+mod random;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -39,6 +40,8 @@ pub use pages::{
     many_share_a_small_cache, random_cached_operations_agree_with_files_in_memory,
     temporary_files_reach_no_disk, the_pages_of_a_request_are_read_together,
 };
+
+pub use random::random_requests_are_all_answered;
 
 use crate::protocol::{
     Collective, Direction, FoundStripe, Frame, Label, MemoryId, NAME_BYTES_MAX, Reply, Request, StripePlace,

@@ -236,6 +236,16 @@ fn a_defect_costs_one_request() {
     }
 }
 
+/// How many, STARFISH_REQUESTS says.
+#[test]
+fn random_requests_are_all_answered() {
+    let requests = std::env::var("STARFISH_REQUESTS").map_or(2000, |text| text.parse().expect("a number"));
+    for (seed, driver) in (1..).zip(drivers()) {
+        let limit = Duration::from_secs(60 + requests / 100);
+        conformance::random_requests_are_all_answered(&Loopback { driver }, requests, seed, limit);
+    }
+}
+
 #[test]
 fn who_asks_without_end_keeps_nobody_from_being_heard() {
     // More than may wait of one client, and then more refusals than it may leave untaken.

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use description::{Description, MachineDescription};
-use fs::conformance::{check_all, demand_is_served_before_background};
+use fs::conformance::{check_all, demand_is_served_before_background, random_requests_are_all_answered};
 use fs::{
     Advice, Client, ClientSettings, Error, FailureKind, FileId, IoNodeSettings, PageCache, PageCacheSettings,
     Prefetch, Scheduling, Sharing, Threads, serve,
@@ -45,6 +45,18 @@ fn demand_overtakes_background_where_disks_take_time() {
         let description = MachineDescription::load(machine).expect("built in");
         let settings = Settings { block_bytes: 512, ..Settings::default() };
         demand_is_served_before_background(&Simulated { description, settings });
+    }
+}
+
+/// How many, STARFISH_REQUESTS says.
+#[test]
+fn random_requests_are_all_answered_whatever_they_are() {
+    let requests = std::env::var("STARFISH_REQUESTS").map_or(20_000, |text| text.parse().expect("a number"));
+    for (seed, machine) in (1..).zip(["golden", "cluster-switch"]) {
+        let description = MachineDescription::load(machine).expect("built in");
+        let settings = Settings { block_bytes: 512, ..Settings::default() };
+        let limit = Duration::from_secs(1000 + requests);
+        random_requests_are_all_answered(&Simulated { description, settings }, requests / 2, seed, limit);
     }
 }
 

@@ -1,0 +1,256 @@
+//! Requests at random that make sense, in any order, from clients that go into each other's way.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use layout::{Pattern, Problem, Striping};
+use machine::conformance::Testbed;
+use machine::{Class, Condition, Delivery, Duration, Error, Machine, Message, Net, NodeId, Payload};
+
+use super::failures::Tasks;
+use super::{BLOCK, Draw, contents, read, run, small, start, write};
+use crate::protocol::{Collective, Direction, Fetch, Frame, MemoryId, Reply, Request, StripePlace};
+use crate::{FailureKind, FileId, IoNodeSettings, Scheduling, Sharing, Threads};
+
+/// Clients that ask at random.
+const ASKERS: usize = 3;
+
+/// Requests that each of them has under way at a time.
+const UNDER_WAY: usize = 24;
+
+/// Names and identities they have in common; each has as many of its own.
+const SHARED: u64 = 5;
+
+/// A client that asks at random and answers what it is asked.
+struct RandomAsker<M: Machine> {
+    node: M,
+    io_node: NodeId,
+    /// All that ask at random, which can be members of its groups.
+    askers: Vec<u64>,
+    draw: RefCell<Draw>,
+    /// How many bytes are to come with the answers that have not come, by their tags.
+    under_way: RefCell<BTreeMap<u64, u64>>,
+    answered: Condition,
+    /// How many could be done.
+    done: Cell<u64>,
+}
+
+/// So many requests at random, of all kinds, with identities and names of each client's own and shared ones: each is
+/// answered, no defect is met, nothing is called damaged that is not, and a client that does as it should reads what it
+/// has written meanwhile.
+///
+/// What takes longer than `limit` is taken to wait for ever.
+pub fn random_requests_are_all_answered(testbed: &impl Testbed, requests: u64, seed: u64, limit: Duration) {
+    run(testbed, 2 + ASKERS, move |nodes| async move {
+        let settings = IoNodeSettings {
+            cache_blocks: 16,
+            sharing: Sharing::Fair,
+            patience: Some(limit),
+            incarnation: Some(1),
+            ..small(Scheduling::CyclicScan, Threads::Pool(8))
+        };
+        let client = start(&nodes[..2], 1, settings).await.remove(0);
+        let askers: Vec<u64> = nodes[2..].iter().map(|node| node.node().0).collect();
+        let tasks = Tasks::default();
+        let left = Rc::new(Cell::new(ASKERS));
+        for (number, node) in (1..).zip(&nodes[2..]) {
+            let asker = Rc::new(RandomAsker {
+                node: node.clone(),
+                io_node: nodes[0].node(),
+                askers: askers.clone(),
+                draw: RefCell::new(Draw(seed * 100 + number)),
+                under_way: RefCell::default(),
+                answered: Condition::new(),
+                done: Cell::new(0),
+            });
+            let listening = asker.clone();
+            node.spawn("answers", async move { listening.listen().await });
+            let left = left.clone();
+            tasks.begin(node, async move {
+                asker.ask(requests / ASKERS as u64).await;
+                left.set(left.get() - 1);
+            });
+        }
+        watch_over(&nodes[1], left.clone(), limit);
+        let file = client.create("of its own", FileId(999), BLOCK).await.expect("created");
+        for round in 0.. {
+            let data = contents(40 * BLOCK + round % 100);
+            write(&file, round % 7, &data).await;
+            assert!(read(&file, round % 7, data.len() as u64).await == data, "round {round}");
+            if left.get() == 0 {
+                break;
+            }
+        }
+        tasks.wait().await;
+        file.flush().await.expect("flushed");
+        client.list().await.expect("served");
+    });
+}
+
+/// Ends the test as failed if it takes too long.
+fn watch_over(node: &impl Machine, left: Rc<Cell<usize>>, limit: Duration) {
+    let watcher = node.clone();
+    node.spawn("watching over the test", async move {
+        let mut passed = Duration::ZERO;
+        while left.get() > 0 {
+            watcher.sleep_until(watcher.now() + Duration::from_secs(1)).await;
+            passed += Duration::from_secs(1);
+            if passed > limit {
+                let (task, why) = ("random requests".into(), "some are never answered".into());
+                return Err(Error::Failed { task, why }.into());
+            }
+        }
+        Ok(())
+    });
+}
+
+impl<M: Machine> RandomAsker<M> {
+    fn below(&self, limit: u64) -> u64 {
+        self.draw.borrow_mut().below(limit)
+    }
+
+    /// Asks so many requests, and waits for all answers.
+    async fn ask(&self, requests: u64) {
+        for tag in 1..=requests {
+            while self.under_way.borrow().len() >= UNDER_WAY {
+                self.answered.wait().await;
+            }
+            let (request, payload) = self.request();
+            let bytes = if let Request::Read { bytes, .. } = request { u64::from(bytes) } else { 0 };
+            self.under_way.borrow_mut().insert(tag, bytes);
+            let class = match request {
+                Request::Read { .. } | Request::Write { .. } if self.below(3) == 0 => Class::Background,
+                Request::Read { .. } | Request::Write { .. } => Class::Demand,
+                _ => Class::Control,
+            };
+            let message = Message { class, header: Frame::Request(tag, request).encode(), payload };
+            self.node.net().send(self.io_node, message).await.expect("the I/O node is there");
+        }
+        while !self.under_way.borrow().is_empty() {
+            self.answered.wait().await;
+        }
+        assert!(self.done.get() > requests / 3, "{} of {requests} made sense", self.done.get());
+    }
+
+    async fn listen(&self) -> machine::Result<()> {
+        while let Ok((from, Delivery::Message(message))) = self.node.net().receive().await {
+            match Frame::decode(&message.header).expect("what an I/O node says makes sense") {
+                Frame::Reply(tag, reply) => {
+                    let asked = self.under_way.borrow_mut().remove(&tag).expect("answered once");
+                    self.check(reply, asked, message.payload.len());
+                    self.answered.wake_all();
+                }
+                Frame::Request(tag, request) => {
+                    let (reply, payload) = self.serve(request);
+                    let header = Frame::Reply(tag, reply).encode();
+                    self.node.net().send(from, Message { header, payload, ..message }).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self, reply: Reply, asked: u64, came: u64) {
+        match reply {
+            Reply::Failed(failure) => {
+                // A write so far behind that no disk has room for it is lost, and rightly told.
+                let is_true = failure.kind != FailureKind::Damaged || failure.text.contains("did not get to");
+                assert!(is_true && !failure.text.contains("defect"), "{failure}");
+            }
+            _ => {
+                assert_eq!(came, asked);
+                self.done.set(self.done.get() + 1);
+            }
+        }
+    }
+
+    /// Answers as a member of a group, now and then wrongly.
+    fn serve(&self, request: Request) -> (Reply, Payload) {
+        let bytes = match request {
+            Request::Memget { bytes, .. } => u64::from(bytes),
+            Request::MemgetPieces { pieces, .. } => pieces.iter().map(|&(_, bytes)| u64::from(bytes)).sum(),
+            _ => 0,
+        };
+        match self.below(50) {
+            0 => {
+                (Reply::Failed(crate::Failure { kind: FailureKind::Io, text: "no".into() }), Payload::empty())
+            }
+            1 => (Reply::Done, Payload::from(vec![1; 10])),
+            _ => (Reply::Done, Payload::from(vec![2; bytes as usize])),
+        }
+    }
+
+    /// One of its own names or identities, or one that all have.
+    fn number(&self) -> u64 {
+        let own = if self.below(2) == 0 { self.node.node().0 } else { 0 };
+        own * SHARED + 1 + self.below(SHARED)
+    }
+
+    fn name(&self) -> String {
+        format!("name {}", self.number())
+    }
+
+    /// An offset, mostly within what files have here, and seldom anywhere.
+    fn offset(&self) -> u64 {
+        match self.below(40) {
+            0 => self.below(u64::MAX >> 32) << self.below(33),
+            _ => self.below(60 * BLOCK),
+        }
+    }
+
+    fn request(&self) -> (Request, Payload) {
+        let (file, stripe) = (FileId(self.number()), u32::from(self.below(20) == 0));
+        let (offset, bytes) =
+            (self.offset(), self.below(if self.below(2) == 0 { 64 } else { BLOCK + 2 }) as u32);
+        let request = match self.below(40) {
+            0..=1 => self.create(),
+            2..=4 => Request::Open { name: self.name() },
+            5 => Request::Unlink { name: self.name() },
+            6 => Request::List { after: if self.below(2) == 0 { String::new() } else { self.name() } },
+            7 => Request::Resize { file, stripes: vec![(stripe, self.below(60 * BLOCK))] },
+            8 => Request::Flush { file },
+            9 => Request::Promote { file, stripe, offset },
+            10 => Request::Examine,
+            11 => self.collective(file),
+            12 => Request::Scrub { name: self.name(), disk: stripe, offset, bytes },
+            13 => Request::Describe,
+            14..=16 => {
+                let fetch = Some(Fetch { memory: MemoryId::Request(1), offset: 0, bytes });
+                Request::Write { file, stripe, offset, fetch }
+            }
+            17..=26 => {
+                let payload = Payload::from(vec![3; bytes as usize]);
+                return (Request::Write { file, stripe, offset, fetch: None }, payload);
+            }
+            _ => Request::Read { file, stripe, offset, bytes },
+        };
+        (request, Payload::empty())
+    }
+
+    fn create(&self) -> Request {
+        let block = [BLOCK, 2 * BLOCK, 4096, 8192][self.below(4) as usize];
+        let striping = Striping::new(block, 1 + self.below(2) as u32).expect("a striping");
+        let stripes = vec![StripePlace { stripe: 0, disk: u32::from(self.below(20) == 0) }];
+        Request::Create { name: self.name(), file: FileId(self.number()), striping, stripes }
+    }
+
+    fn collective(&self, file: FileId) -> Request {
+        let mut members = vec![self.node.node().0];
+        if self.below(2) == 0 {
+            members.push(self.askers[self.below(ASKERS as u64) as usize]);
+        }
+        let record = [16, 64, BLOCK][self.below(3) as usize];
+        let problem = Problem::new(BLOCK * (1 + self.below(20)), record, members.len() as u32);
+        let pattern = ["rb", "rc", "ra"][self.below(3) as usize].parse::<Pattern>();
+        Request::Collective(Box::new(Collective {
+            file,
+            direction: if self.below(2) == 0 { Direction::Read } else { Direction::Write },
+            presort: self.below(2) == 0,
+            queued: self.below(2) == 0,
+            view: pattern.and_then(|pattern| pattern.view(&problem)).expect("a view"),
+            memory: MemoryId::Request(1),
+            members,
+        }))
+    }
+}
