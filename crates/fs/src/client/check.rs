@@ -20,8 +20,7 @@ use super::{Client, unexpected};
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::protocol::{Damage, FileId, Label, Reply, Request, SCRUB_BYTES_MAX};
 
-/// Parts that are being read back at each disk: while one is answered, the disk has the next.
-const PARTS_AT_DISK: usize = 2;
+// Each disk reads back one part after the other: between two at a time its arm would go back and forth.
 
 /// With a limit to the rate, a part is what may be read in this fraction of a second.
 const PARTS_PER_SECOND: u64 = 4;
@@ -154,13 +153,11 @@ impl<M: Machine> Client<M> {
         let rate = bytes_per_second.map(|rate| (rate / queues.len().max(1) as u64).max(1));
         let hear = Rc::new(hear);
         for (node, disk, queue) in queues {
-            let queue = Rc::new(RefCell::new(queue));
-            for _ in 0..PARTS_AT_DISK {
-                let (client, own, queue, hear) = (self.clone(), shared.clone(), queue.clone(), hear.clone());
-                self.begin(&shared, async move {
-                    client.read_back_at(node, disk, rate, &queue, &own, &*hear).await
-                });
-            }
+            let (client, own, hear) = (self.clone(), shared.clone(), hear.clone());
+            self.begin(
+                &shared,
+                async move { client.read_back_at(node, disk, rate, queue, &own, &*hear).await },
+            );
         }
         shared.wait().await;
         let (found, mut files) = (shared.found.take(), BTreeMap::new());
@@ -238,21 +235,15 @@ impl<M: Machine> Client<M> {
         node: NodeId,
         disk: u32,
         rate: Option<u64>,
-        queue: &RefCell<Queue>,
+        mut queue: Queue,
         shared: &Shared,
         hear: &impl Fn(Checking),
     ) -> Result<()> {
         loop {
-            let part = queue.borrow_mut().next(rate);
-            let Some((name, index, offset, bytes)) = part else {
-                let due = queue.borrow().due;
-                self.inner.endpoint.machine().sleep_until(due).await;
-                return Ok(());
-            };
+            self.inner.endpoint.machine().sleep_until(queue.due).await;
+            let Some((name, index, offset, bytes)) = queue.next(rate) else { return Ok(()) };
             if let Some(rate) = rate {
-                let start = queue.borrow().due.max(self.now());
-                queue.borrow_mut().due = start + Duration::from_secs_f64(bytes as f64 / rate as f64);
-                self.inner.endpoint.machine().sleep_until(start).await;
+                queue.due = self.now() + Duration::from_secs_f64(bytes as f64 / rate as f64);
             }
             let part = match self.scrub(node, disk, &name, offset, bytes as u32).await {
                 Ok(part) => part,
