@@ -313,3 +313,25 @@ fn an_agent_that_others_can_reach_needs_a_key() {
     let error = fail(agent("127.0.0.1:0", &["--key", "/nonexistent/key"]), 2);
     assert!(error.contains("there is no such file"), "{error}");
 }
+
+#[test]
+fn an_agent_with_few_descriptors_serves_though_hundreds_call_and_say_nothing() {
+    let mut store = Store::start(&[]);
+    let mut shell = heeding("sh");
+    let program = env!("CARGO_BIN_EXE_starfish");
+    shell.args(["-c", "ulimit -n 160; exec \"$0\" \"$@\"", program]).env("STARFISH_LOG", "off");
+    shell.env("XDG_CONFIG_HOME", "/proc/nonexistent").env_remove("STARFISH_KEY_FILE");
+    let agent = Agent::start_by(shell, "127.0.0.1:0", vec![store.path("disk")], &[]);
+    let address = agent.address.clone();
+    store.agents.push(agent);
+    let silent: Vec<_> =
+        (0..300).map(|_| TcpStream::connect(&address).expect("a place in the queue")).collect();
+    let original = store.make_file("file", 3_000_000);
+    // More files than it may have open.
+    for number in 0..50 {
+        store.run(&["put", "file", &format!("file{number}"), "--block", "1MiB"]);
+    }
+    store.run(&["get", "file49", "back"]);
+    assert_eq!(hash(&store.path("back")), original);
+    drop(silent);
+}

@@ -37,6 +37,16 @@ pub(crate) fn any_port() -> SocketAddr {
 pub(crate) struct Reports(Arc<Mutex<Vec<Report>>>);
 
 impl Reports {
+    /// What was wrong with the keys of those that were refused.
+    pub(crate) fn mismatches(&self) -> Vec<machine::KeyMismatch> {
+        let reports = self.0.lock().expect("no panic meanwhile");
+        let mismatch = |report: &Report| match report {
+            Report::Refused { mismatch, .. } => *mismatch,
+            _ => None,
+        };
+        reports.iter().filter_map(mismatch).collect()
+    }
+
     pub(crate) fn reporter(&self) -> Reporter {
         let reports = self.clone();
         Reporter::new(move |report| reports.0.lock().expect("no panic meanwhile").push(report.clone()))
@@ -63,18 +73,6 @@ impl Reports {
             _ => None,
         };
         reports.iter().filter_map(why).collect()
-    }
-}
-
-impl Reports {
-    /// What was wrong with the keys of those that were refused.
-    pub(crate) fn mismatches(&self) -> Vec<machine::KeyMismatch> {
-        let reports = self.0.lock().expect("no panic meanwhile");
-        let mismatch = |report: &Report| match report {
-            Report::Refused { mismatch, .. } => *mismatch,
-            _ => None,
-        };
-        reports.iter().filter_map(mismatch).collect()
     }
 }
 
