@@ -114,6 +114,14 @@ def test_what_the_journal_has_is_not_run_again(plan: Plan, tmp_path: Path) -> No
     pd.testing.assert_frame_equal(starfish.merge(plan, [journal.read_text()]), table)
 
 
+def test_a_file_that_is_no_journal_is_refused_and_kept(plan: Plan, tmp_path: Path) -> None:
+    machine = tmp_path / "nvme.toml"
+    machine.write_text('name = "nvme"\n')
+    with pytest.raises(starfish.InvalidError, match="no journal of trials"):
+        starfish.run(plan, journal=machine)
+    assert machine.read_text() == 'name = "nvme"\n'
+
+
 @pytest.mark.parametrize("count", [1, 3, 16, 100])
 def test_shards_can_be_merged_in_any_order_and_more_than_once(plan: Plan, count: int) -> None:
     shards = starfish.split(plan, count)

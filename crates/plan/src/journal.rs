@@ -44,6 +44,12 @@ pub enum JournalError {
         /// What the operating system said.
         error: io::Error,
     },
+    /// It is some other file, given by mistake. Nothing was written to it.
+    #[error(
+        "{}: this is no journal of trials, by its first line: nothing was written to it; name another file, one that \
+         a run made or that is not there yet", .0.display()
+    )]
+    NotAJournal(PathBuf),
     /// Another process appends to it.
     #[error("{}: another run is writing it: wait for that, or choose another folder", .0.display())]
     InUse(PathBuf),
@@ -59,6 +65,9 @@ pub enum JournalError {
         key: Key,
     },
 }
+
+/// How every line begins, of whatever version of the program.
+const LINE_START: &[u8] = b"{\"program\":\"";
 
 /// A line of the file.
 #[derive(Serialize, Deserialize)]
@@ -88,6 +97,7 @@ impl Journal {
         let mut journal = Journal::default();
         let mut text = Vec::new();
         (&file).read_to_end(&mut text).map_err(failed)?;
+        expect_journal(&text, path)?;
         journal.take(&text, path)?;
         if text.last().is_some_and(|&byte| byte != b'\n') {
             // After a torn line; what follows gets a line of its own.
@@ -101,6 +111,7 @@ impl Journal {
     pub fn merge(&mut self, path: &Path) -> Result<(), JournalError> {
         let text =
             std::fs::read(path).map_err(|error| JournalError::File { path: path.to_owned(), error })?;
+        expect_journal(&text, path)?;
         self.take(&text, path)
     }
 
@@ -186,6 +197,17 @@ impl Journal {
     /// How many lines made no sense, and do not count.
     pub fn damaged(&self) -> usize {
         self.damaged
+    }
+}
+
+/// Refuses the text of a file that is no journal. An empty one is a journal; so is one of which nothing but a torn
+/// piece of a line was written before others.
+fn expect_journal(text: &[u8], path: &Path) -> Result<(), JournalError> {
+    let mut lines = text.split(|&byte| byte == b'\n');
+    let first = lines.find(|line| line.len() >= LINE_START.len() || !LINE_START.starts_with(line));
+    match first {
+        Some(line) if !line.starts_with(LINE_START) => Err(JournalError::NotAJournal(path.to_owned())),
+        _ => Ok(()),
     }
 }
 

@@ -94,6 +94,22 @@ fn a_journal_is_gone_on_with_whatever_happened_to_its_last_line() {
 }
 
 #[test]
+fn a_file_that_is_no_journal_is_refused_and_kept_as_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("nvme.toml");
+    for text in
+        ["name = \"nvme\"\n", "{\n  \"program\": 1\n}\n", "\n\nelapsed,trial\n", "{\"program\":1}\n", "\0"]
+    {
+        fs::write(&path, text).expect("a file");
+        assert!(matches!(Journal::open(&path), Err(JournalError::NotAJournal(_))), "{text:?}");
+        assert!(matches!(Journal::in_memory().merge(&path), Err(JournalError::NotAJournal(_))), "{text:?}");
+        assert_eq!(fs::read_to_string(&path).expect("the file"), text);
+    }
+    fs::write(&path, "").expect("a file");
+    assert!(Journal::open(&path).is_ok(), "an empty file becomes a journal");
+}
+
+#[test]
 fn another_programs_trials_do_not_count_and_are_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("journal.jsonl");

@@ -64,6 +64,7 @@ impl From<plan::JournalError> for Failure {
     fn from(error: plan::JournalError) -> Self {
         match error {
             plan::JournalError::Contradiction { .. } => Failure::Simulation(error.to_string()),
+            plan::JournalError::NotAJournal(_) => Failure::Invalid(error.to_string()),
             _ => Failure::File(error.to_string()),
         }
     }
