@@ -132,14 +132,19 @@ fn a_table_has_units() {
 
 #[test]
 fn what_makes_no_sense_is_refused_before_anything_runs() {
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["--pattern", "rq"], "no pattern is called 'rq'"),
         (&["--pattern", "rb", "--record", "7"], "not a whole number of 7-byte records"),
         (&["--method", "psychic"], "traditional, two-phase or disk-directed"),
         (&["--method", "traditional", "--presort"], "only the disk-directed method can presort"),
         (&["--machine", "cray"], "starfish-1996"),
         (&["--set", "nodes.io"], "KEY=VALUE"),
-        (&["--set", "nodes.io=0"], "nodes"),
+        (&["--set", "nodes.io=0"], "--set nodes.io=0: expected from 1"),
+        (
+            &["--set", "network.columns=2"],
+            "--set network.columns=2: expected network.columns times network.rows",
+        ),
+        (&["--set", "nodes.compte=8"], "did you mean compute?"),
         (&["--set", "nodes.oi=4"], "oi"),
         (&["--shape", "3x3", "--pattern", "rbb"], "make rows x columns"),
     ];

@@ -14,6 +14,7 @@ mod load;
 mod machine;
 mod quantity;
 mod sourced;
+mod suggestion;
 
 pub use disk::{Controller, DiskDescription, MechanicalDisk, Region, Seek, StreamingDisk, TrackAddress};
 pub use load::{Description, Error, Misfit, SIZE_LIMIT, read_text, text_of};
@@ -23,3 +24,4 @@ pub use machine::{
 };
 pub use quantity::{Bytes, Cycles, Frequency, Quantity, Rate, Rpm, Time};
 pub use sourced::Sourced;
+pub use suggestion::unknown;

@@ -71,6 +71,15 @@ pub enum Error {
         message: String,
     },
 
+    /// A value that was to replace one of the text cannot.
+    #[error("{overrides}: {message}")]
+    Override {
+        /// What was to be replaced, as `key=value`; several, with commas, if it takes all of them to go wrong.
+        overrides: String,
+        /// What was expected.
+        message: String,
+    },
+
     /// The file cannot be read.
     #[error("{file}: {error}")]
     Unreadable {

@@ -13,6 +13,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::load::{Description, Error, Misfit, text_of};
 use crate::quantity::{Bytes, Cycles, Frequency, Rate, Time};
+use crate::suggestion::unknown;
 use crate::{DiskDescription, Sourced};
 
 /// A machine of compute nodes and I/O nodes.
@@ -259,18 +260,39 @@ impl MachineDescription {
         Self::parse_with(&text, &file, overrides)
     }
 
-    /// Like [`parse`](Description::parse), with values replaced first.
+    /// Like [`parse`](Description::parse), with values replaced first. A torus that is too small for the nodes it is
+    /// given so becomes larger, unless its size is given too.
+    ///
+    /// # Errors
+    /// [`Error::Override`] names what was to be replaced if that is to blame, and not the text itself.
     pub fn parse_with(text: &str, file: &str, overrides: &[(&str, &str)]) -> Result<Self, Error> {
-        Self::parse(&Self::replace_values(text, file, overrides)?, file)
+        Self::parse(&Self::replace_values(text, file, overrides)?, file).map_err(|error| match error {
+            Error::Refused { message, .. } if Self::parse(text, file).is_ok() => {
+                Error::Override { overrides: to_blame(text, file, overrides), message }
+            }
+            error => error,
+        })
     }
 
     /// The text that [`parse_with`](Self::parse_with) parses: `text` with values replaced, line by line the same.
     pub fn replace_values(text: &str, file: &str, overrides: &[(&str, &str)]) -> Result<String, Error> {
-        let mut text = text.to_owned();
+        let mut replaced = text.to_owned();
         for (key, value) in overrides {
-            text = replace(&text, file, key, value)?;
+            replaced = replace(&replaced, file, key, value)?;
         }
-        Ok(text)
+        let gives = |key: &str| overrides.iter().any(|(given, _)| given.starts_with(key));
+        if !gives("nodes.") || gives("network.columns") || gives("network.rows") {
+            return Ok(replaced);
+        }
+        // What cannot be read is refused by whoever parses it.
+        let Ok(machine) = Self::decode(&replaced) else { return Ok(replaced) };
+        let Topology::Torus(torus) = &machine.network.topology else { return Ok(replaced) };
+        let nodes = u64::from(machine.nodes.compute.value) + u64::from(machine.nodes.io.value);
+        if let Some((columns, rows)) = torus.size_for(nodes).filter(|&size| size != torus.size()) {
+            replaced = replace(&replaced, file, "network.columns", &columns.to_string())?;
+            replaced = replace(&replaced, file, "network.rows", &rows.to_string())?;
+        }
+        Ok(replaced)
     }
 
     /// How many nodes there are in all.
@@ -328,6 +350,25 @@ impl Network {
 }
 
 impl Torus {
+    /// Columns and rows.
+    fn size(&self) -> (u32, u32) {
+        (self.columns.value, self.rows.value)
+    }
+
+    /// The columns and rows that have routers for so many nodes: the shorter side is made longer until they do. None if
+    /// no torus may be so large.
+    fn size_for(&self, nodes: u64) -> Option<(u32, u32)> {
+        let (mut columns, mut rows) = self.size();
+        let needed = u64::from(self.first_router.value) + nodes;
+        if needed > u64::from(NODES_MAX) {
+            return None;
+        }
+        while u64::from(columns) * u64::from(rows) < needed {
+            if columns <= rows { columns += 1 } else { rows += 1 }
+        }
+        Some((columns, rows))
+    }
+
     fn check(&self, node_count: u32) -> Result<(), Misfit> {
         check_time(&self.router_latency)?;
         check_count(&self.columns, NODES_MAX, "columns")?;
@@ -338,7 +379,14 @@ impl Torus {
             format!("expected at most {NODES_MAX} routers, not {routers}")
         })?;
         self.columns.ensure(first + nodes <= routers, || {
-            format!("expected routers for {nodes} nodes from router {first} on, not {routers} in all")
+            let fitting = self.size_for(nodes).map_or_else(String::new, |(columns, rows)| {
+                format!(": for example network.columns = {columns} and network.rows = {rows}")
+            });
+            format!(
+                "expected network.columns times network.rows to be {} or more, for {nodes} nodes from router {first} \
+                 on, not {routers}{fitting}",
+                first + nodes
+            )
         })
     }
 }
@@ -404,9 +452,11 @@ struct WorkIndex(usize);
 impl<'de> Deserialize<'de> for WorkIndex {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        Work::NAMES.iter().position(|known| *known == name).map(WorkIndex).ok_or_else(|| {
-            D::Error::custom(format!("unknown work {name:?}, expected one of {}", Work::NAMES.join(", ")))
-        })
+        Work::NAMES
+            .iter()
+            .position(|known| *known == name)
+            .map(WorkIndex)
+            .ok_or_else(|| D::Error::custom(unknown("work", &name, &Work::NAMES)))
     }
 }
 
@@ -484,9 +534,23 @@ fn needed<T>(value: &mut Option<T>, key: &str) -> Result<T, String> {
     value.take().ok_or_else(|| format!("expected the {key} of a network of this kind, which is missing"))
 }
 
+/// Which of `overrides` makes a machine of `text` impossible: the last without which it is not, or else all.
+fn to_blame(text: &str, file: &str, overrides: &[(&str, &str)]) -> String {
+    let is_fine_without = |index: usize| {
+        let others = [&overrides[..index], &overrides[index + 1..]].concat();
+        let replaced = MachineDescription::replace_values(text, file, &others);
+        replaced.is_ok_and(|text| MachineDescription::parse(&text, file).is_ok())
+    };
+    let blamed = match (0..overrides.len()).rev().find(|&index| is_fine_without(index)) {
+        Some(index) => &overrides[index..=index],
+        None => overrides,
+    };
+    blamed.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", ")
+}
+
 /// `text` with the value at the dotted `key` replaced, on the same line, by `value`.
 fn replace(text: &str, file: &str, key: &str, value: &str) -> Result<String, Error> {
-    let refuse = |message| Error::Refused { file: format!("{key}={value}"), line: 1, message };
+    let refuse = |message| Error::Override { overrides: format!("{key}={value}"), message };
     let table = match DeTable::parse(text) {
         Ok(table) => table,
         // The text is refused for what is wrong with itself.
@@ -497,7 +561,7 @@ fn replace(text: &str, file: &str, key: &str, value: &str) -> Result<String, Err
     while let Some(step) = steps.next() {
         let Some(found) = here.get(step) else {
             let known: Vec<&str> = here.keys().map(|key| key.get_ref().as_ref()).collect();
-            return Err(refuse(format!("unknown key {step:?}, expected one of {}", known.join(", "))));
+            return Err(refuse(unknown("key", step, &known)));
         };
         match (found.get_ref(), steps.peek()) {
             (DeValue::Table(inner), None) => {

@@ -77,19 +77,11 @@ impl Quantity for Time {
 }
 
 impl Quantity for Bytes {
-    const EXPECTED: &'static str = "a whole number of bytes such as \"128 KiB\" (in B, KiB, MiB, GiB or TiB)";
+    const EXPECTED: &'static str = "a whole number of bytes such as \"128 KiB\" (in B, KiB, MiB, GiB, TiB, PiB, or by \
+                                    powers of ten KB, MB, GB, TB, PB)";
 
     fn parse(text: &str) -> Option<Self> {
-        let (number, unit) = Number::with_unit(text)?;
-        let bytes = match unit {
-            "B" => 1,
-            "KiB" => 1 << 10,
-            "MiB" => 1 << 20,
-            "GiB" => 1 << 30,
-            "TiB" => 1 << 40,
-            _ => return None,
-        };
-        number.whole(bytes).map(Bytes)
+        machine::parse_bytes(text).map(Bytes)
     }
 }
 
@@ -260,6 +252,7 @@ mod tests {
         assert_eq!(Rate::parse("20 MB/s"), Some(Rate(20_000_000)));
         assert_eq!(Rate::parse("10e6 B/s"), Some(Rate(10_000_000)));
         assert_eq!(Bytes::parse("128 KiB"), Some(Bytes(131_072)));
+        assert_eq!(Bytes::parse("128 KB"), Some(Bytes(128_000)));
         assert_eq!(Frequency::parse("50 MHz"), Some(Frequency(50_000_000)));
     }
 

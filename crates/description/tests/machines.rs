@@ -99,10 +99,38 @@ fn any_value_can_be_overridden_and_is_checked_as_if_written() {
     assert_eq!(MachineDescription::load_with("golden", &both).unwrap().node_count(), 6);
 
     let complaint = |key, value| with(key, value).expect_err("a refusal").to_string();
-    assert!(complaint("network.bandwidth", "1").contains("unknown key \"bandwidth\", expected one of"));
+    assert!(complaint("network.bandwidth", "1").contains("unknown key \"bandwidth\""));
+    let misspelt = complaint("network.link_bandwith", "1");
+    assert!(misspelt.contains("unknown key \"link_bandwith\", did you mean link_bandwidth?"), "{misspelt}");
     assert!(complaint("network.link_bandwidth", "fast").contains("expected a rate"));
-    assert!(complaint("nodes.compute", "0").starts_with("starfish-1996.toml:10: expected from 1"));
+    assert!(complaint("nodes.compute", "0").starts_with("nodes.compute=0: expected from 1"));
     assert!(complaint("nodes.compute.value.more", "1").contains("is a value"));
     assert!(complaint("nodes", "1").contains("expected a longer key"));
-    assert!(complaint("nodes.compute", "1 }, io = { value = 2").contains("starfish-1996.toml:10"));
+    assert!(complaint("nodes.compute", "1 }, io = { value = 2").starts_with("nodes.compute=1 }"));
+}
+
+#[test]
+fn a_torus_grows_with_its_nodes_unless_its_size_is_given() {
+    let with = |overrides: &[(&str, &str)]| MachineDescription::load_with("starfish-1996", overrides);
+    for (compute, size) in [("8", (6, 6)), ("19", (6, 6)), ("20", (7, 6)), ("32", (7, 7)), ("1000", (32, 32))]
+    {
+        let Topology::Torus(torus) = with(&[("nodes.compute", compute)]).unwrap().network.topology else {
+            panic!("a torus")
+        };
+        assert_eq!((torus.columns.value, torus.rows.value), size, "{compute} compute nodes");
+    }
+    let given = [("nodes.compute", "32"), ("network.columns", "49"), ("network.rows", "1")];
+    let Topology::Torus(torus) = with(&given).unwrap().network.topology else { panic!("a torus") };
+    assert_eq!((torus.columns.value, torus.rows.value), (49, 1));
+
+    let complaint = with(&[("network.rows", "6"), ("nodes.compute", "32")]).unwrap_err().to_string();
+    for part in
+        ["nodes.compute=32", "network.columns times network.rows to be 49 or more", "network.columns = 7"]
+    {
+        assert!(complaint.contains(part), "{complaint:?} should say {part:?}");
+    }
+    let complaint = with(&[("nodes.compute", "65536")]).unwrap_err().to_string();
+    assert!(complaint.starts_with("nodes.compute=65536: "), "{complaint}");
+    let complaint = with(&[("nodes.io", "8"), ("nodes.compute", "0")]).unwrap_err().to_string();
+    assert!(complaint.starts_with("nodes.compute=0: "), "{complaint}");
 }

@@ -12,7 +12,7 @@
 //! - `payload.rs`: data that fs moves but never looks at, real or phantom
 //! - `buffer.rs`: pools of buffers; `memory.rs`: where a compute node wants its data
 //! - `condition.rs`: how tasks of one node wait for each other
-//! - `work.rs`: names of processor work; `error.rs`: what can go wrong
+//! - `work.rs`: names of processor work; `error.rs`: what can go wrong; `size.rs`: sizes as people write them
 //! - `conformance.rs`: the laws
 //!
 //! What is not here, on purpose: randomness (seeds come in through configuration), paths, connections
@@ -25,6 +25,7 @@ pub mod conformance;
 mod error;
 mod memory;
 mod payload;
+mod size;
 mod time;
 mod work;
 
@@ -36,6 +37,7 @@ pub use condition::{Condition, Wait};
 pub use error::{Error, KeyMismatch, Result};
 pub use memory::Memory;
 pub use payload::{Payload, Piece, SharedBytes, Source};
+pub use size::parse_bytes;
 pub use time::{Duration, Instant};
 pub use work::Work;
 

@@ -25,8 +25,9 @@
 //! ```
 //!
 //! The keys of a setting (`machine`, `set`, `method`, `layout`, `file_size`, `block`, `shape`, `grid`, `contents`,
-//! `outstanding`, `scheduling`, `thread_per_request`, `prefetch`, `memget_writes`, `queued`, `presort`) may stand at
-//! the top, as defaults, in a variant, and in `[vary]`.
+//! `phantom`, `outstanding`, `scheduling`, `thread_per_request`, `prefetch`, `memget_writes`, `queued`, `presort`) may
+//! stand at the top, as defaults, in a variant, and in `[vary]`. They may be written as the options are, with hyphens;
+//! `phantom = true` is `contents = "phantom"`. Sizes are texts, or numbers of bytes.
 //!
 //! Patterns named as a group leave out what the reports leave out: where there are records of a block or more
 //! too, `ra`, `rn` and `wn` with smaller ones, since these nodes access all of the file in one request anyway. A
@@ -42,7 +43,7 @@ use experiment::Experiment;
 use layout::{LayoutError, Operation, Pattern, Problem};
 use toml::de::{DeTable, DeValue};
 
-use crate::settings::{KEYS, Settings};
+use crate::settings::{KEYS, Settings, spelled};
 use crate::value::{Written, entries, unknown_key};
 
 /// The most cells a plan may have.
@@ -408,6 +409,18 @@ impl Variant {
     }
 }
 
+/// The entries of a table with settings, whose keys are spelled as among [`KEYS`], and none of which stands there twice.
+fn settings<'a>(
+    table: &'a DeTable<'a>,
+) -> Result<impl Iterator<Item = (&'a str, Range<usize>, Written<'a>)>, Misfit> {
+    let entries = entries(table).into_iter();
+    let entries: Vec<_> = entries.map(|(key, at, value)| (spelled(key).unwrap_or(key), at, value)).collect();
+    // The one says what the other does.
+    let meant = |key| if key == "phantom" { "contents" } else { key };
+    refuse_repetition(entries.iter().map(|(key, span, _)| (meant(*key).to_owned(), span.clone())))?;
+    Ok(entries.into_iter())
+}
+
 /// The dotted keys below a table `set`, with `set.` before them: `{ "nodes.io" = 8 }` and `nodes.io = 8` are equal.
 fn numbers(value: Written<'_>) -> Result<Vec<(String, Written<'_>)>, Misfit> {
     let mut found = Vec::new();
@@ -431,7 +444,7 @@ fn variants<'a>(
     folder: &Path,
 ) -> Result<Vec<Variant>, Misfit> {
     let mut written = None;
-    for (key, span, value) in entries(table) {
+    for (key, span, value) in settings(table)? {
         match key {
             "variant" => written = Some(value),
             "set" => defaults.choose(key, value, folder)?,
@@ -474,7 +487,7 @@ fn variant(value: Written<'_>, defaults: &Variant, folder: &Path) -> Result<Vari
         machine_span: defaults.machine_span.clone(),
         keys: defaults.keys.clone(),
     };
-    for (key, span, value) in entries(table).into_iter().filter(|(key, ..)| *key != "name") {
+    for (key, span, value) in settings(table)?.filter(|(key, ..)| *key != "name") {
         if key != "set" && !KEYS.contains(&key) {
             return Err(unknown_key(key, span, &[&["name", "set"][..], &KEYS].concat()));
         }
@@ -485,7 +498,7 @@ fn variant(value: Written<'_>, defaults: &Variant, folder: &Path) -> Result<Vari
 
 fn axes(vary: Written<'_>) -> Result<Vec<Axis<'_>>, Misfit> {
     let mut axes = Vec::new();
-    for (key, span, value) in entries(vary.table()?) {
+    for (key, span, value) in settings(vary.table()?)? {
         if key != "set" && !KEYS.contains(&key) {
             return Err(unknown_key(key, span, &[&["set"][..], &KEYS].concat()));
         }

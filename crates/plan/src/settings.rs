@@ -23,7 +23,7 @@ const BLOCK_BYTES_MAX: u64 = 1 << 30;
 const FILE_BYTES_MAX: u64 = 1 << 50;
 
 /// The keys of a setting, but for `set`, which is a table of the machine's numbers.
-pub(crate) const KEYS: [&str; 15] = [
+pub(crate) const KEYS: [&str; 16] = [
     "machine",
     "method",
     "layout",
@@ -32,6 +32,7 @@ pub(crate) const KEYS: [&str; 15] = [
     "shape",
     "grid",
     "contents",
+    "phantom",
     "outstanding",
     "scheduling",
     "thread_per_request",
@@ -40,6 +41,12 @@ pub(crate) const KEYS: [&str; 15] = [
     "queued",
     "presort",
 ];
+
+/// The one of [`KEYS`] that is written as `key`, which may have hyphens as an option has: `file-size` is `file_size`.
+pub(crate) fn spelled(key: &str) -> Option<&'static str> {
+    let key = key.replace('-', "_");
+    KEYS.into_iter().find(|known| *known == key)
+}
 
 /// A choice for every key.
 #[derive(Clone, Debug)]
@@ -87,6 +94,7 @@ impl Settings {
             "shape" => self.shape = Some(value.parsed()?),
             "grid" => self.grid = Some(value.parsed()?),
             "contents" => self.contents = contents(value)?,
+            "phantom" => self.contents = if value.flag()? { Contents::Phantom } else { Contents::Real },
             "outstanding" => options.outstanding = value.integer(1..=COUNT_MAX)? as usize,
             "scheduling" => options.scheduling = scheduling(value)?,
             "thread_per_request" => options.thread_per_request = value.flag()?,

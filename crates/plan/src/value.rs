@@ -60,10 +60,13 @@ impl<'a> Written<'a> {
             .ok_or_else(|| self.expected(&format!("a whole number from {first} to {last}")))
     }
 
-    /// A number of bytes within these limits.
+    /// A number of bytes within these limits: a text such as `"64 KiB"`, or a plain number.
     pub(crate) fn bytes(&self, allowed: RangeInclusive<u64>) -> Result<u64, Misfit> {
-        let text = self.0.get_ref().as_str().ok_or_else(|| self.expected(Bytes::EXPECTED))?;
-        let Bytes(bytes) = Bytes::parse(text).ok_or_else(|| self.expected(Bytes::EXPECTED))?;
+        let bytes = match self.0.get_ref() {
+            DeValue::Integer(_) => self.integer(0..=u64::MAX)?,
+            DeValue::String(text) => Bytes::parse(text).ok_or_else(|| self.expected(Bytes::EXPECTED))?.0,
+            _ => return Err(self.expected(Bytes::EXPECTED)),
+        };
         let (first, last) = (allowed.start(), allowed.end());
         let fits = allowed.contains(&bytes);
         fits.then_some(bytes).ok_or_else(|| self.expected(&format!("from {first} to {last} bytes")))
@@ -110,5 +113,5 @@ pub(crate) fn entries<'a>(table: &'a DeTable<'a>) -> Vec<(&'a str, Range<usize>,
 
 /// The complaint that there is no such key.
 pub(crate) fn unknown_key(key: &str, span: Range<usize>, known: &[&str]) -> Misfit {
-    Misfit { span, message: format!("unknown key {key:?}: expected one of {}", known.join(", ")) }
+    Misfit { span, message: description::unknown("key", key, known) }
 }

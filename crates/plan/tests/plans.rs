@@ -25,7 +25,11 @@ fn what_is_wrong_is_refused_with_its_line_and_what_would_be_right() {
         ("name = \"x\"\n", 1, "the patterns are missing: expected \"all\""),
         ("name = 7\npatterns = \"all\"\n", 1, "expected a text in quotes, not 7"),
         ("name = \"x\"\npatterns = \"all\"\n", 1, "the method is missing: expected one of traditional"),
-        (&format!("{HEAD}pattern = \"rb\"\n"), 4, "unknown key \"pattern\": expected one of name"),
+        (
+            &format!("{HEAD}pattern = \"rb\"\n"),
+            4,
+            "unknown key \"pattern\", did you mean patterns? Expected one of name",
+        ),
         (&format!("{HEAD}method2 = 1\n"), 4, "unknown key \"method2\""),
         ("name = \"x\"\nmethod = \"psychic\"\npatterns = \"all\"\n", 2, "no method \"psychic\": traditional"),
         ("name = \"x\"\nmethod = \"traditional\"\npatterns = \"rb\"\n", 3, "expected \"all\", \"reads\""),
@@ -44,9 +48,11 @@ fn what_is_wrong_is_refused_with_its_line_and_what_would_be_right() {
         (&format!("{HEAD}trials = -1\n"), 4, "expected a whole number from 1 to 1000, not -1"),
         (&format!("{HEAD}trials = 2.5\n"), 4, "expected a whole number from 1 to 1000, not 2.5"),
         (&format!("{HEAD}records = []\n"), 4, "the list is empty"),
-        (&format!("{HEAD}records = [8192]\n"), 4, "expected a whole number of bytes such as"),
+        (&format!("{HEAD}records = [81.92]\n"), 4, "expected a whole number of bytes such as"),
         (&format!("{HEAD}records = [\"8 bit\"]\n"), 4, "expected a whole number of bytes such as"),
         (&format!("{HEAD}records = [\"0 B\"]\n"), 4, "expected from 1 to"),
+        (&format!("{HEAD}records = [0]\n"), 4, "expected from 1 to"),
+        (&format!("{HEAD}file-sise = 8192\n"), 4, "did you mean file_size?"),
         (&format!("{HEAD}records = [\"8 KiB\", \"8192 B\"]\n"), 4, "8192 B is there already"),
         (
             &format!("{HEAD}records = [\"8 KiB\",\n\"7 B\"]\n"),
@@ -80,7 +86,7 @@ fn what_is_wrong_is_refused_with_its_line_and_what_would_be_right() {
         (
             &format!("{HEAD}{variant}speed = 1\n"),
             6,
-            "unknown key \"speed\": expected one of name, set, machine",
+            "unknown key \"speed\", expected one of name, set, machine",
         ),
         (&format!("{HEAD}[[variant]]\nname = \"a/b\"\n"), 5, "expected a name without /"),
         (
@@ -143,6 +149,26 @@ fn every_combination_is_a_cell_and_variants_stand_side_by_side() {
     let experiment = &plan.cells[1].experiment;
     assert_eq!((experiment.options.outstanding, experiment.machine.nodes.io.value), (1, 16));
     assert_eq!((plan.trials, plan.seed, plan.published), (5, 1, None));
+}
+
+#[test]
+fn keys_and_sizes_may_be_written_as_options_are() {
+    let head = "name = \"x\"\npatterns = [\"rb\"]\nmethod = \"traditional\"\n";
+    let one = format!(
+        "{head}records = [64, \"8k\"]\nfile-size = \"1.5MiB\"\nphantom = true\nthread-per-request = true\n\
+         [vary]\nmemget-writes = [true, false]\n"
+    );
+    let other = format!(
+        "{head}records = [\"64 B\", \"8 KiB\"]\nfile_size = 1572864\ncontents = \"phantom\"\n\
+         thread_per_request = true\n[vary]\nmemget_writes = [true, false]\n"
+    );
+    let [one, other] = [one, other].map(|text| Plan::parse(&text, "p.toml").expect("a plan"));
+    assert_eq!(format!("{:?}", one.cells), format!("{:?}", other.cells));
+    assert_eq!(one.cells.len(), 4);
+    let twice = format!("{head}block = 8192\n[vary]\nmemget_writes = [true]\nmemget-writes = [true]\n");
+    assert!(Plan::parse(&twice, "p.toml").expect_err("a refusal").to_string().contains("memget_writes"));
+    let twice = format!("{head}file-size = 8192\nfile_size = \"1 MiB\"\n");
+    assert!(Plan::parse(&twice, "p.toml").expect_err("a refusal").to_string().contains("file_size"));
 }
 
 #[test]

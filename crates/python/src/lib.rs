@@ -54,6 +54,10 @@ mod _native {
     #[pyfunction]
     fn replace_values(text: &str, file: &str, overrides: Vec<(String, String)>) -> Result<String> {
         let overrides: Vec<_> = overrides.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        if !overrides.is_empty() {
+            // So that what is replaced is named if it is to blame.
+            MachineDescription::parse_with(text, file, &overrides)?;
+        }
         Ok(MachineDescription::replace_values(text, file, &overrides)?)
     }
 

@@ -312,7 +312,12 @@ pub(crate) fn load_machine(name: &str, set: &[String]) -> Result<MachineDescript
     });
     let overrides = overrides.collect::<Result<Vec<_>>>()?;
     MachineDescription::load_with(name, &overrides).map_err(|error| {
-        let failure = Failure::usage("--machine", error);
+        let failure = match error {
+            description::Error::Override { overrides, message } => {
+                Failure::usage(format!("--set {overrides}"), message)
+            }
+            error => Failure::usage("--machine", error),
+        };
         failure.remedy(
             "`starfish machines` lists the machines; `starfish machines NAME` prints one with its keys.",
         )

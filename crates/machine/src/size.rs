@@ -1,0 +1,91 @@
+//! Sizes as people write them, wherever one is read: options, settings, plans, descriptions.
+
+/// The number of bytes that `text` says, if it is a whole one that fits: `8192`, `64k`, `64 KiB`, `1.5MiB`, `10 MB`.
+///
+/// `KiB` to `PiB`, and the letter alone, are powers of 1024; `KB` to `PB` are powers of 1000, as in rates. Letters
+/// alone may be small. Between number and unit there may be blanks.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    if whole.is_empty() || fraction.is_empty() {
+        return None;
+    }
+    let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
+    let bytes = digits.checked_mul(bytes_in(unit.trim_start_matches(' '))?)?;
+    let parts = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    if bytes.is_multiple_of(parts) { u64::try_from(bytes / parts).ok() } else { None }
+}
+
+/// The bytes in one of this unit.
+fn bytes_in(unit: &str) -> Option<u128> {
+    if matches!(unit, "" | "B") {
+        return Some(1);
+    }
+    let letter = unit.chars().next()?;
+    let power = 1 + "KMGTP".find(letter.to_ascii_uppercase())? as u32;
+    match &unit[1..] {
+        "" => Some(1024_u128.pow(power)),
+        "i" | "iB" if letter.is_ascii_uppercase() => Some(1024_u128.pow(power)),
+        "B" if letter.is_ascii_uppercase() || letter == 'k' => Some(1000_u128.pow(power)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_bytes;
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("8", 8),
+            ("8 B", 8),
+            ("64k", 65_536),
+            ("64 K", 65_536),
+            ("64KiB", 65_536),
+            ("64KB", 64_000),
+            ("64 kB", 64_000),
+            ("1.5MiB", 3 << 19),
+            ("10 MB", 10_000_000),
+            ("2G", 2 << 30),
+            ("2g", 2 << 30),
+            ("16 TiB", 16 << 40),
+            ("1PiB", 1 << 50),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(parse_bytes(text), Some(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_whole_number_of_bytes_is_refused() {
+        for text in [
+            "",
+            " ",
+            "K",
+            "KiB",
+            "-1",
+            "+1",
+            "0.3 KiB",
+            "1.",
+            ".5 MiB",
+            "1.2.3 MiB",
+            "1 parsec",
+            "1kb",
+            "1mB",
+            "1kiB",
+            "1e6",
+            "0x10",
+            "8\t",
+            "99999999999T",
+            "99999 PiB",
+            "1 \u{212a}iB",
+        ] {
+            assert_eq!(parse_bytes(text), None, "{text:?}");
+        }
+        let endless = format!("1.{} MiB", "0".repeat(100));
+        assert_eq!(parse_bytes(&endless), None);
+    }
+}
