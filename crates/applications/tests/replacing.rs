@@ -12,7 +12,8 @@ use common::{Home, MYCAT};
 /// What a program opens files with that was called with these agents.
 fn files(home: &Home) -> Files {
     let command = FilesArgs::augment_args(Command::new("program"));
-    let matches = command.get_matches_from(["program", "--agents", &home.agents()]);
+    let key_file = home.key_file();
+    let matches = command.get_matches_from(["program", "--agents", &home.agents(), "--key", &key_file]);
     Files::new(&FilesArgs::from_arg_matches(&matches).expect("none has to be given"))
 }
 

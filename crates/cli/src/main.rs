@@ -13,6 +13,7 @@
 mod agent_log;
 mod agent_set;
 mod command;
+mod date;
 mod detached;
 mod diagnosis;
 mod explain;

@@ -210,7 +210,7 @@ fn a_full_disk_is_told_and_loses_nothing() {
     store.agents[1] = Agent::start_by(shell, &address, roots, &[]);
     for method in ["traditional", "disk-directed"] {
         let error = store.run_failing(&["put", "large", "--method", method]);
-        for part in ["no space left on", "large.stripe", &format!("agent {address}"), "larger disk"] {
+        for part in ["no space left on", "large.begun", &format!("agent {address}"), "larger disk"] {
             assert!(error.contains(part), "{method}: {error}");
         }
         assert_eq!(store.run(&["ls"]), "small\n", "{method}: nothing half-made stays behind");

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use machine::{Buf, Condition, Disk, Machine, ObjectId, Payload, Result};
+use machine::{Buf, Condition, Disk, Machine, ObjectId, Payload, Result, Stage};
 
 /// Reads in line at the disk, at most, if they are of a page each. Two keep it busy; more help a program that is kept
 /// from running for a while.
@@ -37,7 +37,7 @@ struct Page {
 impl<M: Machine> LocalReader<M> {
     /// Opens the object `name` of the machine's first disk, to be read so many pages ahead. Fails if there is none.
     pub async fn open(machine: M, name: &str, page_bytes: u64, pages_ahead: usize) -> Result<Self> {
-        let object = machine.disks()[0].open(name).await?;
+        let object = machine.disks()[0].open(name, Stage::Pending).await?;
         Ok(LocalReader {
             machine,
             object: object.id,

@@ -13,7 +13,7 @@ use description::MachineDescription;
 use fs::protocol::Label;
 use fs::{Client, ClientSettings, FileId, IoNodeSettings, PageCache, PageCacheSettings, PagedFile, Prefetch};
 use layout::{Operation, Striping};
-use machine::{Disk, Duration, Machine, Payload, Work};
+use machine::{Disk, Duration, Machine, Payload, Stage, Work};
 use sim::{Settings, SimMachine, Simulation};
 
 use crate::local::{LocalReader, PAGES_AHEAD};
@@ -103,8 +103,9 @@ impl Sequential {
         let node = &simulation.compute_nodes()[0];
         let client = Client::connect(node.clone(), io_nodes, ClientSettings::default()).await?;
         if self.operation == Operation::Read {
-            drop(client.create(NAME, FILE, self.page_bytes).await?);
+            let file = client.create(NAME, FILE, self.page_bytes).await?;
             self.install(simulation).await?;
+            file.commit().await?;
         }
         let settings = PageCacheSettings { bytes: self.cache_bytes, prefetch, write_behind: true };
         let cache = PageCache::new(client, settings);
@@ -119,7 +120,7 @@ impl Sequential {
     /// Puts the file onto the disks, without any time passing.
     async fn install(&self, simulation: &Simulation) -> Result<(), Error> {
         for disk in simulation.io_nodes().iter().flat_map(|node| node.disks()) {
-            let object = disk.open(NAME).await?;
+            let object = disk.open(NAME, Stage::Pending).await?;
             let label = Label::decode(&object.label).map_err(Error::Invalid)?;
             for block in label.striping.blocks_of_stripe(label.stripe, self.file_bytes) {
                 let payload = Contents::Phantom.payload(block.file_offset, block.bytes);

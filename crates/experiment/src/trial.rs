@@ -14,7 +14,7 @@ use std::rc::Rc;
 use fs::protocol::Label;
 use fs::{Client, ClientSettings, CollectiveMethod, CollectiveSettings, File, FileId, Group};
 use layout::{Chunk, Extent, Operation, View};
-use machine::{Condition, Disk, Duration, Machine, Memory, NodeId};
+use machine::{Condition, Disk, Duration, Machine, Memory, NodeId, Stage};
 use sim::{Layout, Recorder, Settings, SimMachine, Simulation, Statistics};
 
 use crate::{DiskLayout, Error, Experiment, Method};
@@ -114,7 +114,7 @@ impl Experiment {
         }
         let mut files = Vec::new();
         for client in &clients {
-            files.push(client.open(NAME).await?);
+            files.push(client.open_unfinished(NAME).await?);
         }
         Ok(files)
     }
@@ -122,7 +122,7 @@ impl Experiment {
     /// Puts the contents onto the disks, without any time passing.
     async fn install(&self, io_nodes: &[SimMachine]) -> Result<(), Error> {
         for disk in io_nodes.iter().flat_map(|node| node.disks()) {
-            let object = disk.open(NAME).await?;
+            let object = disk.open(NAME, Stage::Pending).await?;
             let label = Label::decode(&object.label).map_err(Error::Invalid)?;
             for block in label.striping.blocks_of_stripe(label.stripe, self.problem.file_bytes) {
                 let payload = self.contents.payload(block.file_offset, block.bytes);

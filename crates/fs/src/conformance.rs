@@ -4,6 +4,7 @@
 //! in simulation and in reality.
 
 mod attacks;
+mod commits;
 mod damage;
 mod failures;
 mod faulty;
@@ -15,7 +16,9 @@ use std::rc::Rc;
 
 use layout::{Operation, Pattern, Problem, Striping};
 use machine::conformance::Testbed;
-use machine::{Class, Condition, Delivery, Disk, Duration, Machine, Memory, Message, Net, NodeId, Payload};
+use machine::{
+    Class, Condition, Delivery, Disk, Duration, Machine, Memory, Message, Net, NodeId, Payload, Stage,
+};
 
 pub use attacks::{
     a_client_that_is_gone_leaves_nothing_behind, a_defect_costs_one_request,
@@ -23,6 +26,13 @@ pub use attacks::{
     collective_operations_go_on_beside_stopped_ones, names_are_read_once_for_all_who_wait, only_members_meet,
     pieces_without_end_keep_nobody_waiting, what_was_lost_is_not_read_as_zeros,
     who_answers_nothing_keeps_nobody_waiting,
+};
+pub use commits::{
+    a_committed_file_is_published_by_whoever_looks_for_it,
+    a_file_keeps_its_length_until_what_makes_it_longer_is_flushed,
+    a_replaced_file_stays_until_the_new_one_is_committed,
+    an_unfinished_file_is_left_alone_while_it_is_written,
+    an_unfinished_file_is_refused_until_it_is_committed,
 };
 pub use damage::damage_is_found_and_what_is_beside_it_is_served;
 pub use failures::{
@@ -44,7 +54,8 @@ pub use pages::{
 pub use random::random_requests_are_all_answered;
 
 use crate::protocol::{
-    Collective, Direction, FoundStripe, Frame, Label, MemoryId, NAME_BYTES_MAX, Reply, Request, StripePlace,
+    Collective, Committed, Direction, FoundStripe, Frame, Label, MemoryId, NAME_BYTES_MAX, Reply, Request,
+    StripePlace,
 };
 use crate::{
     Client, ClientSettings, CollectiveSettings, Error, Failure, FailureKind, File, FileId, Group,
@@ -83,6 +94,11 @@ macro_rules! for_all_promises {
             an_io_node_that_stops_writes_out_what_it_has,
             a_failing_member_fails_the_whole_group,
             a_write_that_an_io_node_has_lost_is_reported,
+            an_unfinished_file_is_refused_until_it_is_committed,
+            a_replaced_file_stays_until_the_new_one_is_committed,
+            a_file_keeps_its_length_until_what_makes_it_longer_is_flushed,
+            a_committed_file_is_published_by_whoever_looks_for_it,
+            an_unfinished_file_is_left_alone_while_it_is_written,
             a_collective_operation_opens_its_file_again,
             a_file_with_larger_blocks_than_an_io_node_takes_is_refused,
             a_failed_flush_is_told_to_all_who_have_written,
@@ -172,6 +188,13 @@ fn contents(bytes: u64) -> Vec<u8> {
     (0..bytes).map(|at| (at.wrapping_mul(31) ^ (at >> 8).wrapping_mul(97)) as u8).collect()
 }
 
+/// An empty file that is finished.
+async fn finished<M: Machine>(client: &Client<M>, name: &str, file: FileId) -> File<M> {
+    let file = client.create(name, file, BLOCK).await.expect("created");
+    file.commit().await.expect("committed");
+    file
+}
+
 async fn write<M: Machine>(file: &File<M>, offset: u64, data: &[u8]) {
     let memory = Memory::real(data.to_vec());
     file.write(offset, memory.len(), &memory, 0).await.expect("the write succeeds");
@@ -195,10 +218,13 @@ pub fn files_of_any_size_are_read_back(testbed: &impl Testbed) {
             write(&file, 0, &data).await;
             assert!(read(&file, 0, bytes + 10).await == data);
             assert!(read(&file, bytes, 10).await.is_empty());
-            let other = clients[1].open(&name).await.expect("opened");
+            let other = clients[1].open_unfinished(&name).await.expect("opened");
             assert_eq!(other.bytes(), bytes);
             assert!(read(&other, 0, bytes).await == data);
             other.flush().await.expect("flushed");
+            file.commit().await.expect("committed");
+            let other = clients[1].open(&name).await.expect("opened");
+            assert_eq!(other.bytes(), bytes);
             assert!(read(&other, 0, bytes).await == data);
         }
     });
@@ -236,7 +262,7 @@ pub fn random_operations_agree_with_a_file_in_memory(testbed: &impl Testbed) {
 async fn random_operations<M: Machine>(clients: &[Client<M>], seed: u64) {
     let (mut draw, mut model) = (Draw(seed), Vec::<u8>::new());
     let mut files = vec![clients[0].create("random", FileId(seed), BLOCK).await.expect("created")];
-    files.push(clients[1].open("random").await.expect("opened"));
+    files.push(clients[1].open_unfinished("random").await.expect("opened"));
     for step in 0..120 {
         let file = &files[draw.below(2) as usize];
         let (offset, bytes) = (draw.below(24 * BLOCK), draw.below(4 * BLOCK));
@@ -286,7 +312,7 @@ async fn write_side_by_side<M: Machine>(nodes: Vec<M>, memget_writes: bool) {
         let (client, data) = (client.clone(), data.clone());
         let (left, done) = (left.clone(), done.clone());
         nodes[3 + number].spawn("writer", async move {
-            let file = client.open("shared").await.expect("opened");
+            let file = client.open_unfinished("shared").await.expect("opened");
             // Records of 96 bytes, a fourth of them each, so that most blocks have several writers.
             for (index, record) in data.chunks(96).enumerate().skip(number).step_by(4) {
                 write(&file, index as u64 * 96, record).await;
@@ -299,7 +325,7 @@ async fn write_side_by_side<M: Machine>(nodes: Vec<M>, memget_writes: bool) {
     while left.get() > 0 {
         done.wait().await;
     }
-    let file = clients[0].open("shared").await.expect("opened");
+    let file = clients[0].open_unfinished("shared").await.expect("opened");
     assert!(read(&file, 0, 50 * BLOCK).await == data);
 }
 
@@ -354,7 +380,7 @@ async fn check_pattern<M: Machine>(
         let (client, name) = (client.clone(), whole.name().to_owned());
         let (left, done) = (left.clone(), done.clone());
         nodes[rank].spawn("member", async move {
-            let file = client.open(&name).await.expect("opened");
+            let file = client.open_unfinished(&name).await.expect("opened");
             if pattern.operation() == Operation::Read {
                 let memory = Memory::real(vec![0xEE; part.len()]);
                 file.read_collective(&group, &view, &memory, settings).await.expect("read");
@@ -404,7 +430,7 @@ pub fn names_name_files_and_nothing_else(testbed: &impl Testbed) {
     run(testbed, 3, |nodes| async move {
         let client = &start(&nodes, 2, small(Scheduling::CyclicScan, Threads::Pool(4))).await[0];
         for (number, name) in (10..).zip(["b", "a file", "größe/2"]) {
-            client.create(name, FileId(number), BLOCK).await.expect("created");
+            finished(client, name, FileId(number)).await;
         }
         assert_eq!(client.list().await.expect("listed"), ["a file", "b", "größe/2"]);
         assert_eq!(
@@ -452,8 +478,8 @@ pub fn all_names_are_listed_however_many(testbed: &impl Testbed) {
 pub fn a_missing_stripe_is_named(testbed: &impl Testbed) {
     run(testbed, 4, |nodes| async move {
         let client = &start(&nodes, 3, small(Scheduling::CyclicScan, Threads::Pool(4))).await[0];
-        client.create("torn", FileId(1), BLOCK).await.expect("created");
-        nodes[1].disks()[0].remove("torn").await.expect("removed behind its back");
+        finished(client, "torn", FileId(1)).await;
+        nodes[1].disks()[0].remove("torn", Stage::Published).await.expect("removed behind its back");
         let expected = Error::MissingStripe { name: "torn".into(), index: 1, count: 3 };
         assert_eq!(client.open("torn").await.err(), Some(expected.into()));
         client.unlink("torn").await.expect("what is left of it can be removed");
@@ -468,12 +494,13 @@ pub fn a_foreign_stripe_is_named(testbed: &impl Testbed) {
         for (name, of, from, says) in
             [("mixed", "donor", 0, "a stripe of what others hold"), ("twice", "twice", 1, "this one too")]
         {
-            client.create(name, FileId(1), BLOCK).await.expect("created");
-            client.create("donor", FileId(2), BLOCK).await.expect("created");
-            let label = nodes[from].disks()[0].open(of).await.expect("opened").label;
+            finished(client, name, FileId(1)).await;
+            finished(client, "donor", FileId(2)).await;
+            let label = nodes[from].disks()[0].open(of, Stage::Published).await.expect("opened").label;
             client.unlink("donor").await.expect("removed");
-            nodes[2].disks()[0].remove(name).await.expect("removed");
-            nodes[2].disks()[0].create(name, &label).await.expect("swapped");
+            let disk = &nodes[2].disks()[0];
+            disk.create(name, &label).await.expect("room");
+            disk.publish(name).await.expect("swapped");
             let error = client.open(name).await.err().expect("not opened");
             let told =
                 matches!(&*error, Error::ForeignStripe { node, disk: 0, .. } if *node == nodes[2].node());
@@ -525,12 +552,14 @@ pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed) {
             Request::Read { file: FileId(1), stripe: 0, offset: u64::MAX, bytes: 1 },
             Request::Read { file: FileId(1), stripe: 0, offset: 1, bytes: u32::MAX },
             Request::Read { file: FileId(77), stripe: 0, offset: 0, bytes: 1 },
-            Request::Resize { file: FileId(1), stripes: vec![(1000, 5)] },
+            Request::Resize { file: FileId(1), bytes: 5, stripes: vec![(1000, 5)] },
             Request::Open { name: "../../etc/passwd".into() },
             Request::Create {
                 name: "large".into(),
                 file: FileId(2),
                 striping: Striping::new(1 << 20, 1).expect("a striping"),
+                begun: 0,
+                replaces: None,
                 stripes: vec![StripePlace { stripe: 0, disk: 0 }],
             },
             collective_read_of(FileId(77), vandal),
@@ -694,7 +723,7 @@ pub fn a_client_that_goes_away_leaves_the_others_served(testbed: &impl Testbed) 
             Ok(())
         });
         nodes[2].net().close();
-        let file = clients[1].open("kept").await.expect("opened");
+        let file = clients[1].open_unfinished("kept").await.expect("opened");
         write(&file, 40 * BLOCK, b"another client").await;
         file.flush().await.expect("flushed");
         assert!(read(&file, 40 * BLOCK, 100).await == b"another client");
@@ -733,7 +762,7 @@ pub fn an_io_node_that_stops_writes_out_what_it_has(testbed: &impl Testbed) {
         write(&file, 3, b"accepted, not flushed").await;
         nodes[0].net().close();
         stopped.wait().await;
-        let object = nodes[0].disks()[0].open("kept").await.expect("still there");
+        let object = nodes[0].disks()[0].open("kept", Stage::Pending).await.expect("still there");
         let into = nodes[0].buffers().take(24).await;
         let found = nodes[0].disks()[0].read(object.id, 0, into).await.expect("read");
         assert_eq!(found.slice(3..24).to_vec(), Some(b"accepted, not flushed".to_vec()));
@@ -759,7 +788,7 @@ async fn fail_one_member<M: Machine>(nodes: Vec<M>, settings: CollectiveSettings
         let (group, client) = (Group::new(3, members.clone(), rank), client.clone());
         let (left, done) = (left.clone(), done.clone());
         nodes[2 + rank].spawn("member", async move {
-            let file = client.open("group").await.expect("opened");
+            let file = client.open_unfinished("group").await.expect("opened");
             let too_small = Memory::real(vec![0; if rank == 1 { 10 } else { 4 * BLOCK as usize }]);
             let failed = file.read_collective(&group, &view, &too_small, settings).await;
             let text = failed.expect_err("a member has too little memory").to_string();
@@ -811,20 +840,27 @@ impl Restarting {
 
     fn answer(&self, request: &Request) -> Reply {
         let striping = Striping::new(BLOCK, 1).expect("a striping");
-        let label = Label { file: FileId(1), striping, stripe: 0 };
+        let label = Label { file: FileId(1), striping, stripe: 0, begun: 0, replaces: None };
+        let lost = Failure { kind: FailureKind::Lost, text: "lost".into() };
         let not_open = Failure { kind: FailureKind::NotOpen, text: "not open".into() };
         match request {
             Request::Describe => Reply::Described { disks: 1, block_bytes_max: BLOCK },
             Request::Open { .. } => {
                 self.is_open.set(true);
-                Reply::Opened { stripes: vec![FoundStripe { disk: 0, label, bytes: 0 }] }
+                let committed = Some(Committed { bytes: 0 });
+                let found = FoundStripe { disk: 0, label, bytes: 0, published: true, committed };
+                Reply::Opened { stripes: vec![found] }
             }
             Request::Write { .. } | Request::Collective(_) if !self.is_open.get() => Reply::Failed(not_open),
             Request::Collective(_) => {
                 self.collectives.set(self.collectives.get() + 1);
                 Reply::Done
             }
-            Request::Write { .. } | Request::Flush { .. } => {
+            Request::Commit { incarnation: Some(run), .. } if *run != self.incarnation.get() => {
+                Reply::Failed(lost)
+            }
+            Request::Commit { .. } if !self.is_open.get() => Reply::Failed(not_open),
+            Request::Write { .. } | Request::Flush { .. } | Request::Commit { .. } => {
                 Reply::Accepted { incarnation: self.incarnation.get() }
             }
             other => panic!("{other:?}"),

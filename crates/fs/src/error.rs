@@ -1,6 +1,6 @@
 //! What can go wrong in the file system, as its users see it and as it travels.
 
-use machine::NodeId;
+use machine::{Duration, NodeId};
 use serde::{Deserialize, Serialize};
 
 /// A failure of a file-system operation.
@@ -16,6 +16,20 @@ pub enum Error {
     /// There is a file of that name already.
     #[error("{name}: file exists already")]
     Exists {
+        /// The file's name.
+        name: String,
+    },
+    /// The file was begun and never committed: a part of it may be missing, and what is there may be anything.
+    #[error("{name}: it is unfinished: who was writing it has not come to the end")]
+    Unfinished {
+        /// The file's name.
+        name: String,
+        /// When it was begun, since 1970.
+        begun: Duration,
+    },
+    /// Somebody is writing a file of that name.
+    #[error("{name}: another program is writing a file of that name")]
+    BeingWritten {
         /// The file's name.
         name: String,
     },
@@ -117,6 +131,12 @@ pub enum FailureKind {
     NotFound,
     /// The I/O node has a file of that name.
     Exists,
+    /// The I/O node has stripes of an unfinished file of that name, which nobody is writing any more.
+    Unfinished,
+    /// Another client is writing a file of that name.
+    BeingWritten,
+    /// An earlier run of the I/O node has accepted what was to be committed, and lost it.
+    Lost,
     /// The file is not open there, maybe because the I/O node started anew. Opening it again helps.
     NotOpen,
     /// A disk is full.

@@ -20,10 +20,17 @@ use crate::error::Failure;
 pub const VERSION: u8 = 5;
 
 /// The version of the labels on stripes, which outlives that of the protocol: files stay readable.
-pub const LABEL_VERSION: u8 = 1;
+pub const LABEL_VERSION: u8 = 2;
+
+/// The version of labels that did not tell when a file was begun. They are read still.
+const LABEL_WITHOUT_BEGINNING: u8 = 1;
+
+/// The version of what is noted on stripes when their file is committed.
+const COMMITTED_VERSION: u8 = 1;
 
 const FRAME_MAGIC: [u8; 2] = *b"SF";
 const LABEL_MAGIC: [u8; 2] = *b"SL";
+const COMMITTED_MAGIC: [u8; 2] = *b"SC";
 
 /// Block requests, their answers and single Memputs and Memgets have shorter headers, for which memory is asked once.
 const SHORT_BYTES: usize = 48;
@@ -67,7 +74,7 @@ pub enum Frame {
 pub enum Request {
     /// How many disks have you?
     Describe,
-    /// Make these stripes of a new file.
+    /// Make these stripes of a new file, which is unfinished until it is published.
     Create {
         /// The file's name.
         name: String,
@@ -75,6 +82,10 @@ pub enum Request {
         file: FileId,
         /// How it is striped.
         striping: Striping,
+        /// When it was begun, in nanoseconds since 1970.
+        begun: u64,
+        /// The finished file of that name, if there is one: it is to be replaced.
+        replaces: Option<FileId>,
         /// Which stripes go to which of the I/O node's disks.
         stripes: Vec<StripePlace>,
     },
@@ -88,15 +99,44 @@ pub enum Request {
         /// Only names that come after this one.
         after: String,
     },
-    /// Remove all the stripes you have of the file of this name.
+    /// Remove all the stripes you have of the finished file of this name.
     Unlink {
         /// The file's name.
         name: String,
+    },
+    /// Remove the stripes you have of unfinished files of this name.
+    Discard {
+        /// The name.
+        name: String,
+        /// Only of this file.
+        file: Option<FileId>,
+        /// Only those that have not been committed; there has to be one.
+        uncommitted: bool,
+    },
+    /// Bring everything written to the file onto the media, and note on its stripes that it is so for this size of it.
+    Commit {
+        /// The file.
+        file: FileId,
+        /// The size of the file in bytes.
+        bytes: u64,
+        /// Fail if you are another run than this one, which has accepted data of the file.
+        incarnation: Option<u64>,
+    },
+    /// Give the stripes that you have of an unfinished file, all of which have been committed, the file's name.
+    Publish {
+        /// The name.
+        name: String,
+        /// The file.
+        file: FileId,
+        /// The file that has the name until then.
+        replaces: Option<FileId>,
     },
     /// Cut or extend stripes of an open file to these lengths.
     Resize {
         /// The file.
         file: FileId,
+        /// What the size of the file becomes, in bytes.
+        bytes: u64,
         /// Pairs of stripe index and length in bytes.
         stripes: Vec<(u32, u64)>,
     },
@@ -203,6 +243,9 @@ impl Request {
             | Request::Open { .. }
             | Request::List { .. }
             | Request::Unlink { .. }
+            | Request::Discard { .. }
+            | Request::Commit { .. }
+            | Request::Publish { .. }
             | Request::Resize { .. }
             | Request::Flush { .. }
             | Request::Promote { .. }
@@ -293,7 +336,7 @@ pub enum Reply {
     },
     /// To [`Request::Open`]: what was found under the name.
     Opened {
-        /// One entry for each disk that has an object of that name.
+        /// One entry for each object of that name: a disk may have one of a finished file, and one of an unfinished.
         stripes: Vec<FoundStripe>,
     },
     /// To [`Request::List`]: the first of the names, as many as an answer holds.
@@ -314,7 +357,7 @@ pub enum Reply {
         /// Its disks.
         disks: Vec<ExaminedDisk>,
     },
-    /// To [`Request::Write`] and [`Request::Flush`], instead of [`Reply::Done`], by an I/O node that may be started
+    /// To [`Request::Write`], [`Request::Flush`] and [`Request::Commit`], instead of [`Reply::Done`], by an I/O node that may be started
     /// anew.
     Accepted {
         /// Which run of the I/O node it is: what an earlier one accepted and did not flush is lost.
@@ -377,6 +420,32 @@ pub struct FoundStripe {
     pub label: Label,
     /// Its length in bytes.
     pub bytes: u64,
+    /// Whether it has the file's name.
+    pub published: bool,
+    /// What was noted when the file was committed last, if it ever was.
+    pub committed: Option<Committed>,
+}
+
+/// What is noted on each stripe of a file when it is committed: all that was written to the stripe before is on the
+/// medium.
+///
+/// A file is committed when all of its stripes have one, and as long as the least of them says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Committed {
+    /// The size of the file in bytes.
+    pub bytes: u64,
+}
+
+impl Committed {
+    /// The note's bytes, as they lie on the disk.
+    pub fn encode(&self) -> Vec<u8> {
+        encode(COMMITTED_MAGIC, COMMITTED_VERSION, self)
+    }
+
+    /// Reads a note from a disk. An object that was never committed has an empty one.
+    pub fn decode(bytes: &[u8]) -> Result<Option<Committed>, String> {
+        if bytes.is_empty() { Ok(None) } else { decode(COMMITTED_MAGIC, COMMITTED_VERSION, bytes).map(Some) }
+    }
 }
 
 /// What a stripe says of itself, on its disk.
@@ -388,6 +457,25 @@ pub struct Label {
     pub striping: Striping,
     /// Which of the stripes this is.
     pub stripe: u32,
+    /// When the file was begun, in nanoseconds since 1970; zero if that is not known.
+    pub begun: u64,
+    /// The file of that name that it was to replace.
+    pub replaces: Option<FileId>,
+}
+
+/// A label of version 1. Files that have one were never unfinished.
+#[derive(Deserialize)]
+struct LabelWithoutBeginning {
+    file: FileId,
+    striping: Striping,
+    stripe: u32,
+}
+
+impl From<LabelWithoutBeginning> for Label {
+    fn from(label: LabelWithoutBeginning) -> Self {
+        let LabelWithoutBeginning { file, striping, stripe } = label;
+        Label { file, striping, stripe, begun: 0, replaces: None }
+    }
 }
 
 impl Label {
@@ -403,7 +491,11 @@ impl Label {
 
     /// Reads a label from a disk.
     pub fn decode(bytes: &[u8]) -> Result<Label, String> {
-        let label: Label = decode(LABEL_MAGIC, LABEL_VERSION, bytes)?;
+        let label = if bytes.get(2) == Some(&LABEL_WITHOUT_BEGINNING) {
+            decode::<LabelWithoutBeginning>(LABEL_MAGIC, LABEL_WITHOUT_BEGINNING, bytes)?.into()
+        } else {
+            decode::<Label>(LABEL_MAGIC, LABEL_VERSION, bytes)?
+        };
         if label.stripe < label.striping.stripe_count() {
             Ok(label)
         } else {
@@ -414,7 +506,7 @@ impl Label {
 
 impl std::fmt::Display for Label {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Label { file, striping, stripe } = self;
+        let Label { file, striping, stripe, .. } = self;
         let (count, block) = (striping.stripe_count(), striping.block_bytes());
         write!(f, "stripe {stripe} of {count} of file {:016x} in blocks of {block} bytes", file.0)
     }
@@ -491,8 +583,17 @@ mod tests {
     #[test]
     fn a_label_that_contradicts_itself_is_refused() {
         let striping = Striping::new(8192, 4).unwrap();
-        let label = Label { file: FileId(7), striping, stripe: 4 };
+        let label = Label { file: FileId(7), striping, stripe: 4, begun: 1, replaces: None };
         assert!(Label::decode(&label.encode()).unwrap_err().contains("stripe 4 of 4"));
+    }
+
+    #[test]
+    fn labels_of_earlier_releases_are_read() {
+        let earlier = b"SL\x01\x07\x80\x40\x04\x03";
+        let striping = Striping::new(8192, 4).unwrap();
+        let label = Label { file: FileId(7), striping, stripe: 3, begun: 0, replaces: None };
+        assert_eq!(Label::decode(earlier), Ok(label));
+        assert_eq!(Label::decode(&label.encode()), Ok(label));
     }
 
     proptest! {
@@ -515,7 +616,12 @@ mod tests {
             dressed.extend(&bytes);
             let _ = Frame::decode(&dressed);
             dressed[1] = b'L';
-            let _ = Label::decode(&dressed);
+            for version in [LABEL_WITHOUT_BEGINNING, LABEL_VERSION] {
+                dressed[2] = version;
+                let _ = Label::decode(&dressed);
+            }
+            dressed[1..3].copy_from_slice(&[b'C', COMMITTED_VERSION]);
+            let _ = Committed::decode(&dressed);
             let whole = Frame::Request(9, Request::Unlink { name: "a name of some length".into() }).encode();
             if cut < whole.len() {
                 prop_assert!(Frame::decode(&whole[..cut]).is_err());

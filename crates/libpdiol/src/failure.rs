@@ -39,6 +39,7 @@ fn number_of(kind: ErrorKind) -> c_int {
         ErrorKind::BadMode | ErrorKind::Closed => libc::EBADF,
         ErrorKind::TooLarge => libc::EFBIG,
         ErrorKind::NoSpace => libc::ENOSPC,
+        ErrorKind::Unfinished | ErrorKind::BeingWritten => libc::EBUSY,
         ErrorKind::Unreachable => libc::ECONNREFUSED,
         ErrorKind::Gone => libc::ECONNRESET,
         ErrorKind::Protocol => libc::EPROTO,

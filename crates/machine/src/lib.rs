@@ -67,12 +67,11 @@ pub trait Machine: Clone + 'static {
     /// The time since the machine started. Never runs backwards.
     fn now(&self) -> Instant;
 
-    /// The time since 1970 began, as the node's clock on the wall has it; none if it has no such clock.
+    /// The time since 1970 began, as the node's clock on the wall has it. A simulated machine starts in 1970.
     ///
-    /// For telling people that a clock is wrong. It may run backwards, and nothing may depend on it.
-    fn date(&self) -> Option<Duration> {
-        None
-    }
+    /// For telling people when something was, or that a clock is wrong. It may run backwards, and nothing may depend
+    /// on it.
+    fn date(&self) -> Duration;
 
     /// The computer that the node runs on, with what its processors have done; none if that is not known.
     ///
@@ -211,6 +210,25 @@ pub struct Object {
     pub label: Vec<u8>,
     /// Its length.
     pub bytes: u64,
+    /// What was noted with its last [commit](Disk::commit); nothing before the first.
+    pub note: Vec<u8>,
+}
+
+/// The longest note of an object, in bytes.
+pub const NOTE_BYTES_MAX: usize = 256;
+
+/// Under which of its two names an object is found: it has one of them at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// Since it was made.
+    Pending,
+    /// Since it was [published](Disk::publish).
+    Published,
+}
+
+impl Stage {
+    /// Both, in their order.
+    pub const ALL: [Stage; 2] = [Stage::Pending, Stage::Published];
 }
 
 /// How much a disk holds.
@@ -227,17 +245,26 @@ pub struct Space {
 /// Where an object lies is the disk's affair, as it is in reality that of the file system below: a
 /// simulated disk lays objects out as its description says, a real one keeps each in a file.
 pub trait Disk {
-    /// Makes an empty object named `name`, carrying `label`. Fails if there is one.
+    /// Makes an empty object named `name`, carrying `label`. It is [pending](Stage::Pending) until it is published.
+    /// Fails if there is a pending one of that name.
     fn create(&self, name: &str, label: &[u8]) -> impl Future<Output = Result<Object>>;
 
-    /// Opens the object named `name`.
-    fn open(&self, name: &str) -> impl Future<Output = Result<Object>>;
+    /// Opens the object named `name` of this stage.
+    fn open(&self, name: &str, stage: Stage) -> impl Future<Output = Result<Object>>;
 
-    /// The names of all objects, sorted.
+    /// The names of all objects, pending and published, sorted and each once.
     fn list(&self) -> impl Future<Output = Result<Vec<String>>>;
 
-    /// Removes the object named `name`. Who has it open can go on reading it.
-    fn remove(&self, name: &str) -> impl Future<Output = Result<()>>;
+    /// Removes the object named `name` of this stage. Who has it open can go on reading it.
+    ///
+    /// When this completes a published object does not come back, whatever becomes of the node.
+    fn remove(&self, name: &str, stage: Stage) -> impl Future<Output = Result<()>>;
+
+    /// Publishes the pending object named `name`, in one step: a published one of that name is replaced, as if it had
+    /// been removed.
+    ///
+    /// When this completes it is so on the medium.
+    fn publish(&self, name: &str) -> impl Future<Output = Result<()>>;
 
     /// Cuts the object to `bytes`, or extends it to them with zeros.
     fn resize(&self, object: ObjectId, bytes: u64) -> impl Future<Output = Result<()>>;
@@ -253,6 +280,11 @@ pub trait Disk {
 
     /// Waits until everything written to the object is on the medium.
     fn flush(&self, object: ObjectId) -> impl Future<Output = Result<()>>;
+
+    /// As [`flush`](Self::flush), and replaces the object's note by another, of [`NOTE_BYTES_MAX`] bytes at most, in
+    /// the same step: whatever becomes of the node meanwhile, there is the old note, or the new one with all that was
+    /// written before.
+    fn commit(&self, object: ObjectId, note: &[u8]) -> impl Future<Output = Result<()>>;
 
     /// How much the disk holds, and how much of that is free; nothing if it has no bound that is known.
     fn space(&self) -> impl Future<Output = Result<Option<Space>>> {

@@ -22,6 +22,10 @@ pub enum ErrorKind {
     NotFound,
     /// There is such a file already.
     Exists,
+    /// The file is unfinished: who was writing it has not come to the end.
+    Unfinished,
+    /// Another program is writing a file of that name.
+    BeingWritten,
     /// The name cannot name a file.
     BadName,
     /// The name is too long.
@@ -108,6 +112,7 @@ impl From<Error> for io::Error {
         let kind = match error.kind {
             ErrorKind::NotFound => io::ErrorKind::NotFound,
             ErrorKind::Exists => io::ErrorKind::AlreadyExists,
+            ErrorKind::Unfinished | ErrorKind::BeingWritten => io::ErrorKind::ResourceBusy,
             ErrorKind::BadName | ErrorKind::NameTooLong => io::ErrorKind::InvalidFilename,
             ErrorKind::Invalid => io::ErrorKind::InvalidInput,
             ErrorKind::BadMode | ErrorKind::NotTrusted => io::ErrorKind::PermissionDenied,
@@ -129,6 +134,8 @@ pub(crate) fn kind_of(error: &fs::Error) -> ErrorKind {
     match error {
         fs::Error::NotFound { .. } => ErrorKind::NotFound,
         fs::Error::Exists { .. } => ErrorKind::Exists,
+        fs::Error::Unfinished { .. } => ErrorKind::Unfinished,
+        fs::Error::BeingWritten { .. } => ErrorKind::BeingWritten,
         fs::Error::BadName { why, .. } if why.contains("longer") => ErrorKind::NameTooLong,
         fs::Error::BadName { .. } => ErrorKind::BadName,
         fs::Error::MissingStripe { .. } | fs::Error::ForeignStripe { .. } => ErrorKind::Damaged,
@@ -147,6 +154,9 @@ fn kind_of_remote(kind: FailureKind) -> ErrorKind {
     match kind {
         FailureKind::NotFound => ErrorKind::NotFound,
         FailureKind::Exists => ErrorKind::Exists,
+        FailureKind::Unfinished => ErrorKind::Unfinished,
+        FailureKind::BeingWritten => ErrorKind::BeingWritten,
+        FailureKind::Lost => ErrorKind::Lost,
         // The client has opened it again already, and still it is not.
         FailureKind::NotOpen => ErrorKind::Gone,
         FailureKind::NoSpace => ErrorKind::NoSpace,
@@ -173,6 +183,11 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
         _ => match kind_of(error) {
             ErrorKind::NotFound => "`starfish ls` lists the files there are",
             ErrorKind::Exists => "`starfish rm` removes it",
+            ErrorKind::Unfinished => {
+                "If nobody is writing it any more, put it again; `starfish get --unfinished` reads what there is of \
+                 it, and `starfish rm --unfinished` removes that"
+            }
+            ErrorKind::BeingWritten => "Wait until that has ended, or use another name",
             ErrorKind::NoSpace => "Remove files with `starfish rm`, or give the agent a larger disk",
             ErrorKind::Damaged => {
                 "Check that disk. What else lies on it can be read; `starfish rm` removes the file"
@@ -224,6 +239,7 @@ mod tests {
             (ErrorKind::Protocol, io::ErrorKind::Unsupported),
             (ErrorKind::NotTrusted, io::ErrorKind::PermissionDenied),
             (ErrorKind::Lost, io::ErrorKind::Other),
+            (ErrorKind::Unfinished, io::ErrorKind::ResourceBusy),
         ] {
             assert_eq!(io::Error::from(Error::new(kind, "x", "why")).kind(), of_std, "{kind:?}");
         }

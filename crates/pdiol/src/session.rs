@@ -83,6 +83,10 @@ async fn open(node: &Rc<Node>, name: &str, options: OpenOptions) -> Result<Paged
     }
     match node.told(name, node.cache.open(name).await) {
         Ok(file) if options.truncate => emptied(node, name, file, wanted).await,
+        // What others have left unfinished has nothing that could be kept.
+        Err(error) if error.kind() == ErrorKind::Unfinished && options.create && options.truncate => {
+            create(node, name, wanted).await
+        }
         Err(error) if error.kind() == ErrorKind::NotFound && options.create => {
             match create(node, name, wanted).await {
                 // Somebody made it meanwhile.
@@ -114,7 +118,7 @@ async fn create(node: &Rc<Node>, name: &str, striping: Striping) -> Result<Paged
     node.told(name, node.cache.create_striped(name, file, striping).await)
 }
 
-/// The file without contents. If it is to be striped differently, it is another one.
+/// The file without contents. If it is to be striped differently, it is another one, which replaces it when it is closed.
 async fn emptied(
     node: &Rc<Node>,
     name: &str,
@@ -126,8 +130,5 @@ async fn emptied(
         return Ok(file);
     }
     drop(file);
-    // What cannot be made must not cost what there is.
-    node.told(name, node.cache.check_striping(name, wanted))?;
-    node.told(name, node.cache.unlink(name).await)?;
-    create(node, name, wanted).await
+    node.told(name, node.cache.create_replacing(name, FileId(random()?), wanted).await)
 }

@@ -129,9 +129,10 @@ impl Machine for RealMachine {
     }
 
     #[expect(clippy::disallowed_methods, reason = "it is the clock on the wall that is asked for")]
-    fn date(&self) -> Option<Duration> {
-        let date = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
-        u64::try_from(date.as_nanos()).ok().map(Duration::from_nanos)
+    fn date(&self) -> Duration {
+        // A clock that is before 1970 is wrong, and so is what this says.
+        let date = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Duration::from_nanos(u64::try_from(date.as_nanos()).unwrap_or(u64::MAX))
     }
 
     fn computer(&self) -> Option<Computer> {

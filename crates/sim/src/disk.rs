@@ -24,7 +24,7 @@ use std::task::{Context, Poll};
 
 use ::disk::{Activity, Model, Phase};
 use description::MachineDescription;
-use machine::{Buf, Duration, Error, Instant, Object, ObjectId, Payload, Result};
+use machine::{Buf, Duration, Error, Instant, NOTE_BYTES_MAX, Object, ObjectId, Payload, Result, Stage};
 
 use crate::agenda::{Kind, Target};
 use crate::executor::{Executor, Waiter};
@@ -33,9 +33,10 @@ use crate::processor::{Costs, Processors};
 use crate::random::Stream;
 use crate::simulation::Settings;
 use crate::statistics::{BusStatistics, DiskCounts, DiskStatistics, Waits};
-use crate::store::{Run, Space, Store};
+use crate::store::{Run, Space, Store, Stored};
 use crate::table::Table;
 use crate::trace::{self, Trace, Track};
+use crate::unflushed::Unflushed;
 use crate::world::World;
 
 pub(crate) struct Disks {
@@ -87,10 +88,13 @@ struct Bus {
 }
 
 struct Transfer {
+    disk: u32,
     object: u64,
     offset: u64,
     access: Access,
     state: State,
+    /// Whether its node has crashed: it takes its time, and does nothing.
+    lost: bool,
 }
 
 enum Access {
@@ -178,6 +182,19 @@ impl Disks {
     pub(crate) fn bus_statistics(&self, bus: usize) -> BusStatistics {
         let statistics = &mut self.buses[bus].borrow_mut().statistics;
         BusStatistics { waits: statistics.waits.take(), ..*statistics }
+    }
+
+    /// Keeps from now on what is to be known when a node crashes.
+    pub(crate) fn expect_crashes(&self) {
+        self.drives.iter().for_each(|drive| drive.borrow_mut().store.expect_crashes());
+    }
+
+    /// The node of a disk has crashed.
+    pub(crate) fn crash(&self, disk: usize, stream: &mut Stream) {
+        for transfer in self.transfers.borrow_mut().iter_mut() {
+            transfer.lost |= transfer.disk == disk as u32;
+        }
+        self.drives[disk].borrow_mut().store.crash(stream);
     }
 
     /// Begins a transfer, and says where in the table it is.
@@ -353,7 +370,10 @@ impl Disks {
     /// Moves the data of a transfer whose time has come between its payload and the store.
     fn apply(&self, drive: &mut Drive, index: usize) {
         let mut transfers = self.transfers.borrow_mut();
-        let Transfer { object, offset, access, .. } = transfers.get_mut(index);
+        let Transfer { object, offset, access, lost, .. } = transfers.get_mut(index);
+        if *lost {
+            return;
+        }
         let stored = drive.store.object_mut(*object).expect("checked when it began");
         match access {
             Access::Read(buffer) => {
@@ -545,11 +565,11 @@ impl Disk {
         self.index
     }
 
-    /// Puts `payload` at `offset` of the object named `name` without taking any time, making the object, with
+    /// Puts `payload` at `offset` of the object named `name` without taking any time, making a pending one, with
     /// an empty label, if need be. For the files that an experiment finds when it starts.
     pub fn install(&self, name: &str, offset: u64, payload: &Payload) -> Result<ObjectId> {
         let mut drive = self.drive().borrow_mut();
-        let found = drive.store.names.get(name).copied();
+        let found = drive.store.find(name, Stage::Published).or(drive.store.find(name, Stage::Pending));
         let id = match found {
             Some(id) => id,
             None => drive.store.create(name, b"").expect("there is none yet"),
@@ -619,8 +639,19 @@ impl Disk {
         if known { Ok(()) } else { Err(self.not_found(&format!("number {}", object.0))) }
     }
 
+    fn last_change(&self, object: ObjectId) -> u64 {
+        let drive = self.drive().borrow();
+        let unflushed = drive.store.object(object.0).and_then(|stored| stored.unflushed.as_ref());
+        unflushed.map_or(0, Unflushed::last)
+    }
+
+    fn change(&self, object: ObjectId, change: impl FnOnce(&mut Stored)) {
+        self.drive().borrow_mut().store.object_mut(object.0).map(change).unwrap_or(());
+    }
+
     fn transfer(&self, object: ObjectId, offset: u64, access: Access) -> Ongoing<'_> {
-        let transfer = Transfer { object: object.0, offset, access, state: State::Begun(None) };
+        let (disk, state) = (self.index as u32, State::Begun(None));
+        let transfer = Transfer { disk, object: object.0, offset, access, state, lost: false };
         let index = self.world.disks.begin(&self.world, self.index, transfer);
         Ongoing { disks: &self.world.disks, index: Some(index) }
     }
@@ -630,18 +661,21 @@ impl machine::Disk for Disk {
     async fn create(&self, name: &str, label: &[u8]) -> Result<Object> {
         let made = self.drive().borrow_mut().store.create(name, label);
         match made {
-            Some(id) => Ok(Object { id: ObjectId(id), label: label.to_vec(), bytes: 0 }),
+            Some(id) => Ok(Object { id: ObjectId(id), label: label.to_vec(), bytes: 0, note: Vec::new() }),
             None => Err(Error::Exists { what: self.what(name) }.into()),
         }
     }
 
-    async fn open(&self, name: &str) -> Result<Object> {
+    async fn open(&self, name: &str, stage: Stage) -> Result<Object> {
         let drive = self.drive().borrow();
-        let id = drive.store.names.get(name).copied();
+        let id = drive.store.find(name, stage);
         match id.and_then(|id| Some((id, drive.store.object(id)?))) {
-            Some((id, stored)) => {
-                Ok(Object { id: ObjectId(id), label: stored.label.clone(), bytes: stored.bytes })
-            }
+            Some((id, stored)) => Ok(Object {
+                id: ObjectId(id),
+                label: stored.label.clone(),
+                bytes: stored.bytes,
+                note: stored.note.clone(),
+            }),
             None => {
                 drop(drive);
                 Err(self.not_found(name))
@@ -650,12 +684,17 @@ impl machine::Disk for Disk {
     }
 
     async fn list(&self) -> Result<Vec<String>> {
-        Ok(self.drive().borrow().store.names.keys().cloned().collect())
+        Ok(self.drive().borrow().store.list())
     }
 
-    async fn remove(&self, name: &str) -> Result<()> {
-        let removed = self.drive().borrow_mut().store.remove(name);
+    async fn remove(&self, name: &str, stage: Stage) -> Result<()> {
+        let removed = self.drive().borrow_mut().store.remove(name, stage);
         if removed { Ok(()) } else { Err(self.not_found(name)) }
+    }
+
+    async fn publish(&self, name: &str) -> Result<()> {
+        let published = self.drive().borrow_mut().store.publish(name);
+        if published { Ok(()) } else { Err(self.not_found(name)) }
     }
 
     async fn resize(&self, object: ObjectId, bytes: u64) -> Result<()> {
@@ -683,7 +722,27 @@ impl machine::Disk for Disk {
 
     async fn flush(&self, object: ObjectId) -> Result<()> {
         self.check(object)?;
-        self.transfer(object, 0, Access::Flush).await.map(|_| ())
+        let last = self.last_change(object);
+        self.transfer(object, 0, Access::Flush).await?;
+        self.drive().borrow_mut().store.flushed(object.0, last);
+        Ok(())
+    }
+
+    async fn commit(&self, object: ObjectId, note: &[u8]) -> Result<()> {
+        self.check(object)?;
+        if note.len() > NOTE_BYTES_MAX {
+            let why = format!("a note of {} bytes is longer than {NOTE_BYTES_MAX}", note.len());
+            return Err(Error::Io { what: self.what(&format!("number {}", object.0)), why }.into());
+        }
+        let last = self.last_change(object);
+        self.change(object, |stored| stored.unflushed.iter_mut().for_each(|all| all.begin_commit(note)));
+        self.transfer(object, 0, Access::Flush).await?;
+        self.change(object, |stored| {
+            stored.note = note.to_vec();
+            stored.unflushed.iter_mut().for_each(Unflushed::end_commit);
+        });
+        self.drive().borrow_mut().store.flushed(object.0, last);
+        Ok(())
     }
 
     fn position(&self, object: ObjectId, offset: u64) -> u64 {

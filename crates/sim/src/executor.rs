@@ -448,6 +448,21 @@ impl Executor {
         }
     }
 
+    /// Drops the tasks of a node, wherever they are.
+    pub(crate) fn end_tasks_of(&self, node: u32) {
+        let mut ended: Vec<Task> = Vec::new();
+        let mut core = self.core.borrow_mut();
+        for index in 1..core.slots.len() {
+            if core.slots[index].used && core.slots[index].node == node {
+                ended.extend(core.slots[index].future.take());
+                core.retire(index);
+            }
+        }
+        drop(core);
+        // What they drop may wake others.
+        drop(ended);
+    }
+
     /// Drops all tasks and events. Tasks hold on to the machine and the machine to its tasks, so somebody has
     /// to let go.
     pub(crate) fn clear(self: &Rc<Self>) {

@@ -4,10 +4,11 @@ use std::future::Future;
 use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{BufferPool, Instant, Machine, NodeId, Result, Work};
+use machine::{BufferPool, Duration, Instant, Machine, Net as _, NodeId, Result, Work};
 
 use crate::disk::Disk;
 use crate::network::Net;
+use crate::random::Stream;
 use crate::sleep::Sleep;
 use crate::world::World;
 
@@ -36,6 +37,22 @@ impl SimMachine {
         };
         SimMachine { node: Rc::new(node) }
     }
+
+    /// Ends all that this node is doing, as a loss of power does, and starts it anew, with nothing running: its tasks are
+    /// gone, messages to it are lost, its peers hear that it is gone and can send to it again. Its disks keep what was
+    /// flushed and a choice, drawn from `seed`, of what was not, if that was [expected](crate::Simulation::expect_crashes).
+    ///
+    /// Not to be called by a task of the node itself.
+    pub fn crash(&self, seed: u64) {
+        let Node { world, index, net, disks, .. } = &*self.node;
+        world.executor.end_tasks_of(*index as u32);
+        net.close();
+        world.network.reopen(*index);
+        for disk in disks {
+            let mut stream = Stream::new(seed, &format!("crash of disk {}", disk.index()));
+            world.disks.crash(disk.index(), &mut stream);
+        }
+    }
 }
 
 impl Machine for SimMachine {
@@ -48,6 +65,11 @@ impl Machine for SimMachine {
 
     fn now(&self) -> Instant {
         Instant::from_nanos(self.node.world.executor.now())
+    }
+
+    /// The time since the machine started, as if that had been when 1970 began.
+    fn date(&self) -> Duration {
+        Duration::from_nanos(self.node.world.executor.now())
     }
 
     fn sleep_until(&self, deadline: Instant) -> impl Future<Output = ()> {

@@ -52,6 +52,8 @@ struct State {
     ports: Vec<Port>,
     /// Departures that senders wait for and that were not known when they began to.
     departures: Table<Departure>,
+    /// Messages under way to nodes that have crashed since.
+    lost: Vec<u32>,
     /// To whom each node ever sent anything.
     acquainted: Vec<NodeSet>,
     messages: u64,
@@ -145,6 +147,7 @@ impl Network {
             in_flight: Table::default(),
             routes: Vec::new(),
             departures: Table::default(),
+            lost: Vec::new(),
             ports: (0..node_count).map(|_| Port::default()).collect(),
             acquainted: (0..node_count).map(|_| NodeSet::default()).collect(),
             messages: 0,
@@ -345,15 +348,19 @@ impl Network {
     #[inline]
     pub(crate) fn deliver(&self, executor: &Executor, index: usize) -> Option<Waiter> {
         let mut state = self.state.borrow_mut();
-        let State { in_flight, routes, ports, .. } = &mut *state;
+        let State { in_flight, routes, ports, lost, .. } = &mut *state;
         let Route { source, target, .. } = routes[index];
-        let port = &mut ports[target as usize];
-        if port.closed {
+        let is_lost = !lost.is_empty() && is_among(lost, index);
+        if is_lost || ports[target as usize].closed {
             drop(state);
             self.discard(index);
             return None;
         }
-        if let Delivery::Gone(_) = in_flight.get(index) {
+        let is_closed = ports[source as usize].closed;
+        let port = &mut ports[target as usize];
+        if let Delivery::Gone(_) = in_flight.get(index)
+            && is_closed
+        {
             port.gone.push(source);
         }
         port.inbox.push_back(index as u32);
@@ -421,6 +428,33 @@ impl Network {
             self.inject(executor, parting);
         }
     }
+}
+
+impl Network {
+    /// Opens the network of a node anew that was closed: it can be reached again. What was on its way to it is lost.
+    pub(crate) fn reopen(&self, node: usize) {
+        let mut state = self.state.borrow_mut();
+        let State { in_flight, routes, ports, lost, .. } = &mut *state;
+        let to_node = in_flight
+            .iter()
+            .map(|(index, _)| index as u32)
+            .filter(|&index| routes[index as usize].target as usize == node && !lost.contains(&index));
+        let to_node: Vec<u32> = to_node.collect();
+        lost.extend(to_node);
+        for port in &mut *ports {
+            port.gone.retain(|&gone| gone as usize != node);
+        }
+        ports[node].closed = false;
+        ports[node].gone.clear();
+    }
+}
+
+/// Whether a message is among those that are lost, which it is not any more then.
+#[cold]
+fn is_among(lost: &mut Vec<u32>, index: usize) -> bool {
+    let before = lost.len();
+    lost.retain(|&one| one as usize != index);
+    lost.len() < before
 }
 
 impl Port {

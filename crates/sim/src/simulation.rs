@@ -108,6 +108,12 @@ impl Simulation {
         &self.nodes[index]
     }
 
+    /// Keeps from now on what is to be known when a node [crashes](SimMachine::crash): what its disks have been given
+    /// and not flushed. Call it before there are objects.
+    pub fn expect_crashes(&self) {
+        self.world.disks.expect_crashes();
+    }
+
     /// Runs `main`, and all tasks that are or get started, until `main` is over; tasks that are left go on in
     /// the next run. Time goes on from run to run.
     ///

@@ -18,10 +18,11 @@
 
 use std::collections::BTreeMap;
 
-use machine::{Memory, Payload};
+use machine::{Memory, Payload, Stage};
 
 use crate::random::Stream;
 use crate::simulation::Layout;
+use crate::unflushed::{Change, Left, Redone, Unflushed};
 
 /// Consecutive blocks of an object that lie on consecutive blocks of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +36,12 @@ pub(crate) struct Run {
 pub(crate) struct Stored {
     pub(crate) label: Vec<u8>,
     pub(crate) bytes: u64,
+    pub(crate) note: Vec<u8>,
     contents: Memory,
+    /// What is to be known if its node may crash.
+    pub(crate) unflushed: Option<Unflushed>,
+    /// Whether its name is known to be on the medium.
+    is_named: bool,
     /// Its runs by their first block in the object.
     runs: BTreeMap<u64, Run>,
 }
@@ -53,8 +59,57 @@ impl Stored {
         if payload.is_empty() {
             return;
         }
+        if self.unflushed.is_some() {
+            let (old, old_bytes) = (self.contents.get(offset, payload.len()), self.bytes);
+            self.note(Change::Write { offset, old, new: payload.clone(), old_bytes });
+        }
         self.contents.place(offset, payload);
         self.bytes = self.bytes.max(offset + payload.len());
+    }
+
+    #[cold]
+    fn note(&mut self, change: Change) {
+        if let Some(unflushed) = &mut self.unflushed {
+            unflushed.note(change);
+        }
+    }
+
+    fn set_bytes(&mut self, bytes: u64) {
+        if let Some(cut) = self.bytes.checked_sub(bytes).filter(|cut| *cut > 0) {
+            self.contents.place(bytes, &Payload::zeros(cut));
+        }
+        self.bytes = bytes;
+    }
+
+    /// Leaves of what was not flushed what a crash has left.
+    fn crash(&mut self, stream: &mut Stream) {
+        let Some(unflushed) = &mut self.unflushed else { return };
+        let Left { undone, redone, note } = unflushed.crash(stream);
+        for change in undone {
+            match change {
+                Change::Write { offset, old, old_bytes, .. } => {
+                    self.contents.place(offset, &old);
+                    self.bytes = old_bytes;
+                }
+                Change::Resize { old_bytes, cut, bytes } => {
+                    if old_bytes > bytes {
+                        self.contents.place(bytes, &cut);
+                    }
+                    self.bytes = old_bytes;
+                }
+            }
+        }
+        for change in redone {
+            match change {
+                Redone::Write { offset, data } if !data.is_empty() => {
+                    self.contents.place(offset, &data);
+                    self.bytes = self.bytes.max(offset + data.len());
+                }
+                Redone::Write { .. } => {}
+                Redone::Resize { bytes } => self.set_bytes(bytes),
+            }
+        }
+        self.note = note.unwrap_or(std::mem::take(&mut self.note));
     }
 
     /// The runs that hold blocks `first..end`, clipped to them; places that do not exist are left out.
@@ -84,9 +139,10 @@ impl Stored {
 
 /// The objects of one disk and its free space.
 pub(crate) struct Store {
-    pub(crate) names: BTreeMap<String, u64>,
+    names: BTreeMap<(String, Stage), u64>,
     objects: Vec<Stored>,
     space: Option<Space>,
+    expects_crashes: bool,
 }
 
 /// Offsets in objects are below this.
@@ -95,26 +151,82 @@ const OBJECT_BYTES_MAX: u64 = 1 << 60;
 impl Store {
     /// A store on a disk with these places; on none if it is mere memory.
     pub(crate) fn new(space: Option<Space>) -> Self {
-        Store { names: BTreeMap::new(), objects: Vec::new(), space }
+        Store { names: BTreeMap::new(), objects: Vec::new(), space, expects_crashes: false }
     }
 
+    /// Makes a pending object; none if there is one of that name.
     pub(crate) fn create(&mut self, name: &str, label: &[u8]) -> Option<u64> {
-        if self.names.contains_key(name) {
+        let key = (name.to_owned(), Stage::Pending);
+        if self.names.contains_key(&key) {
             return None;
         }
         let id = self.objects.len() as u64;
         self.objects.push(Stored {
             label: label.to_vec(),
             bytes: 0,
+            note: Vec::new(),
             contents: Memory::phantom(OBJECT_BYTES_MAX),
+            unflushed: self.expects_crashes.then(Unflushed::default),
+            is_named: false,
             runs: BTreeMap::new(),
         });
-        self.names.insert(name.to_owned(), id);
+        self.names.insert(key, id);
         Some(id)
     }
 
-    pub(crate) fn remove(&mut self, name: &str) -> bool {
-        let Some(id) = self.names.remove(name) else { return false };
+    /// Keeps from now on what is to be known when the node crashes.
+    pub(crate) fn expect_crashes(&mut self) {
+        self.expects_crashes = true;
+    }
+
+    /// Changes of an object up to this number are on the medium, and so are all names.
+    pub(crate) fn flushed(&mut self, id: u64, through: u64) {
+        if !self.expects_crashes {
+            return;
+        }
+        self.objects.iter_mut().for_each(|object| object.is_named = true);
+        let object = &mut self.objects[id as usize];
+        object.unflushed.iter_mut().for_each(|unflushed| unflushed.flushed(through));
+    }
+
+    /// The node has crashed: objects are left with what was flushed and some of what was not; of those whose names
+    /// were not on the medium, some are gone.
+    pub(crate) fn crash(&mut self, stream: &mut Stream) {
+        let names: Vec<(String, Stage, u64)> =
+            self.names.iter().map(|((name, stage), id)| (name.clone(), *stage, *id)).collect();
+        for (name, stage, id) in names {
+            let object = &mut self.objects[id as usize];
+            if !object.is_named && stage == Stage::Pending && stream.below(2) == 0 {
+                self.remove(&name, stage);
+            } else {
+                object.crash(stream);
+                object.is_named = true;
+            }
+        }
+    }
+
+    /// The object of this name.
+    pub(crate) fn find(&self, name: &str, stage: Stage) -> Option<u64> {
+        self.names.get(&(name.to_owned(), stage)).copied()
+    }
+
+    /// All names, sorted and each once.
+    pub(crate) fn list(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.names.keys().map(|(name, _)| name.clone()).collect();
+        names.dedup();
+        names
+    }
+
+    /// Gives a pending object its published name, also if there is another of that name.
+    pub(crate) fn publish(&mut self, name: &str) -> bool {
+        let Some(id) = self.names.remove(&(name.to_owned(), Stage::Pending)) else { return false };
+        self.remove(name, Stage::Published);
+        self.names.insert((name.to_owned(), Stage::Published), id);
+        true
+    }
+
+    pub(crate) fn remove(&mut self, name: &str, stage: Stage) -> bool {
+        let Some(id) = self.names.remove(&(name.to_owned(), stage)) else { return false };
         let object = &mut self.objects[id as usize];
         if let Some(space) = &mut self.space {
             std::mem::take(&mut object.runs).values().for_each(|&run| space.free(run));
@@ -137,10 +249,11 @@ impl Store {
             return false;
         }
         let object = &mut self.objects[id as usize];
-        if bytes < old {
-            object.contents.place(bytes, &Payload::zeros(old - bytes));
+        if object.unflushed.is_some() {
+            let cut = object.contents.get(bytes, old.saturating_sub(bytes));
+            object.note(Change::Resize { old_bytes: old, cut, bytes });
         }
-        object.bytes = bytes;
+        object.set_bytes(bytes);
         if let Some(space) = &mut self.space {
             let kept_blocks = bytes.div_ceil(space.block_bytes);
             cut(&mut object.runs, kept_blocks, |run| space.free(run));
@@ -353,7 +466,7 @@ mod tests {
                 assert!(!store.resize(other, 8192));
                 assert!(store.resize(id, 60 * 8192 + 1) && store.resize(other, 39 * 8192));
                 assert!(!store.reserve(other, 39 * 8192, 40 * 8192));
-                assert!(store.remove("a") && store.remove("b"));
+                assert!(store.remove("a", Stage::Pending) && store.remove("b", Stage::Pending));
             }
         }
     }

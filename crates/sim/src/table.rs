@@ -50,6 +50,16 @@ impl<T> Table<T> {
         self.entries[index].take().expect("an entry in use")
     }
 
+    /// All entries in use, by index.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
+        self.entries.iter().enumerate().filter_map(|(index, entry)| Some((index, entry.as_ref()?)))
+    }
+
+    /// All entries in use.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.entries.iter_mut().flatten()
+    }
+
     pub(crate) fn get(&self, index: usize) -> &T {
         self.entries[index].as_ref().expect("an entry in use")
     }

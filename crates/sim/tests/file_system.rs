@@ -11,7 +11,7 @@ use fs::{
     Advice, Client, ClientSettings, Error, FailureKind, FileId, IoNodeSettings, PageCache, PageCacheSettings,
     Prefetch, Scheduling, Sharing, Threads, serve,
 };
-use machine::{Disk, Duration, Machine, Memory, Payload};
+use machine::{Disk, Duration, Machine, Memory, Payload, Stage};
 use sim::{Layout, Settings, SimMachine, Simulation};
 use testbed::Simulated;
 
@@ -80,7 +80,7 @@ fn a_read_that_fails_while_others_wait_for_memory_costs_nothing_else() {
         let client = Client::connect(compute.clone(), names, ClientSettings::default()).await;
         let file = client.expect("it answers").create("file", FileId(1), 512).await.expect("created");
         let disk = &io_node.disks()[0];
-        let object = disk.open("file").await.expect("just made").id;
+        let object = disk.open("file", Stage::Pending).await.expect("just made").id;
         disk.put(object, 0, &Payload::from(vec![1; 2048])).expect("room");
         disk.damage(object, 100, 10);
         file.refresh().await.expect("the same file");
@@ -126,7 +126,7 @@ fn a_damaged_block_fails_its_readers_and_nobody_else() {
         let client = Client::connect(compute, names, ClientSettings::default()).await.expect("they answer");
         let file = client.create("file", FileId(1), 512).await.expect("created");
         for node in &io_nodes {
-            let object = node.disks()[0].open("file").await.expect("just made").id;
+            let object = node.disks()[0].open("file", Stage::Pending).await.expect("just made").id;
             node.disks()[0].put(object, 0, &Payload::from(vec![1; 2048])).expect("room");
             node.disks()[0].damage(object, 600, 10);
         }
@@ -187,6 +187,7 @@ fn time_to_read_in_turn(files: u64, pages: u64) -> Duration {
         for file in 0..files {
             let made = client.create(&format!("run {file}"), FileId(file + 1), PAGE).await.expect("created");
             made.truncate(pages * PAGE).await.expect("room");
+            made.commit().await.expect("committed");
         }
         let settings = PageCacheSettings { prefetch: Prefetch::Adaptive, ..PageCacheSettings::default() };
         let cache = PageCache::new(client, settings);

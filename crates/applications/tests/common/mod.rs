@@ -77,6 +77,11 @@ impl Home {
         self.0.names()
     }
 
+    /// The file of their key, as in STARFISH_KEY_FILE.
+    pub(crate) fn key_file(&self) -> String {
+        self.0.key_file().to_str().expect("text").to_owned()
+    }
+
     /// The directory that is the disk of an agent.
     pub(crate) fn disk(&self, agent: usize) -> &Path {
         &self.0.agents[agent].disk

@@ -20,7 +20,7 @@ use crate::interrupt::Interruption;
 use crate::local::{self, Hashing};
 use crate::processes::{self, Agents};
 use crate::progress::{Progress, Show};
-use crate::store::transfer::{self, Method, MethodArgs, Put};
+use crate::store::transfer::{self, Get, Method, MethodArgs, Put};
 use crate::table::Table;
 use pdiol::Size;
 
@@ -135,7 +135,8 @@ fn read(agents: &Agents, method: Method) -> Result<f64> {
     let method = MethodArgs { method, compute_nodes: 4 };
     let progress = Progress::bytes(Show::Never, NAME);
     let output = Hashing::new(io::sink(), false);
-    let done = agents.explain(transfer::get(&agents.agents, NAME, method, output, &progress))?;
+    let done =
+        agents.explain(transfer::get(&agents.agents, NAME, Get::finished(method), output, &progress))?;
     Ok(done.throughput())
 }
 

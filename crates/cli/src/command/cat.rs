@@ -8,7 +8,7 @@ use crate::failure::Result;
 use crate::local::{self, Hashing, STANDARD};
 use crate::progress::{Progress, Show};
 use crate::store::agents::AgentsArgs;
-use crate::store::transfer::{self, Method, MethodArgs};
+use crate::store::transfer::{self, Get, Method, MethodArgs};
 
 /// Print files to standard output, one after the other.
 ///
@@ -32,11 +32,11 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
-    let method = MethodArgs { method: Method::Traditional, compute_nodes: 1 };
+    let get = Get::finished(MethodArgs { method: Method::Traditional, compute_nodes: 1 });
     for name in &arguments.names {
         let (_, output) = local::create(Path::new(STANDARD), name, false)?;
         let progress = Progress::bytes(Show::Never, name);
-        transfer::get(&agents, name, method, Hashing::new(output, false), &progress)?;
+        transfer::get(&agents, name, get, Hashing::new(output, false), &progress)?;
     }
     Ok(())
 }

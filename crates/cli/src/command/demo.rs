@@ -26,7 +26,7 @@ use crate::processes::{self, Agents};
 use crate::progress::{Progress, Show};
 use crate::simulation;
 use crate::store::beforehand;
-use crate::store::transfer::{self, Done, Method, MethodArgs, Put};
+use crate::store::transfer::{self, Done, Get, Method, MethodArgs, Put};
 use crate::table::Table;
 use pdiol::Size;
 
@@ -186,7 +186,8 @@ fn put(agents: &Agents, file: &Path, name: &str, method: Method) -> Result<Done>
 fn get(agents: &Agents, name: &str, method: Method) -> Result<Done> {
     let method = MethodArgs { method, compute_nodes: COMPUTE_NODES };
     let progress = Progress::bytes(Show::Auto, "get");
-    let done = transfer::get(&agents.agents, name, method, Hashing::new(io::sink(), true), &progress)?;
+    let output = Hashing::new(io::sink(), true);
+    let done = transfer::get(&agents.agents, name, Get::finished(method), output, &progress)?;
     progress.finish();
     Ok(done)
 }

@@ -10,12 +10,14 @@ use crate::local::{self, Hashing, STANDARD};
 use crate::progress::{Progress, Show};
 use crate::store::agents::AgentsArgs;
 use crate::store::salvage;
-use crate::store::transfer::{self, MethodArgs};
+use crate::store::transfer::{self, Get, MethodArgs};
 
 /// Get a file from the agents, reading all their disks at once.
 ///
 /// The local file appears under its name only when it is complete; until then it is called `.starfish-` and some letters.
 /// That is removed if the command fails or is interrupted, but not if it is killed.
+///
+/// A file that is unfinished, since whoever was putting it was killed or is not done, is refused.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -32,6 +34,11 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     method: MethodArgs,
+
+    /// Read what there is of a file that was not written to its end, if there is one of that name. What was not written
+    /// reads as zeros.
+    #[arg(long)]
+    unfinished: bool,
 
     /// Replace the local file if there is one.
     #[arg(long, short)]
@@ -70,7 +77,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let (hash, lost) = if arguments.skip_damaged {
         salvage::get(&agents, name, arguments.method, output, &progress)?
     } else {
-        let done = transfer::get(&agents, name, arguments.method, output, &progress)?;
+        let get = Get { method: arguments.method, unfinished: arguments.unfinished };
+        let done = transfer::get(&agents, name, get, output, &progress)?;
         (done.hash, Vec::new())
     };
     progress.finish();

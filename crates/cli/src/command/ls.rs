@@ -3,6 +3,7 @@
 use clap::Args;
 use fs::FileParts;
 
+use crate::date;
 use crate::failure::Result;
 use crate::local;
 use crate::store::agents::AgentsArgs;
@@ -13,7 +14,8 @@ use pdiol::{ErrorKind, Size};
 /// List the files that the agents keep.
 ///
 /// Every name is listed that any agent has a stripe of. With `-l`, files of which stripes are missing, foreign or
-/// damaged are marked as damaged; `starfish stat` says what is wrong. If an agent does not answer, which is a failure,
+/// damaged are marked as damaged; `starfish stat` says what is wrong. Files that are being written, or whose writer was
+/// stopped, are marked as unfinished, with the time when they were begun; their size is what there is of them. If an agent does not answer, which is a failure,
 /// the size of a file that has a stripe there is a question mark.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -51,10 +53,17 @@ async fn long(session: &Session, names: Vec<String>) -> (Vec<String>, Result<()>
     let mut table = Table::new(0);
     let (mut last_column, mut outcome) = (Vec::new(), Ok(()));
     for name in names {
-        match session.client.find(&name).await {
-            Ok(parts) => table.row(row(session, &name, parts)),
-            // Removed since it was listed.
-            Err(error) if matches!(*error, fs::Error::NotFound { .. }) => continue,
+        match session.client.find_all(&name).await {
+            // There are none if it was removed since it was listed.
+            Ok(all) => {
+                for parts in all {
+                    let since = parts.unfinished_since.map(date::of);
+                    table.row(row(session, &name, parts));
+                    let mark =
+                        since.map_or_else(String::new, |since| format!("  (unfinished since {since})"));
+                    last_column.push(format!("{name}{mark}"));
+                }
+            }
             Err(error) => {
                 let error = session.explain(&name, &error);
                 let is_damaged = error.kind() == ErrorKind::Damaged;
@@ -62,9 +71,9 @@ async fn long(session: &Session, names: Vec<String>) -> (Vec<String>, Result<()>
                 if !is_damaged {
                     outcome = outcome.and(Err(error.into()));
                 }
+                last_column.push(name);
             }
         }
-        last_column.push(name);
     }
     (table.lines().zip(last_column).map(|(line, name)| format!("{line}  {name}")).collect(), outcome)
 }
@@ -72,8 +81,11 @@ async fn long(session: &Session, names: Vec<String>) -> (Vec<String>, Result<()>
 /// The size of a file, of its blocks, and its number of stripes, as far as they are known.
 fn row(session: &Session, name: &str, parts: FileParts) -> [String; 3] {
     let (block, stripes) = (Size(parts.striping.block_bytes()), parts.striping.stripe_count());
+    let unfinished = parts.unfinished_since.is_some();
     let bytes = match parts.complete(name) {
         Ok(stat) => stat.bytes.to_string(),
+        // Its writer may have come no further than to make some of its stripes.
+        Err(_) if unfinished => "?".into(),
         Err(_) if session.absence().is_err() => "?".into(),
         Err(_) => return ["damaged", "-", "-"].map(Into::into),
     };

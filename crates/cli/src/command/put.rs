@@ -12,13 +12,14 @@ use crate::progress::{Progress, Show};
 use crate::store::agents::AgentsArgs;
 use crate::store::beforehand;
 use crate::store::session;
-use crate::store::transfer::{self, Method, MethodArgs, Put};
+use crate::store::transfer::{self, Get, Method, MethodArgs, Put};
 use pdiol::Size;
 
 /// Put a local file onto the agents, in stripes over all their disks.
 ///
 /// The file is cut into blocks, which are dealt to the disks in turn, so that reading it later keeps all of
-/// them busy. When the command ends the data are on the disks. If it fails or is interrupted, nothing is left of the
+/// them busy. When the command ends the data are on the disks. Until then the file is unfinished: `starfish ls -l` says so
+/// and nobody gets it by mistake, also if this command is killed. If it fails or is interrupted, nothing is left of the
 /// file; but one that was written and fails to verify stays.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -45,7 +46,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     without_missing: bool,
 
-    /// Replace the file if there is one of that name.
+    /// Replace the file if there is one of that name. It stays as it is until the new one is finished.
     #[arg(long)]
     replace: bool,
 
@@ -157,9 +158,9 @@ fn name(local: &Path, name: Option<&str>) -> Result<String> {
 /// Reads the file back and compares.
 fn verify(agents: &[Agent], name: &str, expected: Option<blake3::Hash>, show: Show) -> Result<()> {
     let progress = Progress::bytes(show, &format!("verifying {name}"));
-    let method = MethodArgs { method: Method::Traditional, compute_nodes: 1 };
+    let get = Get::finished(MethodArgs { method: Method::Traditional, compute_nodes: 1 });
     let output = Hashing::new(std::io::sink(), true);
-    let done = transfer::get(agents, name, method, output, &progress)?;
+    let done = transfer::get(agents, name, get, output, &progress)?;
     progress.finish();
     match (expected, done.hash) {
         (Some(expected), Some(found)) if expected == found => Ok(()),

@@ -1,38 +1,64 @@
 //! `starfish rm`: files go.
 
-use clap::Args;
+use std::time::Duration;
 
+use clap::Args;
+use fs::FileParts;
+use pdiol::ErrorKind;
+
+use crate::date;
 use crate::failure::Result;
+use crate::local;
 use crate::store::agents::AgentsArgs;
-use crate::store::session;
+use crate::store::session::{self, Session};
 
 /// Remove files from the agents, also damaged ones.
 ///
 /// What can be removed is removed, even if a name among the others cannot. A file that has a stripe on an agent that
 /// does not answer cannot.
+///
+/// With `--unfinished`, what is removed are files that were begun and not written to their end; finished files of the
+/// same names stay. Files that somebody is writing now are left alone.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The files' names.
-    #[arg(value_name = "NAME", required = true)]
+    /// The files' names. Without any, `--unfinished` removes all unfinished files.
+    #[arg(value_name = "NAME", required_unless_present = "unfinished")]
     names: Vec<String>,
 
     #[command(flatten)]
     agents: AgentsArgs,
+
+    /// Remove unfinished files, and tell which.
+    #[arg(long)]
+    unfinished: bool,
+
+    /// Only those that were begun so long ago, for example 90s, 2h or 7d.
+    #[arg(long, value_name = "AGE", requires = "unfinished", value_parser = date::parse_age)]
+    older_than: Option<Duration>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   starfish rm big.dat --agents node1:7117,node2:7117
-  starfish rm part1 part2 part3";
+  starfish rm part1 part2 part3
+  starfish rm --unfinished --older-than 1d";
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
     session::run_with_present(agents, move |session| async move {
-        let mut outcome = Ok(());
-        for name in &arguments.names {
-            let removed = session.unlink(name).await;
+        let is_of_all = arguments.names.is_empty();
+        let names = match is_of_all {
+            true => session.told("listing the files", session.client.list().await)?,
+            false => arguments.names,
+        };
+        let mut outcome = if is_of_all { session.absence() } else { Ok(()) };
+        for name in &names {
+            let removed = match arguments.unfinished {
+                true => remove_unfinished(&session, name, arguments.older_than, is_of_all).await,
+                false => session.unlink(name).await,
+            };
             match (&outcome, removed) {
                 (Ok(()), removed) => outcome = removed,
                 (Err(_), Err(failure)) => eprintln!("{failure}"),
@@ -41,4 +67,35 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         }
         outcome
     })
+}
+
+/// Removes what is unfinished of a name, if it is old enough. If it is not the user who has named it, it may be that
+/// there is nothing, or that somebody is writing it.
+async fn remove_unfinished(
+    session: &Session,
+    name: &str,
+    older_than: Option<Duration>,
+    is_one_of_all: bool,
+) -> Result<()> {
+    let all = match session.client.find_all(name).await {
+        // What cannot be told apart is not collected by the way.
+        Err(_) if is_one_of_all => return Ok(()),
+        all => session.told(name, all)?,
+    };
+    let since = all.iter().filter_map(|parts: &FileParts| parts.unfinished_since).max();
+    let is_old_enough = |since| older_than.is_none_or(|age| date::age(since) >= age);
+    match since {
+        Some(since) if is_old_enough(since) => {
+            let removed = session.told(name, session.client.unlink_unfinished(name).await);
+            match removed {
+                Err(failure) if is_one_of_all && failure.kind() == Some(ErrorKind::BeingWritten) => Ok(()),
+                removed => {
+                    removed?;
+                    local::print([format!("{name}  (unfinished since {})", date::of(since))])
+                }
+            }
+        }
+        None if !is_one_of_all => session.told(name, session.client.find_unfinished(name).await).map(drop),
+        _ => Ok(()),
+    }
 }

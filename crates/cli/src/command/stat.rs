@@ -3,6 +3,7 @@
 use clap::Args;
 use fs::FileParts;
 
+use crate::date;
 use crate::failure::Result;
 use crate::local;
 use crate::store::agents::AgentsArgs;
@@ -12,7 +13,8 @@ use pdiol::Size;
 
 /// Show what is known of a file: its size, its blocks, and which disk has which stripe.
 ///
-/// Every stripe is looked up on its disk, so this also tells whether the file is complete. What an agent that does not
+/// Every stripe is looked up on its disk, so this also tells whether the file is complete, and whether it is unfinished:
+/// being written, or left by a writer that was stopped. What an agent that does not
 /// answer would have to tell is a question mark, which is a failure.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -33,17 +35,29 @@ Examples:
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
     let (lines, outcome) = session::run_with_present(agents, move |session| async move {
-        let parts = session.told(&arguments.name, session.client.find(&arguments.name).await)?;
+        let mut all = session.told(&arguments.name, session.client.find_all(&arguments.name).await)?;
+        let parts = match all.is_empty() {
+            // That there is none is for the file system to say.
+            true => session.told(&arguments.name, session.client.find(&arguments.name).await)?,
+            false => all.remove(0),
+        };
         let whole = session.told(&arguments.name, parts.clone().complete(&arguments.name));
-        if whole.is_err() && session.absence().is_ok() {
+        if whole.is_err() && session.absence().is_ok() && parts.unfinished_since.is_none() {
             return Err(whole.expect_err("just seen"));
         }
         let bytes = whole.as_ref().map_or_else(|_| "?".to_owned(), |stat| stat.bytes.to_string());
-        Ok((lines(&session, &arguments.name, &bytes, &parts), whole.map(drop)))
+        let mut lines = lines(&session, &arguments.name, &bytes, &parts);
+        lines.extend(all.iter().filter_map(|other| other.unfinished_since).map(|since| {
+            format!("Another file of this name is unfinished: it was begun {}.", date::of(since))
+        }));
+        let is_unfinished = parts.unfinished_since.is_some();
+        Ok((lines, if is_unfinished { Ok(()) } else { whole.map(drop) }))
     })?;
     local::print(lines)?;
     outcome
 }
+
+const UNFINISHED: &str = "it is being written, or whoever wrote it was stopped";
 
 fn lines(session: &Session, name: &str, bytes: &str, parts: &FileParts) -> Vec<String> {
     let (block, stripes) = (Size(parts.striping.block_bytes()), parts.striping.stripe_count());
@@ -53,6 +67,9 @@ fn lines(session: &Session, name: &str, bytes: &str, parts: &FileParts) -> Vec<S
         format!("identity  {:016x}", parts.file.0),
         format!("striping  blocks of {block} over {stripes} stripes"),
     ];
+    if let Some(since) = parts.unfinished_since {
+        lines.push(format!("unfinished since {}: {UNFINISHED}", date::of(since)));
+    }
     let mut table = Table::new(3);
     table.row(["stripe", "agent", "disk", "bytes"]);
     for index in 0..stripes {

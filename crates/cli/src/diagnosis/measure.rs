@@ -134,7 +134,7 @@ async fn write_and_read(session: &Session, name: &str, bytes: u64) -> Result<(f6
     let start = Instant::now();
     stream::upload(session, &file, input, &progress).await?;
     let write = mib_s(bytes, start.elapsed());
-    let file = session.open(name).await?;
+    let file = session.open(name, false).await?;
     let start = Instant::now();
     stream::download(session, &file, Hashing::new(io::sink(), false), &progress).await?;
     Ok((write, mib_s(bytes, start.elapsed())))

@@ -18,7 +18,7 @@ use std::thread::{self, JoinHandle};
 use applications::{FileName, Output, Store, Temporary};
 use experiment::LocalReader;
 use flume::{Receiver, Sender};
-use machine::{Disk, Machine, Payload};
+use machine::{Disk, Machine, Payload, Stage};
 use real::RealMachine;
 
 use crate::failure::{Failure, Result};
@@ -279,7 +279,7 @@ async fn serve(machine: &RealMachine, commands: &Receiver<Command>) {
                 });
             }
             // It need not have been made.
-            Command::Remove { name } => drop(machine.disks()[0].remove(&name).await),
+            Command::Remove { name } => drop(machine.disks()[0].remove(&name, Stage::Pending).await),
         }
     }
 }
@@ -302,7 +302,7 @@ async fn read(
 async fn write(machine: &RealMachine, name: &str, stretches: &Receiver<Vec<u8>>) -> machine::Result<()> {
     let disk = &machine.disks()[0];
     // There need not be such a file.
-    let _ = disk.remove(name).await;
+    let _ = disk.remove(name, Stage::Pending).await;
     let object = disk.create(name, &[]).await?;
     let mut offset = 0;
     while let Ok(stretch) = stretches.recv_async().await {

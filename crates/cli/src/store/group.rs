@@ -43,6 +43,8 @@ struct Task {
     agents: Vec<Agent>,
     members: Vec<NodeId>,
     group: u64,
+    /// Whether an unfinished file is meant, which one that is written always is.
+    unfinished: bool,
 }
 
 /// Where the first member listens: it tells, the others hear.
@@ -56,19 +58,19 @@ struct Start {
     go: Receiver<()>,
 }
 
-/// Reads a file of `bytes` bytes with `nodes` compute nodes.
-pub(crate) fn read(agents: &[Agent], name: &str, bytes: u64, nodes: u32) -> Result<Moved> {
+/// Reads a file of `bytes` bytes, finished or not, with `nodes` compute nodes.
+pub(crate) fn read(agents: &[Agent], name: &str, bytes: u64, nodes: u32, unfinished: bool) -> Result<Moved> {
     check_memory(name, bytes)?;
     let lengths = lengths(name, bytes, nodes)?;
     let parts = lengths.into_iter().map(|length| vec![0; length as usize]).collect();
-    carry_out(agents, name, Operation::Read, parts)
+    carry_out(agents, name, Operation::Read, unfinished, parts)
 }
 
-/// Writes a file that is there already, of the parts in order; each is one compute node's.
+/// Writes an unfinished file that is there already, of the parts in order; each is one compute node's.
 ///
 /// Their lengths are those that [`lengths`] says.
 pub(crate) fn write(agents: &[Agent], name: &str, parts: Vec<Vec<u8>>) -> Result<Moved> {
-    carry_out(agents, name, Operation::Write, parts)
+    carry_out(agents, name, Operation::Write, true, parts)
 }
 
 /// The lengths of the parts that `nodes` compute nodes have of a file of `bytes` bytes.
@@ -102,7 +104,13 @@ fn check_memory(name: &str, bytes: u64) -> Result<()> {
     }
 }
 
-fn carry_out(agents: &[Agent], name: &str, operation: Operation, parts: Vec<Vec<u8>>) -> Result<Moved> {
+fn carry_out(
+    agents: &[Agent],
+    name: &str,
+    operation: Operation,
+    unfinished: bool,
+    parts: Vec<Vec<u8>>,
+) -> Result<Moved> {
     let bytes = parts.iter().map(|part| part.len() as u64).sum();
     if bytes == 0 {
         return Ok(Moved { parts, elapsed: Duration::ZERO });
@@ -114,6 +122,7 @@ fn carry_out(agents: &[Agent], name: &str, operation: Operation, parts: Vec<Vec<
         agents: agents.to_vec(),
         members: parts.iter().map(|_| node::name()).collect::<Result<_>>()?,
         group: node::random()?,
+        unfinished,
     };
     let (ready, all_ready) = flume::unbounded();
     let (mut threads, mut begin) = (Vec::new(), Vec::new());
@@ -147,7 +156,7 @@ impl Task {
         let listen = (start.rank == 0).then(|| ([127, 0, 0, 1], 0).into());
         let settings = Settings { node: self.members[start.rank], listen, ..node::settings()? };
         session::run_node(settings, self.agents.clone(), move |session| async move {
-            let file = session.open(&self.name).await?;
+            let file = session.open(&self.name, self.unfinished).await?;
             let Start { rank, leader, ready, go } = start;
             self.meet(&session, rank, leader).await?;
             let _ = ready.send(());

@@ -88,12 +88,16 @@ impl Session {
         self.told(name, self.client.unlink(name).await)
     }
 
-    /// Opens a file.
-    pub(crate) async fn open(&self, name: &str) -> Result<File<RealMachine>> {
-        self.told(name, self.client.open(name).await)
+    /// Opens a file: a finished one, or an unfinished one if there is one and that is asked for.
+    pub(crate) async fn open(&self, name: &str, unfinished: bool) -> Result<File<RealMachine>> {
+        let opened = match unfinished {
+            true => self.client.open_unfinished(name).await,
+            false => self.client.open(name).await,
+        };
+        self.told(name, opened)
     }
 
-    /// What there is to know of a file.
+    /// What there is to know of a finished file.
     pub(crate) async fn stat(&self, name: &str) -> Result<FileStat> {
         self.told(name, self.client.stat(name).await)
     }

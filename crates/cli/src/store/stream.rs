@@ -187,7 +187,7 @@ where
     in_lanes(&session.machine, window.lanes, lane).await?;
     drop((leaving, emptied));
     let read = joined(reader).map_err(|error| Failure::new("reading what is to be put", error))?;
-    session.told(file.name(), file.flush().await)?;
+    session.told(file.name(), file.commit().await)?;
     Ok(read)
 }
 

@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use fs::FileId;
 use layout::Striping;
-use pdiol::Agent;
+use pdiol::{Agent, ErrorKind};
+use real::RealMachine;
 
-use super::{group, session, stream};
+use super::session::{self, Session};
+use super::{group, stream};
 use crate::failure::{Failure, Result};
 use crate::interrupt::{HalfDone, Interruption};
 use crate::local::Hashing;
@@ -57,29 +59,46 @@ impl Done {
     }
 }
 
+/// Which file is to be got.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Get {
+    /// How data get from the disks.
+    pub(crate) method: MethodArgs,
+    /// Whether an unfinished file is to be read if there is one.
+    pub(crate) unfinished: bool,
+}
+
+impl Get {
+    /// The finished file.
+    pub(crate) fn finished(method: MethodArgs) -> Self {
+        Get { method, unfinished: false }
+    }
+}
+
 /// Reads a file and writes all of it to `output`.
 pub(crate) fn get<W: Write + Send + 'static>(
     agents: &[Agent],
     name: &str,
-    method: MethodArgs,
+    get: Get,
     output: Hashing<W>,
     progress: &Progress,
 ) -> Result<Done> {
-    match method.method {
-        Method::Traditional => get_traditional(agents, name, output, progress),
-        Method::DiskDirected => get_disk_directed(agents, name, method.compute_nodes, output, progress),
+    match get.method.method {
+        Method::Traditional => get_traditional(agents, name, get.unfinished, output, progress),
+        Method::DiskDirected => get_disk_directed(agents, name, get, output, progress),
     }
 }
 
 fn get_traditional<W: Write + Send + 'static>(
     agents: &[Agent],
     name: &str,
+    unfinished: bool,
     output: Hashing<W>,
     progress: &Progress,
 ) -> Result<Done> {
     let (name, progress) = (name.to_owned(), progress.clone());
-    session::run_with_present(agents.to_vec(), |session| async move {
-        let file = session.open(&name).await?;
+    session::run_with_present(agents.to_vec(), move |session| async move {
+        let file = session.open(&name, unfinished).await?;
         progress.expect(file.bytes());
         let start = Instant::now();
         let output = stream::download(&session, &file, output, &progress).await?;
@@ -90,16 +109,16 @@ fn get_traditional<W: Write + Send + 'static>(
 fn get_disk_directed<W: Write>(
     agents: &[Agent],
     name: &str,
-    nodes: u32,
+    get: Get,
     mut output: Hashing<W>,
     progress: &Progress,
 ) -> Result<Done> {
     let owned = name.to_owned();
-    let bytes = session::run_with_present(agents.to_vec(), |session| async move {
-        Ok(session.stat(&owned).await?.bytes)
+    let bytes = session::run_with_present(agents.to_vec(), move |session| async move {
+        Ok(session.open(&owned, get.unfinished).await?.bytes())
     })?;
     progress.expect(bytes);
-    let moved = group::read(agents, name, bytes, nodes)?;
+    let moved = group::read(agents, name, bytes, get.method.compute_nodes, get.unfinished)?;
     for part in &moved.parts {
         let written = output.write_all(part);
         written.map_err(|error| Failure::writing(format!("what {name} holds"), &error))?;
@@ -115,12 +134,12 @@ pub(crate) struct Put {
     pub(crate) block_bytes: u64,
     /// How data get to the disks.
     pub(crate) method: MethodArgs,
-    /// Whether a file of the same name makes place.
+    /// Whether a file of the same name is replaced, once the new one is finished.
     pub(crate) replace: bool,
 }
 
 /// Makes a file of all that `input` holds, on the disks when this returns. What fails or is interrupted leaves
-/// no file.
+/// no file, and one that was to be replaced as it was.
 ///
 /// `size` is the size of the input, as far as known.
 pub(crate) fn put<R: Read + Send + 'static>(
@@ -155,28 +174,43 @@ fn put_traditional<R: Read + Send + 'static>(
     let (name, progress) = (name.to_owned(), progress.clone());
     session::run(agents.to_vec(), move |session| async move {
         let half_done = begin(&interruption, &name);
-        // Only after this has come to its end it is known whose file there is.
         let file = create(&session, &name, put).await?;
         let start = Instant::now();
         match interruption.unless(stream::upload(&session, &file, input, &progress)).await {
             Some(Ok((input, bytes))) => Ok(Done { bytes, elapsed: start.elapsed(), hash: input.hash() }),
-            Some(Err(failure)) => {
-                // Half a file is worse than none. The failure is what counts.
-                let _ = session.client.unlink(&name).await;
-                Err(failure)
-            }
-            None => {
-                let removed = session.told(&name, session.client.unlink(&name).await);
-                Err(half_done.undone(&name, removed))
-            }
+            Some(Err(failure)) => Err(discard_failed(&session, &name, failure).await),
+            None => Err(half_done.undone(&name, discard(&session, &name).await)),
         }
     })
 }
 
+/// Removes the unfinished file of this name that was being put.
+async fn discard(session: &Session, name: &str) -> Result<()> {
+    match session.client.unlink_unfinished(name).await {
+        // It was never made.
+        Err(error) if matches!(*error, fs::Error::NotFound { .. }) => Ok(()),
+        removed => session.told(name, removed),
+    }
+}
+
+/// The same after a failure, which is what counts; but what is left is told, too.
+async fn discard_failed(session: &Session, name: &str, failure: Failure) -> Failure {
+    match discard(session, name).await {
+        Ok(()) => failure,
+        Err(_) => failure.also(&left_behind(name)),
+    }
+}
+
+fn left_behind(name: &str) -> String {
+    format!(
+        "An unfinished {name} may be left; putting it again replaces that, and `starfish rm --unfinished {name}` \
+         removes it."
+    )
+}
+
 fn begin(interruption: &Interruption, name: &str) -> HalfDone {
-    let remedy = format!("Remove it with `starfish rm {name}`.");
-    let failure = Failure::new(name, "half of it may be left, there was no time to remove it");
-    interruption.begin(failure.remedy(remedy))
+    let failure = Failure::new(name, "interrupted, and there was no time to remove what had been written");
+    interruption.begin(failure.remedy(left_behind(name)))
 }
 
 fn put_disk_directed<R: Read>(
@@ -194,74 +228,71 @@ fn put_disk_directed<R: Read>(
         input.read_exact(&mut part).map_err(|error| Failure::new("reading what is to be put", error))?;
         parts.push(part);
     }
-    let owned = name.to_owned();
-    let begun = interruption.clone();
-    let half_done = session::run(agents.to_vec(), move |session| async move {
-        let half_done = begin(&begun, &owned);
-        create(&session, &owned, put).await?;
-        Ok(half_done)
-    })?;
-    match write_in_group(agents, name, parts, interruption)? {
-        Some(Ok(moved)) => {
+    let (all, name, interruption) = (agents.to_vec(), name.to_owned(), interruption.clone());
+    let progress = progress.clone();
+    let moved = session::run(agents.to_vec(), move |session| async move {
+        let half_done = begin(&interruption, &name);
+        // Open until the group is done: the file is being written for as long as who has begun it is there.
+        let file = create(&session, &name, put).await?;
+        let written = interruption.unless(async {
+            let moved = write_in_group(&all, &name, parts).await?;
             progress.add(bytes);
-            Ok(Done { bytes, elapsed: moved.elapsed, hash: input.hash() })
+            let committing = Instant::now();
+            session.told(&name, file.commit().await)?;
+            Ok(moved.elapsed + committing.elapsed())
+        });
+        match written.await {
+            Some(Ok(elapsed)) => Ok(elapsed),
+            Some(Err(failure)) => Err(discard_failed(&session, &name, failure).await),
+            None => Err(half_done.undone(&name, discard(&session, &name).await)),
         }
-        Some(Err(failure)) => {
-            let _ = remove(agents, name);
-            Err(failure)
-        }
-        None => Err(half_done.undone(name, remove(agents, name))),
-    }
+    });
+    Ok(Done { bytes, elapsed: moved?, hash: input.hash() })
 }
 
-/// What [`group::write`] comes to, or `None` if it is interrupted first.
-fn write_in_group(
-    agents: &[Agent],
-    name: &str,
-    parts: Vec<Vec<u8>>,
-    interruption: &Interruption,
-) -> Result<Option<Result<group::Moved>>> {
+/// What [`group::write`] comes to.
+async fn write_in_group(agents: &[Agent], name: &str, parts: Vec<Vec<u8>>) -> Result<group::Moved> {
     let (agents, owned) = (agents.to_vec(), name.to_owned());
     let (done, outcome) = flume::bounded(1);
     let writing = thread::spawn(move || {
         // After an interruption nobody wants to know.
         let _ = done.send(group::write(&agents, &owned, parts));
     });
-    let driver = node::settings()?.driver;
-    let ended = real::block_on(driver, interruption.unless(outcome.recv_async()));
-    let ended = ended.map_err(|error| Failure::new("waiting for the compute nodes", error))?;
-    Ok(ended.map(|outcome| match outcome {
+    match outcome.recv_async().await {
         Ok(outcome) => outcome,
         Err(_) => resume_unwind(writing.join().expect_err("it ended without an outcome")),
-    }))
+    }
 }
 
-/// Removes a file.
-pub(crate) fn remove(agents: &[Agent], name: &str) -> Result<()> {
-    let name = name.to_owned();
-    session::run(
-        agents.to_vec(),
-        |session| async move { session.told(&name, session.client.unlink(&name).await) },
-    )
-}
-
-async fn create(session: &session::Session, name: &str, put: Put) -> Result<fs::File<real::RealMachine>> {
+async fn create(session: &Session, name: &str, put: Put) -> Result<fs::File<RealMachine>> {
     let striping = Striping::new(put.block_bytes, session.client.disks()).map_err(Box::<fs::Error>::from);
     let striping = session.told(name, striping)?;
     // What cannot be made must not cost what there is.
     session.told(name, session.client.check_striping(name, striping))?;
-    if put.replace {
-        match session.client.unlink(name).await {
-            Ok(()) => {}
-            Err(error) if matches!(*error, fs::Error::NotFound { .. }) => {}
-            Err(error) => session.told(name, Err(error))?,
-        }
-    }
     let file = FileId(node::random()?);
-    let created = session.client.create_striped(name, file, striping).await;
+    let created = match put.replace {
+        true => create_replacing(session, name, file, striping).await,
+        false => session.client.create_striped(name, file, striping).await,
+    };
     let exists = created.as_ref().is_err_and(|error| matches!(**error, fs::Error::Exists { .. }));
     session.told(name, created).map_err(|failure| match exists {
         true => failure.remedy("Remove it with `starfish rm`, or put with --replace."),
         false => failure,
     })
+}
+
+async fn create_replacing(
+    session: &Session,
+    name: &str,
+    file: FileId,
+    striping: Striping,
+) -> fs::Result<fs::File<RealMachine>> {
+    match session.client.create_replacing(name, file, striping).await {
+        // What cannot be read need not be kept until there is another.
+        Err(error) if session.explain(name, &error).kind() == ErrorKind::Damaged => {
+            session.client.unlink(name).await?;
+            session.client.create_striped(name, file, striping).await
+        }
+        created => created,
+    }
 }

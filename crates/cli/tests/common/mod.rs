@@ -162,7 +162,9 @@ impl Store {
 fn stripe_files(root: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(root).expect("a disk's directory");
     let paths = entries.map(|entry| entry.expect("an entry").path());
-    paths.filter(|path| path.extension() == Some(OsStr::new("stripe"))).collect()
+    // Of finished files and of others.
+    let is_stripe = |path: &PathBuf| path.extension().is_some_and(|end| end == "stripe" || end == "begun");
+    paths.filter(is_stripe).collect()
 }
 
 /// Bytes that look random and depend on their number.

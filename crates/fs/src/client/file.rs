@@ -13,7 +13,7 @@ use machine::{Class, Machine, Memory, NodeId, Payload, Work};
 
 use super::{Client, FileStat, OpenMemory};
 use crate::endpoint::{Answer, Mailbox};
-use crate::error::{Error, Result};
+use crate::error::{Error, FailureKind, Result};
 use crate::protocol::{Fetch, FileId, Reply, Request};
 
 /// A file open on a compute node. Cloning gives another handle on the same.
@@ -36,6 +36,9 @@ struct FileInner {
     homes: Vec<NodeId>,
     /// The size as far as this client knows: others may have made the file longer.
     bytes: Cell<u64>,
+    unfinished: Cell<bool>,
+    /// Where the furthest write of this client ends since the last that was committed; how long it has made the file.
+    uncommitted_end: Cell<u64>,
     unflushed: RefCell<Unflushed>,
 }
 
@@ -82,13 +85,15 @@ enum Access {
 impl<M: Machine> File<M> {
     pub(super) fn new(client: Client<M>, name: &str, stat: FileStat) -> Self {
         let homes = stat.stripes.iter().map(|&(node, _, _)| node).collect();
-        let FileStat { file, bytes, striping, .. } = stat;
+        let FileStat { file, bytes, striping, unfinished_since, .. } = stat;
         let inner = FileInner {
             name: name.into(),
             file,
             striping,
             homes,
             bytes: Cell::new(bytes),
+            unfinished: Cell::new(unfinished_since.is_some()),
+            uncommitted_end: Cell::new(0),
             unflushed: RefCell::default(),
         };
         File { client, inner: Rc::new(inner) }
@@ -114,15 +119,62 @@ impl<M: Machine> File<M> {
         self.inner.bytes.get()
     }
 
-    /// Asks the I/O nodes for the size, and returns it.
+    /// Whether the file has not been [committed](Self::commit) since it was begun.
+    pub fn is_unfinished(&self) -> bool {
+        self.inner.unfinished.get()
+    }
+
+    /// Asks the I/O nodes for the size, and returns it. What others have made a finished file longer by counts when
+    /// they have committed it; an unfinished one is as long as there is of it.
     pub async fn refresh(&self) -> Result<u64> {
-        let stat = self.client.stat(&self.inner.name).await?;
-        if stat.file != self.inner.file {
-            let text = format!("{} has been replaced by another file", self.inner.name);
-            return Err(Error::Invalid(text).into());
+        let name = &self.inner.name;
+        if self.is_unfinished() {
+            match self.client.stat_unfinished(name).await {
+                Ok(stat) if stat.file == self.inner.file => {
+                    self.inner.bytes.set(stat.bytes);
+                    return Ok(stat.bytes);
+                }
+                Err(error) if !matches!(*error, Error::NotFound { .. }) => return Err(error),
+                // Somebody has finished it.
+                _ => {}
+            }
         }
-        self.inner.bytes.set(stat.bytes);
-        Ok(stat.bytes)
+        let stat = self.client.stat(name).await?;
+        if stat.file != self.inner.file {
+            return Err(Error::Invalid(format!("{name} has been replaced by another file")).into());
+        }
+        self.note_finished(stat.bytes);
+        Ok(self.bytes())
+    }
+
+    /// Notes that the file is finished, and as long as this for all.
+    pub(super) fn note_finished(&self, bytes: u64) {
+        self.inner.unfinished.set(false);
+        self.client.inner.begun.borrow_mut().remove(&self.inner.file);
+        self.inner.bytes.set(bytes.max(self.inner.uncommitted_end.get()));
+    }
+
+    /// Notes that what was written up to here has been committed.
+    pub(super) fn note_committed(&self, bytes: u64) {
+        if self.inner.uncommitted_end.get() <= bytes {
+            self.inner.uncommitted_end.set(0);
+        }
+    }
+
+    /// How long at least a finished file has to be for all by what this client has done since the last commit.
+    pub(super) fn uncommitted_end(&self) -> Option<u64> {
+        Some(self.inner.uncommitted_end.get()).filter(|end| *end > 0 && !self.is_unfinished())
+    }
+
+    /// Which run of each I/O node has accepted what has not been flushed.
+    pub(super) fn accepted(&self) -> BTreeMap<NodeId, u64> {
+        let unflushed = self.inner.unflushed.borrow();
+        unflushed
+            .accepted
+            .iter()
+            .filter(|(_, run)| **run != UNNUMBERED)
+            .map(|(node, run)| (*node, *run))
+            .collect()
     }
 
     /// Reads `bytes` from `offset` on into `memory` at `at`. Returns how many there were: fewer at the end.
@@ -145,6 +197,7 @@ impl<M: Machine> File<M> {
 
     pub(super) fn note_end(&self, end: u64) {
         self.inner.bytes.set(self.bytes().max(end));
+        self.inner.uncommitted_end.set(self.inner.uncommitted_end.get().max(end));
     }
 
     /// Cuts the file to `bytes`, or extends it to them with zeros.
@@ -156,23 +209,26 @@ impl<M: Machine> File<M> {
         self.ask_homes_again(|home| {
             let here = (0..).zip(&self.inner.homes).filter(|&(_, &node)| node == home);
             let stripes = here.map(|(stripe, _)| (stripe, striping.stripe_bytes(bytes, stripe))).collect();
-            Request::Resize { file: self.inner.file, stripes }
+            Request::Resize { file: self.inner.file, bytes, stripes }
         })
         .await?;
         self.inner.bytes.set(bytes);
+        self.inner.uncommitted_end.set(bytes);
         Ok(())
     }
 
-    /// Waits until everything written to the file is on the media.
-    ///
-    /// Reports, once, any write through this handle or a clone of it that failed since, or was lost with an I/O
-    /// node that was started anew. If an I/O node cannot be reached, what it has accepted stays to be flushed.
-    pub async fn flush(&self) -> Result<()> {
+    /// Has all I/O nodes of the file bring it onto the media by a request; see [`flush`](Self::flush).
+    pub(super) async fn bring_to_media(&self, request_to: impl Fn(NodeId) -> Request) -> Result<()> {
         let accepted = std::mem::take(&mut self.inner.unflushed.borrow_mut().accepted);
         let mut outcome = Ok(());
-        let mut answers = self.flush_homes().await;
+        let mut answers = self.incarnations_of_homes(&request_to).await;
         if answers.iter().any(|(_, flushed)| flushed.as_ref().is_err_and(|error| error.is_of_new_start())) {
-            answers = self.flush_homes().await;
+            // One that was started anew has no stripe open.
+            let refreshed = self.refresh().await;
+            match refreshed {
+                Ok(_) => answers = self.incarnations_of_homes(&request_to).await,
+                Err(error) => outcome = Err(error),
+            }
         }
         let mut unflushed = self.inner.unflushed.borrow_mut();
         for (node, flushed) in answers {
@@ -181,6 +237,9 @@ impl<M: Machine> File<M> {
                     unflushed.lost.insert(node);
                 }
                 (Ok(_), _) => {}
+                (Err(error), _) if error.is_remote(FailureKind::Lost) => {
+                    unflushed.lost.insert(node);
+                }
                 (Err(error), accepted) => {
                     accepted.into_iter().for_each(|&incarnation| unflushed.accept(node, incarnation));
                     outcome = outcome.and(Err(error));
@@ -199,9 +258,12 @@ impl<M: Machine> File<M> {
         !unflushed.lost.is_empty() || unflushed.accepted.values().any(|&run| run != UNNUMBERED)
     }
 
-    /// Has all I/O nodes flush the file; says which run of each has done so.
-    async fn flush_homes(&self) -> Vec<(NodeId, Result<u64>)> {
-        let answers = self.answers_of_homes(|_| Request::Flush { file: self.inner.file }).await;
+    /// Asks all I/O nodes of the file; says which run of each has answered.
+    async fn incarnations_of_homes(
+        &self,
+        request_to: impl Fn(NodeId) -> Request,
+    ) -> Vec<(NodeId, Result<u64>)> {
+        let answers = self.answers_of_homes(request_to).await;
         let incarnation = |(node, answer): (NodeId, Answer)| {
             (node, answer.and_then(|(reply, _)| incarnation_of(node, &reply)))
         };

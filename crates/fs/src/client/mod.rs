@@ -1,14 +1,17 @@
 //! The client: the file system's half on a compute node.
 //!
 //! - this file: connecting, and operations on names
+//! - `assembly.rs`: what was found under a name; `commit.rs`: finishing files
 //! - `file.rs`: an open file; reading and writing it by the traditional method
 //! - `collective.rs`: reading and writing a file together with a group of compute nodes
 //! - `pages/`: the page cache, for programs that read and write a file from front to back
 //! - `check.rs`: having files read back where they lie; `remains.rs`: what is left of a damaged one
 //! - `two_phase.rs`: such operations in two phases, by single requests and an exchange among the compute nodes
 
+mod assembly;
 mod check;
 mod collective;
+mod commit;
 mod file;
 mod pages;
 mod remains;
@@ -21,6 +24,7 @@ use std::rc::Rc;
 use layout::{DiskPlace, Striping, stripe_disks};
 use machine::{Computer, Condition, Duration, Machine, Memory, Message, NodeId, Payload, Space, Work};
 
+pub use assembly::{FileParts, FileStat};
 pub use check::{Check, CheckedFile, Checking, Finding, FindingKind};
 pub use collective::{CollectiveMethod, CollectiveSettings, Group};
 pub use file::File;
@@ -30,10 +34,9 @@ pub use remains::{Remains, Remnant};
 use crate::endpoint::{Answer, Asker, Endpoint, Mailbox, Service};
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::name;
-use crate::protocol::{
-    ExaminedDisk, FileId, FoundStripe, Label, MeetingId, MemoryId, Reply, Request, StripePlace,
-};
+use crate::protocol::{ExaminedDisk, FileId, MeetingId, MemoryId, Reply, Request, StripePlace};
 use collective::Meeting;
+use commit::about;
 use file::UnderWay;
 
 /// How a client works.
@@ -50,30 +53,6 @@ impl Default for ClientSettings {
     fn default() -> Self {
         ClientSettings { outstanding_per_disk: 4, memget_writes: false }
     }
-}
-
-/// What can be known of a file without reading it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileStat {
-    /// Its identity.
-    pub file: FileId,
-    /// Its size in bytes.
-    pub bytes: u64,
-    /// How it is striped.
-    pub striping: Striping,
-    /// Where each stripe lies: I/O node and disk, with the stripe's length in bytes.
-    pub stripes: Vec<(NodeId, u32, u64)>,
-}
-
-/// What the I/O nodes of a client have of a file. It is less than the file if one that has a stripe is not among them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileParts {
-    /// The file's identity.
-    pub file: FileId,
-    /// How it is striped.
-    pub striping: Striping,
-    /// Where each stripe that was found lies, by its index: I/O node and disk, with the stripe's length in bytes.
-    pub stripes: BTreeMap<u32, (NodeId, u32, u64)>,
 }
 
 /// How an I/O node is.
@@ -126,6 +105,8 @@ struct ClientInner<M: Machine> {
     meetings: RefCell<BTreeMap<MeetingId, Meeting>>,
     meeting_changed: Condition,
     gone: RefCell<BTreeSet<NodeId>>,
+    /// Unfinished files that this client has begun.
+    begun: RefCell<BTreeSet<FileId>>,
     /// How many file requests have opened their memory.
     opened: Cell<u64>,
     /// What file requests that are over have left to the next ones: small requests are many.
@@ -151,6 +132,7 @@ impl<M: Machine> Client<M> {
             meetings: RefCell::default(),
             meeting_changed: Condition::new(),
             gone: RefCell::default(),
+            begun: RefCell::default(),
             opened: Cell::new(0),
             left_over: RefCell::default(),
         });
@@ -191,7 +173,9 @@ impl<M: Machine> Client<M> {
 
     /// Makes an empty file over all disks, in blocks of `block_bytes`.
     ///
-    /// `file` is its identity, drawn at random by the caller. Fails if there is a file of that name.
+    /// `file` is its identity, drawn at random by the caller. It is unfinished until it is
+    /// [committed](File::commit). Fails if there is a finished file of that name, or somebody is writing one; what
+    /// others have left unfinished gives way.
     pub async fn create(&self, name: &str, file: FileId, block_bytes: u64) -> Result<File<M>> {
         self.create_striped(name, file, Striping::new(block_bytes, self.disks())?).await
     }
@@ -201,30 +185,88 @@ impl<M: Machine> Client<M> {
     /// Otherwise like [`create`](Self::create). Fails if there are not so many disks.
     pub async fn create_striped(&self, name: &str, file: FileId, striping: Striping) -> Result<File<M>> {
         self.check_striping(name, striping)?;
+        self.create_in_place_of(name, file, striping, None).await
+    }
+
+    /// As [`create_striped`](Self::create_striped), but if there is a finished file of that name, it stays as it is
+    /// until the new one is committed, and is replaced then.
+    pub async fn create_replacing(&self, name: &str, file: FileId, striping: Striping) -> Result<File<M>> {
+        self.check_striping(name, striping)?;
+        let replaces = match self.find(name).await {
+            Ok(parts) => Some(parts.file),
+            Err(error) if matches!(*error, Error::NotFound { .. } | Error::Unfinished { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        self.create_in_place_of(name, file, striping, replaces).await
+    }
+
+    async fn create_in_place_of(
+        &self,
+        name: &str,
+        file: FileId,
+        striping: Striping,
+        replaces: Option<FileId>,
+    ) -> Result<File<M>> {
+        // Before there is anything of it, so that nobody here takes it for what others have left.
+        let is_new = self.inner.begun.borrow_mut().insert(file);
+        let created = self.create_or_clear(name, file, striping, replaces).await;
+        if let Err(error) = created {
+            if is_new {
+                self.inner.begun.borrow_mut().remove(&file);
+            }
+            return Err(about(error, name));
+        }
+        let stat = self.stat_unfinished(name).await?;
+        Ok(File::new(self.clone(), name, stat))
+    }
+
+    /// Makes the stripes of a new file. What others have left unfinished gives way.
+    async fn create_or_clear(
+        &self,
+        name: &str,
+        file: FileId,
+        striping: Striping,
+        replaces: Option<FileId>,
+    ) -> Result<()> {
+        let mut outcome = self.create_stripes(name, file, striping, replaces).await;
+        if outcome.as_ref().is_err_and(|error| error.is_remote(FailureKind::Unfinished)) {
+            let left = self.find_unfinished(name).await;
+            if left.is_ok_and(|left| self.inner.begun.borrow().contains(&left.file)) {
+                return Err(Error::BeingWritten { name: name.into() }.into());
+            }
+            match self.unlink_unfinished(name).await {
+                Err(error) if !matches!(*error, Error::NotFound { .. }) => return Err(error),
+                _ => outcome = self.create_stripes(name, file, striping, replaces).await,
+            }
+        }
+        outcome
+    }
+
+    async fn create_stripes(
+        &self,
+        name: &str,
+        file: FileId,
+        striping: Striping,
+        replaces: Option<FileId>,
+    ) -> Result<()> {
         let mut disks: Vec<DiskPlace> = stripe_disks(&self.inner.disks.borrow())?;
         disks.truncate(striping.stripe_count() as usize);
+        let begun = self.inner.endpoint.machine().date().as_nanos();
         let request_to = |node: usize| {
             let here = (0..).zip(&disks).filter(|(_, place)| place.node as usize == node);
-            let stripes: Vec<_> =
-                here.map(|(stripe, place)| StripePlace { stripe, disk: place.disk }).collect();
-            let request = Request::Create { name: name.into(), file, striping, stripes };
-            Some(request)
+            let stripes = here.map(|(stripe, place)| StripePlace { stripe, disk: place.disk }).collect();
+            Some(Request::Create { name: name.into(), file, striping, begun, replaces, stripes })
         };
         let answers = self.ask_all(request_to).await;
         let made = answers.iter().filter(|(_, answer)| answer.is_ok()).map(|&(node, _)| node);
         let made: Vec<NodeId> = made.collect();
-        if let Some(error) = answers.into_iter().find_map(|(_, answer)| answer.err()) {
-            // Nothing half-made stays behind; what cannot be undone now can be removed by name later.
-            for node in made {
-                let _ = self
-                    .inner
-                    .endpoint
-                    .call(node, Request::Unlink { name: name.into() }, Payload::empty())
-                    .await;
-            }
-            return Err(named(error, name));
+        let Some(error) = answers.into_iter().find_map(|(_, answer)| answer.err()) else { return Ok(()) };
+        // Nothing half-made stays behind; what cannot be undone now can be removed by name later.
+        for node in made {
+            let undo = Request::Discard { name: name.into(), file: Some(file), uncommitted: false };
+            let _ = self.inner.endpoint.call(node, undo, Payload::empty()).await;
         }
-        self.open(name).await
+        Err(error)
     }
 
     /// Refuses what no file here can be: a name that is none, more stripes than disks, blocks larger than all I/O nodes
@@ -243,28 +285,15 @@ impl<M: Machine> Client<M> {
         Ok(())
     }
 
-    /// Opens a file, after checking that all its stripes are there and belong together.
+    /// Opens a finished file, after checking that all its stripes are there and belong together.
     pub async fn open(&self, name: &str) -> Result<File<M>> {
         let stat = self.stat(name).await?;
         Ok(File::new(self.clone(), name, stat))
     }
 
-    /// What there is to know of a file. Fails if a stripe of it is missing.
+    /// What there is to know of a finished file. Fails if a stripe of it is missing.
     pub async fn stat(&self, name: &str) -> Result<FileStat> {
         self.find(name).await?.complete(name)
-    }
-
-    /// What there is of a file, whether or not that is all of it.
-    pub async fn find(&self, name: &str) -> Result<FileParts> {
-        check_name(name)?;
-        let mut found = Vec::new();
-        for (node, answer) in self.ask_all(|_| Some(Request::Open { name: name.into() })).await {
-            let (Reply::Opened { stripes }, _) = answer.map_err(|error| named(error, name))? else {
-                return Err(unexpected(node));
-            };
-            found.extend(stripes.into_iter().map(|stripe| (node, stripe)));
-        }
-        assemble(name, found)
     }
 
     /// Asks an I/O node how it is.
@@ -289,7 +318,7 @@ impl<M: Machine> Client<M> {
         Ok(Examination { release, date: date.map(Duration::from_nanos), computer, disks })
     }
 
-    /// The names of all files, sorted: every name that any I/O node has a stripe of.
+    /// The names of all files, finished or not, sorted: every name that any I/O node has a stripe of.
     pub async fn list(&self) -> Result<Vec<String>> {
         let mut all = BTreeSet::new();
         for (node, mut answer) in self.ask_all(|_| Some(Request::List { after: String::new() })).await {
@@ -303,20 +332,6 @@ impl<M: Machine> Client<M> {
             }
         }
         Ok(all.into_iter().collect())
-    }
-
-    /// Removes a file, or whatever is left of one.
-    pub async fn unlink(&self, name: &str) -> Result<()> {
-        check_name(name)?;
-        let mut found = false;
-        for (_, answer) in self.ask_all(|_| Some(Request::Unlink { name: name.into() })).await {
-            match answer {
-                Ok(_) => found = true,
-                Err(error) if error.is_remote(FailureKind::NotFound) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if found { Ok(()) } else { Err(Error::NotFound { name: name.into() }.into()) }
     }
 
     /// Asks all I/O nodes at once, each the request for its index if there is one, and waits for them all.
@@ -346,48 +361,6 @@ fn check_name(name: &str) -> Result<()> {
 
 fn unexpected(node: NodeId) -> Box<Error> {
     Error::Protocol { node, why: "sent a reply to another question".into() }.into()
-}
-
-/// Gives an I/O node's failure the file's name, where that is what it is about.
-fn named(error: Box<Error>, name: &str) -> Box<Error> {
-    if error.is_remote(FailureKind::Exists) { Error::Exists { name: name.into() }.into() } else { error }
-}
-
-/// Puts together the stripes found under a name, or says why they are not of one file.
-fn assemble(name: &str, found: Vec<(NodeId, FoundStripe)>) -> Result<FileParts> {
-    let Some(first) = found.first().map(|(_, stripe)| stripe.label) else {
-        return Err(Error::NotFound { name: name.into() }.into());
-    };
-    let mut stripes: BTreeMap<u32, (NodeId, u32, u64)> = BTreeMap::new();
-    for (node, stripe) in found {
-        let FoundStripe { disk, label, bytes } = stripe;
-        let foreign = |expected: String| {
-            let (name, found) = (name.into(), label.to_string());
-            Box::new(Error::ForeignStripe { name, node, disk, found, expected })
-        };
-        if label != (Label { stripe: label.stripe, ..first }) {
-            return Err(foreign(format!("a stripe of what others hold: {first}")));
-        }
-        if let Some((other, other_disk, _)) = stripes.insert(label.stripe, (node, disk, bytes)) {
-            return Err(foreign(format!("another stripe: {other} disk {other_disk} holds this one too")));
-        }
-    }
-    Ok(FileParts { file: first.file, striping: first.striping, stripes })
-}
-
-impl FileParts {
-    /// The file, or which of its stripes is missing.
-    pub fn complete(self, name: &str) -> Result<FileStat> {
-        let FileParts { file, striping, stripes } = self;
-        let count = striping.stripe_count();
-        if let Some(index) = (0..count).find(|index| !stripes.contains_key(index)) {
-            return Err(Error::MissingStripe { name: name.into(), index, count }.into());
-        }
-        let stripes: Vec<_> = stripes.into_values().collect();
-        let lengths: Vec<u64> = stripes.iter().map(|&(_, _, bytes)| bytes).collect();
-        let bytes = striping.file_bytes(&lengths)?;
-        Ok(FileStat { file, bytes, striping, stripes })
-    }
 }
 
 impl<M: Machine> Service for Rc<ClientInner<M>> {

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use layout::{BlockRequest, Extent};
 use machine::{Class, Machine, NodeId, Payload};
 
-use super::{Client, File, FileStat, check_name, named, unexpected};
+use super::commit::about;
+use super::{Client, File, FileStat, check_name, unexpected};
 use crate::error::{Error, FailureKind, Result};
 use crate::protocol::{FoundStripe, Label, Reply, Request};
 use crate::scrub_unit::UNIT_BYTES;
@@ -36,18 +37,19 @@ impl Remnant {
 }
 
 impl<M: Machine> Client<M> {
-    /// Opens what is left of a file. What lies under its name and is of another file is passed over.
+    /// Opens what is left of a finished file. What lies under its name and is of another file is passed over.
     pub async fn open_remains(&self, name: &str) -> Result<Remains<M>> {
         check_name(name)?;
         let (mut found, mut damage) = (Vec::<(NodeId, FoundStripe)>::new(), None);
         for (node, answer) in self.ask_all(|_| Some(Request::Open { name: name.into() })).await {
             match answer {
                 Ok((Reply::Opened { stripes }, _)) => {
-                    found.extend(stripes.into_iter().map(|stripe| (node, stripe)));
+                    let finished = stripes.into_iter().filter(|stripe| stripe.published);
+                    found.extend(finished.map(|stripe| (node, stripe)));
                 }
                 Ok(_) => return Err(unexpected(node)),
                 Err(error) if error.is_remote(FailureKind::Damaged) => damage = Some(error),
-                Err(error) => return Err(named(error, name)),
+                Err(error) => return Err(about(error, name)),
             }
         }
         let of_file = |label: Label| found.iter().filter(move |(_, other)| other.label.is_of(label)).count();
@@ -71,7 +73,8 @@ impl<M: Machine> Client<M> {
         }
         let lengths: Vec<u64> = stripes.iter().map(|&(_, _, bytes)| bytes).collect();
         let bytes = label.striping.file_bytes(&lengths)?;
-        let stat = FileStat { file: label.file, bytes, striping: label.striping, stripes };
+        let (file, striping) = (label.file, label.striping);
+        let stat = FileStat { file, bytes, striping, stripes, unfinished_since: None };
         Ok(Remains { file: File::new(self.clone(), name, stat), missing })
     }
 }

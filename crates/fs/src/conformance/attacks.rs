@@ -116,9 +116,11 @@ pub fn an_identity_is_of_one_file(testbed: &impl Testbed) {
         let refused = clients[1].create("evil", FileId(1), BLOCK).await.err().expect("refused");
         assert!(refused.to_string().contains("identity of victim"), "{refused}");
         // A copy that somebody has made of its stripe.
-        let label = Label { file: FileId(1), striping: Striping::new(BLOCK, 1).expect("one"), stripe: 0 };
+        let striping = Striping::new(BLOCK, 1).expect("one");
+        let label = Label { file: FileId(1), striping, stripe: 0, begun: 0, replaces: None };
         let disk = &nodes[0].disks()[0];
         disk.create("copy", &label.encode()).await.expect("created behind its back");
+        disk.publish("copy").await.expect("it is there");
         let refused = clients[1].open("copy").await.err().expect("refused");
         assert!(refused.to_string().contains("identity of victim"), "{refused}");
         victim.flush().await.expect("flushed");
@@ -342,7 +344,7 @@ pub fn what_was_lost_is_not_read_as_zeros(testbed: &impl Testbed) {
         let clients = start(&nodes[..3], 1, settings).await;
         let file = clients[0].create("lost", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(4 * BLOCK)).await;
-        file.flush().await.expect("flushed");
+        file.commit().await.expect("committed");
         let other = clients[1].open("lost").await.expect("opened");
         nodes[0].faults().failing_writes.set(3);
         // One in the middle, which is there already, and two behind the end.

@@ -2,7 +2,7 @@
 
 use layout::{Extent, Striping};
 use machine::conformance::Testbed;
-use machine::{Disk, Machine, Memory};
+use machine::{Disk, Machine, Memory, Stage};
 
 use super::faulty::Faulty;
 use super::{contents, read, run, small, start, write};
@@ -45,7 +45,7 @@ pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed) {
         let whole = client.create_striped("whole", FileId(2), single).await.expect("created");
         for file in [&file, &whole] {
             write(file, 0, &data).await;
-            file.flush().await.expect("flushed");
+            file.commit().await.expect("committed");
         }
         // The cache has these blocks of stripe 1 now, and no others.
         for block in [7, 10] {
@@ -71,14 +71,16 @@ pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed) {
 
         // Nobody has the stripe any more; then one that is of another file.
         let disk = &nodes[1].disks()[0];
-        disk.remove("hurt").await.expect("removed behind its back");
+        disk.remove("hurt", Stage::Published).await.expect("removed behind its back");
         assert_eq!(findings(&check(client).await, "hurt"), [(FindingKind::Missing, Some(1))]);
         let striping = Striping::new(BLOCK, 3).expect("a striping");
-        let foreign = Label { file: FileId(77), striping, stripe: 1 };
+        let foreign = Label { file: FileId(77), striping, stripe: 1, begun: 0, replaces: None };
         disk.create("hurt", &foreign.encode()).await.expect("created behind its back");
+        disk.publish("hurt").await.expect("it is there");
         let kinds = [(FindingKind::Foreign, Some(1)), (FindingKind::Missing, Some(1))];
         assert_eq!(findings(&check(client).await, "hurt"), kinds);
         disk.create("alone", &foreign.encode()).await.expect("created behind its back");
+        disk.publish("alone").await.expect("it is there");
         assert_eq!(findings(&check(client).await, "alone"), [(FindingKind::Orphaned, Some(1))]);
 
         let (begun, names) = (nodes[3].now(), ["whole".to_owned(), "nothing".to_owned()]);

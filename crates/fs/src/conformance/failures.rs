@@ -6,11 +6,11 @@ use std::rc::Rc;
 
 use layout::{Pattern, Problem, Striping, View};
 use machine::conformance::Testbed;
-use machine::{Condition, Disk, Machine, Memory, Net, NodeId};
+use machine::{Condition, Disk, Machine, Memory, Net, NodeId, Stage};
 
 use super::faulty::Faulty;
 use super::pages::rest;
-use super::{BLOCK, Restarting, contents, read, run, small, start, write};
+use super::{BLOCK, Restarting, contents, finished, read, run, small, start, write};
 use crate::protocol::Label;
 use crate::{
     Client, ClientSettings, CollectiveSettings, FailureKind, File, FileId, Group, IoNodeSettings, Result,
@@ -79,9 +79,10 @@ pub fn a_file_with_larger_blocks_than_an_io_node_takes_is_refused(testbed: &impl
     run(testbed, 2, |nodes| async move {
         let client = &start(&nodes, 1, settings()).await[0];
         let striping = Striping::new(8192, 1).expect("a striping");
-        let label = Label { file: FileId(1), striping, stripe: 0 };
+        let label = Label { file: FileId(1), striping, stripe: 0, begun: 0, replaces: None };
         let disk = &nodes[0].disks()[0];
         disk.create("large", &label.encode()).await.expect("created behind its back");
+        disk.publish("large").await.expect("it is there");
         let error = client.open("large").await.err().expect("not opened");
         let text = error.to_string();
         for part in ["large", "8192 bytes", "4096", "--block-max 8192"] {
@@ -96,7 +97,7 @@ pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed) {
     run(testbed, 4, |nodes| async move {
         let nodes = Faulty::all(nodes);
         let clients = start(&nodes, 1, settings()).await;
-        clients[0].create("shared", FileId(1), BLOCK).await.expect("created");
+        finished(&clients[0], "shared", FileId(1)).await;
         let mut files = Vec::new();
         for client in &clients {
             files.push(client.open("shared").await.expect("opened"));
@@ -126,7 +127,7 @@ pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(testbed: &impl
             let nodes = Faulty::all(nodes);
             let io_nodes = IoNodeSettings { incarnation: Some(7), ..settings() };
             let clients = start(&nodes, 2, io_nodes).await;
-            clients[0].create("group", FileId(1), BLOCK).await.expect("created");
+            finished(&clients[0], "group", FileId(1)).await;
             // The part of the second member lies on the second I/O node, and nobody else has written there.
             nodes[1].faults().failing_writes.set(1);
             let members: Vec<NodeId> = nodes[2..].iter().map(|node| node.node()).collect();
@@ -170,7 +171,7 @@ pub fn an_io_node_that_stops_writes_out_all_that_it_can(testbed: &impl Testbed) 
         stopped.wait().await;
         for name in ["first", "second", "third"] {
             let disk = &nodes[0].disks()[0];
-            let object = disk.open(name).await.expect("still there");
+            let object = disk.open(name, Stage::Pending).await.expect("still there");
             let into = nodes[0].buffers().take(name.len() as u64).await;
             let found = disk.read(object.id, 0, into).await.expect("read");
             assert_eq!(found.slice(0..found.len()).to_vec(), Some(name.into()), "{name}");
@@ -201,7 +202,7 @@ async fn change_while_others_write<M: Machine>(
 ) {
     let nodes = Faulty::all(nodes);
     let clients = start(&nodes, 1, settings()).await;
-    let file = clients[0].create("changed", FileId(1), BLOCK).await.expect("created");
+    let file = finished(&clients[0], "changed", FileId(1)).await;
     let (client, other) = (clients[1].clone(), clients[1].open("changed").await.expect("opened"));
     nodes[0].faults().hold();
     write(&file, 0, &contents(BLOCK)).await;
@@ -225,7 +226,7 @@ async fn change_while_others_write<M: Machine>(
 pub fn a_file_is_cut_and_removed_however_much_is_appended(testbed: &impl Testbed) {
     run(testbed, 4, |nodes| async move {
         let clients = start(&nodes, 1, settings()).await;
-        let file = clients[0].create("log", FileId(1), BLOCK).await.expect("created");
+        let file = finished(&clients[0], "log", FileId(1)).await;
         let (tasks, over) = (Tasks::default(), Rc::new(Cell::new(false)));
         for (number, client) in clients.iter().enumerate().skip(1) {
             let (log, over) = (client.open("log").await.expect("opened"), over.clone());

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use machine::{
     Buf, BufferPool, Condition, Disk, Duration, Error, Instant, Machine, NodeId, Object, ObjectId, Payload,
-    Result, Space, Work,
+    Result, Space, Stage, Work,
 };
 
 /// A node with faults.
@@ -88,7 +88,7 @@ impl<M: Machine> Machine for Faulty<M> {
         self.machine.now()
     }
 
-    fn date(&self) -> Option<Duration> {
+    fn date(&self) -> Duration {
         self.machine.date()
     }
 
@@ -157,8 +157,8 @@ impl<M: Machine> Disk for FaultyDisk<M> {
         self.disk().create(name, label)
     }
 
-    fn open(&self, name: &str) -> impl Future<Output = Result<Object>> {
-        self.disk().open(name)
+    fn open(&self, name: &str, stage: Stage) -> impl Future<Output = Result<Object>> {
+        self.disk().open(name, stage)
     }
 
     async fn list(&self) -> Result<Vec<String>> {
@@ -168,8 +168,12 @@ impl<M: Machine> Disk for FaultyDisk<M> {
         names
     }
 
-    fn remove(&self, name: &str) -> impl Future<Output = Result<()>> {
-        self.disk().remove(name)
+    fn remove(&self, name: &str, stage: Stage) -> impl Future<Output = Result<()>> {
+        self.disk().remove(name, stage)
+    }
+
+    fn publish(&self, name: &str) -> impl Future<Output = Result<()>> {
+        self.disk().publish(name)
     }
 
     fn resize(&self, object: ObjectId, bytes: u64) -> impl Future<Output = Result<()>> {
@@ -194,6 +198,11 @@ impl<M: Machine> Disk for FaultyDisk<M> {
     async fn flush(&self, object: ObjectId) -> Result<()> {
         fail(&self.faults.failing_flushes, "flushing")?;
         self.disk().flush(object).await
+    }
+
+    async fn commit(&self, object: ObjectId, note: &[u8]) -> Result<()> {
+        fail(&self.faults.failing_flushes, "flushing")?;
+        self.disk().commit(object, note).await
     }
 
     fn space(&self) -> impl Future<Output = Result<Option<Space>>> {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use machine::conformance::Testbed;
-use machine::{Condition, Disk, Duration, Machine, Net, Payload};
+use machine::{Condition, Disk, Duration, Machine, Net, Payload, Stage};
 
 use super::{BLOCK, Draw, contents, run, small, start};
 use crate::{
@@ -195,9 +195,17 @@ pub fn temporary_files_reach_no_disk(testbed: &impl Testbed) {
         assert!(read(&again, 0, 10 * BLOCK).await == data);
         again.truncate(2 * BLOCK).await.expect("cut");
         assert!(read(&again, 0, 10 * BLOCK).await == data[..2 * BLOCK as usize]);
-        assert_eq!(client.stat("run 1").await.expect("there").bytes, 0, "no I/O node has any of it");
+        assert_eq!(
+            client.stat_unfinished("run 1").await.expect("there").bytes,
+            0,
+            "no I/O node has any of it"
+        );
         for node in &nodes[..2] {
-            assert_eq!(node.disks()[0].open("run 1").await.expect("there").bytes, 0, "no disk has any of it");
+            assert_eq!(
+                node.disks()[0].open("run 1", Stage::Pending).await.expect("there").bytes,
+                0,
+                "no disk has any of it"
+            );
         }
         again.close().await.expect("closed");
         cache.unlink("run 1").await.expect("removed");
@@ -208,7 +216,10 @@ pub fn temporary_files_reach_no_disk(testbed: &impl Testbed) {
         let data = contents(30 * BLOCK);
         write(&large, 0, &data).await;
         assert!(read(&large, 0, 30 * BLOCK).await == data, "larger than the cache");
-        assert!(client.stat("run 2").await.expect("there").bytes > 0, "some of it had to give way");
+        assert!(
+            client.stat_unfinished("run 2").await.expect("there").bytes > 0,
+            "some of it had to give way"
+        );
         drop(large);
         cache.finish().await.expect("finished");
         assert!(
@@ -335,7 +346,9 @@ pub fn many_share_a_small_cache(testbed: &impl Testbed) {
                 // Half of the files are read by the one who writes them and by another.
                 let name = format!("small {}", number % 4);
                 let file = match cache.create(&name, FileId(1 + number % 4), BLOCK).await {
-                    Err(error) if matches!(*error, Error::Exists { .. }) => cache.open(&name).await,
+                    Err(error) if matches!(*error, Error::Exists { .. } | Error::BeingWritten { .. }) => {
+                        cache.open(&name).await
+                    }
                     other => other,
                 };
                 let file = file.expect("there");
@@ -367,6 +380,7 @@ pub fn clients_see_what_others_have_flushed(testbed: &impl Testbed) {
         let clients = start(&nodes, 2, settings()).await;
         let caches: Vec<_> = clients.iter().map(|client| cache_of(client, 8, Prefetch::Window(3))).collect();
         let one = caches[0].create("shared", FileId(1), BLOCK).await.expect("created");
+        one.commit().await.expect("committed");
         write(&one, 0, &[1; 3 * BLOCK as usize]).await;
         one.flush().await.expect("flushed");
         let two = caches[1].open("shared").await.expect("opened");
@@ -511,6 +525,7 @@ async fn take_turns<M: Machine>(clients: &[Client<M>], seed: u64, pages: u64, pr
     let caches: Vec<_> = clients.iter().map(|client| cache_of(client, pages, prefetch)).collect();
     let (mut draw, mut model) = (Draw(seed), Vec::<u8>::new());
     let mut files = vec![caches[0].create("in turn", FileId(seed), BLOCK).await.expect("created")];
+    files[0].commit().await.expect("committed");
     files.push(caches[1].open("in turn").await.expect("opened"));
     for step in 0..60 {
         let file = &files[draw.below(2) as usize];

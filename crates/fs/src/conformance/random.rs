@@ -203,12 +203,24 @@ impl<M: Machine> RandomAsker<M> {
         let (file, stripe) = (FileId(self.number()), u32::from(self.below(20) == 0));
         let (offset, bytes) =
             (self.offset(), self.below(if self.below(2) == 0 { 64 } else { BLOCK + 2 }) as u32);
-        let request = match self.below(40) {
+        let request = match self.below(44) {
             0..=1 => self.create(),
+            40..=41 => {
+                let incarnation = (self.below(9) == 0).then_some(3);
+                Request::Commit { file, bytes: self.offset(), incarnation }
+            }
+            42 => Request::Publish { name: self.name(), file, replaces: self.other_file() },
+            43 => {
+                let only = self.other_file();
+                Request::Discard { name: self.name(), file: only, uncommitted: self.below(2) == 0 }
+            }
             2..=4 => Request::Open { name: self.name() },
             5 => Request::Unlink { name: self.name() },
             6 => Request::List { after: if self.below(2) == 0 { String::new() } else { self.name() } },
-            7 => Request::Resize { file, stripes: vec![(stripe, self.below(60 * BLOCK))] },
+            7 => {
+                let bytes = self.below(60 * BLOCK);
+                Request::Resize { file, bytes, stripes: vec![(stripe, bytes)] }
+            }
             8 => Request::Flush { file },
             9 => Request::Promote { file, stripe, offset },
             10 => Request::Examine,
@@ -228,11 +240,16 @@ impl<M: Machine> RandomAsker<M> {
         (request, Payload::empty())
     }
 
+    fn other_file(&self) -> Option<FileId> {
+        (self.below(2) == 0).then(|| FileId(self.number()))
+    }
+
     fn create(&self) -> Request {
         let block = [BLOCK, 2 * BLOCK, 4096, 8192][self.below(4) as usize];
         let striping = Striping::new(block, 1 + self.below(2) as u32).expect("a striping");
         let stripes = vec![StripePlace { stripe: 0, disk: u32::from(self.below(20) == 0) }];
-        Request::Create { name: self.name(), file: FileId(self.number()), striping, stripes }
+        let (name, file, replaces) = (self.name(), FileId(self.number()), self.other_file());
+        Request::Create { name, file, striping, begun: 1, replaces, stripes }
     }
 
     fn collective(&self, file: FileId) -> Request {

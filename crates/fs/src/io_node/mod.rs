@@ -8,6 +8,7 @@
 //!
 //! - this file: the service, its settings, the threads that serve block requests
 //! - `stripes.rs`: which stripes are open, and the operations on names
+//! - `commit.rs`: how files come to be finished
 //! - `blocks.rs`: block requests through the cache (the traditional method)
 //! - `disk_directed.rs`: collective requests
 //! - `losses.rs`: what was accepted and did not get to its disk
@@ -17,6 +18,7 @@
 
 mod account;
 mod blocks;
+mod commit;
 mod disk_directed;
 mod listing;
 mod losses;
@@ -33,13 +35,15 @@ use crate::cache::Cache;
 use crate::disk_queue::{DiskQueue, Line, Turn};
 use crate::endpoint::{Asker, Endpoint, Service};
 use crate::error::{Failure, FailureKind};
-use crate::protocol::{ExaminedComputer, ExaminedDisk, FileId, Reply, Request};
+use crate::protocol::{ExaminedComputer, ExaminedDisk, FileId, Label, Reply, Request};
 use crate::request_queue::{KEPT_FOR_DEMAND, Place, Placed, RequestQueue, Sharing};
 use crate::schedule::{Position, Scheduling};
+use crate::turns::Turns;
 use account::{Account, Accounts, Counted};
 use blocks::Data;
+use commit::Creators;
 use listing::Listings;
-use stripes::{OpenStripe, Stripes};
+use stripes::{NewStripes, OpenStripe, Stripes};
 
 /// How an I/O node serves.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,6 +132,11 @@ struct IoNode<M: Machine> {
     endpoint: Rc<Endpoint<M>>,
     settings: IoNodeSettings,
     stripes: Stripes,
+    /// Names under which objects are made, opened, renamed and removed.
+    names: Turns<String>,
+    /// Stripes whose notes are changed.
+    notes: Turns<(FileId, u32)>,
+    creators: Creators,
     cache: RefCell<Cache>,
     /// Woken when a block of the cache may have become idle.
     room: Condition,
@@ -208,6 +217,9 @@ impl<M: Machine> IoNode<M> {
         IoNode {
             endpoint: Endpoint::with_patience(machine.clone(), settings.patience),
             stripes: Stripes::default(),
+            names: Turns::default(),
+            notes: Turns::default(),
+            creators: Creators::default(),
             cache: RefCell::new(Cache::new(settings.cache_blocks)),
             room: Condition::new(),
             room_in_background: Condition::new(),
@@ -476,7 +488,7 @@ impl<M: Machine> IoNode<M> {
             let (device, has_own_pace) = (disk.device(), disk.has_own_pace());
             disks.push(ExaminedDisk { space, device, has_own_pace, failure });
         }
-        let date = self.machine.date().map(Duration::as_nanos);
+        let date = Some(self.machine.date().as_nanos());
         let computer = self.machine.computer().map(|computer| ExaminedComputer {
             id: computer.id,
             processors: computer.processors,
@@ -499,13 +511,21 @@ impl<M: Machine> IoNode<M> {
                 block_bytes_max: self.settings.block_bytes_max,
             }),
             Request::Examine => Ok(self.examine().await),
-            Request::Create { name, file, striping, stripes } => {
-                self.create(&name, file, striping, &stripes).await
+            Request::Create { name, file, striping, begun, replaces, stripes } => {
+                let label = Label { file, striping, stripe: 0, begun, replaces };
+                self.create(asker, NewStripes { name: &name, label, stripes: &stripes }).await
             }
             Request::Open { name } => self.open(&name).await,
             Request::List { after } => self.list(account, &after).await,
             Request::Unlink { name } => self.unlink(&name).await,
-            Request::Resize { file, stripes } => self.resize(asker, file, &stripes).await,
+            Request::Discard { name, file, uncommitted } => {
+                self.discard(asker, &name, file, uncommitted).await
+            }
+            Request::Commit { file, bytes, incarnation } => {
+                self.commit(asker, file, bytes, incarnation).await
+            }
+            Request::Publish { name, file, replaces } => self.publish(&name, file, replaces).await,
+            Request::Resize { file, bytes, stripes } => self.resize(asker, file, bytes, &stripes).await,
             Request::Flush { file } => self.flush(asker, file).await,
             Request::Promote { file, stripe, offset } => {
                 self.promote(file, stripe, offset);
@@ -533,6 +553,7 @@ impl<M: Machine> Service for Rc<IoNode<M>> {
     }
 
     fn peer_gone(&self, peer: NodeId) {
+        self.creators.gone(peer);
         self.requests.borrow_mut().forget(peer);
         self.accounts.end(peer);
         self.listings.forget_if_unread();

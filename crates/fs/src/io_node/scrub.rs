@@ -5,7 +5,7 @@
 //! soon, so what is done for a client that has gone is not much.
 
 use layout::Extent;
-use machine::{Disk, Error, Machine, ObjectId, Work};
+use machine::{Disk, Error, Machine, ObjectId, Stage, Work};
 
 use super::IoNode;
 use super::stripes::read_label;
@@ -24,7 +24,7 @@ const STEP_BYTES: u64 = 256 * 1024;
 pub(super) const BYTES_PER_DISK: u64 = 2 * STEP_BYTES;
 
 impl<M: Machine> IoNode<M> {
-    /// Reads back part of the stripe that a disk has under this name.
+    /// Reads back part of the stripe that a disk has of the finished file of this name.
     pub(super) async fn scrub(
         &self,
         name: &str,
@@ -38,7 +38,7 @@ impl<M: Machine> IoNode<M> {
         let found = disks.get(index).ok_or_else(|| {
             Failure::invalid(format!("there is no disk {disk}: this I/O node has {}", disks.len()))
         })?;
-        let object = found.open(name).await?;
+        let object = found.open(name, Stage::Published).await?;
         let label = read_label(name, index, &object.label)?;
         let end = offset.saturating_add(u64::from(bytes.min(SCRUB_BYTES_MAX))).min(object.bytes);
         let (mut damage, mut why) = (Vec::<Damage>::new(), None);

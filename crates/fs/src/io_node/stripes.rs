@@ -1,6 +1,6 @@
 //! The stripes an I/O node has open, and the operations on names and sizes.
 //!
-//! A stripe is an object on a disk under the file's name; its label says which file it belongs to and which
+//! A stripe is an object on a disk under the file's name, pending as long as the file is unfinished; its label says which file it belongs to and which
 //! stripe it is. Whatever is opened is judged by its label alone, so a stripe that was swapped, copied from
 //! elsewhere or left over is noticed and named.
 
@@ -10,14 +10,15 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use layout::Striping;
-use machine::{Condition, Disk, Machine, NodeId, Object, ObjectId};
+use machine::{Condition, Disk, Machine, NodeId, Object, ObjectId, Stage};
 
 use super::IoNode;
+use super::commit::{being_written, committed, found, labelled};
 use super::losses::Losses;
 use crate::cache::StripeKey;
 use crate::error::{Failure, FailureKind};
 use crate::name;
-use crate::protocol::{FileId, FoundStripe, Label, Reply, StripePlace};
+use crate::protocol::{Committed, FileId, FoundStripe, Label, Reply, StripePlace};
 
 /// A stripe that requests can name.
 pub(super) struct OpenStripe {
@@ -36,6 +37,8 @@ pub(super) struct OpenStripe {
     /// Where the writes to the disk end that are under way.
     going: RefCell<Vec<u64>>,
     pub(super) losses: Losses,
+    /// The size of the file that was noted when it was committed last.
+    pub(super) committed: Cell<Option<u64>>,
     /// Writes to the disk that are queued or under way.
     pub(super) writes: Cell<usize>,
     /// How many writes have been accepted.
@@ -122,6 +125,11 @@ impl OpenStripe {
         self.bytes.set(self.on_disk.get().max(going).max(dirty_end));
     }
 
+    /// How many writes have been accepted.
+    pub(super) fn accepted(&self) -> u64 {
+        self.accepted.get()
+    }
+
     /// Notes that a client has written.
     pub(super) fn note_writer(&self, client: NodeId) {
         self.accepted.set(self.accepted.get() + 1);
@@ -148,7 +156,7 @@ impl OpenStripe {
     }
 
     /// The writes up to this number are on the medium, or their clients have been told why not.
-    fn forget_writers(&self, accepted: u64) {
+    pub(super) fn forget_writers(&self, accepted: u64) {
         self.writers.borrow_mut().retain(|_, last| *last > accepted);
     }
 
@@ -186,7 +194,7 @@ impl OpenStripe {
     }
 }
 
-fn not_open(file: FileId, stripe: u32) -> Box<Failure> {
+pub(super) fn not_open(file: FileId, stripe: u32) -> Box<Failure> {
     Failure::new(FailureKind::NotOpen, format!("stripe {stripe} of file {:016x} is not open", file.0)).into()
 }
 
@@ -239,9 +247,16 @@ impl Stripes {
     }
 
     /// Makes the stripe known, unless it is already: what is in the cache belongs to that one.
-    fn insert(&self, name: &str, label: Label, disk: usize, object: ObjectId, bytes: u64) -> Rc<OpenStripe> {
+    fn insert(
+        &self,
+        name: &str,
+        label: Label,
+        disk: usize,
+        object: &Object,
+        committed: Option<Committed>,
+    ) -> Rc<OpenStripe> {
         let known = self.get(label.file, label.stripe).ok();
-        if let Some(known) = known.filter(|known| known.disk == disk && known.object == object) {
+        if let Some(known) = known.filter(|known| known.disk == disk && known.object == object.id) {
             return known;
         }
         let mut open = self.open.borrow_mut();
@@ -254,11 +269,12 @@ impl Stripes {
             name: name.to_owned(),
             opening: self.openings.get(),
             disk,
-            object,
-            bytes: Cell::new(bytes),
-            on_disk: Cell::new(bytes),
+            object: object.id,
+            bytes: Cell::new(object.bytes),
+            on_disk: Cell::new(object.bytes),
             going: RefCell::default(),
             losses: Losses::default(),
+            committed: Cell::new(committed.map(|committed| committed.bytes)),
             writes: Cell::new(0),
             accepted: Cell::new(0),
             writers: RefCell::default(),
@@ -297,72 +313,103 @@ fn push_out(open: &mut BTreeMap<(FileId, u32), Rc<OpenStripe>>, files: usize) {
     open.retain(|(file, _), _| !leaving.contains(file));
 }
 
+/// Stripes to be made of a file.
+pub(super) struct NewStripes<'a> {
+    pub(super) name: &'a str,
+    /// That of the first stripe; others differ in their index.
+    pub(super) label: Label,
+    pub(super) stripes: &'a [StripePlace],
+}
+
 impl<M: Machine> IoNode<M> {
-    pub(super) async fn create(
-        &self,
-        name: &str,
-        file: FileId,
-        striping: Striping,
-        stripes: &[StripePlace],
-    ) -> Result<Reply, Box<Failure>> {
+    pub(super) async fn create(&self, asker: NodeId, new: NewStripes<'_>) -> Result<Reply, Box<Failure>> {
+        let NewStripes { name, label, stripes } = new;
         name::check(name).map_err(Failure::invalid)?;
-        let (asked, most) = (striping.block_bytes(), self.settings.block_bytes_max);
+        let (asked, most) = (label.striping.block_bytes(), self.settings.block_bytes_max);
         if asked > most {
             return Err(Failure::invalid(format!("blocks of {asked} bytes; at most {most} here")).into());
         }
-        self.check_identity(name, file).await?;
+        self.check_identity(name, label.file).await?;
+        let _turn = self.names.take(name.to_owned()).await;
+        for (index, disk) in self.machine.disks().iter().enumerate() {
+            let published = found(disk.open(name, Stage::Published).await)?;
+            let published = published.map(|object| labelled(name, index, object)).transpose()?;
+            let Some((_, other)) = published else { continue };
+            if Some(other.file) != label.replaces || other.file == label.file {
+                let text = format!("{name}: disk {index} has a file of that name");
+                return Err(Failure::new(FailureKind::Exists, text).into());
+            }
+        }
         let mut made = Vec::new();
         for place in stripes {
-            let outcome = self.create_stripe(name, file, striping, *place).await;
-            if let Err(failure) = outcome {
+            let outcome =
+                self.create_stripe(asker, name, Label { stripe: place.stripe, ..label }, place.disk);
+            if let Err(failure) = outcome.await {
                 for disk in made {
-                    self.machine.disks()[disk as usize].remove(name).await?;
+                    self.machine.disks()[disk as usize].remove(name, Stage::Pending).await?;
                 }
                 return Err(failure);
             }
             made.push(place.disk);
+        }
+        if !stripes.is_empty() {
+            self.creators.note(label.file, asker);
         }
         Ok(Reply::Done)
     }
 
     async fn create_stripe(
         &self,
+        asker: NodeId,
         name: &str,
-        file: FileId,
-        striping: Striping,
-        place: StripePlace,
+        label: Label,
+        index: u32,
     ) -> Result<(), Box<Failure>> {
-        let label = Label { file, striping, stripe: place.stripe };
-        if place.stripe >= striping.stripe_count() {
+        if label.stripe >= label.striping.stripe_count() {
             return Err(Failure::invalid(format!("there is no {label}")).into());
         }
         let disks = self.machine.disks();
-        let disk = disks.get(place.disk as usize).ok_or_else(|| {
-            Failure::invalid(format!("disk {} of an I/O node with {}", place.disk, disks.len()))
-        })?;
-        let object = disk.create(name, &label.encode()).await?;
-        self.stripes.insert(name, label, place.disk as usize, object.id, 0);
-        Ok(())
+        let disk = disks
+            .get(index as usize)
+            .ok_or_else(|| Failure::invalid(format!("disk {index} of an I/O node with {}", disks.len())))?;
+        match disk.create(name, &label.encode()).await {
+            Ok(object) => {
+                self.stripes.insert(name, label, index as usize, &object, None);
+                Ok(())
+            }
+            Err(error) if matches!(*error, machine::Error::Exists { .. }) => {
+                let pending = found(disk.open(name, Stage::Pending).await).ok().flatten();
+                let other = pending.and_then(|object| Label::decode(&object.label).ok());
+                if other.is_some_and(|other| self.creators.has_other(other.file, asker)) {
+                    return Err(being_written(name));
+                }
+                let text = format!("{name}: disk {index} has a stripe of an unfinished file of that name");
+                Err(Failure::new(FailureKind::Unfinished, text).into())
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Opens what the disks hold under the name. Judging whether it is a file is the client's part.
     pub(super) async fn open(&self, name: &str) -> Result<Reply, Box<Failure>> {
         name::check(name).map_err(Failure::invalid)?;
-        let (mut found, mut opened) = (Vec::new(), Vec::new());
+        let _turn = self.names.take(name.to_owned()).await;
+        let (mut stripes, mut opened) = (Vec::new(), Vec::new());
         for (index, disk) in self.machine.disks().iter().enumerate() {
-            let object = match disk.open(name).await {
-                Err(error) if matches!(*error, machine::Error::NotFound { .. }) => continue,
-                other => other?,
-            };
-            let label = read_label(name, index, &object.label)?;
-            self.check_block_bytes(name, label.striping)?;
-            let stripe = self.make_known(name, label, index, &object).await?;
-            let bytes = stripe.as_ref().map_or(object.bytes, |stripe| stripe.bytes.get());
-            found.push(FoundStripe { disk: index as u32, label, bytes });
-            // In use until all are open, so that none is pushed out before.
-            opened.push(stripe);
+            for stage in Stage::ALL {
+                let Some(object) = found(disk.open(name, stage).await)? else { continue };
+                let (object, label) = labelled(name, index, object)?;
+                self.check_block_bytes(name, label.striping)?;
+                let committed = committed(name, index, &object)?;
+                let stripe = self.make_known(name, label, index, &object, committed).await?;
+                let bytes = stripe.as_ref().map_or(object.bytes, |stripe| stripe.bytes.get());
+                let published = stage == Stage::Published;
+                stripes.push(FoundStripe { disk: index as u32, label, bytes, published, committed });
+                // In use until all are open, so that none is pushed out before.
+                opened.push(stripe);
+            }
         }
-        Ok(Reply::Opened { stripes: found })
+        Ok(Reply::Opened { stripes })
     }
 
     /// Fails if the identity is that of another file that is open, so that requests for one would go to the other.
@@ -386,6 +433,7 @@ impl<M: Machine> IoNode<M> {
         label: Label,
         disk: usize,
         object: &Object,
+        committed: Option<Committed>,
     ) -> Result<Option<Rc<OpenStripe>>, Box<Failure>> {
         self.check_identity(name, label.file).await?;
         let known = self.stripes.get(label.file, label.stripe).ok();
@@ -397,18 +445,20 @@ impl<M: Machine> IoNode<M> {
             self.cache.borrow_mut().give_up(other.key());
             self.stripes.remove(&other);
         }
-        let stripe = self.stripes.insert(name, label, disk, object.id, object.bytes);
+        let stripe = self.stripes.insert(name, label, disk, object, committed);
         stripe.reach(object.bytes);
         Ok(Some(stripe))
     }
 
     /// Whether an open stripe is still what its disk has under its name.
     async fn is_there(&self, stripe: &OpenStripe) -> Result<bool, Box<Failure>> {
-        match self.machine.disks()[stripe.disk].open(&stripe.name).await {
-            Ok(object) => Ok(object.id == stripe.object),
-            Err(error) if matches!(*error, machine::Error::NotFound { .. }) => Ok(false),
-            Err(error) => Err(error.into()),
+        for stage in Stage::ALL {
+            let there = found(self.machine.disks()[stripe.disk].open(&stripe.name, stage).await)?;
+            if there.is_some_and(|object| object.id == stripe.object) {
+                return Ok(true);
+            }
         }
+        Ok(false)
     }
 
     /// Fails for a file whose blocks the cache was not made for: an I/O node can be started with other settings.
@@ -426,40 +476,47 @@ impl<M: Machine> IoNode<M> {
 
     pub(super) async fn unlink(self: &Rc<Self>, name: &str) -> Result<Reply, Box<Failure>> {
         name::check(name).map_err(Failure::invalid)?;
-        let mut found = false;
+        let _turn = self.names.take(name.to_owned()).await;
+        let mut is_found = false;
         for disk in self.machine.disks() {
-            let object = match disk.open(name).await {
-                Err(error) if matches!(*error, machine::Error::NotFound { .. }) => continue,
+            let label = match found(disk.open(name, Stage::Published).await) {
+                Ok(None) => continue,
+                Ok(Some(object)) => Label::decode(&object.label).ok(),
                 // What cannot be read can still be removed.
-                Err(error) if matches!(*error, machine::Error::Damaged { .. }) => None,
-                other => Some(other?),
+                Err(failure) if failure.kind == FailureKind::Damaged => None,
+                Err(failure) => return Err(failure),
             };
-            let label = object.and_then(|object| Label::decode(&object.label).ok());
-            let stripe = label.and_then(|label| self.stripes.get(label.file, label.stripe).ok());
-            match stripe {
-                Some(stripe) => self.remove_open(disk, name, &stripe).await?,
-                None => disk.remove(name).await?,
-            }
-            found = true;
+            self.remove_stripe(disk, name, Stage::Published, label, true).await?;
+            is_found = true;
         }
-        if found {
+        if is_found {
             Ok(Reply::Done)
         } else {
             Err(Failure::new(FailureKind::NotFound, format!("{name}: no stripe of it here")).into())
         }
     }
 
-    /// Removes an open stripe, after the writes under way. What is not on the disk yet never gets there.
-    async fn remove_open(
+    /// Removes a stripe, if it is open after the writes under way: what is not on the disk yet never gets there. The
+    /// object is left on its disk if another is about to take its place.
+    pub(super) async fn remove_stripe(
         &self,
         disk: &M::Disk,
         name: &str,
-        stripe: &Rc<OpenStripe>,
+        stage: Stage,
+        label: Option<Label>,
+        object_too: bool,
     ) -> Result<(), Box<Failure>> {
-        let stripe = stripe.bar_writes();
-        self.give_up_blocks(&stripe).await;
-        disk.remove(name).await?;
-        self.stripes.remove(&stripe);
+        let stripe = label.and_then(|label| self.stripes.get(label.file, label.stripe).ok());
+        let barred = stripe.map(|stripe| stripe.bar_writes());
+        if let Some(stripe) = &barred {
+            self.give_up_blocks(stripe).await;
+        }
+        if object_too {
+            disk.remove(name, stage).await?;
+        }
+        if let Some(stripe) = &barred {
+            self.stripes.remove(stripe);
+        }
         Ok(())
     }
 
@@ -467,6 +524,7 @@ impl<M: Machine> IoNode<M> {
         self: &Rc<Self>,
         asker: NodeId,
         file: FileId,
+        file_bytes: u64,
         stripes: &[(u32, u64)],
     ) -> Result<Reply, Box<Failure>> {
         for &(index, bytes) in stripes {
@@ -475,6 +533,11 @@ impl<M: Machine> IoNode<M> {
             self.write_out(&stripe).await;
             self.forget_blocks(&stripe, bytes / stripe.block_bytes()).await;
             stripe.check(asker)?;
+            // First, so that the file is never shorter than is said.
+            if stripe.committed.get().is_some_and(|committed| committed > file_bytes) {
+                self.note_committed(&stripe, |before| before.map_or(0, |before| before.min(file_bytes)))
+                    .await?;
+            }
             self.machine.disks()[stripe.disk].resize(stripe.object, bytes).await?;
             stripe.set_end(bytes);
             // Who read ahead meanwhile has found what is cut off now.
@@ -536,8 +599,9 @@ mod tests {
 
     fn open(stripes: &Stripes, file: u64, stripe: u32) -> Rc<OpenStripe> {
         let striping = Striping::new(512, 2).expect("a striping");
-        let label = Label { file: FileId(file), striping, stripe };
-        stripes.insert(&format!("file {file}"), label, stripe as usize, ObjectId(file), 0)
+        let label = Label { file: FileId(file), striping, stripe, begun: 0, replaces: None };
+        let object = Object { id: ObjectId(file), label: Vec::new(), bytes: 0, note: Vec::new() };
+        stripes.insert(&format!("file {file}"), label, stripe as usize, &object, None)
     }
 
     fn files_left(stripes: &Stripes, pushed_out: usize) -> Vec<u64> {

@@ -14,7 +14,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt}
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use machine::{Error, NodeId, Result, Space};
+use machine::{Error, NodeId, Result, Space, Stage};
 use nix::libc;
 use nix::sys::statvfs::statvfs;
 
@@ -40,6 +40,7 @@ pub(crate) struct Identity {
 /// An object's file, opened.
 pub(crate) struct Found {
     pub(crate) file: File,
+    pub(crate) stage: Stage,
     pub(crate) identity: Identity,
     pub(crate) header: Header,
     /// What is known of what is in it, the note of the file system with the record among it.
@@ -98,8 +99,8 @@ impl Directory {
         Ok(Space { bytes: space.blocks() * unit, free: space.blocks_available() * unit })
     }
 
-    fn path_of(&self, name: &str) -> PathBuf {
-        self.path.join(name::encode(name))
+    fn path_of(&self, name: &str, stage: Stage) -> PathBuf {
+        self.path.join(name::encode(name, stage))
     }
 
     /// Fails if the path leads to another directory by now, or to none. That one would not be ours.
@@ -117,24 +118,25 @@ impl Directory {
     }
 
     /// The object as error messages call it.
-    pub(crate) fn describe(&self, name: &str) -> String {
-        format!("object `{name}` ({})", self.path_of(name).display())
+    pub(crate) fn describe(&self, name: &str, stage: Stage) -> String {
+        format!("object `{name}` ({})", self.path_of(name, stage).display())
     }
 
+    /// Makes a pending object.
     pub(crate) fn create(&self, name: &str, label: &[u8]) -> Result<Found> {
         let mut begin_of_file = Header::encode(name, label)?;
         let seal = Seal { layout: Layout::V3, identity: header::identity_of(&begin_of_file) };
         let (record, record_at) = Record::default().encode(&seal.layout, seal.identity);
         begin_of_file.resize(record_at as usize, 0);
         begin_of_file.extend_from_slice(&record);
-        let failed = |error| io_error(&self.describe(name), error);
+        let failed = |error| io_error(&self.describe(name, Stage::Pending), error);
         self.check_path()?;
         let (mut file, unborn) = self.unborn_file().map_err(failed)?;
         let made = (|| {
             file.write_all(&begin_of_file)?;
             file.set_len(seal.layout.groups)?;
             file.sync_data()?;
-            fs::hard_link(&unborn, self.path_of(name))?;
+            fs::hard_link(&unborn, self.path_of(name, Stage::Pending))?;
             Ok(Identity::of(&file.metadata()?))
         })();
         let removed = fs::remove_file(&unborn);
@@ -154,7 +156,7 @@ impl Directory {
             is_read_only: false,
             record: Record::default(),
         };
-        Ok(Found { file, identity, header, contents })
+        Ok(Found { file, stage: Stage::Pending, identity, header, contents })
     }
 
     /// A file of a name that no object has.
@@ -170,11 +172,11 @@ impl Directory {
         }
     }
 
-    pub(crate) fn open(&self, name: &str) -> Result<Found> {
-        let failed = |error| io_error(&self.describe(name), error);
-        let refused = |refusal: Refusal| refusal.of(self.describe(name));
+    pub(crate) fn open(&self, name: &str, stage: Stage) -> Result<Found> {
+        let failed = |error| io_error(&self.describe(name, stage), error);
+        let refused = |refusal: Refusal| refusal.of(self.describe(name, stage));
         self.check_path()?;
-        let path = self.path_of(name);
+        let path = self.path_of(name, stage);
         let kind = fs::symlink_metadata(&path).map_err(failed)?.file_type();
         if !kind.is_file() {
             return Err(refused(not_a_file(kind)));
@@ -190,7 +192,7 @@ impl Directory {
         let contents = read_contents(&file, metadata.len(), seal).map_err(failed)?.map_err(refused)?;
         let contents = Contents { is_read_only, ..contents };
         let identity = Identity::of(&metadata);
-        Ok(Found { file, identity, header, contents })
+        Ok(Found { file, stage, identity, header, contents })
     }
 
     /// The names of all objects, sorted, and of what others have put in the place of some. Other files are left alone.
@@ -210,19 +212,33 @@ impl Directory {
             }
         }
         names.sort_unstable();
+        // A pending object and a published one are two files of one name.
+        names.dedup();
         Ok(names)
     }
 
     /// Removes an object, also one that is damaged.
-    pub(crate) fn remove(&self, name: &str) -> Result<()> {
+    pub(crate) fn remove(&self, name: &str, stage: Stage) -> Result<()> {
         self.check_path()?;
-        let path = self.path_of(name);
+        let path = self.path_of(name, stage);
         let removed = match fs::remove_file(&path) {
             // One that others have made; it has to be empty.
             Err(error) if error.kind() == ErrorKind::IsADirectory => fs::remove_dir(&path),
             removed => removed,
         };
-        removed.map_err(|error| io_error(&self.describe(name), error))
+        removed.map_err(|error| io_error(&self.describe(name, stage), error))?;
+        match stage {
+            Stage::Pending => Ok(()),
+            Stage::Published => self.sync(),
+        }
+    }
+
+    /// Gives a pending object its published name, also if there is another of that name.
+    pub(crate) fn publish(&self, name: &str) -> Result<()> {
+        self.check_path()?;
+        let (from, to) = (self.path_of(name, Stage::Pending), self.path_of(name, Stage::Published));
+        fs::rename(from, to).map_err(|error| io_error(&self.describe(name, Stage::Pending), error))?;
+        self.sync()
     }
 
     /// Waits until all that was made and removed is so on the medium.
@@ -273,7 +289,8 @@ fn not_a_file(kind: FileType) -> Refusal {
 /// The name of an object whose file name is too short for it. One that cannot be read is not listed.
 fn full_name(path: &Path) -> Option<String> {
     let header = read_header(&File::open(path).ok()?).ok()?.ok()?;
-    (path.file_name()?.to_str()? == name::encode(&header.name)).then_some(header.name)
+    let file_name = path.file_name()?.to_str()?;
+    Stage::ALL.iter().any(|&stage| file_name == name::encode(&header.name, stage)).then_some(header.name)
 }
 
 /// The failure of an operation on `what`, told apart as far as callers care.
@@ -321,7 +338,7 @@ mod tests {
                 directory.create(name, b"").expect("a new object");
                 let again = directory.create(name, b"").map(drop).map_err(|error| *error);
                 prop_assert!(matches!(again, Err(Error::Exists { .. })), "{:?}", again);
-                prop_assert_eq!(&directory.open(name).expect("just made").header.name, name);
+                prop_assert_eq!(&directory.open(name, Stage::Pending).expect("just made").header.name, name);
             }
             let listed = directory.list().expect("a directory");
             prop_assert_eq!(BTreeSet::from_iter(listed), names.clone());
@@ -363,14 +380,14 @@ mod tests {
         without_writing(&path, || {
             let directory = Directory::take(&path, NodeId(1)).expect("it can be read");
             assert!(directory.read_only().is_some_and(|text| text.contains("cannot be written to")));
-            let found = directory.open("thing").expect("it can be read");
+            let found = directory.open("thing", Stage::Pending).expect("it can be read");
             assert!(found.header.label == b"label" && found.contents.is_read_only);
             assert_eq!(directory.list(), Ok(vec!["thing".to_owned()]));
             assert!(matches!(directory.create("other", b"").map_err(|error| *error), Err(Error::Io { .. })));
-            assert!(directory.remove("thing").is_err());
+            assert!(directory.remove("thing", Stage::Pending).is_err());
         });
         let directory = Directory::take(&path, NodeId(1)).expect("as before");
-        assert!(!directory.open("thing").expect("as before").contents.is_read_only);
+        assert!(!directory.open("thing", Stage::Pending).expect("as before").contents.is_read_only);
     }
 
     #[test]
@@ -405,18 +422,18 @@ mod tests {
         let directory = Directory::take(&path, NodeId(1)).expect("a directory");
         directory.create("elsewhere", b"").expect("room");
         let outside = place.path().join("outside.stripe");
-        fs::rename(path.join("elsewhere.stripe"), &outside).expect("the same file system");
+        fs::rename(path.join("elsewhere.begun"), &outside).expect("the same file system");
         symlink(&outside, path.join("elsewhere.stripe")).expect("room");
         fs::create_dir(path.join("folder.stripe")).expect("room");
         mkfifo(&path.join("pipe.stripe"), Mode::S_IRWXU).expect("room");
         let names = ["elsewhere", "folder", "pipe"];
         assert_eq!(directory.list(), Ok(names.map(str::to_owned).to_vec()));
         for (name, expected) in names.into_iter().zip(["symbolic link", "a directory", "a pipe"]) {
-            match directory.open(name).map(drop).map_err(|error| *error) {
+            match directory.open(name, Stage::Published).map(drop).map_err(|error| *error) {
                 Err(Error::Damaged { why, .. }) => assert!(why.contains(expected), "{why}"),
                 other => panic!("{other:?} for {name}"),
             }
-            directory.remove(name).expect("it can be removed");
+            directory.remove(name, Stage::Published).expect("it can be removed");
             assert!(directory.create(name, b"").is_ok(), "{name}");
         }
         assert!(outside.exists());
@@ -430,10 +447,10 @@ mod tests {
         directory.create("thing", b"").expect("room");
         let told = |expected: &str| {
             let outcomes = [
-                directory.open("thing").map(drop),
+                directory.open("thing", Stage::Pending).map(drop),
                 directory.create("new", b"").map(drop),
                 directory.list().map(drop),
-                directory.remove("thing"),
+                directory.remove("thing", Stage::Pending),
             ];
             for error in outcomes.map(|outcome| *outcome.expect_err("it is not ours")) {
                 assert!(matches!(&error, Error::Io { why, .. } if why.contains(expected)), "{error:?}");
@@ -445,7 +462,7 @@ mod tests {
         told("has taken its place");
         fs::remove_dir(&path).expect("it is empty");
         fs::rename(place.path().join("away"), &path).expect("the same file system");
-        assert!(directory.open("thing").is_ok());
+        assert!(directory.open("thing", Stage::Pending).is_ok());
     }
 
     #[test]

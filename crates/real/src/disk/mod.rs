@@ -33,7 +33,7 @@ use std::rc::Rc;
 
 use compio::fs::File;
 use compio::runtime::ResumeUnwind;
-use machine::{Buf, Error, NodeId, Object, ObjectId, Payload, Result, Space};
+use machine::{Buf, Error, NodeId, Object, ObjectId, Payload, Result, Space, Stage};
 
 use crate::clock::Clock;
 use crate::report::Report;
@@ -109,11 +109,11 @@ impl machine::Disk for Disk {
         self.tasks.complete("creating an object", create).await
     }
 
-    async fn open(&self, name: &str) -> Result<Object> {
+    async fn open(&self, name: &str, stage: Stage) -> Result<Object> {
         let (inner, name) = (self.inner.clone(), name.to_owned());
         let open = async move {
             let _turn = inner.catalogue.take().await;
-            inner.open(name).await
+            inner.open(name, stage).await
         };
         self.tasks.complete("opening an object", open).await
     }
@@ -136,17 +136,33 @@ impl machine::Disk for Disk {
         self.inner.pace.is_some()
     }
 
-    async fn remove(&self, name: &str) -> Result<()> {
+    async fn remove(&self, name: &str, stage: Stage) -> Result<()> {
         let (inner, name) = (self.inner.clone(), name.to_owned());
         let remove = async move {
             let _turn = inner.catalogue.take().await;
             let (directory, removed) = (inner.directory.clone(), name.clone());
-            blocking(move || directory.remove(&removed)).await?;
-            inner.objects.borrow_mut().forget(&name);
-            inner.directory_changed.set(true);
-            Ok(())
+            let outcome = blocking(move || directory.remove(&removed, stage)).await;
+            // If it was the flushing of the directory that failed, it is removed all the same.
+            let is_missing = |error: &Box<Error>| matches!(**error, Error::NotFound { .. });
+            if !outcome.as_ref().is_err_and(is_missing) {
+                inner.objects.borrow_mut().forget(&name, stage);
+                inner.directory_changed.set(true);
+            }
+            outcome
         };
         self.tasks.complete("removing an object", remove).await
+    }
+
+    async fn publish(&self, name: &str) -> Result<()> {
+        let (inner, name) = (self.inner.clone(), name.to_owned());
+        let publish = async move {
+            let _turn = inner.catalogue.take().await;
+            let (directory, published) = (inner.directory.clone(), name.clone());
+            blocking(move || directory.publish(&published)).await?;
+            inner.objects.borrow_mut().publish(&name);
+            Ok(())
+        };
+        self.tasks.complete("publishing an object", publish).await
     }
 
     async fn resize(&self, object: ObjectId, bytes: u64) -> Result<()> {
@@ -187,6 +203,11 @@ impl machine::Disk for Disk {
         self.tasks.complete("flushing an object", async move { inner.flush(object).await }).await
     }
 
+    async fn commit(&self, object: ObjectId, note: &[u8]) -> Result<()> {
+        let (inner, note) = (self.inner.clone(), note.to_vec());
+        self.tasks.complete("committing an object", async move { inner.commit(object, &note).await }).await
+    }
+
     fn position(&self, object: ObjectId, offset: u64) -> u64 {
         match &self.inner.pace {
             Some(pace) => pace.position(object, offset),
@@ -198,25 +219,25 @@ impl machine::Disk for Disk {
 
 impl Inner {
     /// Opens an object by name. Whoever calls has the turn at the catalogue.
-    async fn open(&self, name: String) -> Result<Object> {
+    async fn open(&self, name: String, stage: Stage) -> Result<Object> {
         let directory = self.directory.clone();
-        let found = blocking(move || directory.open(&name)).await;
+        let found = blocking(move || directory.open(&name, stage)).await;
         let found = found.inspect_err(|error| self.tasks.report_disk(error))?;
         if found.contents.is_cut {
             // What there is of it can be read; whoever comes to the rest is told again.
             let (what, why) =
-                (self.directory.describe(&found.header.name), "its file has been cut".to_owned());
+                (self.directory.describe(&found.header.name, stage), "its file has been cut".to_owned());
             self.tasks.report_disk(&Error::Damaged { what, why });
         }
         Ok(self.enter(found))
     }
 
     fn enter(&self, found: Found) -> Object {
-        let Found { file, identity, header, contents } = found;
+        let Found { file, stage, identity, header, contents } = found;
         let file = SystemFile::new(for_runtime(file), self.at_once.clone());
         let stored = Stored::new(file, contents);
-        let (id, stored) = self.objects.borrow_mut().enter(&header.name, identity, stored);
-        Object { id, label: header.label, bytes: stored.bytes() }
+        let (id, stored) = self.objects.borrow_mut().enter(&header.name, stage, identity, stored);
+        Object { id, label: header.label, bytes: stored.bytes(), note: stored.note() }
     }
 
     /// An object, opened again if it was closed to make room.
@@ -228,7 +249,7 @@ impl Inner {
         let access = self.objects.borrow_mut().access(object);
         let reopened = match access {
             Access::Open(file) => return Ok(file),
-            Access::Closed(name) => self.open(name).await?.id == object,
+            Access::Closed(name, stage) => self.open(name, stage).await?.id == object,
             Access::Missing => false,
         };
         let access = self.objects.borrow_mut().access(object);
@@ -256,6 +277,26 @@ impl Inner {
     async fn flush(&self, object: ObjectId) -> Result<()> {
         let flushed = self.stored(object).await?.flush().await;
         flushed.map_err(|fault| self.failure(object, fault))?;
+        self.settle().await
+    }
+
+    async fn commit(&self, object: ObjectId, note: &[u8]) -> Result<()> {
+        // First, so that what is said of an object is not on the medium without it.
+        self.flush_directory().await?;
+        let committed = self.stored(object).await?.commit(note).await;
+        committed.map_err(|fault| self.failure(object, fault))?;
+        self.settle().await
+    }
+
+    async fn settle(&self) -> Result<()> {
+        self.flush_directory().await?;
+        if let Some(pace) = &self.pace {
+            pace.settle().await;
+        }
+        Ok(())
+    }
+
+    async fn flush_directory(&self) -> Result<()> {
         if self.directory_changed.replace(false) {
             let directory = self.directory.clone();
             let synced = blocking(move || directory.sync()).await;
@@ -263,15 +304,13 @@ impl Inner {
             self.directory_changed.set(self.directory_changed.get() || synced.is_err());
             synced?;
         }
-        if let Some(pace) = &self.pace {
-            pace.settle().await;
-        }
         Ok(())
     }
 
     fn failure(&self, object: ObjectId, fault: Fault) -> Box<Error> {
         let objects = self.objects.borrow();
-        let what = self.directory.describe(objects.name(object).unwrap_or("(removed)"));
+        let (name, stage) = objects.name(object).unwrap_or(("(removed)", Stage::Published));
+        let what = self.directory.describe(name, stage);
         let error = match fault {
             Fault::Io(error) => io_error(&what, error),
             Fault::Damaged(why) => Error::Damaged { what, why }.into(),

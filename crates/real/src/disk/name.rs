@@ -6,8 +6,18 @@
 
 use std::fmt::Write;
 
+use machine::Stage;
+
 /// How the file names of objects end. Other files in the directory are not ours.
-const SUFFIX: &str = ".stripe";
+const fn suffix(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Published => ".stripe",
+        Stage::Pending => ".begun",
+    }
+}
+
+/// The longest end of a file name. An object's file name is shortened, or not, by its name alone.
+const SUFFIX_BYTES_MAX: usize = suffix(Stage::Published).len();
 
 /// No file system in use takes longer names.
 const FILE_NAME_BYTES_MAX: usize = 255;
@@ -18,7 +28,8 @@ const SHORTENED: &str = "%~";
 /// Bytes that a shortened name keeps of the name it stands for.
 const KEPT_BYTES: usize = 150;
 
-const _: () = assert!(SHORTENED.len() + KEPT_BYTES + 1 + 64 + SUFFIX.len() <= FILE_NAME_BYTES_MAX);
+const _: () = assert!(SHORTENED.len() + KEPT_BYTES + 1 + 64 + SUFFIX_BYTES_MAX <= FILE_NAME_BYTES_MAX);
+const _: () = assert!(suffix(Stage::Pending).len() <= SUFFIX_BYTES_MAX);
 
 /// The object that a file name stands for.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,26 +39,27 @@ pub(crate) enum Decoded {
     Shortened,
 }
 
-/// The name of the file that holds the object `name`.
-pub(crate) fn encode(name: &str) -> String {
+/// The name of the file that holds the object `name` of this stage.
+pub(crate) fn encode(name: &str, stage: Stage) -> String {
     let mut encoded = escape(name);
-    if encoded.len() + SUFFIX.len() > FILE_NAME_BYTES_MAX {
+    if encoded.len() + SUFFIX_BYTES_MAX > FILE_NAME_BYTES_MAX {
         let kept = (0..=KEPT_BYTES).rev().find(|&end| encoded.is_char_boundary(end)).unwrap_or(0);
         let hash = blake3::hash(name.as_bytes()).to_hex();
         encoded = format!("{SHORTENED}{}~{hash}", &encoded[..kept]);
     }
-    encoded + SUFFIX
+    encoded + suffix(stage)
 }
 
 /// The object in a file of this name, if the file can be one of ours.
 pub(crate) fn decode(file_name: &str) -> Option<Decoded> {
-    let encoded = file_name.strip_suffix(SUFFIX)?;
+    let with_suffix = |stage| Some((stage, file_name.strip_suffix(suffix(stage))?));
+    let (stage, encoded) = Stage::ALL.into_iter().find_map(with_suffix)?;
     if encoded.starts_with(SHORTENED) {
         return Some(Decoded::Shortened);
     }
     let name = unescape(encoded)?;
     // Only what `encode` writes: two files are never the same object.
-    (encode(&name) == file_name).then_some(Decoded::Name(name))
+    (encode(&name, stage) == file_name).then_some(Decoded::Name(name))
 }
 
 fn escape(name: &str) -> String {
@@ -80,11 +92,12 @@ mod tests {
 
     #[test]
     fn ordinary_names_stay_readable() {
-        assert_eq!(encode("matrix.dat"), "matrix.dat.stripe");
-        assert_eq!(encode("größe"), "größe.stripe");
-        assert_eq!(encode("deep/er"), "deep%2Fer.stripe");
-        assert_eq!(encode(".."), "%2E..stripe");
-        assert_eq!(encode(""), ".stripe");
+        assert_eq!(encode("matrix.dat", Stage::Published), "matrix.dat.stripe");
+        assert_eq!(encode("größe", Stage::Published), "größe.stripe");
+        assert_eq!(encode("deep/er", Stage::Published), "deep%2Fer.stripe");
+        assert_eq!(encode("..", Stage::Published), "%2E..stripe");
+        assert_eq!(encode("", Stage::Published), ".stripe");
+        assert_eq!(encode("matrix.dat", Stage::Pending), "matrix.dat.begun");
     }
 
     #[test]
@@ -99,7 +112,10 @@ mod tests {
     #[test]
     fn names_that_become_too_long_are_shortened_and_differ() {
         let (long, other) = ("/ü".repeat(66), "/ü".repeat(65) + "/u");
-        assert!(encode(&long).len() <= 255 && encode(&long) != encode(&other));
-        assert_eq!(decode(&encode(&long)), Some(Decoded::Shortened));
+        assert!(
+            encode(&long, Stage::Published).len() <= 255
+                && encode(&long, Stage::Published) != encode(&other, Stage::Published)
+        );
+        assert_eq!(decode(&encode(&long, Stage::Published)), Some(Decoded::Shortened));
     }
 }

@@ -8,14 +8,14 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use machine::ObjectId;
+use machine::{ObjectId, Stage};
 
 use super::directory::Identity;
 
 /// The objects of one disk that have been opened; `F` is an open file.
 pub(crate) struct Objects<F> {
     by_id: BTreeMap<ObjectId, Known<F>>,
-    by_name: BTreeMap<String, ObjectId>,
+    by_name: BTreeMap<(String, Stage), ObjectId>,
     last_id: u64,
     /// Those whose file is open, by the time of its last use.
     by_use: BTreeMap<u64, ObjectId>,
@@ -25,6 +25,7 @@ pub(crate) struct Objects<F> {
 
 struct Known<F> {
     name: String,
+    stage: Stage,
     identity: Identity,
     file: Option<Rc<F>>,
     last_use: u64,
@@ -35,7 +36,7 @@ pub(crate) enum Access<F> {
     /// It is open.
     Open(Rc<F>),
     /// It has been closed; open it, check that it is the same, and [`enter`](Objects::enter) it again.
-    Closed(String),
+    Closed(String, Stage),
     /// The object was never there or has been removed.
     Missing,
 }
@@ -53,25 +54,31 @@ impl<F> Objects<F> {
         }
     }
 
-    /// Enters the file of the object `name`, and returns the id of the object in this file, with the file that is
+    /// Enters the file of the object `name` of this stage, and returns the id of the object in this file, with the file that is
     /// open from now on: if it was already, that one, for there may be more to it than what is on the disk.
-    pub(crate) fn enter(&mut self, name: &str, identity: Identity, file: F) -> (ObjectId, Rc<F>) {
-        let known = self.by_name.get(name).copied();
+    pub(crate) fn enter(
+        &mut self,
+        name: &str,
+        stage: Stage,
+        identity: Identity,
+        file: F,
+    ) -> (ObjectId, Rc<F>) {
+        let known = self.by_name.get(&(name.to_owned(), stage)).copied();
         let id = match known.filter(|id| self.by_id[id].identity == identity) {
             Some(id) => id,
             None => {
-                self.forget(name);
+                self.forget(name, stage);
                 self.last_id += 1;
                 ObjectId(self.last_id)
             }
         };
         self.uses += 1;
         let name = name.to_owned();
-        self.by_name.insert(name.clone(), id);
+        self.by_name.insert((name.clone(), stage), id);
         let before = self.by_id.remove(&id);
         self.by_use.remove(&before.as_ref().map_or(0, |before| before.last_use));
         let file = before.and_then(|before| before.file).unwrap_or_else(|| file.into());
-        let known = Known { name, identity, file: Some(file.clone()), last_use: self.uses };
+        let known = Known { name, stage, identity, file: Some(file.clone()), last_use: self.uses };
         self.by_id.insert(id, known);
         self.by_use.insert(self.uses, id);
         self.close_excess();
@@ -89,18 +96,27 @@ impl<F> Objects<F> {
                 known.last_use = self.uses;
                 Access::Open(file.clone())
             }
-            None => Access::Closed(known.name.clone()),
+            None => Access::Closed(known.name.clone(), known.stage),
         }
     }
 
-    /// The name of the object, for messages.
-    pub(crate) fn name(&self, id: ObjectId) -> Option<&str> {
-        self.by_id.get(&id).map(|known| &*known.name)
+    /// The name of the object and its stage, for messages.
+    pub(crate) fn name(&self, id: ObjectId) -> Option<(&str, Stage)> {
+        self.by_id.get(&id).map(|known| (&*known.name, known.stage))
     }
 
-    /// Notes that the object `name` has been removed.
-    pub(crate) fn forget(&mut self, name: &str) {
-        if let Some(id) = self.by_name.remove(name) {
+    /// Notes that the object `name` has been published, in place of the one before.
+    pub(crate) fn publish(&mut self, name: &str) {
+        self.forget(name, Stage::Published);
+        if let Some(id) = self.by_name.remove(&(name.to_owned(), Stage::Pending)) {
+            self.by_id.get_mut(&id).expect("every name has its object").stage = Stage::Published;
+            self.by_name.insert((name.to_owned(), Stage::Published), id);
+        }
+    }
+
+    /// Notes that the object `name` of this stage has been removed.
+    pub(crate) fn forget(&mut self, name: &str, stage: Stage) {
+        if let Some(id) = self.by_name.remove(&(name.to_owned(), stage)) {
             let known = self.by_id.remove(&id).expect("every name has its object");
             self.by_use.remove(&known.last_use);
         }
@@ -135,7 +151,7 @@ mod tests {
     fn opening_costs_no_more_when_many_have_been_opened() {
         let (start, mut objects) = (Instant::now(), Objects::new(100));
         for inode in 0..60_000 {
-            objects.enter(&inode.to_string(), identity(inode), inode);
+            objects.enter(&inode.to_string(), Stage::Published, identity(inode), inode);
         }
         // To look through all of them each time takes more than ten seconds; this, a tenth of one.
         assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
@@ -144,25 +160,25 @@ mod tests {
     #[test]
     fn what_is_in_use_stays_open_and_what_is_not_makes_room() {
         let mut objects = Objects::new(2);
-        let (first, in_use) = objects.enter("first", identity(1), 1);
-        let (second, _) = objects.enter("second", identity(2), 2);
-        let (third, _) = objects.enter("third", identity(3), 3);
+        let (first, in_use) = objects.enter("first", Stage::Published, identity(1), 1);
+        let (second, _) = objects.enter("second", Stage::Published, identity(2), 2);
+        let (third, _) = objects.enter("third", Stage::Published, identity(3), 3);
         assert!(
             is_open(&mut objects, first) && !is_open(&mut objects, second) && is_open(&mut objects, third)
         );
         // Whoever opens it anew gets the very same.
-        let (again, file) = objects.enter("first", identity(1), 10);
+        let (again, file) = objects.enter("first", Stage::Published, identity(1), 10);
         assert!(again == first && Rc::ptr_eq(&file, &in_use));
     }
 
     #[test]
     fn what_is_removed_is_closed_when_nobody_uses_it_any_more() {
         let mut objects = Objects::new(2);
-        let (id, in_use) = objects.enter("thing", identity(1), 1);
-        objects.forget("thing");
+        let (id, in_use) = objects.enter("thing", Stage::Published, identity(1), 1);
+        objects.forget("thing", Stage::Published);
         assert!(matches!(objects.access(id), Access::Missing));
         assert_eq!(Rc::strong_count(&in_use), 1);
-        let (new, _) = objects.enter("thing", identity(2), 2);
+        let (new, _) = objects.enter("thing", Stage::Published, identity(2), 2);
         assert_ne!(id, new);
     }
 }

@@ -13,12 +13,10 @@
 
 use std::ops::Range;
 
+use machine::NOTE_BYTES_MAX;
 use twox_hash::XxHash3_64;
 
 use super::layout::{GROUP_BYTES, Layout};
-
-/// The longest note, in bytes.
-pub(crate) const NOTE_BYTES_MAX: usize = 256;
 
 /// Runs of groups that have their place in a record. Of an object with more holes the others are not told.
 const RUNS_MAX: usize = 96;

@@ -10,12 +10,12 @@ use std::io;
 use std::ops::Range;
 
 use compio::buf::IoBuf;
-use machine::{Buf, Error, Payload};
+use machine::{Buf, Error, NOTE_BYTES_MAX, Payload};
 
 use super::contents::Contents;
 use super::file::{ObjectFile, SystemFile};
 use super::layout::{GROUP_BYTES, Layout, UNIT_BYTES, group_end, group_of};
-use super::record::{Groups, NOTE_BYTES_MAX, Record};
+use super::record::{Groups, Record};
 use super::units::{Seal, Sums, UnitSums};
 use crate::bytes::{Run, push_runs};
 use crate::task::{Turn, Turns};
@@ -90,6 +90,11 @@ impl<F: ObjectFile> Stored<F> {
     /// Its length in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.get()
+    }
+
+    /// The note of its last commit.
+    pub(crate) fn note(&self) -> Vec<u8> {
+        self.record.borrow().note.clone()
     }
 
     /// Fills `into` from `offset` on; what lies past the end is zeros.
@@ -394,7 +399,6 @@ impl<F: ObjectFile> Stored<F> {
 
     /// As [`flush`](Stored::flush), and replaces the note in the same step: after a power cut there is the old one or
     /// the new one, with the length and the data that go with it.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the file system is to commit its files with it"))]
     pub(crate) async fn commit(&self, note: &[u8]) -> Result<(), Fault> {
         if note.len() > NOTE_BYTES_MAX {
             let (what, why) = ("a note on an object", format!("it is longer than {NOTE_BYTES_MAX} bytes"));
@@ -669,7 +673,7 @@ fn does_not_match(offset: u64) -> String {
 mod tests {
     use std::path::Path;
 
-    use machine::NodeId;
+    use machine::{NodeId, Stage};
 
     use super::super::at_once::AtOnce;
     use super::super::directory::Directory;
@@ -707,22 +711,25 @@ mod tests {
     fn a_note_is_kept_with_the_length_it_came_with() {
         on_a_directory(async |place, directory| {
             let object = stored(place, directory.create("object", b"").expect("a new object"));
-            assert_eq!(directory.open("object").expect("it is there").contents.record.note, b"");
+            assert_eq!(
+                directory.open("object", Stage::Pending).expect("it is there").contents.record.note,
+                b""
+            );
             object.write(0, &Payload::from(vec![1; 5000])).await.expect("room");
             object.commit(b"first").await.expect("a disk");
             object.write(5000, &Payload::from(vec![2; 5000])).await.expect("room");
             object.flush().await.expect("a disk");
-            let record = directory.open("object").expect("it is there").contents.record;
+            let record = directory.open("object", Stage::Pending).expect("it is there").contents.record;
             assert_eq!((record.bytes, record.note.as_slice()), (10_000, b"first".as_slice()));
             let longest = [7; NOTE_BYTES_MAX];
             object.commit(&longest).await.expect("a disk");
-            let again = directory.open("object").expect("it is there");
+            let again = directory.open("object", Stage::Pending).expect("it is there");
             assert_eq!(again.contents.record.note, longest);
             // Also after it was closed.
             drop(object);
             let object = stored(place, again);
             object.resize(3).await.expect("room");
-            let record = directory.open("object").expect("it is there").contents.record;
+            let record = directory.open("object", Stage::Pending).expect("it is there").contents.record;
             assert_eq!((record.bytes, record.note.as_slice()), (3, longest.as_slice()));
             assert!(matches!(object.commit(&[7; NOTE_BYTES_MAX + 1]).await, Err(Fault::Other(_))));
         });

@@ -41,6 +41,7 @@ pub use window::Prefetch;
 use super::{Client, File, FileStat};
 use crate::error::{Error, Result};
 use crate::protocol::FileId;
+use crate::turns::Turns;
 use table::{PageTable, Place};
 
 /// How a page cache works.
@@ -84,6 +85,8 @@ struct Inner<M: Machine> {
     room: Condition,
     /// The logical-file table: the files that are open or still have pages to be written.
     files: RefCell<BTreeMap<u64, Rc<LogicalFile<M>>>>,
+    /// Names that are being opened: what is made under one is entered before anybody else looks for it.
+    names: Turns<String>,
     /// How many files have been entered there.
     entered: Cell<u64>,
     /// Pages whose writing has begun and that wait for a write agent.
@@ -149,8 +152,13 @@ impl<M: Machine> LogicalFile<M> {
 
     /// Takes in what the I/O nodes say of the size; what they have not been sent yet counts too.
     fn note_remote_bytes(&self, bytes: u64) {
-        let own = if self.size_unsent.get() { self.bytes.get() } else { self.unsent_end.get() };
+        let own = if self.size_unsent.get() { self.bytes.get() } else { self.own_end() };
         self.bytes.set(bytes.max(own));
+    }
+
+    /// Where the furthest write ends that others cannot know of.
+    fn own_end(&self) -> u64 {
+        self.unsent_end.get().max(self.file.uncommitted_end().unwrap_or(0))
     }
 
     async fn wait_for_writes(&self) {
@@ -172,6 +180,7 @@ impl<M: Machine> PageCache<M> {
                 buffers: BufferPool::new(u64::MAX),
                 room: Condition::new(),
                 files: RefCell::default(),
+                names: Turns::default(),
                 entered: Cell::new(0),
                 write_list: RefCell::default(),
                 being_sent: RefCell::default(),
@@ -201,13 +210,20 @@ impl<M: Machine> PageCache<M> {
         self.inner.table.borrow().bytes()
     }
 
-    /// Opens a file.
+    /// Opens a finished file, or an unfinished one that this cache has open.
     ///
     /// What other clients had written and flushed or closed before is seen from now on, also through other handles of
     /// this cache on the file.
     pub async fn open(&self, name: &str) -> Result<PagedFile<M>> {
+        let _turn = self.inner.names.take(name.to_owned()).await;
         let _question = self.inner.ask_for_size();
-        let file = self.inner.client.open(name).await?;
+        let file = match self.inner.client.open(name).await {
+            Err(error) if matches!(*error, Error::Unfinished { .. }) => {
+                let own = self.inner.own_unfinished(name).ok_or(error)?;
+                return Ok(PagedFile::new(self.inner.clone(), own));
+            }
+            opened => opened?,
+        };
         if let Some(known) = self.inner.known(file.id()) {
             if !known.temporary.get() {
                 known.note_remote_bytes(file.bytes());
@@ -228,12 +244,21 @@ impl<M: Machine> PageCache<M> {
     /// Makes an empty file over as many disks as `striping` has stripes; otherwise like [`create`](Self::create).
     pub async fn create_striped(&self, name: &str, file: FileId, striping: Striping) -> Result<PagedFile<M>> {
         self.inner.check_page(name, striping.block_bytes())?;
-        let file = self.inner.client.create_striped(name, file, striping).await?;
-        // Somebody may have found it and opened it meanwhile.
-        match self.inner.known(file.id()) {
-            Some(known) => Ok(PagedFile::new(self.inner.clone(), known)),
-            None => self.inner.enter(file),
-        }
+        let _turn = self.inner.names.take(name.to_owned()).await;
+        self.inner.enter_created(self.inner.client.create_striped(name, file, striping).await?)
+    }
+
+    /// As [`create_striped`](Self::create_striped), but a finished file of that name stays until the new one is
+    /// finished, as with [`Client::create_replacing`].
+    pub async fn create_replacing(
+        &self,
+        name: &str,
+        file: FileId,
+        striping: Striping,
+    ) -> Result<PagedFile<M>> {
+        self.inner.check_page(name, striping.block_bytes())?;
+        let _turn = self.inner.names.take(name.to_owned()).await;
+        self.inner.enter_created(self.inner.client.create_replacing(name, file, striping).await?)
     }
 
     /// Refuses what no file here can be, as [`Client::check_striping`] does, and pages larger than the cache.
@@ -245,12 +270,15 @@ impl<M: Machine> PageCache<M> {
     /// What there is to know of a file, with what this cache has written.
     pub async fn stat(&self, name: &str) -> Result<FileStat> {
         let _question = self.inner.ask_for_size();
-        let stat = self.inner.client.stat(name).await?;
+        let stat = match self.inner.client.stat(name).await {
+            Err(error) if matches!(*error, Error::Unfinished { .. }) => {
+                self.inner.own_unfinished(name).ok_or(error)?;
+                self.inner.client.stat_unfinished(name).await?
+            }
+            found => found?,
+        };
         let known = self.inner.known(stat.file);
-        Ok(FileStat {
-            bytes: known.map_or(stat.bytes, |known| stat.bytes.max(known.unsent_end.get())),
-            ..stat
-        })
+        Ok(FileStat { bytes: known.map_or(stat.bytes, |known| stat.bytes.max(known.own_end())), ..stat })
     }
 
     /// Removes a file. What of it has not left this client never does.
@@ -270,8 +298,8 @@ impl<M: Machine> PageCache<M> {
         outcome
     }
 
-    /// Brings everything written through the cache to the media, and removes the temporary files that are left.
-    /// Reports the first failure after all has been tried. Call this at the end.
+    /// Brings everything written through the cache to the media, finishes the files that were begun, and removes the
+    /// temporary files that are left. Reports the first failure after all has been tried. Call this at the end.
     pub async fn finish(&self) -> Result<()> {
         let files: Vec<_> = self.inner.files.borrow().values().cloned().collect();
         let mut outcome = Ok(());
@@ -279,7 +307,7 @@ impl<M: Machine> PageCache<M> {
             let finished = if file.temporary.get() && !file.unlinked.get() {
                 self.unlink(file.file.name()).await
             } else {
-                self.inner.flush(&file).await
+                self.inner.commit(&file).await
             };
             outcome = outcome.and(finished);
             self.inner.release(&file);
@@ -298,6 +326,23 @@ impl<M: Machine> Inner<M> {
     fn known(&self, id: FileId) -> Option<Rc<LogicalFile<M>>> {
         let files = self.files.borrow();
         files.values().find(|file| file.file.id() == id && !file.unlinked.get()).cloned()
+    }
+
+    /// The file of this name that this cache has open, if it is unfinished.
+    fn own_unfinished(&self, name: &str) -> Option<Rc<LogicalFile<M>>> {
+        let files = self.files.borrow();
+        let is_it = |file: &&Rc<LogicalFile<M>>| {
+            file.file.name() == name && file.file.is_unfinished() && !file.unlinked.get()
+        };
+        files.values().find(is_it).cloned()
+    }
+
+    fn enter_created(self: &Rc<Self>, file: File<M>) -> Result<PagedFile<M>> {
+        // Somebody may have found it and opened it meanwhile.
+        match self.known(file.id()) {
+            Some(known) => Ok(PagedFile::new(self.clone(), known)),
+            None => self.enter(file),
+        }
     }
 
     fn check_page(&self, name: &str, page_bytes: u64) -> Result<()> {
@@ -335,14 +380,15 @@ impl<M: Machine> Inner<M> {
         Ok(PagedFile::new(self.clone(), logical))
     }
 
-    /// Forgets a file that nobody has open and of which nothing is left to be written or told.
+    /// Forgets a file that nobody has open and of which nothing is left to be written, finished or told.
     fn release(self: &Rc<Self>, file: &LogicalFile<M>) {
         if file.handles.get() > 0 || file.writes.get() > 0 {
             return;
         }
         let unsent = !self.table.borrow().unwritten(file.number, true).is_empty();
         let untold = file.failure.borrow().is_some();
-        if file.unlinked.get() || !(file.temporary.get() || unsent || untold) {
+        let unfinished = file.file.is_unfinished();
+        if file.unlinked.get() || !(file.temporary.get() || unsent || untold || unfinished) {
             self.forget(file);
         }
     }

@@ -58,8 +58,8 @@ pub enum Advice {
 
 /// A file open through a [`PageCache`](super::PageCache).
 ///
-/// Dropped without [`close`](Self::close), it is closed all the same, but failures of writing are only reported by
-/// [`PageCache::finish`](super::PageCache::finish).
+/// Dropped without [`close`](Self::close), it is closed by [`PageCache::finish`](super::PageCache::finish), which reports
+/// failures of writing; until then a file that was begun here is unfinished.
 pub struct PagedFile<M: Machine> {
     cache: Rc<Inner<M>>,
     file: Rc<LogicalFile<M>>,
@@ -308,7 +308,8 @@ impl<M: Machine> PagedFile<M> {
     }
 
     /// Waits until everything written to the file is on the media, and reports any write that failed since somebody
-    /// was told. Pages that could not be written are tried again. Of a temporary file nothing is sent.
+    /// was told. Pages that could not be written are tried again. Of a temporary file nothing is sent. A file that was
+    /// begun here stays unfinished.
     pub async fn flush(&self) -> Result<()> {
         if self.file.stays_here() {
             return self.file.failure.borrow_mut().take().map_or(Ok(()), Err);
@@ -316,10 +317,15 @@ impl<M: Machine> PagedFile<M> {
         self.cache.flush(&self.file).await
     }
 
-    /// Closes the file: [`flush`](Self::flush), and of the last handle, forgetting its pages. If that fails, what could
-    /// not be written is given up.
+    /// Waits as [`flush`](Self::flush) does, and finishes the file if it was begun here.
+    pub async fn commit(&self) -> Result<()> {
+        if self.file.stays_here() { self.flush().await } else { self.cache.commit(&self.file).await }
+    }
+
+    /// Closes the file: [`commit`](Self::commit), and of the last handle, forgetting its pages. If that fails, what
+    /// could not be written is given up, and a file that was begun here stays unfinished.
     pub async fn close(self) -> Result<()> {
-        let outcome = self.flush().await;
+        let outcome = self.commit().await;
         if outcome.is_err() {
             // What is on its way has to come to its end, but nobody is told of it any more.
             self.file.wait_for_writes().await;

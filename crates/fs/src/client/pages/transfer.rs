@@ -300,7 +300,8 @@ impl<M: Machine> Inner<M> {
         }
         // Noted as flushed when it is: who flushes meanwhile asks for it, too.
         let sent = file.sent.get();
-        let remote = if file.unlinked.get() || sent == file.flushed.get() {
+        let is_flushed = sent == file.flushed.get() && file.file.uncommitted_end().is_none();
+        let remote = if file.unlinked.get() || is_flushed {
             Ok(())
         } else {
             let flushed = file.file.flush().await;
@@ -310,6 +311,24 @@ impl<M: Machine> Inner<M> {
             flushed
         };
         own.map_or(remote, Err)
+    }
+
+    /// Flushes a file, and finishes it if it was begun here.
+    pub(super) async fn commit(self: &Rc<Self>, file: &Rc<LogicalFile<M>>) -> Result<()> {
+        if !file.file.is_unfinished() || file.unlinked.get() {
+            return self.flush(file).await;
+        }
+        self.write_out(file).await;
+        if let Some(failure) = file.failure.borrow_mut().take() {
+            return Err(failure);
+        }
+        if file.size_unsent.get() {
+            self.flush(file).await?;
+        }
+        let sent = file.sent.get();
+        file.file.commit().await?;
+        file.flushed.set(sent.max(file.flushed.get()));
+        Ok(())
     }
 
     /// What bounds the windows of a file.

@@ -147,7 +147,7 @@ impl Trial {
         let place = tempfile::tempdir().expect("a temporary directory");
         let directory = Directory::take(place.path(), machine::NodeId(1)).expect("a fresh directory");
         let seal = directory.create("object", b"label").expect("room").contents.seal;
-        let bytes = std::fs::read(place.path().join("object.stripe")).expect("an object's file");
+        let bytes = std::fs::read(place.path().join("object.begun")).expect("an object's file");
         let file = ModelFile::of(&bytes);
         let object = open(&file, seal);
         let mut draw = Draw(seed | 1 << 40);

@@ -1,0 +1,218 @@
+//! Finishing files: committing what was written, publishing it, and removing what was never finished.
+//!
+//! What the I/O nodes do, and in which order, is drawn in `io_node/commit.rs`.
+
+use std::collections::BTreeMap;
+
+use machine::{Machine, NodeId, Payload};
+
+use super::assembly::{Found, Stripes, assemble, tell_apart};
+use super::{Client, File, FileParts, FileStat, check_name, unexpected};
+use crate::error::{Error, FailureKind, Result};
+use crate::protocol::{FileId, FoundStripe, Reply, Request};
+
+/// So often a name is looked at again while others change what it names.
+const LOOKS_MAX: usize = 16;
+
+impl<M: Machine> Client<M> {
+    /// What there is of the finished file of this name, whether or not that is all of it.
+    pub async fn find(&self, name: &str) -> Result<FileParts> {
+        let (finished, mut unfinished) = self.look(name).await?;
+        if finished.is_empty()
+            && let Some(stripes) = latest(&mut unfinished)
+        {
+            return Err(unfinished_error(name, &stripes));
+        }
+        assemble(name, finished)
+    }
+
+    /// What there is under a name: the finished file, if there is one, and all unfinished ones.
+    pub async fn find_all(&self, name: &str) -> Result<Vec<FileParts>> {
+        let (finished, unfinished) = self.look(name).await?;
+        let finished = if finished.is_empty() { None } else { Some(assemble(name, finished)) };
+        finished.into_iter().chain(unfinished.into_iter().map(|stripes| stripes.parts(name))).collect()
+    }
+
+    /// What there is of the unfinished file of this name, the last if there are several.
+    pub async fn find_unfinished(&self, name: &str) -> Result<FileParts> {
+        let (_, mut unfinished) = self.look(name).await?;
+        match latest(&mut unfinished) {
+            Some(stripes) => stripes.parts(name),
+            None => Err(Error::NotFound { name: name.into() }.into()),
+        }
+    }
+
+    /// What there is to know of an unfinished file. Fails if a stripe of it is missing.
+    pub async fn stat_unfinished(&self, name: &str) -> Result<FileStat> {
+        self.find_unfinished(name).await?.complete(name)
+    }
+
+    /// Opens an unfinished file with what there is of it; if there is none, the finished one of that name.
+    pub async fn open_unfinished(&self, name: &str) -> Result<File<M>> {
+        match self.stat_unfinished(name).await {
+            Ok(stat) => Ok(File::new(self.clone(), name, stat)),
+            Err(error) if matches!(*error, Error::NotFound { .. }) => self.open(name).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes a finished file, or whatever is left of one, and an unfinished one of that name that this client has
+    /// begun.
+    pub async fn unlink(&self, name: &str) -> Result<()> {
+        // What is committed gets its name first, or it would come back. If that cannot be told, what is there goes.
+        let unfinished = match self.look(name).await {
+            Ok((_, mut unfinished)) => latest(&mut unfinished),
+            Err(error) if matches!(*error, Error::BadName { .. }) => return Err(error),
+            Err(_) => None,
+        };
+        let mut found = false;
+        for (_, answer) in self.ask_all(|_| Some(Request::Unlink { name: name.into() })).await {
+            match answer {
+                Ok(_) => found = true,
+                Err(error) if error.is_remote(FailureKind::NotFound) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        match unfinished {
+            Some(stripes) if self.inner.begun.borrow().contains(&stripes.file()) => {
+                self.unlink_unfinished(name).await
+            }
+            _ if found => Ok(()),
+            Some(stripes) => Err(unfinished_error(name, &stripes)),
+            None => Err(Error::NotFound { name: name.into() }.into()),
+        }
+    }
+
+    /// Removes what there is of unfinished files of a name. Fails if somebody is writing one of them.
+    pub async fn unlink_unfinished(&self, name: &str) -> Result<()> {
+        let mut removed = false;
+        for _ in 0..LOOKS_MAX {
+            let (_, mut unfinished) = self.look(name).await?;
+            let Some(stripes) = latest(&mut unfinished) else {
+                return if removed { Ok(()) } else { Err(Error::NotFound { name: name.into() }.into()) };
+            };
+            let file = stripes.file();
+            // First a stripe without which it cannot be committed any more: nobody may find it to be finished while
+            // the others go.
+            if let Some(node) = stripes.uncommitted() {
+                let request = Request::Discard { name: name.into(), file: Some(file), uncommitted: true };
+                match self.inner.endpoint.call(node, request, Payload::empty()).await {
+                    Err(error) if error.is_remote(FailureKind::Exists) => continue,
+                    other => other.map_err(|error| about(error, name))?,
+                };
+            }
+            let request = Request::Discard { name: name.into(), file: Some(file), uncommitted: false };
+            for (_, answer) in self.ask_all(|_| Some(request.clone())).await {
+                answer.map_err(|error| about(error, name))?;
+            }
+            self.inner.begun.borrow_mut().remove(&file);
+            removed = true;
+        }
+        Err(changing(name))
+    }
+
+    /// Looks at a name: stripes of a finished file, and unfinished files. What is committed is published before.
+    async fn look(&self, name: &str) -> Result<(Vec<(NodeId, FoundStripe)>, Vec<Stripes>)> {
+        check_name(name)?;
+        for _ in 0..LOOKS_MAX {
+            let mut found = Vec::new();
+            for (node, answer) in self.ask_all(|_| Some(Request::Open { name: name.into() })).await {
+                let (Reply::Opened { stripes }, _) = answer.map_err(|error| about(error, name))? else {
+                    return Err(unexpected(node));
+                };
+                found.extend(stripes.into_iter().map(|stripe| (node, stripe)));
+            }
+            match tell_apart(found) {
+                Found::Committed { file, replaces } => self.publish(name, file, replaces).await?,
+                Found::Settled { finished, unfinished } => return Ok((finished, unfinished)),
+            }
+        }
+        Err(changing(name))
+    }
+
+    /// Gives a committed file its name, on all I/O nodes.
+    async fn publish(&self, name: &str, file: FileId, replaces: Option<FileId>) -> Result<()> {
+        let request = Request::Publish { name: name.into(), file, replaces };
+        let mut outcome = Ok(());
+        for (_, answer) in self.ask_all(|_| Some(request.clone())).await {
+            outcome = outcome.and(answer.map(drop).map_err(|error| about(error, name)));
+        }
+        outcome
+    }
+}
+
+/// The unfinished file that was begun last.
+fn latest(unfinished: &mut Vec<Stripes>) -> Option<Stripes> {
+    unfinished.sort_by_key(Stripes::rank);
+    unfinished.pop()
+}
+
+fn unfinished_error(name: &str, stripes: &Stripes) -> Box<Error> {
+    Error::Unfinished { name: name.into(), begun: stripes.begun() }.into()
+}
+
+/// Gives an I/O node's failure the file's name, where that is what it is about.
+pub(super) fn about(error: Box<Error>, name: &str) -> Box<Error> {
+    let name = name.to_owned();
+    if error.is_remote(FailureKind::Exists) {
+        Error::Exists { name }.into()
+    } else if error.is_remote(FailureKind::BeingWritten) {
+        Error::BeingWritten { name }.into()
+    } else {
+        error
+    }
+}
+
+fn changing(name: &str) -> Box<Error> {
+    Error::Invalid(format!("{name}: others go on changing what has this name")).into()
+}
+
+impl<M: Machine> File<M> {
+    /// Brings everything written to the file onto the media and makes it the file's lasting contents: an unfinished
+    /// file is finished, in place of one that it was made to replace; a finished one is as long for all as it is here.
+    ///
+    /// An unfinished file is committed with all that anybody has written to it. Fails as [`flush`](Self::flush) does;
+    /// an unfinished file is unfinished then, or finished if the failure came after the last I/O node had done its
+    /// part.
+    pub async fn commit(&self) -> Result<()> {
+        if !self.is_unfinished() {
+            return self.flush().await;
+        }
+        let bytes = self.refresh().await?;
+        if self.is_unfinished() {
+            self.commit_bytes(bytes).await?;
+            // Publishes it.
+            let stat = self.client.stat(self.name()).await?;
+            if stat.file != self.id() {
+                let text = format!("{} has been replaced by another file", self.name());
+                return Err(Error::Invalid(text).into());
+            }
+            self.note_finished(stat.bytes);
+        }
+        Ok(())
+    }
+
+    /// Waits until everything written to the file is on the media. A finished file is as long for all then as it is
+    /// here; an unfinished one stays unfinished.
+    ///
+    /// Reports, once, any write through this handle or a clone of it that failed since, or was lost with an I/O
+    /// node that was started anew. If an I/O node cannot be reached, what it has accepted stays to be flushed.
+    pub async fn flush(&self) -> Result<()> {
+        match self.uncommitted_end() {
+            Some(end) => self.commit_bytes(end).await,
+            None => self.bring_to_media(|_| Request::Flush { file: self.id() }).await,
+        }
+    }
+
+    /// Has all I/O nodes commit the file as one of so many bytes.
+    async fn commit_bytes(&self, bytes: u64) -> Result<()> {
+        let accepted: BTreeMap<NodeId, u64> = self.accepted();
+        let request = |node: NodeId| {
+            let incarnation = accepted.get(&node).copied();
+            Request::Commit { file: self.id(), bytes, incarnation }
+        };
+        self.bring_to_media(request).await?;
+        self.note_committed(bytes);
+        Ok(())
+    }
+}

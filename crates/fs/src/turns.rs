@@ -1,0 +1,41 @@
+//! Turns at things that are told apart by a key.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use machine::Condition;
+
+/// Things that are changed by one task after the other.
+pub(crate) struct Turns<K> {
+    taken: RefCell<BTreeSet<K>>,
+    returned: Condition,
+}
+
+/// The turn at a thing, until it is dropped.
+pub(crate) struct Turn<'a, K: Ord> {
+    turns: &'a Turns<K>,
+    thing: K,
+}
+
+impl<K> Default for Turns<K> {
+    fn default() -> Self {
+        Turns { taken: RefCell::default(), returned: Condition::new() }
+    }
+}
+
+impl<K: Ord + Clone> Turns<K> {
+    pub(crate) async fn take(&self, thing: K) -> Turn<'_, K> {
+        while self.taken.borrow().contains(&thing) {
+            self.returned.wait().await;
+        }
+        self.taken.borrow_mut().insert(thing.clone());
+        Turn { turns: self, thing }
+    }
+}
+
+impl<K: Ord> Drop for Turn<'_, K> {
+    fn drop(&mut self) {
+        self.turns.taken.borrow_mut().remove(&self.thing);
+        self.turns.returned.wake_all();
+    }
+}
