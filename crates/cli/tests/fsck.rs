@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{Agent, Store, contents, finish, wait};
@@ -192,4 +193,21 @@ fn stripes_that_are_cut_swapped_foreign_or_gone_are_found() {
     let begun = Instant::now();
     store.run(&["fsck", "whole", "--rate", "2MiB"]);
     assert!(begun.elapsed() > Duration::from_millis(450), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_file_that_was_not_put_to_its_end_is_found() {
+    let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20"]);
+    store.make_file("new", 40 << 20);
+    let mut put = store.command(&["put", "new", "file"]).spawn().expect("the program");
+    thread::sleep(Duration::from_millis(400));
+    put.kill().expect("a child of ours");
+    assert!(!wait(&mut put).success(), "it takes a second");
+    let (report, _) = fsck(&store, &[]);
+    assert_eq!(findings(&report), [("file".to_owned(), "unfinished".to_owned(), None)]);
+    let text = report["findings"][0]["text"].as_str().expect("text");
+    assert!(text.contains("it was begun 20"), "{text}");
+    store.run(&["rm", "--unfinished"]);
+    let (report, is_well) = fsck(&store, &[]);
+    assert!(is_well && report["files"] == 0, "{report}");
 }

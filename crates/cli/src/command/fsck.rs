@@ -8,6 +8,7 @@ use fs::{Check, Checking, Finding, FindingKind};
 use layout::Extent;
 use serde::Serialize;
 
+use crate::date;
 use crate::failure::{Failure, Result};
 use crate::local;
 use crate::progress::{Progress, Show};
@@ -16,7 +17,7 @@ use crate::store::session::{self, Session};
 use crate::table::Table;
 use pdiol::Size;
 
-/// Read files back on the agents, against their checksums, and say what is damaged, missing or foreign.
+/// Read files back on the agents, against their checksums, and say what is damaged, missing, foreign or unfinished.
 ///
 /// Without names, all files are read. The data stay on the agents: each reads what is on its disks, behind all other
 /// requests. All agents have to answer. Exit code 1 tells that something is wrong.
@@ -123,7 +124,10 @@ impl Report {
             agent: finding.place.map(|(node, _)| session.name(node).to_owned()),
             disk: finding.place.map(|(_, disk)| disk),
             damaged: finding.damaged.iter().map(|extent| [extent.offset, extent.bytes]).collect(),
-            text: finding.text,
+            text: match finding.since {
+                Some(since) => format!("{}; it was begun {}", finding.text, date::of(since)),
+                None => finding.text,
+            },
         };
         let (files, bytes) = (check.files.len(), check.bytes);
         let explain = |error: &fs::Error| session.explain("checking files", error).to_string();
@@ -171,8 +175,8 @@ impl Report {
     }
 
     fn outcome(&self) -> Result<()> {
-        let remedy =
-            "`starfish get --skip-damaged` saves what can be read of a file, and `starfish rm` removes it.";
+        let remedy = "`starfish get --skip-damaged` saves what can be read of a file, and `starfish rm` removes \
+                      it; `starfish rm --unfinished` removes what was never finished.";
         match self.hurt() {
             0 if self.failures.is_empty() => Ok(()),
             0 => Err(Failure::new("fsck", "not all could be looked at")),
@@ -188,6 +192,7 @@ fn kind(kind: FindingKind) -> &'static str {
         FindingKind::Missing => "missing",
         FindingKind::Foreign => "foreign",
         FindingKind::Orphaned => "orphaned",
+        FindingKind::Unfinished => "unfinished",
     }
 }
 

@@ -59,6 +59,8 @@ pub struct Finding {
     pub stripe: Option<u32>,
     /// Which bytes of the file are damaged, if that is known; in order.
     pub damaged: Vec<Extent>,
+    /// When the file was begun, since 1970, if it is unfinished.
+    pub since: Option<Duration>,
     /// What a person can read.
     pub text: String,
 }
@@ -74,6 +76,8 @@ pub enum FindingKind {
     Foreign,
     /// A stripe whose other stripes are all nowhere.
     Orphaned,
+    /// The file has not been written to its end: whoever was doing that is not done, or is gone.
+    Unfinished,
 }
 
 /// Something that happens while files are checked.
@@ -131,9 +135,10 @@ impl<M: Machine> Client<M> {
         for (&node, &count) in self.inner.io_nodes.iter().zip(&*self.inner.disks.borrow()) {
             disks.extend((0..count).map(|disk| (node, disk)));
         }
-        let mut names_at = BTreeMap::new();
+        let (mut names_at, mut listed) = (BTreeMap::new(), BTreeSet::new());
         for &node in &self.inner.io_nodes {
             let here = if names.is_empty() { self.names_at(node).await? } else { names.to_vec() };
+            listed.extend(here.iter().cloned());
             names_at.insert(node, Rc::new(here));
         }
         for &(node, disk) in &disks {
@@ -161,9 +166,6 @@ impl<M: Machine> Client<M> {
         }
         shared.wait().await;
         let (found, mut files) = (shared.found.take(), BTreeMap::new());
-        let absent = names.iter().filter(|name| !found.contains_key(*name));
-        let absent = absent.map(|name| Error::NotFound { name: name.clone() });
-        shared.failures.borrow_mut().extend(absent);
         for (name, found) in found {
             let mut file = judged(found)?;
             let is_damaged = |finding: &Finding| finding.kind == FindingKind::Damaged;
@@ -177,7 +179,33 @@ impl<M: Machine> Client<M> {
             }
             files.insert(name, file);
         }
+        for name in listed {
+            self.find_unfinished_beside(name, &mut files).await;
+        }
+        let absent = names.iter().filter(|name| !files.contains_key(*name));
+        let absent = absent.map(|name| Error::NotFound { name: name.clone() });
+        shared.failures.borrow_mut().extend(absent);
         Ok(Check { files, bytes: shared.bytes.get(), failures: shared.failures.take() })
+    }
+
+    /// Adds what there is of unfinished files of a name. They are not read back: nobody says what they are to be.
+    async fn find_unfinished_beside(&self, name: String, files: &mut BTreeMap<String, CheckedFile>) {
+        // What is wrong with finished ones has been found already.
+        let Ok(all) = self.find_all(&name).await else { return };
+        let unfinished = all.into_iter().filter(|parts| parts.unfinished_since.is_some());
+        let findings: Vec<Finding> = unfinished
+            .map(|parts| Finding {
+                kind: FindingKind::Unfinished,
+                place: None,
+                stripe: None,
+                damaged: Vec::new(),
+                since: parts.unfinished_since,
+                text: "it has not been written to its end".to_owned(),
+            })
+            .collect();
+        if !findings.is_empty() {
+            files.entry(name).or_default().findings.extend(findings);
+        }
     }
 
     /// The names of all files that an I/O node has stripes of.
@@ -352,7 +380,7 @@ impl FoundPlace {
 
     fn finding(&self, kind: FindingKind, text: String) -> Finding {
         let stripe = self.stripe.as_ref().ok().map(|(label, _)| label.stripe);
-        Finding { kind, place: Some((self.node, self.disk)), stripe, damaged: Vec::new(), text }
+        Finding { kind, place: Some((self.node, self.disk)), stripe, damaged: Vec::new(), since: None, text }
     }
 }
 
@@ -425,6 +453,7 @@ fn missing(
         place: None,
         stripe: Some(stripe),
         damaged: Vec::new(),
+        since: None,
         text: "it is on no disk".to_owned(),
     };
     missing.into_iter().map(finding).collect()
