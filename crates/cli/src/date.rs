@@ -13,6 +13,10 @@ pub(crate) fn of(at: Duration) -> String {
 }
 
 /// How long ago a date is; nothing if it is in the future.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the date that another computer wrote down is compared with ours"
+)]
 pub(crate) fn age(at: Duration) -> std::time::Duration {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     now.saturating_sub(std::time::Duration::from_nanos(at.as_nanos()))

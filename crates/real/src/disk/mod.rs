@@ -143,8 +143,8 @@ impl machine::Disk for Disk {
             let (directory, removed) = (inner.directory.clone(), name.clone());
             let outcome = blocking(move || directory.remove(&removed, stage)).await;
             // If it was the flushing of the directory that failed, it is removed all the same.
-            let is_missing = |error: &Box<Error>| matches!(**error, Error::NotFound { .. });
-            if !outcome.as_ref().is_err_and(is_missing) {
+            let is_missing = |error: &Error| matches!(error, Error::NotFound { .. });
+            if !outcome.as_ref().is_err_and(|error| is_missing(error)) {
                 inner.objects.borrow_mut().forget(&name, stage);
                 inner.directory_changed.set(true);
             }
