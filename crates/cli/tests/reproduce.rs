@@ -135,6 +135,20 @@ fn what_is_done_is_not_done_again_and_comes_to_the_same() {
 }
 
 #[test]
+fn what_one_selection_wrote_stays_with_the_next() {
+    let made = Made::new();
+    made.run(&["study", "--tables", "2", "--trials", "2", "--out", "both"]);
+    let table = read(&made.path("both/tables.csv"));
+    assert_eq!(table.lines().count(), 1 + 2 * 8, "both tables have the same cells");
+    made.run(&["study", "--tables", "none", "--figures", "2", "--trials", "1", "--out", "both"]);
+    assert_eq!(read(&made.path("both/tables.csv")), table);
+    let page = read(&made.path("both/report.html"));
+    for part in ["id=\"table-2\"", "id=\"figure-2\"", "starfish reproduce study --trials 1"] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
 fn a_single_trial_says_nothing_of_significance() {
     let made = Made::new();
     made.run(&["study", "--tables", "16", "--trials", "1"]);

@@ -153,6 +153,33 @@ fn plans_run_together_share_their_trials() {
 }
 
 #[test]
+fn a_page_has_charts_and_says_what_its_names_mean() {
+    let swept = PLAN.replace("trials = 3", "trials = 2\ntitle = \"I/O nodes\"")
+        + "[vary]\nset = { \"nodes.io\" = [4, 8] }\n";
+    let folder = folder(&swept);
+    printed(run(folder.path(), &["plan.toml", "--html", "page.html"]));
+    let page = fs::read_to_string(folder.path().join("page.html")).expect("a page");
+    for part in [
+        "Figure 1: two methods: I/O nodes",
+        "<polyline",
+        ">rb tpfs</text>",
+        ">wcc ddio</text>",
+        "read: records are dealt to compute nodes in blocks",
+        "disk-directed</td>",
+        "starfish run plan.toml",
+        ">ddio,nodes.io=8</td>",
+    ] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    // Nothing that varies is a number: bars.
+    fs::write(folder.path().join("plan.toml"), PLAN).expect("a file");
+    printed(run(folder.path(), &["plan.toml", "--trials", "1", "--html", "page.html"]));
+    let page = fs::read_to_string(folder.path().join("page.html")).expect("a page");
+    assert_eq!(page.matches("<rect").count(), 4, "{page}");
+    assert!(page.contains("<th class=\"text\" scope=\"row\">wcc ddio</th>"), "{page}");
+}
+
+#[test]
 fn a_wrong_plan_is_refused_before_anything_runs() {
     let folder = folder(&PLAN.replace("trials = 3", "trials = 0"));
     let said = fail(run(folder.path(), &["plan.toml"]), 2);

@@ -38,4 +38,5 @@ pub use plan::{CELLS_MAX, Cell, Kind, Plan, Published, Quantity, TRIALS_MAX};
 pub use results::{CellResult, cell_table, results, trial_table};
 pub use run::{Failure, Progress, TrialError, execute, run, run_all, threads_here};
 pub use selection::Selection;
+pub use settings::scheduling_name;
 pub use table::{Column, Table, Type, Value};

@@ -144,6 +144,6 @@ fn scheduling(value: Written<'_>) -> Result<Scheduling, Misfit> {
 }
 
 /// The name of a schedule.
-pub(crate) fn scheduling_name(scheduling: Scheduling) -> &'static str {
+pub fn scheduling_name(scheduling: Scheduling) -> &'static str {
     SCHEDULES.iter().find(|(_, known)| *known == scheduling).map_or("", |(name, _)| name)
 }

@@ -14,8 +14,10 @@
 //! - `published.rs`: what the report printed
 //! - `agreement.rs`: how well the two agree
 //! - `tables_csv.rs`, `report/`: the two files
+//! - `plan_page.rs`: a page for plans that are no study
 
 mod agreement;
+mod plan_page;
 mod published;
 mod report;
 mod results;
@@ -25,8 +27,9 @@ mod tables_csv;
 pub use agreement::{
     BOUNDS, Compared, Errors, RATIO_MARGIN, Ratio, compared, errors, of_quantity, ratio, ratios,
 };
+pub use plan_page::plan_page;
 pub use published::{COLUMNS, Published, PublishedCell, PublishedError, PublishedTable};
-pub use report::{NumbersPage, NumbersPart, NumbersTable, Provenance, Report};
+pub use report::{NumbersBars, NumbersPage, NumbersPart, NumbersTable, Provenance, Report};
 pub use results::{Cell, Figure, Line, Place, Table};
 pub use study::{Study, StudyError, TextFile};
 pub use tables_csv::tables_csv;

@@ -301,6 +301,6 @@ fn line_name(plan: &Plan, cell: &plan::Cell, per_node: Option<u64>) -> String {
 }
 
 /// What is varied, in the words of the reports where they have some.
-fn axis_name(key: &str) -> &str {
+pub(crate) fn axis_name(key: &str) -> &str {
     if key == "outstanding" { "K, outstanding requests for each compute node and disk" } else { key }
 }

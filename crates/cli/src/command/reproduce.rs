@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use plan::{Job, Journal, Kind};
+use plan::{Job, Journal, Kind, Plan};
 use reproduce::{Report, Study, compared, errors, tables_csv};
 
 use super::run;
@@ -23,7 +23,8 @@ use crate::table::Table;
 /// compute nodes, 16 I/O nodes and 16 disks. Its tables are simulated on all processors of this computer, which
 /// takes some minutes.
 ///
-/// DIR/tables.csv has every cell, in the form of the published tables, followed by `cv` and `trials`.
+/// DIR/tables.csv has every cell, in the form of the published tables, followed by `cv` and `trials`. It and the page
+/// below also show what earlier commands with the same DIR have simulated of the study.
 ///
 /// DIR/report.html says what agrees and what does not, in words, colours and charts; open it with any browser.
 ///
@@ -105,7 +106,8 @@ const FAILURES_MAX: usize = 5;
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let mut study = study::load(&arguments.study)?;
+    let whole = study::load(&arguments.study)?;
+    let mut study = whole.clone();
     let figures = arguments.figures.clone().unwrap_or_else(|| match arguments.tables {
         Numbers::All => Numbers::All,
         Numbers::Some(_) => Numbers::Some(BTreeSet::new()),
@@ -122,8 +124,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let mut journal = prepare(&folder)?;
     let start = Instant::now();
     let new = simulate(&study, &mut journal, &folder, &arguments)?;
-    let command = command(&arguments, &study);
-    write(&study, &journal, &folder, command)?;
+    let shown = shown(&whole, &study, &journal);
+    let command = command(&arguments, &whole, &shown);
+    write(&shown, &journal, &folder, command)?;
     local::print(summary(&study, &journal))?;
     local::print(time(&study, &journal, new, start.elapsed()))?;
     local::print([TABLES, REPORT].map(|name| folder.join(name).display().to_string()))
@@ -183,17 +186,44 @@ fn failed(failures: &[plan::Failure]) -> Failure {
     failure.remedy("The other trials are kept; the same command only runs what is missing.")
 }
 
-/// The command that makes these results, wherever they are written.
-fn command(arguments: &Arguments, study: &Study) -> String {
-    let list = |kind| match &study.numbers(kind)[..] {
-        [] => "none".to_owned(),
-        numbers => numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
-    };
-    let mut command = format!("starfish reproduce {}", study.name);
-    if arguments.tables != Numbers::All {
-        command += &format!(" --tables {}", list(Kind::Table));
+/// What the files show: what was asked for now, and all else of the study of which the journal has every cell. So what
+/// one selection wrote does not go with the next.
+fn shown(whole: &Study, asked: &Study, journal: &Journal) -> Study {
+    let mut shown = whole.clone();
+    for plan in &mut shown.plans {
+        let asked = asked.plans.iter().find(|asked| asked.published == plan.published);
+        plan.trials = asked.map_or_else(|| trials_there(plan, journal), |asked| asked.trials);
     }
-    if arguments.figures.is_some() {
+    shown.plans.retain(|plan| plan.trials > 0);
+    shown
+}
+
+/// How many trials the journal has of every cell of the plan.
+fn trials_there(plan: &Plan, journal: &Journal) -> u64 {
+    let of_cell = |cell: &plan::Cell| {
+        let trials = Job::trials(&cell.experiment, plan::TRIALS_MAX);
+        trials.take_while(|job| journal.get(job.key).is_some()).count() as u64
+    };
+    plan.cells.iter().map(of_cell).min().unwrap_or(0)
+}
+
+/// The command that makes the results of the study that are shown, wherever they are written.
+fn command(arguments: &Arguments, whole: &Study, shown: &Study) -> String {
+    let list = |kind| {
+        let numbers = shown.numbers(kind);
+        let list = numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        if numbers.is_empty() { "none".to_owned() } else { list }
+    };
+    let is_whole = |kind| shown.numbers(kind) == whole.numbers(kind);
+    let mut command = format!("starfish reproduce {}", shown.name);
+    // Without a choice of tables all figures are chosen, else none.
+    let figures_differ = if is_whole(Kind::Table) {
+        !is_whole(Kind::Figure)
+    } else {
+        command += &format!(" --tables {}", list(Kind::Table));
+        !shown.numbers(Kind::Figure).is_empty()
+    };
+    if figures_differ {
         command += &format!(" --figures {}", list(Kind::Figure));
     }
     if let Some(trials) = arguments.trials {

@@ -1,6 +1,7 @@
 //! `starfish run`: everything that plans say, once, and its results as files.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -51,6 +52,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "VARIANT/PATTERN/RECORD/TRIAL", conflicts_with = "out")]
     only: Option<String>,
 
+    /// Also write the results as a page with charts, which says what its names mean; open it with any browser.
+    #[arg(long, value_name = "FILE", conflicts_with = "only")]
+    html: Option<PathBuf>,
+
     /// How to print the results.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -82,6 +87,7 @@ Every option of `starfish simulate` may stand at the top, as the default, or in 
 
 Examples:
   starfish run methods.toml
+  starfish run methods.toml --html methods.html        charts, to be opened with any browser
   starfish run methods.toml --trials 1 --format csv > first.csv
   starfish run experiments/starfish-3.0/*.toml --out results/all
   starfish run methods.toml --only ddio/rb/8192/0      the first trial of one cell, with its digest";
@@ -138,6 +144,11 @@ fn run_all(arguments: &Arguments, plans: &[Plan], threads: usize) -> Result<()> 
     let results = plan::results(plans, &journal);
     let (cells, trials) = (plan::cell_table(&results), plan::trial_table(&results));
     write_files(&folder, &cells, &trials)?;
+    if let Some(path) = &arguments.html {
+        let page =
+            reproduce::plan_page(plans, &results, &command(arguments), env!("CARGO_PKG_VERSION")).html();
+        local::write(path, |file| file.write_all(page.as_bytes()))?;
+    }
     print(arguments.format, &cells, &results)?;
     let new = journal.len() - there;
     let wall: Duration = jobs.iter().filter_map(|job| journal.wall(job.key)).sum();
@@ -149,6 +160,12 @@ fn run_all(arguments: &Arguments, plans: &[Plan], threads: usize) -> Result<()> 
         wall.as_secs_f64()
     );
     report(&failures, jobs.len())
+}
+
+/// The command that makes these results, wherever they are written.
+fn command(arguments: &Arguments) -> String {
+    let trials = arguments.trials.map_or_else(String::new, |trials| format!(" --trials {trials}"));
+    format!("starfish run {}{trials}", arguments.plans.join(" "))
 }
 
 /// Runs some trials anew, for somebody who wants to see just these.

@@ -18,6 +18,9 @@ const RIGHT: f64 = 84.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 48.0;
 
+/// A little more than a letter of a name takes, whose size and weight are in `style.css`.
+const LETTER_WIDTH: f64 = 7.2;
+
 /// Least distance between names of lines, and half the size of a point.
 const NAME_HEIGHT: f64 = 15.0;
 const POINT: f64 = 4.0;
@@ -109,6 +112,12 @@ impl Axes {
     }
 }
 
+/// The width of the drawing: names of lines that are long get the room they need.
+fn width(figure: &Figure) -> f64 {
+    let longest = figure.lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
+    WIDTH.max((WIDTH - RIGHT + 10.0 + LETTER_WIDTH * longest as f64).ceil())
+}
+
 /// Half the width of the confidence interval, nothing if it is not known.
 fn margin(sample: &Sample) -> f64 {
     sample.half_width().unwrap_or(0.0)
@@ -126,7 +135,7 @@ fn chart(figure: &Figure, axes: &Axes) -> Markup {
     let label =
         format!("{}: throughput against {}; the table below has the numbers", figure.title, figure.varied);
     html! {
-        svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(label) {
+        svg viewBox=(format!("0 0 {} {HEIGHT}", width(figure))) role="img" aria-label=(label) {
             (grid(figure, axes))
             @for (index, line) in figure.lines.iter().enumerate() {
                 @let aside = (index as f64 - (figure.lines.len() - 1) as f64 / 2.0) * ASIDE;
@@ -315,6 +324,14 @@ mod tests {
         assert_eq!(names.len(), 7);
         assert!(names.windows(2).all(|pair| pair[1].2 - pair[0].2 > NAME_HEIGHT - 0.001));
         assert!(names.iter().all(|name| (0.0..=HEIGHT - BOTTOM).contains(&name.2)));
+    }
+
+    #[test]
+    fn the_drawing_is_as_wide_as_its_names() {
+        let mut figure = figure(&[31.4, 14.7]);
+        assert_eq!(width(&figure), WIDTH);
+        figure.lines[0].name = "wnc tpfs nodes.compute=32 8192 B".into();
+        assert!(width(&figure) > WIDTH - RIGHT + 10.0 + 32.0 * 7.0);
     }
 
     #[test]

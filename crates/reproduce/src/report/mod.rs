@@ -17,7 +17,7 @@ mod table;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-pub use numbers::{NumbersPage, NumbersPart, NumbersTable};
+pub use numbers::{NumbersBars, NumbersPage, NumbersPart, NumbersTable};
 
 use crate::published::Published;
 use crate::results::{Figure, Table};

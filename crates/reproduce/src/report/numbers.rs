@@ -2,7 +2,10 @@
 
 use maud::{Markup, html};
 
-use super::{chart, page};
+use plan::Quantity;
+use statistics::Sample;
+
+use super::{chart, number, page};
 use crate::results::Figure;
 
 /// Figures and tables on a page of their own.
@@ -21,8 +24,19 @@ pub struct NumbersPage {
 pub enum NumbersPart {
     /// A figure.
     Figure(Figure),
+    /// Bars.
+    Bars(NumbersBars),
     /// A table.
     Table(NumbersTable),
+}
+
+/// Throughputs side by side, each with its name, a bar from zero and its number.
+#[derive(Clone, Debug)]
+pub struct NumbersBars {
+    /// What it is about, in a line.
+    pub title: String,
+    /// Name and throughput in MiB/s of each, from top to bottom.
+    pub bars: Vec<(String, Sample)>,
 }
 
 /// A table of text.
@@ -52,12 +66,55 @@ impl NumbersPage {
                 @for part in &self.parts {
                     @match part {
                         NumbersPart::Figure(figure) => (chart::figure(figure)),
+                        NumbersPart::Bars(bars) => (bars.section()),
                         NumbersPart::Table(table) => (table.section()),
                     }
                 }
             }
         };
         page(&self.title, &body)
+    }
+}
+
+/// Width and height of the drawing of a bar.
+const BAR_WIDTH: f64 = 400.0;
+const BAR_HEIGHT: f64 = 14.0;
+
+impl NumbersBars {
+    fn section(&self) -> Markup {
+        let margin = |sample: &Sample| sample.half_width().unwrap_or(0.0);
+        let ends = self.bars.iter().map(|(_, sample)| sample.mean() + margin(sample));
+        let most = ends.fold(f64::MIN_POSITIVE, f64::max);
+        let along = |value: f64| format!("{:.1}", (BAR_WIDTH * value / most).max(0.0));
+        let bar = |sample: &Sample| {
+            let (mean, margin) = (sample.mean(), margin(sample));
+            html! {
+                svg viewBox=(format!("0 0 {BAR_WIDTH} {BAR_HEIGHT}")) aria-hidden="true" {
+                    rect.line.colour-0 width=(along(mean)) height=(BAR_HEIGHT) {}
+                    line.axis x1=(along(mean - margin)) x2=(along(mean + margin)) y1="7" y2="7" {}
+                }
+            }
+        };
+        html! {
+            section {
+                h2 { (self.title) }
+                div.scroll tabindex="0" role="region" aria-label=(self.title) {
+                    table.bars {
+                        thead { tr { th.text scope="col" {} th {} th scope="col" { "MiB/s" } th scope="col" { "\u{b1}" } } }
+                        tbody {
+                            @for (name, sample) in &self.bars {
+                                tr {
+                                    th.text scope="row" { (name) }
+                                    td { (bar(sample)) }
+                                    td { (number::value(Quantity::Throughput, sample.mean())) }
+                                    td { (number::half_width(Quantity::Throughput, sample.half_width())) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
 }
 
