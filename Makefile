@@ -97,11 +97,11 @@ test-python: wheel
 
 # The Python package, in an environment of its own.
 wheel: tools $(VENV)/made
-	@mkdir -p $(WHEELS) && rm -f $(WHEELS)/starfish-*.whl
+	@mkdir -p $(WHEELS) && rm -f $(WHEELS)/starfish*.whl
 	cd python && CARGO_TARGET_DIR=$(abspath $(TARGET)) $(VENV)/bin/maturin build $(CARGO_FLAGS) --quiet \
 		--interpreter $(VENV)/bin/python --profile $(PROFILE) --out $(WHEELS)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall \
-		$(WHEELS)/starfish-*.whl
+		$(WHEELS)/starfish_io-*.whl
 
 $(VENV)/made: python/requirements.txt python/environment.py
 	@command -v $(PYTHON) > /dev/null || { echo "$(PYTHON) is missing: sudo apt-get install python3 python3-venv" >&2; exit 1; }

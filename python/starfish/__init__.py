@@ -5,6 +5,8 @@ whole plan of experiments, over all cores or on a Dask cluster. Tables are panda
 column's name ends in its unit, if it has one.
 """
 
+from importlib.metadata import version as _version
+
 from starfish.errors import FileError, InvalidError, SimulationError, StarfishError
 from starfish.machine import Machine
 from starfish.plans import Plan, Shard, merge, run, split
@@ -23,3 +25,5 @@ __all__ = [
     "simulate",
     "split",
 ]
+
+__version__ = _version("starfish-io")

@@ -14,7 +14,7 @@ import pandas as pd
 from starfish import _native
 from starfish.errors import FileError, InvalidError, SimulationError
 from starfish.progress import Progress, reporting
-from starfish.simulation import count, thread_count
+from starfish.simulation import count, first, thread_count
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -166,8 +166,8 @@ def run(
         progress: ``True`` for a bar, or a function that is called with how many trials are done and of how many.
 
     Returns:
-        One row for each cell, in the order of the plan. Columns: ``plan``, ``variant`` and what else was chosen;
-        ``throughput_mib_s`` (mean, in MiB/s), ``cv`` (its coefficient of variation, a
+        One row for each cell, in the order of the plan. Columns: ``plan``, ``variant``, ``pattern``,
+        ``throughput_mib_s`` (mean, in MiB/s), then what else was chosen; ``cv`` (its coefficient of variation, a
         fraction), ``ci95_mib_s`` (half the width of its 95 % confidence interval), ``disk_movements`` (mean, of
         all disks), ``disk_utilisation`` and its like (mean of all of a kind, a fraction of the time) and
         ``disk_utilisation_max`` (the busiest), ``messages``, ``events``, ``virtual_s`` (mean simulated time,
@@ -187,8 +187,13 @@ def run(
         if client is None:
             parts = [all_of(_native.run_trials(texts(plans), None, path, thread_count(threads), report))]
         else:
-            from starfish import cluster
-
+            try:
+                from starfish import cluster
+            except ModuleNotFoundError as error:
+                if error.name not in ("dask", "distributed"):
+                    raise
+                what = "client: Dask is missing here: pip install 'starfish-io[dask]'"
+                raise InvalidError(what) from error
             parts = cluster.run(client, plans, path, shards, report)
     return _table(plans, parts, of_trials)
 
@@ -254,6 +259,7 @@ def texts(plans: Iterable[Plan]) -> list[tuple[str, str]]:
 # Text is left to pandas: its type for it depends on its version.
 _DTYPES = {"integer": "int64", "number": "float64", "flag": "bool", "text": None}
 # What only some of several plans vary, the rows of the others lack.
+_FIRST = ("plan", "variant", "pattern", "throughput_mib_s")
 _DTYPES_WITH_MISSING = {**_DTYPES, "integer": "Int64", "flag": "boolean"}
 
 
@@ -262,7 +268,7 @@ def _table(plans: tuple[Plan, ...], parts: list[str], of_trials: bool) -> pd.Dat
     table: dict[str, Any] = {
         name: pd.Series(values, dtype=cast(Any, _dtype(kind, values))) for name, kind, values in columns
     }
-    return pd.DataFrame(table)
+    return first(pd.DataFrame(table), _FIRST)
 
 
 def _dtype(kind: str, values: list[Any]) -> str | None:

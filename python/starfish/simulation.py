@@ -16,7 +16,9 @@ Names = str | Sequence[str]
 """One name, or several; ``"all"`` stands for all there are."""
 
 Size = int | str
-"""A number of bytes, or a text such as ``"64 KiB"`` or ``"10 MiB"``, in powers of two."""
+"""A number of bytes, or a text such as ``"64 KiB"`` or ``"1.5 MiB"``, powers of two; ``"10 MB"`` is ten million."""
+
+_FIRST = ("pattern", "method", "record_bytes", "throughput_mib_s")
 
 
 def simulate(
@@ -80,7 +82,8 @@ def simulate(
         progress: ``True`` for a bar, or a function that is called with how many trials are done and of how many.
 
     Returns:
-        One row for each combination of layout, record, pattern and method, in this order. Columns:
+        One row for each combination of layout, record, pattern and method, in this order. Columns, of which
+        pattern, method, record and throughput come first:
         ``throughput_mib_s`` (mean, in MiB/s), ``cv`` (its coefficient of variation, a
         fraction), ``disk_movements`` (mean, of all disks), ``events`` (of all trials), ``virtual_s`` (mean
         simulated time, seconds), ``wall_s`` (time it took here, seconds), ``digest`` (equal for equal runs), and
@@ -116,7 +119,12 @@ def simulate(
         "phantom": phantom,
     }
     with reporting(progress, "simulating") as report:
-        return pd.DataFrame(_native.simulate(ask, thread_count(threads), report))
+        return first(pd.DataFrame(_native.simulate(ask, thread_count(threads), report)), _FIRST)
+
+
+def first(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Return the table with these columns before all others, so that they are seen when it is printed."""
+    return table[[*names, *(name for name in table.columns if name not in names)]]
 
 
 def as_machine(machine: Machine | str, overrides: Mapping[str, object] | None) -> Machine:

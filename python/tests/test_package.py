@@ -62,4 +62,5 @@ def test_the_installed_package_says_that_it_is_typed() -> None:
 
 def test_the_version_is_that_of_the_project() -> None:
     manifest = (ROOT / "Cargo.toml").read_text()
-    assert f'version = "{version("starfish")}"' in manifest
+    assert f'version = "{starfish.__version__}"' in manifest
+    assert version("starfish-io") == starfish.__version__

@@ -3,6 +3,7 @@
 import itertools
 import os
 import pickle
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -54,6 +55,7 @@ def test_a_plan_tells_what_it_is(plan: Plan, tmp_path: Path) -> None:
 def test_there_is_a_row_for_each_cell_or_each_trial(plan: Plan) -> None:
     cells = starfish.run(plan)
     assert len(cells) == CELLS
+    assert list(cells.columns)[:4] == ["plan", "variant", "pattern", "throughput_mib_s"]
     assert list(cells["pattern"]) == ["rb"] * 4 + ["wcc"] * 4
     assert cells.dtypes["throughput_mib_s"] == "float64"
     assert cells.dtypes["record_bytes"] == "int64"
@@ -120,6 +122,16 @@ def test_a_file_that_is_no_journal_is_refused_and_kept(plan: Plan, tmp_path: Pat
     with pytest.raises(starfish.InvalidError, match="no journal of trials"):
         starfish.run(plan, journal=machine)
     assert machine.read_text() == 'name = "nvme"\n'
+
+
+def test_without_dask_a_client_is_answered_with_what_to_install(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "starfish.cluster", raising=False)
+    monkeypatch.delattr(starfish, "cluster", raising=False)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(starfish.InvalidError, match="starfish-io"):
+        starfish.run(plan, client=object())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("count", [1, 3, 16, 100])

@@ -19,7 +19,7 @@ const TOP: f64 = 14.0;
 const BOTTOM: f64 = 48.0;
 
 /// A little more than a letter of a name takes, whose size and weight are in `style.css`.
-const LETTER_WIDTH: f64 = 7.2;
+const LETTER_WIDTH: f64 = 8.2;
 
 /// Least distance between names of lines, and half the size of a point.
 const NAME_HEIGHT: f64 = 15.0;

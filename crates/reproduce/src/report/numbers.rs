@@ -90,7 +90,7 @@ impl NumbersBars {
             let (mean, margin) = (sample.mean(), margin(sample));
             html! {
                 svg viewBox=(format!("0 0 {BAR_WIDTH} {BAR_HEIGHT}")) aria-hidden="true" {
-                    rect.line.colour-0 width=(along(mean)) height=(BAR_HEIGHT) {}
+                    rect.colour-0 width=(along(mean)) height=(BAR_HEIGHT) {}
                     line.axis x1=(along(mean - margin)) x2=(along(mean + margin)) y1="7" y2="7" {}
                 }
             }
