@@ -171,6 +171,18 @@ fn a_page_has_charts_and_says_what_its_names_mean() {
     ] {
         assert!(page.contains(part), "{part} in {page}");
     }
+    // One chart for each pattern where there are many lines, also of patterns that the reports do not have.
+    let many = swept.replace("\"wcc\"]", "\"wnc\"]\nrecords = [64, 1024, 8192]");
+    fs::write(folder.path().join("plan.toml"), many).expect("a file");
+    printed(run(folder.path(), &["plan.toml", "--trials", "1", "--html", "page.html"]));
+    let page = fs::read_to_string(folder.path().join("page.html")).expect("a page");
+    for part in [
+        "Figure 1: two methods: I/O nodes: rb",
+        "Figure 2: two methods: I/O nodes: wnc",
+        ">wnc</td><td class=\"text\">write: ",
+    ] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
     // Nothing that varies is a number: bars.
     fs::write(folder.path().join("plan.toml"), PLAN).expect("a file");
     printed(run(folder.path(), &["plan.toml", "--trials", "1", "--html", "page.html"]));

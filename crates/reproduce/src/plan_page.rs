@@ -7,7 +7,7 @@ use plan::{CellResult, Plan, scheduling_name};
 use statistics::Sample;
 
 use crate::report::{NumbersBars, NumbersPage, NumbersPart, NumbersTable};
-use crate::results::{Figure, Line};
+use crate::results::{Figure, Line, distinct};
 use crate::study::axis_name;
 
 /// So many lines can be told apart in one chart.
@@ -99,7 +99,7 @@ fn charts(plan: &Plan, results: &[Measured<'_, '_>], axis: Axis, figures: &mut u
     } else {
         let of = |pattern| lines.iter().filter(move |(of, _)| *of == pattern).map(|(_, line)| line.clone());
         let group = |pattern| (format!("{}: {pattern}", heading(plan)), of(pattern).collect());
-        Pattern::all().filter(|pattern| lines.iter().any(|(of, _)| of == pattern)).map(group).collect()
+        distinct(lines.iter().map(|(pattern, _)| *pattern)).into_iter().map(group).collect()
     };
     let varied = results.first().map_or_else(String::new, |(result, _)| axis.name(result));
     let mut parts = Vec::new();
@@ -247,8 +247,7 @@ fn variants(plan: &Plan) -> NumbersTable {
 
 fn names_explained(results: &[CellResult<'_>]) -> NumbersTable {
     let experiments = || results.iter().map(|result| &result.cell.experiment);
-    let patterns =
-        Pattern::all().filter(|pattern| experiments().any(|experiment| experiment.pattern == *pattern));
+    let patterns = distinct(experiments().map(|experiment| experiment.pattern)).into_iter();
     let mut rows: Vec<Vec<String>> =
         patterns.map(|pattern| vec![pattern.to_string(), pattern_in_words(pattern)]).collect();
     let methods: BTreeSet<String> = experiments().map(|experiment| experiment.method.to_string()).collect();

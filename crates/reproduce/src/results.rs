@@ -128,7 +128,7 @@ impl fmt::Display for Place {
 }
 
 /// Each item once, in the order in which it came up first.
-fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+pub(crate) fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();
     for item in items {
         if !distinct.contains(&item) {
