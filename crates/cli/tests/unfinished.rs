@@ -66,6 +66,8 @@ fn what_was_not_put_to_its_end_is_told_refused_replaced_and_collected() {
         assert!(!store.path("back").exists());
         assert!(store.run(&["ls", "-l"]).contains("file  (unfinished since 20"), "{method}");
         assert!(store.run(&["stat", "file"]).contains("unfinished since 20"), "{method}");
+        let diagnosis = store.run(&["doctor", "--quick"]);
+        assert!(diagnosis.contains("1 file is unfinished, since 20"), "{diagnosis}");
         assert!(store.run_failing(&["rm", "file"]).contains("rm --unfinished"), "{method}");
         let part = fs::read(store.path("part"));
         assert!(part.is_err());

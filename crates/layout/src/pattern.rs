@@ -126,8 +126,7 @@ impl Pattern {
         self.operation
     }
 
-    /// Whether the file is a matrix to it: only then it matters what [shape](Problem::shape) and [grid](Problem::grid)
-    /// there are.
+    /// Whether the file is a matrix to it: only then it matters what shape and grid there are.
     pub const fn is_of_matrix(&self) -> bool {
         matches!(self.spread, Spread::Matrix(..))
     }

@@ -8,7 +8,7 @@ use pdiol::Size;
 use serde::Serialize;
 
 use crate::agent_set::at_once;
-use crate::diagnosis::{self, Finding, judge, measure};
+use crate::diagnosis::{self, Finding, judge, measure, unfinished};
 use crate::failure::{Failure, Result};
 use crate::local;
 use crate::store::agents::AgentsArgs;
@@ -20,7 +20,7 @@ use crate::table::Table;
 /// ten times if its computer is busy, in turn with the others, how fast it writes and reads a temporary file; the median
 /// is shown. Writing is to its disks, as `put` does it; reading may be from its memory, so that tells of the network.
 /// Ends with what is wrong, and with exit code 1 if something is. An agent is slow if even its better measurements are
-/// below two thirds of what others reach.
+/// below two thirds of what others reach. Files that are unfinished are noted.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -91,7 +91,16 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         measure::all(&mut findings, &before, arguments.file_size.0, &mut problems)?;
     }
     problems.extend(judge::problems(&findings));
-    print(arguments.format, &findings, &judge::notes(&findings), &problems)?;
+    let mut notes = judge::notes(&findings);
+    // Agents that do not answer have been told of.
+    if before.iter().any(Option::is_some) {
+        match arguments.agents.find().and_then(unfinished::note) {
+            Ok(note) => notes.extend(note),
+            Err(failure) if problems.is_empty() => problems.push(failure),
+            Err(_) => {}
+        }
+    }
+    print(arguments.format, &findings, &notes, &problems)?;
     match problems.len() {
         0 => Ok(()),
         1 => Err(Failure::new("doctor", "one thing is wrong")),

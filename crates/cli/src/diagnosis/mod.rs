@@ -6,6 +6,7 @@
 
 pub(crate) mod judge;
 pub(crate) mod measure;
+pub(crate) mod unfinished;
 
 use std::time::{Duration, Instant, SystemTime};
 
