@@ -15,6 +15,7 @@ use machine::{Condition, Duration, Machine, Memory, NodeId};
 use sim::{Settings, SimMachine, Simulation};
 
 const BLOCK: u64 = 512;
+const PIECE: u64 = 700;
 const NAMES: [&str; 2] = ["one", "two"];
 
 /// A small stream of numbers that is the same everywhere.
@@ -80,9 +81,13 @@ async fn connect(machine: &SimMachine, io_nodes: &[NodeId]) -> fs::Result<Client
     Client::connect(machine.clone(), io_nodes.to_vec(), ClientSettings::default()).await
 }
 
+/// Writes piece by piece: an I/O node may be another run from one to the next.
 async fn write(file: &File<SimMachine>, from: u64, version: &Version) -> fs::Result<()> {
-    let bytes = version.bytes - from;
-    file.write(from, bytes, &Memory::real(vec![version.fill; bytes as usize]), 0).await
+    for offset in (from..version.bytes).step_by(PIECE as usize) {
+        let bytes = PIECE.min(version.bytes - offset);
+        file.write(offset, bytes, &Memory::real(vec![version.fill; bytes as usize]), 0).await?;
+    }
+    Ok(())
 }
 
 /// Goes on making and changing files until something fails.

@@ -206,6 +206,8 @@ impl<M: Machine> File<M> {
 
     /// Has all I/O nodes commit the file as one of so many bytes.
     async fn commit_bytes(&self, bytes: u64) -> Result<()> {
+        // Before anything is noted: what lacks a write is not to be called whole.
+        self.check_lost()?;
         let accepted: BTreeMap<NodeId, u64> = self.accepted();
         let request = |node: NodeId| {
             let incarnation = accepted.get(&node).copied();

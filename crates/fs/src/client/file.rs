@@ -246,9 +246,15 @@ impl<M: Machine> File<M> {
                 }
             }
         }
-        match std::mem::take(&mut unflushed.lost).pop_first() {
+        drop(unflushed);
+        self.check_lost().and(outcome)
+    }
+
+    /// Fails, once, if what was written was lost with an I/O node that was started anew.
+    pub(super) fn check_lost(&self) -> Result<()> {
+        match std::mem::take(&mut self.inner.unflushed.borrow_mut().lost).pop_first() {
             Some(node) => Err(Error::WriteLost { name: self.inner.name.clone(), node }.into()),
-            None => outcome,
+            None => Ok(()),
         }
     }
 
