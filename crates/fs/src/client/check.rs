@@ -135,9 +135,12 @@ impl<M: Machine> Client<M> {
         for (&node, &count) in self.inner.io_nodes.iter().zip(&*self.inner.disks.borrow()) {
             disks.extend((0..count).map(|disk| (node, disk)));
         }
+        let lists = match names {
+            [] => self.list_each().await?,
+            _ => self.inner.io_nodes.iter().map(|&node| (node, names.to_vec())).collect(),
+        };
         let (mut names_at, mut listed) = (BTreeMap::new(), BTreeSet::new());
-        for &node in &self.inner.io_nodes {
-            let here = if names.is_empty() { self.names_at(node).await? } else { names.to_vec() };
+        for (node, here) in lists {
             listed.extend(here.iter().cloned());
             names_at.insert(node, Rc::new(here));
         }
@@ -205,24 +208,6 @@ impl<M: Machine> Client<M> {
             .collect();
         if !findings.is_empty() {
             files.entry(name).or_default().findings.extend(findings);
-        }
-    }
-
-    /// The names of all files that an I/O node has stripes of.
-    async fn names_at(&self, node: NodeId) -> Result<Vec<String>> {
-        let mut all = Vec::<String>::new();
-        loop {
-            let request = Request::List { after: all.last().cloned().unwrap_or_default() };
-            let (Reply::Listed { names, more }, _) =
-                self.inner.endpoint.call(node, request, Payload::empty()).await?
-            else {
-                return Err(unexpected(node));
-            };
-            let is_last = !more || names.is_empty();
-            all.extend(names);
-            if is_last {
-                return Ok(all);
-            }
         }
     }
 

@@ -113,6 +113,16 @@ struct ClientInner<M: Machine> {
     left_over: RefCell<Vec<UnderWay>>,
 }
 
+/// A file to be made.
+#[derive(Clone, Copy)]
+struct NewFile<'a> {
+    name: &'a str,
+    file: FileId,
+    striping: Striping,
+    /// The finished file of that name that it is to take the place of.
+    replaces: Option<FileId>,
+}
+
 impl<M: Machine> Client<M> {
     /// Connects this node to the file system kept by `io_nodes`, and asks each of them what it has.
     pub async fn connect(machine: M, io_nodes: Vec<NodeId>, settings: ClientSettings) -> Result<Client<M>> {
@@ -185,7 +195,7 @@ impl<M: Machine> Client<M> {
     /// Otherwise like [`create`](Self::create). Fails if there are not so many disks.
     pub async fn create_striped(&self, name: &str, file: FileId, striping: Striping) -> Result<File<M>> {
         self.check_striping(name, striping)?;
-        self.create_in_place_of(name, file, striping, None).await
+        self.create_new(NewFile { name, file, striping, replaces: None }).await
     }
 
     /// As [`create_striped`](Self::create_striped), but if there is a finished file of that name, it stays as it is
@@ -197,19 +207,14 @@ impl<M: Machine> Client<M> {
             Err(error) if matches!(*error, Error::NotFound { .. } | Error::Unfinished { .. }) => None,
             Err(error) => return Err(error),
         };
-        self.create_in_place_of(name, file, striping, replaces).await
+        self.create_new(NewFile { name, file, striping, replaces }).await
     }
 
-    async fn create_in_place_of(
-        &self,
-        name: &str,
-        file: FileId,
-        striping: Striping,
-        replaces: Option<FileId>,
-    ) -> Result<File<M>> {
+    async fn create_new(&self, new: NewFile<'_>) -> Result<File<M>> {
+        let NewFile { name, file, .. } = new;
         // Before there is anything of it, so that nobody here takes it for what others have left.
         let is_new = self.inner.begun.borrow_mut().insert(file);
-        let created = self.create_or_clear(name, file, striping, replaces).await;
+        let created = self.create_or_clear(new).await;
         if let Err(error) = created {
             if is_new {
                 self.inner.begun.borrow_mut().remove(&file);
@@ -221,14 +226,9 @@ impl<M: Machine> Client<M> {
     }
 
     /// Makes the stripes of a new file. What others have left unfinished gives way.
-    async fn create_or_clear(
-        &self,
-        name: &str,
-        file: FileId,
-        striping: Striping,
-        replaces: Option<FileId>,
-    ) -> Result<()> {
-        let mut outcome = self.create_stripes(name, file, striping, replaces).await;
+    async fn create_or_clear(&self, new: NewFile<'_>) -> Result<()> {
+        let name = new.name;
+        let mut outcome = self.create_stripes(new).await;
         if outcome.as_ref().is_err_and(|error| error.is_remote(FailureKind::Unfinished)) {
             let left = self.find_unfinished(name).await;
             if left.is_ok_and(|left| self.inner.begun.borrow().contains(&left.file)) {
@@ -236,19 +236,14 @@ impl<M: Machine> Client<M> {
             }
             match self.unlink_unfinished(name).await {
                 Err(error) if !matches!(*error, Error::NotFound { .. }) => return Err(error),
-                _ => outcome = self.create_stripes(name, file, striping, replaces).await,
+                _ => outcome = self.create_stripes(new).await,
             }
         }
         outcome
     }
 
-    async fn create_stripes(
-        &self,
-        name: &str,
-        file: FileId,
-        striping: Striping,
-        replaces: Option<FileId>,
-    ) -> Result<()> {
+    async fn create_stripes(&self, new: NewFile<'_>) -> Result<()> {
+        let NewFile { name, file, striping, replaces } = new;
         let mut disks: Vec<DiskPlace> = stripe_disks(&self.inner.disks.borrow())?;
         disks.truncate(striping.stripe_count() as usize);
         let begun = self.inner.endpoint.machine().date().as_nanos();
@@ -321,7 +316,17 @@ impl<M: Machine> Client<M> {
     /// The names of all files, finished or not, sorted: every name that any I/O node has a stripe of.
     pub async fn list(&self) -> Result<Vec<String>> {
         let mut all = BTreeSet::new();
+        for (_, names) in self.list_each().await? {
+            all.extend(names);
+        }
+        Ok(all.into_iter().collect())
+    }
+
+    /// The names of all files that each I/O node has stripes of, sorted.
+    async fn list_each(&self) -> Result<Vec<(NodeId, Vec<String>)>> {
+        let mut lists = Vec::new();
         for (node, mut answer) in self.ask_all(|_| Some(Request::List { after: String::new() })).await {
+            let mut all = Vec::new();
             loop {
                 let (Reply::Listed { names, more }, _) = answer? else { return Err(unexpected(node)) };
                 let last = names.last().cloned();
@@ -330,8 +335,9 @@ impl<M: Machine> Client<M> {
                 let Some(after) = last.filter(|_| more) else { break };
                 answer = self.inner.endpoint.call(node, Request::List { after }, Payload::empty()).await;
             }
+            lists.push((node, all));
         }
-        Ok(all.into_iter().collect())
+        Ok(lists)
     }
 
     /// Asks all I/O nodes at once, each the request for its index if there is one, and waits for them all.

@@ -72,29 +72,17 @@ impl<M: Machine> IoNode<M> {
         if stripes.is_empty() {
             return Err(not_open(file, 0));
         }
-        let accepted: Vec<u64> = stripes.iter().map(|stripe| stripe.accepted()).collect();
-        for stripe in &stripes {
-            self.start_writing_out(stripe).await;
-        }
-        for (stripe, accepted) in stripes.iter().zip(accepted) {
-            stripe.wait_for_writes().await;
-            stripe.check(asker)?;
-            if stripe.committed.get().is_none() {
-                // Whoever has written it was told, but a file that lacks it is not to be called whole.
-                stripe.losses.check(&(0..u64::MAX))?;
-            }
-            let noted = match stripe.committed.get() {
+        self.bring_to_media(asker, &stripes, async |stripe| {
+            match stripe.committed.get() {
                 // What is noted holds for more already.
-                Some(before) if before >= bytes => self.flush_disk(stripe).await,
-                _ => {
-                    let larger = |before: Option<u64>| before.map_or(bytes, |before| before.max(bytes));
-                    self.note_committed(stripe, larger).await
-                }
-            };
-            stripe.check(asker).and(noted)?;
-            stripe.forget_writers(accepted);
-        }
-        Ok(self.accepted())
+                Some(before) if before >= bytes => return self.flush_disk(stripe).await,
+                Some(_) => {}
+                // Whoever has written it was told, but a file that lacks it is not to be called whole.
+                None => stripe.losses.check(&(0..u64::MAX))?,
+            }
+            self.note_committed(stripe, |before| before.map_or(bytes, |before| before.max(bytes))).await
+        })
+        .await
     }
 
     /// Notes on a stripe which size of its file is committed, given that before.
@@ -114,6 +102,20 @@ impl<M: Machine> IoNode<M> {
         Ok(())
     }
 
+    /// The stripe that a disk has under this name, if it has one of this stage.
+    pub(super) async fn find_stripe(
+        &self,
+        name: &str,
+        disk: usize,
+        stage: Stage,
+    ) -> Result<Option<(Object, Label)>, Box<Failure>> {
+        let Some(object) = found(self.machine.disks()[disk].open(name, stage).await)? else {
+            return Ok(None);
+        };
+        let label = read_label(name, disk, &object.label)?;
+        Ok(Some((object, label)))
+    }
+
     /// Gives the committed stripes of a file its name, and removes those of the file that has it.
     pub(super) async fn publish(
         self: &Rc<Self>,
@@ -124,17 +126,14 @@ impl<M: Machine> IoNode<M> {
         name::check(name).map_err(Failure::invalid)?;
         let _turn = self.names.take(name.to_owned()).await;
         for (index, disk) in self.machine.disks().iter().enumerate() {
-            let pending = found(disk.open(name, Stage::Pending).await)?;
-            let pending = pending.map(|object| labelled(name, index, object)).transpose()?;
+            let pending = self.find_stripe(name, index, Stage::Pending).await?;
             let ours = pending.filter(|(_, label)| label.file == file);
             if let Some((object, label)) = &ours
                 && committed(name, index, object)?.is_none()
             {
                 return Err(not_committed(*label));
             }
-            let published = found(disk.open(name, Stage::Published).await)?;
-            let published = published.map(|object| labelled(name, index, object)).transpose()?;
-            match published {
+            match self.find_stripe(name, index, Stage::Published).await? {
                 Some((_, label)) if label.file == file => continue,
                 Some((_, label)) if Some(label.file) == replaces => {
                     self.remove_stripe(disk, name, Stage::Published, Some(label), ours.is_none()).await?;
@@ -204,11 +203,6 @@ pub(super) fn found(opened: machine::Result<Object>) -> Result<Option<Object>, B
         Err(error) => Err(error.into()),
         Ok(object) => Ok(Some(object)),
     }
-}
-
-pub(super) fn labelled(name: &str, disk: usize, object: Object) -> Result<(Object, Label), Box<Failure>> {
-    let label = read_label(name, disk, &object.label)?;
-    Ok((object, label))
 }
 
 /// What was noted on a stripe when its file was committed last.

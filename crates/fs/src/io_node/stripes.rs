@@ -13,7 +13,7 @@ use layout::Striping;
 use machine::{Condition, Disk, Machine, NodeId, Object, ObjectId, Stage};
 
 use super::IoNode;
-use super::commit::{being_written, committed, found, labelled};
+use super::commit::{being_written, committed, found};
 use super::losses::Losses;
 use crate::cache::StripeKey;
 use crate::error::{Failure, FailureKind};
@@ -125,11 +125,6 @@ impl OpenStripe {
         self.bytes.set(self.on_disk.get().max(going).max(dirty_end));
     }
 
-    /// How many writes have been accepted.
-    pub(super) fn accepted(&self) -> u64 {
-        self.accepted.get()
-    }
-
     /// Notes that a client has written.
     pub(super) fn note_writer(&self, client: NodeId) {
         self.accepted.set(self.accepted.get() + 1);
@@ -156,7 +151,7 @@ impl OpenStripe {
     }
 
     /// The writes up to this number are on the medium, or their clients have been told why not.
-    pub(super) fn forget_writers(&self, accepted: u64) {
+    fn forget_writers(&self, accepted: u64) {
         self.writers.borrow_mut().retain(|_, last| *last > accepted);
     }
 
@@ -331,10 +326,8 @@ impl<M: Machine> IoNode<M> {
         }
         self.check_identity(name, label.file).await?;
         let _turn = self.names.take(name.to_owned()).await;
-        for (index, disk) in self.machine.disks().iter().enumerate() {
-            let published = found(disk.open(name, Stage::Published).await)?;
-            let published = published.map(|object| labelled(name, index, object)).transpose()?;
-            let Some((_, other)) = published else { continue };
+        for index in 0..self.machine.disks().len() {
+            let Some((_, other)) = self.find_stripe(name, index, Stage::Published).await? else { continue };
             if Some(other.file) != label.replaces || other.file == label.file {
                 let text = format!("{name}: disk {index} has a file of that name");
                 return Err(Failure::new(FailureKind::Exists, text).into());
@@ -395,10 +388,9 @@ impl<M: Machine> IoNode<M> {
         name::check(name).map_err(Failure::invalid)?;
         let _turn = self.names.take(name.to_owned()).await;
         let (mut stripes, mut opened) = (Vec::new(), Vec::new());
-        for (index, disk) in self.machine.disks().iter().enumerate() {
+        for index in 0..self.machine.disks().len() {
             for stage in Stage::ALL {
-                let Some(object) = found(disk.open(name, stage).await)? else { continue };
-                let (object, label) = labelled(name, index, object)?;
+                let Some((object, label)) = self.find_stripe(name, index, stage).await? else { continue };
                 self.check_block_bytes(name, label.striping)?;
                 let committed = committed(name, index, &object)?;
                 let stripe = self.make_known(name, label, index, &object, committed).await?;
@@ -564,15 +556,26 @@ impl<M: Machine> IoNode<M> {
 
     pub(super) async fn flush(self: &Rc<Self>, asker: NodeId, file: FileId) -> Result<Reply, Box<Failure>> {
         let stripes = self.stripes.of_file(file);
+        self.bring_to_media(asker, &stripes, async |stripe| self.flush_disk(stripe).await).await
+    }
+
+    /// Brings what was accepted of stripes onto the media: `settle` does the last step of it for each of them, when all
+    /// has been given to its disk.
+    pub(super) async fn bring_to_media(
+        self: &Rc<Self>,
+        asker: NodeId,
+        stripes: &[Rc<OpenStripe>],
+        settle: impl AsyncFn(&OpenStripe) -> Result<(), Box<Failure>>,
+    ) -> Result<Reply, Box<Failure>> {
         let accepted: Vec<u64> = stripes.iter().map(|stripe| stripe.accepted.get()).collect();
-        for stripe in &stripes {
+        for stripe in stripes {
             self.start_writing_out(stripe).await;
         }
         for (stripe, accepted) in stripes.iter().zip(accepted) {
             stripe.wait_for_writes().await;
             stripe.check(asker)?;
-            let flushed = self.flush_disk(stripe).await;
-            stripe.check(asker).and(flushed)?;
+            let settled = settle(stripe).await;
+            stripe.check(asker).and(settled)?;
             stripe.forget_writers(accepted);
         }
         Ok(self.accepted())

@@ -143,9 +143,12 @@ impl machine::Disk for Disk {
             let (directory, removed) = (inner.directory.clone(), name.clone());
             let outcome = blocking(move || directory.remove(&removed, stage)).await;
             // If it was the flushing of the directory that failed, it is removed all the same.
-            let is_missing = |error: &Error| matches!(error, Error::NotFound { .. });
-            if !outcome.as_ref().is_err_and(|error| is_missing(error)) {
+            let is_missing = outcome.as_ref().is_err_and(|error| matches!(**error, Error::NotFound { .. }));
+            if !is_missing {
                 inner.objects.borrow_mut().forget(&name, stage);
+            }
+            // What was published is removed on the medium, too, when that has succeeded.
+            if !is_missing && (stage == Stage::Pending || outcome.is_err()) {
                 inner.directory_changed.set(true);
             }
             outcome
