@@ -7,12 +7,15 @@
 //! - `lib.rs`: the experiment and its summary
 //! - `trial.rs`: one trial, step by step
 //! - `contents.rs`: what is in the file, and whether it arrived
+//! - `workload/`: clients that read or write a file at once, on either machine; `members.rs`: waiting for them
 //! - `sequential.rs`: one program behind the page cache instead of a group; `local.rs`: a disk without a file system
 
 mod contents;
 mod local;
+mod members;
 mod sequential;
 mod trial;
+mod workload;
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,6 +28,7 @@ pub use contents::Contents;
 pub use local::LocalReader;
 pub use sequential::{FilePlace, Sequential, SequentialTrial};
 pub use trial::Trial;
+pub use workload::{Latencies, Order, Outcome, SimulatedOutcome, SimulatedWorkload, Tally, Workload};
 
 /// One access pattern, by one method, on one machine.
 #[derive(Clone, Debug)]
@@ -160,35 +164,7 @@ impl Experiment {
             ));
         }
         self.pattern.view(&self.problem)?;
-        self.check_disks()
-    }
-
-    /// Checks that the file fits onto the disks, block by block.
-    fn check_disks(&self) -> Result<(), Error> {
-        let (block, file) = (self.options.block_bytes, self.problem.file_bytes);
-        if block == 0 {
-            return Err(Error::Invalid("a block must have at least one byte".into()));
-        }
-        let Some(disk) = self.machine.disk()? else { return Ok(()) };
-        let model = disk::Model::new(&disk, 0.0);
-        let sector = model.sector_bytes();
-        if !block.is_multiple_of(sector) {
-            let text =
-                format!("blocks of {block} bytes on disks whose sectors have {sector}: make it a multiple");
-            return Err(Error::Invalid(text));
-        }
-        let nodes = u64::from(self.machine.nodes.io.value);
-        let disks = nodes * u64::from(self.machine.disks.per_io_node.value);
-        let needed = file.div_ceil(block).div_ceil(disks);
-        let there = model.capacity_sectors() / (block / sector);
-        if needed > there {
-            let text = format!(
-                "a file of {file} bytes is {needed} blocks of {block} bytes on each of {disks} disks, which has room \
-                 for {there}: make the file smaller, or the disks more"
-            );
-            return Err(Error::Invalid(text));
-        }
-        Ok(())
+        check_disks(&self.machine, self.options.block_bytes, self.problem.file_bytes)
     }
 
     /// The settings of the I/O nodes: the cache has two buffers for each compute node, disk and outstanding
@@ -236,6 +212,32 @@ impl Experiment {
     pub fn operation(&self) -> Operation {
         self.pattern.operation()
     }
+}
+
+/// Checks that a file over all disks of a machine fits onto them, block by block.
+fn check_disks(machine: &MachineDescription, block: u64, file: u64) -> Result<(), Error> {
+    if block == 0 {
+        return Err(Error::Invalid("a block must have at least one byte".into()));
+    }
+    let Some(disk) = machine.disk()? else { return Ok(()) };
+    let model = disk::Model::new(&disk, 0.0);
+    let sector = model.sector_bytes();
+    if !block.is_multiple_of(sector) {
+        let text =
+            format!("blocks of {block} bytes on disks whose sectors have {sector}: make it a multiple");
+        return Err(Error::Invalid(text));
+    }
+    let disks = u64::from(machine.nodes.io.value) * u64::from(machine.disks.per_io_node.value);
+    let needed = file.div_ceil(block).div_ceil(disks);
+    let there = model.capacity_sectors() / (block / sector);
+    if needed > there {
+        let text = format!(
+            "a file of {file} bytes is {needed} blocks of {block} bytes on each of {disks} disks, which has room \
+             for {there}: make the file smaller, or the disks more"
+        );
+        return Err(Error::Invalid(text));
+    }
+    Ok(())
 }
 
 /// The outcome of several trials of one experiment.

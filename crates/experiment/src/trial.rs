@@ -8,15 +8,15 @@
 //!  check:  every byte, where it should be         untimed
 //! ```
 
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use fs::protocol::Label;
 use fs::{Client, ClientSettings, CollectiveMethod, CollectiveSettings, File, FileId, Group};
 use layout::{Chunk, Extent, Operation, View};
-use machine::{Condition, Disk, Duration, Machine, Memory, NodeId, Stage};
+use machine::{Disk, Duration, Machine, Memory, NodeId, Stage};
 use sim::{Layout, Recorder, Settings, SimMachine, Simulation, Statistics};
 
+use crate::members::Members;
 use crate::{DiskLayout, Error, Experiment, Method};
 
 /// What one trial took.
@@ -256,36 +256,5 @@ impl Part {
                 Ok(())
             }
         }
-    }
-}
-
-/// Waits for all compute nodes to be done.
-struct Members {
-    left: Cell<usize>,
-    outcome: RefCell<fs::Result<()>>,
-    changed: Condition,
-}
-
-impl Members {
-    fn new(count: usize) -> Self {
-        Members { left: Cell::new(count), outcome: RefCell::new(Ok(())), changed: Condition::new() }
-    }
-
-    fn leave(&self, outcome: fs::Result<()>) {
-        if let Err(error) = outcome {
-            let mut first = self.outcome.borrow_mut();
-            if first.is_ok() {
-                *first = Err(error);
-            }
-        }
-        self.left.set(self.left.get() - 1);
-        self.changed.wake_all();
-    }
-
-    async fn wait(&self) -> fs::Result<()> {
-        while self.left.get() > 0 && self.outcome.borrow().is_ok() {
-            self.changed.wait().await;
-        }
-        self.outcome.replace(Ok(()))
     }
 }

@@ -1,0 +1,165 @@
+//! Several clients that use one file at once, on a simulated machine.
+
+use description::MachineDescription;
+use experiment::{Order, Outcome, SimulatedOutcome, SimulatedWorkload, Workload};
+use fs::{ClientSettings, IoNodeSettings};
+use machine::Duration;
+
+const BLOCK: u64 = 64 << 10;
+
+/// A workload over four disks of 20 MiB/s, whose I/O nodes keep so little that reads come from the disks.
+fn simulated(workload: Workload) -> SimulatedWorkload {
+    let clients = workload.clients.to_string();
+    let values = [("nodes.compute", &*clients), ("nodes.io", "4"), ("disks.model", "streaming-20")];
+    SimulatedWorkload {
+        machine: MachineDescription::load_with("loopback", &values).expect("built in"),
+        io_node: IoNodeSettings {
+            cache_blocks: 16,
+            block_bytes_max: BLOCK,
+            patience: None,
+            ..IoNodeSettings::default()
+        },
+        client: ClientSettings::default(),
+        block_bytes: BLOCK,
+        workload: Workload { file_bytes: 16 << 20, record_bytes: BLOCK, ..workload },
+    }
+}
+
+fn run(workload: Workload) -> SimulatedOutcome {
+    simulated(workload).run().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn requests(outcome: &Outcome) -> u64 {
+    outcome.reads.requests() + outcome.writes.requests()
+}
+
+/// Requests a second.
+fn rate(outcome: &Outcome) -> f64 {
+    requests(outcome) as f64 / outcome.elapsed.as_secs_f64()
+}
+
+fn workload(order: Order, reads_percent: u8, clients: u32, outstanding: u32) -> Workload {
+    Workload { order, reads_percent, clients, outstanding, ..Workload::default() }
+}
+
+#[test]
+fn a_pass_moves_each_byte_once() {
+    for order in [Order::Sequential, Order::Random] {
+        for reads_percent in [0, 60, 100] {
+            let outcome = run(workload(order, reads_percent, 3, 2)).outcome;
+            assert_eq!(outcome.reads.bytes + outcome.writes.bytes, 16 << 20, "{order:?} {reads_percent}");
+            assert_eq!(requests(&outcome), 256);
+            assert_eq!(outcome.reads.bytes == 0, reads_percent == 0);
+            assert_eq!(outcome.writes.bytes == 0, reads_percent == 100);
+            // What is written has to get to the disks: a sixth of a second of four times 20 MiB/s for all of it.
+            let written = outcome.writes.bytes as f64 / f64::from(80 << 20);
+            assert!(outcome.elapsed.as_secs_f64() > 0.9 * written, "{order:?} {reads_percent}: {outcome:?}");
+            assert_eq!(outcome.flush.is_zero(), reads_percent == 100);
+        }
+    }
+}
+
+/// By Little's law the mean number of requests under way is their rate times their mean latency. There are never more
+/// than were allowed; and if all clients always have that many, there are hardly fewer.
+#[test]
+fn as_many_requests_are_under_way_as_were_asked_for_and_no_more() {
+    for (clients, outstanding) in [(1, 1), (1, 4), (3, 2), (2, 8)] {
+        for reads_percent in [100, 50] {
+            let workload = workload(Order::Random, reads_percent, clients, outstanding);
+            let outcome = run(Workload { requests: Some(400), ..workload }).outcome;
+            let waited: f64 = [&outcome.reads, &outcome.writes]
+                .into_iter()
+                .filter_map(|tally| Some((tally.requests(), tally.latencies.mean()?)))
+                .map(|(count, mean)| count as f64 * mean.as_secs_f64())
+                .sum();
+            let (elapsed, flush) = (outcome.elapsed.as_secs_f64(), outcome.flush.as_secs_f64());
+            let allowed = f64::from(clients * outstanding);
+            assert!(waited <= allowed * elapsed, "{waited} s, {allowed} at once, in {elapsed} s");
+            let least = 0.9 * allowed * (elapsed - flush);
+            assert!(waited > least, "{waited} s, {allowed} at once, in {elapsed} s and {flush} s");
+        }
+    }
+}
+
+#[test]
+fn more_requests_outstanding_are_not_slower() {
+    for order in [Order::Sequential, Order::Random] {
+        let rates =
+            [1, 2, 4, 8, 16].map(|outstanding| rate(&run(workload(order, 100, 1, outstanding)).outcome));
+        assert!(rates.windows(2).all(|pair| pair[1] > 0.99 * pair[0]), "{order:?}: {rates:?}");
+        // In order, each disk has the next block ready when it is asked for.
+        let least = if order == Order::Random { 2.0 } else { 1.1 };
+        assert!(rates[4] > least * rates[0], "four disks want several requests: {order:?}: {rates:?}");
+    }
+}
+
+#[test]
+fn more_clients_are_not_slower_until_the_disks_are_busy() {
+    let rates = [1, 2, 4].map(|clients| rate(&run(workload(Order::Random, 100, clients, 1)).outcome));
+    assert!(rates[0] < rates[1] && rates[1] < rates[2], "{rates:?}");
+    // 320 blocks of 64 KiB are 20 MiB, what a disk gives in a second.
+    assert!(rates[2] <= 4.0 * 320.0, "{rates:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_one_another() {
+    let mixed = workload(Order::Random, 70, 2, 3);
+    let first = run(mixed.clone());
+    assert_eq!(first, run(mixed.clone()));
+    let other = run(Workload { seed: 2, ..mixed });
+    assert_ne!(first.digest, other.digest);
+    assert_ne!(first.outcome.reads.latencies, other.outcome.reads.latencies);
+}
+
+#[test]
+fn a_client_stops_in_time_or_after_its_requests() {
+    let time = Duration::from_millis(500);
+    let timed = run(Workload { time: Some(time), ..workload(Order::Random, 100, 2, 2) }).outcome;
+    let late = timed.elapsed.as_secs_f64() - 0.5;
+    let longest = timed.reads.latencies.longest().expect("it has read").as_secs_f64();
+    assert!((0.0..=longest).contains(&late), "{late} s late, and no request took longer than {longest} s");
+    assert!(requests(&timed) > 50, "{timed:?}");
+
+    // More requests than there are records: it begins again.
+    let counted = Workload { requests: Some(300), ..workload(Order::Sequential, 100, 1, 4) };
+    assert_eq!(requests(&run(counted.clone()).outcome), 300);
+    let few = Workload { requests: Some(7), time: Some(Duration::from_secs(9)), ..counted };
+    assert_eq!(requests(&run(few.clone()).outcome), 7);
+    assert_eq!(requests(&run(few.with_at_most(5)).outcome), 5);
+    assert_eq!(few.with_at_most(8), few);
+    let pass = workload(Order::Sequential, 100, 3, 1);
+    assert_eq!((pass.with_at_most(341).requests, pass.with_at_most(342).requests), (Some(341), None));
+}
+
+#[test]
+fn caches_that_hold_the_file_serve_it() {
+    let workload = workload(Order::Random, 100, 1, 4);
+    let small = simulated(workload);
+    let mut large = small.clone();
+    large.io_node.cache_blocks = 256;
+    let [small, large] = [small, large].map(|simulated| rate(&simulated.run().expect("it runs").outcome));
+    assert!(large > 4.0 * small, "{large} of memory, {small} of disks");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let good = Workload::default();
+    for (wrong, why) in [
+        (Workload { clients: 0, ..good.clone() }, "at least one client"),
+        (Workload { outstanding: 0, ..good.clone() }, "at least one client"),
+        (Workload { record_bytes: 0, ..good.clone() }, "at least one byte"),
+        (Workload { file_bytes: 0, ..good.clone() }, "at least one byte"),
+        (Workload { record_bytes: 1 << 30, ..good.clone() }, "larger than the file"),
+        (Workload { clients: 1025, ..good.clone() }, "cannot share a file of 1024 records"),
+        (Workload { reads_percent: 101, ..good.clone() }, "101 of 100"),
+        (Workload { requests: Some(0), ..good.clone() }, "at least one request"),
+        (Workload { time: Some(Duration::ZERO), ..good.clone() }, "at least one request"),
+    ] {
+        let told = wrong.check().expect_err("no sense").to_string();
+        assert!(told.contains(why), "{told}");
+    }
+    assert!(good.check().is_ok());
+    let mut other = simulated(workload(Order::Random, 100, 2, 1));
+    other.workload.clients = 3;
+    assert!(other.run().expect_err("three on two").to_string().contains("with 2 compute nodes"));
+}
