@@ -1,31 +1,31 @@
 //! Files that were not written to their end: told, refused, replaced and collected, whoever was killed.
 
 mod common;
+#[path = "common/killing.rs"]
+mod killing;
 
 use std::fs;
+use std::path::PathBuf;
+use std::process::Child;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{Agent, Store, finish, wait};
+use killing::{contents, draw, kill_after, rounds};
 
 const KIB: usize = 1024;
 
-/// No byte of it is zero, so that none is taken for one that was never written.
-fn contents(bytes: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed;
-    let next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8 | 1
-    };
-    std::iter::repeat_with(next).take(bytes).collect()
-}
-
-/// Kills a `put` after a while. Returns whether it had come to its end.
-fn kill_put(store: &Store, arguments: &[&str], after: Duration) -> bool {
-    let mut put = store.command(arguments).spawn().expect("the program");
-    thread::sleep(after);
-    put.kill().expect("a child of ours");
-    wait(&mut put).success()
+/// Starts a `put` that takes a second, and returns when it is in the midst of it, on however busy a computer.
+fn begin_put(store: &Store, arguments: &[&str]) -> Child {
+    let is_begun = |path: &PathBuf| path.extension().is_some_and(|end| end == "begun");
+    let put = store.command(arguments).spawn().expect("the program");
+    let start = Instant::now();
+    while !store.stripe_files().iter().any(is_begun) {
+        assert!(start.elapsed() < Duration::from_secs(60), "it begins no file");
+        thread::sleep(Duration::from_millis(5));
+    }
+    thread::sleep(Duration::from_millis(200));
+    put
 }
 
 /// What there is under a name: the finished file, or why there is none.
@@ -58,7 +58,7 @@ fn what_was_not_put_to_its_end_is_told_refused_replaced_and_collected() {
     for method in ["traditional", "disk-directed"] {
         let _ = fs::remove_file(store.path("back"));
         let put = ["put", "new", "file", "--method", method];
-        assert!(!kill_put(&store, &put, Duration::from_millis(400)), "it takes a second");
+        assert!(!kill_after(begin_put(&store, &put), Duration::ZERO), "it takes a second");
         let told = store.run_failing(&["get", "file", "back"]);
         for part in ["file: it is unfinished", "put it again", "get --unfinished", "rm --unfinished"] {
             assert!(told.contains(part), "{told}");
@@ -79,7 +79,7 @@ fn what_was_not_put_to_its_end_is_told_refused_replaced_and_collected() {
         store.run(&["put", "old", "file"]);
         assert_eq!(get(&store, "file").as_deref(), Ok(&*old), "{method}");
         let put = ["put", "new", "file", "--replace", "--method", method];
-        assert!(!kill_put(&store, &put, Duration::from_millis(400)), "it takes a second");
+        assert!(!kill_after(begin_put(&store, &put), Duration::ZERO), "it takes a second");
         assert_eq!(get(&store, "file").as_deref(), Ok(&*old), "{method}");
         let listed = store.run(&["ls", "-l"]);
         assert!(listed.lines().count() == 2 && listed.contains("unfinished since"), "{listed}");
@@ -96,19 +96,13 @@ fn what_was_not_put_to_its_end_is_told_refused_replaced_and_collected() {
 fn a_file_that_is_being_written_is_left_alone() {
     let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20"]);
     fs::write(store.path("new"), contents(40 << 20, 3)).expect("room");
-    let mut put = store.command(&["put", "new", "file"]).spawn().expect("the program");
-    thread::sleep(Duration::from_millis(300));
+    let mut put = begin_put(&store, &["put", "new", "file"]);
     let told = store.run_failing(&["put", "new", "file", "--replace"]);
     assert!(told.contains("another program is writing a file of that name"), "{told}");
     assert!(store.run_failing(&["rm", "file", "--unfinished"]).contains("is writing"));
     assert_eq!(store.run(&["rm", "--unfinished"]), "");
     assert!(wait(&mut put).success());
     assert_eq!(get(&store, "file"), Ok(contents(40 << 20, 3)));
-}
-
-/// So many rounds; `STARFISH_ROUNDS` says how many more thorough tests make.
-fn rounds() -> u64 {
-    std::env::var("STARFISH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(30)
 }
 
 /// A file of each round is put, by either method, in place of an earlier one or of none, and the program or an agent is
@@ -118,7 +112,7 @@ fn no_file_that_is_called_whole_has_a_byte_that_was_not_written() {
     let mut store = Store::start(&[1, 1, 1]);
     let (mut whole, mut refused) = (0, 0);
     for round in 0..rounds() {
-        let draw = |what: u64, below: u64| (round * 7 + what).wrapping_mul(0x9e37_79b9_7f4a_7c15) % below;
+        let draw = |what, below| draw(round, what, below);
         let before = get(&store, "file").ok();
         let data = contents(1 + draw(1, 6 << 20) as usize, round);
         fs::write(store.path("new"), &data).expect("room");

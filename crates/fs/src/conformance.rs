@@ -32,7 +32,7 @@ pub use commits::{
     a_file_keeps_its_length_until_what_makes_it_longer_is_flushed,
     a_replaced_file_stays_until_the_new_one_is_committed,
     an_unfinished_file_is_left_alone_while_it_is_written,
-    an_unfinished_file_is_refused_until_it_is_committed,
+    an_unfinished_file_is_refused_until_it_is_committed, what_is_made_for_a_client_that_is_gone_is_nobodys,
 };
 pub use damage::damage_is_found_and_what_is_beside_it_is_served;
 pub use failures::{
@@ -99,6 +99,7 @@ macro_rules! for_all_promises {
             a_file_keeps_its_length_until_what_makes_it_longer_is_flushed,
             a_committed_file_is_published_by_whoever_looks_for_it,
             an_unfinished_file_is_left_alone_while_it_is_written,
+            what_is_made_for_a_client_that_is_gone_is_nobodys,
             a_collective_operation_opens_its_file_again,
             a_file_with_larger_blocks_than_an_io_node_takes_is_refused,
             a_failed_flush_is_told_to_all_who_have_written,

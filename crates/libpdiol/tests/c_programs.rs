@@ -3,14 +3,20 @@
 //! Those in `tests/c` check themselves, with the compiler's sanitizers; those in `examples/c` are compared with what
 //! they should do.
 
+#[path = "../../cli/tests/common/killing.rs"]
+mod killing;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use pdiol::OpenOptions;
+use killing::{contents, draw, kill_after, rounds};
+use pdiol::{ErrorKind, OpenOptions, Session};
 use test_agents::Agents;
 
 const SANITIZERS: [&str; 4] =
@@ -104,6 +110,97 @@ fn signals_are_the_programs() {
 #[test]
 fn a_forked_process_ends() {
     check("fork");
+}
+
+/// What there is under a name: the finished file, or why there is none.
+fn finished(session: &Session, name: &str) -> pdiol::Result<Vec<u8>> {
+    let mut found = Vec::new();
+    session.open(name, OpenOptions::new().read(true))?.read_to_end(&mut found).expect("its contents");
+    Ok(found)
+}
+
+/// The files of all disks that are not the agents' own.
+fn stripes(agents: &Agents) -> Vec<PathBuf> {
+    let entries = agents.agents.iter().flat_map(|agent| fs::read_dir(&agent.disk).expect("a disk"));
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    paths.filter(|path| path.extension().is_some_and(|end| end == "stripe" || end == "begun")).collect()
+}
+
+/// Removes whatever there is, of killed writers as soon as the agents have seen that they are gone.
+fn collect(agents: &Agents, session: &Session) {
+    let start = Instant::now();
+    loop {
+        let mut being_written = None;
+        for name in session.list().expect("the agents are there") {
+            if let Err(error) = session.unlink(&name).or_else(|_| agents.remove_unfinished(&name)) {
+                assert_eq!(error.kind(), ErrorKind::BeingWritten, "{error}");
+                being_written = Some(error);
+            }
+        }
+        if stripes(agents).is_empty() {
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(10), "{being_written:?}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A writer makes a file, replaces one, empties and fills one, or appends to one, and is killed at any time. What is called
+/// whole has no byte that was not written; the rest is named and collected. Each round has a name of its own: what an
+/// agent was asked for last it may do after the writer's death.
+#[test]
+fn no_file_of_a_killed_writer_that_is_called_whole_has_a_byte_that_was_not_written() {
+    let agents = Agents::start(3);
+    let session = agents.session();
+    let options = [&WARNINGS[..], &["-O1", "-std=c11", "-D_GNU_SOURCE"]].concat();
+    let writer = compile("cc", "crates/libpdiol/tests/c/writer.c", agents.directory.path(), &options);
+    let (mut whole, mut as_before, mut partly, mut unfinished) = (0, 0, 0, 0);
+    for round in 0..rounds() {
+        let draw = |what, below| draw(round, what, below);
+        let name = format!("file {round}");
+        let before = contents(1 + draw(1, 2 << 20) as usize, !round);
+        let before = Some(before).filter(|_| draw(2, 3) > 0);
+        if let Some(before) = &before {
+            let options = OpenOptions::new().write(true).create_new(true);
+            let mut file = session.open(&name, options).expect("made");
+            file.write_all(before).and_then(|()| Ok(file.close()?)).expect("room");
+        }
+        // Over fewer disks than there are is another file, which takes the place of the first when it is done.
+        let (mode, disks) = [("w", "3"), ("w", "2"), ("a", "3")][draw(3, 3) as usize];
+        let replaces = disks == "2";
+        let how = ["plainly", "flushing", "backwards"][draw(4, if mode == "a" { 2 } else { 3 }) as usize];
+        let data = contents(1 + draw(5, 6 << 20) as usize, round);
+        let mut command = run(&writer, &agents);
+        command.args(["-d", disks, "-c", "1M", "-", &name, mode, &round.to_string()]);
+        command.args([&data.len().to_string(), how]).stderr(Stdio::piped());
+        let writing = command.spawn().expect("the program");
+        let is_done = kill_after(writing, Duration::from_micros(draw(6, 80_000)));
+
+        let start = before.clone().filter(|_| mode == "a").unwrap_or_default();
+        let expected = [&start[..], &data].concat();
+        match finished(&session, &name) {
+            Ok(found) if found == expected => whole += 1,
+            Ok(found) if !is_done && Some(&found) == before.as_ref() => as_before += 1,
+            Ok(found) => {
+                let in_place = before.is_some() && !replaces;
+                let is_beginning = found.len() >= start.len() && expected.starts_with(&found);
+                assert!(!is_done && in_place && is_beginning, "round {round}: {} bytes", found.len());
+                partly += 1;
+            }
+            Err(error) => {
+                let is_told = [ErrorKind::Unfinished, ErrorKind::NotFound].contains(&error.kind());
+                assert!(!is_done && before.is_none() && is_told, "round {round}: {error}");
+                unfinished += 1;
+            }
+        }
+        if round % 8 == 7 {
+            collect(&agents, &session);
+        }
+    }
+    collect(&agents, &session);
+    println!(
+        "{whole} whole, {as_before} as before, {partly} in place and in part, {unfinished} unfinished or not begun"
+    );
 }
 
 #[test]

@@ -131,6 +131,23 @@ impl Agents {
         settings
     }
 
+    /// Removes what there is of an unfinished file, as `starfish rm --unfinished NAME` does.
+    ///
+    /// # Panics
+    /// If the agents do not answer.
+    pub fn remove_unfinished(&self, name: &str) -> pdiol::Result<()> {
+        let (settings, name) = (self.settings(), name.to_owned());
+        let key = key::find(settings.key.as_deref()).expect("the key");
+        // No other node has this name: those of programs are drawn, and the agents are numbered from 2^62 on.
+        let node = real::Settings { key, ..real::Settings::new(NodeId(1)) };
+        let removed = real::run(node, |machine| async move {
+            let connected = pdiol::connect(&machine, &settings.agents, settings.key.as_deref()).await;
+            let (client, names) = connected.expect("they are there");
+            client.unlink_unfinished(&name).await.map_err(|error| names.explain(&name, &error))
+        });
+        removed.expect("a node")
+    }
+
     /// A session with them.
     ///
     /// # Panics

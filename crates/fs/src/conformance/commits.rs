@@ -42,6 +42,10 @@ pub fn an_unfinished_file_is_refused_until_it_is_committed(testbed: &impl Testbe
     });
 }
 
+fn busy(name: &str) -> Option<Box<Error>> {
+    Some(Error::BeingWritten { name: name.into() }.into())
+}
+
 fn not_found(name: &str) -> Box<Error> {
     Error::NotFound { name: name.into() }.into()
 }
@@ -138,7 +142,6 @@ pub fn an_unfinished_file_is_left_alone_while_it_is_written(testbed: &impl Testb
         let file = clients[0].create("mine", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(3 * BLOCK)).await;
         clients[0].create("mine too", FileId(2), BLOCK).await.expect("created");
-        let busy = |name: &str| Some(Box::new(Error::BeingWritten { name: name.into() }));
         for client in &clients {
             assert_eq!(client.create("mine", FileId(3), BLOCK).await.err(), busy("mine"));
         }
@@ -162,4 +165,38 @@ pub fn an_unfinished_file_is_left_alone_while_it_is_written(testbed: &impl Testb
         assert_eq!(clients[1].unlink_unfinished("mine too").await.err(), Some(not_found("mine too")));
         assert_eq!(clients[1].list().await, Ok(vec!["mine".into()]));
     });
+}
+
+/// A file that an I/O node makes for a client that goes meanwhile is nobody's: it gives way, and can be collected.
+pub fn what_is_made_for_a_client_that_is_gone_is_nobodys(testbed: &impl Testbed) {
+    for micros in [200, 500, 1000, 2000, 5000, 10_000, 20_000] {
+        run(testbed, 4, |nodes| async move {
+            let mut clients = start(&nodes, 2, settings()).await;
+            let (gone, client) = (clients.remove(0), clients.remove(0));
+            // The name is busy while the first file of that name is written and removed, so that making the second waits.
+            let first = client.create("name", FileId(1), BLOCK).await.expect("created");
+            write(&first, 0, &contents(8 * BLOCK)).await;
+            nodes[2].spawn("making the second", async move {
+                // Until it waits for the first to be removed; and it may come to its end before the client goes.
+                while gone.create("name", FileId(2), BLOCK).await.err() == busy("name") {}
+                Ok(())
+            });
+            let leaving = nodes[2].clone();
+            nodes[2].spawn("leaving", async move {
+                leaving.sleep_until(leaving.now() + Duration::from_micros(micros)).await;
+                leaving.net().close();
+                Ok(())
+            });
+            // It may meet the second when the first has gone.
+            let _ = client.unlink_unfinished("name").await;
+            nodes[3].sleep_until(nodes[3].now() + Duration::from_millis(30)).await;
+            let deadline = nodes[3].now() + Duration::from_secs(20);
+            while let Err(error) = client.unlink_unfinished("name").await
+                && !matches!(*error, Error::NotFound { .. })
+            {
+                assert!(nodes[3].now() < deadline, "after {micros} us: {error}");
+                nodes[3].sleep_until(nodes[3].now() + Duration::from_millis(1)).await;
+            }
+        });
+    }
 }

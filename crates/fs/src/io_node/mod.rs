@@ -513,7 +513,7 @@ impl<M: Machine> IoNode<M> {
             Request::Examine => Ok(self.examine().await),
             Request::Create { name, file, striping, begun, replaces, stripes } => {
                 let label = Label { file, striping, stripe: 0, begun, replaces };
-                self.create(asker, NewStripes { name: &name, label, stripes: &stripes }).await
+                self.create(asker, account, NewStripes { name: &name, label, stripes: &stripes }).await
             }
             Request::Open { name } => self.open(&name).await,
             Request::List { after } => self.list(account, &after).await,

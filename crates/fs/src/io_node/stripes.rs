@@ -13,6 +13,7 @@ use layout::Striping;
 use machine::{Condition, Disk, Machine, NodeId, Object, ObjectId, Stage};
 
 use super::IoNode;
+use super::account::Account;
 use super::commit::{being_written, committed, found};
 use super::losses::Losses;
 use crate::cache::StripeKey;
@@ -317,7 +318,12 @@ pub(super) struct NewStripes<'a> {
 }
 
 impl<M: Machine> IoNode<M> {
-    pub(super) async fn create(&self, asker: NodeId, new: NewStripes<'_>) -> Result<Reply, Box<Failure>> {
+    pub(super) async fn create(
+        &self,
+        asker: NodeId,
+        account: &Account,
+        new: NewStripes<'_>,
+    ) -> Result<Reply, Box<Failure>> {
         let NewStripes { name, label, stripes } = new;
         name::check(name).map_err(Failure::invalid)?;
         let (asked, most) = (label.striping.block_bytes(), self.settings.block_bytes_max);
@@ -345,7 +351,8 @@ impl<M: Machine> IoNode<M> {
             }
             made.push(place.disk);
         }
-        if !stripes.is_empty() {
+        // Who has gone meanwhile writes nothing, and there is nobody to say so again.
+        if !stripes.is_empty() && account.check().is_ok() {
             self.creators.note(label.file, asker);
         }
         Ok(Reply::Done)

@@ -1,0 +1,34 @@
+//! Killing programs at any moment, in rounds, and telling what they wrote from what they did not. The tests of other
+//! crates use it, too.
+
+use std::process::Child;
+use std::thread;
+use std::time::Duration;
+
+/// So many rounds; `STARFISH_ROUNDS` says how many more thorough tests make.
+pub(crate) fn rounds() -> u64 {
+    std::env::var("STARFISH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(30)
+}
+
+/// A number below a bound for one purpose in a round: the same each time, and scattered over the rounds.
+pub(crate) fn draw(round: u64, what: u64, below: u64) -> u64 {
+    (round * 7 + what).wrapping_mul(0x9e37_79b9_7f4a_7c15) % below
+}
+
+/// No byte of it is zero, so that none is taken for one that was never written. Of one seed, what is shorter is the
+/// beginning of what is longer.
+pub(crate) fn contents(bytes: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8 | 1
+    };
+    std::iter::repeat_with(next).take(bytes).collect()
+}
+
+/// Kills a program after a while. Returns whether it had come to its end.
+pub(crate) fn kill_after(mut program: Child, after: Duration) -> bool {
+    thread::sleep(after);
+    program.kill().expect("a child of ours");
+    program.wait().expect("a child of ours").success()
+}
