@@ -2,7 +2,7 @@
 #
 #   FILE=path     for run: the file to demonstrate with
 #   SEED=number   for sim: where all randomness comes from
-#   PREFIX=path   for install: the program goes to $(PREFIX)/bin; below $(DESTDIR), if there is one
+#   PREFIX=path   for install: the programs go to $(PREFIX)/bin; below $(DESTDIR), if there is one
 #   PYTHON=path   the Python to make an environment with, 3.11 or newer
 #   CARGO_FLAGS   handed to every cargo command, for example --locked or --offline
 
@@ -14,6 +14,10 @@ CARGO_FLAGS ?=
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 STARFISH := $(TARGET)/release/starfish
+# The packages of Cargo whose programs and libraries are installed.
+INSTALLED := -p starfish -p applications -p libpdiol
+CARGO_DEB_VERSION := 3.8.0
+CARGO_DEB := $(abspath $(TARGET))/tools/bin/cargo-deb
 # Where the Python package is built, tested and tried, with all it needs.
 PYTHON ?= python3
 VENV := $(abspath $(TARGET))/python/venv
@@ -22,8 +26,8 @@ PYTHON_SOURCES := --quiet --no-cache --config python/pyproject.toml python examp
 WHEELS := $(abspath $(TARGET))/python/wheels
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt lint docs sim bench bench-sim bench-peers install install-c clean tools build \
-	python test-rust test-python wheel
+.PHONY: help run test check fmt lint docs sim bench bench-sim bench-peers install install-c deb test-package \
+	clean tools build python test-rust test-rust-built test-python wheel
 
 help: ## List these verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -71,25 +75,34 @@ bench-peers: tools ## Measure the simulator beside SimPy and SimGrid
 python: PROFILE = release
 python: wheel ## Build the Python package: a wheel in target/python/wheels, installed in target/python/venv
 
-install: tools install-c ## Install the program, the applications and the C library [PREFIX=~/.local]
-	cargo install --locked $(filter-out --locked,$(CARGO_FLAGS)) --path crates/cli --root "$(DESTDIR)$(PREFIX)"
-	cargo install --locked $(filter-out --locked,$(CARGO_FLAGS)) --path crates/applications \
-		--root "$(DESTDIR)$(PREFIX)"
+install: build ## Install the programs and the C library, with their man pages and completions [PREFIX=~/.local]
+	DESTDIR="$(DESTDIR)" packaging/install.sh "$(TARGET)/release" "$(PREFIX)"
 
 install-c: tools ## Install the C library alone: libpdiol, pdiol.h, pkg-config file, man pages [PREFIX=~/.local]
 	cargo build $(CARGO_FLAGS) --release -p libpdiol
 	DESTDIR="$(DESTDIR)" crates/libpdiol/install.sh "$(TARGET)/release" "$(PREFIX)"
 
+deb: build $(CARGO_DEB) ## Make a Debian package of all of it (target/debian)
+	PATH="$(dir $(CARGO_DEB)):$$PATH" packaging/deb.sh "$(TARGET)/release" "$(abspath $(TARGET))/debian"
+
+test-package: test-rust-built ## Make the Debian package, install it below a directory of its own, try and remove it
+	@if command -v dpkg > /dev/null; then $(MAKE) --no-print-directory $(CARGO_DEB) || true; fi
+	PATH="$(dir $(CARGO_DEB)):$$PATH" packaging/test.sh "$(TARGET)/debug"
+
 clean: ## Remove all that was built
 	cargo clean
 
-# The optimised program.
+# All that is installed, optimised. Built at once, what the programs share is built once.
 build: tools
-	cargo build $(CARGO_FLAGS) --release -p starfish
+	cargo build $(CARGO_FLAGS) --release $(INSTALLED)
 
 # Every test of Rust's, and every one of Python's; the latter in the profile of the former, to build things once.
 test-rust: tools
 	cargo test $(CARGO_FLAGS) --workspace --no-fail-fast
+
+# What the tests of Rust start, and no more: in their profile, to build things once.
+test-rust-built: tools
+	cargo test $(CARGO_FLAGS) --quiet --workspace --no-run
 
 test-python: PROFILE = dev
 test-python: wheel
@@ -107,6 +120,11 @@ $(VENV)/made: python/requirements.txt python/environment.py
 	@command -v $(PYTHON) > /dev/null || { echo "$(PYTHON) is missing: sudo apt-get install python3 python3-venv" >&2; exit 1; }
 	$(PYTHON) python/environment.py $(VENV)
 	@touch $@
+
+# The tool that makes Debian packages, for here alone. What compresses better is not needed: xz does that.
+$(CARGO_DEB):
+	cargo install --quiet cargo-deb --locked --version $(CARGO_DEB_VERSION) --no-default-features --debug \
+		--root "$(abspath $(TARGET))/tools" --target-dir "$(abspath $(TARGET))/tools/build"
 
 # What has to be there before anything can be built.
 tools:

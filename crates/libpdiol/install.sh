@@ -15,6 +15,10 @@ version=$(sed -n '/^\[workspace.package\]/,/^\[/ s/^version = "\(.*\)"/\1/p' "$h
 install -d "$to"/{include,lib/pkgconfig,share/man/man3,share/man/man7}
 install -m 644 "$here/include/pdiol.h" "$to/include"
 install -m 644 "$built/liblibpdiol.a" "$to/lib/libpdiol.a"
+# Cargo strips programs and shared libraries only; most of this one is for debuggers.
+if command -v strip > /dev/null; then
+    strip --strip-debug "$to/lib/libpdiol.a"
+fi
 # Programs look for libpdiol.so.0 (build.rs), the linker for libpdiol.so.
 install -m 755 "$built/liblibpdiol.so" "$to/lib/libpdiol.so.$version"
 ln -sf "libpdiol.so.$version" "$to/lib/libpdiol.so.0"

@@ -29,11 +29,11 @@ const PIECE_BYTES: usize = 64 << 10;
 #[command(name = "pfsbzip2", version, after_help = NAMES)]
 pub struct Arguments {
     /// The file; without any, standard input.
-    #[arg(value_name = "FILE", default_value = "-")]
+    #[arg(value_name = "FILE", default_value = "-", add = command_line::file_or_stored())]
     input: FileName,
 
     /// Where to write. Without this: FILE.bz2, or what FILE is without that ending.
-    #[arg(value_name = "OUTPUT")]
+    #[arg(value_name = "OUTPUT", add = command_line::file_or_stored())]
     output: Option<FileName>,
 
     /// Decompress.

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::process::ExitCode;
 
-use clap::{Args, Parser};
+use clap::{Args, Parser, ValueHint};
 
 use crate::failure::{Failure, Result};
 use crate::files::{Files, FilesArgs, NAMES};
@@ -32,11 +32,11 @@ struct CopyArgs {
 #[command(name = "mycat", version, after_help = NAMES)]
 pub struct Cat {
     /// The files; without any, standard input.
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", add = command_line::file_or_stored())]
     names: Vec<FileName>,
 
     /// Where to write them, if not to standard output.
-    #[arg(long, short, value_name = "FILE", default_value = "-")]
+    #[arg(long, short, value_name = "FILE", default_value = "-", add = command_line::file_or_stored())]
     output: FileName,
 
     #[command(flatten)]
@@ -48,11 +48,11 @@ pub struct Cat {
 #[command(name = "fs2pfs", version, after_help = NAMES)]
 pub struct ToStriped {
     /// The ordinary file.
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     input: FileName,
 
     /// The name of the striped one, with or without pfs: before it; without this, the file's own.
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = command_line::stored())]
     output: Option<String>,
 
     #[command(flatten)]
@@ -64,11 +64,11 @@ pub struct ToStriped {
 #[command(name = "pfs2fs", version, after_help = NAMES)]
 pub struct FromStriped {
     /// The name of the striped file, with or without pfs: before it.
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = command_line::stored())]
     input: String,
 
     /// The ordinary one; without this, standard output.
-    #[arg(value_name = "FILE", default_value = "-")]
+    #[arg(value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
     output: FileName,
 
     #[command(flatten)]

@@ -28,7 +28,7 @@ pub struct Arguments {
     pattern: Option<String>,
 
     /// The files; without any, standard input.
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", add = command_line::file_or_stored())]
     names: Vec<FileName>,
 
     /// A pattern; lines that match any of several are found. The first argument is a file then.

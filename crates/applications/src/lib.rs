@@ -33,3 +33,17 @@ pub use files::{Files, FilesArgs};
 pub use name::FileName;
 pub use store::{Output, Store, Temporary};
 pub use usage::{Stopwatch, Usage};
+
+use clap::{Command, CommandFactory};
+
+/// What the command lines of all the programs look like.
+pub fn commands() -> [Command; 6] {
+    [
+        copy::Cat::command(),
+        copy::ToStriped::command(),
+        copy::FromStriped::command(),
+        grep::Arguments::command(),
+        sort::Arguments::command(),
+        bzip2::Arguments::command(),
+    ]
+}

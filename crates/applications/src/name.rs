@@ -9,10 +9,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::failure::{Failure, Result};
+use command_line::STRIPED;
 
-/// What the names of striped files begin with.
-const STRIPED: &str = "pfs:";
+use crate::failure::{Failure, Result};
 
 /// What stands for standard input or output.
 const STANDARD: &str = "-";

@@ -7,7 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::{FS2PFS, Home, MYCAT, PFS2FS, PFSBZIP2, PFSGREP, PFSSORT, finish_with_input, noise, text};
+use common::{
+    FS2PFS, Home, MYCAT, PFS2FS, PFSBZIP2, PFSGREP, PFSSORT, finish, finish_with_input, noise, text,
+};
 
 /// Contents that have been trouble somewhere: empty ones, a last line without an end, binary data, long lines, the
 /// sizes around a page.
@@ -397,4 +399,21 @@ fn the_time_is_a_row_of_a_table() {
         let last: Vec<&str> = lines[lines.len() - 1].split(',').collect();
         assert_eq!(last[2], bytes.to_string(), "{said}");
     }
+}
+
+#[test]
+fn a_shell_that_asks_is_told_names_of_either_kind() {
+    let home = Home::start(1);
+    home.make("notes.txt", b"sea\n");
+    let offered = |program: &str, words: &[&str]| {
+        let mut command = home.command(program, ["--"]);
+        command.arg("program").args(words).env("STARFISH_COMPLETE", "bash");
+        String::from_utf8(finish(command).stdout).expect("text")
+    };
+    assert_eq!(offered(MYCAT, &["not"]), "notes.txt\n");
+    assert_eq!(offered(MYCAT, &["pf"]), "pfs:\n");
+    assert_eq!(offered(MYCAT, &["pfs:"]), "pfs:notes.txt\n");
+    assert_eq!(offered(PFS2FS, &["not"]), "notes.txt\n");
+    assert_eq!(offered(PFSGREP, &["sea", "pfs:notes.txt", "pfs:n"]), "pfs:notes.txt\n");
+    assert_eq!(offered(MYCAT, &["pfs:x"]), "");
 }

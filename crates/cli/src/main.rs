@@ -7,6 +7,7 @@
 //! - `diagnosis/`: what the doctor finds out about agents, and what is wrong
 //! - `pdiol_bench/`: the benchmark of the thesis on PDIOL
 //! - `local.rs`, `progress.rs`, `table.rs`: files, terminals and numbers of this computer
+//! - `values.rs`: what a shell offers as values of options
 //! - `memory.rs`, `pointless.rs`: what is refused because it cannot be, or would do nothing
 //! - `node.rs`, `interrupt.rs`, `failure.rs`: starting nodes, stopping, and saying what went wrong
 
@@ -31,14 +32,15 @@ mod store;
 mod study;
 mod table;
 mod trace_file;
+mod values;
 
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
-    agent, agents, bench, cat, completions, demo, doctor, fsck, get, ls, machines, put, reproduce, rm, run,
-    simulate, stat,
+    agent, agents, bench, cat, completions, demo, doctor, fsck, generate, get, ls, machines, put, reproduce,
+    rm, run, simulate, stat,
 };
 use failure::Result;
 
@@ -86,6 +88,8 @@ enum Command {
     Machines(machines::Arguments),
     Bench(bench::Arguments),
     Completions(completions::Arguments),
+    #[command(hide = true)]
+    Generate(generate::Arguments),
 }
 
 /// What the user says, or the end of the program with what is wrong about it.
@@ -95,7 +99,8 @@ fn arguments() -> (ArgMatches, Arguments) {
         let takes_number = argument.get_action().takes_values() && !argument.is_positional();
         if takes_number { argument.allow_negative_numbers(true) } else { argument }
     };
-    let mut command = Arguments::command().mut_subcommands(|command| command.mut_args(numbers));
+    let mut command =
+        command_line::fitted(Arguments::command()).mut_subcommands(|command| command.mut_args(numbers));
     let parsed = command.try_get_matches_from_mut(std::env::args_os()).and_then(|matches| {
         let arguments = Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
         Ok((matches, arguments))
@@ -104,6 +109,7 @@ fn arguments() -> (ArgMatches, Arguments) {
 }
 
 fn main() -> ExitCode {
+    command_line::complete(|| values::known(Arguments::command()));
     let (matches, arguments) = arguments();
     match pointless::refuse(&matches).and_then(|()| run(arguments.command)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -135,6 +141,7 @@ fn run(command: Command) -> Result<()> {
         Command::Reproduce(arguments) => reproduce::run(arguments),
         Command::Machines(arguments) => machines::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
-        Command::Completions(arguments) => completions::run::<Arguments>(arguments),
+        Command::Completions(arguments) => completions::run(arguments),
+        Command::Generate(arguments) => generate::run(Arguments::command(), arguments),
     }
 }

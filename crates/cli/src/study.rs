@@ -14,6 +14,11 @@ use crate::failure::{Failure, Result};
 const BUILT_IN: [(&str, Dir<'_>); 1] =
     [("starfish-3.0", include_dir!("$CARGO_MANIFEST_DIR/../../experiments/starfish-3.0"))];
 
+/// The names of the studies that are built in.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    BUILT_IN.iter().map(|(name, _)| *name)
+}
+
 /// Where published tables are.
 const PUBLISHED: &str = "published";
 
@@ -55,7 +60,7 @@ fn folder_name(path: &Path) -> String {
 }
 
 fn not_found(name: &str, error: std::io::Error) -> Failure {
-    let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+    let known: Vec<&str> = names().collect();
     let failure = Failure::usage(format!("study {name}"), error);
     failure.remedy(format!("Give {}, which is built in, or a folder with plans.", known.join(" or ")))
 }

@@ -11,7 +11,8 @@
 //!   reproduce                      plan, statistics
 //!   pdiol                          real and fs
 //!   libpdiol                       pdiol; nothing depends on it
-//!   applications                   pdiol, interruption, replacement
+//!   command-line                   pdiol
+//!   applications                   command-line, pdiol, interruption, replacement
 //!   test-agents                    pdiol, real and fs; tests only depend on it
 //!   starfish (crates/cli)          anything; nothing depends on it
 //!   python                         what it shows of them; nothing depends on it
@@ -22,8 +23,9 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 20] = [
-    ("applications", &["interruption", "pdiol", "replacement"]),
+const ARROWS: [(&str, &[&str]); 21] = [
+    ("applications", &["command-line", "interruption", "pdiol", "replacement"]),
+    ("command-line", &["pdiol"]),
     ("interruption", &[]),
     ("machine", &[]),
     ("layout", &[]),
@@ -41,6 +43,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
         "starfish",
         &[
             "applications",
+            "command-line",
             "description",
             "experiment",
             "fs",

@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 use applications::copy::ToStriped;
-use clap::Parser;
 
 fn main() -> ExitCode {
-    let arguments = ToStriped::parse();
+    let arguments: ToStriped = command_line::parse();
     applications::run("fs2pfs", || arguments.run())
 }

@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 use applications::copy::Cat;
-use clap::Parser;
 
 fn main() -> ExitCode {
-    let arguments = Cat::parse();
+    let arguments: Cat = command_line::parse();
     applications::run("mycat", || arguments.run())
 }

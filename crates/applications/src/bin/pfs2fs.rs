@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 use applications::copy::FromStriped;
-use clap::Parser;
 
 fn main() -> ExitCode {
-    let arguments = FromStriped::parse();
+    let arguments: FromStriped = command_line::parse();
     applications::run("pfs2fs", || arguments.run())
 }

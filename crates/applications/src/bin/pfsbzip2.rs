@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 use applications::bzip2::Arguments;
-use clap::Parser;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments: Arguments = command_line::parse();
     applications::run("pfsbzip2", || arguments.run())
 }

@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 use applications::grep::Arguments;
-use clap::Parser;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments: Arguments = command_line::parse();
     applications::run("pfsgrep", || arguments.run())
 }

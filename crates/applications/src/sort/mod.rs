@@ -22,7 +22,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::thread;
 
-use clap::Parser;
+use clap::{Parser, ValueHint};
 
 use crate::behind::Behind;
 use crate::failure::{Failure, Result};
@@ -43,12 +43,12 @@ use runs::{Sorted, Sorting};
 #[command(name = "pfssort", version, after_help = NAMES)]
 pub struct Arguments {
     /// The files; without any, standard input.
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", add = command_line::file_or_stored())]
     names: Vec<FileName>,
 
     /// Where to write. What is there is replaced, and may be one of the inputs: that stays until all is sorted and written,
     /// so there has to be room for both.
-    #[arg(long, short, value_name = "FILE", default_value = "-")]
+    #[arg(long, short, value_name = "FILE", default_value = "-", add = command_line::file_or_stored())]
     output: FileName,
 
     /// By the number at the beginning of the line: blanks, perhaps a minus, digits, perhaps a point and digits.
@@ -73,7 +73,7 @@ pub struct Arguments {
 
     /// Where temporary files are: a directory, or pfs: for striped ones. Without this, where the output is or else the
     /// first input, if that is striped, or else this computer's usual place for such files.
-    #[arg(long, short = 'T', value_name = "PLACE")]
+    #[arg(long, short = 'T', value_name = "PLACE", value_hint = ValueHint::DirPath)]
     temporary: Option<FileName>,
 
     #[command(flatten)]

@@ -1,29 +1,45 @@
-//! `starfish completions`: what shells need to complete commands and options.
+//! `starfish completions`: what shells need to complete command lines.
 
-use clap::{Args, CommandFactory};
-use clap_complete::Shell;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
+use crate::local;
 
-/// Print completions for a shell.
+/// Print what a shell needs to complete command lines by Tab.
 ///
-/// Put the output where your shell looks for completions; commands and options can then be completed by Tab.
+/// The shell then asks the program that it completes: for commands and options, and for values such as machines, patterns
+/// and the names of the files that the agents have. `make install` puts it where shells look.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The shell.
-    shell: Shell,
+    #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(command_line::SHELLS))]
+    shell: String,
+
+    /// The program: starfish, or one of those that are installed with it.
+    #[arg(value_name = "PROGRAM", default_value = "starfish")]
+    program: String,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   starfish completions bash > ~/.local/share/bash-completion/completions/starfish
   starfish completions fish > ~/.config/fish/completions/starfish.fish
-  starfish completions zsh > ~/.zfunc/_starfish";
+  starfish completions zsh > ~/.zfunc/_starfish
+  starfish completions bash pfsgrep > ~/.local/share/bash-completion/completions/pfsgrep";
 
-/// Runs the command, for the program that `C` describes.
-pub(crate) fn run<C: CommandFactory>(arguments: Arguments) -> Result<()> {
-    let mut text = Vec::new();
-    clap_complete::generate(arguments.shell, &mut C::command(), "starfish", &mut text);
-    crate::local::print(String::from_utf8_lossy(&text).lines().map(str::to_owned))
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let program = &arguments.program;
+    let known: Vec<String> = applications::commands().iter().map(|known| known.get_name().into()).collect();
+    if program != "starfish" && !known.contains(program) {
+        let remedy = format!("Name starfish, {}.", known.join(", "));
+        return Err(
+            Failure::usage(program, "no program of this name is installed with starfish").remedy(remedy)
+        );
+    }
+    let text = command_line::registration(&arguments.shell, program);
+    let text = text.ok_or_else(|| Failure::usage(&arguments.shell, "nothing is known of this shell"))?;
+    local::print(text.lines().map(str::to_owned))
 }

@@ -75,7 +75,10 @@ async fn long(session: &Session, names: Vec<String>) -> (Vec<String>, Result<()>
             }
         }
     }
-    (table.lines().zip(last_column).map(|(line, name)| format!("{line}  {name}")).collect(), outcome)
+    (
+        table.whole_lines().iter().zip(last_column).map(|(line, name)| format!("{line}  {name}")).collect(),
+        outcome,
+    )
 }
 
 /// The size of a file, of its blocks, and its number of stripes, as far as they are known.

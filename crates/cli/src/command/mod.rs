@@ -11,6 +11,7 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod fsck;
+pub(crate) mod generate;
 pub(crate) mod get;
 pub(crate) mod ls;
 pub(crate) mod machines;

@@ -1,0 +1,131 @@
+//! Completion in bash.
+//!
+//! Bash cuts the line into words at `:` and `=`, too, which are part of `pfs:NAME`, HOST:PORT and `--option=VALUE`. So the
+//! function puts them together again for the program, and leaves out of the answers what lies before the last of them,
+//! since bash replaces only what comes after it. Options are offered when a dash has been typed, or when nothing else can
+//! be meant.
+
+use std::ffi::OsString;
+use std::io::{Error, Write};
+use std::path::Path;
+
+use clap::Command;
+use clap_complete::engine::complete;
+use clap_complete::env::EnvCompleter;
+
+/// Bash, from version 4.4 on.
+#[derive(Debug)]
+pub(crate) struct Bash;
+
+/// What bash has to be told. In capitals: what differs between programs.
+const SCRIPT: &str = r#"_starfish_complete_IDENTIFIER() {
+    local rest=$COMP_LINE cuts=${COMP_WORDBREAKS//[^:=]/} words=() word typed before i
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]}
+        if ((i == 0)) || [[ $rest == [[:blank:]]* || -z $rest ]]; then
+            words+=("$word")
+        else
+            words[-1]+=$word
+        fi
+        while [[ $rest == [[:blank:]]* ]]; do rest=${rest:1}; done
+        rest=${rest#"$word"}
+    done
+    typed=${words[-1]}
+    before=
+    if [[ -n $cuts && $typed == *[$cuts]* ]]; then
+        before=${typed%"${typed##*[$cuts]}"}
+    fi
+    if [[ $typed == \~* ]]; then
+        compopt -o default
+        return
+    fi
+    mapfile -t COMPREPLY < <(VARIABLE=bash COMPLETER -- "${words[@]}" 2> /dev/null)
+    if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[:=/,] ]]; then
+        compopt -o nospace
+    fi
+    COMPREPLY=("${COMPREPLY[@]#"$before"}")
+}
+complete -o nosort -F _starfish_complete_IDENTIFIER PROGRAM
+"#;
+
+impl EnvCompleter for Bash {
+    fn name(&self) -> &'static str {
+        "bash"
+    }
+
+    fn is(&self, name: &str) -> bool {
+        name == "bash"
+    }
+
+    fn write_registration(
+        &self,
+        variable: &str,
+        name: &str,
+        program: &str,
+        completer: &str,
+        output: &mut dyn Write,
+    ) -> Result<(), Error> {
+        let script = SCRIPT.replace("IDENTIFIER", &name.replace('-', "_"));
+        let script = script.replace("PROGRAM", program).replace("COMPLETER", completer);
+        output.write_all(script.replace("VARIABLE", variable).as_bytes())
+    }
+
+    fn write_complete(
+        &self,
+        command: &mut Command,
+        words: Vec<OsString>,
+        directory: Option<&Path>,
+        output: &mut dyn Write,
+    ) -> Result<(), Error> {
+        let words: Vec<OsString> =
+            words.iter().map(|word| unquoted(&word.to_string_lossy()).into()).collect();
+        let last = words.len().saturating_sub(1);
+        let is_dash = words.last().is_some_and(|word| word.to_string_lossy().starts_with('-'));
+        let all = complete(command, words, last, directory)?;
+        let all: Vec<_> =
+            all.iter().map(|candidate| candidate.get_value().to_string_lossy().into_owned()).collect();
+        let is_option = |value: &String| value.starts_with('-');
+        let only_options = is_dash || all.iter().all(is_option);
+        let offered = all.iter().filter(|value| only_options || !is_option(value));
+        // A name may have blanks in it, or what bash would take for its own.
+        offered.map(|value| quoted(value)).try_for_each(|value| writeln!(output, "{value}"))
+    }
+}
+
+/// What bash makes of a word, but for quotes.
+fn unquoted(word: &str) -> String {
+    let mut letters = word.chars();
+    std::iter::from_fn(|| {
+        letters.next().and_then(|letter| if letter == '\\' { letters.next() } else { Some(letter) })
+    })
+    .collect()
+}
+
+/// As one writes it in bash.
+fn quoted(value: &str) -> String {
+    let plain = |letter: char| letter.is_alphanumeric() || "-_./:=,+@%~".contains(letter);
+    let mut text = String::new();
+    for letter in value.chars().filter(|letter| !letter.is_control()) {
+        if !plain(letter) {
+            text.push('\\');
+        }
+        text.push(letter);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_bash_would_take_for_its_own_is_quoted() {
+        for (value, written) in
+            [("a/b-1.dat", "a/b-1.dat"), ("pfs:x y", "pfs:x\\ y"), ("a$(b)", "a\\$\\(b\\)")]
+        {
+            assert_eq!(quoted(value), written);
+            assert_eq!(unquoted(written), value);
+        }
+        assert_eq!(quoted("a\nb\x1b[1m"), "ab\\[1m");
+    }
+}

@@ -1,0 +1,25 @@
+//! What the command lines of all programs have in common.
+//!
+//! - `width.rs`: how wide help and tables may be
+//! - `completion.rs`, `bash.rs`, `stored.rs`: completion by Tab; in bash; of names of striped files
+//! - `manual.rs`: manual pages
+
+mod bash;
+mod completion;
+pub mod manual;
+mod stored;
+mod width;
+
+pub use completion::{SHELLS, Values, complete, fixed, or_path, registration};
+pub use stored::{STRIPED, agents, file_or_stored, stored};
+pub use width::{fitted, of_terminal};
+
+use clap::Parser;
+
+/// What the user says to a program, or its end with what is wrong about it. If a shell asks how the line could go on,
+/// the program answers and ends.
+pub fn parse<P: Parser>() -> P {
+    complete(P::command);
+    let matches = fitted(P::command()).get_matches();
+    P::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut P::command()).exit())
+}

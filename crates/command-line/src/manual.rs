@@ -1,0 +1,100 @@
+//! Manual pages, from what `--help` says.
+
+use std::io::{self, Write};
+
+use clap::Command;
+use clap_mangen::Man;
+
+/// The pages of a program and of its commands: the name of each file, and what is in it.
+pub fn pages(program: Command) -> io::Result<Vec<(String, Vec<u8>)>> {
+    let mut program = program.disable_help_subcommand(true);
+    program.build();
+    let mut pages = Vec::new();
+    collect(&program, "", &mut pages)?;
+    Ok(pages)
+}
+
+fn collect(command: &Command, above: &str, pages: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+    let program = name.split('-').next().unwrap_or_default();
+    let source = format!("{program} {}", command.get_version().unwrap_or_default());
+    let man = Man::new(command.clone()).title(name.to_uppercase()).source(source).manual("Starfish");
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    let commands: Vec<&Command> =
+        command.get_subcommands().filter(|command| !command.is_hide_set()).collect();
+    if !commands.is_empty() {
+        man.render_subcommands_section(&mut page)?;
+    }
+    if let Some(text) = command.get_after_help() {
+        rest(&text.to_string(), &mut page)?;
+    }
+    see_also(above, &mut page)?;
+    let file = man.get_filename();
+    pages.push((file.clone(), page));
+    commands.into_iter().try_for_each(|command| collect(command, &name, pages))
+}
+
+/// What stands at the end of help: examples, whose lines stay as they are, and notes.
+fn rest(text: &str, page: &mut Vec<u8>) -> io::Result<()> {
+    let lines = |lines: &str, page: &mut Vec<u8>| -> io::Result<()> {
+        lines.lines().try_for_each(|line| writeln!(page, "{}", escaped(line)))
+    };
+    for part in text.split("\n\n") {
+        match part.split_once(":\n") {
+            Some((head, examples)) => {
+                writeln!(page, ".SH {}\n.nf", head.to_uppercase())?;
+                lines(examples, page)?;
+                writeln!(page, ".fi")?;
+            }
+            None => {
+                writeln!(page, ".SH NOTES")?;
+                lines(part, page)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn see_also(above: &str, page: &mut Vec<u8>) -> io::Result<()> {
+    if above.is_empty() { Ok(()) } else { writeln!(page, ".SH SEE ALSO\n.BR {above} (1)") }
+}
+
+/// The line as text: nothing in it is an instruction of troff.
+fn escaped(line: &str) -> String {
+    let line = line.replace('\\', "\\e").replace('-', "\\-");
+    if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Arg;
+
+    use super::*;
+
+    #[test]
+    fn each_command_has_a_page_that_says_what_help_says() {
+        let put = Command::new("put")
+            .about("Put a file.")
+            .arg(Arg::new("block").long("block").help("Size of a block."))
+            .after_help("Examples:\n  prog put a\\b\n.x\n\nThe log is short.");
+        let hidden = Command::new("hidden").hide(true);
+        let program = Command::new("prog").version("7").about("All of it.").subcommands([put, hidden]);
+        let pages = pages(program).expect("pages");
+        let names: Vec<&str> = pages.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["prog.1", "prog-put.1"]);
+        let text = |at: usize| String::from_utf8(pages[at].1.clone()).expect("text");
+        assert!(text(0).contains("prog\\-put(1)"), "{}", text(0));
+        assert!(text(1).starts_with(".ie") || text(1).contains(".TH PROG\\-PUT 1"), "{}", text(1));
+        assert!(text(1).contains("\\-\\-block"), "{}", text(1));
+        assert!(
+            text(1)
+                .contains(".SH EXAMPLES\n.nf\n  prog put a\\eb\n\\&.x\n.fi\n.SH NOTES\nThe log is short.\n")
+        );
+        assert!(text(1).ends_with(".SH SEE ALSO\n.BR prog (1)\n"), "{}", text(1));
+    }
+}

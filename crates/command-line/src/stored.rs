@@ -1,0 +1,104 @@
+//! Names of striped files, for completion: the agents are asked, for a moment.
+//!
+//! Whoever presses Tab waits, so agents that do not answer at once are not waited for, and nothing is said about it.
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
+use pdiol::{Agent, Session, Settings, agents};
+
+use crate::completion::{Values, matching};
+
+/// What the names of striped files begin with in programs that take ordinary ones, too.
+pub const STRIPED: &str = "pfs:";
+
+/// How long agents are waited for.
+const PATIENCE: Duration = Duration::from_millis(400);
+
+/// Memory for pages, of which a listing needs none.
+const CACHE_BYTES: u64 = 4 << 20;
+
+/// The names of the striped files that there are.
+pub fn stored() -> Values {
+    Values::new(|typed: &OsStr| matching(&names(), typed))
+}
+
+/// Ordinary files, and striped ones with `pfs:` before their names.
+pub fn file_or_stored() -> Values {
+    Values::new(|typed: &OsStr| {
+        if typed.to_string_lossy().starts_with(STRIPED) {
+            let names: Vec<String> = names().iter().map(|name| format!("{STRIPED}{name}")).collect();
+            return matching(&names, typed);
+        }
+        let mut all: Vec<CompletionCandidate> = PathCompleter::any().complete(typed);
+        all.extend(matching(&[STRIPED.to_owned()], typed));
+        all
+    })
+}
+
+/// The agents that this user's programs find by themselves.
+pub fn agents(typed: &OsStr) -> Vec<CompletionCandidate> {
+    matching(&agents::usual().unwrap_or_default(), typed)
+}
+
+/// The names of all striped files, as far as agents tell at once.
+fn names() -> Vec<String> {
+    let (tell, told) = mpsc::channel();
+    // It is left alone when time is up: the program ends then.
+    thread::spawn(move || tell.send(ask().unwrap_or_default()));
+    told.recv_timeout(PATIENCE).unwrap_or_default()
+}
+
+fn ask() -> pdiol::Result<Vec<String>> {
+    let mut settings = Settings::of_environment(named()?)?;
+    settings.silence = PATIENCE;
+    settings.cache_bytes = CACHE_BYTES;
+    settings.key = typed("--key").map(Into::into).or(settings.key);
+    Session::start(settings)?.list()
+}
+
+/// The agents that the line names, or else the usual ones.
+fn named() -> pdiol::Result<Vec<Agent>> {
+    if let Some(listed) = typed("--agents") {
+        return agents::named(listed.split(',').filter(|name| !name.is_empty()));
+    }
+    match typed("--config") {
+        Some(path) => agents::named(agents::configured(Path::new(&path))?.unwrap_or_default()),
+        None => agents::find(),
+    }
+}
+
+/// The value of this option, if there is one in the line so far.
+fn typed(option: &str) -> Option<String> {
+    value(option, env::args())
+}
+
+fn value(option: &str, words: impl Iterator<Item = String>) -> Option<String> {
+    let mut words = words.skip_while(|word| !word.strip_prefix(option).is_some_and(is_end));
+    let first = words.next()?;
+    first.strip_prefix(&format!("{option}=")).map(str::to_owned).or_else(|| words.next())
+}
+
+/// Whether the name of an option ends before this.
+fn is_end(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with('=')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_which_agents_are_asked() {
+        let of = |line: &str| value("--agents", line.split(' ').map(str::to_owned));
+        assert_eq!(of("starfish -- starfish get --agents a:1,b:2 x"), Some("a:1,b:2".into()));
+        assert_eq!(of("starfish -- starfish get --agents=a:1 x"), Some("a:1".into()));
+        assert_eq!(of("starfish -- starfish get --agents-of-others x"), None);
+        assert_eq!(of("starfish -- starfish get --agents"), None);
+    }
+}

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Installs everything that has been built: the programs, their manual pages and completions, and the C library.
+#
+#   install.sh BUILT PREFIX
+#
+# BUILT is where Cargo has put the programs and the library. With DESTDIR set, everything goes below that, and is to be
+# moved to PREFIX later.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+built=$1 prefix=$2
+to=${DESTDIR:-}$prefix
+
+install -d "$to/bin"
+for program in starfish mycat fs2pfs pfs2fs pfsgrep pfssort pfsbzip2; do
+    install -m 755 "$built/$program" "$to/bin"
+done
+"$built/starfish" generate "$to"
+# Cargo leaves the library elsewhere if only tests have asked for it.
+[[ -e $built/liblibpdiol.so ]] || built=$built/deps
+DESTDIR=${DESTDIR:-} "$here/../crates/libpdiol/install.sh" "$built" "$prefix"

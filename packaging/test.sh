@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# Makes the Debian package of what has been built, installs it below a directory of its own, tries what it brought, and
+# removes it again. Nothing outside that directory is changed.
+#
+#   test.sh BUILT
+#
+# BUILT is as in install.sh; `cargo-deb` is looked for in PATH.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+built=$1
+
+skip() {
+    echo "SKIPPED: $1"
+}
+
+fail() {
+    echo "packaging/test.sh: $1" >&2
+    exit 1
+}
+
+# expect WHAT TEXT COMMAND...: what the command prints has the text in it.
+expect() {
+    local what=$1 text=$2 printed
+    shift 2
+    printed=$("$@" 2>&1) || fail "$what: $* failed: $printed"
+    [[ $printed == *"$text"* ]] || fail "$what: \"$text\" is not in what $* prints: $printed"
+}
+
+for tool in dpkg dpkg-deb cargo-deb strip xz; do
+    if ! command -v "$tool" > /dev/null; then
+        skip "the Debian package is not made and tried, since there is no $tool here"
+        exit 0
+    fi
+done
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+root=$work/root
+mkdir -p "$root"/var/lib/dpkg/{info,updates,triggers}
+touch "$root/var/lib/dpkg/status"
+
+"$here/deb.sh" "$built" "$work" --fast > /dev/null
+deb=$(ls "$work"/starfish_*.deb)
+echo "made: $(basename "$deb"), $(($(stat -c %s "$deb") >> 20)) MiB"
+
+# The scripts of the package run with this directory as the root of all that they change.
+in_root() {
+    PATH=$PATH:/usr/sbin:/sbin dpkg --root="$root" --force-script-chrootless --force-not-root --force-depends \
+        --log=/dev/null "$@" > "$work/dpkg.log" 2>&1 || fail "dpkg $*: $(cat "$work/dpkg.log")"
+}
+in_root --install "$deb"
+dpkg --root="$root" --listfiles starfish > "$work/files"
+bin=$root/usr/bin
+
+# Nothing of the user's own is looked at.
+export HOME=$work/home XDG_CONFIG_HOME=$work/home/config XDG_STATE_HOME=$work/home/state
+unset STARFISH_AGENTS STARFISH_KEY_FILE
+mkdir "$HOME"
+
+# Programs: all of them run, and none has symbols.
+for program in starfish mycat fs2pfs pfs2fs pfsgrep pfssort pfsbzip2; do
+    expect "programs" "$program 0" "$bin/$program" --version
+    [[ $(file -b "$bin/$program" 2> /dev/null || echo stripped) != *"not stripped"* ]] || fail "$program has symbols"
+    grep -qx "/usr/share/man/man1/$program.1.gz" "$work/files" || fail "$program has no manual page"
+    for file in bash-completion/completions/$program fish/vendor_completions.d/$program.fish \
+        zsh/vendor-completions/_$program; do
+        grep -qx "/usr/share/$file" "$work/files" || fail "$program has no completions $file"
+    done
+done
+export PATH=$bin:$PATH
+
+# Manual pages: one for each command, and each is set without a complaint.
+for command in $(starfish help | sed -n '/^Commands:/,/^$/ s/^  \([a-z]\+\) .*/\1/p'); do
+    [[ $command == help || -e $root/usr/share/man/man1/starfish-$command.1.gz ]] ||
+        fail "starfish $command has no manual page"
+done
+if command -v groff > /dev/null; then
+    for page in "$root"/usr/share/man/man1/*; do
+        complaints=$(zcat "$page" | groff -man -Tutf8 -ww -rLL=80n 2>&1 > "$work/page")
+        [[ -z $complaints && $(wc -l < "$work/page") -gt 10 ]] || fail "$page: $complaints"
+    done
+else
+    skip "manual pages are not set, since there is no groff here"
+fi
+for page in "$root"/usr/share/man/man3/*; do
+    target=$(zcat "$page" | sed -n 's/^\.so \(.*\)/\1/p')
+    [[ -z $target || -e $root/usr/share/man/$target.gz ]] || fail "$page leads nowhere"
+done
+
+# Completions: bash loads them, and they give values, names on an agent among them.
+mkdir "$work/disk"
+# It ends with this script.
+coproc AGENT { starfish agent --root "$work/disk" --listen 127.0.0.1:0 --until-input-ends 2> /dev/null; }
+agent=$AGENT_PID
+read -r -t 10 listening <&"${AGENT[0]}" || fail "an agent does not start"
+STARFISH_AGENTS=$(sed -n 's/^listening on \([^,]*\),.*/\1/p' <<< "$listening")
+export STARFISH_AGENTS
+starfish put "$work/files" stored.txt
+offered() {
+    local program=$1 words=("$@")
+    source "$root/usr/share/bash-completion/completions/$program"
+    COMP_LINE="${words[*]}" COMP_WORDS=("${words[@]}") COMP_CWORD=$((${#words[@]} - 1))
+    "_starfish_complete_$program" 2> /dev/null
+    echo "${COMPREPLY[@]}"
+}
+expect "completions" "disk-directed" offered starfish simulate --method disk
+expect "completions" "starfish-1996" offered starfish simulate --machine starf
+expect "completions" "stored.txt" offered starfish get sto
+COMP_WORDBREAKS=$' \t' expect "completions" "pfs:stored.txt" offered pfsgrep x pfs:
+expect "programs" "/usr/bin/pfsgrep" pfsgrep pfsgrep pfs:stored.txt
+kill "$agent"
+wait "$agent" || true
+if command -v zsh > /dev/null; then
+    for file in "$root"/usr/share/zsh/vendor-completions/_*; do zsh -n "$file"; done
+else
+    skip "completions for zsh are not read, since it is not here"
+fi
+if command -v fish > /dev/null; then
+    for file in "$root"/usr/share/fish/vendor_completions.d/*; do fish --no-execute "$file"; done
+else
+    skip "completions for fish are not read, since it is not here"
+fi
+
+# The C library: found by its name, as a program is linked with it.
+printf '#include <pdiol.h>\nint main(void) { return pdiol_strerror() == 0; }\n' > "$work/program.c"
+cc -I"$root/usr/include" "$work/program.c" -L"$root/usr/lib" -lpdiol -o "$work/program"
+LD_LIBRARY_PATH=$root/usr/lib "$work/program" || fail "a program with the C library does not run"
+expect "pkg-config file" "prefix=/usr" cat "$root/usr/lib/pkgconfig/pdiol.pc"
+
+# The service: systemd understands it, it is not started by itself, and it is well shut in.
+unit=$root/usr/lib/systemd/system/starfish-agent.service
+[[ -z $(find "$root/etc/systemd" -name 'starfish*' 2> /dev/null) ]] || fail "the service would start by itself"
+if command -v systemd-analyze > /dev/null; then
+    # It looks for the program where that is to be in the end.
+    sed "s|/usr/bin/starfish|$bin/starfish|" "$unit" > "$work/starfish-agent.service"
+    complaints=$(systemd-analyze verify --man=no "$work/starfish-agent.service" 2>&1 | grep starfish || true)
+    [[ -z $complaints ]] || fail "systemd-analyze verify: $complaints"
+    if systemd-analyze security --offline=true --threshold=30 "$work/starfish-agent.service" > "$work/security" 2>&1; then
+        tail -1 "$work/security"
+    else
+        fail "the service is less shut in than it should be: $(tail -1 "$work/security")"
+    fi
+else
+    skip "the service is not verified, since there is no systemd-analyze here"
+fi
+
+# Removed and purged, nothing of it is left but the user it runs as.
+in_root --remove starfish
+[[ -e $root/etc/default/starfish ]] || fail "removing took the configuration"
+in_root --purge starfish
+while read -r file; do
+    [[ ! -f $root$file && ! -L $root$file ]] || fail "$file is left"
+done < "$work/files"
+echo "the package was made, installed, tried and removed"
