@@ -126,11 +126,18 @@ fn one_trial_can_be_run_alone_and_is_the_same() {
     let alone: Vec<&str> = alone.lines().collect();
     assert_eq!(alone.len(), 2);
     assert!(trials.lines().any(|line| line == alone[1]), "{alone:?}");
+    for record in ["8KiB", "8 KiB", "8k"] {
+        let only = format!("ddio/wcc/{record}/2");
+        let (same, _) = printed(run(folder.path(), &["plan.toml", "--only", &only, "--format", "csv"]));
+        assert_eq!(same.lines().collect::<Vec<_>>(), alone);
+    }
     let (table, _) = printed(run(folder.path(), &["plan.toml", "--only", "*/rb"]));
     assert_eq!(table.lines().count(), 1 + 2 * 3, "{table}");
-    for (only, expected) in
-        [("x/rb", "--only tpfs/rb/8192/0"), ("tpfs/rb/8 KiB", "as a number"), ("a/b/c/d/e", "such as")]
-    {
+    for (only, expected) in [
+        ("x/rb", "--only tpfs/rb/8192/0"),
+        ("tpfs/rb/8 bit", "such as 8192 or 8KiB"),
+        ("a/b/c/d/e", "such as"),
+    ] {
         let said = fail(run(folder.path(), &["plan.toml", "--only", only]), 2);
         assert!(said.contains(expected), "{said}");
     }

@@ -71,6 +71,10 @@ pub enum Error {
         message: String,
     },
 
+    /// There are several mistakes in the text, here in the order in which they stand there.
+    #[error("{}", lines(.0))]
+    Several(Vec<Error>),
+
     /// A value that was to replace one of the text cannot.
     #[error("{overrides}: {message}")]
     Override {
@@ -115,6 +119,22 @@ impl Misfit {
     pub fn refused(self, text: &str, file: &str) -> Error {
         Error::Refused { file: file.to_owned(), line: line_of(text, self.span.start), message: self.message }
     }
+
+    /// The error that these are together, in the order given.
+    pub fn all_refused(all: Vec<Misfit>, text: &str, file: &str) -> Error {
+        let mut refused: Vec<Error> = all.into_iter().map(|misfit| misfit.refused(text, file)).collect();
+        if refused.len() == 1 { refused.remove(0) } else { Error::Several(refused) }
+    }
+}
+
+/// So many mistakes are told at once; after these are mended, the rest.
+const MISTAKES_MAX: usize = 20;
+
+fn lines(errors: &[Error]) -> String {
+    let told = errors.iter().take(MISTAKES_MAX).map(Error::to_string);
+    let more = errors.len().checked_sub(MISTAKES_MAX).filter(|&more| more > 0);
+    let more = more.map(|more| format!("and {more} more mistakes after these"));
+    told.chain(more).collect::<Vec<_>>().join("\n")
 }
 
 fn line_of(text: &str, offset: usize) -> usize {

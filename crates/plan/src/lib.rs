@@ -23,6 +23,7 @@
 mod job;
 mod journal;
 mod measurement;
+mod misfits;
 mod plan;
 mod results;
 mod run;

@@ -34,7 +34,7 @@
 //! pattern that is listed is kept.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -43,6 +43,7 @@ use experiment::Experiment;
 use layout::{LayoutError, Operation, Pattern, Problem};
 use toml::de::{DeTable, DeValue};
 
+use crate::misfits::Misfits;
 use crate::settings::{KEYS, Settings, spelled};
 use crate::value::{Written, entries, unknown_key};
 
@@ -124,7 +125,7 @@ pub enum Quantity {
 }
 
 impl Plan {
-    /// Reads and checks the plan at `path`. Paths in it are relative to its folder.
+    /// Reads and checks the plan at `path`. Paths in it are relative to its folder. Fails with all that is wrong in it.
     pub fn load(path: &str) -> Result<Plan, Error> {
         Self::parse(&description::read_text(path)?, path)
     }
@@ -140,8 +141,13 @@ impl Plan {
             refused(Misfit { span: error.span().unwrap_or(0..0), message: error.message().to_owned() })
         })?;
         let folder = Path::new(file).parent().unwrap_or(Path::new(""));
-        let draft = Draft::read(table.get_ref(), folder).map_err(refused)?;
-        draft.plan(file).map_err(refused)
+        let misfits = Misfits::default();
+        let draft = Draft::read(table.get_ref(), folder, &misfits);
+        let plan = misfits.judge(()).and_then(|()| {
+            let plan = draft.plan(file, &misfits);
+            misfits.judge(plan)
+        });
+        plan.map_err(|all| Misfit::all_refused(all, text, file))
     }
 }
 
@@ -214,38 +220,45 @@ const OWN_KEYS: [&str; 9] =
     ["name", "title", "trials", "seed", "patterns", "records", "table", "figure", "vary"];
 
 impl<'a> Draft<'a> {
-    fn read(table: &'a DeTable<'a>, folder: &'a Path) -> Result<Self, Misfit> {
+    /// What stands there, as far as nothing is wrong with it.
+    fn read(table: &'a DeTable<'a>, folder: &'a Path, misfits: &Misfits) -> Self {
         let get = |key: &str| table.get(key).map(Written);
-        let name = get("name").ok_or_else(|| Misfit {
+        let name = misfits.note(get("name").ok_or_else(|| Misfit {
             span: 0..0,
             message: "the name is missing: expected a line such as name = \"table-02\"".to_owned(),
-        })?;
-        let (patterns, by_group) = patterns(get("patterns"))?;
+        }));
+        let (patterns, by_group) = patterns(get("patterns"), misfits);
+        let span = name.map_or(0..0, |name| name.span());
         let defaults = Variant {
-            name: Chosen { value: String::new(), span: name.span() },
+            name: Chosen { value: String::new(), span: span.clone() },
             settings: Settings::default(),
-            machine_span: name.span(),
+            machine_span: span,
             keys: BTreeSet::new(),
+        };
+        let text =
+            |written: Option<Written<'a>>| misfits.note_or(written.map_or(Ok(""), |text| text.text()), "");
+        let number = |written: Option<Written<'_>>, allowed: RangeInclusive<u64>, usual| {
+            misfits.note_or(written.map_or(Ok(usual), |number| number.integer(allowed)), usual)
         };
         let draft = Draft {
             folder,
-            name: name.text()?.to_owned(),
-            title: get("title").map_or(Ok(""), |title| title.text())?.to_owned(),
-            trials: get("trials").map_or(Ok(TRIALS), |trials| trials.integer(1..=TRIALS_MAX))?,
-            seed: get("seed").map_or(Ok(SEED), |seed| seed.integer(0..=i64::MAX as u64))?,
-            published: published(get("table"), get("figure"))?,
+            name: text(name).to_owned(),
+            title: text(get("title")).to_owned(),
+            trials: number(get("trials"), 1..=TRIALS_MAX, TRIALS),
+            seed: number(get("seed"), 0..=i64::MAX as u64, SEED),
+            published: published(get("table"), get("figure"), misfits),
             patterns,
             by_group,
-            records: records(get("records"))?,
-            variants: variants(table, defaults, folder)?,
-            axes: get("vary").map_or(Ok(Vec::new()), axes)?,
+            records: records(get("records"), misfits),
+            variants: variants(table, defaults, folder, misfits),
+            axes: get("vary").map_or(Vec::new(), |vary| axes(vary, folder, misfits)),
         };
-        draft.check_axes()?;
-        Ok(draft)
+        draft.check_axes(misfits);
+        draft
     }
 
     /// What varies must not be chosen as well.
-    fn check_axes(&self) -> Result<(), Misfit> {
+    fn check_axes(&self, misfits: &Misfits) {
         for axis in &self.axes {
             let chosen = self.variants.iter().find(|variant| variant.keys.contains(&axis.key));
             if let Some(variant) = chosen {
@@ -253,27 +266,27 @@ impl<'a> Draft<'a> {
                 let message = format!(
                     "{key} varies but is chosen too, for variant {name}: expected it in one place only"
                 );
-                return Err(Misfit { span: axis.span.clone(), message });
+                misfits.add(Misfit { span: axis.span.clone(), message });
             }
         }
-        Ok(())
     }
 
-    fn plan(self, file: &str) -> Result<Plan, Misfit> {
-        self.check_size()?;
-        let series = self.series()?;
+    /// The plan, as far as nothing is wrong with it.
+    fn plan(self, file: &str, misfits: &Misfits) -> Plan {
+        let is_small = misfits.note(self.check_size()).is_some();
+        let series = if is_small { self.series(misfits) } else { Vec::new() };
         let mut cells = Vec::new();
         for record in &self.records {
             for pattern in &self.patterns {
                 for series in &series {
                     if !self.leaves_out(pattern.value, record.value, series.settings.options.block_bytes) {
-                        cells.push(self.cell(series, pattern, record)?);
+                        cells.extend(misfits.note_once(self.cell(series, pattern, record)));
                     }
                 }
             }
         }
         let Draft { name, title, trials, seed, published, .. } = self;
-        Ok(Plan { name, title, file: file.to_owned(), trials, seed, published, cells })
+        Plan { name, title, file: file.to_owned(), trials, seed, published, cells }
     }
 
     fn check_size(&self) -> Result<(), Misfit> {
@@ -299,26 +312,21 @@ impl<'a> Draft<'a> {
     }
 
     /// Every variant with every combination of what varies; the last axis varies fastest.
-    fn series(&self) -> Result<Vec<Series>, Misfit> {
-        let mut machines = BTreeMap::new();
+    fn series(&self, misfits: &Misfits) -> Vec<Series> {
+        let mut machines: BTreeMap<_, Option<Rc<MachineDescription>>> = BTreeMap::new();
         let mut all = Vec::new();
         for variant in &self.variants {
             let count = self.axes.iter().map(|axis| axis.values.len()).product();
             for combination in 0..count {
-                let (varied, settings) = self.combine(variant, combination)?;
-                let key = (settings.machine.clone(), settings.set.clone());
-                let machine = match machines.get(&key) {
-                    Some(machine) => Rc::clone(machine),
-                    None => {
-                        let machine = Rc::new(self.machine(variant, &settings)?);
-                        machines.insert(key, machine.clone());
-                        machine
-                    }
-                };
+                let combined = misfits.note_once(self.combine(variant, combination));
+                let Some((varied, settings)) = combined else { continue };
+                let machine = machines.entry((settings.machine.clone(), settings.set.clone()));
+                let load = || misfits.note_once(self.machine(variant, &settings)).map(Rc::new);
+                let Some(machine) = machine.or_insert_with(load).clone() else { continue };
                 all.push(Series { variant: variant.name.clone(), varied, settings, machine });
             }
         }
-        Ok(all)
+        all
     }
 
     /// What varies, and the settings, in the combination of this number.
@@ -412,13 +420,14 @@ impl Variant {
 /// The entries of a table with settings, whose keys are spelled as among [`KEYS`], and none of which stands there twice.
 fn settings<'a>(
     table: &'a DeTable<'a>,
-) -> Result<impl Iterator<Item = (&'a str, Range<usize>, Written<'a>)>, Misfit> {
+    misfits: &Misfits,
+) -> impl Iterator<Item = (&'a str, Range<usize>, Written<'a>)> {
     let entries = entries(table).into_iter();
     let entries: Vec<_> = entries.map(|(key, at, value)| (spelled(key).unwrap_or(key), at, value)).collect();
     // The one says what the other does.
     let meant = |key| if key == "phantom" { "contents" } else { key };
-    refuse_repetition(entries.iter().map(|(key, span, _)| (meant(*key).to_owned(), span.clone())))?;
-    Ok(entries.into_iter())
+    refuse_repetition(entries.iter().map(|(key, span, _)| (meant(*key).to_owned(), span.clone())), misfits);
+    entries.into_iter()
 }
 
 /// The dotted keys below a table `set`, with `set.` before them: `{ "nodes.io" = 8 }` and `nodes.io = 8` are equal.
@@ -442,15 +451,17 @@ fn variants<'a>(
     table: &'a DeTable<'a>,
     mut defaults: Variant,
     folder: &Path,
-) -> Result<Vec<Variant>, Misfit> {
+    misfits: &Misfits,
+) -> Vec<Variant> {
     let mut written = None;
-    for (key, span, value) in settings(table)? {
+    for (key, span, value) in settings(table, misfits) {
         match key {
-            "variant" => written = Some(value),
-            "set" => defaults.choose(key, value, folder)?,
-            _ if KEYS.contains(&key) => defaults.choose(key, value, folder)?,
+            "variant" => written = misfits.note(value.list("[[variant]]")),
+            _ if key == "set" || KEYS.contains(&key) => {
+                misfits.note(defaults.choose(key, value, folder));
+            }
             _ if OWN_KEYS.contains(&key) => {}
-            _ => return Err(unknown_key(key, span, &[&OWN_KEYS[..], &["variant", "set"], &KEYS].concat())),
+            _ => misfits.add(unknown_key(key, span, &[&OWN_KEYS[..], &["variant", "set"], &KEYS].concat())),
         }
     }
     let Some(written) = written else {
@@ -458,130 +469,162 @@ fn variants<'a>(
         if defaults.name.value.is_empty() {
             defaults.name.value = "all".to_owned();
         }
-        return Ok(vec![defaults]);
+        return vec![defaults];
     };
     let mut variants: Vec<Variant> = Vec::new();
-    for value in written.list("[[variant]]")? {
-        let variant = variant(value, &defaults, folder)?;
+    for value in written {
+        let Some(variant) = variant(value, &defaults, folder, misfits) else { continue };
         if variants.iter().any(|other| other.name.value == variant.name.value) {
             let message =
                 format!("there is a variant {:?} already: expected another name", variant.name.value);
-            return Err(Misfit { span: variant.name.span, message });
+            misfits.add(Misfit { span: variant.name.span.clone(), message });
         }
         variants.push(variant);
     }
-    Ok(variants)
+    variants
 }
 
-fn variant(value: Written<'_>, defaults: &Variant, folder: &Path) -> Result<Variant, Misfit> {
-    let table = value.table()?;
-    let Some(name) = table.get("name").map(Written) else {
-        return Err(value.misfit("the variant's name is missing: expected a line such as name = \"fcfs\""));
-    };
-    if name.text()?.contains(['/', ',']) {
-        return Err(name.misfit("expected a name without / and commas"));
-    }
+/// A variant, if it has a name.
+fn variant(value: Written<'_>, defaults: &Variant, folder: &Path, misfits: &Misfits) -> Option<Variant> {
+    let table = misfits.note(value.table())?;
+    let named = table.get("name").map(Written).ok_or_else(|| {
+        value.misfit("the variant's name is missing: expected a line such as name = \"fcfs\"")
+    });
+    let name = named.and_then(|name| match name.text()? {
+        text if text.contains(['/', ',']) => Err(name.misfit("expected a name without / and commas")),
+        text => Ok(Chosen { value: text.to_owned(), span: name.span() }),
+    });
+    let name = misfits.note(name);
     let mut variant = Variant {
-        name: Chosen { value: name.text()?.to_owned(), span: name.span() },
+        name: name.clone().unwrap_or(Chosen { value: String::new(), span: value.span() }),
         settings: defaults.settings.clone(),
         machine_span: defaults.machine_span.clone(),
         keys: defaults.keys.clone(),
     };
-    for (key, span, value) in settings(table)?.filter(|(key, ..)| *key != "name") {
-        if key != "set" && !KEYS.contains(&key) {
-            return Err(unknown_key(key, span, &[&["name", "set"][..], &KEYS].concat()));
+    for (key, span, value) in settings(table, misfits).filter(|(key, ..)| *key != "name") {
+        if key == "set" || KEYS.contains(&key) {
+            misfits.note(variant.choose(key, value, folder));
+        } else {
+            misfits.add(unknown_key(key, span, &[&["name", "set"][..], &KEYS].concat()));
         }
-        variant.choose(key, value, folder)?;
     }
-    Ok(variant)
+    name.map(|_| variant)
 }
 
-fn axes(vary: Written<'_>) -> Result<Vec<Axis<'_>>, Misfit> {
+fn axes<'a>(vary: Written<'a>, folder: &Path, misfits: &Misfits) -> Vec<Axis<'a>> {
     let mut axes = Vec::new();
-    for (key, span, value) in settings(vary.table()?)? {
+    for (key, span, value) in
+        misfits.note(vary.table()).into_iter().flat_map(|table| settings(table, misfits))
+    {
         if key != "set" && !KEYS.contains(&key) {
-            return Err(unknown_key(key, span, &[&["set"][..], &KEYS].concat()));
+            misfits.add(unknown_key(key, span, &[&["set"][..], &KEYS].concat()));
+            continue;
         }
-        let lists = if key == "set" { numbers(value)? } else { vec![(key.to_owned(), value)] };
-        for (key, list) in lists {
-            axes.push(Axis { key, span: span.clone(), values: list.list("values")? });
+        let lists = if key == "set" { numbers(value) } else { Ok(vec![(key.to_owned(), value)]) };
+        for (key, list) in misfits.note(lists).unwrap_or_default() {
+            let Some(values) = misfits.note(list.list("values")) else { continue };
+            // Each is possible by itself, whatever it is combined with.
+            let possible = |value: &Written<'_>| {
+                let chosen = choose(&mut Settings::default(), &key, *value, folder);
+                let literal = chosen.and_then(|()| value.literal());
+                misfits.note(literal).map(|literal| (literal, value.span()))
+            };
+            refuse_repetition(values.iter().filter_map(possible), misfits);
+            axes.push(Axis { key, span: span.clone(), values });
         }
     }
-    for axis in &axes {
-        let values = axis.values.iter().map(|value| Ok((value.literal()?, value.span())));
-        refuse_repetition(values.collect::<Result<Vec<_>, _>>()?)?;
-    }
-    Ok(axes)
+    axes
 }
 
-fn patterns(written: Option<Written<'_>>) -> Result<(Vec<Chosen<Pattern>>, bool), Misfit> {
+/// The patterns, and whether they were named as a group.
+fn patterns(written: Option<Written<'_>>, misfits: &Misfits) -> (Vec<Chosen<Pattern>>, bool) {
     const EXPECTED: &str =
         "expected \"all\", \"reads\", \"writes\" or a list of patterns such as [\"rb\", \"wcc\"]";
     let Some(written) = written else {
-        return Err(Misfit { span: 0..0, message: format!("the patterns are missing: {EXPECTED}") });
+        misfits.add(Misfit { span: 0..0, message: format!("the patterns are missing: {EXPECTED}") });
+        return (Vec::new(), false);
     };
     if written.0.get_ref().is_array() {
-        let patterns = written.list("patterns")?.into_iter();
-        let chosen = patterns.map(|value| Ok(Chosen { value: value.parsed()?, span: value.span() }));
-        let chosen = chosen.collect::<Result<Vec<Chosen<Pattern>>, Misfit>>()?;
-        refuse_repetition(chosen.iter().map(|chosen| (chosen.value.to_string(), chosen.span.clone())))?;
-        return Ok((chosen, false));
+        let patterns = misfits.note(written.list("patterns")).unwrap_or_default().into_iter();
+        let chosen = patterns.filter_map(|written| {
+            misfits.note(written.parsed()).map(|value| Chosen { value, span: written.span() })
+        });
+        let chosen: Vec<Chosen<Pattern>> = chosen.collect();
+        refuse_repetition(
+            chosen.iter().map(|chosen| (chosen.value.to_string(), chosen.span.clone())),
+            misfits,
+        );
+        return (chosen, false);
     }
     let wanted: &[Operation] = match written.0.get_ref().as_str() {
         Some("all") => &[Operation::Read, Operation::Write],
         Some("reads") => &[Operation::Read],
         Some("writes") => &[Operation::Write],
-        _ => return Err(written.misfit(EXPECTED)),
+        _ => {
+            misfits.add(written.misfit(EXPECTED));
+            &[]
+        }
     };
     let group = Pattern::all().filter(|pattern| wanted.contains(&pattern.operation()));
-    Ok((group.map(|value| Chosen { value, span: written.span() }).collect(), true))
+    (group.map(|value| Chosen { value, span: written.span() }).collect(), true)
 }
 
-fn records(written: Option<Written<'_>>) -> Result<Vec<Chosen<u64>>, Misfit> {
-    let Some(written) = written else { return Ok(vec![Chosen { value: RECORD_BYTES, span: 0..0 }]) };
-    let record = |value: Written<'_>| Ok(Chosen { value: value.bytes(1..=u64::MAX)?, span: value.span() });
-    let records = written.list("sizes of records")?.into_iter().map(record).collect::<Result<Vec<_>, _>>()?;
-    refuse_repetition(records.iter().map(|record| (format!("{} B", record.value), record.span.clone())))?;
-    Ok(records)
+fn records(written: Option<Written<'_>>, misfits: &Misfits) -> Vec<Chosen<u64>> {
+    let Some(written) = written else { return vec![Chosen { value: RECORD_BYTES, span: 0..0 }] };
+    let sizes = misfits.note(written.list("sizes of records")).unwrap_or_default().into_iter();
+    let records = sizes.filter_map(|written| {
+        let value = misfits.note(written.bytes(1..=u64::MAX));
+        value.map(|value| Chosen { value, span: written.span() })
+    });
+    let records: Vec<Chosen<u64>> = records.collect();
+    let written = records.iter().map(|record| (format!("{} B", record.value), record.span.clone()));
+    refuse_repetition(written, misfits);
+    records
 }
 
-fn refuse_repetition(values: impl IntoIterator<Item = (String, Range<usize>)>) -> Result<(), Misfit> {
+fn refuse_repetition(values: impl IntoIterator<Item = (String, Range<usize>)>, misfits: &Misfits) {
     let mut seen = BTreeSet::new();
     for (value, span) in values {
         let message = format!("{value} is there already: expected every value once");
         if !seen.insert(value) {
-            return Err(Misfit { span, message });
+            misfits.add(Misfit { span, message });
         }
     }
-    Ok(())
 }
 
-fn published(table: Option<Written<'_>>, figure: Option<Written<'_>>) -> Result<Option<Published>, Misfit> {
-    let (kind, written) = match (table, figure) {
-        (None, None) => return Ok(None),
-        (Some(table), None) => (Kind::Table, table),
-        (None, Some(figure)) => (Kind::Figure, figure),
-        (Some(_), Some(figure)) => return Err(figure.misfit("expected a table or a figure, not both")),
-    };
-    let keys: &[&str] = match kind {
-        Kind::Table => &["number", "system", "value"],
-        Kind::Figure => &["number", "value"],
-    };
-    for (key, span, _) in entries(written.table()?) {
-        if !keys.contains(&key) {
-            return Err(unknown_key(key, span, keys));
+/// Which published table or figure it is, if it says so.
+fn published(
+    table: Option<Written<'_>>,
+    figure: Option<Written<'_>>,
+    misfits: &Misfits,
+) -> Option<Published> {
+    let (kind, written, keys): (_, _, &[&str]) = match (table, figure) {
+        (None, None) => return None,
+        (Some(table), None) => (Kind::Table, table, &["number", "system", "value"]),
+        (None, Some(figure)) => (Kind::Figure, figure, &["number", "value"]),
+        (Some(_), Some(figure)) => {
+            misfits.add(figure.misfit("expected a table or a figure, not both"));
+            return None;
         }
+    };
+    let table = misfits.note(written.table())?;
+    for (key, span, _) in entries(table).into_iter().filter(|(key, ..)| !keys.contains(key)) {
+        misfits.add(unknown_key(key, span, keys));
     }
     let get = |key: &str| {
-        let value = written.table()?.get(key).map(Written);
+        let value = table.get(key).map(Written);
         value.ok_or_else(|| written.misfit(format!("{key} is missing: expected {}", keys.join(", "))))
     };
-    let system = if kind == Kind::Table { get("system")?.text()? } else { "" };
-    let quantity = match get("value")? {
-        value if value.text()? == "throughput" => Quantity::Throughput,
-        value if value.text()? == "movements" => Quantity::Movements,
-        value => return Err(value.misfit("expected throughput or movements")),
+    let number = misfits.note(get("number").and_then(|number| number.integer(1..=u64::from(u32::MAX))));
+    let system = match kind {
+        Kind::Table => misfits.note(get("system").and_then(|system| system.text())),
+        Kind::Figure => Some(""),
     };
-    let number = get("number")?.integer(1..=u64::from(u32::MAX))? as u32;
-    Ok(Some(Published { kind, number, system: system.to_owned(), quantity }))
+    let quantity = get("value").and_then(|value| match value.text()? {
+        "throughput" => Ok(Quantity::Throughput),
+        "movements" => Ok(Quantity::Movements),
+        _ => Err(value.misfit("expected throughput or movements")),
+    });
+    let quantity = misfits.note(quantity);
+    Some(Published { kind, number: number? as u32, system: system?.to_owned(), quantity: quantity? })
 }

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
+use description::{Bytes, Quantity};
+
 use crate::job::Job;
 use crate::plan::{Cell, Plan};
 
-/// Which trials: `VARIANT/PATTERN/RECORD/TRIAL`, as in `fcfs/rb/8192/0`.
+/// Which trials: `VARIANT/PATTERN/RECORD/TRIAL`, as in `fcfs/rb/8192/0` or `fcfs/rb/8KiB/0`.
 ///
 /// The variant may be followed by what is varied, as in `fcfs,outstanding=4`; without that, all of it is meant. `*`
 /// stands for all, and so do parts left out at the end.
@@ -48,15 +50,17 @@ impl FromStr for Selection {
             );
         }
         let part = |index: usize| parts.get(index).copied().filter(|part| *part != "*");
-        let number = |index: usize, what: &str| {
-            let number = part(index).map(|part| part.parse::<u64>().map_err(|_| (what, part)));
+        let number = |index: usize, what: &str, parse: fn(&str) -> Option<u64>| {
+            let number = part(index).map(|part| parse(part).ok_or((what, part)));
             number.transpose().map_err(|(what, part)| format!("expected {what}, not {part:?}"))
         };
+        let plain = |text: &str| text.parse().ok();
+        let bytes = |text: &str| text.parse().ok().or_else(|| Some(Bytes::parse(text)?.0));
         Ok(Selection {
             variant: part(0).map(str::to_owned),
             pattern: part(1).map(str::to_owned),
-            record_bytes: number(2, "the bytes of a record as a number")?,
-            trial: number(3, "the number of a trial")?,
+            record_bytes: number(2, "the bytes of a record such as 8192 or 8KiB", bytes)?,
+            trial: number(3, "the number of a trial", plain)?,
         })
     }
 }

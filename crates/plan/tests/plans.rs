@@ -116,12 +116,50 @@ fn what_is_wrong_is_refused_with_its_line_and_what_would_be_right() {
     ];
     for (text, line, expected) in cases {
         let error = parse(text).err().unwrap_or_else(|| panic!("accepted:\n{text}"));
-        assert!(
-            error.starts_with(&format!("folder/p.toml:{line}: ")),
-            "{error}, expected line {line}, of\n{text}"
-        );
-        assert!(error.contains(expected), "{error}, expected {expected:?}, of\n{text}");
+        let place = format!("folder/p.toml:{line}: ");
+        let is_told = error.lines().any(|told| told.starts_with(&place) && told.contains(expected));
+        assert!(is_told, "{error}, expected line {line} and {expected:?}, of\n{text}");
     }
+}
+
+#[test]
+fn all_mistakes_are_told_at_once_in_their_order() {
+    let lines = |text: &str, expected: &[&str]| {
+        let error = parse(text).expect_err("a refusal");
+        let told: Vec<&str> = error.lines().collect();
+        assert_eq!(told.len(), expected.len(), "{error}");
+        for (told, expected) in told.iter().zip(expected) {
+            let (line, part) = expected.split_once(' ').expect("a line and a part");
+            assert!(told.starts_with(&format!("folder/p.toml:{line}: ")) && told.contains(part), "{error}");
+        }
+    };
+    let text = "name = \"x\"\ntrials = 0\npatterns = [\"rb\", \"xx\"]\nmethod = \"psychic\"\nspeed = 3\n\
+        records = [\"8 bit\"]\n[vary]\noutstanding = [1, 0]\n[[variant]]\nblock = 0\n";
+    lines(
+        text,
+        &[
+            "2 expected a whole number from 1 to 1000, not 0",
+            "3 begins with r (read) or w (write)",
+            "4 no method \"psychic\"",
+            "5 unknown key \"speed\"",
+            "6 expected a whole number of bytes",
+            "8 expected a whole number from 1 to 65536, not 0",
+            "9 the variant's name is missing",
+            "10 expected from 1 to",
+        ],
+    );
+    // What is wrong with the combinations is told once for each place.
+    let text = "name = \"x\"\npatterns = [\"rb\", \"wb\"]\nrecords = [8192,\n7]\n\
+        [[variant]]\nname = \"a\"\nmethod = \"traditional\"\npresort = true\n\
+        [[variant]]\nname = \"b\"\nmethod = \"two-phase\"\npresort = true\n\
+        [[variant]]\nname = \"c\"\nmethod = \"traditional\"\n";
+    lines(text, &["4 c/rb/7", "6 only the disk-directed", "10 only the disk-directed"]);
+}
+
+#[test]
+fn very_many_mistakes_are_counted() {
+    let error = parse(&(0..30).map(|key| format!("wrong{key} = 1\n")).collect::<String>()).unwrap_err();
+    assert!(error.ends_with("and 12 more mistakes after these"), "{error}");
 }
 
 #[test]
