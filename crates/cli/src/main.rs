@@ -4,6 +4,7 @@
 //!
 //! - `store/`: finding agents, connecting, moving files
 //! - `agent_set/`, `detached.rs`: starting agents in the background, here and elsewhere; `agent_log.rs`: what they say
+//! - `agent_bench/`: the benchmark of the user's own agents
 //! - `diagnosis/`: what the doctor finds out about agents, and what is wrong
 //! - `pdiol_bench/`: the benchmark of the thesis on PDIOL
 //! - `local.rs`, `progress.rs`, `table.rs`: files, terminals and numbers of this computer
@@ -11,6 +12,7 @@
 //! - `memory.rs`, `pointless.rs`: what is refused because it cannot be, or would do nothing
 //! - `node.rs`, `interrupt.rs`, `failure.rs`: starting nodes, stopping, and saying what went wrong
 
+mod agent_bench;
 mod agent_log;
 mod agent_set;
 mod command;
@@ -86,7 +88,7 @@ enum Command {
     Run(run::Arguments),
     Reproduce(reproduce::Arguments),
     Machines(machines::Arguments),
-    Bench(bench::Arguments),
+    Bench(Box<bench::Arguments>),
     Completions(completions::Arguments),
     #[command(hide = true)]
     Generate(generate::Arguments),
@@ -140,7 +142,7 @@ fn run(command: Command) -> Result<()> {
         Command::Run(arguments) => run::run(arguments),
         Command::Reproduce(arguments) => reproduce::run(arguments),
         Command::Machines(arguments) => machines::run(arguments),
-        Command::Bench(arguments) => bench::run(arguments),
+        Command::Bench(arguments) => bench::run(*arguments),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Generate(arguments) => generate::run(Arguments::command(), arguments),
     }

@@ -3,8 +3,6 @@
 //! Real contents are bytes that depend on their offset, so that a misplaced block, or a byte, shows.
 //! Phantom contents say of themselves where they come from, and take no memory.
 
-use std::ops::Range;
-
 use layout::Chunk;
 use machine::{Memory, Payload, Source};
 
@@ -60,28 +58,45 @@ impl Contents {
     }
 }
 
-/// Fills `data` with the file's bytes from `offset` on: each word a mix of its own offset.
+/// Bytes of a word: each is a mix of its own number in the file.
+const WORD: usize = 8;
+
+/// Fills `data` with the file's bytes from `offset` on.
 fn fill(data: &mut [u8], offset: u64) {
-    words(offset, data.len()).for_each(|(part, word, within)| data[part].copy_from_slice(&word[within]));
+    let begin = before_whole_words(offset, data.len());
+    let (head, rest) = data.split_at_mut(begin);
+    let number = (offset + begin as u64) / WORD as u64;
+    head.copy_from_slice(&part_of_word(offset)[..begin]);
+    let mut words = rest.chunks_exact_mut(WORD);
+    let count = words.len() as u64;
+    for (word, number) in words.by_ref().zip(number..) {
+        word.copy_from_slice(&mix(number).to_le_bytes());
+    }
+    let tail = words.into_remainder();
+    tail.copy_from_slice(&mix(number + count).to_le_bytes()[..tail.len()]);
 }
 
 /// Whether `data` are the file's bytes from `offset` on.
 fn is_filled(data: &[u8], offset: u64) -> bool {
-    words(offset, data.len()).all(|(part, word, within)| data[part] == word[within])
+    let begin = before_whole_words(offset, data.len());
+    let (head, rest) = data.split_at(begin);
+    let number = (offset + begin as u64) / WORD as u64;
+    let words = rest.chunks_exact(WORD);
+    let (count, tail) = (words.len() as u64, words.remainder());
+    head == &part_of_word(offset)[..begin]
+        && words.zip(number..).all(|(word, number)| word == mix(number).to_le_bytes())
+        && tail == &mix(number + count).to_le_bytes()[..tail.len()]
 }
 
-/// The words of the file in which `bytes` from `offset` on lie: which of those bytes, the word, and where they are in it.
-fn words(offset: u64, bytes: usize) -> impl Iterator<Item = (Range<usize>, [u8; 8], Range<usize>)> {
-    let mut begin = 0;
-    std::iter::from_fn(move || {
-        let at = offset + begin as u64;
-        let within = (at % 8) as usize;
-        let end = bytes.min(begin + 8 - within);
-        let part = begin..end;
-        begin = end;
-        let within = within..within + part.len();
-        (!part.is_empty()).then(|| (part, mix(at / 8).to_le_bytes(), within))
-    })
+/// How many of `bytes` bytes from `offset` on lie in a word that began before.
+fn before_whole_words(offset: u64, bytes: usize) -> usize {
+    (offset.wrapping_neg() % WORD as u64).min(bytes as u64) as usize
+}
+
+/// The word in which `offset` lies, from there on; behind its end comes nothing of the file.
+fn part_of_word(offset: u64) -> [u8; WORD] {
+    let word = mix(offset / WORD as u64) >> (offset % WORD as u64 * u64::from(u8::BITS));
+    word.to_le_bytes()
 }
 
 /// The finishing steps of SplitMix64 (Steele, Lea and Flood 2014): every bit depends on every bit.
@@ -95,6 +110,25 @@ pub(crate) fn mix(value: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_byte_is_that_of_its_word() {
+        let byte = |at: u64| mix(at / 8).to_le_bytes()[(at % 8) as usize];
+        for offset in 0..10 {
+            for bytes in 0..30 {
+                let mut data = vec![0; bytes];
+                fill(&mut data, offset);
+                let expected: Vec<u8> = (offset..offset + bytes as u64).map(byte).collect();
+                assert_eq!(data, expected, "{bytes} from {offset} on");
+                assert!(is_filled(&data, offset));
+                for at in 0..bytes {
+                    data[at] ^= 1;
+                    assert!(!is_filled(&data, offset), "{bytes} from {offset} on, wrong at {at}");
+                    data[at] ^= 1;
+                }
+            }
+        }
+    }
 
     #[test]
     fn contents_do_not_depend_on_how_they_are_cut() {

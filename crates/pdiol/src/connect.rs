@@ -13,7 +13,7 @@ use crate::key;
 
 /// Block requests of one call under way to each disk. What is under way in all is bounded by who calls: the page cache,
 /// or the windows in which whole files are moved.
-const OUTSTANDING_PER_DISK: usize = 64;
+pub const OUTSTANDING_PER_DISK: usize = 64;
 
 /// Connects to all agents, and asks them for their disks.
 pub async fn connect(

@@ -49,19 +49,19 @@ pub(crate) struct Arguments {
     disk_model: Option<String>,
 
     /// The largest block (stripe unit) that files may have.
-    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
+    #[arg(long, value_name = "SIZE", default_value = BLOCK_MAX)]
     block_max: Size,
 
     /// Memory for blocks of files, read or not yet written.
-    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    #[arg(long, value_name = "SIZE", default_value = CACHE)]
     cache: Size,
 
     /// Blocks to bring into memory ahead of each read.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = PREFETCH)]
     prefetch: u64,
 
     /// The order in which a disk serves waiting requests.
-    #[arg(long, value_enum, default_value_t = SchedulingName::CyclicScan)]
+    #[arg(long, value_enum, default_value_t = SCHEDULING)]
     scheduling: SchedulingName,
 
     #[command(flatten)]
@@ -79,6 +79,18 @@ pub(crate) struct Arguments {
     #[arg(long, hide = true, value_name = "LOG")]
     detach: Option<PathBuf>,
 }
+
+/// The largest block if nobody says otherwise.
+const BLOCK_MAX: &str = "1MiB";
+
+/// Memory for blocks if nobody says otherwise.
+pub(crate) const CACHE: &str = "256MiB";
+
+/// Blocks to bring in ahead if nobody says otherwise.
+const PREFETCH: u64 = 1;
+
+/// The order if nobody says otherwise.
+const SCHEDULING: SchedulingName = SchedulingName::CyclicScan;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -242,13 +254,27 @@ fn io_node_settings(arguments: &Arguments) -> Result<IoNodeSettings> {
         scheduling: arguments.scheduling.into(),
         cache_blocks: cache_blocks as usize,
         block_bytes_max: block.0,
-        threads: Threads::Pool(THREADS),
         prefetch_blocks: arguments.prefetch,
+        incarnation: Some(node::random()?),
+        ..usual_settings()
+    })
+}
+
+/// How an agent serves that was started without options, but for what is of one run: its number and its patience.
+pub(crate) fn usual_settings() -> IoNodeSettings {
+    let size = |text: &str| text.parse::<Size>().expect("it is a size").0;
+    let block_bytes_max = size(BLOCK_MAX);
+    IoNodeSettings {
+        scheduling: SCHEDULING.into(),
+        cache_blocks: (size(CACHE) / block_bytes_max) as usize,
+        block_bytes_max,
+        threads: Threads::Pool(THREADS),
+        prefetch_blocks: PREFETCH,
         requests_at_disk: REQUESTS_AT_DISK,
         sharing: Sharing::Fair,
-        incarnation: Some(node::random()?),
+        patience: None,
         ..IoNodeSettings::default()
-    })
+    }
 }
 
 /// Reads a disk model by name or path.

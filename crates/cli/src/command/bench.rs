@@ -1,6 +1,7 @@
-//! `starfish bench`: how near the file system comes to what this computer can do at most.
+//! `starfish bench`: how near the file system comes to what this computer can do at most; or what agents give that the
+//! user has started.
 //!
-//! Two yardsticks. A *bare stripe*: four processes that read a file each and write it to a socket, one that
+//! Two yardsticks of the former. A *bare stripe*: four processes that read a file each and write it to a socket, one that
 //! receives, no protocol. And disks whose speed is known because they are modelled.
 
 use std::fs::File;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 
 use crate::command::agent::load_model;
-use crate::command::bench_pdiol;
+use crate::command::{bench_agents, bench_pdiol};
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interruption;
 use crate::local::{self, Hashing};
@@ -24,10 +25,17 @@ use crate::store::transfer::{self, Get, Method, MethodArgs, Put};
 use crate::table::Table;
 use pdiol::Size;
 
-/// Measure the file system on this computer against a bare stripe and against modelled disks.
+/// Measure your own agents (--agents), or the file system on this computer against a bare stripe or modelled disks.
 ///
-/// Starts agents of its own, on loopback, and reads a file from them in several rounds. By default the data lie
-/// in the page cache and the yardstick is four plain senders and one receiver without any protocol, measured in
+/// With --agents, clients read and write a file there, in order and at random, each with several requests under way. It
+/// tells the throughput, the requests a second, and how long requests took: on average, and 50, 99 and 99.9 % of them
+/// at most. The file is laid out before it is read, and removed in the end. What is read is checked. The time of a write is
+/// until the agents have it; then all is flushed to the disks, which counts in the throughput. All clients are threads of
+/// this process, so this computer and its network limit them together. With --machine the simulated machine, with
+/// as many clients, agents and disks, does the same, and its figures stand beside the others.
+///
+/// Without --agents it starts agents of its own, on loopback, and reads a file from them in several rounds. By default the
+/// data lie in the page cache and the yardstick is four plain senders and one receiver without any protocol, measured in
 /// turn with the file system. With --modelled the disks take the times of a model, whose rate is the yardstick.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -37,7 +45,7 @@ pub(crate) struct Arguments {
     which: Option<Which>,
 
     /// Measure with modelled disks: four agents, then one.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "agents")]
     modelled: bool,
 
     /// The disk model; a streaming one, so that its rate is known.
@@ -45,7 +53,7 @@ pub(crate) struct Arguments {
     disk_model: String,
 
     /// Size of the file.
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = whole_mib)]
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     file_size: Size,
 
     /// Size of a block.
@@ -53,7 +61,8 @@ pub(crate) struct Arguments {
     block: Size,
 
     /// Rounds; of each measurement the median counts.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..),
+          conflicts_with = "agents")]
     rounds: u32,
 
     /// Be a sender of the bare stripe: send this file ...
@@ -63,6 +72,9 @@ pub(crate) struct Arguments {
     /// ... to this address, in blocks.
     #[arg(long, hide = true)]
     to: Option<SocketAddr>,
+
+    #[command(flatten)]
+    agents: bench_agents::Options,
 }
 
 /// Another benchmark.
@@ -71,11 +83,14 @@ enum Which {
     Pdiol(bench_pdiol::Arguments),
 }
 
-/// A size that four senders can share.
-fn whole_mib(text: &str) -> std::result::Result<Size, String> {
-    let size: Size = text.parse()?;
+/// Refuses a size that four senders cannot share.
+fn check_shared(size: Size) -> Result<()> {
     let fits = size.0 > 0 && size.0.is_multiple_of(4 << 20);
-    if fits { Ok(size) } else { Err("expected a multiple of 4 MiB".into()) }
+    if fits {
+        Ok(())
+    } else {
+        Err(Failure::usage(format!("--file-size {size}"), "expected a multiple of 4 MiB"))
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -83,7 +98,21 @@ Examples:
   starfish bench
   starfish bench --block 64KiB --rounds 9
   starfish bench --modelled --rounds 1
-  starfish bench pdiol --html pdiol.html";
+  starfish bench --agents                          those that all commands use, or were started last
+  starfish bench --agents node1:7117,node2:7117 --clients 4 --outstanding 8 --file-size 4GiB
+  starfish bench --agents --operation mixed --mix 70 --order random --record 64KiB --duration 30s
+  starfish bench --agents --machine cluster-switch --set disks.model=streaming-20 --format json
+  starfish bench pdiol --html pdiol.html
+
+JSON with --agents: agents, disks, clients, outstanding, file_bytes, block_bytes, record_bytes, seed, machine, and rows,
+one for the reads and one for the writes of each workload, with order, workload (read, write, mixed), operation (read,
+write), requests, bytes, elapsed_s, flush_s, throughput_mib_s, requests_s, latency_mean_s, latency_p50_s,
+latency_p99_s, latency_p999_s, latency_max_s, own_work_share, and predicted: null, or the figures again. CSV has a row for
+each row, and predicted_ before the names of predicted figures. Percentiles are at most a thousandth too large.
+
+A predicted machine has a compute node for each client and an I/O node for each agent, with as many disks, served as by
+an agent without options. What agents do not tell is the description's: --set disks.model=NAME names the disks, and
+--set changes any other key, too. At most 20,000 requests of each workload are simulated.";
 
 /// Agents, and senders.
 const AGENTS: usize = 4;
@@ -98,6 +127,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     if let Some(Which::Pdiol(arguments)) = arguments.which {
         return bench_pdiol::run(arguments);
     }
+    if arguments.agents.is_asked_for() {
+        let file = bench_agents::File { bytes: arguments.file_size, block: arguments.block };
+        return arguments.agents.run(file);
+    }
+    check_shared(arguments.file_size)?;
     match (&arguments.send, arguments.to) {
         (Some(file), Some(to)) => send(file, to, arguments.block.0 as usize).map_err(bare_failure),
         _ if arguments.modelled => modelled(&arguments),

@@ -5,6 +5,7 @@ use std::str::FromStr;
 pub(crate) mod agent;
 pub(crate) mod agents;
 pub(crate) mod bench;
+pub(crate) mod bench_agents;
 pub(crate) mod bench_pdiol;
 pub(crate) mod cat;
 pub(crate) mod completions;

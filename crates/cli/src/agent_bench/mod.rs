@@ -1,0 +1,9 @@
+//! The benchmark of the user's own agents (`starfish bench --agents`).
+//!
+//! - `task.rs`: one workload on the agents: make the file, have clients use it, remove it
+//! - `prediction.rs`: the same on a simulated machine
+//! - `report.rs`: what is told of it
+
+pub(crate) mod prediction;
+pub(crate) mod report;
+pub(crate) mod task;

@@ -1,0 +1,83 @@
+//! What the simulated machine says of the same workload.
+
+use description::MachineDescription;
+use experiment::{Outcome, SimulatedWorkload, Workload};
+use fs::ClientSettings;
+
+use crate::command::agent;
+use crate::command::simulate::load_machine;
+use crate::failure::{Failure, Result};
+
+/// Requests of all clients together that are simulated at most for a workload: in some seconds, and enough for a
+/// percentile of 99.9.
+pub(crate) const REQUESTS_MAX: u64 = 20_000;
+
+/// Predicts for one machine that has the shape of the agents.
+pub(crate) struct Predictor {
+    machine: MachineDescription,
+    block_bytes: u64,
+}
+
+impl Predictor {
+    /// Predicts for a machine as it is described, but with a compute node for each client and an I/O node for each agent,
+    /// of which `disks` are the numbers of disks. `set` changes any of its numbers, also these.
+    pub(crate) fn of(
+        machine: &str,
+        set: &[String],
+        clients: u32,
+        disks: &[u32],
+        block_bytes: u64,
+    ) -> Result<Predictor> {
+        let described = load_machine(machine, &[])?;
+        let (Some(&first), count) = (disks.first(), disks.len()) else {
+            return Err(Failure::new("predicting", "there are no agents"));
+        };
+        if disks.iter().any(|&disks| disks != first) {
+            let failure = Failure::usage("--machine", "the agents have different numbers of disks");
+            return Err(failure.remedy("All I/O nodes of a machine are alike. Name agents that are, too."));
+        }
+        let mut changes = vec![
+            format!("nodes.compute={clients}"),
+            format!("nodes.io={count}"),
+            format!("disks.per_io_node={first}"),
+        ];
+        if described.buses.is_some_and(|buses| buses.per_io_node.value > first) {
+            // There are no more buses than disks.
+            changes.push(format!("buses.per_io_node={first}"));
+        }
+        changes.extend_from_slice(set);
+        Ok(Predictor { machine: load_machine(machine, &changes)?, block_bytes })
+    }
+
+    /// What the machine is called that it is for.
+    pub(crate) fn machine(&self) -> &str {
+        &self.machine.name
+    }
+
+    /// Refuses a workload that the machine cannot have.
+    pub(crate) fn check(&self, workload: &Workload) -> Result<()> {
+        self.simulated(workload)
+            .check()
+            .map_err(|error| Failure::usage(format!("--machine: {}", self.machine.name), error))
+    }
+
+    /// What the clients would see.
+    pub(crate) fn predict(&self, workload: &Workload) -> Result<Outcome> {
+        let done = self.simulated(workload).run();
+        Ok(done.map_err(|error| Failure::new("predicting", error))?.outcome)
+    }
+
+    fn simulated(&self, workload: &Workload) -> SimulatedWorkload {
+        let most = (REQUESTS_MAX / u64::from(workload.clients.max(1))).max(1);
+        SimulatedWorkload {
+            machine: self.machine.clone(),
+            io_node: agent::usual_settings(),
+            client: ClientSettings {
+                outstanding_per_disk: pdiol::OUTSTANDING_PER_DISK,
+                ..ClientSettings::default()
+            },
+            block_bytes: self.block_bytes,
+            workload: workload.with_at_most(most),
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! `starfish bench --agents`: what the user's own agents give to several clients.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use experiment::{Order, Workload};
+use layout::Operation;
+use pdiol::{Agent, Size, agents};
+
+use super::positive;
+use crate::agent_bench::prediction::Predictor;
+use crate::agent_bench::report::{Report, Row};
+use crate::agent_bench::task::Task;
+use crate::failure::{Failure, Result};
+use crate::interrupt::Interruption;
+use crate::progress::{Progress, Show};
+use crate::store::agents::{AgentsArgs, KeyArgs};
+use crate::store::{beforehand, session};
+use crate::{date, local, memory, node};
+
+/// How many of a hundred requests are reads if nobody says otherwise, as is usual.
+const MIX: u8 = 70;
+
+/// What is measured of the user's own agents.
+#[derive(Args)]
+#[command(next_help_heading = "Your own agents")]
+pub(crate) struct Options {
+    /// Measure agents that are there, HOST:PORT separated by commas; without names those that all commands use.
+    #[arg(long, value_name = "HOST:PORT,...", num_args = 0..=1, value_delimiter = ',')]
+    agents: Option<Vec<String>>,
+
+    /// File that names the agents.
+    #[arg(long, value_name = "FILE", requires = "agents")]
+    config: Option<PathBuf>,
+
+    /// File of the cluster key, or `none`. Without this STARFISH_KEY_FILE or ~/.config/starfish/key.
+    #[arg(long, value_name = "FILE", requires = "agents")]
+    key: Option<PathBuf>,
+
+    /// What clients do: read, write, or mixed, some of both.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHAT,...",
+        value_delimiter = ',',
+        default_value = "read,write",
+        requires = "agents"
+    )]
+    operation: Vec<Work>,
+
+    /// In which order each client comes to the records of its part of the file.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "ORDER,...",
+        value_delimiter = ',',
+        default_value = "sequential,random",
+        requires = "agents"
+    )]
+    order: Vec<OrderName>,
+
+    /// How many of a hundred requests of a mixed workload are reads; without this 70.
+    #[arg(long, value_name = "PERCENT", requires = "agents", value_parser = clap::value_parser!(u8).range(1..=99))]
+    mix: Option<u8>,
+
+    /// Bytes of a request, at a multiple of them. Without this: a block.
+    #[arg(long, value_name = "SIZE", requires = "agents")]
+    record: Option<Size>,
+
+    /// Clients: nodes with connections of their own, each a thread of this process.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "agents",
+          value_parser = clap::value_parser!(u32).range(1..=256))]
+    clients: u32,
+
+    /// Requests that each client has under way.
+    #[arg(long, value_name = "K", default_value_t = 4, requires = "agents",
+          value_parser = clap::value_parser!(u32).range(1..=4096))]
+    outstanding: u32,
+
+    /// Requests of each client. Without this and --duration: one for each record of its part.
+    #[arg(long, value_name = "N", requires = "agents", value_parser = positive::<u64>)]
+    requests: Option<u64>,
+
+    /// For how long requests are made, for example 30s; over the file again and again.
+    #[arg(long, value_name = "TIME", requires = "agents", value_parser = time)]
+    duration: Option<Duration>,
+
+    /// Where all randomness comes from.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "agents")]
+    seed: u64,
+
+    /// What to call the file while it is there. Without this: a name that nobody has.
+    #[arg(long, value_name = "NAME", requires = "agents")]
+    name: Option<String>,
+
+    /// Predict the same for this machine: a name that `starfish machines` lists, or a TOML file.
+    #[arg(long, value_name = "NAME", requires = "agents")]
+    machine: Option<String>,
+
+    /// Change a number of the machine's description.
+    #[arg(long, value_name = "KEY=VALUE", requires = "machine")]
+    set: Vec<String>,
+
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t = Format::Table, requires = "agents")]
+    format: Format,
+
+    /// Whether to show progress.
+    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN", requires = "agents")]
+    progress: Show,
+}
+
+/// What a workload does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Work {
+    /// Read a file that was laid out before.
+    Read,
+    /// Write a new file.
+    Write,
+    /// Read a file that was laid out before, and write the same again.
+    Mixed,
+}
+
+/// An order of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OrderName {
+    /// One after the other.
+    Sequential,
+    /// In an order that is drawn: each of them once, then in another one.
+    Random,
+}
+
+/// How the result is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Table,
+    /// Comma-separated values, a row for reads and one for writes of each workload.
+    Csv,
+    /// One JSON object.
+    Json,
+}
+
+/// A time that something can be done in.
+fn time(text: &str) -> std::result::Result<Duration, String> {
+    let wrong = || "write a time such as 500ms, 30s or 5m".to_owned();
+    date::parse_age(text).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)
+}
+
+impl Work {
+    fn name(self) -> &'static str {
+        match self {
+            Work::Read => "read",
+            Work::Write => "write",
+            Work::Mixed => "mixed",
+        }
+    }
+
+    fn operations(self) -> &'static [Operation] {
+        match self {
+            Work::Read => &[Operation::Read],
+            Work::Write => &[Operation::Write],
+            Work::Mixed => &[Operation::Read, Operation::Write],
+        }
+    }
+}
+
+impl OrderName {
+    fn name(self) -> &'static str {
+        match self {
+            OrderName::Sequential => "sequential",
+            OrderName::Random => "random",
+        }
+    }
+}
+
+/// A workload with its names.
+struct Cell {
+    order: OrderName,
+    work: Work,
+    workload: Workload,
+}
+
+/// The file of the benchmark.
+#[derive(Clone, Copy)]
+pub(crate) struct File {
+    pub(crate) bytes: Size,
+    pub(crate) block: Size,
+}
+
+impl Options {
+    /// Whether agents are to be measured that are there.
+    pub(crate) fn is_asked_for(&self) -> bool {
+        self.agents.is_some()
+    }
+
+    /// Measures, predicts and tells.
+    pub(crate) fn run(self, file: File) -> Result<()> {
+        let cells = self.cells(file)?;
+        self.check(file)?;
+        let agents = self.find()?;
+        let disks = disks(agents.clone(), &file)?;
+        let predictor = self
+            .machine
+            .as_ref()
+            .map(|machine| Predictor::of(machine, &self.set, self.clients, &disks, file.block.0));
+        let predictor = predictor.transpose()?;
+        for Cell { workload, .. } in &cells {
+            predictor.iter().try_for_each(|predictor| predictor.check(workload))?;
+        }
+        beforehand::check_space(&agents, "the file of the benchmark", file.bytes.0)?;
+        let interruption = Interruption::prepare()?;
+        let mut rows = Vec::new();
+        for cell in &cells {
+            let task = self.task(cell, &agents, file)?;
+            let measured = task.run(interruption.clone())?;
+            let predicted = self.predicted(predictor.as_ref(), cell)?;
+            let names = (cell.order.name(), cell.work.name());
+            let operations = cell.work.operations();
+            rows.extend(Row::of(names, operations, self.clients, &measured, predicted.as_ref()));
+        }
+        let report = Report {
+            agents: agents.into_iter().map(|agent| agent.name).collect(),
+            disks: disks.iter().sum(),
+            clients: self.clients,
+            outstanding: self.outstanding,
+            file_bytes: file.bytes.0,
+            block_bytes: file.block.0,
+            record_bytes: self.record(file).0,
+            mix: self.mix(),
+            seed: self.seed,
+            machine: predictor.map(|predictor| predictor.machine().to_owned()),
+            rows,
+        };
+        self.print(&report)
+    }
+
+    fn record(&self, file: File) -> Size {
+        self.record.unwrap_or(file.block)
+    }
+
+    fn mix(&self) -> u8 {
+        self.mix.unwrap_or(MIX)
+    }
+
+    /// Each combination of work and order, checked before anything is asked or done.
+    fn cells(&self, file: File) -> Result<Vec<Cell>> {
+        let record = self.record(file);
+        if record > file.bytes {
+            let why = format!("it is larger than --file-size {}", file.bytes);
+            return Err(Failure::usage(format!("--record {record}"), why));
+        }
+        if self.mix.is_some() && !self.operation.contains(&Work::Mixed) {
+            let failure = Failure::usage("--mix", "it would do nothing: no workload is mixed");
+            return Err(failure.remedy("Add --operation mixed, or leave --mix out."));
+        }
+        let mut cells = Vec::new();
+        for &order in &self.order {
+            for &work in &self.operation {
+                let workload = Workload {
+                    order: match order {
+                        OrderName::Sequential => Order::Sequential,
+                        OrderName::Random => Order::Random,
+                    },
+                    reads_percent: match work {
+                        Work::Read => 100,
+                        Work::Write => 0,
+                        Work::Mixed => self.mix(),
+                    },
+                    file_bytes: file.bytes.0,
+                    record_bytes: record.0,
+                    clients: self.clients,
+                    outstanding: self.outstanding,
+                    requests: self.requests,
+                    time: self.duration.map(Into::into),
+                    seed: self.seed,
+                };
+                workload.check().map_err(|error| Failure::usage("the workload", error))?;
+                cells.push(Cell { order, work, workload });
+            }
+        }
+        if !file.bytes.0.is_multiple_of(record.0) {
+            let failure = Failure::usage(
+                format!("--file-size {}", file.bytes),
+                format!("it is no multiple of --record {record}"),
+            );
+            let remedy = format!("--file-size {} is one.", Size(file.bytes.0.next_multiple_of(record.0)));
+            return Err(failure.remedy(remedy));
+        }
+        Ok(cells)
+    }
+
+    /// Checks the rest of what can be checked before anything is asked.
+    fn check(&self, file: File) -> Result<()> {
+        beforehand::check_block(file.block)?;
+        if let Some(name) = &self.name {
+            fs::check_name(name).map_err(|why| Failure::usage(format!("--name {name:?}"), why))?;
+        }
+        let needed = u64::from(self.clients) * u64::from(self.outstanding) * self.record(file).0;
+        match memory::available() {
+            Some(available) if needed > available / 10 * 9 => {
+                let (needed, free) = (Size(needed).rounded(), Size(available).rounded());
+                let why = format!("requests under way need {needed}, and {free} of memory are free here");
+                Err(Failure::usage("--clients, --outstanding and --record", why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The agents that are named here, or those that any other command would take.
+    fn find(&self) -> Result<Vec<Agent>> {
+        let mut names = self.agents.clone().unwrap_or_default();
+        if names.is_empty() {
+            let listed = std::env::var(agents::VARIABLE).unwrap_or_default();
+            names.extend(listed.split(',').map(str::to_owned));
+        }
+        let key = KeyArgs { file: self.key.clone() };
+        AgentsArgs { agents: names, config: self.config.clone(), key }.find()
+    }
+
+    fn task(&self, cell: &Cell, agents: &[Agent], file: File) -> Result<Task> {
+        let drawn = format!("starfish-bench-{:016x}", node::random()?);
+        Ok(Task {
+            agents: agents.to_vec(),
+            name: self.name.clone().unwrap_or(drawn),
+            block_bytes: file.block.0,
+            workload: cell.workload.clone(),
+            label: format!("{} {}", cell.order.name(), cell.work.name()),
+            show: self.progress,
+        })
+    }
+
+    fn predicted(&self, predictor: Option<&Predictor>, cell: &Cell) -> Result<Option<experiment::Outcome>> {
+        let Some(predictor) = predictor else { return Ok(None) };
+        let label = format!("predicting {} {}", cell.order.name(), cell.work.name());
+        let progress = Progress::count(self.progress, &label, 1);
+        let predicted = predictor.predict(&cell.workload);
+        progress.finish();
+        predicted.map(Some)
+    }
+
+    fn print(&self, report: &Report) -> Result<()> {
+        match self.format {
+            Format::Table => local::print(report.lines()),
+            Format::Csv => {
+                report.notes().iter().for_each(|note| eprintln!("{note}"));
+                local::print(report.csv())
+            }
+            Format::Json => {
+                let text = serde_json::to_string_pretty(report);
+                local::print([text.map_err(|error| Failure::new("printing JSON", error))?])
+            }
+        }
+    }
+}
+
+/// How many disks each agent has. All have to answer, and to take such blocks.
+fn disks(agents: Vec<Agent>, file: &File) -> Result<Vec<u32>> {
+    let block = file.block;
+    session::run(agents, move |session| async move {
+        let client = &session.client;
+        if block.0 > client.block_bytes_max() {
+            let most = Size(client.block_bytes_max());
+            return Err(Failure::usage(
+                format!("--block {block}"),
+                format!("the agents take at most {most}"),
+            ));
+        }
+        let mut disks = Vec::new();
+        for &node in client.io_nodes() {
+            let examined = session.told("asking for disks", client.examine(node).await)?;
+            disks.push(examined.disks.len() as u32);
+        }
+        Ok(disks)
+    })
+}
