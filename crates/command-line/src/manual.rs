@@ -9,18 +9,24 @@ use clap_mangen::Man;
 pub fn pages(program: Command) -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut program = program.disable_help_subcommand(true);
     program.build();
+    let source = format!("{} {}", program.get_name(), program.get_version().unwrap_or_default());
     let mut pages = Vec::new();
-    collect(&program, "", &mut pages)?;
+    collect(&program, &source, "", &mut pages)?;
     Ok(pages)
 }
 
-fn collect(command: &Command, above: &str, pages: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
+/// The page of a command, with `source` at its foot, and those of the commands below it; it is itself one of `above`.
+fn collect(
+    command: &Command,
+    source: &str,
+    above: &str,
+    pages: &mut Vec<(String, Vec<u8>)>,
+) -> io::Result<()> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
-    let program = name.split('-').next().unwrap_or_default();
-    let source = format!("{program} {}", command.get_version().unwrap_or_default());
-    let man = Man::new(command.clone()).title(name.to_uppercase()).source(source).manual("Starfish");
+    let man = Man::new(command.clone());
     let mut page = Vec::new();
-    man.render_title(&mut page)?;
+    // clap_mangen leaves out the date and so moves what comes after it to the wrong places.
+    writeln!(page, ".TH \"{}\" 1 \"\" \"{}\" Starfish", escaped(&name.to_uppercase()), escaped(source))?;
     man.render_name_section(&mut page)?;
     man.render_synopsis_section(&mut page)?;
     man.render_description_section(&mut page)?;
@@ -36,7 +42,7 @@ fn collect(command: &Command, above: &str, pages: &mut Vec<(String, Vec<u8>)>) -
     see_also(above, &mut page)?;
     let file = man.get_filename();
     pages.push((file.clone(), page));
-    commands.into_iter().try_for_each(|command| collect(command, &name, pages))
+    commands.into_iter().try_for_each(|command| collect(command, source, &name, pages))
 }
 
 /// What stands at the end of help: examples, whose lines stay as they are, and notes.
@@ -89,7 +95,7 @@ mod tests {
         assert_eq!(names, ["prog.1", "prog-put.1"]);
         let text = |at: usize| String::from_utf8(pages[at].1.clone()).expect("text");
         assert!(text(0).contains("prog\\-put(1)"), "{}", text(0));
-        assert!(text(1).starts_with(".ie") || text(1).contains(".TH PROG\\-PUT 1"), "{}", text(1));
+        assert!(text(1).starts_with(".TH \"PROG\\-PUT\" 1 \"\" \"prog 7\" Starfish\n"), "{}", text(1));
         assert!(text(1).contains("\\-\\-block"), "{}", text(1));
         assert!(
             text(1)

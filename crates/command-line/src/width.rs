@@ -50,6 +50,9 @@ fn wrapped(text: &str, columns: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// What stands between an example and what it does.
+const APART: &str = "   ";
+
 /// The line, broken at blanks, with `continued` blanks before each further piece.
 fn fill(line: &str, columns: usize, continued: usize) -> String {
     let mut pieces = vec![];
@@ -57,7 +60,10 @@ fn fill(line: &str, columns: usize, continued: usize) -> String {
     while rest.chars().count() > columns {
         let end = rest.char_indices().nth(columns).map_or(rest.len(), |(at, _)| at);
         let begin = rest.len() - rest.trim_start().len();
-        let blank = rest[..=end.min(rest.len() - 1)].rfind(' ').filter(|at| *at > begin);
+        let fitting = &rest[begin..=end.min(rest.len() - 1)];
+        // What is set apart by blanks goes on as a whole.
+        let blank =
+            fitting.find(APART).or_else(|| fitting.rfind(' ')).filter(|at| *at > 0).map(|at| begin + at);
         // A word that is too long stays whole.
         let blank = blank.or_else(|| rest[begin..].find(' ').map(|at| begin + at));
         let Some(at) = blank else { break };
@@ -82,7 +88,7 @@ mod tests {
     fn what_fits_stays_and_what_does_not_is_broken_at_blanks() {
         let text = "Examples:\n  starfish put big.dat    spread it over all disks\nA longword.";
         assert_eq!(wrapped(text, 100), text);
-        let narrow = "Examples:\n  starfish put big.dat    spread\n      it over all disks\nA longword.";
+        let narrow = "Examples:\n  starfish put big.dat\n      spread it over all disks\nA longword.";
         assert_eq!(wrapped(text, 33), narrow);
         assert_eq!(wrapped("a longword b", 4), "a\nlongword\nb");
         assert_eq!(wrapped("  grün bleibt grün", 10), "  grün\n      bleibt\n      grün");
