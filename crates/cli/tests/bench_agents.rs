@@ -48,6 +48,12 @@ fn all_workloads_are_measured_and_predicted() {
         assert_eq!(json[key], value, "{key}");
     }
     assert_eq!(json["agents"].as_array().map(Vec::len), Some(2));
+    let help = store.run(&["bench", "--help"]);
+    for key in
+        [&json, &json["rows"][0]].into_iter().flat_map(|value| value.as_object().expect("an object").keys())
+    {
+        assert!(help.contains(key), "{key} is told");
+    }
     let rows = json["rows"].as_array().expect("rows");
     let names = |row: &Value| {
         ["order", "workload", "operation"].map(|key| row[key].as_str().expect("text").to_owned())

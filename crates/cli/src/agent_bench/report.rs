@@ -237,10 +237,10 @@ impl Report {
         let share = shares.fold(0.0, f64::max);
         if share > OWN_WORK_TOLD {
             let percent = 100.0 * share;
-            notes.push(format!(
-                "Making and checking data took clients up to {percent:.0} % of the time: they may be"
-            ));
-            notes.push("what limits the figures.".into());
+            notes.push(
+                "Making and checking data, or waiting for a processor for it, took clients up to".into(),
+            );
+            notes.push(format!("{percent:.0} % of the time: they may be what limits the figures."));
         }
         if self.rows.iter().any(|row| row.operation == "read") {
             let share = Size(self.file_bytes / self.agents.len().max(1) as u64).rounded();

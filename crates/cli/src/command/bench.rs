@@ -104,10 +104,11 @@ Examples:
   starfish bench --agents --machine cluster-switch --set disks.model=streaming-20 --format json
   starfish bench pdiol --html pdiol.html
 
-JSON with --agents: agents, disks, clients, outstanding, file_bytes, block_bytes, record_bytes, seed, machine, and rows,
-one for the reads and one for the writes of each workload, with order, workload (read, write, mixed), operation (read,
+JSON with --agents: agents, disks, clients, outstanding, file_bytes, block_bytes, record_bytes, mix, seed, machine, and
+rows, one for the reads and one for the writes of each workload, with order, workload (read, write, mixed), operation (read,
 write), requests, bytes, elapsed_s, flush_s, throughput_mib_s, requests_s, latency_mean_s, latency_p50_s,
-latency_p99_s, latency_p999_s, latency_max_s, own_work_share, and predicted: null, or the figures again. CSV has a row for
+latency_p99_s, latency_p999_s, latency_max_s, own_work_share (of the clients' time, for making
+and checking data), and predicted: null, or the figures again. CSV has a row for
 each row, and predicted_ before the names of predicted figures. Percentiles are at most a thousandth too large.
 
 A predicted machine has a compute node for each client and an I/O node for each agent, with as many disks, served as by
