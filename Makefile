@@ -22,11 +22,11 @@ CARGO_DEB := $(abspath $(TARGET))/tools/bin/cargo-deb
 PYTHON ?= python3
 VENV := $(abspath $(TARGET))/python/venv
 RUFF := $(VENV)/bin/ruff
-PYTHON_SOURCES := --quiet --no-cache --config python/pyproject.toml python examples/python
+PYTHON_SOURCES := --quiet --no-cache --config python/pyproject.toml python examples/python docs/manual
 WHEELS := $(abspath $(TARGET))/python/wheels
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt lint docs sim bench bench-sim bench-peers install install-c deb test-package \
+.PHONY: help run test check fmt lint docs manual sim bench bench-sim bench-peers install install-c deb test-package \
 	clean tools build python test-rust test-rust-built test-python wheel
 
 help: ## List these verbs
@@ -54,6 +54,9 @@ lint: tools $(VENV)/made ## Look for what the linter dislikes; a warning is an e
 
 docs: tools ## Build the documentation of the code (target/doc)
 	RUSTDOCFLAGS="-D warnings" cargo doc $(CARGO_FLAGS) --workspace --no-deps --document-private-items
+
+manual: $(VENV)/made ## Build the manual (target/manual/manual/index.html); a warning is an error
+	$(VENV)/bin/sphinx-build --fail-on-warning --keep-going --quiet -c docs/manual docs $(TARGET)/manual
 
 sim: build ## Simulate the reports' patterns by both methods, 8192-byte records [SEED=1]
 	$(STARFISH) simulate --pattern all --method all --record 8192 --seed $(SEED)

@@ -10,6 +10,7 @@
 //! - `local.rs`, `progress.rs`, `table.rs`: files, terminals and numbers of this computer
 //! - `values.rs`: what a shell offers as values of options
 //! - `memory.rs`, `pointless.rs`: what is refused because it cannot be, or would do nothing
+//! - `pattern_picture.rs`: who has which record of a file
 //! - `node.rs`, `interrupt.rs`, `failure.rs`: starting nodes, stopping, and saying what went wrong
 
 mod agent_bench;
@@ -25,6 +26,7 @@ mod interrupt;
 mod local;
 mod memory;
 mod node;
+mod pattern_picture;
 mod pdiol_bench;
 mod pointless;
 mod processes;
@@ -41,8 +43,8 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
-    agent, agents, bench, cat, completions, demo, doctor, fsck, generate, get, ls, machines, put, reproduce,
-    rm, run, simulate, stat,
+    agent, agents, bench, cat, completions, demo, doctor, fsck, generate, get, ls, machines, patterns, put,
+    reproduce, rm, run, simulate, stat,
 };
 use failure::Result;
 
@@ -88,6 +90,7 @@ enum Command {
     Run(run::Arguments),
     Reproduce(reproduce::Arguments),
     Machines(machines::Arguments),
+    Patterns(patterns::Arguments),
     Bench(Box<bench::Arguments>),
     Completions(completions::Arguments),
     #[command(hide = true)]
@@ -142,6 +145,7 @@ fn run(command: Command) -> Result<()> {
         Command::Run(arguments) => run::run(arguments),
         Command::Reproduce(arguments) => reproduce::run(arguments),
         Command::Machines(arguments) => machines::run(arguments),
+        Command::Patterns(arguments) => patterns::run(arguments),
         Command::Bench(arguments) => bench::run(*arguments),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Generate(arguments) => generate::run(Arguments::command(), arguments),

@@ -39,7 +39,9 @@ fn values(command: &str, argument: &str) -> Option<Values> {
         (_, "machine" | "predict") => or_path(machines(), TOML),
         (_, "disk_model") => or_path(disks(), TOML),
         ("simulate", "method") => fixed(or_all(Method::ALL.iter().map(ToString::to_string).collect())),
-        ("simulate", "pattern") => fixed(or_all(Pattern::all().map(|pattern| pattern.to_string()).collect())),
+        ("simulate", "pattern") | ("patterns", "patterns") => {
+            fixed(or_all(Pattern::all().map(|pattern| pattern.to_string()).collect()))
+        }
         ("simulate", "layout") => fixed(["contiguous", "random", "all"]),
         ("simulate", "queued") => fixed(["never", "always", "small-records"]),
         ("run", "plans") => or_path([""; 0], TOML),

@@ -68,3 +68,8 @@ pub use real::{Driver, Report, Reporter, SocketBuffers};
 pub use session::Session;
 pub use settings::{OpenOptions, Settings};
 pub use size::Size;
+
+/// The manual's page for authors of programs, whose examples are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/manual/writing-programs.md")]
+mod manual {}

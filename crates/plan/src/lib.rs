@@ -14,7 +14,7 @@
 //! [`trial_table`] make tidy tables of them.
 //!
 //! - `value.rs`: TOML values that know where they stand
-//! - `settings.rs`: what an experiment is made of, key by key
+//! - `reference.rs`, `settings.rs`: the keys of a plan, and what an experiment is made of, key by key
 //! - `plan.rs`: the file, its check, its cells
 //! - `job.rs`, `run.rs`: trials, and the threads that run them; `selection.rs`: some of them by name
 //! - `measurement.rs`, `journal.rs`: what is kept of a trial, and where
@@ -25,6 +25,7 @@ mod journal;
 mod measurement;
 mod misfits;
 mod plan;
+pub mod reference;
 mod results;
 mod run;
 mod selection;

@@ -44,6 +44,7 @@ use layout::{LayoutError, Operation, Pattern, Problem};
 use toml::de::{DeTable, DeValue};
 
 use crate::misfits::Misfits;
+use crate::reference::{TABLES, TOP, names};
 use crate::settings::{KEYS, Settings, spelled};
 use crate::value::{Written, entries, unknown_key};
 
@@ -216,8 +217,8 @@ struct Series {
 /// What stands before the keys of a machine's numbers.
 const SET: &str = "set.";
 
-const OWN_KEYS: [&str; 9] =
-    ["name", "title", "trials", "seed", "patterns", "records", "table", "figure", "vary"];
+const OWN_KEYS: [&str; TOP.len()] = names(&TOP);
+const TABLE_KEYS: [&str; TABLES.len()] = names(&TABLES);
 
 impl<'a> Draft<'a> {
     /// What stands there, as far as nothing is wrong with it.
@@ -461,7 +462,7 @@ fn variants<'a>(
                 misfits.note(defaults.choose(key, value, folder));
             }
             _ if OWN_KEYS.contains(&key) => {}
-            _ => misfits.add(unknown_key(key, span, &[&OWN_KEYS[..], &["variant", "set"], &KEYS].concat())),
+            _ => misfits.add(unknown_key(key, span, &[&OWN_KEYS[..], &TABLE_KEYS, &KEYS].concat())),
         }
     }
     let Some(written) = written else {

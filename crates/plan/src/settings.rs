@@ -11,6 +11,7 @@ use experiment::{Contents, DiskLayout, Method, Options};
 use fs::Scheduling;
 use layout::{Grid, Shape};
 
+use crate::reference::{SETTINGS, names};
 use crate::value::{Written, unknown_key};
 
 /// The machine if a plan names none, and the file size: those of the reports.
@@ -23,24 +24,7 @@ const BLOCK_BYTES_MAX: u64 = 1 << 30;
 const FILE_BYTES_MAX: u64 = 1 << 50;
 
 /// The keys of a setting, but for `set`, which is a table of the machine's numbers.
-pub(crate) const KEYS: [&str; 16] = [
-    "machine",
-    "method",
-    "layout",
-    "file_size",
-    "block",
-    "shape",
-    "grid",
-    "contents",
-    "phantom",
-    "outstanding",
-    "scheduling",
-    "thread_per_request",
-    "prefetch",
-    "memget_writes",
-    "queued",
-    "presort",
-];
+pub(crate) const KEYS: [&str; SETTINGS.len()] = names(&SETTINGS);
 
 /// The one of [`KEYS`] that is written as `key`, which may have hyphens as an option has: `file-size` is `file_size`.
 pub(crate) fn spelled(key: &str) -> Option<&'static str> {

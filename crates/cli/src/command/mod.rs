@@ -16,6 +16,7 @@ pub(crate) mod generate;
 pub(crate) mod get;
 pub(crate) mod ls;
 pub(crate) mod machines;
+pub(crate) mod patterns;
 pub(crate) mod put;
 pub(crate) mod reproduce;
 pub(crate) mod rm;

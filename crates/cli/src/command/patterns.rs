@@ -1,0 +1,99 @@
+//! `starfish patterns`: the access patterns, and pictures of them.
+
+use clap::{Args, ValueEnum};
+use layout::{Grid, Pattern, Problem, Shape};
+
+use super::positive;
+use crate::failure::{Failure, Result};
+use crate::local;
+use crate::pattern_picture::{Picture, sentence};
+use crate::table::Table;
+
+/// List the access patterns, or draw some of them.
+///
+/// A picture shows a small file as a matrix of records, row after row in the order of the file, and in each record the
+/// number of the compute node that has it, or * if all nodes have it. A chunk is a stretch of the file that one node
+/// has.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The patterns to draw: names such as rb or wcc, or all nineteen of the reports.
+    #[arg(value_name = "PATTERN")]
+    patterns: Vec<String>,
+
+    /// Number of compute nodes.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = positive::<u32>)]
+    nodes: u32,
+
+    /// Rows and columns of the file that is drawn, in records.
+    #[arg(long, value_name = "RxC", default_value = "8x8")]
+    shape: Shape,
+
+    /// Rows and columns of the grid of compute nodes. Without this: as square as can be.
+    #[arg(long, value_name = "RxC")]
+    grid: Option<Grid>,
+
+    /// How to draw: one drawing only as svg.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish patterns
+  starfish patterns rb rbb rcc
+  starfish patterns rbb --nodes 16 --shape 16x16
+  starfish patterns rcb --format svg > rcb.svg";
+
+/// A picture is for people: more records than this would not fit on a screen or a page.
+const RECORDS_MAX: u64 = 4096;
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Text.
+    Text,
+    /// A drawing, for a page.
+    Svg,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let Arguments { patterns, nodes, shape, grid, format } = arguments;
+    let Shape { rows, columns } = shape;
+    if patterns.is_empty() {
+        return local::print(list());
+    }
+    let records = rows.checked_mul(columns).filter(|records| (1..=RECORDS_MAX).contains(records));
+    let records = records.ok_or_else(|| {
+        Failure::usage(format!("--shape {shape}"), format!("a picture has 1 to {RECORDS_MAX} records"))
+    })?;
+    let problem = Problem { shape: Some(shape), grid, ..Problem::new(records, 1, nodes) };
+    let draw = |pattern: Pattern| {
+        Picture::of(pattern, &problem, shape).map_err(|error| Failure::usage(pattern.to_string(), error))
+    };
+    let pictures = chosen(&patterns)?.into_iter().map(draw).collect::<Result<Vec<_>>>()?;
+    match (format, &pictures[..]) {
+        (Format::Svg, [picture]) => local::print(picture.svg()),
+        (Format::Svg, _) => Err(Failure::usage("--format svg", "one drawing at a time: name one pattern")),
+        (Format::Text, _) => {
+            let pictures: Vec<_> = pictures.iter().map(Picture::lines).collect();
+            local::print(pictures.join(&String::new()))
+        }
+    }
+}
+
+fn chosen(names: &[String]) -> Result<Vec<Pattern>> {
+    if names.iter().any(|name| name == "all") {
+        return Ok(Pattern::all().collect());
+    }
+    let parse = |name: &String| name.parse().map_err(|error| Failure::usage("PATTERN", error));
+    names.iter().map(parse).collect()
+}
+
+fn list() -> Vec<String> {
+    let mut table = Table::new(2);
+    for name in Pattern::NAMES {
+        table.row([name, &sentence(name)]);
+    }
+    table.lines().collect()
+}

@@ -1,0 +1,210 @@
+//! Runs the commands of the pages and compares what they print.
+//!
+//! A page is written as people read it:
+//!
+//! - A block of the language `console` shows commands after `$ `, with `> ` before further lines of one, and what each
+//!   prints, on standard output and standard error. `...` stands for text, or for lines, that is not shown or differs
+//!   from run to run. A command that shows nothing prints nothing. It fails only if the page says so: `COMMAND || echo
+//!   "exit code $?"`.
+//! - A block of `toml` or `c` whose first line is a comment with a file's name makes that file.
+//! - What needs other computers stands behind a prompt with their name, `node1$ `, and is not run.
+//! - `make` is only asked whether it would do what is said; what it would install is there.
+//!
+//! All commands of a page run in one shell, in a directory of their own with an own HOME. Agents that are still there at
+//! the end are stopped.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::page::{Step, is_shown, steps};
+use crate::root;
+
+/// No command of a page takes longer, on a busy computer with an unoptimised program.
+const LIMIT: Duration = Duration::from_secs(100);
+
+macro_rules! pages {
+    ($($name:ident: $path:literal,)*) => {
+        /// Those that have commands.
+        const PAGES: &[&str] = &[$($path),*];
+
+        $(#[test]
+        fn $name() {
+            check($path);
+        })*
+    };
+}
+
+pages! {
+    the_readme: "README.md",
+    the_front_page: "docs/manual/index.md",
+    first_steps: "docs/manual/first-steps.md",
+    choosing_storage: "docs/manual/choosing-storage.md",
+    using_your_disks: "docs/manual/using-your-disks.md",
+    writing_programs: "docs/manual/writing-programs.md",
+    studying: "docs/manual/studying.md",
+    patterns: "docs/manual/patterns.md",
+    plans: "docs/manual/plans.md",
+    machines: "docs/manual/machines.md",
+    operation: "docs/manual/operation.md",
+}
+
+#[test]
+fn every_page_with_commands_is_run() {
+    let folder = fs::read_dir(root().join("docs/manual")).expect("the manual");
+    for entry in folder {
+        let name = entry.expect("a page").file_name().into_string().expect("a name");
+        let path = format!("docs/manual/{name}");
+        if !name.ends_with(".md") || PAGES.contains(&&*path) {
+            continue;
+        }
+        let steps = steps(&fs::read_to_string(root().join(&path)).expect("a page"));
+        assert_eq!(steps.map(|steps| steps.len()), Ok(0), "{path} has commands: name it in this file");
+    }
+}
+
+fn check(path: &str) {
+    let page = fs::read_to_string(root().join(path)).expect("a page");
+    let steps = steps(&page).unwrap_or_else(|error| panic!("{path}: {error}"));
+    assert!(!steps.is_empty(), "{path} has no commands");
+    let mut shell = Shell::start();
+    for step in steps {
+        match step {
+            Step::File { name, contents } => {
+                fs::write(shell.directory.path().join(name), contents).expect("a file");
+            }
+            Step::Command { line, text, output } => {
+                let (code, printed) = shell.run(&text);
+                let told = printed.join("\n");
+                assert_eq!(code, 0, "{path}:{line}: {text}\n{told}");
+                assert!(is_shown(&output, &printed), "{path}:{line}: {text}\nprinted:\n{told}");
+            }
+        }
+    }
+}
+
+/// A shell in a directory of its own.
+struct Shell {
+    child: Child,
+    input: ChildStdin,
+    output: Receiver<String>,
+    directory: TempDir,
+    home: TempDir,
+}
+
+/// What the shell prints when a command has ended, before its exit code.
+const END: &str = "=== the end, with exit code ";
+
+impl Shell {
+    fn start() -> Shell {
+        let (directory, home) =
+            (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+        let local = home.path().join(".local");
+        fs::create_dir(&local).expect("a directory");
+        for part in ["include", "lib"] {
+            symlink(prefix().join(part), local.join(part)).expect("a link");
+        }
+        let mut child = environment(Command::new("bash"), home.path())
+            .args(["--noprofile", "--norc"])
+            .current_dir(directory.path())
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("bash");
+        let (sender, output) = channel();
+        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let mut input = child.stdin.take().expect("piped");
+        let root = root();
+        let make = format!(
+            "make() {{ command make --silent --dry-run --directory '{}' \"$@\" > /dev/null; }}",
+            root.display()
+        );
+        writeln!(input, "exec 2>&1\n{make}").expect("a shell");
+        Shell { child, input, output, directory, home }
+    }
+
+    /// Runs a command to its end, and returns its exit code and what it printed.
+    fn run(&mut self, command: &str) -> (i32, Vec<String>) {
+        let script = self.home.path().join("command");
+        fs::write(&script, format!("{command}\n")).expect("a script");
+        writeln!(self.input, ". '{}' < /dev/null; printf '\\n{END}%s\\n' $?", script.display())
+            .expect("a shell");
+        let mut printed = Vec::new();
+        loop {
+            let line = self.output.recv_timeout(LIMIT);
+            let line = line.unwrap_or_else(|_| panic!("no end of {command}, after\n{}", printed.join("\n")));
+            if let Some(code) = line.strip_prefix(END) {
+                // The line before is empty, or was not ended by the command itself.
+                if printed.last().is_some_and(String::is_empty) {
+                    printed.pop();
+                }
+                return (code.parse().expect("an exit code"), printed);
+            }
+            printed.push(line);
+        }
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        let mut down = environment(Command::new(env!("CARGO_BIN_EXE_starfish")), self.home.path());
+        let _ = down.args(["agents", "down"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        // What it has started in the background is in its group.
+        let _ = Command::new("kill").args(["-s", "KILL", "--", &format!("-{}", self.child.id())]).status();
+        let _ = self.child.wait();
+    }
+}
+
+/// An environment in which the programs are found, and nothing of the user's.
+fn environment(mut command: Command, home: &Path) -> Command {
+    let programs = programs().display().to_string();
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env_clear().env("PATH", format!("{programs}:{path}")).env("HOME", home);
+    command.env("LC_ALL", "C.UTF-8").env("TZ", "UTC");
+    command
+}
+
+/// The folder with the programs and the C library, which Cargo builds for the tests of all crates. For those of this one
+/// alone it is asked to.
+fn programs() -> &'static Path {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_BIN_EXE_starfish")).parent().expect("a folder").to_owned();
+        if !folder.join("pfsgrep").exists() || !folder.join("deps/liblibpdiol.so").exists() {
+            let mut build = Command::new(env!("CARGO"));
+            build.args([
+                "build",
+                "--locked",
+                "--quiet",
+                "--package",
+                "applications",
+                "--package",
+                "libpdiol",
+            ]);
+            assert!(build.status().expect("cargo").success(), "the programs cannot be built");
+        }
+        folder
+    })
+}
+
+/// Where the C library is installed, for all pages.
+fn prefix() -> &'static Path {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join("prefix");
+        let install = root().join("crates/libpdiol/install.sh");
+        let status = Command::new(install).arg(programs().join("deps")).arg(&prefix).status();
+        assert!(status.expect("a script").success());
+        prefix
+    })
+}

@@ -1,0 +1,30 @@
+//! The pictures of the patterns are those that the program draws.
+
+use std::process::Command;
+
+use layout::Pattern;
+
+use crate::{assert_page_is, root};
+
+/// Patterns that read, which look like those that write.
+fn drawn() -> impl Iterator<Item = &'static str> {
+    Pattern::NAMES.into_iter().filter(|name| name.starts_with('r'))
+}
+
+#[test]
+fn pictures_are_drawn_by_the_program() {
+    for name in drawn() {
+        let draw =
+            Command::new(env!("CARGO_BIN_EXE_starfish")).args(["patterns", name, "--format", "svg"]).output();
+        let drawing = String::from_utf8(draw.expect("the program").stdout).expect("text");
+        assert_page_is(&format!("docs/manual/patterns/{name}.svg"), &drawing);
+    }
+}
+
+#[test]
+fn every_picture_is_on_the_page() {
+    let page = std::fs::read_to_string(root().join("docs/manual/patterns.md")).expect("a page");
+    for name in drawn() {
+        assert!(page.contains(&format!("(patterns/{name}.svg)")), "{name}");
+    }
+}
