@@ -98,22 +98,22 @@ Examples:
   starfish bench
   starfish bench --block 64KiB --rounds 9
   starfish bench --modelled --rounds 1
-  starfish bench --agents                          those that all commands use, or were started last
-  starfish bench --agents node1:7117,node2:7117 --clients 4 --outstanding 8 --file-size 4GiB
-  starfish bench --agents --operation mixed --mix 70 --order random --record 64KiB --duration 30s
-  starfish bench --agents --machine cluster-switch --set disks.model=streaming-20 --format json
+  starfish bench --agents                          those that all commands use
+  starfish bench --agents node1:7117,node2:7117 --clients 4 --file-size 4GiB
+  starfish bench --agents --operation mixed --record 64KiB --duration 30s
+  starfish bench --agents --machine loopback --set disks.model=streaming-20
   starfish bench pdiol --html pdiol.html
 
-JSON with --agents: agents, disks, clients, outstanding, file_bytes, block_bytes, record_bytes, mix, seed, machine, and
-rows, one for the reads and one for the writes of each workload, with order, workload (read, write, mixed), operation (read,
-write), requests, bytes, elapsed_s, flush_s, throughput_mib_s, requests_s, latency_mean_s, latency_p50_s,
-latency_p99_s, latency_p999_s, latency_max_s, own_work_share (of the clients' time, for making
-and checking data), and predicted: null, or the figures again. CSV has a row for
-each row, and predicted_ before the names of predicted figures. Percentiles are at most a thousandth too large.
+JSON with --agents: agents, disks, clients, outstanding, file_bytes, block_bytes, record_bytes, mix, seed, machine, \
+and rows, one for the reads and one for the writes of each workload: order, workload (read, write, mixed), operation \
+(read, write), requests, bytes, elapsed_s, flush_s, throughput_mib_s, requests_s, latency_mean_s, latency_p50_s, \
+latency_p99_s, latency_p999_s, latency_max_s, own_work_share (of the clients' time, for making and checking data), and \
+predicted: null, or the figures again. CSV has a row for each row, and predicted_ before the names of predicted \
+figures. Percentiles are at most a thousandth too large.
 
-A predicted machine has a compute node for each client and an I/O node for each agent, with as many disks, served as by
-an agent without options. What agents do not tell is the description's: --set disks.model=NAME names the disks, and
---set changes any other key, too. At most 20,000 requests of each workload are simulated.";
+A predicted machine has a compute node for each client and an I/O node for each agent, with as many disks, served as \
+by an agent without options. What agents do not tell is the description's: --set disks.model=NAME names the disks, \
+and --set changes any other key, too. At most 20,000 requests of each workload are simulated.";
 
 /// Agents, and senders.
 const AGENTS: usize = 4;
