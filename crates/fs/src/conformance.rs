@@ -41,6 +41,7 @@ pub use failures::{
     a_file_with_larger_blocks_than_an_io_node_takes_is_refused,
     a_write_that_fails_behind_one_member_fails_the_whole_group,
     an_io_node_that_stops_writes_out_all_that_it_can, changes_of_a_file_end_while_others_write,
+    what_no_disk_can_hold_is_refused,
 };
 pub use pages::{
     a_client_reads_what_it_has_written, a_file_too_large_for_the_cache_passes_through,
@@ -107,6 +108,7 @@ macro_rules! for_all_promises {
             an_io_node_that_stops_writes_out_all_that_it_can,
             changes_of_a_file_end_while_others_write,
             a_file_is_cut_and_removed_however_much_is_appended,
+            what_no_disk_can_hold_is_refused,
             cached_files_of_any_size_are_read_back,
             cached_files_with_large_pages_are_read_back,
             a_client_reads_what_it_has_written,

@@ -13,8 +13,8 @@ use super::pages::rest;
 use super::{BLOCK, Restarting, contents, finished, read, run, small, start, write};
 use crate::protocol::Label;
 use crate::{
-    Client, ClientSettings, CollectiveSettings, FailureKind, File, FileId, Group, IoNodeSettings, Result,
-    Scheduling, Threads, serve,
+    Client, ClientSettings, CollectiveSettings, Error, FailureKind, File, FileId, Group, IoNodeSettings,
+    Result, Scheduling, Threads, serve,
 };
 
 /// Tasks that a promise waits for.
@@ -249,5 +249,35 @@ pub fn a_file_is_cut_and_removed_however_much_is_appended(testbed: &impl Testbed
         over.set(true);
         clients[0].unlink("log").await.expect("removed");
         tasks.wait().await;
+    });
+}
+
+/// What is longer than a disk, or than any stripe can be, is refused before anything is changed: writing there and making
+/// a file so long.
+pub fn what_no_disk_can_hold_is_refused(testbed: &impl Testbed) {
+    run(testbed, 3, |nodes| async move {
+        let clients = start(&nodes, 1, settings()).await;
+        let one = Striping::new(BLOCK, 1).expect("a striping");
+        let file = clients[0].create_striped("file", FileId(1), one).await.expect("created");
+        let data = contents(2 * BLOCK);
+        write(&file, 0, &data).await;
+        file.commit().await.expect("committed");
+        let space = nodes[0].disks()[0].space().await.expect("a disk");
+        let beyond_the_disk = space.map(|space| space.bytes + BLOCK);
+        for end in beyond_the_disk.into_iter().chain([layout::FILE_BYTES_MAX - BLOCK]) {
+            let is_refused = |error: &Error| {
+                error.is_remote(FailureKind::NoSpace) || error.is_remote(FailureKind::Invalid)
+            };
+            let error = file.write(end, 5, &Memory::real(vec![1; 5]), 0).await.expect_err("a refusal");
+            assert!(is_refused(&error), "{error}");
+            let error = file.truncate(end).await.expect_err("a refusal");
+            assert!(is_refused(&error), "{error}");
+            let found = clients[1].open("file").await.expect("it is as it was");
+            assert!(found.bytes() == 2 * BLOCK && read(&found, 0, 10 * BLOCK).await == data);
+        }
+        let file = clients[1].open("file").await.expect("it is there");
+        file.truncate(3 * BLOCK).await.expect("room");
+        file.flush().await.expect("flushed");
+        assert_eq!(clients[0].stat("file").await.expect("finished").bytes, 3 * BLOCK);
     });
 }

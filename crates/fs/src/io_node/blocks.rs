@@ -174,9 +174,12 @@ impl<M: Machine> IoNode<M> {
         outcome.map(drop)
     }
 
-    /// Fails if a stripe that is to reach to `end` would be larger than its disk.
+    /// Fails if a stripe that is to reach to `end` would be larger than its disk, or than any can be.
     pub(super) async fn check_space(&self, stripe: &OpenStripe, end: u64) -> Result<(), Box<Failure>> {
         let known = &self.disk_bytes[stripe.disk];
+        if end > STRIPE_BYTES_MAX {
+            return Err(Failure::invalid(format!("{end} bytes: no stripe has so many")).into());
+        }
         if end <= stripe.bytes.get() || end <= known.get() {
             return Ok(());
         }

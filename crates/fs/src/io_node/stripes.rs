@@ -526,6 +526,10 @@ impl<M: Machine> IoNode<M> {
         file_bytes: u64,
         stripes: &[(u32, u64)],
     ) -> Result<Reply, Box<Failure>> {
+        // All of them before the first is changed.
+        for &(index, bytes) in stripes {
+            self.check_space(&*self.stripes.get(file, index)?, bytes).await?;
+        }
         for &(index, bytes) in stripes {
             // Who writes from now on comes after.
             let stripe = self.stripes.get(file, index)?.bar_writes();

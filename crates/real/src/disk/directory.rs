@@ -53,6 +53,9 @@ pub(crate) struct Directory {
     unborn: AtomicU64,
     /// Held for as long as it is there.
     lock: Lock,
+    /// Whether the medium takes nothing, for tests.
+    #[cfg(test)]
+    syncs_fail: std::sync::atomic::AtomicBool,
 }
 
 /// A directory that the node makes is for its user to write to.
@@ -74,7 +77,13 @@ impl Directory {
                 fs::remove_file(entry.path()).map_err(failed)?;
             }
         }
-        Ok(Directory { path: path.to_owned(), unborn: AtomicU64::new(0), lock })
+        Ok(Directory {
+            path: path.to_owned(),
+            unborn: AtomicU64::new(0),
+            lock,
+            #[cfg(test)]
+            syncs_fail: false.into(),
+        })
     }
 
     /// Says so if nothing can be written to it.
@@ -233,16 +242,26 @@ impl Directory {
         }
     }
 
-    /// Gives a pending object its published name, also if there is another of that name.
+    /// Gives a pending object its published name, also if there is another of that name. It is so on the medium after
+    /// the next [`sync`](Self::sync).
     pub(crate) fn publish(&self, name: &str) -> Result<()> {
         self.check_path()?;
         let (from, to) = (self.path_of(name, Stage::Pending), self.path_of(name, Stage::Published));
-        fs::rename(from, to).map_err(|error| io_error(&self.describe(name, Stage::Pending), error))?;
-        self.sync()
+        fs::rename(from, to).map_err(|error| io_error(&self.describe(name, Stage::Pending), error))
+    }
+
+    /// Has the medium take nothing from now on, or everything again.
+    #[cfg(test)]
+    pub(super) fn fail_syncs(&self, fail: bool) {
+        self.syncs_fail.store(fail, Ordering::Relaxed);
     }
 
     /// Waits until all that was made and removed is so on the medium.
     pub(crate) fn sync(&self) -> Result<()> {
+        #[cfg(test)]
+        if self.syncs_fail.load(Ordering::Relaxed) {
+            return Err(io_error(&describe(&self.path), ErrorKind::Other.into()));
+        }
         let synced = File::open(&self.path).and_then(|directory| directory.sync_all());
         synced.map_err(|error| io_error(&describe(&self.path), error))
     }

@@ -162,8 +162,10 @@ impl machine::Disk for Disk {
             let _turn = inner.catalogue.take().await;
             let (directory, published) = (inner.directory.clone(), name.clone());
             blocking(move || directory.publish(&published)).await?;
+            // It has its name from here on, whether or not the medium can be told.
             inner.objects.borrow_mut().publish(&name);
-            Ok(())
+            inner.directory_changed.set(true);
+            inner.flush_directory().await
         };
         self.tasks.complete("publishing an object", publish).await
     }
@@ -341,4 +343,35 @@ fn for_runtime(file: std::fs::File) -> File {
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let outcome = compio::runtime::spawn_blocking(work).await;
     outcome.resume_unwind().expect("a task is cancelled only when its handle is dropped")
+}
+
+#[cfg(test)]
+mod tests {
+    use machine::{Disk as _, Machine};
+
+    use super::*;
+
+    #[test]
+    fn what_was_published_has_its_name_though_the_medium_could_not_be_told() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let disks = vec![DiskSettings::plain(directory.path().to_owned())];
+        let settings = crate::Settings { disks, ..crate::Settings::new(NodeId(1)) };
+        let ran = crate::run(settings, |machine| async move {
+            let disk = &machine.disks()[0];
+            let first = disk.create("name", b"first").await.expect("room");
+            disk.inner.directory.fail_syncs(true);
+            disk.publish("name").await.expect_err("the medium was not told");
+            let second = disk.create("name", b"second").await.expect("that stage is free");
+            let published = disk.open("name", Stage::Published).await.expect("it has its name");
+            assert_eq!((published.id, &*published.label), (first.id, &b"first"[..]));
+            disk.inner.directory.fail_syncs(false);
+            disk.write(first.id, 0, Payload::from(b"of the first".to_vec())).await.expect("room");
+            disk.flush(first.id).await.expect("this tells it");
+            assert!(!disk.inner.directory_changed.get());
+            disk.remove("name", Stage::Pending).await.expect("the second");
+            assert_eq!(disk.open("name", Stage::Published).await.expect("still there").bytes, 12);
+            assert_ne!(first.id, second.id);
+        });
+        ran.expect("a node");
+    }
 }
