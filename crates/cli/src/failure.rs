@@ -103,6 +103,13 @@ impl From<pdiol::Error> for Failure {
     }
 }
 
+/// A defect of this program: a task of it has panicked.
+impl From<Box<machine::Error>> for Failure {
+    fn from(defect: Box<machine::Error>) -> Self {
+        Failure::new("working", *defect)
+    }
+}
+
 /// The longest that what was to be done is told in, in characters: names of files are shorter.
 const WHAT_MAX: usize = 300;
 

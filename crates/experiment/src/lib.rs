@@ -7,12 +7,11 @@
 //! - `lib.rs`: the experiment and its summary
 //! - `trial.rs`: one trial, step by step
 //! - `contents.rs`: what is in the file, and whether it arrived
-//! - `workload/`: clients that read or write a file at once, on either machine; `members.rs`: waiting for them
+//! - `workload/`: clients that read or write a file at once, on either machine
 //! - `sequential.rs`: one program behind the page cache instead of a group; `local.rs`: a disk without a file system
 
 mod contents;
 mod local;
-mod members;
 mod sequential;
 mod trial;
 mod workload;

@@ -8,15 +8,12 @@
 //!  check:  every byte, where it should be         untimed
 //! ```
 
-use std::rc::Rc;
-
 use fs::protocol::Label;
 use fs::{Client, ClientSettings, CollectiveMethod, CollectiveSettings, File, FileId, Group};
 use layout::{Chunk, Extent, Operation, View};
-use machine::{Disk, Duration, Machine, Memory, NodeId, Stage};
+use machine::{Disk, Duration, Machine, Memory, NodeId, Stage, TaskGroup};
 use sim::{Layout, Recorder, Settings, SimMachine, Simulation, Statistics};
 
-use crate::members::Members;
 use crate::{DiskLayout, Error, Experiment, Method};
 
 /// What one trial took.
@@ -158,7 +155,7 @@ impl Experiment {
         memories: &[Memory],
     ) -> Result<(), Error> {
         let members: Vec<NodeId> = nodes.iter().map(|node| node.node()).collect();
-        let all = Rc::new(Members::new(nodes.len()));
+        let all = TaskGroup::<Box<fs::Error>>::new();
         for (rank, node) in nodes.iter().enumerate() {
             let part = Part {
                 operation: self.operation(),
@@ -168,15 +165,14 @@ impl Experiment {
                 memory: memories[rank].clone(),
                 group: Group::new(1, members.clone(), rank),
             };
-            let (all, machine) = (all.clone(), node.clone());
+            let machine = node.clone();
             let start = node.now() + self.start_interval() * rank as u64;
-            node.spawn("application", async move {
+            all.spawn(node, "application", async move {
                 machine.sleep_until(start).await;
-                all.leave(part.access().await);
-                Ok(())
+                part.access().await
             });
         }
-        all.wait().await?;
+        all.join_or_fail().await?;
         if self.operation() == Operation::Write {
             files[0].flush().await?;
         }

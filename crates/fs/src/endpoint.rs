@@ -9,7 +9,7 @@ use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use machine::{Class, Delivery, Duration, Machine, Message, Net, NodeId, Payload};
+use machine::{Class, Delivery, Duration, Machine, Message, Net, NodeId, Payload, Permits};
 use slab::Slab;
 
 use crate::error::{Error, Failure, Result};
@@ -20,7 +20,7 @@ use crate::protocol::{Frame, Reply, Request};
 const NO_TAG: u64 = 0;
 
 /// Complaints under way; who sends more garbage and does not take them hears no more.
-const COMPLAINTS_MAX: usize = 64;
+const COMPLAINTS_MAX: u64 = 64;
 
 /// A node's calls under way.
 pub(crate) struct Endpoint<M: Machine> {
@@ -28,7 +28,7 @@ pub(crate) struct Endpoint<M: Machine> {
     calls: RefCell<Slab<Call>>,
     /// Tells apart calls that have the same place in `calls` one after the other.
     generation: Cell<u32>,
-    complaints: Cell<usize>,
+    complaints: Permits,
     /// How long others are waited for, if not as long as they are there.
     patience: Option<Rc<Patience<M>>>,
 }
@@ -102,7 +102,7 @@ impl<M: Machine> Endpoint<M> {
 
     /// The end of a node that gives up, after so long, others that do not answer or do not take what they are sent.
     pub(crate) fn with_patience(machine: M, limit: Option<Duration>) -> Rc<Self> {
-        let (generation, complaints) = (Cell::new(0), Cell::new(0));
+        let (generation, complaints) = (Cell::new(0), Permits::new(COMPLAINTS_MAX));
         let patience = limit.map(|limit| Patience::new(machine.clone(), limit));
         Rc::new(Endpoint { machine, calls: RefCell::default(), generation, complaints, patience })
     }
@@ -248,15 +248,11 @@ impl<M: Machine> Endpoint<M> {
     /// Tells a node that its frame made no sense. In a task of its own: who sends garbage may take no answers, and
     /// others are to be received meanwhile.
     fn complain(self: &Rc<Self>, asker: Asker, failure: Failure) {
-        if self.complaints.get() >= COMPLAINTS_MAX {
-            return;
-        }
-        self.complaints.set(self.complaints.get() + 1);
+        let Some(permit) = self.complaints.try_take() else { return };
         let endpoint = self.clone();
         self.machine.spawn("complaint", async move {
-            let outcome = endpoint.reply(asker, Err(failure.into())).await;
-            endpoint.complaints.set(endpoint.complaints.get() - 1);
-            outcome
+            let _permit = permit;
+            endpoint.reply(asker, Err(failure.into())).await
         });
     }
 

@@ -5,12 +5,12 @@
 //! payload frozen from it, returns its bytes to the pool. The bound of the pool is a node's flow
 //! control: who finds none free waits, in order of arrival.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::condition::Condition;
 use crate::payload::{Payload, Piece, SharedBytes};
+use crate::permits::{Permit, Permits};
 
 /// A bounded set of buffers, by bytes. Cloning gives another handle on the same pool.
 #[derive(Clone)]
@@ -20,9 +20,8 @@ pub struct BufferPool {
 
 struct PoolInner {
     capacity_bytes: u64,
-    free_bytes: Cell<u64>,
-    waiting: Cell<usize>,
-    returned: Condition,
+    /// One for each byte.
+    permits: Permits,
     spare: RefCell<Spare>,
 }
 
@@ -59,9 +58,7 @@ impl BufferPool {
         BufferPool {
             inner: Rc::new(PoolInner {
                 capacity_bytes,
-                free_bytes: Cell::new(capacity_bytes),
-                waiting: Cell::new(0),
-                returned: Condition::new(),
+                permits: Permits::new(capacity_bytes),
                 spare: RefCell::default(),
             }),
         }
@@ -78,21 +75,8 @@ impl BufferPool {
             "a buffer of {bytes} bytes from a pool of {}",
             pool.capacity_bytes
         );
-        // Whoever comes while others wait goes to the back of the line, even if there is room for him.
-        let mut first_in_line = pool.waiting.get() == 0;
-        while !(first_in_line && bytes <= pool.free_bytes.get()) {
-            let _line = Waiting::new(&pool.waiting);
-            if first_in_line {
-                pool.returned.wait_in_front().await;
-            } else {
-                pool.returned.wait().await;
-            }
-            first_in_line = true;
-        }
-        let buffer = self.lend(bytes);
-        // What is left may do for the next in line.
-        pool.returned.wake_one();
-        buffer
+        let permit = pool.permits.take_many(bytes).await;
+        self.lend(bytes, permit)
     }
 
     /// Takes a buffer as long as `share`, which is of a pool that bounds what one of several takers has of this one.
@@ -118,13 +102,13 @@ impl BufferPool {
 
     /// Takes a buffer of `bytes` if there is room and nobody waits.
     pub fn try_take(&self, bytes: u64) -> Option<Buf> {
-        let room = self.inner.waiting.get() == 0 && bytes <= self.inner.free_bytes.get();
-        room.then(|| self.lend(bytes))
+        let permit = self.inner.permits.try_take_many(bytes)?;
+        Some(self.lend(bytes, permit))
     }
 
     /// Bytes that nobody holds.
     pub fn free_bytes(&self) -> u64 {
-        self.inner.free_bytes.get()
+        self.inner.permits.free()
     }
 
     /// Bytes the pool can lend in all.
@@ -132,33 +116,16 @@ impl BufferPool {
         self.inner.capacity_bytes
     }
 
-    fn lend(&self, bytes: u64) -> Buf {
-        self.inner.free_bytes.set(self.inner.free_bytes.get() - bytes);
-        let lease = Rc::new(Lease { pool: self.inner.clone(), bytes, _share: None });
+    fn lend(&self, bytes: u64, permit: Permit) -> Buf {
+        let lease = Rc::new(Lease { pool: self.inner.clone(), _permit: permit, _share: None });
         Buf { lease, contents: Payload::zeros(bytes) }
-    }
-}
-
-/// Counts a waiter for as long as it waits, also if it is dropped while waiting.
-struct Waiting<'a>(&'a Cell<usize>);
-
-impl<'a> Waiting<'a> {
-    fn new(count: &'a Cell<usize>) -> Self {
-        count.set(count.get() + 1);
-        Waiting(count)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
     }
 }
 
 /// The right to so many bytes of a pool; returned when dropped.
 struct Lease {
     pool: Rc<PoolInner>,
-    bytes: u64,
+    _permit: Permit,
     /// What the taker has of his own bound, until this is returned.
     _share: Option<Buf>,
 }
@@ -167,9 +134,7 @@ impl Lease {
     fn recycle(&self, memory: Vec<u8>) {
         self.pool.spare.borrow_mut().keep(memory);
     }
-}
 
-impl Lease {
     /// The piece, with memory that no other pool misses.
     fn take_over(self: &Rc<Self>, piece: Piece) -> Piece {
         let Piece::Bytes(mut shared) = piece else { return piece };
@@ -190,13 +155,6 @@ impl Lease {
         let range = 0..memory.len();
         let slot = Slot { bytes: memory, lease: Some(self.clone()) };
         Piece::Bytes(SharedBytes::new(Rc::new(slot), range))
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.pool.free_bytes.set(self.pool.free_bytes.get() + self.bytes);
-        self.pool.returned.wake_one();
     }
 }
 

@@ -8,8 +8,8 @@ use std::future::Future;
 use std::rc::Rc;
 
 use crate::{
-    Buf, Class, Condition, Delivery, Disk, Duration, Error, Instant, Machine, Message, NOTE_BYTES_MAX, Net,
-    Payload, Result, Stage, Work,
+    Buf, Class, Condition, Delivery, Disk, Duration, Error, InFlight, Instant, Machine, Message,
+    NOTE_BYTES_MAX, Net, Payload, Result, Stage, TaskGroup, Work,
 };
 
 /// How a law gets nodes to run on.
@@ -58,6 +58,8 @@ pub fn check_all(testbed: &impl Testbed) {
     a_note_is_kept_until_the_next_commit(testbed);
     errors_of_detached_tasks_do_not_vanish(testbed);
     waiting_tasks_of_a_node_are_woken_in_order(testbed);
+    a_group_of_tasks_ends_with_its_first_failure(testbed);
+    no_task_goes_on_when_its_group_is_gone(testbed);
 }
 
 fn ok<T>(result: Result<T>) -> T {
@@ -509,4 +511,62 @@ pub fn waiting_tasks_of_a_node_are_woken_in_order(testbed: &impl Testbed) {
         order.take()
     }));
     assert_eq!(order, [0, 1, 2, 3, 4]);
+}
+
+/// All tasks of a group have ended when it is joined, and the failure that came first is told, once.
+pub fn a_group_of_tasks_ends_with_its_first_failure(testbed: &impl Testbed) {
+    ok(testbed.run(1, |nodes| async move {
+        let (machine, group) = (nodes[0].clone(), TaskGroup::<Box<Error>>::new());
+        let (start, ended) = (machine.now(), Rc::new(Cell::new(0)));
+        for number in 0..4 {
+            let (sleeper, ended) = (machine.clone(), ended.clone());
+            group.spawn(&machine, "task", async move {
+                sleeper.sleep_until(start + Duration::from_millis(10 * number)).await;
+                ended.set(ended.get() + 1);
+                let fails = number == 1 || number == 2;
+                if fails {
+                    Err(Error::Io { what: "task".into(), why: number.to_string() }.into())
+                } else {
+                    Ok(())
+                }
+            });
+        }
+        assert!(!group.has_failed());
+        let early = error(group.join_or_fail().await);
+        assert!(ended.get() < 4 && early.to_string() == "task: 1", "{early}");
+        let late = error(group.join().await);
+        assert!(ended.get() == 4 && late.to_string() == "task: 2", "{late}");
+        assert_eq!(group.join().await, Ok(()), "told once");
+    }));
+}
+
+/// A task whose group is dropped is dropped with all it has, wherever it waits.
+pub fn no_task_goes_on_when_its_group_is_gone(testbed: &impl Testbed) {
+    ok(testbed.run(1, |nodes| async move {
+        let (machine, begun, ended) = (nodes[0].clone(), Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
+        let all = InFlight::new();
+        {
+            let group = TaskGroup::<Box<Error>>::new();
+            let deadline = machine.now() + Duration::from_millis(50);
+            for condition in [None, Some(Condition::new())] {
+                let (machine, begun, ended) = (machine.clone(), begun.clone(), ended.clone());
+                let operation = all.begin();
+                group.spawn(&machine.clone(), "task", async move {
+                    let _operation = operation;
+                    begun.set(begun.get() + 1);
+                    match condition {
+                        Some(condition) => condition.wait().await,
+                        None => machine.sleep_until(deadline).await,
+                    }
+                    ended.set(true);
+                    Ok(())
+                });
+            }
+            machine.sleep_until(machine.now() + Duration::from_millis(5)).await;
+            assert!((begun.get(), all.count()) == (2, 2));
+        }
+        all.none().await;
+        machine.sleep_until(machine.now() + Duration::from_millis(60)).await;
+        assert!(!ended.get(), "a task went on without its group");
+    }));
 }

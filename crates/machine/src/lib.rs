@@ -11,7 +11,8 @@
 //! - `time.rs`: instants and durations in nanoseconds
 //! - `payload.rs`: data that fs moves but never looks at, real or phantom
 //! - `buffer.rs`: pools of buffers; `memory.rs`: where a compute node wants its data
-//! - `condition.rs`: how tasks of one node wait for each other
+//! - `condition.rs`: how tasks of one node wait for each other; `in_flight.rs`, `permits.rs`, `task_group.rs`,
+//!   `first_failure.rs`: what they wait for
 //! - `work.rs`: names of processor work; `error.rs`: what can go wrong; `size.rs`: sizes as people write them
 //! - `conformance.rs`: the laws
 //!
@@ -23,9 +24,13 @@ mod buffer;
 mod condition;
 pub mod conformance;
 mod error;
+mod first_failure;
+mod in_flight;
 mod memory;
 mod payload;
+mod permits;
 mod size;
+mod task_group;
 mod time;
 mod work;
 
@@ -35,9 +40,13 @@ use std::future::Future;
 pub use buffer::{Buf, BufferPool};
 pub use condition::{Condition, Wait};
 pub use error::{Error, KeyMismatch, Result};
+pub use first_failure::FirstFailure;
+pub use in_flight::{InFlight, Operation};
 pub use memory::Memory;
 pub use payload::{Payload, Piece, SharedBytes, Source};
+pub use permits::{Permit, Permits};
 pub use size::parse_bytes;
+pub use task_group::TaskGroup;
 pub use time::{Duration, Instant};
 pub use work::Work;
 

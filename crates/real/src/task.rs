@@ -5,7 +5,6 @@
 //! begun, runs to its end whether or not anyone still waits for it.
 
 use std::any::Any;
-use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
@@ -13,7 +12,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use compio::runtime::{JoinError, JoinHandle};
-use machine::{Condition, Error, NodeId, Result};
+use machine::{Error, InFlight, NodeId, Result};
 
 use crate::report::{Report, Reporter};
 
@@ -26,14 +25,12 @@ pub(crate) struct Tasks {
 struct Inner {
     node: NodeId,
     reporter: Reporter,
-    transfers: Cell<usize>,
-    transfer_ended: Condition,
+    transfers: InFlight,
 }
 
 impl Tasks {
     pub(crate) fn new(node: NodeId, reporter: Reporter) -> Self {
-        let (transfers, transfer_ended) = (Cell::new(0), Condition::new());
-        Tasks { inner: Rc::new(Inner { node, reporter, transfers, transfer_ended }) }
+        Tasks { inner: Rc::new(Inner { node, reporter, transfers: InFlight::new() }) }
     }
 
     pub(crate) fn report(&self, report: &Report) {
@@ -82,10 +79,10 @@ impl Tasks {
         if let Poll::Ready(outcome) = at_once {
             return outcome;
         }
-        let counted = Counted::new(self.inner.clone());
+        let operation = self.inner.transfers.begin();
         let handle = compio::runtime::spawn(async move {
             let outcome = transfer.await;
-            drop(counted);
+            drop(operation);
             outcome
         });
         match DetachOnDrop(Some(handle)).await {
@@ -99,26 +96,7 @@ impl Tasks {
 
     /// Waits until no transfer is under way.
     pub(crate) async fn transfers_completed(&self) {
-        while self.inner.transfers.get() > 0 {
-            self.inner.transfer_ended.wait().await;
-        }
-    }
-}
-
-/// Counts a transfer for as long as it runs.
-struct Counted(Rc<Inner>);
-
-impl Counted {
-    fn new(inner: Rc<Inner>) -> Self {
-        inner.transfers.set(inner.transfers.get() + 1);
-        Counted(inner)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.transfers.set(self.0.transfers.get() - 1);
-        self.0.transfer_ended.wake_all();
+        self.inner.transfers.none().await;
     }
 }
 

@@ -14,7 +14,7 @@
 //! A lane takes its buffer before it takes the number of a piece. So the lowest piece under way always has
 //! one, and waiting for it never ends in a deadlock.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::{self, ErrorKind, Read, Write};
@@ -23,12 +23,11 @@ use std::thread::JoinHandle;
 
 use flume::{Receiver, Sender};
 use fs::File;
-use machine::{Condition, Machine, Memory};
+use machine::{Memory, TaskGroup};
 use real::RealMachine;
 
 use super::session::Session;
 use crate::failure::{Failure, Result};
-use crate::interrupt::unless;
 use crate::progress::Progress;
 
 /// Bytes under way between the agents and this node.
@@ -236,54 +235,11 @@ async fn in_lanes<F>(machine: &RealMachine, count: usize, lane: impl Fn() -> F) 
 where
     F: Future<Output = Result<()>> + 'static,
 {
-    let running = Rc::new(Lanes {
-        left: Cell::new(count),
-        failure: RefCell::default(),
-        ended: Condition::new(),
-        is_over: Cell::new(false),
-        over: Condition::new(),
-    });
-    let _over = Over(running.clone());
+    let lanes = TaskGroup::new();
     for _ in 0..count {
-        let (lane, running) = (lane(), running.clone());
-        machine.spawn("lane", async move {
-            let over = async {
-                while !running.is_over.get() {
-                    running.over.wait().await;
-                }
-            };
-            let Some(outcome) = unless(over, lane).await else { return Ok(()) };
-            running.left.set(running.left.get() - 1);
-            if let Err(failure) = outcome {
-                running.failure.borrow_mut().get_or_insert(failure);
-            }
-            running.ended.wake_all();
-            Ok(())
-        });
+        lanes.spawn(machine, "lane", lane());
     }
-    while running.left.get() > 0 && running.failure.borrow().is_none() {
-        running.ended.wait().await;
-    }
-    running.failure.take().map_or(Ok(()), Err)
-}
-
-/// Lanes at work.
-struct Lanes {
-    left: Cell<usize>,
-    failure: RefCell<Option<Failure>>,
-    ended: Condition,
-    is_over: Cell<bool>,
-    over: Condition,
-}
-
-/// Ends the lanes that are still at work when it is dropped.
-struct Over(Rc<Lanes>);
-
-impl Drop for Over {
-    fn drop(&mut self) {
-        self.0.is_over.set(true);
-        self.0.over.wake_all();
-    }
+    lanes.join_or_fail().await
 }
 
 #[cfg(test)]

@@ -25,9 +25,8 @@ use std::rc::Rc;
 
 use fs::File;
 use layout::{Chunk, Extent, Operation, Striping};
-use machine::{Duration, Instant, Machine, Memory};
+use machine::{Duration, Instant, Machine, Memory, TaskGroup};
 
-use crate::members::Members;
 use crate::{Contents, Error};
 pub use latencies::Latencies;
 use requests::{Request, Requests};
@@ -215,15 +214,12 @@ impl Workload {
             outcome: RefCell::default(),
             told: Box::new(told),
         });
-        let all = Rc::new(Members::new(self.outstanding as usize));
+        let all = TaskGroup::<Error>::new();
         for _ in 0..self.outstanding {
-            let (running, all) = (running.clone(), all.clone());
-            machine.spawn("request after request", async move {
-                all.leave(running.work().await);
-                Ok(())
-            });
+            let running = running.clone();
+            all.spawn(machine, "request after request", async move { running.work().await });
         }
-        all.wait().await?;
+        all.join_or_fail().await?;
         let mut outcome = running.outcome.take();
         if self.is_written() {
             let begin = machine.now();

@@ -5,11 +5,10 @@ use std::rc::Rc;
 
 use description::MachineDescription;
 use fs::{Client, ClientSettings, FileId, IoNodeSettings};
-use machine::{Machine, NodeId};
+use machine::{Machine, NodeId, TaskGroup};
 use sim::{Settings, Simulation};
 
 use super::{Outcome, Workload};
-use crate::members::Members;
 use crate::{Contents, Error, check_disks};
 
 /// A workload, and the machine that is to do it.
@@ -76,17 +75,16 @@ impl SimulatedWorkload {
         for client in &clients {
             files.push(client.open_unfinished(NAME).await?);
         }
-        let (all, sum) = (Rc::new(Members::new(clients.len())), Rc::<RefCell<Outcome>>::default());
+        let (all, sum) = (TaskGroup::<Error>::new(), Rc::<RefCell<Outcome>>::default());
         for ((number, node), file) in (0..).zip(nodes).zip(files) {
-            let (workload, machine) = (self.workload.clone(), node.clone());
-            let (all, sum) = (all.clone(), sum.clone());
-            node.spawn("client of the workload", async move {
-                let done = workload.run(&machine, &file, Contents::Phantom, number, |_| {}).await;
-                all.leave(done.map(|outcome| sum.borrow_mut().add(&outcome)));
+            let (workload, machine, sum) = (self.workload.clone(), node.clone(), sum.clone());
+            all.spawn(node, "client of the workload", async move {
+                let outcome = workload.run(&machine, &file, Contents::Phantom, number, |_| {}).await?;
+                sum.borrow_mut().add(&outcome);
                 Ok(())
             });
         }
-        all.wait().await?;
+        all.join_or_fail().await?;
         Ok(sum.take())
     }
 }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use layout::{Extent, StripePlace, Striping};
-use machine::{Condition, Duration, Instant, Machine, NodeId, Payload};
+use machine::{Duration, InFlight, Instant, Machine, NodeId, Payload};
 
 use super::{Client, unexpected};
 use crate::error::{Error, Failure, FailureKind, Result};
@@ -104,8 +104,7 @@ struct Shared {
     found: RefCell<BTreeMap<String, Vec<FoundPlace>>>,
     failures: RefCell<Vec<Error>>,
     bytes: Cell<u64>,
-    running: Cell<usize>,
-    ended: Condition,
+    readers: InFlight,
 }
 
 /// What is to be read back at one disk: a name, where it was entered, and from where on.
@@ -128,8 +127,7 @@ impl<M: Machine> Client<M> {
             found: RefCell::default(),
             failures: RefCell::default(),
             bytes: Cell::new(0),
-            running: Cell::new(0),
-            ended: Condition::new(),
+            readers: InFlight::new(),
         });
         let mut disks = Vec::new();
         for (&node, &count) in self.inner.io_nodes.iter().zip(&*self.inner.disks.borrow()) {
@@ -148,7 +146,7 @@ impl<M: Machine> Client<M> {
             let (client, names, own) = (self.clone(), names_at[&node].clone(), shared.clone());
             self.begin(&shared, async move { client.find_at(node, disk, &names, &own).await });
         }
-        shared.wait().await;
+        shared.readers.none().await;
         // Without all of them it is not known what is missing.
         if let Some(error) = shared.failures.borrow_mut().pop() {
             return Err(error.into());
@@ -167,7 +165,7 @@ impl<M: Machine> Client<M> {
                 async move { client.read_back_at(node, disk, rate, queue, &own, &*hear).await },
             );
         }
-        shared.wait().await;
+        shared.readers.none().await;
         let (found, mut files) = (shared.found.take(), BTreeMap::new());
         for (name, found) in found {
             let mut file = judged(found)?;
@@ -217,13 +215,11 @@ impl<M: Machine> Client<M> {
 
     /// Starts a task whose failure is noted.
     fn begin(&self, shared: &Rc<Shared>, task: impl Future<Output = Result<()>> + 'static) {
-        shared.running.set(shared.running.get() + 1);
-        let shared = shared.clone();
+        let (shared, operation) = (shared.clone(), shared.readers.begin());
         self.inner.endpoint.machine().spawn("checking a disk", async move {
             let outcome = task.await;
             shared.failures.borrow_mut().extend(outcome.err().map(|error| *error));
-            shared.running.set(shared.running.get() - 1);
-            shared.ended.wake_all();
+            drop(operation);
             Ok(())
         });
     }
@@ -316,12 +312,6 @@ impl Failure {
 }
 
 impl Shared {
-    async fn wait(&self) {
-        while self.running.get() > 0 {
-            self.ended.wait().await;
-        }
-    }
-
     fn queue(&self, node: NodeId, disk: u32, due: Instant) -> Queue {
         let mut stripes = VecDeque::new();
         for (name, places) in &*self.found.borrow() {

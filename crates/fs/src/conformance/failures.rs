@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use layout::{Pattern, Problem, Striping, View};
 use machine::conformance::Testbed;
-use machine::{Condition, Disk, Machine, Memory, Net, NodeId, Stage};
+use machine::{Disk, InFlight, Machine, Memory, Net, NodeId, Stage};
 
 use super::faulty::Faulty;
 use super::pages::rest;
@@ -17,29 +17,22 @@ use crate::{
     Result, Scheduling, Threads, serve,
 };
 
-/// Tasks that a promise waits for.
+/// Tasks that a promise waits for. One that panics fails the promise, and is not waited for.
 #[derive(Clone, Default)]
-pub(super) struct Tasks {
-    running: Rc<Cell<usize>>,
-    ended: Rc<Condition>,
-}
+pub(super) struct Tasks(InFlight);
 
 impl Tasks {
     pub(super) fn begin(&self, node: &impl Machine, task: impl Future<Output = ()> + 'static) {
-        self.running.set(self.running.get() + 1);
-        let tasks = self.clone();
+        let operation = self.0.begin();
         node.spawn("task of a promise", async move {
             task.await;
-            tasks.running.set(tasks.running.get() - 1);
-            tasks.ended.wake_all();
+            drop(operation);
             Ok(())
         });
     }
 
     pub(super) async fn wait(&self) {
-        while self.running.get() > 0 {
-            self.ended.wait().await;
-        }
+        self.0.none().await;
     }
 }
 
@@ -148,6 +141,30 @@ pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(testbed: &impl
             tasks.wait().await;
         });
     }
+}
+
+/// A collective operation that cannot begin at one disk of an I/O node has ended at its other disks when it is answered:
+/// nothing moves into memory that the client may have given up by then.
+pub fn a_failed_collective_operation_has_ended_at_all_disks(testbed: &impl Testbed) {
+    run(testbed, 3, |nodes| async move {
+        let io_node = Faulty::with_disks_of(nodes[0].clone(), &nodes[..2]);
+        let nodes = [io_node, Faulty::with_disks_of(nodes[2].clone(), &[])];
+        let clients = start(&nodes, 1, settings()).await;
+        let file = finished(&clients[0], "file", FileId(1)).await;
+        write(&file, 0, &contents(64 * BLOCK)).await;
+        file.flush().await.expect("flushed");
+        // A block of the second disk is lost.
+        nodes[0].faults().failing_writes.set(1);
+        write(&file, BLOCK, &contents(BLOCK)).await;
+        file.flush().await.expect_err("a block is lost");
+        let (group, memory) = (Group::new(1, vec![nodes[1].node()], 0), Memory::real(contents(64 * BLOCK)));
+        let settings = CollectiveSettings::disk_directed();
+        let read = file.read_collective(&group, &rows_of(64, 1), &memory, settings).await;
+        read.expect_err("what is lost is not read");
+        let reads = nodes[0].faults().reads.get();
+        rest(&nodes[1]).await;
+        assert_eq!(nodes[0].faults().reads.get(), reads, "reads before the answer, and in all");
+    });
 }
 
 /// An I/O node that stops writes out all that it can, whatever fails, and says so.

@@ -29,6 +29,8 @@ pub(super) struct Faults {
     pub(super) defective_copies: Cell<u32>,
     /// How often the names have been listed.
     pub(super) lists: Cell<u32>,
+    /// How often anything has been read.
+    pub(super) reads: Cell<u32>,
     /// Which bytes of every object are damaged.
     damaged: RefCell<Range<u64>>,
     holding: Cell<bool>,
@@ -61,13 +63,17 @@ impl Faults {
 impl<M: Machine> Faulty<M> {
     /// The same nodes, with faults to come.
     pub(super) fn all(nodes: Vec<M>) -> Vec<Self> {
-        nodes.into_iter().map(Self::new).collect()
+        nodes.into_iter().map(|machine| Self::with_disks_of(machine.clone(), &[machine])).collect()
     }
 
-    fn new(machine: M) -> Self {
+    /// The same node, with the disks of these machines and with faults to come.
+    pub(super) fn with_disks_of(machine: M, machines: &[M]) -> Self {
         let faults = Rc::new(Faults::default());
-        let disk = |index| FaultyDisk { machine: machine.clone(), index, faults: faults.clone() };
-        let disks = (0..machine.disks().len()).map(disk).collect();
+        let disk =
+            |machine: &M, index| FaultyDisk { machine: machine.clone(), index, faults: faults.clone() };
+        let disks_of =
+            |machine: &M| (0..machine.disks().len()).map(|index| disk(machine, index)).collect::<Vec<_>>();
+        let disks = machines.iter().flat_map(disks_of).collect();
         Faulty { machine, disks, faults }
     }
 
@@ -181,6 +187,7 @@ impl<M: Machine> Disk for FaultyDisk<M> {
     }
 
     async fn read(&self, object: ObjectId, offset: u64, into: Buf) -> Result<Buf> {
+        self.faults.reads.set(self.faults.reads.get() + 1);
         let damaged = self.faults.damaged.borrow().clone();
         if offset < damaged.end && damaged.start < offset + into.len() {
             let what = format!("object {} on this disk", object.0);

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use machine::{Buf, BufferPool, NodeId};
+use machine::{InFlight, NodeId, Permits};
 
 use super::listing::Bookmark;
 use crate::error::{Failure, FailureKind};
@@ -15,34 +15,37 @@ use crate::error::{Failure, FailureKind};
 pub(super) struct Accounts(RefCell<BTreeMap<NodeId, Rc<Account>>>);
 
 /// A client's account: what of all that it has asked for is under way.
-#[derive(Default)]
 pub(super) struct Account {
     /// Commands, collective requests among them.
-    pub(super) commands: Cell<usize>,
+    pub(super) commands: Permits,
     /// Answers that say that a request is one too many.
-    pub(super) refusals: Cell<usize>,
+    pub(super) refusals: Permits,
     /// Collective requests that have been begun.
-    pub(super) collectives: Cell<usize>,
+    pub(super) collectives: InFlight,
     /// The turn at a list of names, from its beginning until the answer has left: these answers are the long ones.
-    pub(super) list: Turn,
+    pub(super) list: Permits,
     /// How far the client has read such a list.
     pub(super) bookmark: RefCell<Option<Bookmark>>,
     is_over: Cell<bool>,
 }
 
-/// Something that one task at a time does, first come, first served. That is what a pool of a single byte gives.
-pub(super) struct Turn(BufferPool);
+/// Commands of one client that are under way at a time, collective requests among them; more are refused. That is more
+/// than a program has threads to give them.
+const COMMANDS_MAX: u64 = 1024;
 
-impl Default for Turn {
+/// Refusals that are under way to one client; one that asks on and takes none of them is given up.
+const REFUSALS_MAX: u64 = 1024;
+
+impl Default for Account {
     fn default() -> Self {
-        Turn(BufferPool::new(1))
-    }
-}
-
-impl Turn {
-    /// Waits for the turn; it is over when what this gives is dropped.
-    pub(super) async fn take(&self) -> Buf {
-        self.0.take(1).await
+        Account {
+            commands: Permits::new(COMMANDS_MAX),
+            refusals: Permits::new(REFUSALS_MAX),
+            collectives: InFlight::new(),
+            list: Permits::new(1),
+            bookmark: RefCell::default(),
+            is_over: Cell::new(false),
+        }
     }
 }
 
@@ -72,22 +75,5 @@ impl Account {
             return Err(Failure::new(FailureKind::Io, "whoever asked for it is gone").into());
         }
         Ok(())
-    }
-}
-
-/// One more of something for as long as this is there.
-#[must_use]
-pub(super) struct Counted<'a>(&'a Cell<usize>);
-
-impl<'a> Counted<'a> {
-    pub(super) fn in_(count: &'a Cell<usize>) -> Self {
-        count.set(count.get() + 1);
-        Counted(count)
-    }
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
     }
 }

@@ -145,7 +145,7 @@ impl<M: Machine> IoNode<M> {
         Asker { node: writer, class, .. }: Asker,
     ) -> Result<(), Box<Failure>> {
         let stripe = self.stripes.get(file, stripe)?;
-        stripe.wait_until_unbarred().await;
+        stripe.bars.none().await;
         stripe.check(writer)?;
         let part = Part::new(&stripe, offset, data.bytes())?;
         self.check_space(&stripe, offset + data.bytes()).await?;
@@ -403,7 +403,7 @@ impl<M: Machine> IoNode<M> {
             block.write_queued = true;
             block.writers += 1;
         }
-        stripe.writes.set(stripe.writes.get() + 1);
+        let operation = stripe.writes.begin();
         self.machine.compute(Work::QueueDiskRequest).await;
         let (node, stripe) = (self.clone(), stripe.clone());
         self.machine.spawn("write-behind", async move {
@@ -413,8 +413,7 @@ impl<M: Machine> IoNode<M> {
             if let Err(error) = outcome {
                 stripe.fail(&(*error).into());
             }
-            stripe.writes.set(stripe.writes.get() - 1);
-            stripe.written.wake_all();
+            drop(operation);
             node.wake_for_room();
             Ok(())
         });
@@ -483,7 +482,7 @@ impl<M: Machine> IoNode<M> {
     /// Writes all that is dirty of a stripe and waits for it.
     pub(super) async fn write_out(self: &Rc<Self>, stripe: &Rc<OpenStripe>) {
         self.start_writing_out(stripe).await;
-        stripe.wait_for_writes().await;
+        stripe.writes.none().await;
     }
 
     /// Forgets the blocks of a stripe from `first` on, once they are idle. What writes that had begun before leave

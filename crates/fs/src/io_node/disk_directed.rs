@@ -9,14 +9,14 @@
 //!  buffer 1:  [    waits    ][disk: block 1  ][pieces to nodes][ waits ][disk: ...
 //! ```
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use layout::{BlockRequest, BlockRequests, Extent};
-use machine::{Buf, BufferPool, Class, Condition, Disk, Machine, NodeId, Payload, Work};
+use machine::{Buf, BufferPool, Class, Disk, Machine, NodeId, Payload, TaskGroup, Work};
 
-use super::account::{Account, Counted};
+use super::account::Account;
 use super::stripes::OpenStripe;
 use super::{COLLECTIVES_MAX, IoNode, QUEUE_BYTES, of_defect};
 use crate::error::{Failure, FailureKind};
@@ -44,39 +44,6 @@ struct Blocks {
 /// Blocks that are listed, and sorted, at a time.
 const LISTED_MAX: usize = 1 << 18;
 
-/// Counts tasks that are to end, and keeps the first failure among them.
-#[derive(Default)]
-struct Tasks {
-    running: Cell<usize>,
-    failure: RefCell<Option<Box<Failure>>>,
-    ended: Condition,
-}
-
-impl Tasks {
-    fn begin(&self) {
-        self.running.set(self.running.get() + 1);
-    }
-
-    fn end(&self, outcome: Result<(), Box<Failure>>) {
-        if let Err(failure) = outcome {
-            self.failure.borrow_mut().get_or_insert(failure);
-        }
-        self.running.set(self.running.get() - 1);
-        self.ended.wake_all();
-    }
-
-    fn failed(&self) -> bool {
-        self.failure.borrow().is_some()
-    }
-
-    async fn join(&self) -> Result<(), Box<Failure>> {
-        while self.running.get() > 0 {
-            self.ended.wait().await;
-        }
-        self.failure.borrow_mut().take().map_or(Ok(()), Err)
-    }
-}
-
 impl<M: Machine> IoNode<M> {
     pub(super) async fn serve_collective(
         self: &Rc<Self>,
@@ -84,12 +51,12 @@ impl<M: Machine> IoNode<M> {
         account: &Rc<Account>,
         request: Collective,
     ) -> Result<Reply, Box<Failure>> {
-        while account.collectives.get() >= COLLECTIVES_MAX - self.collectives.get() {
+        while account.collectives.count() >= COLLECTIVES_MAX - self.collectives.count() {
             self.collective_done.wait().await;
             account.check()?;
         }
         let served = {
-            let _counted = (Counted::in_(&self.collectives), Counted::in_(&account.collectives));
+            let _operations = (self.collectives.begin(), account.collectives.begin());
             let served = self.move_all(asker, account, Rc::new(request));
             self.machine.contain("collective request", served).await
         };
@@ -105,7 +72,6 @@ impl<M: Machine> IoNode<M> {
     ) -> Result<(), Box<Failure>> {
         self.check(&request)?;
         self.machine.compute(Work::HandleRequest).await;
-        let tasks = Rc::new(Tasks::default());
         let stripes = self.stripes.of_file(request.file);
         if stripes.is_empty() {
             let text = format!("file {:016x} is not open", request.file.0);
@@ -128,26 +94,11 @@ impl<M: Machine> IoNode<M> {
             queue_buffers,
             block_bytes,
         );
-        for stripe in &stripes {
-            // What the cache holds would be passed over: it goes to the disk first, and is not valid after.
-            self.write_out(stripe).await;
-            stripe.check(asker)?;
-            if request.direction == Direction::Read {
-                stripe.losses.check(&(0..u64::MAX))?;
-            }
-            let transfer = Rc::new(self.plan(&request, stripe, exchange.clone()).await?);
-            for _ in 0..self.settings.buffers_per_disk {
-                let (transfer, tasks, account) = (transfer.clone(), tasks.clone(), account.clone());
-                tasks.begin();
-                self.machine.spawn("collective buffer", async move {
-                    let moved = transfer.move_blocks(&tasks, &account);
-                    let moved = transfer.node.machine.contain("collective buffer", moved).await;
-                    tasks.end(moved.unwrap_or_else(|defect| Err(of_defect(defect))));
-                    Ok(())
-                });
-            }
-        }
-        let outcome = tasks.join().await;
+        let buffers = TaskGroup::new();
+        // If it fails at one stripe, the buffers of others have begun: they move data into memory that the client may give
+        // up as soon as it is answered.
+        buffers.note(self.start_buffers(asker, account, &request, &stripes, &exchange, &buffers).await);
+        let outcome = buffers.join().await;
         let finished = exchange.finish().await;
         outcome.and(finished.map_err(Box::<Failure>::from))?;
         if request.direction == Direction::Write {
@@ -157,6 +108,34 @@ impl<M: Machine> IoNode<M> {
                 self.flush_disk(stripe).await?;
                 let end = stripe.label.striping.stripe_bytes(request.view.file_bytes(), stripe.label.stripe);
                 stripe.losses.mend(&(0..end));
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the buffers of all stripes, one stripe after the other.
+    async fn start_buffers(
+        self: &Rc<Self>,
+        asker: NodeId,
+        account: &Rc<Account>,
+        request: &Rc<Collective>,
+        stripes: &[Rc<OpenStripe>],
+        exchange: &Rc<Exchange<M>>,
+        buffers: &TaskGroup<Box<Failure>>,
+    ) -> Result<(), Box<Failure>> {
+        for stripe in stripes {
+            // The cache is bypassed: what it holds goes to the disk first, and is not valid after.
+            self.write_out(stripe).await;
+            stripe.check(asker)?;
+            if request.direction == Direction::Read {
+                stripe.losses.check(&(0..u64::MAX))?;
+            }
+            let transfer = Rc::new(self.plan(request, stripe, exchange.clone()).await?);
+            for _ in 0..self.settings.buffers_per_disk {
+                let (transfer, group, account) = (transfer.clone(), buffers.clone(), account.clone());
+                buffers.spawn(&self.machine, "collective buffer", async move {
+                    transfer.move_blocks(&group, &account).await
+                });
             }
         }
         Ok(())
@@ -229,9 +208,13 @@ fn queue_buffers(members: usize, block_bytes: u64) -> u64 {
 
 impl<M: Machine> StripeTransfer<M> {
     /// A buffer's life: moves one block after the other until none is left, something has failed, or nobody wants it.
-    async fn move_blocks(&self, tasks: &Tasks, account: &Account) -> Result<(), Box<Failure>> {
+    async fn move_blocks(
+        &self,
+        buffers: &TaskGroup<Box<Failure>>,
+        account: &Account,
+    ) -> Result<(), Box<Failure>> {
         let mut buffer = self.buffers.take(self.stripe.block_bytes()).await;
-        while !tasks.failed() {
+        while !buffers.has_failed() {
             account.check()?;
             let Some(block) = self.next_block() else { break };
             buffer = match self.request.direction {

@@ -28,7 +28,7 @@ mod stripes;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use machine::{BufferPool, Class, Condition, Disk, Duration, Machine, Net, NodeId, Payload, Work};
+use machine::{BufferPool, Class, Condition, Disk, Duration, InFlight, Machine, Net, NodeId, Payload, Work};
 
 use crate::RELEASE;
 use crate::cache::Cache;
@@ -39,7 +39,7 @@ use crate::protocol::{ExaminedComputer, ExaminedDisk, FileId, Label, Reply, Requ
 use crate::request_queue::{KEPT_FOR_DEMAND, Place, Placed, RequestQueue, Sharing};
 use crate::schedule::{Position, Scheduling};
 use crate::turns::Turns;
-use account::{Account, Accounts, Counted};
+use account::{Account, Accounts};
 use blocks::Data;
 use commit::Creators;
 use listing::Listings;
@@ -119,13 +119,6 @@ const COLLECTIVES_MAX: usize = 16;
 /// is no larger than a message's payload.
 const QUEUE_BYTES: u64 = 64 << 20;
 
-/// Commands of one client that are under way at a time, collective requests among them; more are refused. That is more
-/// than a program has threads to give them.
-const COMMANDS_MAX: usize = 1024;
-
-/// Refusals that are under way to one client; whoever asks on and takes none of them is given up.
-const REFUSALS_MAX: usize = 1024;
-
 /// An I/O node at work.
 struct IoNode<M: Machine> {
     machine: M,
@@ -153,8 +146,8 @@ struct IoNode<M: Machine> {
     pool_threads: Cell<usize>,
     pool_idle: Cell<usize>,
     /// Requests in the background that threads of the pool are serving.
-    background: Cell<usize>,
-    collectives: Cell<usize>,
+    background: InFlight,
+    collectives: InFlight,
     collective_done: Condition,
     /// Memory that the queues of collective requests may have.
     queue_memory: BufferPool,
@@ -233,8 +226,8 @@ impl<M: Machine> IoNode<M> {
             request_came: Condition::new(),
             pool_threads: Cell::new(0),
             pool_idle: Cell::new(0),
-            background: Cell::new(0),
-            collectives: Cell::new(0),
+            background: InFlight::new(),
+            collectives: InFlight::new(),
             collective_done: Condition::new(),
             queue_memory: BufferPool::new(QUEUE_BYTES),
             accounts: Accounts::default(),
@@ -258,13 +251,13 @@ impl<M: Machine> IoNode<M> {
     /// Serves one block request after the other.
     async fn serve_requests(self: &Rc<Self>, serving: &Cell<Option<Asker>>) -> machine::Result<()> {
         loop {
-            let background_allowed = self.background.get() < self.background_max();
+            let background_allowed = self.background.count() < self.background_max();
             let request = self.requests.borrow_mut().pop(background_allowed);
             match request {
                 Some((class, mut request)) => {
                     // It may have been promoted.
                     request.asker.class = class;
-                    let _counted = (class == Class::Background).then(|| Counted::in_(&self.background));
+                    let _operation = (class == Class::Background).then(|| self.background.begin());
                     self.serve_block_request(request, serving).await?;
                 }
                 None => {
@@ -447,12 +440,12 @@ impl<M: Machine> IoNode<M> {
     /// Starts a task for anything but a block request.
     fn start_command(self: &Rc<Self>, asker: Asker, command: Request) {
         let account = self.accounts.of(asker.node);
-        if account.commands.get() >= COMMANDS_MAX {
+        let Some(permit) = account.commands.try_take() else {
             return self.refuse(asker, "commands are under way");
-        }
+        };
         let node = self.clone();
         self.machine.spawn("request", async move {
-            let _counted = Counted::in_(&account.commands);
+            let _permit = permit;
             let is_list = matches!(command, Request::List { .. });
             let _turn = if is_list { Some(account.list.take().await) } else { None };
             let served = node.serve_other(asker.node, &account, command);
@@ -465,13 +458,13 @@ impl<M: Machine> IoNode<M> {
     /// Answers that a request is one too many: so many of its client `are there` already.
     fn refuse(self: &Rc<Self>, asker: Asker, are_there: &'static str) {
         let account = self.accounts.of(asker.node);
-        if account.refusals.get() >= REFUSALS_MAX {
+        let Some(permit) = account.refusals.try_take() else {
             let why = "it asks for too much, and takes no answers";
             return self.machine.net().give_up(asker.node, why);
-        }
+        };
         let node = self.clone();
         self.machine.spawn("refusal", async move {
-            let _counted = Counted::in_(&account.refusals);
+            let _permit = permit;
             let text = format!("too many {are_there} already that {} has asked for", asker.node);
             node.endpoint.reply(asker, Err(Failure::new(FailureKind::Io, text).into())).await
         });

@@ -10,7 +10,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use layout::Striping;
-use machine::{Condition, Disk, Machine, NodeId, Object, ObjectId, Stage};
+use machine::{Disk, InFlight, Machine, NodeId, Object, ObjectId, Operation, Stage};
 
 use super::IoNode;
 use super::account::Account;
@@ -41,19 +41,15 @@ pub(super) struct OpenStripe {
     /// The size of the file that was noted when it was committed last.
     pub(super) committed: Cell<Option<u64>>,
     /// Writes to the disk that are queued or under way.
-    pub(super) writes: Cell<usize>,
+    pub(super) writes: InFlight,
     /// How many writes have been accepted.
     accepted: Cell<u64>,
     /// Who has written what is not known to be on the medium: the number of the last such write of each client.
     writers: RefCell<BTreeMap<NodeId, u64>>,
     /// For each of them, the first write-behind that failed since it was told.
     failures: RefCell<BTreeMap<NodeId, Box<Failure>>>,
-    /// Woken when `writes` falls.
-    pub(super) written: Condition,
-    /// Operations under way that let no new write begin.
-    barring: Cell<usize>,
-    /// Woken when there are none any more.
-    unbarred: Condition,
+    /// Operations in flight that let no new write begin.
+    pub(super) bars: InFlight,
     /// Whether the file has been removed: what is written now, nobody would take to the disk.
     removed: Cell<bool>,
     /// When it was used last, as a number that grows.
@@ -61,20 +57,16 @@ pub(super) struct OpenStripe {
 }
 
 /// A stripe on which no write begins until this is dropped. Those that have begun go on.
-pub(super) struct Barred(Rc<OpenStripe>);
+pub(super) struct Barred {
+    stripe: Rc<OpenStripe>,
+    _bar: Operation,
+}
 
 impl Deref for Barred {
     type Target = Rc<OpenStripe>;
 
     fn deref(&self) -> &Rc<OpenStripe> {
-        &self.0
-    }
-}
-
-impl Drop for Barred {
-    fn drop(&mut self) {
-        self.0.barring.set(self.0.barring.get() - 1);
-        self.0.unbarred.wake_all();
+        &self.stripe
     }
 }
 
@@ -156,23 +148,9 @@ impl OpenStripe {
         self.writers.borrow_mut().retain(|_, last| *last > accepted);
     }
 
-    pub(super) async fn wait_for_writes(&self) {
-        while self.writes.get() > 0 {
-            self.written.wait().await;
-        }
-    }
-
     /// Lets no new write begin.
     pub(super) fn bar_writes(self: &Rc<Self>) -> Barred {
-        self.barring.set(self.barring.get() + 1);
-        Barred(self.clone())
-    }
-
-    /// Waits until a write may begin.
-    pub(super) async fn wait_until_unbarred(&self) {
-        while self.barring.get() > 0 {
-            self.unbarred.wait().await;
-        }
+        Barred { stripe: self.clone(), _bar: self.bars.begin() }
     }
 
     /// Fails if the file has been removed.
@@ -183,7 +161,7 @@ impl OpenStripe {
     /// Whether nobody uses the stripe, and nothing would be forgotten with it.
     fn is_idle(self: &Rc<Self>) -> bool {
         Rc::strong_count(self) == 1
-            && self.writes.get() == 0
+            && self.writes.is_empty()
             && self.writers.borrow().is_empty()
             && self.failures.borrow().is_empty()
             && self.losses.is_empty()
@@ -271,13 +249,11 @@ impl Stripes {
             going: RefCell::default(),
             losses: Losses::default(),
             committed: Cell::new(committed.map(|committed| committed.bytes)),
-            writes: Cell::new(0),
+            writes: InFlight::new(),
             accepted: Cell::new(0),
             writers: RefCell::default(),
             failures: RefCell::default(),
-            written: Condition::new(),
-            barring: Cell::new(0),
-            unbarred: Condition::new(),
+            bars: InFlight::new(),
             removed: Cell::new(false),
             last_use: Cell::new(0),
         });
@@ -583,7 +559,7 @@ impl<M: Machine> IoNode<M> {
             self.start_writing_out(stripe).await;
         }
         for (stripe, accepted) in stripes.iter().zip(accepted) {
-            stripe.wait_for_writes().await;
+            stripe.writes.none().await;
             stripe.check(asker)?;
             let settled = settle(stripe).await;
             stripe.check(asker).and(settled)?;

@@ -371,7 +371,7 @@ impl Net {
             Verdict::OtherNode
         } else if from == inner.node || is_known() {
             Verdict::AlreadyConnected
-        } else if inner.alive.get() + joining.len() >= inner.limits.connections {
+        } else if inner.alive.count() + joining.len() >= inner.limits.connections {
             Verdict::Full
         } else {
             Verdict::Welcome

@@ -30,7 +30,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use compio::runtime::JoinHandle;
-use machine::{Condition, Delivery, Error, Message, NodeId, Result};
+use machine::{Condition, Delivery, Error, InFlight, Message, NodeId, Result};
 
 use crate::report::Report;
 use crate::settings::{Limits, SocketBuffers};
@@ -70,8 +70,7 @@ struct Inner {
     closed: Cell<bool>,
     closing: Condition,
     /// Connections whose tasks have not ended, those lost or closing among them.
-    alive: Cell<usize>,
-    ended: Condition,
+    alive: InFlight,
     listening: RefCell<Option<JoinHandle<()>>>,
 }
 
@@ -140,8 +139,7 @@ impl Net {
             inbox: Inbox::default(),
             closed: Cell::new(false),
             closing: Condition::new(),
-            alive: Cell::new(0),
-            ended: Condition::new(),
+            alive: InFlight::new(),
             listening: RefCell::new(None),
             tasks,
         };
@@ -174,7 +172,7 @@ impl Net {
         self.inner.connections.borrow_mut().insert(peer, connection.clone());
         self.inner.tasks.report(&Report::PeerCame { node: self.inner.node, peer });
         let net = self.clone();
-        let alive = Alive::new(self.clone());
+        let alive = self.inner.alive.begin();
         self.inner.tasks.spawn("connection", async move {
             net.converse(connection, streams, watched).await;
             drop(alive);
@@ -317,9 +315,7 @@ impl Net {
 
     /// Waits until all connections have ended.
     pub(crate) async fn drained(&self) {
-        while self.inner.alive.get() > 0 {
-            self.inner.ended.wait().await;
-        }
+        self.inner.alive.none().await;
     }
 }
 
@@ -365,24 +361,6 @@ fn in_words(time: Duration) -> String {
         0..1000 => format!("{milliseconds} ms"),
         1000..10_000 => format!("{} s", (milliseconds as f64 / 10.0).round() / 100.0),
         _ => format!("{} s", (milliseconds as f64 / 1000.0).round()),
-    }
-}
-
-/// Counts a connection for as long as its tasks run.
-struct Alive(Net);
-
-impl Alive {
-    fn new(net: Net) -> Self {
-        net.inner.alive.set(net.inner.alive.get() + 1);
-        Alive(net)
-    }
-}
-
-impl Drop for Alive {
-    fn drop(&mut self) {
-        let inner = &self.0.inner;
-        inner.alive.set(inner.alive.get() - 1);
-        inner.ended.wake_all();
     }
 }
 

@@ -33,7 +33,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use layout::Striping;
-use machine::{BufferPool, Class, Condition, Duration, Machine, NodeId};
+use machine::{
+    BufferPool, Class, Condition, Duration, FirstFailure, InFlight, Machine, NodeId, Operation, Permits,
+};
 
 pub use paged_file::{Advice, PagedFile};
 pub use window::Prefetch;
@@ -90,7 +92,7 @@ struct Inner<M: Machine> {
     /// How many files have been entered there.
     entered: Cell<u64>,
     /// Pages whose writing has begun and that wait for a write agent.
-    write_list: RefCell<VecDeque<(Place, Class)>>,
+    write_list: RefCell<VecDeque<Listed>>,
     /// Pages that write agents are sending.
     being_sent: RefCell<BTreeMap<Place, Class>>,
     /// Pages being read in the background, by I/O node and a number that grows, and whether the request has left.
@@ -98,18 +100,18 @@ struct Inner<M: Machine> {
     begun: Cell<u64>,
     /// How long each I/O node took for the page it sent last.
     response: RefCell<BTreeMap<NodeId, Duration>>,
-    write_agents: Cell<usize>,
+    /// One for each write agent there may be.
+    write_agents: Permits,
     /// Questions for sizes on their way. What is sent meanwhile may be missing from the answers.
-    size_questions: Cell<usize>,
+    size_questions: InFlight,
 }
 
-/// A question for the size of a file, until what was answered has been noted.
-struct SizeQuestion<'a>(&'a Cell<usize>);
-
-impl Drop for SizeQuestion<'_> {
-    fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
-    }
+/// A page in the write list.
+struct Listed {
+    place: Place,
+    class: Class,
+    /// Its writing, as its file counts it.
+    operation: Operation,
 }
 
 /// A file as all its open handles share it.
@@ -126,14 +128,12 @@ struct LogicalFile<M: Machine> {
     size_unsent: Cell<bool>,
     handles: Cell<usize>,
     /// Pages whose writing has begun.
-    writes: Cell<usize>,
-    /// Woken when `writes` falls.
-    written: Condition,
+    writes: InFlight,
     /// How many writes were sent, and how many of them the I/O nodes have brought onto their media since.
     sent: Cell<u64>,
     flushed: Cell<u64>,
     /// The first write that failed since somebody was told.
-    failure: RefCell<Option<Box<Error>>>,
+    failure: FirstFailure<Box<Error>>,
     temporary: Cell<bool>,
     unlinked: Cell<bool>,
     /// How many pages have been dropped before they were used.
@@ -160,17 +160,12 @@ impl<M: Machine> LogicalFile<M> {
     fn own_end(&self) -> u64 {
         self.unsent_end.get().max(self.file.uncommitted_end().unwrap_or(0))
     }
-
-    async fn wait_for_writes(&self) {
-        while self.writes.get() > 0 {
-            self.written.wait().await;
-        }
-    }
 }
 
 impl<M: Machine> PageCache<M> {
     /// An empty cache before `client`.
     pub fn new(client: Client<M>, settings: PageCacheSettings) -> Self {
+        let write_agents = transfer::WRITES_PER_DISK * u64::from(client.disks());
         PageCache {
             inner: Rc::new(Inner {
                 disks: client.disks(),
@@ -187,8 +182,8 @@ impl<M: Machine> PageCache<M> {
                 background: RefCell::default(),
                 begun: Cell::new(0),
                 response: RefCell::default(),
-                write_agents: Cell::new(0),
-                size_questions: Cell::new(0),
+                write_agents: Permits::new(write_agents),
+                size_questions: InFlight::new(),
             }),
         }
     }
@@ -288,7 +283,7 @@ impl<M: Machine> PageCache<M> {
         for file in &cached {
             file.unlinked.set(true);
             self.inner.table.borrow_mut().forget(file.number, 0);
-            file.wait_for_writes().await;
+            file.writes.none().await;
         }
         let outcome = self.inner.client.unlink(name).await;
         for file in cached {
@@ -318,9 +313,8 @@ impl<M: Machine> PageCache<M> {
 
 impl<M: Machine> Inner<M> {
     /// To be kept from before a file's size is asked for until the answer has been noted.
-    fn ask_for_size(&self) -> SizeQuestion<'_> {
-        self.size_questions.set(self.size_questions.get() + 1);
-        SizeQuestion(&self.size_questions)
+    fn ask_for_size(&self) -> Operation {
+        self.size_questions.begin()
     }
 
     fn known(&self, id: FileId) -> Option<Rc<LogicalFile<M>>> {
@@ -367,11 +361,10 @@ impl<M: Machine> Inner<M> {
             unsent_end: Cell::new(0),
             size_unsent: Cell::new(false),
             handles: Cell::new(0),
-            writes: Cell::new(0),
-            written: Condition::new(),
+            writes: InFlight::new(),
             sent: Cell::new(0),
             flushed: Cell::new(0),
-            failure: RefCell::default(),
+            failure: FirstFailure::new(),
             temporary: Cell::new(false),
             unlinked: Cell::new(false),
             wasted: Cell::new(0),
@@ -382,11 +375,11 @@ impl<M: Machine> Inner<M> {
 
     /// Forgets a file that nobody has open and of which nothing is left to be written, finished or told.
     fn release(self: &Rc<Self>, file: &LogicalFile<M>) {
-        if file.handles.get() > 0 || file.writes.get() > 0 {
+        if file.handles.get() > 0 || !file.writes.is_empty() {
             return;
         }
         let unsent = !self.table.borrow().unwritten(file.number, true).is_empty();
-        let untold = file.failure.borrow().is_some();
+        let untold = file.failure.is_some();
         let unfinished = file.file.is_unfinished();
         if file.unlinked.get() || !(file.temporary.get() || unsent || untold || unfinished) {
             self.forget(file);

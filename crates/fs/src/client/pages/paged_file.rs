@@ -238,9 +238,7 @@ impl<M: Machine> PagedFile<M> {
             let text = format!("{}: {} bytes at {offset} reach beyond any file", self.name(), data.len());
             return Err(Error::Invalid(text).into());
         }
-        if let Some(error) = &*self.file.failure.borrow() {
-            return Err(error.clone());
-        }
+        self.file.failure.check()?;
         if extent.bytes == 0 {
             return Ok(());
         }
@@ -253,7 +251,7 @@ impl<M: Machine> PagedFile<M> {
         }
         if !self.cache.settings.write_behind && !self.file.stays_here() {
             self.cache.write_out(&self.file).await;
-            return self.file.failure.borrow_mut().take().map_or(Ok(()), Err);
+            return self.file.failure.take();
         }
         // Half the cache is enough for pages on their way: the other half is for who reads.
         while self.cache.table.borrow().pending_write_bytes() > self.cache.settings.bytes / 2 {
@@ -288,7 +286,7 @@ impl<M: Machine> PagedFile<M> {
         let last = PageKey { file: number, page: bytes / page_bytes };
         loop {
             // A write on its way would make the file longer again after it was cut.
-            self.file.wait_for_writes().await;
+            self.file.writes.none().await;
             let pending = self.cache.table.borrow().pending(last);
             match pending {
                 Some(settled) => settled.wait().await,
@@ -312,7 +310,7 @@ impl<M: Machine> PagedFile<M> {
     /// begun here stays unfinished.
     pub async fn flush(&self) -> Result<()> {
         if self.file.stays_here() {
-            return self.file.failure.borrow_mut().take().map_or(Ok(()), Err);
+            return self.file.failure.take();
         }
         self.cache.flush(&self.file).await
     }
@@ -328,7 +326,7 @@ impl<M: Machine> PagedFile<M> {
         let outcome = self.commit().await;
         if outcome.is_err() {
             // What is on its way has to come to its end, but nobody is told of it any more.
-            self.file.wait_for_writes().await;
+            self.file.writes.none().await;
             if self.file.handles.get() == 1 {
                 self.cache.forget(&self.file);
             }

@@ -10,15 +10,15 @@
 use std::rc::Rc;
 
 use layout::Extent;
-use machine::{Class, Condition, Duration, Machine};
+use machine::{Class, Condition, Duration, Machine, Operation, Permit};
 
 use super::table::{Page, PageKey, Place, Room, State};
 use super::window::Bounds;
-use super::{Inner, LogicalFile};
+use super::{Inner, Listed, LogicalFile};
 use crate::error::Result;
 
 /// Writes under way for each disk: one at the disk, one at the I/O node, two in the network.
-const WRITES_PER_DISK: usize = 4;
+pub(super) const WRITES_PER_DISK: u64 = 4;
 
 /// An adaptive window begins with so many pages for each disk: one at the disk, one on its way.
 const WINDOW_PER_DISK: u64 = 2;
@@ -177,15 +177,13 @@ impl<M: Machine> Inner<M> {
 
     /// Puts pages whose writing has begun into the write list, and sees to it that there are agents to take them.
     fn list_for_writing(self: &Rc<Self>, places: &[Place], class: Class) {
-        let agents_max = WRITES_PER_DISK * self.disks as usize;
         for &place in places {
             let file = self.file_of(place);
-            file.writes.set(file.writes.get() + 1);
-            self.write_list.borrow_mut().push_back((place, class));
-            if self.write_agents.get() < agents_max {
-                self.write_agents.set(self.write_agents.get() + 1);
+            let listed = Listed { place, class, operation: file.writes.begin() };
+            self.write_list.borrow_mut().push_back(listed);
+            if let Some(permit) = self.write_agents.try_take() {
                 let cache = self.clone();
-                self.client.inner.endpoint.machine().spawn("write agent", cache.write_listed());
+                self.client.inner.endpoint.machine().spawn("write agent", cache.write_listed(permit));
             }
         }
     }
@@ -196,18 +194,16 @@ impl<M: Machine> Inner<M> {
     }
 
     /// A write agent: writes listed pages until there is none.
-    async fn write_listed(self: Rc<Self>) -> machine::Result<()> {
+    async fn write_listed(self: Rc<Self>, _permit: Permit) -> machine::Result<()> {
         loop {
             let next = self.write_list.borrow_mut().pop_front();
-            let Some((place, class)) = next else { break };
+            let Some(Listed { place, class, operation }) = next else { return Ok(()) };
             self.being_sent.borrow_mut().insert(place, class);
-            self.write_page(place).await;
+            self.write_page(place, operation).await;
         }
-        self.write_agents.set(self.write_agents.get() - 1);
-        Ok(())
     }
 
-    async fn write_page(self: &Rc<Self>, place: Place) {
+    async fn write_page(self: &Rc<Self>, place: Place, operation: Operation) {
         let file = self.file_of(place);
         let (start, runs) = {
             let mut table = self.table.borrow_mut();
@@ -225,12 +221,11 @@ impl<M: Machine> Inner<M> {
         // Nobody misses what did not get into a file that is gone.
         let outcome = if file.unlinked.get() { Ok(()) } else { outcome };
         if let Err(error) = &outcome {
-            file.failure.borrow_mut().get_or_insert(error.clone());
+            file.failure.note::<()>(Err(error.clone()));
         }
         self.being_sent.borrow_mut().remove(&place);
         self.table.borrow_mut().finish_write(place, outcome);
-        file.writes.set(file.writes.get() - 1);
-        file.written.wake_all();
+        drop(operation);
         self.room.wake_all();
         self.release(&file);
     }
@@ -250,15 +245,15 @@ impl<M: Machine> Inner<M> {
                 }
             }
             let settled = reading.and_then(|place| self.pending(place));
-            if file.writes.get() > 0 {
-                file.wait_for_writes().await;
+            if !file.writes.is_empty() {
+                file.writes.none().await;
             } else if let Some(settled) = settled {
                 settled.wait().await;
             } else {
                 break;
             }
         }
-        if self.size_questions.get() == 0 {
+        if self.size_questions.is_empty() {
             file.unsent_end.set(0);
         }
     }
@@ -267,9 +262,9 @@ impl<M: Machine> Inner<M> {
     fn hurry(&self, file: &Rc<LogicalFile<M>>) {
         let table = self.table.borrow();
         let of_file = |place: Place| table.page(place).key.file == file.number;
-        for (place, class) in self.write_list.borrow_mut().iter_mut() {
-            if of_file(*place) {
-                *class = Class::Demand;
+        for listed in self.write_list.borrow_mut().iter_mut() {
+            if of_file(listed.place) {
+                listed.class = Class::Demand;
             }
         }
         for (&place, class) in self.being_sent.borrow_mut().iter_mut() {
@@ -290,13 +285,13 @@ impl<M: Machine> Inner<M> {
     /// told, here or at the I/O nodes.
     pub(super) async fn flush(self: &Rc<Self>, file: &Rc<LogicalFile<M>>) -> Result<()> {
         self.write_out(file).await;
-        let own = file.failure.borrow_mut().take();
+        let own = file.failure.take();
         if file.size_unsent.replace(false)
             && !file.unlinked.get()
             && let Err(error) = file.file.truncate(file.bytes.get()).await
         {
             file.size_unsent.set(true);
-            return Err(own.unwrap_or(error));
+            return own.and(Err(error));
         }
         // Noted as flushed when it is: who flushes meanwhile asks for it, too.
         let sent = file.sent.get();
@@ -310,7 +305,7 @@ impl<M: Machine> Inner<M> {
             }
             flushed
         };
-        own.map_or(remote, Err)
+        own.and(remote)
     }
 
     /// Flushes a file, and finishes it if it was begun here.
@@ -319,9 +314,7 @@ impl<M: Machine> Inner<M> {
             return self.flush(file).await;
         }
         self.write_out(file).await;
-        if let Some(failure) = file.failure.borrow_mut().take() {
-            return Err(failure);
-        }
+        file.failure.take()?;
         if file.size_unsent.get() {
             self.flush(file).await?;
         }

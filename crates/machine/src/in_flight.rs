@@ -1,0 +1,71 @@
+//! Operations in flight: counted by guards, so that the count is right however an operation ends.
+
+use std::cell::Cell;
+use std::fmt;
+use std::rc::Rc;
+
+use crate::condition::Condition;
+
+/// A count of the operations that are in flight, on which others can wait. Cloning gives another handle on the same.
+///
+/// With each operation a bar, it is a gate: open as long as there is none.
+#[derive(Clone, Default)]
+pub struct InFlight(Rc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    count: Cell<usize>,
+    fell: Condition,
+}
+
+impl InFlight {
+    /// No operations.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begins an operation. It is in flight until what this gives is dropped.
+    pub fn begin(&self) -> Operation {
+        self.0.count.set(self.0.count.get() + 1);
+        Operation(self.0.clone())
+    }
+
+    /// The number of operations in flight.
+    pub fn count(&self) -> usize {
+        self.0.count.get()
+    }
+
+    /// Whether none is in flight.
+    pub fn is_empty(&self) -> bool {
+        self.count() == 0
+    }
+
+    /// Waits until none is in flight: not at all if none is now.
+    pub async fn none(&self) {
+        while !self.is_empty() {
+            self.0.fell.wait().await;
+        }
+    }
+
+    /// Waits until one of them ends.
+    pub async fn next_end(&self) {
+        self.0.fell.wait().await;
+    }
+}
+
+impl fmt::Debug for InFlight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("InFlight").field(&self.count()).finish()
+    }
+}
+
+/// An operation in flight. Dropping it, when and however that happens, ends it.
+#[must_use = "dropped at once, the operation ends at once"]
+pub struct Operation(Rc<Inner>);
+
+impl Drop for Operation {
+    fn drop(&mut self) {
+        self.0.count.set(self.0.count.get() - 1);
+        self.0.fell.wake_all();
+    }
+}

@@ -1,0 +1,198 @@
+//! Permits: the right to be one of at most a number of tasks that do something.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+/// A number of permits, given out in the order in which they are asked for. Cloning gives another handle on the same.
+#[derive(Clone)]
+pub struct Permits(Rc<Inner>);
+
+struct Inner {
+    free: Cell<u64>,
+    /// The tasks that wait for permits, in the order in which they came. Those that are free do not do for the first.
+    queue: RefCell<VecDeque<Rc<Waiter>>>,
+}
+
+/// A task that waits for as many permits as `count` says.
+struct Waiter {
+    count: u64,
+    is_served: Cell<bool>,
+    waker: RefCell<Waker>,
+}
+
+impl Permits {
+    /// As many permits as `count` says.
+    pub fn new(count: u64) -> Self {
+        Permits(Rc::new(Inner { free: Cell::new(count), queue: RefCell::default() }))
+    }
+
+    /// Takes a permit, waiting behind earlier takers until there is one. It returns when it is dropped.
+    pub async fn take(&self) -> Permit {
+        self.take_many(1).await
+    }
+
+    /// Takes as many permits as `count` says together, waiting behind earlier takers until all of them are free.
+    ///
+    /// Who comes while others wait goes behind them even if what is free would do, or a large request might wait for
+    /// ever. More than there are in all are never free.
+    pub async fn take_many(&self, count: u64) -> Permit {
+        match self.try_take_many(count) {
+            Some(permit) => permit,
+            None => Take { inner: &self.0, count, waiter: None }.await,
+        }
+    }
+
+    /// Takes a permit if there is one and nobody waits.
+    pub fn try_take(&self) -> Option<Permit> {
+        self.try_take_many(1)
+    }
+
+    /// Takes as many permits as `count` says, if they are free and nobody waits.
+    pub fn try_take_many(&self, count: u64) -> Option<Permit> {
+        let is_first = self.0.queue.borrow().is_empty();
+        (is_first && count <= self.0.free.get()).then(|| self.0.give(count))
+    }
+
+    /// The number of permits that nobody has.
+    pub fn free(&self) -> u64 {
+        self.0.free.get()
+    }
+}
+
+impl Inner {
+    fn give(self: &Rc<Self>, count: u64) -> Permit {
+        self.free.set(self.free.get() - count);
+        Permit { permits: self.clone(), count }
+    }
+
+    fn put_back(&self, count: u64) {
+        self.free.set(self.free.get() + count);
+        self.serve();
+    }
+
+    /// Sets aside what is free for those who have waited longest. It is theirs before they run, so that nobody comes
+    /// between.
+    fn serve(&self) {
+        while let Some(waiter) = self.next_served() {
+            waiter.waker.borrow().wake_by_ref();
+        }
+    }
+
+    fn next_served(&self) -> Option<Rc<Waiter>> {
+        let mut queue = self.queue.borrow_mut();
+        let left = self.free.get().checked_sub(queue.front()?.count)?;
+        self.free.set(left);
+        let waiter = queue.pop_front()?;
+        waiter.is_served.set(true);
+        Some(waiter)
+    }
+}
+
+/// Waits for permits.
+struct Take<'a> {
+    inner: &'a Rc<Inner>,
+    count: u64,
+    /// The place in the queue, until the permits have been taken.
+    waiter: Option<Rc<Waiter>>,
+}
+
+impl Future for Take<'_> {
+    type Output = Permit;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Permit> {
+        match &self.waiter {
+            Some(waiter) if waiter.is_served.get() => {
+                self.waiter = None;
+                Poll::Ready(Permit { permits: self.inner.clone(), count: self.count })
+            }
+            Some(waiter) => {
+                waiter.waker.borrow_mut().clone_from(context.waker());
+                Poll::Pending
+            }
+            None => {
+                let waker = RefCell::new(context.waker().clone());
+                let waiter = Rc::new(Waiter { count: self.count, is_served: Cell::new(false), waker });
+                self.inner.queue.borrow_mut().push_back(waiter.clone());
+                self.waiter = Some(waiter);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Take<'_> {
+    fn drop(&mut self) {
+        let Some(waiter) = self.waiter.take() else { return };
+        if waiter.is_served.get() {
+            self.inner.put_back(self.count);
+        } else {
+            self.inner.queue.borrow_mut().retain(|other| !Rc::ptr_eq(other, &waiter));
+            // Those behind may want less.
+            self.inner.serve();
+        }
+    }
+}
+
+/// A permit, or several that were taken together, which return when this is dropped.
+#[must_use = "dropped at once, the permit returns at once"]
+pub struct Permit {
+    permits: Rc<Inner>,
+    count: u64,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.permits.put_back(self.count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+
+    fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn permits_are_given_in_order_and_nobody_overtakes() {
+        let permits = Permits::new(5);
+        let mut given: Vec<Permit> = (0..5).map(|_| permits.try_take().expect("it is free")).collect();
+        assert!(permits.try_take().is_none());
+        let (mut large, mut small) = (pin!(permits.take_many(4)), pin!(permits.take()));
+        assert!(poll(large.as_mut()).is_pending() && poll(small.as_mut()).is_pending());
+        // Several come back before anybody runs.
+        given.truncate(2);
+        assert!(poll(small.as_mut()).is_pending(), "the first wants four, and three are free");
+        assert!(permits.try_take().is_none(), "others wait");
+        given.truncate(0);
+        assert!(poll(small.as_mut()).is_ready() && poll(large.as_mut()).is_ready());
+        assert_eq!(permits.free(), 5);
+    }
+
+    #[test]
+    fn who_gives_up_waiting_holds_nobody_up() {
+        let permits = Permits::new(3);
+        let one = permits.try_take();
+        let mut small = pin!(permits.take_many(2));
+        {
+            let mut large = pin!(permits.take_many(3));
+            assert!(poll(large.as_mut()).is_pending() && poll(small.as_mut()).is_pending());
+        }
+        let Poll::Ready(two) = poll(small.as_mut()) else { panic!("two were free all the time") };
+        {
+            let mut served = pin!(permits.take());
+            assert!(poll(served.as_mut()).is_pending());
+            drop(one);
+            assert_eq!(permits.free(), 0, "it is set aside");
+        }
+        assert_eq!(permits.free(), 1, "who was to have it is gone");
+        drop(two);
+        assert_eq!(permits.free(), 3);
+    }
+}

@@ -1,0 +1,132 @@
+//! Tasks that belong together.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use crate::Machine;
+use crate::condition::Condition;
+use crate::error::Error;
+use crate::first_failure::FirstFailure;
+use crate::in_flight::InFlight;
+
+/// Tasks of one node that belong together: the first failure among them is that of the group, and none of them goes on
+/// when the group is gone. Cloning gives another handle on the same.
+///
+/// ```text
+/// let group = TaskGroup::new();
+/// for part in parts {
+///     group.spawn(&machine, "part", work_on(part));
+/// }
+/// group.join().await?;
+/// ```
+pub struct TaskGroup<E>(Rc<Owner<E>>);
+
+/// What the handles share; when the last one is dropped, the tasks end.
+struct Owner<E>(Rc<Shared<E>>);
+
+struct Shared<E> {
+    in_flight: InFlight,
+    failure: FirstFailure<E>,
+    is_over: Cell<bool>,
+    over: Condition,
+}
+
+impl<E> Clone for TaskGroup<E> {
+    fn clone(&self) -> Self {
+        TaskGroup(self.0.clone())
+    }
+}
+
+impl<E> Drop for Owner<E> {
+    fn drop(&mut self) {
+        self.0.is_over.set(true);
+        self.0.over.wake_all();
+    }
+}
+
+impl<E: From<Box<Error>> + 'static> Default for TaskGroup<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<E: From<Box<Error>> + 'static> TaskGroup<E> {
+    /// A group without tasks.
+    pub fn new() -> Self {
+        TaskGroup(Rc::new(Owner(Rc::new(Shared {
+            in_flight: InFlight::new(),
+            failure: FirstFailure::new(),
+            is_over: Cell::new(false),
+            over: Condition::new(),
+        }))))
+    }
+
+    /// Starts a task of the group. A defect in it is a failure like any other.
+    pub fn spawn<M: Machine>(
+        &self,
+        machine: &M,
+        name: &'static str,
+        task: impl Future<Output = Result<(), E>> + 'static,
+    ) {
+        let (shared, node) = (self.0.0.clone(), machine.clone());
+        let operation = shared.in_flight.begin();
+        machine.spawn(name, async move {
+            if let Some(outcome) = shared.until_over(node.contain(name, task)).await {
+                shared.failure.note(outcome.unwrap_or_else(|defect| Err(defect.into())));
+            }
+            // After the failure is noted: whoever waits is to see it.
+            drop(operation);
+            Ok(())
+        });
+    }
+
+    /// Notes a failure that is of the group, although of none of its tasks.
+    pub fn note<T>(&self, outcome: Result<T, E>) {
+        self.0.0.failure.note(outcome);
+    }
+
+    /// Whether anything has failed. Tasks that have more to do need not begin with it.
+    pub fn has_failed(&self) -> bool {
+        self.0.0.failure.is_some()
+    }
+
+    /// Waits until all tasks have ended, and says what failed first.
+    pub async fn join(&self) -> Result<(), E> {
+        self.0.0.in_flight.none().await;
+        self.0.0.failure.take()
+    }
+
+    /// Waits until all tasks have ended or one has failed. Those that are left end with the group.
+    pub async fn join_or_fail(&self) -> Result<(), E> {
+        let shared = &self.0.0;
+        while !shared.in_flight.is_empty() && !shared.failure.is_some() {
+            shared.in_flight.next_end().await;
+        }
+        shared.failure.take()
+    }
+}
+
+impl<E> Shared<E> {
+    /// Goes on with `work` until it is done, or the group is over.
+    async fn until_over<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let (mut work, mut over, mut registered) = (pin!(work), pin!(self.over.wait()), None::<Waker>);
+        poll_fn(|context| {
+            if self.is_over.get() {
+                return Poll::Ready(None);
+            }
+            if let Poll::Ready(done) = work.as_mut().poll(context) {
+                return Poll::Ready(Some(done));
+            }
+            // Only to be woken: the flag above says what for. A task is polled often and keeps its waker.
+            if !registered.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+                registered = Some(context.waker().clone());
+                let _ = over.as_mut().poll(context);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
