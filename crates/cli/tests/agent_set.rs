@@ -466,3 +466,29 @@ fn a_set_gets_a_key_and_keeps_out_who_has_none() {
     other.run(&["agents", "down", "--ssh", &ssh]);
     home.run(&["agents", "down"]);
 }
+
+#[test]
+fn a_set_remembers_the_file_of_its_key() {
+    let home = Home::new();
+    let own = home.path("own key");
+    let own_text = own.to_str().expect("text");
+    home.run(&["agents", "up", "--local", "1", "--key", own_text]);
+    let made = key(&own);
+    home.run(&["agents", "down"]);
+    let (_, told) = home.run(&["agents", "up"]);
+    assert!(told.contains("Started 1.") && !told.contains("Made a cluster key"), "{told}");
+    assert!(!home.path("config/starfish/key").exists());
+    assert_eq!(key(&own), made);
+    home.run(&["ls", "--key", own_text]);
+    let told = home.fail(&["ls", "--key", "none"]);
+    assert!(told.contains("it has a cluster key, and this side has none"), "{told}");
+    let other = home.path("another key");
+    let told = home.fail(&["agents", "up", "--local", "2", "--key", other.to_str().expect("text")]);
+    assert!(told.contains("the key of the set that runs is") && told.contains("own key"), "{told}");
+    assert!(!other.exists());
+    home.run(&["agents", "down"]);
+    let (_, told) = home.run(&["agents", "up", "--anew", "--local", "1"]);
+    assert!(told.contains("Made a cluster key"), "{told}");
+    home.run(&["ls"]);
+    home.run(&["agents", "down"]);
+}

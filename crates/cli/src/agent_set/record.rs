@@ -24,6 +24,9 @@ pub(crate) struct Record {
     /// The program on other hosts.
     #[serde(default)]
     pub(crate) program: Option<String>,
+    /// The file of the cluster key that was named for it, or `none`; nothing if it was the usual one.
+    #[serde(default)]
+    pub(crate) key: Option<PathBuf>,
     /// The agents; files are dealt to their disks in this order.
     #[serde(default)]
     pub(crate) agents: Vec<Started>,
@@ -169,6 +172,7 @@ mod tests {
         };
         let record = Record {
             options: vec!["--cache".into(), "1GiB".into()],
+            key: None,
             program: Some("starfish".into()),
             agents: vec![agent(None, "local 0"), agent(Some("node1"), "node1:7117")],
         };

@@ -141,10 +141,11 @@ fn up(arguments: &UpArguments) -> Result<()> {
         // A mistake is told once, and before anything is started.
         load_model(model)?;
     }
-    arguments.key.apply();
     let common = &arguments.common;
     let state = State::take(record::directory(common.dir.as_deref())?)?;
     let before = state.read()?;
+    let key = key_of(arguments, &before)?;
+    key.iter().for_each(|path| node::name_key_file(path));
     let wanted = named.unwrap_or_else(|| before.agents.iter().map(Started::wanted).collect());
     if wanted.is_empty() {
         let why = "no agents have been started from there before";
@@ -153,10 +154,11 @@ fn up(arguments: &UpArguments) -> Result<()> {
     }
     let (running, gone) = running(&before, &common.ssh)?;
     let (left_out, running) = running.into_iter().partition(|agent| is_left_out(agent, &wanted));
-    let mut plan = Plan { before, wanted, running, gone, left_out, options: Vec::new(), program: None };
+    let mut plan = Plan { before, wanted, running, gone, left_out, key, options: Vec::new(), program: None };
     plan.program = arguments.program.clone().or_else(|| plan.before.program.clone());
     plan.refuse_other_kind(arguments, state.directory())?;
     plan.options = plan.options(arguments)?;
+    plan.refuse_other_key(arguments)?;
     plan.refuse_to_lose_files(arguments, state.directory())?;
     let missing: Vec<Wanted> = plan.wanted.iter().filter(|wanted| !plan.runs(wanted)).cloned().collect();
     let started = plan.start(&missing, common, state.directory())?;
@@ -171,6 +173,20 @@ fn up(arguments: &UpArguments) -> Result<()> {
     plan.tell(&record, count, common);
     tell_if_not_found(&addresses);
     local::print([format!("export STARFISH_AGENTS={}", addresses.join(","))])
+}
+
+/// The file of the cluster key that the command or the environment names, or else that of the set as it was.
+fn key_of(arguments: &UpArguments, before: &Record) -> Result<Option<PathBuf>> {
+    let named = arguments.key.file.as_deref().filter(|path| !path.as_os_str().is_empty());
+    match named {
+        Some(path) if path.as_os_str() == key::NONE => Ok(Some(path.to_owned())),
+        // It is to be found from wherever the next command is given.
+        Some(path) => {
+            let absolute = std::path::absolute(path);
+            absolute.map(Some).map_err(|error| Failure::new(path.display().to_string(), error))
+        }
+        None => Ok(before.key.clone().filter(|_| !arguments.anew)),
+    }
 }
 
 /// The agents of a record that run, and those that do not. Fails if a host cannot be asked.
@@ -203,6 +219,8 @@ struct Plan {
     gone: Vec<Started>,
     /// Those of the set that run and are not wanted any more.
     left_out: Vec<Started>,
+    /// The file of the cluster key, if it is not the usual one.
+    key: Option<PathBuf>,
     options: Vec<String>,
     /// The program on other hosts.
     program: Option<String>,
@@ -247,6 +265,20 @@ impl Plan {
                 .remedy(format!("Stop it with `{down}`, then start it with the new options.")));
         }
         Ok(given)
+    }
+
+    /// Agents of one set have one key: those that run keep theirs.
+    fn refuse_other_key(&self, arguments: &UpArguments) -> Result<()> {
+        let (now, before) = (key::path(self.key.as_deref()), key::path(self.before.key.as_deref()));
+        if self.running.is_empty() || now == before {
+            return Ok(());
+        }
+        let [now, before] =
+            [now, before].map(|path| path.map_or_else(|| "none".into(), |path| path.display().to_string()));
+        let why = format!("the key of the set that runs is {before}, and that of this command {now}");
+        let down = arguments.common.command("down");
+        Err(Failure::new("agents up", why)
+            .remedy(format!("Stop it with `{down}`, then start it with the new key.")))
     }
 
     /// Fewer agents are refused if files have stripes on those left out. These are started to be asked, and end again.
@@ -299,7 +331,8 @@ impl Plan {
         let mut agents = self.running.clone();
         agents.extend(started.iter().map(|starting| starting.started.clone()));
         agents.sort_by_key(|agent| self.wanted.iter().position(|wanted| wanted.name == agent.name));
-        Record { options: self.options.clone(), program: self.program.clone(), agents }
+        let (options, program, key) = (self.options.clone(), self.program.clone(), self.key.clone());
+        Record { options, program, key, agents }
     }
 
     fn tell(&self, record: &Record, started: usize, common: &CommonArguments) {
