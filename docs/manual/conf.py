@@ -18,7 +18,10 @@ suppress_warnings = ["toc.not_included"]
 html_theme = "furo"
 html_title = "Starfish"
 html_copy_source = False
+html_show_copyright = False
 html_show_sphinx = False
+html_static_path = ["style"]
+html_css_files = ["wide.css"]
 highlight_language = "text"
 
 

@@ -176,15 +176,25 @@ impl Types {
         let (tables, values): (Vec<&Field>, Vec<&Field>) =
             fields.iter().partition(|field| self.is_table(inner(&field.kind)));
         page.push_str("| key | value | meaning |\n|---|---|---|\n");
-        for field in values {
+        for field in &values {
             let name = if field.name == "_kind" { "kind" } else { &field.name };
             let value = self.value(&field.kind);
             let optional =
                 if field.kind.starts_with("Option") || field.has_default { "; optional" } else { "" };
-            let meaning = if name == "kind" { "Which kind this is." } else { &field.doc };
+            let meaning = if name == "kind" { "Which kind of disk this is." } else { &field.doc };
             writeln!(page, "| `{prefix}{name}` | {value}{optional} | {meaning} |").expect("memory");
         }
+        if let Some(field) = tables.iter().find(|field| inner(&field.kind) == "Topology") {
+            let kinds = self.variants("Topology").map(|(kind, _)| kind).collect::<Vec<_>>().join(", ");
+            writeln!(page, "| `{prefix}kind` | {kinds} | {} |", field.doc).expect("memory");
+        }
         page.push('\n');
+        for field in values.iter().filter(|field| self.is_choice(inner(&field.kind))) {
+            for (value, doc) in self.variants(inner(&field.kind)) {
+                writeln!(page, "- {value}: {doc}").expect("memory");
+            }
+            page.push('\n');
+        }
         for field in tables {
             self.section(field, prefix, page);
         }
@@ -195,6 +205,18 @@ impl Types {
             "WorkCosts" | "Topology" => true,
             _ => self.0.get(kind).is_some_and(|found| !found.is_enum && kind != "Region"),
         }
+    }
+
+    /// Whether a value of this type is one of a few words.
+    fn is_choice(&self, kind: &str) -> bool {
+        self.0.get(kind).is_some_and(|found| found.is_enum)
+    }
+
+    /// The values of an enum as they are written, and what each means.
+    fn variants(&self, name: &str) -> impl Iterator<Item = (String, &str)> {
+        let variants = self.get(name).fields.iter();
+        variants
+            .map(|variant| (format!("`\"{}\"`", snake_case(&variant.name).replace('_', "-")), &*variant.doc))
     }
 
     fn section(&self, field: &Field, prefix: &str, page: &mut String) {
@@ -246,12 +268,7 @@ impl Types {
             "Cycles" => "cycles",
             "Region" => "list of `\"first-last\"`",
             "IgnoredAny" => "`\"mechanical\"` or `\"streaming\"`",
-            name => {
-                let variants = self.get(name).fields.iter();
-                let variants =
-                    variants.map(|variant| format!("`\"{}\"`", snake_case(&variant.name).replace('_', "-")));
-                return variants.collect::<Vec<_>>().join(", ");
-            }
+            name => return self.variants(name).map(|(value, _)| value).collect::<Vec<_>>().join(", "),
         };
         word.to_owned()
     }
