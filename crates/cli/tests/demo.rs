@@ -101,6 +101,26 @@ fn completions_and_machines_are_printed() {
 }
 
 #[test]
+fn patterns_are_listed_and_drawn() {
+    let text = |arguments: &[&str]| String::from_utf8(succeed(starfish(arguments))).expect("text");
+    assert_eq!(text(&["patterns"]).lines().count(), 19);
+    assert!(text(&["patterns", "rnc", "--nodes", "3", "--shape", "1x6"]).ends_with("\n\n  0 1 2 0 1 2\n"));
+    assert!(text(&["patterns", "rbb", "--nodes", "8", "--grid", "1x8"]).contains("\n  0 1 2 3 4 5 6 7\n"));
+    for (told, arguments) in [
+        ("letter", &["patterns", "rx"][..]),
+        ("1 to 4096 records", &["patterns", "rb", "--shape", "0x4"]),
+        ("1 to 4096 records", &["patterns", "rb", "--shape", "65x64"]),
+        ("12 places for 4 compute nodes", &["patterns", "rbb", "--grid", "4x3"]),
+        ("it would do nothing", &["patterns", "rb", "--grid", "2x2"]),
+        ("name one pattern", &["patterns", "rb", "rc", "--format", "svg"]),
+        ("PATTERN", &["patterns", "--nodes", "3"]),
+    ] {
+        let said = fail(starfish(arguments), 2);
+        assert!(said.contains(told), "{said}");
+    }
+}
+
+#[test]
 fn what_cannot_be_shown_is_told_before_anything_is() {
     for (arguments, part) in [
         (["demo", "no/such/file"].as_slice(), "no/such/file: No such file"),

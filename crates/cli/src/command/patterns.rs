@@ -22,19 +22,19 @@ pub(crate) struct Arguments {
     patterns: Vec<String>,
 
     /// Number of compute nodes.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = positive::<u32>)]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = positive::<u32>, requires = "patterns")]
     nodes: u32,
 
     /// Rows and columns of the file that is drawn, in records.
-    #[arg(long, value_name = "RxC", default_value = "8x8")]
+    #[arg(long, value_name = "RxC", default_value = "8x8", requires = "patterns")]
     shape: Shape,
 
     /// Rows and columns of the grid of compute nodes. Without this: as square as can be.
-    #[arg(long, value_name = "RxC")]
+    #[arg(long, value_name = "RxC", requires = "patterns")]
     grid: Option<Grid>,
 
     /// How to draw: one drawing only as svg.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    #[arg(long, value_enum, default_value_t = Format::Text, requires = "patterns")]
     format: Format,
 }
 
@@ -71,7 +71,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let draw = |pattern: Pattern| {
         Picture::of(pattern, &problem, shape).map_err(|error| Failure::usage(pattern.to_string(), error))
     };
-    let pictures = chosen(&patterns)?.into_iter().map(draw).collect::<Result<Vec<_>>>()?;
+    let patterns = chosen(&patterns)?;
+    if grid.is_some() && !patterns.iter().any(Pattern::is_of_matrix) {
+        let failure = Failure::usage("--grid", "it would do nothing: no pattern chosen is of a matrix");
+        return Err(failure.remedy("Choose one such as rbb or rcb, or leave --grid out."));
+    }
+    let pictures = patterns.into_iter().map(draw).collect::<Result<Vec<_>>>()?;
     match (format, &pictures[..]) {
         (Format::Svg, [picture]) => local::print(picture.svg()),
         (Format::Svg, _) => Err(Failure::usage("--format svg", "one drawing at a time: name one pattern")),
