@@ -129,7 +129,10 @@ impl Shell {
             "make() {{ command make --silent --dry-run --directory '{}' \"$@\" > /dev/null; }}",
             root.display()
         );
-        writeln!(input, "exec 2>&1\n{make}").expect("a shell");
+        // Nothing else needs pkg-config, so it may be missing; it would say this.
+        let flags = "-I ~/.local/include -L ~/.local/lib -lpdiol";
+        let pkg_config = format!("command -v pkg-config > /dev/null || pkg-config() {{ echo {flags}; }}");
+        writeln!(input, "exec 2>&1\n{make}\n{pkg_config}").expect("a shell");
         Shell { child, input, output, directory, home }
     }
 
