@@ -8,14 +8,13 @@
 //!   "exit code $?"`.
 //! - A block of `toml` or `c` whose first line is a comment with a file's name makes that file.
 //! - What needs other computers stands behind a prompt with their name, `node1$ `, and is not run.
-//! - `make` is only asked whether it would do what is said; what it would install is there.
+//! - `make` is only asked whether it would do what is said, but `make install-c` installs what the tests have built.
 //!
 //! All commands of a page run in one shell, in a directory of their own with an own HOME. Agents that are still there at
 //! the end are stopped.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -107,11 +106,6 @@ impl Shell {
     fn start() -> Shell {
         let (directory, home) =
             (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
-        let local = home.path().join(".local");
-        fs::create_dir(&local).expect("a directory");
-        for part in ["include", "lib"] {
-            symlink(prefix().join(part), local.join(part)).expect("a link");
-        }
         let mut child = environment(Command::new("bash"), home.path())
             .args(["--noprofile", "--norc"])
             .current_dir(directory.path())
@@ -124,10 +118,12 @@ impl Shell {
         let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| sender.send(line)));
         let mut input = child.stdin.take().expect("piped");
-        let root = root();
+        let (root, libraries) = (root(), programs().join("deps"));
         let make = format!(
-            "make() {{ command make --silent --dry-run --directory '{}' \"$@\" > /dev/null; }}",
-            root.display()
+            "make() {{ command make --silent --dry-run --directory '{0}' \"$@\" > /dev/null || return; \
+             if [[ $1 == install-c ]]; then '{0}/crates/libpdiol/install.sh' '{1}' ~/.local; fi; }}",
+            root.display(),
+            libraries.display()
         );
         // Nothing else needs pkg-config, so it may be missing; it would say this.
         let flags = "-I ~/.local/include -L ~/.local/lib -lpdiol";
@@ -197,17 +193,5 @@ fn programs() -> &'static Path {
             assert!(build.status().expect("cargo").success(), "the programs cannot be built");
         }
         folder
-    })
-}
-
-/// Where the C library is installed, for all pages.
-fn prefix() -> &'static Path {
-    static MADE: OnceLock<PathBuf> = OnceLock::new();
-    MADE.get_or_init(|| {
-        let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join("prefix");
-        let install = root().join("crates/libpdiol/install.sh");
-        let status = Command::new(install).arg(programs().join("deps")).arg(&prefix).status();
-        assert!(status.expect("a script").success());
-        prefix
     })
 }
