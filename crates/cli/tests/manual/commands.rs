@@ -10,8 +10,8 @@
 //! - What needs other computers stands behind a prompt with their name, `node1$ `, and is not run.
 //! - `make` is only asked whether it would do what is said, but `make install-c` installs what the tests have built.
 //!
-//! All commands of a page run in one shell, in a directory of their own with an own HOME. Agents that are still there at
-//! the end are stopped.
+//! All commands of a page run in one shell, in a directory of their own with a HOME of its own. Agents that are still
+//! there at the end are stopped.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -173,8 +173,8 @@ fn environment(mut command: Command, home: &Path) -> Command {
     command
 }
 
-/// The folder with the programs and the C library, which Cargo builds for the tests of all crates. For those of this one
-/// alone it is asked to.
+/// The folder with the programs and the C library, which Cargo builds for the tests of all crates. For those of this
+/// one alone it is asked to.
 fn programs() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     FOUND.get_or_init(|| {

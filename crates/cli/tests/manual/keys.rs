@@ -1,8 +1,8 @@
 //! The pages with all keys of plans, machines and disks, made from the code.
 //!
-//! The keys of plans are a table of the crate `plan`, which its decoder uses. Those of machines and disks are the fields
-//! of the types that they are decoded into: their names, types and documentation are read from the sources. Where
-//! either comes from is said in one function each, [`plan_page`] and [`machine_page`].
+//! The keys of plans are a table of the crate `plan`, which its decoder uses. Those of machines and disks are the
+//! fields of the types that they are decoded into: their names, types and documentation are read from the sources.
+//! Where either comes from is said in one function each, [`plan_page`] and [`machine_page`].
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -30,8 +30,8 @@ fn the_page_of_machine_keys_is_made_from_the_code() {
 fn plan_page() -> String {
     let mut page = "# All keys of a plan\n\n\
         This page is made from the code. [Plans](plans.md) tells how they are used.\n\n\
-        A size is a text with a unit, such as `\"64 KiB\"` or `\"10 MB\"`, or a plain number of bytes: KiB, MiB and GiB are \
-        powers of 1024, KB, MB and GB of 1000. A flag is `true` or `false`. A key may be written with hyphens, as the \
+        A size is a text with a unit, such as `\"64 KiB\"` or `\"10 MB\"`, or a plain number of bytes: \
+        KiB, MiB and GiB are powers of 1024, KB, MB and GB of 1000. A flag is `true` or `false`. A key may be written with hyphens, as the \
         options of `starfish simulate` are: `file-size` is `file_size`.\n\n"
         .to_owned();
     let parts: [(&str, &str, &[PlanKey]); 3] = [
@@ -39,8 +39,8 @@ fn plan_page() -> String {
         ("Tables", "", &TABLES),
         (
             "Settings",
-            "At the top of the plan they are the defaults of all variants; a variant has its own; in `[vary]` each has a \
-             list of values.\n\n",
+            "At the top of the plan they are the defaults of all variants; a variant has its own; in `[vary]` \
+             each has a list of values.\n\n",
             &SETTINGS,
         ),
     ];
@@ -61,8 +61,8 @@ fn machine_page() -> String {
     let types = Types::read();
     let mut page = "# All keys of machines and disks\n\n\
         This page is made from the code. [Machines](machines.md) tells how they are used.\n\n\
-        Every number is written with its source, `{ value = \"50 MHz\", source = \"...\" }`, and with `calibrated = \"...\"` if \
-        it was fitted. There are no defaults: what is not marked as optional has to be there, be it 0.\n\n\
+        Every number is written with its source, `{ value = \"50 MHz\", source = \"...\" }`, \
+        and with `calibrated = \"...\"` if it was fitted. There are no defaults: what is not marked as optional has to be there, be it 0.\n\n\
         | value | expected |\n|---|---|\n"
         .to_owned();
     for (word, expected) in [

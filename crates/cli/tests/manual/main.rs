@@ -27,6 +27,6 @@ fn assert_page_is(path: &str, made: &str) {
     let found = std::fs::read_to_string(&file).unwrap_or_default();
     assert!(
         found == made,
-        "{path} is not what the code gives; make it anew with STARFISH_MANUAL=write cargo test -p starfish --test manual"
+        "{path} is not what the code gives: STARFISH_MANUAL=write cargo test -p starfish --test manual writes it"
     );
 }
