@@ -179,11 +179,7 @@ impl Experiment {
             block_bytes_max: self.options.block_bytes,
             threads,
             prefetch_blocks: self.options.prefetch_blocks,
-            requests_at_disk: 1,
-            buffers_per_disk: 2,
-            // Nobody of the reports' machines is ever given up.
-            patience: None,
-            ..IoNodeSettings::default()
+            ..IoNodeSettings::report()
         }
     }
 

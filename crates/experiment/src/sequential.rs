@@ -34,6 +34,8 @@ pub struct Sequential {
     pub page_bytes: u64,
     /// Bytes of pages that the page cache keeps.
     pub cache_bytes: u64,
+    /// How the I/O nodes serve.
+    pub io_node: IoNodeSettings,
     /// What the program itself works on each page. Meanwhile pages go on coming in, as on a node with a second
     /// processor.
     pub work: Duration,
@@ -90,18 +92,10 @@ impl Sequential {
     async fn run_striped(&self, simulation: &Simulation, prefetch: Prefetch) -> Result<Duration, Error> {
         let io_nodes: Vec<_> = simulation.io_nodes().iter().map(|node| node.node()).collect();
         for node in simulation.io_nodes() {
-            // What is asked for and no more: who prefetches is the client.
-            let settings = IoNodeSettings {
-                prefetch_blocks: 0,
-                requests_at_disk: 2,
-                block_bytes_max: self.page_bytes,
-                patience: None,
-                ..IoNodeSettings::default()
-            };
-            node.spawn("I/O node", fs::serve(node.clone(), settings));
+            node.spawn("I/O node", fs::serve(node.clone(), self.io_node.clone()));
         }
         let node = &simulation.compute_nodes()[0];
-        let client = Client::connect(node.clone(), io_nodes, ClientSettings::default()).await?;
+        let client = Client::connect(node.clone(), io_nodes, ClientSettings::agent()).await?;
         if self.operation == Operation::Read {
             let file = client.create(NAME, FILE, self.page_bytes).await?;
             self.install(simulation).await?;

@@ -100,6 +100,7 @@ impl Experiment {
         let settings = ClientSettings {
             outstanding_per_disk: self.options.outstanding,
             memget_writes: self.options.memget_writes,
+            ..ClientSettings::report()
         };
         let mut clients = Vec::new();
         for node in simulation.compute_nodes() {

@@ -2,7 +2,7 @@
 
 use description::{Description, MachineDescription};
 use experiment::{FilePlace, Sequential, SequentialTrial};
-use fs::Prefetch;
+use fs::{IoNodeSettings, Prefetch};
 use layout::Operation;
 use machine::Duration;
 
@@ -18,6 +18,8 @@ fn sequential(machine: &str, disks: u32, place: FilePlace) -> Sequential {
         file_bytes: 16 << 20,
         page_bytes: PAGE,
         cache_bytes: 256 << 20,
+        // What is asked for and no more: who prefetches is the client.
+        io_node: IoNodeSettings { prefetch_blocks: 0, block_bytes_max: PAGE, ..IoNodeSettings::agent() },
         work: Duration::ZERO,
     }
 }

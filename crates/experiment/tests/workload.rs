@@ -17,9 +17,9 @@ fn simulated(workload: Workload) -> SimulatedWorkload {
             cache_blocks: 16,
             block_bytes_max: BLOCK,
             patience: None,
-            ..IoNodeSettings::default()
+            ..IoNodeSettings::report()
         },
-        client: ClientSettings::default(),
+        client: ClientSettings::report(),
         block_bytes: BLOCK,
         workload: Workload { file_bytes: 16 << 20, record_bytes: BLOCK, ..workload },
     }

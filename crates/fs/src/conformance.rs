@@ -59,8 +59,8 @@ use crate::protocol::{
     StripePlace,
 };
 use crate::{
-    Client, ClientSettings, CollectiveSettings, Error, Failure, FailureKind, File, FileId, Group,
-    IoNodeSettings, Scheduling, Sharing, Threads, serve,
+    Client, ClientSettings, CollectiveSettings, Configuration, Error, Failure, FailureKind, File, FileId,
+    Group, IoNodeSettings, Scheduling, Sweeps, Threads, serve,
 };
 
 /// Hands the names of all promises to a macro: a list that no machine's tests can be behind.
@@ -127,13 +127,13 @@ macro_rules! for_all_promises {
     };
 }
 
-/// Checks all promises.
+/// Checks all promises, under both configurations.
 ///
 /// # Panics
 /// If one is broken.
 pub fn check_all(testbed: &impl Testbed) {
     macro_rules! check {
-        ($($promise:ident,)*) => { $($promise(testbed);)* };
+        ($($promise:ident,)*) => { $($promise(testbed, Configuration::Report); $promise(testbed, Configuration::Agent);)* };
     }
     for_all_promises!(check);
 }
@@ -141,24 +141,26 @@ pub fn check_all(testbed: &impl Testbed) {
 const BLOCK: u64 = 512;
 
 /// Settings in which everything that has a bound is small, so that the bounds are met.
-fn small(scheduling: Scheduling, threads: Threads) -> IoNodeSettings {
+fn small(base: Configuration, scheduling: Scheduling, threads: Threads) -> IoNodeSettings {
     IoNodeSettings {
         scheduling,
         cache_blocks: 4,
         block_bytes_max: 4096,
         threads,
         prefetch_blocks: 1,
-        requests_at_disk: 1,
-        buffers_per_disk: 2,
-        sharing: Sharing::Arrival,
-        incarnation: None,
         patience: Some(Duration::from_secs(10)),
+        ..base.io_node()
     }
 }
 
 /// The first `io_nodes` nodes serve; the rest get clients.
-async fn start<M: Machine>(nodes: &[M], io_nodes: usize, settings: IoNodeSettings) -> Vec<Client<M>> {
-    start_with(nodes, io_nodes, settings, ClientSettings::default()).await
+async fn start<M: Machine>(
+    base: Configuration,
+    nodes: &[M],
+    io_nodes: usize,
+    settings: IoNodeSettings,
+) -> Vec<Client<M>> {
+    start_with(nodes, io_nodes, settings, base.client()).await
 }
 
 async fn start_with<M: Machine>(
@@ -213,9 +215,9 @@ async fn read<M: Machine>(file: &File<M>, offset: u64, bytes: u64) -> Vec<u8> {
 }
 
 /// A file of any size is read back as written, by the writer and by one who opens it anew.
-pub fn files_of_any_size_are_read_back(testbed: &impl Testbed) {
-    run(testbed, 5, |nodes| async move {
-        let clients = start(&nodes, 3, small(Scheduling::CyclicScan, Threads::Pool(4))).await;
+pub fn files_of_any_size_are_read_back(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 5, move |nodes| async move {
+        let clients = start(base, &nodes, 3, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
         for bytes in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 20 * BLOCK + 7] {
             let (name, data) = (format!("file of {bytes}"), contents(bytes));
             let file = clients[0].create(&name, FileId(bytes + 1), BLOCK).await.expect("created");
@@ -246,7 +248,7 @@ impl Draw {
 
 /// Reads, writes, truncations and flushes by two clients in turn give what a file in memory would give,
 /// with a cache far smaller than the file and under every setting.
-pub fn random_operations_agree_with_a_file_in_memory(testbed: &impl Testbed) {
+pub fn random_operations_agree_with_a_file_in_memory(testbed: &impl Testbed, base: Configuration) {
     for (seed, scheduling, threads, memget_writes, requests_at_disk) in [
         (1, Scheduling::CyclicScan, Threads::Pool(4), false, 1),
         (2, Scheduling::Fcfs, Threads::PerRequest, false, 1),
@@ -255,8 +257,8 @@ pub fn random_operations_agree_with_a_file_in_memory(testbed: &impl Testbed) {
         (5, Scheduling::CyclicScan, Threads::PerRequest, false, 3),
     ] {
         run(testbed, 5, move |nodes| async move {
-            let settings = ClientSettings { memget_writes, ..ClientSettings::default() };
-            let io_nodes = IoNodeSettings { requests_at_disk, ..small(scheduling, threads) };
+            let settings = ClientSettings { memget_writes, ..base.client() };
+            let io_nodes = IoNodeSettings { requests_at_disk, ..small(base, scheduling, threads) };
             let clients = start_with(&nodes, 3, io_nodes, settings).await;
             random_operations(&clients, seed).await;
         });
@@ -300,15 +302,19 @@ async fn random_operations<M: Machine>(clients: &[Client<M>], seed: u64) {
 }
 
 /// Several clients write interleaved records at the same time; all of them arrive.
-pub fn clients_that_write_side_by_side_do_not_disturb_each_other(testbed: &impl Testbed) {
+pub fn clients_that_write_side_by_side_do_not_disturb_each_other(
+    testbed: &impl Testbed,
+    base: Configuration,
+) {
     for memget_writes in [false, true] {
-        run(testbed, 7, move |nodes| write_side_by_side(nodes, memget_writes));
+        run(testbed, 7, move |nodes| write_side_by_side(base, nodes, memget_writes));
     }
 }
 
-async fn write_side_by_side<M: Machine>(nodes: Vec<M>, memget_writes: bool) {
-    let settings = ClientSettings { memget_writes, ..ClientSettings::default() };
-    let clients = start_with(&nodes, 3, small(Scheduling::CyclicScan, Threads::Pool(3)), settings).await;
+async fn write_side_by_side<M: Machine>(base: Configuration, nodes: Vec<M>, memget_writes: bool) {
+    let settings = ClientSettings { memget_writes, ..base.client() };
+    let clients =
+        start_with(&nodes, 3, small(base, Scheduling::CyclicScan, Threads::Pool(3)), settings).await;
     let data = contents(40 * BLOCK);
     clients[0].create("shared", FileId(9), BLOCK).await.expect("created");
     let (left, done) = (Rc::new(Cell::new(clients.len())), Rc::new(Condition::new()));
@@ -335,7 +341,7 @@ async fn write_side_by_side<M: Machine>(nodes: Vec<M>, memget_writes: bool) {
 
 /// Every pattern of the reports, for records of several sizes: what a group writes by any method can be read
 /// by the others, each member its own part.
-pub fn every_pattern_is_read_and_written_alike_by_every_method(testbed: &impl Testbed) {
+pub fn every_pattern_is_read_and_written_alike_by_every_method(testbed: &impl Testbed, base: Configuration) {
     let (disk_directed, two_phase) = (CollectiveSettings::disk_directed(), CollectiveSettings::two_phase());
     for (record_bytes, settings) in [
         (8, disk_directed),
@@ -348,7 +354,7 @@ pub fn every_pattern_is_read_and_written_alike_by_every_method(testbed: &impl Te
         (96, disk_directed.queued()),
     ] {
         run(testbed, 6, move |nodes| async move {
-            let clients = start(&nodes, 2, small(Scheduling::CyclicScan, Threads::Pool(4))).await;
+            let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
             for (number, pattern) in (1..).zip(Pattern::all()) {
                 let name = format!("{pattern} {record_bytes}");
                 let file = clients[0].create(&name, FileId(number), BLOCK).await.expect("created");
@@ -405,9 +411,9 @@ async fn check_pattern<M: Machine>(
 }
 
 /// Collective writes and reads of the same group, mixed with single ones, see each other's data.
-pub fn collective_operations_follow_each_other(testbed: &impl Testbed) {
-    run(testbed, 3, |nodes| async move {
-        let clients = start(&nodes, 2, small(Scheduling::CyclicScan, Threads::Pool(4))).await;
+pub fn collective_operations_follow_each_other(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
+        let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
         let file = clients[0].create("alternating", FileId(4), BLOCK).await.expect("created");
         let group = Group::new(1, vec![nodes[2].node()], 0);
         let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(8 * BLOCK, BLOCK, 1)));
@@ -430,9 +436,9 @@ pub fn collective_operations_follow_each_other(testbed: &impl Testbed) {
 }
 
 /// Files are created once, found by name, listed and removed; what is no name is refused.
-pub fn names_name_files_and_nothing_else(testbed: &impl Testbed) {
-    run(testbed, 3, |nodes| async move {
-        let client = &start(&nodes, 2, small(Scheduling::CyclicScan, Threads::Pool(4))).await[0];
+pub fn names_name_files_and_nothing_else(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
+        let client = &start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await[0];
         for (number, name) in (10..).zip(["b", "a file", "größe/2"]) {
             finished(client, name, FileId(number)).await;
         }
@@ -461,9 +467,9 @@ pub fn names_name_files_and_nothing_else(testbed: &impl Testbed) {
 }
 
 /// Also names of which one message could not hold all are listed, those of each I/O node and in order.
-pub fn all_names_are_listed_however_many(testbed: &impl Testbed) {
-    run(testbed, 3, |nodes| async move {
-        let client = &start(&nodes, 2, small(Scheduling::CyclicScan, Threads::Pool(4))).await[0];
+pub fn all_names_are_listed_however_many(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
+        let client = &start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await[0];
         let name = |number: usize| format!("{number:0NAME_BYTES_MAX$}");
         let count = 3 * Message::HEADER_BYTES_MAX / NAME_BYTES_MAX;
         for number in 0..count {
@@ -479,9 +485,9 @@ pub fn all_names_are_listed_however_many(testbed: &impl Testbed) {
 }
 
 /// A file that lacks a stripe is not opened; the error says which.
-pub fn a_missing_stripe_is_named(testbed: &impl Testbed) {
-    run(testbed, 4, |nodes| async move {
-        let client = &start(&nodes, 3, small(Scheduling::CyclicScan, Threads::Pool(4))).await[0];
+pub fn a_missing_stripe_is_named(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 4, move |nodes| async move {
+        let client = &start(base, &nodes, 3, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await[0];
         finished(client, "torn", FileId(1)).await;
         nodes[1].disks()[0].remove("torn", Stage::Published).await.expect("removed behind its back");
         let expected = Error::MissingStripe { name: "torn".into(), index: 1, count: 3 };
@@ -492,9 +498,9 @@ pub fn a_missing_stripe_is_named(testbed: &impl Testbed) {
 }
 
 /// A stripe of another file, or one that is twice there, is not served under the name; the error says where.
-pub fn a_foreign_stripe_is_named(testbed: &impl Testbed) {
-    run(testbed, 4, |nodes| async move {
-        let client = &start(&nodes, 3, small(Scheduling::CyclicScan, Threads::Pool(4))).await[0];
+pub fn a_foreign_stripe_is_named(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 4, move |nodes| async move {
+        let client = &start(base, &nodes, 3, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await[0];
         for (name, of, from, says) in
             [("mixed", "donor", 0, "a stripe of what others hold"), ("twice", "twice", 1, "this one too")]
         {
@@ -519,9 +525,10 @@ pub fn a_foreign_stripe_is_named(testbed: &impl Testbed) {
 }
 
 /// Frames that make no sense are answered with a complaint; everybody else is served on.
-pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed) {
-    run(testbed, 3, |nodes| async move {
-        let clients = start(&nodes[..2], 1, small(Scheduling::CyclicScan, Threads::Pool(4))).await;
+pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
+        let clients =
+            start(base, &nodes[..2], 1, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
         let file = clients[0].create("sound", FileId(1), BLOCK).await.expect("created");
         let (vandal, target) = (&nodes[2], nodes[0].node());
         let mut other_version = Frame::Request(5, Request::Describe).encode();
@@ -582,9 +589,10 @@ pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed) {
 }
 
 /// Whoever asks for much at once, and never for what it got, is refused more; nobody else is.
-pub fn commands_without_end_are_refused(testbed: &impl Testbed) {
-    run(testbed, 3, |nodes| async move {
-        let clients = start(&nodes[..2], 1, small(Scheduling::CyclicScan, Threads::Pool(4))).await;
+pub fn commands_without_end_are_refused(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
+        let clients =
+            start(base, &nodes[..2], 1, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
         let file = clients[0].create("wanted", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(BLOCK)).await;
         let (asker, target) = (&nodes[2], nodes[0].node());
@@ -630,18 +638,20 @@ fn collective_read_of(file: FileId, node: &impl Machine) -> Request {
 /// A read on demand is served before those in the background that came earlier, and so is one that is promoted.
 ///
 /// For machines whose disks take some time: else there is no queue to overtake in.
-pub fn demand_is_served_before_background(testbed: &impl Testbed) {
-    demand_overtakes(testbed, 4, true);
+pub fn demand_is_served_before_background(testbed: &impl Testbed, base: Configuration) {
+    demand_overtakes(testbed, base, 4, true);
     // Enough threads for all: what is in the background waits for room in the cache, where nobody looks for it.
-    demand_overtakes(testbed, 64, false);
+    demand_overtakes(testbed, base, 64, false);
 }
 
-fn demand_overtakes(testbed: &impl Testbed, threads: usize, promotes: bool) {
+fn demand_overtakes(testbed: &impl Testbed, base: Configuration, threads: usize, promotes: bool) {
     run(testbed, 3, move |nodes| async move {
         const BLOCKS: u64 = 60;
-        let settings =
-            IoNodeSettings { prefetch_blocks: 0, ..small(Scheduling::CyclicScan, Threads::Pool(threads)) };
-        let clients = start(&nodes[..2], 1, settings).await;
+        let settings = IoNodeSettings {
+            prefetch_blocks: 0,
+            ..small(base, Scheduling::CyclicScan, Threads::Pool(threads))
+        };
+        let clients = start(base, &nodes[..2], 1, settings).await;
         let file = clients[0].create("queued", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(BLOCKS * BLOCK)).await;
         file.flush().await.expect("flushed");
@@ -674,14 +684,14 @@ fn demand_overtakes(testbed: &impl Testbed, threads: usize, promotes: bool) {
 
 /// Whoever reads a file from front to back, with the next request always there, does not keep the disk's arm from what
 /// lies behind it, if the I/O node is to be fair.
-pub fn a_stream_does_not_keep_the_disk_to_itself(testbed: &impl Testbed) {
+pub fn a_stream_does_not_keep_the_disk_to_itself(testbed: &impl Testbed, base: Configuration) {
     for scheduling in [Scheduling::CyclicScan, Scheduling::PhysicalCyclicScan, Scheduling::Fcfs] {
         run(testbed, 3, move |nodes| async move {
             const BLOCKS: u64 = 100;
-            let small = small(scheduling, Threads::Pool(16));
+            let small = small(base, scheduling, Threads::Pool(16));
             let settings =
-                IoNodeSettings { cache_blocks: 16, prefetch_blocks: 0, sharing: Sharing::Fair, ..small };
-            let clients = start(&nodes[..2], 1, settings).await;
+                IoNodeSettings { cache_blocks: 16, prefetch_blocks: 0, sweeps: Sweeps::Closed, ..small };
+            let clients = start(base, &nodes[..2], 1, settings).await;
             let file = clients[0].create("streamed", FileId(1), BLOCK).await.expect("created");
             write(&file, 0, &contents(BLOCKS * BLOCK)).await;
             file.flush().await.expect("flushed");
@@ -715,9 +725,9 @@ pub fn a_stream_does_not_keep_the_disk_to_itself(testbed: &impl Testbed) {
 }
 
 /// A client that vanishes takes nothing with it.
-pub fn a_client_that_goes_away_leaves_the_others_served(testbed: &impl Testbed) {
-    run(testbed, 4, |nodes| async move {
-        let clients = start(&nodes, 2, small(Scheduling::CyclicScan, Threads::Pool(4))).await;
+pub fn a_client_that_goes_away_leaves_the_others_served(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
         let file = clients[0].create("kept", FileId(1), BLOCK).await.expect("created");
         let memory = Memory::real(contents(30 * BLOCK));
         let leaver = file.clone();
@@ -735,9 +745,9 @@ pub fn a_client_that_goes_away_leaves_the_others_served(testbed: &impl Testbed) 
 }
 
 /// When an I/O node is lost, calls to it fail with its name instead of waiting for ever.
-pub fn an_io_node_that_goes_away_fails_the_calls_to_it(testbed: &impl Testbed) {
-    run(testbed, 3, |nodes| async move {
-        let client = &start(&nodes, 2, small(Scheduling::CyclicScan, Threads::Pool(4))).await[0];
+pub fn an_io_node_that_goes_away_fails_the_calls_to_it(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
+        let client = &start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await[0];
         let file = client.create("lost", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(20 * BLOCK)).await;
         nodes[1].net().close();
@@ -751,17 +761,17 @@ pub fn an_io_node_that_goes_away_fails_the_calls_to_it(testbed: &impl Testbed) {
 }
 
 /// What an I/O node has accepted is on its disk when its service is over, flushed by a client or not.
-pub fn an_io_node_that_stops_writes_out_what_it_has(testbed: &impl Testbed) {
-    run(testbed, 2, |nodes| async move {
+pub fn an_io_node_that_stops_writes_out_what_it_has(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 2, move |nodes| async move {
         let (io_node, stopped) = (nodes[0].clone(), Rc::new(Condition::new()));
-        let (settings, done) = (small(Scheduling::CyclicScan, Threads::Pool(4)), stopped.clone());
+        let (settings, done) = (small(base, Scheduling::CyclicScan, Threads::Pool(4)), stopped.clone());
         nodes[0].spawn("I/O node", async move {
             serve(io_node, settings).await?;
             done.wake_all();
             Ok(())
         });
         let names = vec![nodes[0].node()];
-        let client = Client::connect(nodes[1].clone(), names, ClientSettings::default()).await;
+        let client = Client::connect(nodes[1].clone(), names, base.client()).await;
         let file = client.expect("connected").create("kept", FileId(1), BLOCK).await.expect("created");
         write(&file, 3, b"accepted, not flushed").await;
         nodes[0].net().close();
@@ -774,14 +784,14 @@ pub fn an_io_node_that_stops_writes_out_what_it_has(testbed: &impl Testbed) {
 }
 
 /// If one member of a group cannot take part, all members of the operation fail, and the next one works.
-pub fn a_failing_member_fails_the_whole_group(testbed: &impl Testbed) {
+pub fn a_failing_member_fails_the_whole_group(testbed: &impl Testbed, base: Configuration) {
     for settings in [CollectiveSettings::disk_directed(), CollectiveSettings::two_phase()] {
-        run(testbed, 4, move |nodes| fail_one_member(nodes, settings));
+        run(testbed, 4, move |nodes| fail_one_member(base, nodes, settings));
     }
 }
 
-async fn fail_one_member<M: Machine>(nodes: Vec<M>, settings: CollectiveSettings) {
-    let clients = start(&nodes, 2, small(Scheduling::CyclicScan, Threads::Pool(4))).await;
+async fn fail_one_member<M: Machine>(base: Configuration, nodes: Vec<M>, settings: CollectiveSettings) {
+    let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
     let whole = clients[0].create("group", FileId(1), BLOCK).await.expect("created");
     write(&whole, 0, &contents(8 * BLOCK)).await;
     let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(8 * BLOCK, BLOCK, 2)));
@@ -874,10 +884,10 @@ impl Restarting {
 
 /// What an I/O node accepted, did not flush, and has lost because it was started anew, is reported by the next
 /// flush, once, whether or not anything was written since.
-pub fn a_write_that_an_io_node_has_lost_is_reported(testbed: &impl Testbed) {
-    run(testbed, 2, |nodes| async move {
+pub fn a_write_that_an_io_node_has_lost_is_reported(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 2, move |nodes| async move {
         let (name, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
-        let client = Client::connect(nodes[1].clone(), vec![name], ClientSettings::default()).await;
+        let client = Client::connect(nodes[1].clone(), vec![name], base.client()).await;
         let file = client.expect("it answers").open("file").await.expect("opened");
         let lost = Err(Error::WriteLost { name: "file".into(), node: name }.into());
 

@@ -13,8 +13,8 @@ use std::task::{Context, Poll, Waker};
 use machine::Class;
 use slab::Slab;
 
-use crate::request_queue::Sharing;
 use crate::schedule::{Position, Scheduling, Waiting};
+use crate::settings::Sweeps;
 
 /// The queue of one disk.
 pub(crate) struct DiskQueue {
@@ -56,13 +56,13 @@ pub(crate) struct Turn<'a>(&'a DiskQueue);
 
 impl DiskQueue {
     /// The queue of a disk that is given `places` requests at a time, one at least.
-    pub(crate) fn new(scheduling: Scheduling, sharing: Sharing, places: usize) -> Self {
+    pub(crate) fn new(scheduling: Scheduling, sweeps: Sweeps, places: usize) -> Self {
         DiskQueue {
             places: places.max(1),
             taken: Cell::new(0),
             arm: Cell::new((0, 0)),
-            demand: RefCell::new(Waiting::new(scheduling, sharing)),
-            background: RefCell::new(Waiting::new(scheduling, sharing)),
+            demand: RefCell::new(Waiting::new(scheduling, sweeps)),
+            background: RefCell::new(Waiting::new(scheduling, sweeps)),
             waiters: RefCell::default(),
         }
     }

@@ -7,6 +7,7 @@
 //! - [`Client`], [`File`] in `client/`: a compute node's half; start here
 //! - [`PageCache`], [`PagedFile`] in `client/pages/`: pages in the client's memory, prefetched and written behind
 //! - `endpoint.rs`: calls and their answers; `protocol.rs`: what travels, and its bytes
+//! - `settings.rs`: how nodes work, in the configuration of the report and in that of the agents
 //! - [`serve`] in `io_node/`: an I/O node's half, for block requests and collective ones
 //! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them
 //! - `cache.rs`, `byte_set.rs`, `request_queue.rs`, `schedule.rs`: decisions without futures
@@ -30,19 +31,23 @@ pub mod protocol;
 mod request_queue;
 mod schedule;
 mod scrub_unit;
+mod settings;
 mod turns;
 
 pub use client::{
-    Advice, Check, CheckedFile, Checking, Client, ClientSettings, CollectiveMethod, CollectiveSettings,
-    DiskExamination, Examination, File, FileParts, FileStat, Finding, FindingKind, Group, PageCache,
-    PageCacheSettings, PagedFile, Prefetch, Remains, Remnant,
+    Advice, Check, CheckedFile, Checking, Client, CollectiveMethod, CollectiveSettings, DiskExamination,
+    Examination, File, FileParts, FileStat, Finding, FindingKind, Group, PageCache, PageCacheSettings,
+    PagedFile, Prefetch, Remains, Remnant,
 };
 pub use error::{Error, Failure, FailureKind, Result};
-pub use io_node::{IoNodeSettings, Threads, serve};
+pub use io_node::serve;
 pub use name::check as check_name;
 pub use protocol::FileId;
-pub use request_queue::Sharing;
 pub use schedule::Scheduling;
+pub use settings::{
+    Answers, ClientSettings, Configuration, IoNodeSettings, Prefetching, Service, Sharing, Sweeps, Threads,
+    TwoPhaseFlush,
+};
 
 /// The release of this file system, as its users know it. Nodes of different releases understand each other if their
 /// protocol is of the same [version](protocol::VERSION).

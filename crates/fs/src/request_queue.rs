@@ -11,11 +11,11 @@
 //! served                      a1   a2   b1   a3   a4 ...
 //! ```
 //!
-//! And the I/O node has hands for only so many requests at a time, from when they are taken out of the queue until their
-//! answers have left. A client may have as many there as hands are free (a *dynamic threshold*: Choudhury and Hahne
-//! 1998); its others wait without being in anybody's way. So a client alone uses half of the hands, several that are busy
-//! have equal parts, and one that takes no answers leaves half of what it found to whoever comes. A quarter of the hands
-//! is for demand only.
+//! The number of requests in service, from when they are taken out of the queue until their answers have left, may be
+//! bounded by *service slots*. A client may then have as many of them as are free (a *dynamic threshold*: Choudhury and
+//! Hahne 1998), and its other requests block nobody else. So a client alone uses half of the slots, several that are busy
+//! have equal parts, and one that takes no answers leaves half of what it found to others. A quarter of the slots is for
+//! demand only.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -24,17 +24,7 @@ use std::ops::Range;
 use machine::{Class, NodeId};
 
 use crate::protocol::FileId;
-
-/// Whose block request an I/O node serves next, among those of the same class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Sharing {
-    /// That which came first, as in the reports. What the I/O node reads ahead is as urgent as what was asked for.
-    #[default]
-    Arrival,
-    /// That of the client who has been served least: each gets the same share of the bytes. What the I/O node
-    /// reads ahead waits for what was asked for.
-    Fair,
-}
+use crate::settings::Sharing;
 
 /// Where in which stripe something is.
 pub(crate) type Place = (FileId, u32, u64);
@@ -48,30 +38,31 @@ pub(crate) trait Placed {
 pub(crate) struct RequestQueue<T> {
     demand: Line<T>,
     background: Line<T>,
-    hands: Hands,
+    /// None if any number of requests may be in service.
+    slots: Option<Slots>,
 }
 
-/// The requests that have been taken out and are not done, if the queue is fair.
-struct Hands {
-    /// How many there can be.
+/// The requests that have been taken out and are not done, where their number is bounded.
+struct Slots {
+    /// How many there are.
     all: usize,
     free: usize,
-    /// Of each client how many there are, if any.
+    /// The slots of each client that has any.
     of_client: BTreeMap<NodeId, usize>,
 }
 
-/// Of the hands, and of the threads of a pool, one in so many is for demand only.
+/// Of the service slots, and of the threads of a pool, one in so many is for demand only.
 pub(crate) const KEPT_FOR_DEMAND: usize = 4;
 
 impl<T: Placed> RequestQueue<T> {
-    /// A queue out of which, shared fairly, `hands` requests are taken at a time.
-    pub(crate) fn new(sharing: Sharing, hands: usize) -> Self {
-        let hands = Hands { all: hands, free: hands, of_client: BTreeMap::new() };
+    /// A queue out of which at most `slots` requests are taken at a time, if that is bounded.
+    pub(crate) fn new(sharing: Sharing, slots: Option<usize>) -> Self {
+        let slots = slots.map(|slots| Slots { all: slots, free: slots, of_client: BTreeMap::new() });
         let (demand, mut background) = (Line::new(sharing), Line::new(sharing));
         if let Line::Fair(line) = &mut background {
             line.index = Some(BTreeSet::new());
         }
-        RequestQueue { demand, background, hands }
+        RequestQueue { demand, background, slots }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -93,26 +84,22 @@ impl<T: Placed> RequestQueue<T> {
     /// Takes out the request to serve next; one in the background only if that is `allowed` now.
     #[inline]
     pub(crate) fn pop(&mut self, background_allowed: bool) -> Option<(Class, T)> {
-        if let Some(request) = self.demand.pop(&mut self.hands, Class::Demand) {
+        if let Some(request) = self.demand.pop(&mut self.slots, Class::Demand) {
             return Some((Class::Demand, request));
         }
         if !background_allowed {
             return None;
         }
-        self.background.pop(&mut self.hands, Class::Background).map(|request| (Class::Background, request))
+        self.background.pop(&mut self.slots, Class::Background).map(|request| (Class::Background, request))
     }
 
     /// The answer to a request of `client` has left. Says how many requests can be taken out for that, at most.
     pub(crate) fn done(&mut self, client: NodeId) -> usize {
-        let RequestQueue { demand: Line::Fair(demand), background: Line::Fair(background), hands } = self
-        else {
-            return 0;
-        };
-        hands.put_back(client);
-        let demand = demand.may_have_one(hands, Class::Demand);
-        let background = background.may_have_one(hands, Class::Background);
-        // One for the hand that is free; and one of this client, if that went to another: it has one less now.
-        demand.chain(background).take(2).count()
+        let Some(slots) = &mut self.slots else { return 0 };
+        slots.put_back(client);
+        // One for the slot that is free; and one of this client, if that went to another: it has one less now.
+        let demand = self.demand.count_of_next(slots, Class::Demand, 2);
+        demand + self.background.count_of_next(slots, Class::Background, 2 - demand)
     }
 
     /// Makes the requests in the background for these offsets of a stripe requests on demand, behind those there are;
@@ -140,7 +127,7 @@ impl<T: Placed> RequestQueue<T> {
     }
 }
 
-impl Hands {
+impl Slots {
     /// Whether a client may have one more request of this class there.
     fn allow(&self, client: NodeId, class: Class) -> bool {
         let free = match class {
@@ -164,6 +151,11 @@ impl Hands {
             }
         }
     }
+}
+
+/// Whether a client may have one more request of this class in service.
+fn may_have_one(slots: &Option<Slots>, client: NodeId, class: Class) -> bool {
+    slots.as_ref().is_none_or(|slots| slots.free > 0 && slots.allow(client, class))
 }
 
 /// Requests of one client that may wait, whatever others have waiting.
@@ -239,10 +231,31 @@ impl<T: Placed> Line<T> {
     }
 
     #[inline]
-    fn pop(&mut self, hands: &mut Hands, class: Class) -> Option<T> {
+    fn pop(&mut self, slots: &mut Option<Slots>, class: Class) -> Option<T> {
+        let (client, request) = match self {
+            Line::Arrival(queue) => {
+                let may = |(client, ..): &(NodeId, u64, T)| may_have_one(slots, *client, class);
+                let (client, _, request) = queue.remove(queue.iter().position(may)?)?;
+                (client, request)
+            }
+            Line::Fair(line) => line.pop(slots, class)?,
+        };
+        if let Some(slots) = slots {
+            slots.take(client);
+        }
+        Some(request)
+    }
+
+    /// The number of requests that could be taken out now, as far as `most`.
+    fn count_of_next(&self, slots: &Slots, class: Class, most: usize) -> usize {
         match self {
-            Line::Arrival(queue) => queue.pop_front().map(|(_, _, request)| request),
-            Line::Fair(line) => line.pop(hands, class),
+            _ if slots.free == 0 => 0,
+            Line::Arrival(queue) => {
+                queue.iter().filter(|(client, ..)| slots.allow(*client, class)).take(most).count()
+            }
+            Line::Fair(line) => {
+                line.order.values().filter(|&&client| slots.allow(client, class)).take(most).count()
+            }
         }
     }
 
@@ -281,15 +294,10 @@ impl<T: Placed> FairLine<T> {
         }
     }
 
-    /// The places in the order of those who wait and may have one more request in these hands.
-    fn may_have_one(&self, hands: &Hands, class: Class) -> impl Iterator<Item = (u64, u64)> {
-        // Who is passed over has as many as are free, so if any are, they are few.
-        let order = (hands.free > 0).then_some(&self.order).into_iter().flatten();
-        order.filter(move |&(_, &client)| hands.allow(client, class)).map(|(&place, _)| place)
-    }
-
-    fn pop(&mut self, hands: &mut Hands, class: Class) -> Option<T> {
-        let place = self.may_have_one(hands, class).next()?;
+    fn pop(&mut self, slots: &Option<Slots>, class: Class) -> Option<(NodeId, T)> {
+        // A client that is passed over has as many slots as are free, so if any are, such clients are few.
+        let is_next = |(_, client): &(&(u64, u64), &NodeId)| may_have_one(slots, **client, class);
+        let place = *self.order.iter().find(is_next)?.0;
         let client = self.order.remove(&place).expect("just found");
         let line = self.clients.get_mut(&client).expect("what is in order waits");
         let first = line.waiting.pop_front().expect("what is in order waits");
@@ -297,7 +305,6 @@ impl<T: Placed> FairLine<T> {
         if let Some(index) = &mut self.index {
             index.remove(&(request.place(), client, arrival));
         }
-        hands.take(client);
         // Who was held back has saved nothing up.
         self.now = self.now.max(place.0);
         self.waiting -= 1;
@@ -307,7 +314,7 @@ impl<T: Placed> FairLine<T> {
         if self.clients.len() > CLIENTS_MAX {
             self.clients.retain(|_, line| !line.is_over(self.now));
         }
-        Some(request)
+        Some((client, request))
     }
 
     fn forget(&mut self, client: NodeId) {
@@ -411,7 +418,7 @@ mod tests {
 
     #[test]
     fn by_arrival_the_first_is_the_first_whoever_asks() {
-        let mut queue = RequestQueue::new(Sharing::Arrival, usize::MAX);
+        let mut queue = RequestQueue::new(Sharing::Arrival, None);
         for number in 0..10 {
             queue.push(Class::Demand, NodeId(number / 9), BLOCK, number);
         }
@@ -420,7 +427,7 @@ mod tests {
 
     #[test]
     fn one_client_with_thousands_of_requests_does_not_starve_another() {
-        let mut queue = RequestQueue::new(Sharing::Fair, usize::MAX);
+        let mut queue = RequestQueue::new(Sharing::Fair, None);
         for number in 0..5000 {
             queue.push(Class::Demand, NodeId(1), BLOCK, (1, number));
         }
@@ -437,7 +444,7 @@ mod tests {
 
     #[test]
     fn shares_are_of_bytes_and_not_of_requests() {
-        let mut queue = RequestQueue::new(Sharing::Fair, usize::MAX);
+        let mut queue = RequestQueue::new(Sharing::Fair, None);
         for number in 0..400 {
             queue.push(Class::Demand, NodeId(1), 8 * BLOCK, (1, number));
             queue.push(Class::Demand, NodeId(2), BLOCK, (2, number));
@@ -448,7 +455,7 @@ mod tests {
 
     #[test]
     fn who_was_idle_has_saved_nothing_up() {
-        let mut queue = RequestQueue::new(Sharing::Fair, usize::MAX);
+        let mut queue = RequestQueue::new(Sharing::Fair, None);
         queue.push(Class::Demand, NodeId(2), BLOCK, (2, 0));
         for number in 0..100 {
             queue.push(Class::Demand, NodeId(1), BLOCK, (1, number));
@@ -464,7 +471,7 @@ mod tests {
     #[test]
     fn demand_precedes_background_which_can_be_held_back_and_promoted() {
         for sharing in [Sharing::Arrival, Sharing::Fair] {
-            let mut queue = RequestQueue::new(sharing, usize::MAX);
+            let mut queue = RequestQueue::new(sharing, None);
             for number in 0..4 {
                 queue.push(Class::Background, NodeId(1), BLOCK, number);
             }
@@ -479,7 +486,7 @@ mod tests {
 
     #[test]
     fn who_takes_no_answers_leaves_half_of_what_was_free_to_whoever_comes() {
-        let mut queue = RequestQueue::new(Sharing::Fair, 16);
+        let mut queue = RequestQueue::new(Sharing::Fair, Some(16));
         for client in 1..=3 {
             for number in 0..20 {
                 queue.push(Class::Demand, NodeId(client), BLOCK, (client, number));
@@ -492,8 +499,8 @@ mod tests {
     }
 
     #[test]
-    fn background_leaves_a_quarter_of_the_hands_to_demand_however_many_ask() {
-        let mut queue = RequestQueue::new(Sharing::Fair, 16);
+    fn background_leaves_a_quarter_of_the_slots_to_demand_however_many_ask() {
+        let mut queue = RequestQueue::new(Sharing::Fair, Some(16));
         for client in 0..100 {
             queue.push(Class::Background, NodeId(client), BLOCK, client);
             queue.push(Class::Background, NodeId(client), BLOCK, client);
@@ -506,7 +513,7 @@ mod tests {
 
     #[test]
     fn what_is_promoted_is_found_wherever_it_waits_and_its_client_keeps_its_turn() {
-        let mut queue = RequestQueue::new(Sharing::Fair, usize::MAX);
+        let mut queue = RequestQueue::new(Sharing::Fair, None);
         for number in 0..40 {
             queue.push(Class::Background, NodeId(number % 4), BLOCK, number / 4);
         }
@@ -525,7 +532,7 @@ mod tests {
 
     #[test]
     fn who_asks_without_end_leaves_room_for_others() {
-        let mut queue = RequestQueue::new(Sharing::Fair, 16);
+        let mut queue = RequestQueue::new(Sharing::Fair, Some(16));
         let mut fill = |client| {
             let mut waiting = 0_u64;
             while queue.has_room_for(NodeId(client)) {
@@ -546,7 +553,7 @@ mod tests {
     #[test]
     fn what_is_forgotten_is_not_served_and_others_are() {
         for sharing in [Sharing::Arrival, Sharing::Fair] {
-            let mut queue = RequestQueue::new(sharing, usize::MAX);
+            let mut queue = RequestQueue::new(sharing, None);
             for number in 0..6 {
                 let class = if number < 4 { Class::Demand } else { Class::Background };
                 queue.push(class, NodeId(number % 2), BLOCK, number);
@@ -563,8 +570,8 @@ mod tests {
 
     #[test]
     fn as_many_can_be_taken_out_for_an_answer_that_leaves_as_is_said() {
-        for hands in 12..20 {
-            let mut queue = RequestQueue::new(Sharing::Fair, hands);
+        for slots in 12..20 {
+            let mut queue = RequestQueue::new(Sharing::Fair, Some(slots));
             for number in 0..90 {
                 queue.push(Class::Demand, NodeId(1), BLOCK, (1, number));
                 queue.push(Class::Demand, NodeId(2), BLOCK, (2, number));
@@ -578,18 +585,18 @@ mod tests {
                 let (client, _) = ended.expect("some are under way");
                 let said = queue.done(NodeId(client));
                 let next = served(&mut queue, 99);
-                assert!(next.len() <= said, "{next:?} of {said}, {hands} hands");
+                assert!(next.len() <= said, "{next:?} of {said}, {slots} slots");
                 twice += usize::from(next.len() == 2);
                 under_way.extend(next);
             }
-            assert!(twice < 60 && under_way.len() > hands / 2);
+            assert!(twice < 60 && under_way.len() > slots / 2);
         }
-        assert_eq!(RequestQueue::<u64>::new(Sharing::Fair, 16).done(NodeId(1)), 0, "nobody waits");
+        assert_eq!(RequestQueue::<u64>::new(Sharing::Fair, Some(16)).done(NodeId(1)), 0, "nobody waits");
     }
 
     #[test]
     fn who_was_held_back_has_saved_nothing_up() {
-        let mut queue = RequestQueue::new(Sharing::Fair, 2);
+        let mut queue = RequestQueue::new(Sharing::Fair, Some(2));
         for number in 0..200 {
             queue.push(Class::Demand, NodeId(1), BLOCK, (1, number));
             queue.push(Class::Demand, NodeId(2), BLOCK, (2, number));
@@ -611,9 +618,9 @@ mod tests {
         #[test]
         fn every_request_is_served_once_and_in_its_clients_order(
             steps in proptest::collection::vec((0..4_u64, 1..200_u64, 0..3_usize, 0..3_usize), 1..200),
-            hands in 1..12_usize,
+            slots in 1..12_usize,
         ) {
-            let mut queue = RequestQueue::new(Sharing::Fair, hands);
+            let mut queue = RequestQueue::new(Sharing::Fair, Some(slots));
             let (mut out, mut pushed, mut under_way) = (Vec::new(), 0, VecDeque::new());
             for (client, bytes, pops, dones) in steps {
                 queue.push(Class::Demand, NodeId(client), bytes, (client, pushed));
@@ -624,10 +631,10 @@ mod tests {
                 for client in under_way.drain(..dones.min(under_way.len())) {
                     queue.done(NodeId(client));
                 }
-                prop_assert!(under_way.len() <= hands);
+                prop_assert!(under_way.len() <= slots);
                 // Each leaves half: n clients have 1 + 2 + 4 + ... < 2^n at most.
                 let clients: BTreeSet<u64> = under_way.iter().copied().collect();
-                prop_assert!(under_way.len() < hands || 1 << clients.len() > hands);
+                prop_assert!(under_way.len() < slots || 1 << clients.len() > slots);
             }
             while out.len() < pushed {
                 for client in under_way.drain(..) {

@@ -4,8 +4,8 @@
 //! serves what lies ahead of the arm in increasing order, then starts again from the lowest. What lies
 //! where is told by the requests' keys: here the logical block number, as the order a file system can know.
 //!
-//! Open, as in the reports, a sweep takes in whatever comes to lie ahead of the arm; so whoever reads one object from
-//! front to back keeps it, and all others wait. A disk that is shared fairly closes each sweep when it begins:
+//! *Open*, as in the reports, a sweep takes in whatever comes to lie ahead of the arm; so whoever reads one object from
+//! front to back keeps it, and all others wait. A *closed* sweep serves what was there when it began:
 //!
 //! ```text
 //! waiting   a1 a2 b1 b2   the sweep: a1 a2 b1 b2
@@ -17,7 +17,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::request_queue::Sharing;
+use crate::settings::Sweeps;
 
 /// The order in which a disk's waiting requests are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -61,12 +61,10 @@ pub(crate) struct Scan {
 type Sweep = BTreeMap<(Position, u64), usize>;
 
 impl Waiting {
-    pub(crate) fn new(scheduling: Scheduling, sharing: Sharing) -> Self {
+    pub(crate) fn new(scheduling: Scheduling, sweeps: Sweeps) -> Self {
         match scheduling {
             Scheduling::Fcfs => Waiting::Fcfs(VecDeque::new()),
-            Scheduling::CyclicScan | Scheduling::PhysicalCyclicScan => {
-                Waiting::CyclicScan(Scan::new(sharing))
-            }
+            Scheduling::CyclicScan | Scheduling::PhysicalCyclicScan => Waiting::CyclicScan(Scan::new(sweeps)),
         }
     }
 
@@ -129,10 +127,10 @@ impl Waiting {
 }
 
 impl Scan {
-    fn new(sharing: Sharing) -> Self {
-        let next = match sharing {
-            Sharing::Arrival => None,
-            Sharing::Fair => Some(Sweep::new()),
+    fn new(sweeps: Sweeps) -> Self {
+        let next = match sweeps {
+            Sweeps::Open => None,
+            Sweeps::Closed => Some(Sweep::new()),
         };
         Scan { sweep: Sweep::new(), next, behind: VecDeque::new(), arrivals: 0 }
     }
@@ -185,24 +183,24 @@ mod tests {
     /// Each way to wait there is.
     fn all() -> [Waiting; 3] {
         [
-            Waiting::new(Scheduling::Fcfs, Sharing::Arrival),
-            Waiting::new(Scheduling::CyclicScan, Sharing::Arrival),
-            Waiting::new(Scheduling::CyclicScan, Sharing::Fair),
+            Waiting::new(Scheduling::Fcfs, Sweeps::Open),
+            Waiting::new(Scheduling::CyclicScan, Sweeps::Open),
+            Waiting::new(Scheduling::CyclicScan, Sweeps::Closed),
         ]
     }
 
     #[test]
     fn fcfs_keeps_the_order_of_arrival() {
-        for sharing in [Sharing::Arrival, Sharing::Fair] {
-            let waiting = Waiting::new(Scheduling::Fcfs, sharing);
+        for sweeps in [Sweeps::Open, Sweeps::Closed] {
+            let waiting = Waiting::new(Scheduling::Fcfs, sweeps);
             assert_eq!(order(waiting, &[5, 1, 9, 3], 4), [5, 1, 9, 3]);
         }
     }
 
     #[test]
     fn cyclic_scan_goes_up_and_starts_again_from_the_lowest() {
-        for sharing in [Sharing::Arrival, Sharing::Fair] {
-            let scan = || Waiting::new(Scheduling::CyclicScan, sharing);
+        for sweeps in [Sweeps::Open, Sweeps::Closed] {
+            let scan = || Waiting::new(Scheduling::CyclicScan, sweeps);
             assert_eq!(order(scan(), &[5, 1, 9, 3], 4), [5, 9, 1, 3]);
             assert_eq!(order(scan(), &[2, 2, 1], 2), [2, 2, 1]);
         }
@@ -210,10 +208,10 @@ mod tests {
 
     #[test]
     fn what_comes_during_a_sweep_joins_it_or_the_next_one() {
-        for (sharing, expected) in
-            [(Sharing::Arrival, [11, 12, 15, 20, 13]), (Sharing::Fair, [11, 20, 12, 13, 15])]
+        for (sweeps, expected) in
+            [(Sweeps::Open, [11, 12, 15, 20, 13]), (Sweeps::Closed, [11, 20, 12, 13, 15])]
         {
-            let mut waiting = Waiting::new(Scheduling::CyclicScan, sharing);
+            let mut waiting = Waiting::new(Scheduling::CyclicScan, sweeps);
             waiting.add((0, 11), 11);
             waiting.add((0, 20), 20);
             let mut served = vec![waiting.next((0, 0)).expect("two wait").1];
@@ -225,13 +223,13 @@ mod tests {
                     waiting.add((0, 13), 13);
                 }
             }
-            assert_eq!(served, expected, "{sharing:?}");
+            assert_eq!(served, expected, "{sweeps:?}");
         }
     }
 
     #[test]
     fn whoever_reads_waits_for_few_of_those_that_write_behind() {
-        let mut waiting = Waiting::new(Scheduling::CyclicScan, Sharing::Fair);
+        let mut waiting = Waiting::new(Scheduling::CyclicScan, Sweeps::Closed);
         (0..1000).for_each(|block| waiting.add_behind((0, block), block as usize));
         let mut arm = (0, 0);
         let mut serve = |waiting: &mut Waiting| {
@@ -250,7 +248,7 @@ mod tests {
 
     #[test]
     fn whoever_reads_without_end_leaves_those_that_write_behind_their_part() {
-        let mut waiting = Waiting::new(Scheduling::CyclicScan, Sharing::Fair);
+        let mut waiting = Waiting::new(Scheduling::CyclicScan, Sweeps::Closed);
         (0..100).for_each(|block| waiting.add_behind((0, block), block as usize));
         (200..204).for_each(|block| waiting.add((0, block), 200));
         let (mut arm, mut reads, mut writes) = ((0, 0), 0, 0);
@@ -306,7 +304,7 @@ mod tests {
             stream in any::<bool>(),
         ) {
             for scheduling in [Scheduling::Fcfs, Scheduling::CyclicScan, Scheduling::PhysicalCyclicScan] {
-                let mut waiting = Waiting::new(scheduling, Sharing::Fair);
+                let mut waiting = Waiting::new(scheduling, Sweeps::Closed);
                 let (mut arm, mut came, mut turn) = ((0, 0), Vec::new(), 0);
                 let mut steps = steps.iter();
                 let mut left = 0;

@@ -11,10 +11,6 @@ use crate::agents::Agent;
 use crate::error::{Error, ErrorKind, Result, kind_of, remedy_for, remedy_for_silence};
 use crate::key;
 
-/// Block requests of one call under way to each disk. What is under way in all is bounded by who calls: the page cache,
-/// or the windows in which whole files are moved.
-pub const OUTSTANDING_PER_DISK: usize = 64;
-
 /// Connects to all agents, and asks them for their disks.
 pub async fn connect(
     machine: &RealMachine,
@@ -53,8 +49,7 @@ pub async fn connect_to_present(
     if let Some(error) = names.absence().filter(|_| io_nodes.is_empty()) {
         return Err(error);
     }
-    let settings = ClientSettings { outstanding_per_disk: OUTSTANDING_PER_DISK, ..ClientSettings::default() };
-    let client = Client::connect(machine.clone(), io_nodes, settings).await;
+    let client = Client::connect(machine.clone(), io_nodes, ClientSettings::agent()).await;
     let client = client.map_err(|error| names.explain("asking the agents for their disks", &error))?;
     Ok((client, names))
 }

@@ -60,7 +60,7 @@ mod size;
 mod task;
 
 pub use agents::Agent;
-pub use connect::{Names, OUTSTANDING_PER_DISK, connect, connect_to_present};
+pub use connect::{Names, connect, connect_to_present};
 pub use error::{Error, ErrorKind, Result};
 pub use file::{File, Stat};
 pub use fs::{Advice, Prefetch};

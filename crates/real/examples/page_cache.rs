@@ -45,7 +45,7 @@ fn main() {
                 real::run(settings, move |machine: RealMachine| async move {
                     let address = machine.address().expect("it listens");
                     addresses.send(Peer { node: machine.node(), address }).expect("the client waits for it");
-                    serve(machine, IoNodeSettings::default()).await
+                    serve(machine, IoNodeSettings::report()).await
                 })
             })
         })
@@ -54,7 +54,7 @@ fn main() {
     let names = peers.iter().map(|peer| peer.node).collect();
     let settings = Settings { driver, peers, ..Settings::new(CLIENT) };
     let outcome = real::run(settings, move |machine: RealMachine| async move {
-        let client = Client::connect(machine, names, ClientSettings::default()).await?;
+        let client = Client::connect(machine, names, ClientSettings::report()).await?;
         program(client, mib << 20, prefetch).await
     });
     outcome.expect("the client starts").expect("all operations succeed");

@@ -12,8 +12,8 @@ use common::stranger::{join, prelude};
 use common::{Reports, drivers, run_nodes, until};
 use fs::protocol::{Frame, Request};
 use fs::{
-    Client, ClientSettings, File, FileId, IoNodeSettings, PageCache, PageCacheSettings, Prefetch, Sharing,
-    Threads, conformance, serve,
+    Client, ClientSettings, Configuration, File, FileId, IoNodeSettings, PageCache, PageCacheSettings,
+    Prefetch, Threads, conformance, serve,
 };
 use machine::{Delivery, Duration, Machine, Memory, Message, Net, Payload};
 use real::{Limits, RealMachine, Settings};
@@ -25,7 +25,10 @@ macro_rules! promises {
             #[test]
             fn $promise() {
                 for driver in drivers() {
-                    conformance::$promise(&Loopback { driver });
+                    for base in Configuration::ALL {
+                        eprintln!("in the configuration {base:?}");
+                        conformance::$promise(&Loopback { driver }, base);
+                    }
                 }
             }
         )*
@@ -39,7 +42,7 @@ const PAGE: u64 = 64 * 1024;
 /// Makes the first node an I/O node, and the second its client.
 async fn client_of(nodes: &[RealMachine], settings: IoNodeSettings) -> fs::Result<Client<RealMachine>> {
     nodes[0].spawn("I/O node", serve(nodes[0].clone(), settings));
-    Client::connect(nodes[1].clone(), vec![nodes[0].node()], ClientSettings::default()).await
+    Client::connect(nodes[1].clone(), vec![nodes[0].node()], ClientSettings::agent()).await
 }
 
 /// Pages of a cache must not keep the memory that the next ones have to be received into.
@@ -49,7 +52,7 @@ fn a_cache_larger_than_what_a_node_may_receive_fills_up() {
         let limits = Limits { receive_bytes: 2 * PAGE, ..Limits::default() };
         let adapt = |settings| Settings { limits: limits.clone(), ..settings };
         let outcome = run_nodes(driver, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
-            let client = client_of(&nodes, IoNodeSettings::default()).await?;
+            let client = client_of(&nodes, IoNodeSettings::agent()).await?;
             let settings =
                 PageCacheSettings { bytes: 40 * PAGE, prefetch: Prefetch::Window(16), write_behind: true };
             let cache = PageCache::new(client, settings);
@@ -95,7 +98,7 @@ fn answers_that_leave_late_delay_others_and_no_more() {
                 block_bytes_max: BLOCK,
                 prefetch_blocks: 0,
                 threads: Threads::Pool(READS as usize),
-                ..IoNodeSettings::default()
+                ..IoNodeSettings::agent()
             };
             let (target, client) = (nodes[0].node(), client_of(&nodes, settings).await?);
             let file = client.create("file", FileId(1), BLOCK).await?;
@@ -135,7 +138,7 @@ fn a_page_reaches_the_application_in_one_piece() {
             |settings| settings,
             async |nodes| {
                 let nodes: Vec<RealMachine> = nodes;
-                let client = client_of(&nodes, IoNodeSettings::default()).await?;
+                let client = client_of(&nodes, IoNodeSettings::agent()).await?;
                 let cache = PageCache::new(client, PageCacheSettings::default());
                 let file = cache.create("pieces", FileId(1), PAGE).await?;
                 file.write(0, Payload::from(vec![7; 2 * PAGE as usize])).await?;
@@ -181,8 +184,7 @@ fn beside_a_stranger(
                 let settings = IoNodeSettings {
                     threads: Threads::Pool(16),
                     cache_blocks: 2 * PAGES as usize,
-                    sharing: Sharing::Fair,
-                    ..IoNodeSettings::default()
+                    ..IoNodeSettings::agent()
                 };
                 let client = client_of(&nodes, settings).await?;
                 let file = client.create("file", FileId(1), PAGE).await?;
@@ -232,7 +234,7 @@ fn who_takes_no_answers_keeps_no_threads_that_others_need() {
 #[test]
 fn a_defect_costs_one_request() {
     for driver in drivers() {
-        conformance::a_defect_costs_one_request(&Loopback { driver });
+        conformance::a_defect_costs_one_request(&Loopback { driver }, Configuration::Agent);
     }
 }
 
@@ -242,7 +244,13 @@ fn random_requests_are_all_answered() {
     let requests = std::env::var("STARFISH_REQUESTS").map_or(2000, |text| text.parse().expect("a number"));
     for (seed, driver) in (1..).zip(drivers()) {
         let limit = Duration::from_secs(60 + requests / 100);
-        conformance::random_requests_are_all_answered(&Loopback { driver }, requests, seed, limit);
+        conformance::random_requests_are_all_answered(
+            &Loopback { driver },
+            Configuration::Agent,
+            requests,
+            seed,
+            limit,
+        );
     }
 }
 
@@ -261,8 +269,7 @@ fn who_asks_without_end_keeps_nobody_from_being_heard() {
                 let settings = IoNodeSettings {
                     threads: Threads::Pool(16),
                     cache_blocks: 2 * PAGES as usize,
-                    sharing: Sharing::Fair,
-                    ..IoNodeSettings::default()
+                    ..IoNodeSettings::agent()
                 };
                 let client = client_of(&nodes, settings).await?;
                 let file = client.create("file", FileId(1), PAGE).await?;

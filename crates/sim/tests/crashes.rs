@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use description::{Description, MachineDescription};
-use fs::{Client, ClientSettings, Error, File, FileId, IoNodeSettings, Threads, serve};
+use fs::{Client, Configuration, Error, File, FileId, IoNodeSettings, Threads, serve};
 use layout::Striping;
 use machine::{Condition, Duration, Machine, Memory, NodeId};
 use sim::{Settings, SimMachine, Simulation};
@@ -67,18 +67,22 @@ impl Expected {
     }
 }
 
-fn settings(incarnation: u64) -> IoNodeSettings {
+fn settings(base: Configuration, incarnation: u64) -> IoNodeSettings {
     IoNodeSettings {
         cache_blocks: 6,
         block_bytes_max: BLOCK,
         threads: Threads::Pool(4),
-        incarnation: Some(incarnation),
-        ..IoNodeSettings::default()
+        incarnation,
+        ..base.io_node()
     }
 }
 
-async fn connect(machine: &SimMachine, io_nodes: &[NodeId]) -> fs::Result<Client<SimMachine>> {
-    Client::connect(machine.clone(), io_nodes.to_vec(), ClientSettings::default()).await
+async fn connect(
+    base: Configuration,
+    machine: &SimMachine,
+    io_nodes: &[NodeId],
+) -> fs::Result<Client<SimMachine>> {
+    Client::connect(machine.clone(), io_nodes.to_vec(), base.client()).await
 }
 
 /// Writes piece by piece: an I/O node may be another run from one to the next.
@@ -171,14 +175,15 @@ fn may_be_torn(possible: &Possible) -> bool {
 }
 
 struct Crashing {
+    base: Configuration,
     io_nodes: Vec<SimMachine>,
     incarnation: Cell<u64>,
 }
 
 impl Crashing {
     fn serve(&self, node: &SimMachine) {
-        self.incarnation.set(self.incarnation.get() + 1);
-        node.spawn("I/O node", serve(node.clone(), settings(self.incarnation.get())));
+        let incarnation = self.incarnation.replace(self.incarnation.get() + 1);
+        node.spawn("I/O node", serve(node.clone(), settings(self.base, incarnation)));
     }
 
     fn crash(&self, io_node: usize, seed: u64) {
@@ -188,6 +193,7 @@ impl Crashing {
 }
 
 fn run(seed: u64) -> Result<(), String> {
+    let base = Configuration::ALL[seed as usize % 2];
     let mut description = MachineDescription::load("cluster-switch").expect("built in");
     description.nodes.io.value = 3;
     description.nodes.compute.value = 3;
@@ -198,13 +204,13 @@ fn run(seed: u64) -> Result<(), String> {
     let mut draw = Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let (writer, looker) = (simulation.compute_nodes()[0].clone(), simulation.compute_nodes()[1].clone());
     let meddler = simulation.compute_nodes()[2].clone();
-    let crashing = Crashing { io_nodes: simulation.io_nodes().to_vec(), incarnation: Cell::new(0) };
+    let crashing = Crashing { base, io_nodes: simulation.io_nodes().to_vec(), incarnation: Cell::new(0) };
     let test = async move {
         let names: Vec<NodeId> = crashing.io_nodes.iter().map(|node| node.node()).collect();
         crashing.io_nodes.iter().for_each(|node| crashing.serve(node));
         let expected = Rc::new(Expected::default());
         let over = Rc::new((Cell::new(false), Condition::new()));
-        let client = connect(&writer, &names).await.map_err(|error| error.to_string())?;
+        let client = connect(base, &writer, &names).await.map_err(|error| error.to_string())?;
         let (started, told, done) = (draw.clone(), expected.clone(), over.clone());
         writer.spawn("program", async move {
             // It fails when an I/O node crashes, and whatever it was doing stays as it is.
@@ -214,7 +220,7 @@ fn run(seed: u64) -> Result<(), String> {
             Ok(())
         });
         // Somebody who looks at the files meanwhile finishes what others have committed.
-        let other = connect(&meddler, &names).await.map_err(|error| error.to_string())?;
+        let other = connect(base, &meddler, &names).await.map_err(|error| error.to_string())?;
         meddler.spawn("looker", async move {
             while other.stat(NAMES[0]).await.is_ok_and(|_| true) || other.list().await.is_ok() {}
             Ok(())
@@ -241,7 +247,7 @@ fn run(seed: u64) -> Result<(), String> {
             writer.crash(0);
         }
         meddler.crash(0);
-        let client = connect(&looker, &names).await.map_err(|error| error.to_string())?;
+        let client = connect(base, &looker, &names).await.map_err(|error| error.to_string())?;
         for name in NAMES {
             let possible = expected.of(name);
             match found(&client, name).await {

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use description::{Description, MachineDescription};
 use fs::conformance::{check_all, demand_is_served_before_background, random_requests_are_all_answered};
 use fs::{
-    Advice, Client, ClientSettings, Error, FailureKind, FileId, IoNodeSettings, PageCache, PageCacheSettings,
-    Prefetch, Scheduling, Sharing, Threads, serve,
+    Advice, Client, ClientSettings, Configuration, Error, FailureKind, FileId, IoNodeSettings, PageCache,
+    PageCacheSettings, Prefetch, Scheduling, serve,
 };
 use machine::{Disk, Duration, Machine, Memory, Payload, Stage};
 use sim::{Layout, Settings, SimMachine, Simulation};
@@ -44,7 +44,12 @@ fn demand_overtakes_background_where_disks_take_time() {
     for machine in ["starfish-1996", "cluster-switch"] {
         let description = MachineDescription::load(machine).expect("built in");
         let settings = Settings { block_bytes: 512, ..Settings::default() };
-        demand_is_served_before_background(&Simulated { description, settings });
+        for base in Configuration::ALL {
+            demand_is_served_before_background(
+                &Simulated { description: description.clone(), settings },
+                base,
+            );
+        }
     }
 }
 
@@ -53,10 +58,17 @@ fn demand_overtakes_background_where_disks_take_time() {
 fn random_requests_are_all_answered_whatever_they_are() {
     let requests = std::env::var("STARFISH_REQUESTS").map_or(20_000, |text| text.parse().expect("a number"));
     for (seed, machine) in (1..).zip(["golden", "cluster-switch"]) {
+        let base = Configuration::Agent;
         let description = MachineDescription::load(machine).expect("built in");
         let settings = Settings { block_bytes: 512, ..Settings::default() };
         let limit = Duration::from_secs(1000 + requests);
-        random_requests_are_all_answered(&Simulated { description, settings }, requests / 2, seed, limit);
+        random_requests_are_all_answered(
+            &Simulated { description, settings },
+            base,
+            requests / 2,
+            seed,
+            limit,
+        );
     }
 }
 
@@ -73,11 +85,11 @@ fn a_read_that_fails_while_others_wait_for_memory_costs_nothing_else() {
             cache_blocks: 3,
             block_bytes_max: 512,
             prefetch_blocks: 0,
-            ..IoNodeSettings::default()
+            ..IoNodeSettings::report()
         };
         io_node.spawn("I/O node", serve(io_node.clone(), settings));
         let names = vec![io_node.node()];
-        let client = Client::connect(compute.clone(), names, ClientSettings::default()).await;
+        let client = Client::connect(compute.clone(), names, ClientSettings::report()).await;
         let file = client.expect("it answers").create("file", FileId(1), 512).await.expect("created");
         let disk = &io_node.disks()[0];
         let object = disk.open("file", Stage::Pending).await.expect("just made").id;
@@ -120,10 +132,10 @@ fn a_damaged_block_fails_its_readers_and_nobody_else() {
     let (io_nodes, compute) = (simulation.io_nodes()[..2].to_vec(), simulation.compute_nodes()[0].clone());
     let test = async move {
         for node in &io_nodes {
-            node.spawn("I/O node", serve(node.clone(), IoNodeSettings::default()));
+            node.spawn("I/O node", serve(node.clone(), IoNodeSettings::report()));
         }
         let names = io_nodes.iter().map(|node| node.node()).collect();
-        let client = Client::connect(compute, names, ClientSettings::default()).await.expect("they answer");
+        let client = Client::connect(compute, names, ClientSettings::report()).await.expect("they answer");
         let file = client.create("file", FileId(1), 512).await.expect("created");
         for node in &io_nodes {
             let object = node.disks()[0].open("file", Stage::Pending).await.expect("just made").id;
@@ -165,15 +177,12 @@ async fn client_of_an_agent(
         scheduling: Scheduling::PhysicalCyclicScan,
         cache_blocks,
         block_bytes_max: PAGE,
-        threads: Threads::Pool(256),
         prefetch_blocks: 0,
-        requests_at_disk: 2,
-        sharing: Sharing::Fair,
-        ..IoNodeSettings::default()
+        ..IoNodeSettings::agent()
     };
     io_node.spawn("I/O node", serve(io_node.clone(), settings));
     let names = vec![io_node.node()];
-    Client::connect(compute.clone(), names, ClientSettings::default()).await.expect("it answers")
+    Client::connect(compute.clone(), names, ClientSettings::agent()).await.expect("it answers")
 }
 
 /// How long it takes to read so many files to their end, a buffer of each in turn, as a merge does.

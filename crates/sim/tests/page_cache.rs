@@ -54,12 +54,11 @@ impl Setting {
     async fn prepare(self, io_nodes: &[SimMachine], node: &SimMachine, prefetch: Prefetch) -> File {
         for io_node in io_nodes {
             let (cache_blocks, prefetch_blocks) = (self.io_node_blocks, self.io_node_ahead);
-            let settings = IoNodeSettings { cache_blocks, prefetch_blocks, ..IoNodeSettings::default() };
+            let settings = IoNodeSettings { cache_blocks, prefetch_blocks, ..IoNodeSettings::report() };
             io_node.spawn("I/O node", serve(io_node.clone(), settings));
         }
         let names = io_nodes.iter().map(|io_node| io_node.node()).collect();
-        let client =
-            Client::connect(node.clone(), names, ClientSettings::default()).await.expect("connected");
+        let client = Client::connect(node.clone(), names, ClientSettings::report()).await.expect("connected");
         let settings = PageCacheSettings { bytes: self.cache_pages * PAGE, prefetch, write_behind: true };
         let cache = PageCache::new(client, settings);
         let file = cache.create("file", FileId(1), PAGE).await.expect("created");

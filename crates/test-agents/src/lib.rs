@@ -42,7 +42,7 @@ impl Agent {
                     network.net().close();
                     Ok(())
                 });
-                fs::serve(machine, IoNodeSettings::default()).await
+                fs::serve(machine, IoNodeSettings::agent()).await
             });
             served.expect("it starts").expect("it serves");
         });

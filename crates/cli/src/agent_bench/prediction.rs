@@ -2,9 +2,8 @@
 
 use description::MachineDescription;
 use experiment::{Outcome, SimulatedWorkload, Workload};
-use fs::ClientSettings;
+use fs::{ClientSettings, IoNodeSettings};
 
-use crate::command::agent;
 use crate::command::simulate::load_machine;
 use crate::failure::{Failure, Result};
 
@@ -71,11 +70,8 @@ impl Predictor {
         let most = (REQUESTS_MAX / u64::from(workload.clients.max(1))).max(1);
         SimulatedWorkload {
             machine: self.machine.clone(),
-            io_node: agent::usual_settings(),
-            client: ClientSettings {
-                outstanding_per_disk: pdiol::OUTSTANDING_PER_DISK,
-                ..ClientSettings::default()
-            },
+            io_node: IoNodeSettings::agent(),
+            client: ClientSettings::agent(),
             block_bytes: self.block_bytes,
             workload: workload.with_at_most(most),
         }

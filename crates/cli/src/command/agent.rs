@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::builder::UnknownArgumentValueParser;
 use clap::{Args, ValueEnum};
 use description::{Description, DiskDescription};
-use fs::{IoNodeSettings, Scheduling, Sharing, Threads};
+use fs::{IoNodeSettings, Scheduling};
 use machine::{Machine, Message, Net};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real::{DiskSettings, RealMachine, Settings};
@@ -120,12 +120,6 @@ impl From<SchedulingName> for Scheduling {
         }
     }
 }
-
-/// Requests served at a time, if the cache has blocks for so many.
-const THREADS: usize = 512;
-
-/// Block requests that a disk is given at a time: while it is at one, the next is there.
-const REQUESTS_AT_DISK: usize = 2;
 
 /// Fewer blocks than this would make requests wait for each other.
 const CACHE_BLOCKS_MIN: u64 = 8;
@@ -255,26 +249,9 @@ fn io_node_settings(arguments: &Arguments) -> Result<IoNodeSettings> {
         cache_blocks: cache_blocks as usize,
         block_bytes_max: block.0,
         prefetch_blocks: arguments.prefetch,
-        incarnation: Some(node::random()?),
-        ..usual_settings()
+        incarnation: node::random()?,
+        ..IoNodeSettings::agent()
     })
-}
-
-/// How an agent serves that was started without options, but for what is of one run: its number and its patience.
-pub(crate) fn usual_settings() -> IoNodeSettings {
-    let size = |text: &str| text.parse::<Size>().expect("it is a size").0;
-    let block_bytes_max = size(BLOCK_MAX);
-    IoNodeSettings {
-        scheduling: SCHEDULING.into(),
-        cache_blocks: (size(CACHE) / block_bytes_max) as usize,
-        block_bytes_max,
-        threads: Threads::Pool(THREADS),
-        prefetch_blocks: PREFETCH,
-        requests_at_disk: REQUESTS_AT_DISK,
-        sharing: Sharing::Fair,
-        patience: None,
-        ..IoNodeSettings::default()
-    }
 }
 
 /// Reads a disk model by name or path.
@@ -331,4 +308,24 @@ fn close_when_input_ends(machine: RealMachine) {
         }
         Ok(())
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    /// Predictions are made with this configuration, so it has to be what agents have.
+    #[test]
+    fn an_agent_without_options_has_the_configuration_of_agents() {
+        let line = Line::try_parse_from(["agent", "--root", "/disk1", "--listen", ":7117"]);
+        let settings = io_node_settings(&line.expect("it parses").arguments).expect("sound");
+        assert_eq!(IoNodeSettings { incarnation: 0, ..settings }, IoNodeSettings::agent());
+    }
 }

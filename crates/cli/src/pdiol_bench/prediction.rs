@@ -9,6 +9,7 @@ use layout::Operation;
 
 use super::PAGE_BYTES;
 use super::limits::Limits;
+use super::testbed::{self, CACHE_FOR_READING};
 use crate::failure::{Failure, Result};
 
 /// The page cache of the thesis, and of a session.
@@ -74,6 +75,7 @@ impl Predictor {
             file_bytes: bytes,
             page_bytes: PAGE_BYTES,
             cache_bytes: CACHE_BYTES,
+            io_node: testbed::serving(CACHE_FOR_READING),
             work: machine::Duration::ZERO,
         };
         Ok(experiment.run().map_err(failed)?.elapsed.as_secs_f64())

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ::fs::Prefetch;
+use ::fs::{IoNodeSettings, Prefetch, Scheduling};
 use applications::{FileName, Files, FilesArgs, Store};
 use blake3::Hash;
 use description::DiskDescription;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
-use pdiol::{OpenOptions, Session};
+use pdiol::{OpenOptions, Session, Size};
 use real::DiskSettings;
 
 use super::PAGE_BYTES;
@@ -271,6 +271,18 @@ fn options(cache: &str, more: &[&str]) -> Vec<String> {
     let scheduling = "physical-cyclic-scan";
     let usual = ["--cache", cache, "--block-max", "64KiB", "--prefetch", "0", "--scheduling", scheduling];
     usual.iter().chain(more).map(|&option| option.to_owned()).collect()
+}
+
+/// How an agent that was started with these [options] serves.
+pub(crate) fn serving(cache: &str) -> IoNodeSettings {
+    let cache_bytes = cache.parse::<Size>().expect("it is a size").0;
+    IoNodeSettings {
+        scheduling: Scheduling::PhysicalCyclicScan,
+        cache_blocks: (cache_bytes / PAGE_BYTES) as usize,
+        block_bytes_max: PAGE_BYTES,
+        prefetch_blocks: 0,
+        ..IoNodeSettings::agent()
+    }
 }
 
 fn name(disks: usize, bytes: u64) -> String {

@@ -61,13 +61,10 @@ impl Unflushed {
     }
 }
 
-/// Stands for the run of an I/O node that gives it no number, since it is never started anew.
-const UNNUMBERED: u64 = 0;
-
 /// Which run of an I/O node has answered a write or a flush.
 fn incarnation_of(node: NodeId, reply: &Reply) -> Result<u64> {
     match reply {
-        Reply::Done => Ok(UNNUMBERED),
+        Reply::Done => Ok(0),
         Reply::Accepted { incarnation } => Ok(*incarnation),
         other => {
             Err(Error::Protocol { node, why: format!("answered a write or flush with {other:?}") }.into())
@@ -168,13 +165,7 @@ impl<M: Machine> File<M> {
 
     /// Which run of each I/O node has accepted what has not been flushed.
     pub(super) fn accepted(&self) -> BTreeMap<NodeId, u64> {
-        let unflushed = self.inner.unflushed.borrow();
-        unflushed
-            .accepted
-            .iter()
-            .filter(|(_, run)| **run != UNNUMBERED)
-            .map(|(node, run)| (*node, *run))
-            .collect()
+        self.inner.unflushed.borrow().accepted.clone()
     }
 
     /// Reads `bytes` from `offset` on into `memory` at `at`. Returns how many there were: fewer at the end.
@@ -256,12 +247,6 @@ impl<M: Machine> File<M> {
             Some(node) => Err(Error::WriteLost { name: self.inner.name.clone(), node }.into()),
             None => Ok(()),
         }
-    }
-
-    /// Whether an I/O node that may be started anew has accepted what was not flushed yet.
-    pub(super) fn may_lose_writes(&self) -> bool {
-        let unflushed = self.inner.unflushed.borrow();
-        !unflushed.lost.is_empty() || unflushed.accepted.values().any(|&run| run != UNNUMBERED)
     }
 
     /// Asks all I/O nodes of the file; says which run of each has answered.

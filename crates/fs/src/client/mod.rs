@@ -35,25 +35,10 @@ use crate::endpoint::{Answer, Asker, Endpoint, Mailbox, Service};
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::name;
 use crate::protocol::{ExaminedDisk, FileId, MeetingId, MemoryId, Reply, Request, StripePlace};
+use crate::settings::ClientSettings;
 use collective::Meeting;
 use commit::about;
 use file::UnderWay;
-
-/// How a client works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClientSettings {
-    /// The reports' K: how many block requests of one file request are under way to each disk at once.
-    pub outstanding_per_disk: usize,
-    /// Whether I/O nodes fetch the data of a write with Memget, instead of finding them in the request: small
-    /// requests, one copy less, one message more.
-    pub memget_writes: bool,
-}
-
-impl Default for ClientSettings {
-    fn default() -> Self {
-        ClientSettings { outstanding_per_disk: 4, memget_writes: false }
-    }
-}
 
 /// How an I/O node is.
 #[derive(Clone, Debug, PartialEq, Eq)]

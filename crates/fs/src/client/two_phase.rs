@@ -17,6 +17,7 @@ use super::{File, Group};
 use crate::error::Result;
 use crate::exchange::Exchange;
 use crate::protocol::{Direction, MemoryId};
+use crate::settings::TwoPhaseFlush;
 
 impl<M: Machine> File<M> {
     /// This member's work between the barriers at the beginning and the end; `id` is the name of the open memory.
@@ -82,14 +83,16 @@ impl<M: Machine> File<M> {
 
     /// After all members have written, sees to it that their data get to the media.
     ///
-    /// What was lost is told to whoever wrote it, so each member flushes. As in the reports the first one alone does so
-    /// where no I/O node is ever started anew; there a block that did not reach its disk is told by the next flush.
+    /// What was lost is told to the member that wrote it.
     async fn settle(&self, direction: Direction, group: &Group, moved: Result<()>) -> Result<()> {
         if direction == Direction::Read {
             return moved;
         }
         self.client.barrier_with(group, moved).await?;
-        if group.rank == 0 || self.may_lose_writes() { self.flush().await } else { Ok(()) }
+        match self.client.inner.settings.two_phase_flush {
+            TwoPhaseFlush::First if group.rank > 0 => Ok(()),
+            TwoPhaseFlush::First | TwoPhaseFlush::Each => self.flush().await,
+        }
     }
 }
 

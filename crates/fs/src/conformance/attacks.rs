@@ -13,17 +13,18 @@ use super::faulty::Faulty;
 use super::pages::rest;
 use super::{BLOCK, contents, read, run, small, start, write};
 use crate::protocol::{Collective, Direction, Fetch, Frame, Label, MeetingId, MemoryId, Reply, Request};
-use crate::{CollectiveSettings, FailureKind, FileId, Group, IoNodeSettings, Scheduling, Sharing, Threads};
+use crate::{
+    CollectiveSettings, Configuration, FailureKind, FileId, Group, IoNodeSettings, Scheduling, Threads,
+};
 
 /// How long the I/O nodes here wait for a client.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-fn settings(sharing: Sharing) -> IoNodeSettings {
+fn settings(base: Configuration) -> IoNodeSettings {
     IoNodeSettings {
         cache_blocks: 16,
-        sharing,
         patience: Some(PATIENCE),
-        ..small(Scheduling::CyclicScan, Threads::Pool(16))
+        ..small(base, Scheduling::CyclicScan, Threads::Pool(16))
     }
 }
 
@@ -52,40 +53,38 @@ async fn stay_silent(node: &impl Machine) -> String {
 
 /// A client that has the data of its writes fetched and gives none keeps no thread that others need, and is given up;
 /// then its blocks can be used again.
-pub fn who_answers_nothing_keeps_nobody_waiting(testbed: &impl Testbed) {
-    for sharing in [Sharing::Fair, Sharing::Arrival] {
-        run(testbed, 3, move |nodes| async move {
-            let clients = start(&nodes[..2], 1, settings(sharing)).await;
-            let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
-            let begun = nodes[1].now();
-            for block in 0..40 {
-                let (target, request) = (nodes[0].node(), fetched_write(FileId(1), 100 + block));
-                send(&nodes[2], target, Class::Demand, 1 + block, request, Payload::empty()).await;
-            }
-            // A command has no part in the threads: when it has been answered all of the above has come.
-            clients[0].list().await.expect("served");
-            write(&file, 0, &contents(4 * BLOCK)).await;
-            assert!(read(&file, 0, 4 * BLOCK).await == contents(4 * BLOCK));
-            let served = nodes[1].now().since(begun);
-            stay_silent(&nodes[2]).await;
-            let given_up = nodes[1].now().since(begun);
-            // In the order of arrival threads do wait for it, but only as long as the I/O node has patience.
-            assert!(sharing == Sharing::Arrival || served < given_up, "{served} and {given_up}");
-            let bytes = (140 * BLOCK) as usize;
-            assert!(read(&file, 0, 140 * BLOCK).await.len() < bytes, "nothing of what it had was written");
-            write(&file, 0, &contents(140 * BLOCK)).await;
-            assert!(read(&file, 0, 140 * BLOCK).await == contents(140 * BLOCK));
-        });
-    }
+pub fn who_answers_nothing_keeps_nobody_waiting(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
+        let clients = start(base, &nodes[..2], 1, settings(base)).await;
+        let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
+        let begun = nodes[1].now();
+        for block in 0..40 {
+            let (target, request) = (nodes[0].node(), fetched_write(FileId(1), 100 + block));
+            send(&nodes[2], target, Class::Demand, 1 + block, request, Payload::empty()).await;
+        }
+        // A command has no part in the threads: when it has been answered all of the above has come.
+        clients[0].list().await.expect("served");
+        write(&file, 0, &contents(4 * BLOCK)).await;
+        assert!(read(&file, 0, 4 * BLOCK).await == contents(4 * BLOCK));
+        let served = nodes[1].now().since(begun);
+        stay_silent(&nodes[2]).await;
+        let given_up = nodes[1].now().since(begun);
+        // In the report's configuration threads do wait for it, but only as long as the I/O node has patience.
+        assert!(base == Configuration::Report || served < given_up, "{served} and {given_up}");
+        let bytes = (140 * BLOCK) as usize;
+        assert!(read(&file, 0, 140 * BLOCK).await.len() < bytes, "nothing of what it had was written");
+        write(&file, 0, &contents(140 * BLOCK)).await;
+        assert!(read(&file, 0, 140 * BLOCK).await == contents(140 * BLOCK));
+    });
 }
 
 /// When a client is gone its fetches fail, what waits of it is thrown away, and all memory is there for others.
-pub fn a_client_that_is_gone_leaves_nothing_behind(testbed: &impl Testbed) {
-    run(testbed, 3, |nodes| async move {
+pub fn a_client_that_is_gone_leaves_nothing_behind(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
         // Given up it will not be while this lasts: it goes by itself.
         let patience = Some(Duration::from_secs(600));
-        let settings = IoNodeSettings { patience, ..settings(Sharing::Fair) };
-        let clients = start(&nodes[..2], 1, settings).await;
+        let settings = IoNodeSettings { patience, ..settings(base) };
+        let clients = start(base, &nodes[..2], 1, settings).await;
         let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
         let target = nodes[0].node();
         for tag in 1..=300 {
@@ -108,9 +107,9 @@ pub fn a_client_that_is_gone_leaves_nothing_behind(testbed: &impl Testbed) {
 }
 
 /// Who makes or opens a file that has the identity of another one that is open gets neither that one nor its data.
-pub fn an_identity_is_of_one_file(testbed: &impl Testbed) {
-    run(testbed, 3, |nodes| async move {
-        let clients = start(&nodes, 1, settings(Sharing::Fair)).await;
+pub fn an_identity_is_of_one_file(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
+        let clients = start(base, &nodes, 1, settings(base)).await;
         let victim = clients[0].create("victim", FileId(1), 4096).await.expect("created");
         write(&victim, 500, b"of the victim").await;
         let refused = clients[1].create("evil", FileId(1), BLOCK).await.err().expect("refused");
@@ -136,10 +135,10 @@ pub fn an_identity_is_of_one_file(testbed: &impl Testbed) {
 
 /// However many ask for the names at once, the directories are read for one of them at a time, and all who have waited
 /// share what is read next. Nobody is given what was read before it asked.
-pub fn names_are_read_once_for_all_who_wait(testbed: &impl Testbed) {
-    run(testbed, 6, |nodes| async move {
+pub fn names_are_read_once_for_all_who_wait(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 6, move |nodes| async move {
         let nodes = Faulty::all(nodes);
-        let clients = start(&nodes, 1, settings(Sharing::Fair)).await;
+        let clients = start(base, &nodes, 1, settings(base)).await;
         clients[0].create("first", FileId(1), BLOCK).await.expect("created");
         let (tasks, faults) = (Tasks::default(), nodes[0].faults());
         faults.hold();
@@ -185,9 +184,9 @@ fn collective_read(
 }
 
 /// A collective request for nodes that are not there, or for one that is to be several, is refused at once.
-pub fn a_group_is_of_nodes_that_are_there(testbed: &impl Testbed) {
-    run(testbed, 3, |nodes| async move {
-        let clients = start(&nodes[..2], 1, settings(Sharing::Fair)).await;
+pub fn a_group_is_of_nodes_that_are_there(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
+        let clients = start(base, &nodes[..2], 1, settings(base)).await;
         let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(4 * BLOCK)).await;
         let (asker, there) = (&nodes[2], nodes[1].node().0);
@@ -207,9 +206,9 @@ pub fn a_group_is_of_nodes_that_are_there(testbed: &impl Testbed) {
 
 /// Programs that are stopped in the middle of collective operations leave room for those of others, and so does one that
 /// asks for many.
-pub fn collective_operations_go_on_beside_stopped_ones(testbed: &impl Testbed) {
-    run(testbed, 5, |nodes| async move {
-        let clients = start(&nodes[..2], 1, settings(Sharing::Fair)).await;
+pub fn collective_operations_go_on_beside_stopped_ones(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 5, move |nodes| async move {
+        let clients = start(base, &nodes[..2], 1, settings(base)).await;
         let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(4 * BLOCK)).await;
         let begun = nodes[1].now();
@@ -246,12 +245,12 @@ pub fn collective_operations_go_on_beside_stopped_ones(testbed: &impl Testbed) {
 
 /// A collective request that is dealt out byte by byte does not keep others from being served, and takes no more memory
 /// than others.
-pub fn pieces_without_end_keep_nobody_waiting(testbed: &impl Testbed) {
+pub fn pieces_without_end_keep_nobody_waiting(testbed: &impl Testbed, base: Configuration) {
     const LARGE: u64 = 1 << 20;
     for queued in [false, true] {
         run(testbed, 4, move |nodes| async move {
-            let settings = IoNodeSettings { block_bytes_max: LARGE, ..settings(Sharing::Fair) };
-            let clients = start(&nodes[..2], 1, settings).await;
+            let settings = IoNodeSettings { block_bytes_max: LARGE, ..settings(base) };
+            let clients = start(base, &nodes[..2], 1, settings).await;
             let large = clients[0].create("large", FileId(1), LARGE).await.expect("created");
             large.truncate(2 * LARGE).await.expect("extended");
             let file = clients[0].create("served", FileId(2), BLOCK).await.expect("created");
@@ -278,12 +277,12 @@ pub fn pieces_without_end_keep_nobody_waiting(testbed: &impl Testbed) {
 /// A defect that a request meets costs that request: its client is told, and all that it used is there for others.
 ///
 /// For machines that contain defects; others are to fail.
-pub fn a_defect_costs_one_request(testbed: &impl Testbed) {
+pub fn a_defect_costs_one_request(testbed: &impl Testbed, base: Configuration) {
     for threads in [Threads::Pool(4), Threads::PerRequest] {
         run(testbed, 2, move |nodes| async move {
             let nodes = Faulty::all(nodes);
-            let settings = IoNodeSettings { cache_blocks: 4, threads, ..settings(Sharing::Fair) };
-            let client = &start(&nodes, 1, settings).await[0];
+            let settings = IoNodeSettings { cache_blocks: 4, threads, ..settings(base) };
+            let client = &start(base, &nodes, 1, settings).await[0];
             let file = client.create("served", FileId(1), BLOCK).await.expect("created");
             // More than there are threads, hands and blocks.
             nodes[0].faults().defective_copies.set(20);
@@ -301,9 +300,9 @@ pub fn a_defect_costs_one_request(testbed: &impl Testbed) {
 }
 
 /// Who is no member of a group does not count at its meetings, and a member counts once.
-pub fn only_members_meet(testbed: &impl Testbed) {
-    run(testbed, 4, |nodes| async move {
-        let clients = start(&nodes[..3], 1, settings(Sharing::Fair)).await;
+pub fn only_members_meet(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes[..3], 1, settings(base)).await;
         let members: Vec<NodeId> = nodes[1..3].iter().map(|node| node.node()).collect();
         let (stranger, first) = (&nodes[3], nodes[1].node());
         let enter = |operation| Request::Enter { meeting: MeetingId { group: 5, operation }, failure: None };
@@ -337,11 +336,11 @@ pub fn only_members_meet(testbed: &impl Testbed) {
 }
 
 /// What could not be written to a disk is told to its readers, too, until it is written again; it makes no file longer.
-pub fn what_was_lost_is_not_read_as_zeros(testbed: &impl Testbed) {
-    run(testbed, 4, |nodes| async move {
+pub fn what_was_lost_is_not_read_as_zeros(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
-        let settings = IoNodeSettings { cache_blocks: 4, ..settings(Sharing::Fair) };
-        let clients = start(&nodes[..3], 1, settings).await;
+        let settings = IoNodeSettings { cache_blocks: 4, ..settings(base) };
+        let clients = start(base, &nodes[..3], 1, settings).await;
         let file = clients[0].create("lost", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(4 * BLOCK)).await;
         file.commit().await.expect("committed");

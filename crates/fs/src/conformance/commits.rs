@@ -6,10 +6,10 @@ use machine::{Disk, Duration, Machine, Net, Stage};
 
 use super::{BLOCK, contents, finished, read, run, small, start, write};
 use crate::protocol::Committed;
-use crate::{Client, Error, FileId, Scheduling, Threads};
+use crate::{Client, Configuration, Error, FileId, Scheduling, Threads};
 
-fn settings() -> crate::IoNodeSettings {
-    small(Scheduling::CyclicScan, Threads::Pool(4))
+fn settings(base: Configuration) -> crate::IoNodeSettings {
+    small(base, Scheduling::CyclicScan, Threads::Pool(4))
 }
 
 async fn is_unfinished<M: Machine>(client: &Client<M>, name: &str) -> bool {
@@ -17,9 +17,9 @@ async fn is_unfinished<M: Machine>(client: &Client<M>, name: &str) -> bool {
 }
 
 /// A file that was begun is refused until it is committed, unless it is asked for as it is; then it is as any other.
-pub fn an_unfinished_file_is_refused_until_it_is_committed(testbed: &impl Testbed) {
-    run(testbed, 4, |nodes| async move {
-        let clients = start(&nodes, 2, settings()).await;
+pub fn an_unfinished_file_is_refused_until_it_is_committed(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes, 2, settings(base)).await;
         let data = contents(5 * BLOCK + 3);
         let file = clients[0].create("new", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &data).await;
@@ -51,9 +51,9 @@ fn not_found(name: &str) -> Box<Error> {
 }
 
 /// A file stays as it is while another one of its name is written, whatever becomes of that, and however it is striped.
-pub fn a_replaced_file_stays_until_the_new_one_is_committed(testbed: &impl Testbed) {
-    run(testbed, 5, |nodes| async move {
-        let clients = start(&nodes, 3, settings()).await;
+pub fn a_replaced_file_stays_until_the_new_one_is_committed(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 5, move |nodes| async move {
+        let clients = start(base, &nodes, 3, settings(base)).await;
         let (old, new) = (contents(7 * BLOCK), contents(9 * BLOCK)[BLOCK as usize..].to_vec());
         for (round, stripes) in (0..).zip([3, 1, 2, 3]) {
             let file = finished(&clients[0], "name", FileId(100 + round)).await;
@@ -80,9 +80,12 @@ pub fn a_replaced_file_stays_until_the_new_one_is_committed(testbed: &impl Testb
 }
 
 /// What makes a finished file longer counts for others when it has been flushed; what makes it shorter, at once.
-pub fn a_file_keeps_its_length_until_what_makes_it_longer_is_flushed(testbed: &impl Testbed) {
-    run(testbed, 4, |nodes| async move {
-        let clients = start(&nodes, 2, settings()).await;
+pub fn a_file_keeps_its_length_until_what_makes_it_longer_is_flushed(
+    testbed: &impl Testbed,
+    base: Configuration,
+) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes, 2, settings(base)).await;
         let data = contents(12 * BLOCK);
         let file = finished(&clients[0], "log", FileId(1)).await;
         let reader = clients[1].open("log").await.expect("finished");
@@ -105,9 +108,9 @@ pub fn a_file_keeps_its_length_until_what_makes_it_longer_is_flushed(testbed: &i
 
 /// A file that was committed on all its stripes is finished, although nobody has come to give it its name: whoever looks
 /// for it does. One that was not, on a single one, is not.
-pub fn a_committed_file_is_published_by_whoever_looks_for_it(testbed: &impl Testbed) {
-    run(testbed, 5, |nodes| async move {
-        let clients = start(&nodes, 3, settings()).await;
+pub fn a_committed_file_is_published_by_whoever_looks_for_it(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 5, move |nodes| async move {
+        let clients = start(base, &nodes, 3, settings(base)).await;
         let old = finished(&clients[0], "name", FileId(1)).await;
         write(&old, 0, b"old").await;
         old.flush().await.expect("flushed");
@@ -136,9 +139,9 @@ pub fn a_committed_file_is_published_by_whoever_looks_for_it(testbed: &impl Test
 
 /// While a client writes a file nobody else can make one of its name, or remove what there is. When the client is gone,
 /// what it has left gives way to the next, and can be collected.
-pub fn an_unfinished_file_is_left_alone_while_it_is_written(testbed: &impl Testbed) {
-    run(testbed, 4, |nodes| async move {
-        let clients = start(&nodes, 2, settings()).await;
+pub fn an_unfinished_file_is_left_alone_while_it_is_written(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes, 2, settings(base)).await;
         let file = clients[0].create("mine", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(3 * BLOCK)).await;
         clients[0].create("mine too", FileId(2), BLOCK).await.expect("created");
@@ -168,10 +171,10 @@ pub fn an_unfinished_file_is_left_alone_while_it_is_written(testbed: &impl Testb
 }
 
 /// A file that an I/O node makes for a client that goes meanwhile is nobody's: it gives way, and can be collected.
-pub fn what_is_made_for_a_client_that_is_gone_is_nobodys(testbed: &impl Testbed) {
+pub fn what_is_made_for_a_client_that_is_gone_is_nobodys(testbed: &impl Testbed, base: Configuration) {
     for micros in [200, 500, 1000, 2000, 5000, 10_000, 20_000] {
-        run(testbed, 4, |nodes| async move {
-            let mut clients = start(&nodes, 2, settings()).await;
+        run(testbed, 4, move |nodes| async move {
+            let mut clients = start(base, &nodes, 2, settings(base)).await;
             let (gone, client) = (clients.remove(0), clients.remove(0));
             // The name is busy while the first file of that name is written and removed, so that making the second waits.
             let first = client.create("name", FileId(1), BLOCK).await.expect("created");

@@ -8,8 +8,8 @@ use super::faulty::Faulty;
 use super::{contents, read, run, small, start, write};
 use crate::protocol::Label;
 use crate::{
-    Check, Checking, Client, FailureKind, FileId, Finding, FindingKind, IoNodeSettings, Remnant, Scheduling,
-    Threads,
+    Check, Checking, Client, Configuration, FailureKind, FileId, Finding, FindingKind, IoNodeSettings,
+    Remnant, Scheduling, Threads,
 };
 
 /// Four units, which are the finest parts that are told.
@@ -30,15 +30,15 @@ fn findings(check: &Check, name: &str) -> Vec<(FindingKind, Option<u32>)> {
 /// What is damaged is found, as exactly as a disk can tell, without asking for the data; what is beside it is read as ever,
 /// also if it is in the same block. Stripes that are missing, of another file, or left alone are named. A check that is
 /// to take its time does.
-pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed) {
-    run(testbed, 4, |nodes| async move {
+pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let settings = IoNodeSettings {
             block_bytes_max: BLOCK,
             cache_blocks: 2,
-            ..small(Scheduling::CyclicScan, Threads::Pool(4))
+            ..small(base, Scheduling::CyclicScan, Threads::Pool(4))
         };
-        let client = &start(&nodes, 3, settings).await[0];
+        let client = &start(base, &nodes, 3, settings).await[0];
         let data = contents(BYTES);
         let file = client.create("hurt", FileId(1), BLOCK).await.expect("created");
         let single = Striping::new(BLOCK, 1).expect("a striping");

@@ -10,11 +10,11 @@ use machine::{Disk, InFlight, Machine, Memory, Net, NodeId, Stage};
 
 use super::faulty::Faulty;
 use super::pages::rest;
-use super::{BLOCK, Restarting, contents, finished, read, run, small, start, write};
+use super::{BLOCK, Restarting, contents, finished, read, run, small, start, start_with, write};
 use crate::protocol::Label;
 use crate::{
-    Client, ClientSettings, CollectiveSettings, Error, FailureKind, File, FileId, Group, IoNodeSettings,
-    Result, Scheduling, Threads, serve,
+    Client, ClientSettings, CollectiveSettings, Configuration, Error, FailureKind, File, FileId, Group,
+    IoNodeSettings, Result, Scheduling, Threads, TwoPhaseFlush, serve,
 };
 
 /// Tasks that a promise waits for. One that panics fails the promise, and is not waited for.
@@ -36,8 +36,8 @@ impl Tasks {
     }
 }
 
-fn settings() -> IoNodeSettings {
-    small(Scheduling::CyclicScan, Threads::Pool(4))
+fn settings(base: Configuration) -> IoNodeSettings {
+    small(base, Scheduling::CyclicScan, Threads::Pool(4))
 }
 
 /// The view in which each of the nodes has so many blocks in a row.
@@ -47,11 +47,10 @@ fn rows_of(blocks: u64, nodes: u32) -> View {
 }
 
 /// A collective operation opens the file again at an I/O node that has been started anew, and asks once more.
-pub fn a_collective_operation_opens_its_file_again(testbed: &impl Testbed) {
-    run(testbed, 2, |nodes| async move {
+pub fn a_collective_operation_opens_its_file_again(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 2, move |nodes| async move {
         let io_node = Restarting::serve(&nodes[0]);
-        let client =
-            Client::connect(nodes[1].clone(), vec![nodes[0].node()], ClientSettings::default()).await;
+        let client = Client::connect(nodes[1].clone(), vec![nodes[0].node()], base.client()).await;
         let file = client.expect("it answers").open("file").await.expect("opened");
         let group = Group::new(1, vec![nodes[1].node()], 0);
         for (restarts, collectives) in [(false, 1), (true, 2)] {
@@ -68,9 +67,12 @@ pub fn a_collective_operation_opens_its_file_again(testbed: &impl Testbed) {
 
 /// A file whose blocks are larger than an I/O node takes, which was set up otherwise when it was made, is refused
 /// there, with what to do. It can be removed.
-pub fn a_file_with_larger_blocks_than_an_io_node_takes_is_refused(testbed: &impl Testbed) {
-    run(testbed, 2, |nodes| async move {
-        let client = &start(&nodes, 1, settings()).await[0];
+pub fn a_file_with_larger_blocks_than_an_io_node_takes_is_refused(
+    testbed: &impl Testbed,
+    base: Configuration,
+) {
+    run(testbed, 2, move |nodes| async move {
+        let client = &start(base, &nodes, 1, settings(base)).await[0];
         let striping = Striping::new(8192, 1).expect("a striping");
         let label = Label { file: FileId(1), striping, stripe: 0, begun: 0, replaces: None };
         let disk = &nodes[0].disks()[0];
@@ -86,10 +88,10 @@ pub fn a_file_with_larger_blocks_than_an_io_node_takes_is_refused(testbed: &impl
 }
 
 /// When a disk could not flush, whoever has written to it since the last flush is told, each of them once.
-pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed) {
-    run(testbed, 4, |nodes| async move {
+pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
-        let clients = start(&nodes, 1, settings()).await;
+        let clients = start(base, &nodes, 1, settings(base)).await;
         finished(&clients[0], "shared", FileId(1)).await;
         let mut files = Vec::new();
         for client in &clients {
@@ -112,14 +114,17 @@ pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed) {
     });
 }
 
-/// A block that any member of a group has written, and that did not reach its disk, fails the operation of all; the
-/// next one works.
-pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(testbed: &impl Testbed) {
+/// A block that any member of a group has written, and that did not reach its disk, fails the operation of all, if after
+/// two-phase writes each member flushes; the next one works.
+pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(
+    testbed: &impl Testbed,
+    base: Configuration,
+) {
     for collective in [CollectiveSettings::two_phase(), CollectiveSettings::disk_directed()] {
         run(testbed, 4, move |nodes| async move {
             let nodes = Faulty::all(nodes);
-            let io_nodes = IoNodeSettings { incarnation: Some(7), ..settings() };
-            let clients = start(&nodes, 2, io_nodes).await;
+            let each = ClientSettings { two_phase_flush: TwoPhaseFlush::Each, ..base.client() };
+            let clients = start_with(&nodes, 2, settings(base), each).await;
             finished(&clients[0], "group", FileId(1)).await;
             // The part of the second member lies on the second I/O node, and nobody else has written there.
             nodes[1].faults().failing_writes.set(1);
@@ -145,11 +150,11 @@ pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(testbed: &impl
 
 /// A collective operation that cannot begin at one disk of an I/O node has ended at its other disks when it is answered:
 /// nothing moves into memory that the client may have given up by then.
-pub fn a_failed_collective_operation_has_ended_at_all_disks(testbed: &impl Testbed) {
-    run(testbed, 3, |nodes| async move {
+pub fn a_failed_collective_operation_has_ended_at_all_disks(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
         let io_node = Faulty::with_disks_of(nodes[0].clone(), &nodes[..2]);
         let nodes = [io_node, Faulty::with_disks_of(nodes[2].clone(), &[])];
-        let clients = start(&nodes, 1, settings()).await;
+        let clients = start(base, &nodes, 1, settings(base)).await;
         let file = finished(&clients[0], "file", FileId(1)).await;
         write(&file, 0, &contents(64 * BLOCK)).await;
         file.flush().await.expect("flushed");
@@ -168,16 +173,16 @@ pub fn a_failed_collective_operation_has_ended_at_all_disks(testbed: &impl Testb
 }
 
 /// An I/O node that stops writes out all that it can, whatever fails, and says so.
-pub fn an_io_node_that_stops_writes_out_all_that_it_can(testbed: &impl Testbed) {
-    run(testbed, 2, |nodes| async move {
+pub fn an_io_node_that_stops_writes_out_all_that_it_can(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 2, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let (io_node, stopped) = (nodes[0].clone(), Tasks::default());
         stopped.begin(&nodes[0], async move {
-            let error = serve(io_node, settings()).await.expect_err("not all is written");
+            let error = serve(io_node, settings(base)).await.expect_err("not all is written");
             assert!(error.to_string().contains("flushing"), "{error}");
         });
         let names = vec![nodes[0].node()];
-        let client = Client::connect(nodes[1].clone(), names, ClientSettings::default()).await;
+        let client = Client::connect(nodes[1].clone(), names, base.client()).await;
         let client = client.expect("connected");
         for (number, name) in (1..).zip(["first", "second", "third"]) {
             let file = client.create(name, FileId(number), BLOCK).await.expect("created");
@@ -198,14 +203,16 @@ pub fn an_io_node_that_stops_writes_out_all_that_it_can(testbed: &impl Testbed) 
 
 /// Removing a file, cutting it and writing it together come to their end while another client writes to it, and
 /// leaves a block that is written in part.
-pub fn changes_of_a_file_end_while_others_write(testbed: &impl Testbed) {
-    run(testbed, 3, |nodes| {
-        change_while_others_write(nodes, async |client, _| client.unlink("changed").await)
+pub fn changes_of_a_file_end_while_others_write(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| {
+        change_while_others_write(base, nodes, async |client, _| client.unlink("changed").await)
     });
-    run(testbed, 3, |nodes| change_while_others_write(nodes, async |_, file| file.truncate(3).await));
-    run(testbed, 3, |nodes| {
+    run(testbed, 3, move |nodes| {
+        change_while_others_write(base, nodes, async |_, file| file.truncate(3).await)
+    });
+    run(testbed, 3, move |nodes| {
         let group = Group::new(1, vec![nodes[2].node()], 0);
-        change_while_others_write(nodes, async move |_, file| {
+        change_while_others_write(base, nodes, async move |_, file| {
             let memory = Memory::real(contents(4 * BLOCK));
             let settings = CollectiveSettings::disk_directed();
             file.write_collective(&group, &rows_of(4, 1), &memory, settings).await
@@ -214,11 +221,12 @@ pub fn changes_of_a_file_end_while_others_write(testbed: &impl Testbed) {
 }
 
 async fn change_while_others_write<M: Machine>(
+    base: Configuration,
     nodes: Vec<M>,
     change: impl AsyncFnOnce(Client<Faulty<M>>, File<Faulty<M>>) -> Result<()> + 'static,
 ) {
     let nodes = Faulty::all(nodes);
-    let clients = start(&nodes, 1, settings()).await;
+    let clients = start(base, &nodes, 1, settings(base)).await;
     let file = finished(&clients[0], "changed", FileId(1)).await;
     let (client, other) = (clients[1].clone(), clients[1].open("changed").await.expect("opened"));
     nodes[0].faults().hold();
@@ -240,9 +248,9 @@ async fn change_while_others_write<M: Machine>(
 }
 
 /// A file can be cut and removed however much is appended to it meanwhile.
-pub fn a_file_is_cut_and_removed_however_much_is_appended(testbed: &impl Testbed) {
-    run(testbed, 4, |nodes| async move {
-        let clients = start(&nodes, 1, settings()).await;
+pub fn a_file_is_cut_and_removed_however_much_is_appended(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes, 1, settings(base)).await;
         let file = finished(&clients[0], "log", FileId(1)).await;
         let (tasks, over) = (Tasks::default(), Rc::new(Cell::new(false)));
         for (number, client) in clients.iter().enumerate().skip(1) {
@@ -271,9 +279,9 @@ pub fn a_file_is_cut_and_removed_however_much_is_appended(testbed: &impl Testbed
 
 /// What is longer than a disk, or than any stripe can be, is refused before anything is changed: writing there and making
 /// a file so long.
-pub fn what_no_disk_can_hold_is_refused(testbed: &impl Testbed) {
-    run(testbed, 3, |nodes| async move {
-        let clients = start(&nodes, 1, settings()).await;
+pub fn what_no_disk_can_hold_is_refused(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
+        let clients = start(base, &nodes, 1, settings(base)).await;
         let one = Striping::new(BLOCK, 1).expect("a striping");
         let file = clients[0].create_striped("file", FileId(1), one).await.expect("created");
         let data = contents(2 * BLOCK);

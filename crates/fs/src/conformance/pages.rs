@@ -8,16 +8,16 @@ use machine::{Condition, Disk, Duration, Machine, Net, Payload, Stage};
 
 use super::{BLOCK, Draw, contents, run, small, start};
 use crate::{
-    Advice, Client, Error, FileId, IoNodeSettings, PageCache, PageCacheSettings, PagedFile, Prefetch, Result,
-    Scheduling, Threads,
+    Advice, Client, Configuration, Error, FileId, IoNodeSettings, PageCache, PageCacheSettings, PagedFile,
+    Prefetch, Result, Scheduling, Threads,
 };
 
 fn cache_of<M: Machine>(client: &Client<M>, pages: u64, prefetch: Prefetch) -> PageCache<M> {
     PageCache::new(client.clone(), PageCacheSettings { bytes: pages * BLOCK, prefetch, write_behind: true })
 }
 
-fn settings() -> IoNodeSettings {
-    IoNodeSettings { requests_at_disk: 2, ..small(Scheduling::CyclicScan, Threads::Pool(4)) }
+fn settings(base: Configuration) -> IoNodeSettings {
+    IoNodeSettings { requests_at_disk: 2, ..small(base, Scheduling::CyclicScan, Threads::Pool(4)) }
 }
 
 async fn read<M: Machine>(file: &PagedFile<M>, offset: u64, bytes: u64) -> Vec<u8> {
@@ -35,12 +35,12 @@ pub(super) async fn rest<M: Machine>(node: &M) {
 }
 
 /// A file of any size goes through a cache of any size: read back at once, and by a client that opens it anew.
-pub fn cached_files_of_any_size_are_read_back(testbed: &impl Testbed) {
+pub fn cached_files_of_any_size_are_read_back(testbed: &impl Testbed, base: Configuration) {
     for (pages, prefetch) in
         [(1, Prefetch::None), (3, Prefetch::Window(4)), (8, Prefetch::Adaptive), (100, Prefetch::Window(16))]
     {
         run(testbed, 5, move |nodes| async move {
-            let clients = start(&nodes, 3, settings()).await;
+            let clients = start(base, &nodes, 3, settings(base)).await;
             let caches: Vec<_> = clients.iter().map(|client| cache_of(client, pages, prefetch)).collect();
             for bytes in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 20 * BLOCK + 7] {
                 let (name, data) = (format!("file of {bytes}"), contents(bytes));
@@ -67,11 +67,11 @@ pub fn cached_files_of_any_size_are_read_back(testbed: &impl Testbed) {
 }
 
 /// Files with pages of the usual 64 KiB, at the sizes where mistakes show.
-pub fn cached_files_with_large_pages_are_read_back(testbed: &impl Testbed) {
+pub fn cached_files_with_large_pages_are_read_back(testbed: &impl Testbed, base: Configuration) {
     const PAGE: u64 = 64 * 1024;
-    run(testbed, 3, |nodes| async move {
-        let settings = IoNodeSettings { block_bytes_max: PAGE, ..settings() };
-        let client = &start(&nodes, 2, settings).await[0];
+    run(testbed, 3, move |nodes| async move {
+        let settings = IoNodeSettings { block_bytes_max: PAGE, ..settings(base) };
+        let client = &start(base, &nodes, 2, settings).await[0];
         for bytes in [0, 1, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE + 1] {
             let (name, data) = (format!("large {bytes}"), contents(bytes));
             let cache = cache_of(client, 2 * PAGE / BLOCK, Prefetch::Adaptive);
@@ -90,9 +90,9 @@ pub fn cached_files_with_large_pages_are_read_back(testbed: &impl Testbed) {
 
 /// What is written through one handle is read at once through every other of the same cache, in pages that are clean,
 /// dirty, on their way or gone.
-pub fn a_client_reads_what_it_has_written(testbed: &impl Testbed) {
-    run(testbed, 3, |nodes| async move {
-        let client = &start(&nodes, 2, settings()).await[0];
+pub fn a_client_reads_what_it_has_written(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
+        let client = &start(base, &nodes, 2, settings(base)).await[0];
         let cache = cache_of(client, 3, Prefetch::Window(2));
         let writer = cache.create("own", FileId(1), BLOCK).await.expect("created");
         let reader = cache.open("own").await.expect("opened");
@@ -111,9 +111,9 @@ pub fn a_client_reads_what_it_has_written(testbed: &impl Testbed) {
 }
 
 /// A window of W pages brings in the W - 1 pages after the one that is used, the right ones, and no more.
-pub fn a_window_brings_in_the_pages_after_the_one_in_use(testbed: &impl Testbed) {
-    run(testbed, 4, |nodes| async move {
-        let clients = start(&nodes, 2, settings()).await;
+pub fn a_window_brings_in_the_pages_after_the_one_in_use(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes, 2, settings(base)).await;
         let data = contents(12 * BLOCK + 5);
         let file = cache_of(&clients[0], 20, Prefetch::None).create("ahead", FileId(1), BLOCK).await;
         let file = file.expect("created");
@@ -135,9 +135,9 @@ pub fn a_window_brings_in_the_pages_after_the_one_in_use(testbed: &impl Testbed)
 }
 
 /// The pages of a request begin to be read with the first of them, whatever the window.
-pub fn the_pages_of_a_request_are_read_together(testbed: &impl Testbed) {
-    run(testbed, 4, |nodes| async move {
-        let clients = start(&nodes, 2, settings()).await;
+pub fn the_pages_of_a_request_are_read_together(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes, 2, settings(base)).await;
         let data = contents(12 * BLOCK);
         let file = cache_of(&clients[0], 20, Prefetch::None).create("long", FileId(1), BLOCK).await;
         let file = file.expect("created");
@@ -154,9 +154,9 @@ pub fn the_pages_of_a_request_are_read_together(testbed: &impl Testbed) {
 }
 
 /// A file that the cache cannot hold passes through it when it is read from front to back: what else is there stays.
-pub fn a_file_too_large_for_the_cache_passes_through(testbed: &impl Testbed) {
-    run(testbed, 4, |nodes| async move {
-        let clients = start(&nodes, 2, settings()).await;
+pub fn a_file_too_large_for_the_cache_passes_through(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes, 2, settings(base)).await;
         let data = contents(100 * BLOCK + 5);
         let writer = cache_of(&clients[0], 20, Prefetch::None);
         for (name, id, bytes) in [("small", 1, 4 * BLOCK), ("large", 2, data.len() as u64)] {
@@ -180,9 +180,9 @@ pub fn a_file_too_large_for_the_cache_passes_through(testbed: &impl Testbed) {
 
 /// The data of a temporary file stay with the client: created, written, flushed, closed, read again and unlinked, it
 /// has been on no disk; only what has to give way to other pages is sent.
-pub fn temporary_files_reach_no_disk(testbed: &impl Testbed) {
-    run(testbed, 3, |nodes| async move {
-        let client = &start(&nodes, 2, settings()).await[0];
+pub fn temporary_files_reach_no_disk(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
+        let client = &start(base, &nodes, 2, settings(base)).await[0];
         let cache = cache_of(client, 8, Prefetch::Adaptive);
         let data = contents(5 * BLOCK + 9);
         let file = cache.create("run 1", FileId(1), BLOCK).await.expect("created");
@@ -231,9 +231,9 @@ pub fn temporary_files_reach_no_disk(testbed: &impl Testbed) {
 
 /// A write that fails behind the application's back is reported, by flushing, closing, and the next write; it is
 /// tried again when the file is flushed again.
-pub fn a_write_that_fails_behind_is_reported(testbed: &impl Testbed) {
-    run(testbed, 4, |nodes| async move {
-        let clients = start(&nodes, 2, settings()).await;
+pub fn a_write_that_fails_behind_is_reported(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes, 2, settings(base)).await;
         let cache = cache_of(&clients[0], 4, Prefetch::Adaptive);
         let file = cache.create("lost", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(2 * BLOCK)).await;
@@ -266,9 +266,9 @@ pub fn a_write_that_fails_behind_is_reported(testbed: &impl Testbed) {
 }
 
 /// Several who flush a file at the same time are told success only if it is on the media, all of them.
-pub fn a_flush_that_fails_is_success_for_nobody(testbed: &impl Testbed) {
-    run(testbed, 3, |nodes| async move {
-        let client = &start(&nodes, 2, settings()).await[0];
+pub fn a_flush_that_fails_is_success_for_nobody(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
+        let client = &start(base, &nodes, 2, settings(base)).await[0];
         let cache = cache_of(client, 4, Prefetch::Adaptive);
         let file = Rc::new(cache.create("shared", FileId(1), BLOCK).await.expect("created"));
         write(&file, 0, &contents(2 * BLOCK)).await;
@@ -294,9 +294,9 @@ pub fn a_flush_that_fails_is_success_for_nobody(testbed: &impl Testbed) {
 
 /// Hints move pages when they are given: random brings in nothing, will-need what it names, don't-need drops that, and
 /// a final write leaves nothing, not even of a temporary file.
-pub fn hints_move_pages(testbed: &impl Testbed) {
-    run(testbed, 3, |nodes| async move {
-        let client = &start(&nodes, 2, settings()).await[0];
+pub fn hints_move_pages(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
+        let client = &start(base, &nodes, 2, settings(base)).await[0];
         let data = contents(20 * BLOCK);
         let cache = cache_of(client, 12, Prefetch::Window(4));
         let file = cache.create("hinted", FileId(1), BLOCK).await.expect("created");
@@ -335,9 +335,9 @@ pub fn hints_move_pages(testbed: &impl Testbed) {
 }
 
 /// Many who read and write at once through a cache of two pages wait for each other, and none for ever.
-pub fn many_share_a_small_cache(testbed: &impl Testbed) {
-    run(testbed, 3, |nodes| async move {
-        let client = &start(&nodes, 2, settings()).await[0];
+pub fn many_share_a_small_cache(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
+        let client = &start(base, &nodes, 2, settings(base)).await[0];
         let cache = cache_of(client, 2, Prefetch::Adaptive);
         let (left, done) = (Rc::new(Cell::new(8)), Rc::new(Condition::new()));
         for number in 0..8_u64 {
@@ -375,9 +375,9 @@ pub fn many_share_a_small_cache(testbed: &impl Testbed) {
 
 /// One client sees what another has written once that one has flushed or closed, and it has opened the file anew or
 /// refreshed it; of a page that both write, each sends what it wrote and no more.
-pub fn clients_see_what_others_have_flushed(testbed: &impl Testbed) {
-    run(testbed, 4, |nodes| async move {
-        let clients = start(&nodes, 2, settings()).await;
+pub fn clients_see_what_others_have_flushed(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes, 2, settings(base)).await;
         let caches: Vec<_> = clients.iter().map(|client| cache_of(client, 8, Prefetch::Window(3))).collect();
         let one = caches[0].create("shared", FileId(1), BLOCK).await.expect("created");
         one.commit().await.expect("committed");
@@ -403,7 +403,7 @@ pub fn clients_see_what_others_have_flushed(testbed: &impl Testbed) {
 
 /// Clients that work at the same time, each on files of its own and all on a shared one, get what files in memory
 /// would give: random operations, with caches so small that pages give way all the time.
-pub fn random_cached_operations_agree_with_files_in_memory(testbed: &impl Testbed) {
+pub fn random_cached_operations_agree_with_files_in_memory(testbed: &impl Testbed, base: Configuration) {
     for (seed, pages, prefetch) in [
         (1, 1, Prefetch::None),
         (2, 3, Prefetch::Window(8)),
@@ -411,7 +411,7 @@ pub fn random_cached_operations_agree_with_files_in_memory(testbed: &impl Testbe
         (4, 40, Prefetch::Window(4)),
     ] {
         run(testbed, 5, move |nodes| async move {
-            let clients = start(&nodes, 3, settings()).await;
+            let clients = start(base, &nodes, 3, settings(base)).await;
             let (left, done) = (Rc::new(Cell::new(clients.len())), Rc::new(Condition::new()));
             for (number, client) in (0..).zip(&clients) {
                 let cache = cache_of(client, pages, prefetch);

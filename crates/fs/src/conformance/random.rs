@@ -11,7 +11,7 @@ use machine::{Class, Condition, Delivery, Duration, Error, Machine, Message, Net
 use super::failures::Tasks;
 use super::{BLOCK, Draw, contents, read, run, small, start, write};
 use crate::protocol::{Collective, Direction, Fetch, Frame, MemoryId, Reply, Request, StripePlace};
-use crate::{FailureKind, FileId, IoNodeSettings, Scheduling, Sharing, Threads};
+use crate::{Configuration, FailureKind, FileId, IoNodeSettings, Scheduling, Threads};
 
 /// Clients that ask at random.
 const ASKERS: usize = 3;
@@ -41,16 +41,21 @@ struct RandomAsker<M: Machine> {
 /// has written meanwhile.
 ///
 /// What takes longer than `limit` is taken to wait for ever.
-pub fn random_requests_are_all_answered(testbed: &impl Testbed, requests: u64, seed: u64, limit: Duration) {
+pub fn random_requests_are_all_answered(
+    testbed: &impl Testbed,
+    base: Configuration,
+    requests: u64,
+    seed: u64,
+    limit: Duration,
+) {
     run(testbed, 2 + ASKERS, move |nodes| async move {
         let settings = IoNodeSettings {
             cache_blocks: 16,
-            sharing: Sharing::Fair,
             patience: Some(limit),
-            incarnation: Some(1),
-            ..small(Scheduling::CyclicScan, Threads::Pool(8))
+            incarnation: 1,
+            ..small(base, Scheduling::CyclicScan, Threads::Pool(8))
         };
-        let client = start(&nodes[..2], 1, settings).await.remove(0);
+        let client = start(base, &nodes[..2], 1, settings).await.remove(0);
         let askers: Vec<u64> = nodes[2..].iter().map(|node| node.node().0).collect();
         let tasks = Tasks::default();
         let left = Rc::new(Cell::new(ASKERS));

@@ -6,7 +6,7 @@
 //!                    \--> names, sizes, flush: a task each
 //! ```
 //!
-//! - this file: the service, its settings, the threads that serve block requests
+//! - this file: the service, the threads that serve block requests
 //! - `stripes.rs`: which stripes are open, and the operations on names
 //! - `commit.rs`: how files come to be finished
 //! - `blocks.rs`: block requests through the cache (the traditional method)
@@ -28,7 +28,7 @@ mod stripes;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use machine::{BufferPool, Class, Condition, Disk, Duration, InFlight, Machine, Net, NodeId, Payload, Work};
+use machine::{BufferPool, Class, Condition, Disk, InFlight, Machine, Net, NodeId, Payload, Work};
 
 use crate::RELEASE;
 use crate::cache::Cache;
@@ -36,81 +36,15 @@ use crate::disk_queue::{DiskQueue, Line, Turn};
 use crate::endpoint::{Asker, Endpoint, Service};
 use crate::error::{Failure, FailureKind};
 use crate::protocol::{ExaminedComputer, ExaminedDisk, FileId, Label, Reply, Request};
-use crate::request_queue::{KEPT_FOR_DEMAND, Place, Placed, RequestQueue, Sharing};
+use crate::request_queue::{KEPT_FOR_DEMAND, Place, Placed, RequestQueue};
 use crate::schedule::{Position, Scheduling};
+use crate::settings::{Answers, IoNodeSettings, Threads};
 use crate::turns::Turns;
 use account::{Account, Accounts};
 use blocks::Data;
 use commit::Creators;
 use listing::Listings;
 use stripes::{NewStripes, OpenStripe, Stripes};
-
-/// How an I/O node serves.
-#[derive(Clone, Debug, PartialEq)]
-pub struct IoNodeSettings {
-    /// The order in which a disk's waiting requests are served.
-    pub scheduling: Scheduling,
-    /// How many blocks the cache holds. The reports give it two for each compute node, disk and outstanding
-    /// request (`2 K` for each compute node and disk).
-    pub cache_blocks: usize,
-    /// The largest block of any file, in bytes.
-    pub block_bytes_max: u64,
-    /// Who serves block requests.
-    pub threads: Threads,
-    /// How many blocks ahead of each read are brought into the cache.
-    pub prefetch_blocks: u64,
-    /// How many block requests a disk is given at a time. One, as in the reports; with a second one a disk need not
-    /// wait for the I/O node between two.
-    pub requests_at_disk: usize,
-    /// How many buffers a collective request uses for each disk.
-    pub buffers_per_disk: usize,
-    /// Whose block request is served next.
-    pub sharing: Sharing,
-    /// A number that no other run of this I/O node has, if there may be others: who has written to an earlier one
-    /// then learns that it is gone.
-    pub incarnation: Option<u64>,
-    /// How long a client that something is asked of, or sent to, may go on doing nothing about it before it is given
-    /// up. Without a limit it is waited for as long as it is connected.
-    pub patience: Option<Duration>,
-}
-
-/// Who serves block requests at an I/O node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Threads {
-    /// So many threads, made beforehand, take requests from a queue ("queued requests").
-    Pool(usize),
-    /// Each request gets a new thread ("thread requests").
-    PerRequest,
-}
-
-impl Default for IoNodeSettings {
-    fn default() -> Self {
-        IoNodeSettings {
-            scheduling: Scheduling::CyclicScan,
-            cache_blocks: 1024,
-            block_bytes_max: 64 * 1024,
-            threads: Threads::Pool(128),
-            prefetch_blocks: 1,
-            requests_at_disk: 1,
-            buffers_per_disk: 2,
-            sharing: Sharing::Arrival,
-            incarnation: None,
-            patience: Some(Duration::from_secs(10)),
-        }
-    }
-}
-
-impl IoNodeSettings {
-    /// How many block requests are under way at a time, if requests are shared fairly. Each keeps the memory of a block
-    /// until its answer has left; and as there are no more of them than threads, and no client has more than half, no
-    /// client takes all threads.
-    fn hands(&self) -> usize {
-        match self.threads {
-            Threads::Pool(threads) => self.cache_blocks.min(threads),
-            Threads::PerRequest => self.cache_blocks,
-        }
-    }
-}
 
 /// Collective requests served at a time; others wait. Of one client as many are served as there is room left for.
 const COLLECTIVES_MAX: usize = 16;
@@ -220,9 +154,9 @@ impl<M: Machine> IoNode<M> {
             scrub_buffers: BufferPool::new(disks as u64 * scrub::BYTES_PER_DISK),
             disk_bytes: vec![Cell::new(0); disks],
             disk_queues: (0..disks)
-                .map(|_| DiskQueue::new(settings.scheduling, settings.sharing, settings.requests_at_disk))
+                .map(|_| DiskQueue::new(settings.scheduling, settings.sweeps, settings.requests_at_disk))
                 .collect(),
-            requests: RefCell::new(RequestQueue::new(settings.sharing, settings.hands())),
+            requests: RefCell::new(RequestQueue::new(settings.sharing, settings.service_slots())),
             request_came: Condition::new(),
             pool_threads: Cell::new(0),
             pool_idle: Cell::new(0),
@@ -346,13 +280,16 @@ impl<M: Machine> IoNode<M> {
         };
         let prefetches = reads && outcome.is_ok();
         serving.set(None);
-        match self.settings.sharing {
-            Sharing::Arrival => self.endpoint.reply(asker, outcome).await?,
-            // A thread does not wait until the answer has left, which may take as long as the client likes.
-            Sharing::Fair => self.start_answer(asker, outcome),
+        match self.settings.answers {
+            Answers::ByThread => {
+                let answered = self.endpoint.reply(asker, outcome).await;
+                self.request_done(asker);
+                answered?;
+            }
+            Answers::Apart => self.start_answer(asker, outcome),
         }
         if prefetches {
-            self.prefetch(file, stripe, offset, self.class_of_prefetching(asker.class));
+            self.prefetch(file, stripe, offset, self.settings.prefetching.class(asker.class));
         }
         Ok(())
     }
@@ -384,14 +321,9 @@ impl<M: Machine> IoNode<M> {
 
     /// The answer to a write or a flush.
     fn accepted(&self) -> Reply {
-        self.settings.incarnation.map_or(Reply::Done, |incarnation| Reply::Accepted { incarnation })
-    }
-
-    /// The class in which blocks after one that was read are read ahead.
-    fn class_of_prefetching(&self, read: Class) -> Class {
-        match self.settings.sharing {
-            Sharing::Arrival => read,
-            Sharing::Fair => Class::Background,
+        match self.settings.incarnation {
+            0 => Reply::Done,
+            incarnation => Reply::Accepted { incarnation },
         }
     }
 
