@@ -105,7 +105,7 @@ fn a_striped_file_stays_if_no_other_can_be_made_of_that_name() {
     home.make("file", b"contents");
     home.succeed(FS2PFS, &["file", "small", "--block", "8KiB"]);
     for (name, options, part) in [
-        ("file", &["--block", "2MiB"][..], "at most 65536"),
+        ("file", &["--block", "2MiB"][..], "at most 1048576"),
         ("file", &["--block", "0"], "use 1 to"),
         ("small", &["--cache", "32KiB"], "does not fit into a cache"),
     ] {
