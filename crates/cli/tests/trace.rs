@@ -156,6 +156,22 @@ fn a_trace_has_named_slices_that_agree_with_the_account() {
 }
 
 #[test]
+fn work_is_told_in_the_unit_it_is_counted_in() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("rb.pftrace");
+    let run = RUN.replace("traditional", "disk-directed");
+    let trace = ["--trace", path.to_str().expect("a plain path")];
+    assert!(finish(starfish(run.split(' ').chain(trace))).status.success());
+    let slices = slices(&path);
+    for (kind, unit) in [("match_piece", "dimensions"), ("list_blocks", "blocks"), ("handle_memput", "bytes")]
+    {
+        let mut all = slices.values().flatten().filter(|(name, ..)| name == kind).peekable();
+        assert!(all.peek().is_some(), "{kind}");
+        assert!(all.all(|(.., arguments)| arguments.keys().eq([unit])), "{kind}");
+    }
+}
+
+#[test]
 fn the_same_seed_gives_the_same_trace_byte_by_byte() {
     let directory = tempfile::tempdir().expect("a directory");
     let run = |name: &str, seed: &str| {

@@ -3,6 +3,8 @@
 use machine::{Duration, NodeId};
 use serde::{Deserialize, Serialize};
 
+use crate::name::NameError;
+
 /// A failure of a file-system operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -39,7 +41,7 @@ pub enum Error {
         /// The name.
         name: String,
         /// Why not.
-        why: &'static str,
+        why: NameError,
     },
     /// Stripes of the file are not there.
     #[error("{name}: stripe {index} of {count} is missing on every I/O node asked")]
@@ -147,6 +149,8 @@ pub enum FailureKind {
     Invalid,
     /// Anything else.
     Io,
+    /// The file has larger blocks than the I/O node was started for.
+    BlockTooLarge,
 }
 
 impl Error {
@@ -212,6 +216,12 @@ impl From<machine::Error> for Failure {
 impl From<Box<machine::Error>> for Box<Failure> {
     fn from(error: Box<machine::Error>) -> Self {
         Box::new((*error).into())
+    }
+}
+
+impl From<NameError> for Box<Failure> {
+    fn from(error: NameError) -> Self {
+        Failure::invalid(error.to_string()).into()
     }
 }
 

@@ -41,7 +41,7 @@ pub use client::{
 };
 pub use error::{Error, Failure, FailureKind, Result};
 pub use io_node::serve;
-pub use name::check as check_name;
+pub use name::{NameError, check as check_name};
 pub use protocol::FileId;
 pub use schedule::Scheduling;
 pub use settings::{

@@ -2,20 +2,38 @@
 
 use crate::protocol::NAME_BYTES_MAX;
 
+/// Why something cannot name a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// It has no bytes.
+    #[error("it is empty")]
+    Empty,
+    /// It has more than [`NAME_BYTES_MAX`].
+    #[error("it is longer than {NAME_BYTES_MAX} bytes")]
+    TooLong,
+    /// It has a character that terminals do not print.
+    #[error("it contains a control character")]
+    Control,
+    /// It is absolute.
+    #[error("it begins with /: names are relative to the file system")]
+    Absolute,
+    /// A part of it leads elsewhere.
+    #[error("it has an empty part, or . or .. as a part")]
+    Part,
+}
+
 /// Checks that `name` can name a file: relative, without `.` or `..` or empty parts, of bounded length.
-///
-/// The error says what is wrong.
-pub fn check(name: &str) -> Result<(), &'static str> {
+pub fn check(name: &str) -> Result<(), NameError> {
     if name.is_empty() {
-        Err("it is empty")
+        Err(NameError::Empty)
     } else if name.len() > NAME_BYTES_MAX {
-        Err("it is longer than 200 bytes")
+        Err(NameError::TooLong)
     } else if name.chars().any(char::is_control) {
-        Err("it contains a control character")
+        Err(NameError::Control)
     } else if name.starts_with('/') {
-        Err("it begins with /: names are relative to the file system")
+        Err(NameError::Absolute)
     } else if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
-        Err("it has an empty part, or . or .. as a part")
+        Err(NameError::Part)
     } else {
         Ok(())
     }

@@ -25,6 +25,16 @@ pub enum Error {
         /// Who has which.
         mismatch: KeyMismatch,
     },
+    /// The other node speaks another version of the protocol, so neither understands the other.
+    #[error("{what}: it speaks version {theirs} of the protocol, this node version {ours}")]
+    OtherVersion {
+        /// What was being done, to whom.
+        what: String,
+        /// The version of the other node.
+        theirs: u32,
+        /// The version of this one.
+        ours: u32,
+    },
     /// No object of that name is on the disk.
     #[error("{what} does not exist")]
     NotFound {

@@ -4,176 +4,147 @@
 //! cycles and for some in cycles for each unit. A simulated machine charges that to the node's processor. A
 //! real one does nothing: there the work itself takes the time.
 
-/// A piece of work done by a file system on a node's processor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+/// Declares the kinds of work: what each is, its unit if it has one, and its name in machine descriptions.
+macro_rules! kinds_of_work {
+    ($($(#[doc = $doc:literal])* $kind:ident $({ $(#[$unit_doc:meta])* $unit:ident })? = $name:literal,)*) => {
+        /// A piece of work done by a file system on a node's processor.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Work {
+            $($(#[doc = $doc])* $kind $({ $(#[$unit_doc])* $unit: u64 })?,)*
+        }
+
+        enum Index {
+            $($kind,)*
+        }
+
+        impl Work {
+            /// The names of all kinds, as machine descriptions use them, at their [`index`](Self::index).
+            pub const NAMES: [&'static str; [$($name),*].len()] = [$($name),*];
+
+            /// What each kind is, in a sentence or two.
+            pub const MEANINGS: [&'static str; [$($name),*].len()] = [$(concat!($($doc),*).trim_ascii_start()),*];
+
+            /// The unit that each kind is counted in: `bytes`, or the items that it works on; none for work without a
+            /// size.
+            pub const UNITS: [Option<&'static str>; [$($name),*].len()] = [$(kinds_of_work!(@name $($unit)?)),*];
+
+            /// The kind of work as a number below the count of [`NAMES`](Self::NAMES).
+            pub const fn index(self) -> usize {
+                match self {
+                    $(Work::$kind { .. } => Index::$kind as usize,)*
+                }
+            }
+
+            /// How many units a cost per unit is multiplied with: bytes, or the items that the work counts; zero for
+            /// work without a size.
+            pub const fn units(self) -> u64 {
+                match self {
+                    $(Work::$kind { $($unit)? } => kinds_of_work!(@units $($unit)?),)*
+                }
+            }
+        }
+    };
+    (@name) => { None };
+    (@name $unit:ident) => { Some(stringify!($unit)) };
+    (@units) => { 0 };
+    (@units $unit:ident) => { $unit };
+}
+
+kinds_of_work! {
     /// A compute node turns part of a file request into a request to one I/O node.
-    BuildRequest,
+    BuildRequest = "build_request",
     /// A compute node takes in the reply to one of its requests.
-    HandleReply,
+    HandleReply = "handle_reply",
     /// An I/O node decodes a request and dispatches it.
-    HandleRequest,
+    HandleRequest = "handle_request",
     /// An I/O node starts a thread for one request.
-    StartThread,
+    StartThread = "start_thread",
     /// An I/O node hands a request to a waiting thread of its pool.
-    WakeThread,
+    WakeThread = "wake_thread",
     /// An I/O node looks a block up in its cache.
-    LookUpCache,
+    LookUpCache = "look_up_cache",
     /// An I/O node puts a request into a disk's queue.
-    QueueDiskRequest,
+    QueueDiskRequest = "queue_disk_request",
     /// A disk's driver takes in the completion of a request.
-    CompleteDiskRequest,
+    CompleteDiskRequest = "complete_disk_request",
     /// An I/O node copies the data of a message to where the thread that will serve it finds them.
     AcceptData {
         /// How many bytes.
-        bytes: u64,
-    },
+        bytes
+    } = "accept_data",
     /// Bytes are copied from memory to memory.
     Copy {
         /// How many bytes.
-        bytes: u64,
-    },
+        bytes
+    } = "copy",
     /// An I/O node lists the blocks of a collective request that lie on one of its disks.
     ListBlocks {
         /// How many blocks.
-        blocks: u64,
-    },
+        blocks
+    } = "list_blocks",
     /// An I/O node sorts such a list.
     SortBlocks {
         /// How many blocks.
-        blocks: u64,
-    },
+        blocks
+    } = "sort_blocks",
     /// A node finds the next piece of an extent that goes to, or comes from, one compute node's memory.
     MatchPiece {
         /// How many dimensions the array in the file has.
-        dimensions: u64,
-    },
+        dimensions
+    } = "match_piece",
     /// A node begins to put data into another node's memory.
-    CallMemput,
+    CallMemput = "call_memput",
     /// The other node places such data.
     HandleMemput {
         /// How many bytes of data.
-        bytes: u64,
-    },
+        bytes
+    } = "handle_memput",
     /// The first node learns that its data are in place.
-    ReturnMemput,
+    ReturnMemput = "return_memput",
     /// A node begins to get data from another node's memory.
-    CallMemget,
+    CallMemget = "call_memget",
     /// The other node sends such data.
     HandleMemget {
         /// How many bytes of data.
-        bytes: u64,
-    },
+        bytes
+    } = "handle_memget",
     /// The first node takes in such data.
     ReturnMemget {
         /// How many bytes of data.
-        bytes: u64,
-    },
+        bytes
+    } = "return_memget",
     /// A node does its part of a barrier.
-    Barrier,
+    Barrier = "barrier",
     /// A node puts a piece into the queue for its destination.
     QueuePiece {
         /// How many bytes are copied into the queue: none for a queued Memget.
-        bytes: u64,
-    },
+        bytes
+    } = "queue_piece",
     /// The destination finds out where queued pieces go, or come from.
     UnpackPieces {
         /// How many pieces.
-        pieces: u64,
-    },
-    /// A thread goes to sleep until an interrupt wakes it.
-    SuspendThread,
-    /// A thread that was woken by an interrupt goes on.
-    ResumeThread,
+        pieces
+    } = "unpack_pieces",
     /// The destination of a queued Memget copies the pieces' data together.
     PackData {
         /// How many bytes.
-        bytes: u64,
-    },
+        bytes
+    } = "pack_data",
+    /// A thread goes to sleep until an interrupt wakes it.
+    SuspendThread = "suspend_thread",
+    /// A thread that was woken by an interrupt goes on.
+    ResumeThread = "resume_thread",
 }
 
 impl Work {
-    /// The names of all kinds, as machine descriptions use them, at their [`index`](Self::index).
-    pub const NAMES: [&'static str; 25] = [
-        "build_request",
-        "handle_reply",
-        "handle_request",
-        "start_thread",
-        "wake_thread",
-        "look_up_cache",
-        "queue_disk_request",
-        "complete_disk_request",
-        "accept_data",
-        "copy",
-        "list_blocks",
-        "sort_blocks",
-        "match_piece",
-        "call_memput",
-        "handle_memput",
-        "return_memput",
-        "call_memget",
-        "handle_memget",
-        "return_memget",
-        "barrier",
-        "queue_piece",
-        "unpack_pieces",
-        "pack_data",
-        "suspend_thread",
-        "resume_thread",
-    ];
-
-    /// The kind of work as a number below the count of [`NAMES`](Self::NAMES).
-    pub const fn index(self) -> usize {
-        match self {
-            Work::BuildRequest => 0,
-            Work::HandleReply => 1,
-            Work::HandleRequest => 2,
-            Work::StartThread => 3,
-            Work::WakeThread => 4,
-            Work::LookUpCache => 5,
-            Work::QueueDiskRequest => 6,
-            Work::CompleteDiskRequest => 7,
-            Work::AcceptData { .. } => 8,
-            Work::Copy { .. } => 9,
-            Work::ListBlocks { .. } => 10,
-            Work::SortBlocks { .. } => 11,
-            Work::MatchPiece { .. } => 12,
-            Work::CallMemput => 13,
-            Work::HandleMemput { .. } => 14,
-            Work::ReturnMemput => 15,
-            Work::CallMemget => 16,
-            Work::HandleMemget { .. } => 17,
-            Work::ReturnMemget { .. } => 18,
-            Work::Barrier => 19,
-            Work::QueuePiece { .. } => 20,
-            Work::UnpackPieces { .. } => 21,
-            Work::PackData { .. } => 22,
-            Work::SuspendThread => 23,
-            Work::ResumeThread => 24,
-        }
-    }
-
     /// The kind's name, as machine descriptions use it.
     pub const fn name(self) -> &'static str {
         Self::NAMES[self.index()]
     }
 
-    /// How many units a cost per unit is multiplied with: bytes, or whatever the work counts; zero for work without
-    /// a size.
-    pub const fn units(self) -> u64 {
-        match self {
-            Work::AcceptData { bytes }
-            | Work::Copy { bytes }
-            | Work::HandleMemput { bytes }
-            | Work::HandleMemget { bytes }
-            | Work::ReturnMemget { bytes }
-            | Work::QueuePiece { bytes }
-            | Work::PackData { bytes } => bytes,
-            Work::ListBlocks { blocks } | Work::SortBlocks { blocks } => blocks,
-            Work::MatchPiece { dimensions } => dimensions,
-            Work::UnpackPieces { pieces } => pieces,
-            _ => 0,
-        }
+    /// The unit it is counted in, if it has a size.
+    pub const fn unit(self) -> Option<&'static str> {
+        Self::UNITS[self.index()]
     }
 }
 
@@ -189,5 +160,18 @@ mod tests {
         assert_eq!(Work::PackData { bytes: 1 }.name(), "pack_data");
         assert_eq!(Work::ReturnMemget { bytes: 1 }.name(), "return_memget");
         assert_eq!(Work::Barrier.name(), "barrier");
+    }
+
+    #[test]
+    fn work_is_counted_in_its_own_unit() {
+        for (work, unit, units) in [
+            (Work::Copy { bytes: 3 }, Some("bytes"), 3),
+            (Work::SortBlocks { blocks: 4 }, Some("blocks"), 4),
+            (Work::MatchPiece { dimensions: 2 }, Some("dimensions"), 2),
+            (Work::UnpackPieces { pieces: 9 }, Some("pieces"), 9),
+            (Work::Barrier, None, 0),
+        ] {
+            assert_eq!((work.unit(), work.units()), (unit, units), "{work:?}");
+        }
     }
 }

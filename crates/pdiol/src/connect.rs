@@ -31,11 +31,7 @@ pub async fn connect_to_present(
 ) -> Result<(Client<RealMachine>, Names)> {
     let (mut io_nodes, mut names) = (Vec::new(), Names::default());
     let calls = agents.iter().map(|agent| machine.connect_to(agent.address));
-    for (agent, mut node) in agents.iter().zip(join_all(calls).await) {
-        if node.as_ref().is_err_and(|error| error.to_string().contains("already connected")) {
-            // By another name, at the same time. By now it is known who that is.
-            node = machine.connect_to(agent.address).await;
-        }
+    for (agent, node) in agents.iter().zip(join_all(calls).await) {
         match node {
             Ok(node) => {
                 if let Err(same) = names.enter(node, agent) {
@@ -55,23 +51,27 @@ pub async fn connect_to_present(
 }
 
 fn unreachable_agent(agent: &Agent, error: machine::Error, key_file: Option<&Path>) -> Error {
-    let why = match error {
+    let named = |kind, why: String| Error::new(kind, format!("agent {}", agent.name), why);
+    match error {
         machine::Error::OtherKey { mismatch, .. } => {
             let file = key::path(key_file);
-            return Error::new(ErrorKind::NotTrusted, format!("agent {}", agent.name), mismatch)
-                .with_remedy(key::remedy(mismatch, file.as_deref(), "the agent"));
+            named(ErrorKind::NotTrusted, mismatch.to_string()).with_remedy(key::remedy(
+                mismatch,
+                file.as_deref(),
+                "the agent",
+            ))
+        }
+        machine::Error::OtherVersion { theirs, ours, .. } => {
+            let why = format!("it speaks version {theirs} of the protocol, this program version {ours}");
+            named(ErrorKind::Protocol, why).with_remedy("Install the same version of Starfish here and there")
         }
         // What was being done is said already.
-        machine::Error::Io { why, .. } => why,
-        other => other.to_string(),
-    };
-    // That somebody answers, but does not understand, is known from the words only.
-    let (kind, remedy) = if why.contains("version") {
-        (ErrorKind::Protocol, "Install the same version of Starfish here and there".to_owned())
-    } else {
-        (ErrorKind::Unreachable, remedy_for_silence(agent.log.as_deref()))
-    };
-    Error::new(kind, format!("agent {}", agent.name), why).with_remedy(remedy)
+        machine::Error::Io { why, .. } => {
+            named(ErrorKind::Unreachable, why).with_remedy(remedy_for_silence(agent.log.as_deref()))
+        }
+        other => named(ErrorKind::Unreachable, other.to_string())
+            .with_remedy(remedy_for_silence(agent.log.as_deref())),
+    }
 }
 
 /// What the user calls each agent, and which of them do not answer.
@@ -190,6 +190,17 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_of_another_version_is_told_apart_from_one_that_is_silent() {
+        let what = || "connecting".to_owned();
+        let other = machine::Error::OtherVersion { what: what(), theirs: 4, ours: 5 };
+        // The name of the host is no matter.
+        let silent = machine::Error::Io { what: what(), why: "no address for version-5.example".into() };
+        for (error, kind) in [(other, ErrorKind::Protocol), (silent, ErrorKind::Unreachable)] {
+            assert_eq!(unreachable_agent(&agent("a:1", None), error, None).kind(), kind);
+        }
+    }
+
+    #[test]
     fn what_is_missing_may_be_on_an_agent_that_does_not_answer() {
         let missing = fs::Error::MissingStripe { name: "x".into(), index: 1, count: 3 };
         let mut names = Names::default();
@@ -226,7 +237,7 @@ mod tests {
     fn the_name_of_the_file_stands_there_once() {
         let missing = fs::Error::NotFound { name: "a b".into() };
         assert!(Names::default().explain("a b", &missing).to_string().starts_with("a b: no such file. "));
-        let bad = fs::Error::BadName { name: "..".into(), why: "it is longer than 200 bytes" };
+        let bad = fs::Error::BadName { name: "..".into(), why: fs::NameError::TooLong };
         let error = Names::default().explain("..", &bad);
         assert_eq!(
             (error.kind(), error.why()),
@@ -244,7 +255,7 @@ mod tests {
         for (error, kind, remedy) in [
             (fs::Error::NotFound { name: name() }, ErrorKind::NotFound, "starfish ls"),
             (fs::Error::Exists { name: name() }, ErrorKind::Exists, "starfish rm"),
-            (fs::Error::BadName { name: name(), why: "it is empty" }, ErrorKind::BadName, ""),
+            (fs::Error::BadName { name: name(), why: fs::NameError::Empty }, ErrorKind::BadName, ""),
             (
                 fs::Error::MissingStripe { name: name(), index: 1, count: 2 },
                 ErrorKind::Damaged,

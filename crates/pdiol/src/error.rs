@@ -136,7 +136,7 @@ pub(crate) fn kind_of(error: &fs::Error) -> ErrorKind {
         fs::Error::Exists { .. } => ErrorKind::Exists,
         fs::Error::Unfinished { .. } => ErrorKind::Unfinished,
         fs::Error::BeingWritten { .. } => ErrorKind::BeingWritten,
-        fs::Error::BadName { why, .. } if why.contains("longer") => ErrorKind::NameTooLong,
+        fs::Error::BadName { why: fs::NameError::TooLong, .. } => ErrorKind::NameTooLong,
         fs::Error::BadName { .. } => ErrorKind::BadName,
         fs::Error::MissingStripe { .. } | fs::Error::ForeignStripe { .. } => ErrorKind::Damaged,
         fs::Error::WriteLost { .. } => ErrorKind::Lost,
@@ -161,7 +161,7 @@ fn kind_of_remote(kind: FailureKind) -> ErrorKind {
         FailureKind::NotOpen => ErrorKind::Gone,
         FailureKind::NoSpace => ErrorKind::NoSpace,
         FailureKind::Damaged => ErrorKind::Damaged,
-        FailureKind::Invalid => ErrorKind::Invalid,
+        FailureKind::Invalid | FailureKind::BlockTooLarge => ErrorKind::Invalid,
         FailureKind::Io => ErrorKind::Io,
     }
 }
@@ -179,6 +179,9 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
         }
         fs::Error::BlockTooLarge { .. } => {
             "Choose smaller blocks (--block SIZE), or start the agents with more than now after `--block-max`"
+        }
+        fs::Error::Remote { failure, .. } if failure.kind == FailureKind::BlockTooLarge => {
+            "Start the agents with `--block-max` as large as the file's blocks"
         }
         _ => match kind_of(error) {
             ErrorKind::NotFound => "`starfish ls` lists the files there are",

@@ -83,10 +83,7 @@ impl Activity {
     /// Its size, if it has one.
     fn argument(self) -> Option<(&'static str, u64)> {
         match self {
-            Activity::Work(work @ (Work::ListBlocks { .. } | Work::SortBlocks { .. })) => {
-                Some(("blocks", work.units()))
-            }
-            Activity::Work(work) if work.units() > 0 => Some(("bytes", work.units())),
+            Activity::Work(work) => work.unit().filter(|_| work.units() > 0).map(|unit| (unit, work.units())),
             Activity::SendMessage(bytes) => Some(("bytes", bytes)),
             _ => None,
         }

@@ -80,8 +80,8 @@ pub fn a_file_with_larger_blocks_than_an_io_node_takes_is_refused(
         disk.publish("large").await.expect("it is there");
         let error = client.open("large").await.err().expect("not opened");
         let text = error.to_string();
-        for part in ["large", "8192 bytes", "4096", "--block-max 8192"] {
-            assert!(error.is_remote(FailureKind::Invalid) && text.contains(part), "{text} for {part}");
+        for part in ["large", "8192 bytes", "4096"] {
+            assert!(error.is_remote(FailureKind::BlockTooLarge) && text.contains(part), "{text} for {part}");
         }
         client.unlink("large").await.expect("removed");
     });

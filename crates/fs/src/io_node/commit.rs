@@ -123,7 +123,7 @@ impl<M: Machine> IoNode<M> {
         file: FileId,
         replaces: Option<FileId>,
     ) -> Result<Reply, Box<Failure>> {
-        name::check(name).map_err(Failure::invalid)?;
+        name::check(name)?;
         let _turn = self.names.take(name.to_owned()).await;
         for (index, disk) in self.machine.disks().iter().enumerate() {
             let pending = self.find_stripe(name, index, Stage::Pending).await?;
@@ -160,7 +160,7 @@ impl<M: Machine> IoNode<M> {
         file: Option<FileId>,
         uncommitted: bool,
     ) -> Result<Reply, Box<Failure>> {
-        name::check(name).map_err(Failure::invalid)?;
+        name::check(name)?;
         let _turn = self.names.take(name.to_owned()).await;
         let mut removed = false;
         for (index, disk) in self.machine.disks().iter().enumerate() {

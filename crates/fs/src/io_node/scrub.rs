@@ -32,7 +32,7 @@ impl<M: Machine> IoNode<M> {
         offset: u64,
         bytes: u32,
     ) -> Result<Reply, Box<Failure>> {
-        name::check(name).map_err(Failure::invalid)?;
+        name::check(name)?;
         let disks = self.machine.disks();
         let index = disk as usize;
         let found = disks.get(index).ok_or_else(|| {

@@ -301,7 +301,7 @@ impl<M: Machine> IoNode<M> {
         new: NewStripes<'_>,
     ) -> Result<Reply, Box<Failure>> {
         let NewStripes { name, label, stripes } = new;
-        name::check(name).map_err(Failure::invalid)?;
+        name::check(name)?;
         let (asked, most) = (label.striping.block_bytes(), self.settings.block_bytes_max);
         if asked > most {
             return Err(Failure::invalid(format!("blocks of {asked} bytes; at most {most} here")).into());
@@ -368,7 +368,7 @@ impl<M: Machine> IoNode<M> {
 
     /// Opens what the disks hold under the name. Judging whether it is a file is the client's part.
     pub(super) async fn open(&self, name: &str) -> Result<Reply, Box<Failure>> {
-        name::check(name).map_err(Failure::invalid)?;
+        name::check(name)?;
         let _turn = self.names.take(name.to_owned()).await;
         let (mut stripes, mut opened) = (Vec::new(), Vec::new());
         for index in 0..self.machine.disks().len() {
@@ -442,15 +442,13 @@ impl<M: Machine> IoNode<M> {
         if bytes <= most {
             return Ok(());
         }
-        let text = format!(
-            "{name} is in blocks of {bytes} bytes, and this I/O node was started for at most {most}: start it with \
-             --block-max {bytes}"
-        );
-        Err(Failure::invalid(text).into())
+        let text =
+            format!("{name} is in blocks of {bytes} bytes, and this I/O node was started for at most {most}");
+        Err(Failure::new(FailureKind::BlockTooLarge, text).into())
     }
 
     pub(super) async fn unlink(self: &Rc<Self>, name: &str) -> Result<Reply, Box<Failure>> {
-        name::check(name).map_err(Failure::invalid)?;
+        name::check(name)?;
         let _turn = self.names.take(name.to_owned()).await;
         let mut is_found = false;
         for disk in self.machine.disks() {

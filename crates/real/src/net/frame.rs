@@ -28,7 +28,7 @@
 use machine::{Class, Message, NodeId};
 
 /// The version of everything below; raised with every change of it.
-const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 4;
 
 /// How both sides of a handshake begin.
 const GREETING: [u8; 8] = *b"STARFISH";

@@ -18,7 +18,7 @@ use machine::{Condition, Error, KeyMismatch, NodeId, Result};
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 
 use super::connection::{Connection, Reader, Stream};
-use super::frame::{Answer, Greeting, Introduction, NotUnderstood, Ticket, Verdict, Whom};
+use super::frame::{Answer, Greeting, Introduction, NotUnderstood, Ticket, VERSION, Verdict, Whom};
 use super::key::{Proof, Role, Transcript};
 use super::{Called, Joining, Net, Origin, in_words};
 use crate::report::Report;
@@ -142,7 +142,11 @@ impl Net {
 
     /// Connects to whoever listens at `address` unless there is a connection to that node, and returns its name.
     pub(crate) async fn connect_to(&self, address: SocketAddr) -> Result<NodeId> {
-        let outcome = self.connect_in_time(address, None).await;
+        let mut outcome = self.connect_in_time(address, None).await;
+        if matches!(outcome, Err(Fault::AlreadyConnected)) {
+            // At the same time, by another address. By now it is known who that is.
+            outcome = self.connect_in_time(address, None).await;
+        }
         outcome.map_err(|fault| fault.during(format!("connecting to {address}")))
     }
 
@@ -179,6 +183,7 @@ impl Net {
             }
             Verdict::Welcome => {}
             Verdict::AlreadyConnected if is_known => return Ok(node),
+            Verdict::AlreadyConnected => return Err(Fault::AlreadyConnected),
             refusal => return Err(refusal.reason().into()),
         }
         let (data, answer) = self.introduce(address, Whom::Ticket(ticket)).await?;
@@ -469,6 +474,8 @@ pub(super) enum Fault {
     Key(#[from] KeyMismatch),
     #[error("{0}")]
     NotUnderstood(#[from] NotUnderstood),
+    #[error("{}", Verdict::AlreadyConnected.reason())]
+    AlreadyConnected,
     #[error("{0}")]
     Other(String),
 }
@@ -478,6 +485,9 @@ impl Fault {
     fn during(self, what: String) -> Box<Error> {
         match self {
             Fault::Key(mismatch) => Error::OtherKey { what, mismatch },
+            Fault::NotUnderstood(NotUnderstood::Version(theirs)) => {
+                Error::OtherVersion { what, theirs, ours: VERSION }
+            }
             other => Error::Io { what, why: other.to_string() },
         }
         .into()
