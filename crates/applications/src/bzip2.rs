@@ -18,7 +18,7 @@ use crate::name::FileName;
 use crate::store::{Output, Store};
 use crate::usage::{self, Stopwatch};
 
-/// What the names of compressed files end with.
+/// Ending of the names of compressed files.
 const ENDING: &str = ".bz2";
 
 /// Bytes that go from the (de)compressor to the output at a time.
@@ -32,7 +32,7 @@ pub struct Arguments {
     #[arg(value_name = "FILE", default_value = "-", add = command_line::file_or_stored())]
     input: FileName,
 
-    /// Where to write. Without this: FILE.bz2, or what FILE is without that ending.
+    /// Output file. Without this: FILE.bz2, or FILE without that ending.
     #[arg(value_name = "OUTPUT", add = command_line::file_or_stored())]
     output: Option<FileName>,
 
@@ -40,11 +40,11 @@ pub struct Arguments {
     #[arg(long, short)]
     decompress: bool,
 
-    /// Compress in blocks of so many times 100 000 bytes.
+    /// Block size for compressing, in units of 100 000 bytes, as in `bzip2 -1` to `-9`.
     #[arg(long, short, value_name = "1..9", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=9))]
     blocks: u32,
 
-    /// Replace the output if there is such a file already.
+    /// Replace an existing output file.
     #[arg(long, short)]
     force: bool,
 
@@ -88,19 +88,19 @@ impl Arguments {
     }
 }
 
-/// What is done to a file.
+/// Operation on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conversion {
     /// It is compressed.
     Compress {
-        /// In blocks of so many times 100 000 bytes: from 1 to 9.
+        /// Block size in units of 100 000 bytes, from 1 to 9.
         blocks: u32,
     },
     /// It is decompressed.
     Decompress,
 }
 
-/// Makes of the file `input` the file `output`, which is to `replace` what is there or else must not be there.
+/// Reads the file `input` and writes `output`, which must not exist unless it is to `replace` a file.
 pub fn convert(
     store: &dyn Store,
     input: &FileName,

@@ -19,7 +19,7 @@ struct CopyArgs {
     #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = buffer)]
     buffer: Size,
 
-    /// Replace the output if there is such a file already.
+    /// Replace an existing output file.
     #[arg(long, short)]
     force: bool,
 
@@ -35,7 +35,7 @@ pub struct Cat {
     #[arg(value_name = "FILE", add = command_line::file_or_stored())]
     names: Vec<FileName>,
 
-    /// Where to write them, if not to standard output.
+    /// Output file, instead of standard output.
     #[arg(long, short, value_name = "FILE", default_value = "-", add = command_line::file_or_stored())]
     output: FileName,
 
@@ -43,7 +43,7 @@ pub struct Cat {
     copy: CopyArgs,
 }
 
-/// Make a striped file of an ordinary one. `starfish put` does the same, with progress and hashes.
+/// Copy an ordinary file to a striped one. `starfish put` does the same, with progress and hashes.
 #[derive(Parser, Debug)]
 #[command(name = "fs2pfs", version, after_help = NAMES)]
 pub struct ToStriped {
@@ -51,7 +51,7 @@ pub struct ToStriped {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     input: FileName,
 
-    /// The name of the striped one, with or without pfs: before it; without this, the file's own.
+    /// Name of the striped file, with or without pfs: before it; without this, that of the ordinary file.
     #[arg(value_name = "NAME", add = command_line::stored())]
     output: Option<String>,
 
@@ -59,7 +59,7 @@ pub struct ToStriped {
     copy: CopyArgs,
 }
 
-/// Make an ordinary file of a striped one. `starfish get` does the same, with progress and hashes.
+/// Copy a striped file to an ordinary one. `starfish get` does the same, with progress and hashes.
 #[derive(Parser, Debug)]
 #[command(name = "pfs2fs", version, after_help = NAMES)]
 pub struct FromStriped {
@@ -67,7 +67,7 @@ pub struct FromStriped {
     #[arg(value_name = "NAME", add = command_line::stored())]
     input: String,
 
-    /// The ordinary one; without this, standard output.
+    /// The ordinary file; without this, standard output.
     #[arg(value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
     output: FileName,
 

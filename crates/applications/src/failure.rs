@@ -1,4 +1,4 @@
-//! How programs end, and what they say if it is not well.
+//! Exit codes and error messages of the programs.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use crate::leftovers;
 
-/// Why a program did not do what it was told.
+/// Why a program failed.
 #[derive(Debug)]
 pub struct Failure {
     what: String,
@@ -21,12 +21,12 @@ pub type Result<T> = std::result::Result<T, Failure>;
 const FAILED: u8 = 2;
 
 impl Failure {
-    /// `what` was the matter, and `why` it went wrong.
+    /// A failure of `what`, and `why`.
     pub fn new(what: impl fmt::Display, why: impl fmt::Display) -> Failure {
         Failure { what: what.to_string(), why: why.to_string(), broken_pipe: false }
     }
 
-    /// What reading or writing `what` failed with.
+    /// A failure of reading or writing `what`.
     pub fn io(what: impl fmt::Display, error: &io::Error) -> Failure {
         let broken_pipe = error.kind() == io::ErrorKind::BrokenPipe;
         Failure { broken_pipe, ..Failure::new(what, error) }
@@ -44,7 +44,7 @@ impl fmt::Display for Failure {
 
 /// Runs a program: `main` gives its exit code.
 ///
-/// Whatever it has half made when it fails or is interrupted (Ctrl-C, SIGTERM, SIGHUP) is removed.
+/// Incomplete files are removed if it fails or is interrupted (Ctrl-C, SIGTERM, SIGHUP).
 pub fn run(program: &str, main: impl FnOnce() -> Result<ExitCode>) -> ExitCode {
     if let Err(error) = leftovers::remove_when_interrupted(program) {
         eprintln!("{program}: preparing for Ctrl-C: {error}");

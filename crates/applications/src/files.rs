@@ -19,7 +19,7 @@ use crate::store::{self, Store};
 use crate::take_place::take_place;
 use pdiol::Size;
 
-/// What `--help` says of names, at its end.
+/// The end of `--help`, about names.
 pub(crate) const NAMES: &str = "\
 Names: pfs:NAME is the striped file NAME, - is standard input or output, all else a file of this computer; one that
 is called so begins with ./ as in ./pfs:x.";
@@ -28,17 +28,17 @@ is called so begins with ./ as in ./pfs:x.";
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Striped files")]
 pub struct FilesArgs {
-    /// The agents that have them, as HOST:PORT, separated by commas. Without this: those of STARFISH_AGENTS, of
-    /// ~/.config/starfish/config.toml, or that `starfish agents up` has started.
+    /// Agents that store striped files, as HOST:PORT, separated by commas. Without this: those of STARFISH_AGENTS,
+    /// of ~/.config/starfish/config.toml, or started by `starfish agents up`.
     #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',')]
     agents: Vec<String>,
 
-    /// The file of the cluster key, or `none`. Without this: that of STARFISH_KEY_FILE, or ~/.config/starfish/key if it
-    /// is there.
+    /// File of the cluster key, or `none`. Without this: that of STARFISH_KEY_FILE, or ~/.config/starfish/key if it
+    /// exists.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 
-    /// Pages to prefetch: a number, or `adaptive` for as many as pay.
+    /// Number of pages to prefetch, or `adaptive` for as many as are useful.
     #[arg(long, value_name = "PAGES", default_value = "adaptive", value_parser = window)]
     window: Prefetch,
 
@@ -46,15 +46,15 @@ pub struct FilesArgs {
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     cache: Size,
 
-    /// Size of a block, and so of a page, of files that are made.
+    /// Size of a block, and so of a page, of new files.
     #[arg(long, value_name = "SIZE", default_value = "64KiB")]
     block: Size,
 
-    /// Stripe files that are made over so many disks; without this over all.
+    /// Number of disks to stripe new files over; without this, all.
     #[arg(long, value_name = "N")]
     disks: Option<NonZeroU32>,
 
-    /// Wait for each page that is written until the agents have it.
+    /// Wait until the agents have each written page.
     #[arg(long)]
     no_write_behind: bool,
 
@@ -73,7 +73,7 @@ fn window(text: &str) -> std::result::Result<Prefetch, String> {
 }
 
 impl Default for FilesArgs {
-    /// What they are on an empty command line.
+    /// The defaults, as on an empty command line.
     fn default() -> Self {
         let matches = FilesArgs::augment_args(clap::Command::new("")).get_matches_from([""]);
         FilesArgs::from_arg_matches(&matches).expect("none of them has to be given")
@@ -84,7 +84,7 @@ impl Default for FilesArgs {
 pub struct Files {
     arguments: FilesArgs,
     place: Place,
-    /// Whose permissions ordinary files get that are made.
+    /// The file whose permissions new ordinary files get.
     like: Option<Metadata>,
     session: Mutex<Option<Session>>,
     /// Striped files that have been opened to be read.
@@ -112,7 +112,7 @@ impl Files {
         Files { place: Place::named(name), ..self }
     }
 
-    /// The same, with ordinary files that are made open to whom the one of that name is, if it is an ordinary file.
+    /// The same, giving new ordinary files the permissions of the one of that name, if it is an ordinary file.
     pub(crate) fn with_permissions_of(self, name: &FileName) -> Files {
         let FileName::Local(path) = name else { return self };
         Files { like: path.metadata().ok().filter(Metadata::is_file), ..self }
@@ -176,7 +176,7 @@ impl Store for Files {
         Ok(Box::new(Input { source, files: self }))
     }
 
-    /// What is replaced stays until the new one is whole, but for a striped file that has not been read.
+    /// A replaced file stays until the new one is complete, except a striped file that has not been read.
     fn create(&self, name: &FileName, replace: bool) -> Result<Box<dyn store::Output + '_>> {
         let target = match name {
             FileName::Standard => {

@@ -23,7 +23,7 @@ use crate::usage::{self, Stopwatch};
 #[derive(Parser, Debug)]
 #[command(name = "pfsgrep", version, after_help = NAMES)]
 pub struct Arguments {
-    /// A regular expression; nearly as for grep -E, see <https://docs.rs/regex>. Before one that begins with - goes -e.
+    /// A regular expression, nearly as for grep -E: see <https://docs.rs/regex>. Use -e for one that begins with -.
     #[arg(value_name = "PATTERN", required_unless_present = "patterns")]
     pattern: Option<String>,
 
@@ -31,11 +31,11 @@ pub struct Arguments {
     #[arg(value_name = "FILE", add = command_line::file_or_stored())]
     names: Vec<FileName>,
 
-    /// A pattern; lines that match any of several are found. The first argument is a file then.
+    /// A pattern; repeat it to find lines that match any of several. The first argument is a file then.
     #[arg(long = "regexp", short = 'e', value_name = "PATTERN", allow_hyphen_values = true)]
     patterns: Vec<String>,
 
-    /// As grep -E does, which is so without this.
+    /// Extended regular expressions, as in grep -E; this is the default.
     #[arg(long, short = 'E', conflicts_with = "fixed_strings")]
     extended_regexp: bool,
 
@@ -43,19 +43,19 @@ pub struct Arguments {
     #[arg(long, short = 'F')]
     fixed_strings: bool,
 
-    /// Upper and lower case are the same.
+    /// Ignore upper and lower case.
     #[arg(long, short)]
     ignore_case: bool,
 
-    /// Lines that do not match.
+    /// Find the lines that do not match.
     #[arg(long, short = 'v')]
     invert_match: bool,
 
-    /// Matches that are whole words.
+    /// Match whole words only.
     #[arg(long, short)]
     word_regexp: bool,
 
-    /// Matches that are whole lines.
+    /// Match whole lines only.
     #[arg(long, short = 'x')]
     line_regexp: bool,
 
@@ -63,15 +63,15 @@ pub struct Arguments {
     #[arg(long, short = 'n')]
     line_number: bool,
 
-    /// Print how many lines there are, not the lines.
+    /// Print the number of lines, not the lines.
     #[arg(long, short)]
     count: bool,
 
-    /// Print the names of the files that have such lines, not the lines.
+    /// Print the names of the files with such lines, not the lines.
     #[arg(long, short = 'l')]
     files_with_matches: bool,
 
-    /// Print nothing; the exit code tells.
+    /// Print nothing; the exit code is the result.
     #[arg(long, short)]
     quiet: bool,
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use interruption::{INTERRUPTED, on_interruption};
 use pdiol::Session;
 
-/// Nobody who pressed Ctrl-C wants to wait longer for an agent that does not answer.
+/// Time limit for removing leftovers after Ctrl-C when an agent does not answer.
 const REMOVING_MAX: Duration = Duration::from_secs(5);
 
 static LEFTOVERS: Mutex<Vec<(u64, Thing)>> = Mutex::new(Vec::new());
@@ -105,7 +105,7 @@ pub(crate) fn remove_when_interrupted(program: &str) -> io::Result<()> {
     })
 }
 
-/// Waits for the end of the program if it is being interrupted: what fails then need not be told.
+/// Waits for the end of the program if it is being interrupted: failures need not be reported then.
 pub(crate) fn wait_if_interrupted() {
     while INTERRUPTION.load(Ordering::Acquire) {
         thread::park();

@@ -1,4 +1,4 @@
-//! What the name of a file stands for.
+//! Names of files: ordinary, striped, or standard input and output.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -13,7 +13,7 @@ use command_line::STRIPED;
 
 use crate::failure::{Failure, Result};
 
-/// What stands for standard input or output.
+/// The name of standard input or output.
 const STANDARD: &str = "-";
 
 /// The name of a file, of either kind.
@@ -38,7 +38,8 @@ impl FileName {
         FileName::Striped(text.strip_prefix(STRIPED).unwrap_or(text).to_owned())
     }
 
-    /// Refuses this as an input if it is the same file as `output`: what is written would be read, or be all there is.
+    /// Refuses this as an input if it is the same file as `output`: the program would read its own output, or an
+    /// emptied file.
     pub(crate) fn check_is_not(&self, output: &FileName) -> Result<()> {
         let same = match (self, output) {
             (FileName::Striped(input), FileName::Striped(output)) => input == output,

@@ -1,7 +1,7 @@
 //! Where a program's files are, as far as the programs need to know.
 //!
-//! [`Files`](crate::Files) opens ordinary and striped files by their names. Whoever wants to run a program on something
-//! else, such as a benchmark on a disk of its own, gives it another store.
+//! [`Files`](crate::Files) opens ordinary and striped files by their names. To run a program on other storage, as a
+//! benchmark does on a disk of its own, give it another store.
 
 use std::io::{self, Read, Write};
 

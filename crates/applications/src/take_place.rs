@@ -9,7 +9,8 @@ use pdiol::{Advice, OpenOptions, Session};
 use crate::failure::{Failure, Result};
 use crate::leftovers::{Leftover, Thing};
 
-/// Makes the file `name` what the file `whole` is, which goes then. If that fails `whole` stays, and the failure says so.
+/// Gives the file `name` the contents of the file `whole`, which is then removed. If that fails, `whole` stays, and
+/// the failure says so.
 pub(crate) fn take_place(session: &Session, whole: &str, name: &str) -> Result<()> {
     let stays = format!(
         "What pfs:{name} was to hold is in pfs:{whole}. Put it there with: mycat pfs:{whole} -o pfs:{name} --force"

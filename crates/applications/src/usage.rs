@@ -20,7 +20,7 @@ pub struct Stopwatch {
     bytes: (u64, u64),
 }
 
-/// What a program or a phase of it took.
+/// Time and bytes of a program or a phase of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// From the beginning to the end.
@@ -42,7 +42,7 @@ impl Stopwatch {
         Stopwatch { start: Instant::now(), user, system, bytes: files.bytes() }
     }
 
-    /// What there was since the start.
+    /// The usage since the start.
     pub fn usage(&self, files: &Files) -> Usage {
         let (elapsed, (user, system)) = (self.start.elapsed(), processor());
         let (read, written) = files.bytes();
@@ -83,7 +83,7 @@ fn duration(time: TimeVal) -> Duration {
     Duration::new(time.tv_sec() as u64, time.tv_usec() as u32 * 1000)
 }
 
-/// Prints what a program took, by phases; the last row is all of it.
+/// Prints the usage of a program by phase; the last row is the total.
 pub(crate) fn print(program: &str, phases: &[(&str, Usage)]) {
     eprintln!("{}", Usage::HEAD);
     phases.iter().for_each(|(phase, usage)| eprintln!("{}", usage.row(program, phase)));

@@ -1,6 +1,6 @@
 //! An agent in the background: this process starts another of its kind, sees it listen, and leaves it alone.
 //!
-//! See `agent_set/start.rs` for the conversation with whoever asked for it.
+//! See `agent_set/start.rs` for the conversation with the process that asked for it.
 
 use std::env;
 use std::ffi::OsString;
@@ -67,7 +67,7 @@ fn open_log(path: &Path) -> Result<File> {
     File::options().create(true).read(true).append(true).open(path).map_err(failed)
 }
 
-/// What this process was called with, but for the option that made it come here.
+/// The arguments of this process, without the option that made it come here.
 fn own_arguments() -> Vec<OsString> {
     let mut arguments: Vec<OsString> = env::args_os().skip(1).collect();
     if let Some(index) = arguments.iter().position(|argument| argument == "--detach") {

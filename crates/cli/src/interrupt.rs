@@ -11,7 +11,7 @@ use interruption::{INTERRUPTED, on_interruption};
 
 use crate::failure::{Failure, Result};
 
-/// Longer than this nobody who pressed Ctrl-C wants to wait for what is half done to be undone.
+/// Time limit for undoing half-done work after Ctrl-C.
 const UNDOING_MAX: Duration = Duration::from_secs(3);
 
 /// What to do when interrupted.

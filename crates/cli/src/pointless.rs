@@ -1,6 +1,7 @@
 //! Options that would do nothing, beside others that are given with them.
 //!
-//! Whoever gives one expects it to matter. Some have a value if they are not given, so only clap knows whether they are.
+//! A user who gives one expects it to matter. Some have a value if they are not given, so only clap knows whether
+//! they are.
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;

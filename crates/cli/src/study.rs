@@ -42,7 +42,7 @@ pub(crate) fn load(name_or_path: &str) -> Result<Study> {
         None => {
             let path = Path::new(name_or_path);
             let plans = in_folder(path, "toml").map_err(|error| not_found(name_or_path, error))?;
-            // Whoever has nothing to compare with has no such folder.
+            // A study without published tables has no such folder.
             let published = path.join(PUBLISHED);
             let tables = if published.is_dir() { in_folder(&published, "csv") } else { Ok(Vec::new()) };
             let tables = tables.map_err(|error| Failure::usage(published.to_string_lossy(), error))?;

@@ -101,7 +101,7 @@ fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
 }
 
-/// Which columns stand beside each other in a terminal of so many columns.
+/// Which columns stand beside each other in a terminal of the given width.
 fn parts(widths: &[usize], terminal: usize) -> Vec<Range<usize>> {
     let (mut parts, mut start) = (Vec::new(), 0);
     for end in 1..=widths.len() {
@@ -115,7 +115,7 @@ fn parts(widths: &[usize], terminal: usize) -> Vec<Range<usize>> {
     parts
 }
 
-/// The text in lines of at most so many columns; a longer word has one of its own.
+/// The text wrapped to the given width; a longer word has a line of its own.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     if measure_text_width(text) <= width {

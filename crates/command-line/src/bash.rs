@@ -92,7 +92,7 @@ impl EnvCompleter for Bash {
     }
 }
 
-/// What bash makes of a word, but for quotes.
+/// The word as bash reads it, apart from quotes.
 fn unquoted(word: &str) -> String {
     let mut letters = word.chars();
     std::iter::from_fn(|| {

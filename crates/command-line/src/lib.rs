@@ -1,4 +1,4 @@
-//! What the command lines of all programs have in common.
+//! Code that the command lines of all programs share.
 //!
 //! - `width.rs`: how wide help and tables may be
 //! - `completion.rs`, `bash.rs`, `stored.rs`: completion by Tab; in bash; of names of striped files
@@ -16,8 +16,8 @@ pub use width::{fitted, of_terminal};
 
 use clap::Parser;
 
-/// What the user says to a program, or its end with what is wrong about it. If a shell asks how the line could go on,
-/// the program answers and ends.
+/// Parses the command line, or ends the program with the error in it. If a shell asks how the line could go on, the
+/// program answers and ends.
 pub fn parse<P: Parser>() -> P {
     complete(P::command);
     let matches = fitted(P::command()).get_matches();

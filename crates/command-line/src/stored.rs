@@ -1,6 +1,6 @@
-//! Names of striped files, for completion: the agents are asked, for a moment.
+//! Names of striped files, for completion: the agents are asked, with a short time limit.
 //!
-//! Whoever presses Tab waits, so agents that do not answer at once are not waited for, and nothing is said about it.
+//! The user waits after pressing Tab, so agents that do not answer at once are skipped silently.
 
 use std::env;
 use std::ffi::OsStr;
@@ -14,13 +14,13 @@ use pdiol::{Agent, Session, Settings, agents};
 
 use crate::completion::{Values, matching};
 
-/// What the names of striped files begin with in programs that take ordinary ones, too.
+/// Prefix of the names of striped files in programs that also take ordinary ones.
 pub const STRIPED: &str = "pfs:";
 
-/// How long agents are waited for.
+/// Time limit for the answers of agents.
 const PATIENCE: Duration = Duration::from_millis(400);
 
-/// Memory for pages, of which a listing needs none.
+/// Memory for pages; a listing needs none.
 const CACHE_BYTES: u64 = 4 << 20;
 
 /// The names of the striped files that there are.

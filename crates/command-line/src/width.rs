@@ -31,7 +31,7 @@ pub fn fitted(command: Command) -> Command {
     within(command, columns.min(HELP_MAX))
 }
 
-/// The command with help of at most so many columns. clap leaves what stands at the end of help as it is.
+/// The command with its help wrapped to a number of columns. clap leaves the text at the end of help as it is.
 fn within(command: Command, columns: usize) -> Command {
     let command = match command.get_after_help().map(ToString::to_string) {
         Some(text) => command.after_help(wrapped(&text, columns)),
@@ -40,7 +40,7 @@ fn within(command: Command, columns: usize) -> Command {
     command.term_width(columns).mut_subcommands(|command| within(command, columns))
 }
 
-/// The text in lines of at most so many columns. A line that begins with blanks goes on with four more.
+/// The text wrapped to a number of columns. A line that begins with blanks is continued with four more.
 fn wrapped(text: &str, columns: usize) -> String {
     let lines = text.lines().map(|line| {
         let indent = line.len() - line.trim_start().len();

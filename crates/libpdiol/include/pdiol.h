@@ -93,7 +93,7 @@ void pdiol_clearerr(PFS_FILE *pf);
 /* The last error of this thread, in words, until its next one. Never NULL. */
 const char *pdiol_strerror(void);
 
-/* A file for one thread over several calls. The calls ending in _unlocked are for whoever has it. */
+/* A file for one thread over several calls. The calls ending in _unlocked are for its owner. */
 void pdiol_flockfile(PFS_FILE *pf);
 int pdiol_ftrylockfile(PFS_FILE *pf); /* 0: this thread has it */
 void pdiol_funlockfile(PFS_FILE *pf);

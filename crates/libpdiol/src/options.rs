@@ -13,22 +13,22 @@ use std::num::NonZeroU32;
 
 use pdiol::{Error, ErrorKind, Prefetch, Result, Size, SocketBuffers};
 
-/// What a program that uses PDIOL can be told.
+/// Options of programs that use PDIOL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     /// Which pages are asked for in advance.
     pub(crate) prefetch: Prefetch,
     /// Whether writing ends before the agents have the data.
     pub(crate) write_behind: bool,
-    /// Over how many disks a new file is striped; all if there is no number.
+    /// Number of disks to stripe a new file over; `None` for all.
     pub(crate) disks: Option<NonZeroU32>,
     /// The buffers of this program's sockets.
     pub(crate) sockets: SocketBuffers,
     /// Memory for pages, in bytes.
     pub(crate) cache_bytes: u64,
-    /// The file in which is written what happens, if it is to be.
+    /// The log file, if there is one.
     pub(crate) log: Option<LogFile>,
-    /// Why values under old names were passed over: for the log.
+    /// Why values under old names were ignored: for the log.
     pub(crate) ignored: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct LogFile {
     pub(crate) is_required: bool,
 }
 
-/// What is asked of the command line.
+/// Result of parsing the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// To go on with these options.
@@ -100,18 +100,18 @@ const TABLE: [Row; 9] = [
     row(["window", "W", "WINDOW_SIZE"], ["N|adaptive", "adaptive"], "pages fetched in advance"),
     row(["ssock", "S", "SND_BUFF"], ["BYTES|auto", "auto"], "send buffer of each socket of this program"),
     row(["rsock", "r", "RCV_BUFF"], ["BYTES|auto", "auto"], "receive buffer of each socket of this program"),
-    row(["LOG", "l", "LOG"], ["0|1", "0"], "write down what happens"),
-    row(["log", "L", "LOG_FILE"], ["FILE", "log.txt"], "to the end of which file it is written"),
+    row(["LOG", "l", "LOG"], ["0|1", "0"], "write a log"),
+    row(["log", "L", "LOG_FILE"], ["FILE", "log.txt"], "file that the log is appended to"),
     row([NEW, "c", "CACHE"], ["BYTES", "256M"], "memory for pages; K, M and G count 1024s"),
 ];
 
 /// The option that the thesis has not.
 const NEW: &str = "cache";
 
-/// What the environment variables begin with.
+/// Prefix of the environment variables.
 const PREFIX: &str = "PDIOL_";
 
-/// What stands alone between the options of PDIOL and the arguments of the program.
+/// Separator between the options of PDIOL and the arguments of the program.
 const SEPARATOR: &str = "-";
 
 impl Row {
@@ -124,7 +124,7 @@ impl Row {
         format!("{PREFIX}{}", self.variable)
     }
 
-    /// What the thesis calls it.
+    /// Its name in the thesis.
     fn old_variable(&self) -> Option<&'static str> {
         (self.long != NEW).then_some(self.variable)
     }

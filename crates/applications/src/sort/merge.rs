@@ -35,7 +35,7 @@ impl Sorting<'_> {
         (self.memory / (BUFFERS * BUFFER_BYTES_MIN)).clamp(2, RUNS_MAX) as usize
     }
 
-    /// Bytes of a buffer, if so many runs are merged.
+    /// Bytes of a buffer, if this number of runs is merged.
     pub(super) fn merge_buffer_bytes(&self, runs: usize) -> usize {
         let share = self.memory / (BUFFERS * runs.max(1) as u64);
         share.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX) as usize
@@ -101,7 +101,7 @@ pub(super) fn reduce(
     Ok(runs)
 }
 
-/// Merges runs into one, through buffers of so many bytes.
+/// Merges runs into one, through buffers of the given size in bytes.
 fn merge(
     sorting: &Sorting<'_>,
     mut runs: Vec<Box<dyn Temporary>>,
@@ -131,7 +131,7 @@ pub(super) struct Merging {
 }
 
 impl Merging {
-    /// Begins to merge; a thread of the scope reads the runs in buffers of so many bytes.
+    /// Begins to merge; a thread of the scope reads the runs into buffers of the given size in bytes.
     pub(super) fn begin<'scope>(
         scope: &'scope Scope<'scope, '_>,
         mut runs: Vec<Box<dyn Temporary>>,
@@ -192,7 +192,7 @@ impl Merging {
     }
 }
 
-/// Fills buffers with what comes next of each run, until nobody wants more.
+/// Fills buffers with the next bytes of each run, until the merge ends.
 fn read_ahead(
     runs: &mut [Box<dyn Temporary>],
     wishes: &Receiver<(usize, Vec<u8>)>,
@@ -209,7 +209,7 @@ fn read_ahead(
     }
 }
 
-/// What is read of a run.
+/// The buffered part of a run.
 struct Reader {
     index: usize,
     wanted: Sender<(usize, Vec<u8>)>,

@@ -5,8 +5,8 @@
 //!   merge         runs --thread, ahead--> the least line of all, again and again --thread, behind--> output
 //! ```
 //!
-//! What fits into one block needs no temporary file. If there are more runs than can be merged with the memory there
-//! is, some are merged into longer ones first, and most of them as they come: each run is an open file.
+//! Input that fits into one block needs no temporary file. If there are more runs than can be merged in memory at
+//! once, some are merged into longer ones first, most of them as they come: each run is an open file.
 //!
 //! - `order.rs`: which of two lines comes first
 //! - `block.rs`: a block of lines, and sorting it
@@ -37,8 +37,8 @@ use runs::{Sorted, Sorting};
 
 /// Sort the lines of files, ordinary and striped ones, by their bytes.
 ///
-/// The order is that of `LC_ALL=C sort`: lines whose keys are equal are in the order of their bytes; with --stable, in
-/// that of the input. With --unique the first of them in the input stays. A last line without an end gets one.
+/// The order is that of `LC_ALL=C sort`: lines with equal keys are in the order of their bytes; with --stable, in
+/// that of the input. With --unique, the first of them in the input is kept. A last line without an end gets one.
 #[derive(Parser, Debug)]
 #[command(name = "pfssort", version, after_help = NAMES)]
 pub struct Arguments {
@@ -46,33 +46,33 @@ pub struct Arguments {
     #[arg(value_name = "FILE", add = command_line::file_or_stored())]
     names: Vec<FileName>,
 
-    /// Where to write. What is there is replaced, and may be one of the inputs: that stays until all is sorted and written,
-    /// so there has to be room for both.
+    /// Output file. An existing file is replaced, and may be one of the inputs: it stays until all is sorted and
+    /// written, so there must be space for both.
     #[arg(long, short, value_name = "FILE", default_value = "-", add = command_line::file_or_stored())]
     output: FileName,
 
-    /// By the number at the beginning of the line: blanks, perhaps a minus, digits, perhaps a point and digits.
+    /// Sort by the number at the beginning of the line: blanks, perhaps a minus, digits, perhaps a point and digits.
     #[arg(long, short)]
     numeric_sort: bool,
 
-    /// The greatest first.
+    /// Sort in descending order.
     #[arg(long, short)]
     reverse: bool,
 
-    /// Of lines with equal keys only the first.
+    /// Keep only the first of lines with equal keys.
     #[arg(long, short)]
     unique: bool,
 
-    /// Lines with equal keys stay in the order of the input.
+    /// Keep lines with equal keys in the order of the input.
     #[arg(long, short)]
     stable: bool,
 
-    /// Memory for lines; that for pages of striped files is not in it.
+    /// Memory for lines, not including pages of striped files.
     #[arg(long, short = 'S', value_name = "SIZE", default_value = "256MiB", value_parser = memory)]
     memory: Size,
 
-    /// Where temporary files are: a directory, or pfs: for striped ones. Without this, where the output is or else the
-    /// first input, if that is striped, or else this computer's usual place for such files.
+    /// Place of temporary files: a directory, or pfs: for striped ones. Without this, striped if the output is, or
+    /// else the first input; otherwise this computer's usual place for such files.
     #[arg(long, short = 'T', value_name = "PLACE", value_hint = ValueHint::DirPath)]
     temporary: Option<FileName>,
 
@@ -80,7 +80,7 @@ pub struct Arguments {
     files: FilesArgs,
 }
 
-/// Less would be no more than some lines.
+/// Minimum memory: less would hold only a few lines.
 const MEMORY_MIN: u64 = 256 << 10;
 
 fn memory(text: &str) -> std::result::Result<Size, String> {

@@ -17,7 +17,7 @@ const BLOCKS: u64 = 3;
 /// Bytes of a run that are written at a time.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// What there is to sort with.
+/// Resources for sorting.
 pub(super) struct Sorting<'a> {
     /// Opens inputs and makes temporary files.
     pub(super) store: &'a dyn Store,
@@ -27,7 +27,7 @@ pub(super) struct Sorting<'a> {
     pub(super) memory: u64,
 }
 
-/// What the input has become.
+/// The sorted input.
 pub(super) enum Sorted {
     /// It had no line.
     Nothing,
@@ -127,7 +127,7 @@ struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// A first name that is wrong is told at once.
+    /// A wrong first name is reported at once.
     fn open(store: &'a dyn Store, names: &'a [FileName]) -> Result<Self> {
         let input = Some(store.open(&names[0])?);
         Ok(Inputs { store, names, current: 0, input, ends_with_newline: true, failure: None })

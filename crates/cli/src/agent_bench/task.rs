@@ -136,7 +136,7 @@ impl Task {
         }
         drop((ready, done));
         let mut ready = 0;
-        // Whoever fails before it is ready drops its sender; with the last sender this ends, too early.
+        // A client that fails before it is ready drops its sender; with the last sender this ends, too early.
         while ready < begin.len() && all_ready.recv_async().await.is_ok() {
             ready += 1;
         }

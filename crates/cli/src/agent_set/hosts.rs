@@ -1,4 +1,4 @@
-//! The agents that are wanted: so many on this computer, or those of a hosts file.
+//! The agents to run: a number of them on this computer, or those of a hosts file.
 //!
 //! ```text
 //! # one agent a line: HOST[:PORT] [ROOT...]

@@ -12,7 +12,7 @@ use super::process::Process;
 use crate::failure::{Failure, Result};
 
 const HEAD: &str =
-    "# Written by `starfish agents up`, read by `status`, `down` and whoever looks for agents.\n";
+    "# Written by `starfish agents up`, read by `status`, `down` and commands that look for agents.\n";
 
 /// A set of agents that is started together and stopped together. When it is stopped it is kept, to be started again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

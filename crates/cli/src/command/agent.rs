@@ -20,27 +20,27 @@ use pdiol::{Size, key};
 
 /// Serve disks of this machine to the file system (one I/O node).
 ///
-/// An agent keeps its share of every file in the directories it is given, one for each disk. Start one on
-/// every machine that has a disk to give, then name them all to `starfish put` and `starfish get`. It runs
-/// until Ctrl-C, SIGTERM or the end of its terminal, unless nohup has started it. It talks to programs that have the same
-/// cluster key. What they say to each other is not encrypted.
+/// An agent stores its share of every file in the given directories, one for each disk. Start one on every machine
+/// that contributes a disk, then name them all to `starfish put` and `starfish get`. It runs until Ctrl-C, SIGTERM
+/// or the end of its terminal, unless started by nohup. It talks only to programs with the same cluster key.
+/// Traffic is not encrypted.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Directory of a disk, which must be there; give it once for each disk.
+    /// Directory of a disk, which must exist; repeat the option for each disk.
     #[arg(long, value_name = "DIR", required = true, num_args = 1..)]
     root: Vec<PathBuf>,
 
-    /// Make directories that are not there. Without this an agent whose disk is not mounted does not start, instead of
+    /// Create missing directories. Without this, an agent whose disk is not mounted does not start, instead of
     /// filling the disk that the directory would be on.
     #[arg(long)]
     create: bool,
 
-    /// Where to listen: HOST:PORT, or :PORT for all networks of this machine. Port 0 takes a free one.
+    /// Address to listen on: HOST:PORT, or :PORT for all networks of this machine. Port 0 takes a free port.
     #[arg(long, value_name = "ADDR")]
     listen: String,
 
-    // Whoever looks for it is told where the port stands.
+    // Programs that look for it are told where the port stands.
     #[arg(long = "port", hide = true, value_parser = UnknownArgumentValueParser::suggest_arg("--listen"))]
     _port: Option<String>,
 
@@ -48,26 +48,26 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     disk_model: Option<String>,
 
-    /// The largest block (stripe unit) that files may have.
+    /// Largest block (stripe unit) of a file.
     #[arg(long, value_name = "SIZE", default_value = BLOCK_MAX)]
     block_max: Size,
 
-    /// Memory for blocks of files, read or not yet written.
+    /// Memory for cached blocks of files, clean and dirty.
     #[arg(long, value_name = "SIZE", default_value = CACHE)]
     cache: Size,
 
-    /// Blocks to bring into memory ahead of each read.
+    /// Number of blocks to prefetch ahead of each read.
     #[arg(long, value_name = "N", default_value_t = PREFETCH)]
     prefetch: u64,
 
-    /// The order in which a disk serves waiting requests.
+    /// Order in which a disk serves waiting requests.
     #[arg(long, value_enum, default_value_t = SCHEDULING)]
     scheduling: SchedulingName,
 
     #[command(flatten)]
     key: KeyArgs,
 
-    /// Without a cluster key, listen on a network all the same: whoever can connect may read and remove all files.
+    /// Listen on a network even without a cluster key: anyone who can connect may read and remove all files.
     #[arg(long)]
     trust_network: bool,
 
@@ -80,16 +80,16 @@ pub(crate) struct Arguments {
     detach: Option<PathBuf>,
 }
 
-/// The largest block if nobody says otherwise.
+/// Default size of the largest block.
 const BLOCK_MAX: &str = "1MiB";
 
-/// Memory for blocks if nobody says otherwise.
+/// Default memory for blocks.
 pub(crate) const CACHE: &str = "256MiB";
 
-/// Blocks to bring in ahead if nobody says otherwise.
+/// Default number of blocks to prefetch.
 const PREFETCH: u64 = 1;
 
-/// The order if nobody says otherwise.
+/// Default order.
 const SCHEDULING: SchedulingName = SchedulingName::CyclicScan;
 
 const EXAMPLES: &str = "\
@@ -105,9 +105,9 @@ The log goes to standard error. The environment variable STARFISH_LOG (off, erro
 pub(crate) enum SchedulingName {
     /// First come, first served.
     Fcfs,
-    /// In the direction of growing positions, then again from the lowest (C-SCAN).
+    /// By ascending position, then again from the lowest (C-SCAN).
     CyclicScan,
-    /// The same, by physical position instead of the place in the file.
+    /// C-SCAN by physical position instead of the offset in the file.
     PhysicalCyclicScan,
 }
 
@@ -162,15 +162,15 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     served.map_err(|error| Failure::new("starting the agent", error))?
 }
 
-/// Lets the process have as many files and connections as the system allows it. Shells give few, for the sake of old
-/// programs; a refusal leaves it at those.
+/// Raises the limit of open files and connections to the most that the system allows. Shells set a low one, for old
+/// programs; if raising it is refused, it stays.
 fn allow_many_descriptors() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }
 
-/// Refuses directories that are not there, or there twice.
+/// Refuses directories that are missing or given twice.
 fn check_roots(arguments: &Arguments) -> Result<()> {
     let mut known: Vec<(PathBuf, &PathBuf)> = Vec::new();
     for root in &arguments.root {
@@ -212,7 +212,7 @@ fn without_key(listen: SocketAddr) -> Failure {
     let why = "others can reach that address, and this agent has no cluster key to know its clients by";
     Failure::usage(format!("--listen {listen}"), why).remedy(format!(
         "Copy ~/.config/starfish/key from where `starfish agents up` has made it, with mode 0600, or name a file with \
-         --key FILE or {}; to make one: `{MAKE_KEY}`. --trust-network lets in whoever can connect.",
+         --key FILE or {}; to make one: `{MAKE_KEY}`. --trust-network lets in anyone who can connect.",
         key::VARIABLE
     ))
 }
@@ -280,7 +280,7 @@ fn print_ready(machine: &RealMachine, roots: &[PathBuf], is_keyless: bool) -> Re
     let disks = format!("{count}: {}", roots.join(", "));
     log::info!("started: starfish {} at {address}, {disks}", env!("CARGO_PKG_VERSION"));
     if is_keyless {
-        log::info!("it has no cluster key: whoever can connect has all rights");
+        log::info!("it has no cluster key: anyone who can connect has all rights");
     }
     local::print([format!("{READY}{address}, {disks}")])
 }

@@ -19,11 +19,11 @@ use crate::store::session;
 use crate::table::Table;
 use crate::{local, node};
 
-/// Start, look at and stop a set of agents, on this computer or over ssh on others.
+/// Start, inspect and stop a set of agents, on this computer or over ssh on others.
 ///
-/// What is started is written down in a state directory, ~/.local/state/starfish, so that other commands find it:
-/// after `starfish agents up`, `starfish put` needs no --agents. A set that is stopped keeps its files, ports and
-/// options: `starfish agents up` alone starts it again.
+/// The set is recorded in a state directory, ~/.local/state/starfish, where other commands find it: after `starfish
+/// agents up`, `starfish put` needs no --agents. A stopped set keeps its files, ports and options: `starfish agents
+/// up` alone starts it again.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -49,15 +49,15 @@ A hosts file has one agent a line, HOST[:PORT] [ROOT...], and comments after #:
 /// What to do with the set.
 #[derive(Subcommand)]
 enum Action {
-    /// Start agents in the background: new ones, or the last set again. Those that run already are left as they are.
+    /// Start agents in the background: new ones, or the last set again. Agents that already run are left alone.
     Up(UpArguments),
     /// Stop all agents of the set. Their files stay.
     Down(CommonArguments),
-    /// Show which agents of the set run, and what they have logged last. Exits with 1 if one does not run.
+    /// Show which agents of the set run, and the last lines of their logs. Exits with 1 if one does not run.
     Status(StatusArguments),
 }
 
-/// What all of these share.
+/// Options that all of these share.
 #[derive(Args)]
 struct CommonArguments {
     /// State directory, if not ~/.local/state/starfish. One directory holds one set.
@@ -70,12 +70,12 @@ struct CommonArguments {
 
 #[derive(Args)]
 struct UpArguments {
-    /// Number of agents to run on this computer, at ports of the loopback network. Without this and --hosts, those of
-    /// the last set.
+    /// Number of agents to run on this computer, on loopback ports. Without this and --hosts, those of the last
+    /// set.
     #[arg(long, value_name = "N", conflicts_with = "hosts", value_parser = clap::value_parser!(u32).range(1..=1024))]
     local: Option<u32>,
 
-    /// Start the agents that this file names, over ssh.
+    /// Start the agents named in this file, over ssh.
     #[arg(long, value_name = "FILE")]
     hosts: Option<PathBuf>,
 
@@ -87,9 +87,9 @@ struct UpArguments {
     #[arg(long, value_name = "PATH")]
     program: Option<String>,
 
-    /// Forget the last set: run what this command says, even if that is fewer agents or with other options.
+    /// Forget the last set: run the agents given here, even if they are fewer or have other options.
     ///
-    /// Files that have a stripe on an agent which is left out cannot be read until it runs again. Its disk stays.
+    /// Files with a stripe on an agent that is left out cannot be read until it runs again. Its disk stays.
     #[arg(long)]
     anew: bool,
 
@@ -99,7 +99,7 @@ struct UpArguments {
     #[command(flatten)]
     common: CommonArguments,
 
-    /// More options of `starfish agent`, for all of them. Without any, those of the last set.
+    /// More options of `starfish agent`, for all agents of the set. Without any, those of the last set.
     #[arg(last = true, value_name = "OPTION")]
     options: Vec<String>,
 }
@@ -109,12 +109,12 @@ struct StatusArguments {
     #[command(flatten)]
     common: CommonArguments,
 
-    /// How to print it.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
 
-/// How a status is printed.
+/// Output format of a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// A table for people.
@@ -208,7 +208,7 @@ fn is_left_out(agent: &Started, wanted: &[Wanted]) -> bool {
     wanted.iter().all(|wanted| wanted.name != agent.name)
 }
 
-/// The set as it was, and what is to become of it.
+/// The set as it was, and as it is to be.
 struct Plan {
     before: Record,
     /// The agents that are to run.
@@ -226,7 +226,7 @@ struct Plan {
     program: Option<String>,
 }
 
-/// Names of files that are told as examples.
+/// Number of file names that are reported as examples.
 const EXAMPLES_MAX: usize = 5;
 
 impl Plan {
@@ -319,14 +319,14 @@ impl Plan {
         let key = key::path(node::key_file()).map(KeyFile::take).transpose()?;
         let start = Start { program: &program, remote_program, directory, key, options: &self.options };
         let outcomes = at_once(missing, |wanted| {
-            // Whoever has exported the address of an agent finds the next one there.
+            // A program with the exported address of an agent finds the next one there.
             let before = self.gone.iter().find(|agent| agent.name == wanted.name);
             start.start(wanted, Host::new(wanted.host.as_deref(), &common.ssh), before)
         });
         all_or_failures(outcomes)
     }
 
-    /// What is to be recorded: what is wanted, in that order.
+    /// The agents to record: those wanted, in that order.
     fn record(&self, started: &[Starting]) -> Record {
         let mut agents = self.running.clone();
         agents.extend(started.iter().map(|starting| starting.started.clone()));
@@ -390,7 +390,7 @@ impl CommonArguments {
     }
 }
 
-/// All of them, or the last failure; the others are told before.
+/// All of them, or the last failure; earlier failures are reported at once.
 fn all_or_failures<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
     let (mut all, mut failures) = (Vec::new(), Vec::new());
     for outcome in outcomes {
@@ -410,7 +410,7 @@ fn check(addresses: &[String]) -> Result<()> {
     session::run(agents, |_| async { Ok(()) })
 }
 
-/// Says so if programs that are told nothing more use other agents, or none.
+/// Warns if programs without further options use other agents, or none.
 fn tell_if_not_found(addresses: &[String]) {
     let found = pdiol::agents::find().unwrap_or_default();
     if found.iter().map(|agent| &agent.name).ne(addresses) {
@@ -473,7 +473,7 @@ struct Row<'a> {
     /// Where its log is, on its host, and the last lines of it.
     log: &'a str,
     last_lines: Vec<String>,
-    /// Why nobody knows.
+    /// Why its state is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
 }

@@ -27,16 +27,18 @@ use pdiol::Size;
 
 /// Measure your own agents (--agents), or the file system on this computer against a bare stripe or modelled disks.
 ///
-/// With --agents, clients read and write a file there, in order and at random, each with several requests under way. It
-/// tells the throughput, the requests a second, and how long requests took: on average, and 50, 99 and 99.9 % of them
-/// at most. The file is laid out before it is read, and removed in the end. What is read is checked. The time of a write is
-/// until the agents have it; then all is flushed to the disks, which counts in the throughput. All clients are threads of
-/// this process, so this computer and its network limit them together. With --machine the simulated machine, with
-/// as many clients, agents and disks, does the same, and its figures stand beside the others.
+/// With --agents, clients read and write a file there, in order and at random, each with several requests in
+/// flight. The results are the throughput, the requests per second, and the latency: mean, and 50th, 99th and
+/// 99.9th percentile. The file is laid out before it is read, and removed at the end. Data read are verified. The
+/// latency of a write ends when the agents have the data; the final flush to the disks counts in the throughput.
+/// All clients are threads of this process, so this computer and its network limit them together. With --machine,
+/// the simulated machine does the same with as many clients, agents and disks, and its figures stand beside the
+/// measured ones.
 ///
-/// Without --agents it starts agents of its own, on loopback, and reads a file from them in several rounds. By default the
-/// data lie in the page cache and the yardstick is four plain senders and one receiver without any protocol, measured in
-/// turn with the file system. With --modelled the disks take the times of a model, whose rate is the yardstick.
+/// Without --agents it starts agents of its own, on loopback, and reads a file from them in several rounds. By
+/// default the data are in the page cache and the baseline is four plain senders and one receiver without any
+/// protocol, measured in alternation with the file system. With --modelled the disks take the times of a model,
+/// whose rate is the baseline.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -60,7 +62,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = super::put::BLOCK)]
     block: Size,
 
-    /// Rounds; of each measurement the median counts.
+    /// Rounds of each measurement; the median counts.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..),
           conflicts_with = "agents")]
     rounds: u32,
@@ -298,7 +300,7 @@ fn start_sender(file: &Path, to: SocketAddr, block: usize) -> io::Result<Child> 
         .spawn()
 }
 
-/// The life of a sender.
+/// Runs a sender.
 fn send(file: &Path, to: SocketAddr, block: usize) -> io::Result<()> {
     let mut stream = TcpStream::connect(to)?;
     let (mut file, mut buffer) = (File::open(file)?, vec![0; block]);
@@ -357,7 +359,7 @@ pub(crate) fn mib_s(throughput: f64) -> String {
     format!("{throughput:.1} MiB/s")
 }
 
-/// The value in the middle, or the mean of the two that are.
+/// The median: the middle value, or the mean of the two middle ones.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let half = values.len() / 2;

@@ -19,14 +19,14 @@ use crate::store::agents::{AgentsArgs, KeyArgs};
 use crate::store::{beforehand, session};
 use crate::{date, local, memory, node};
 
-/// How many of a hundred requests are reads if nobody says otherwise, as is usual.
+/// Default percentage of reads in a mixed workload, the usual one.
 const MIX: u8 = 70;
 
-/// What is measured of the user's own agents.
+/// Options for measuring the user's own agents.
 #[derive(Args)]
 #[command(next_help_heading = "Your own agents")]
 pub(crate) struct Options {
-    /// Measure agents that are there, HOST:PORT separated by commas; without names those that all commands use.
+    /// Measure running agents, HOST:PORT separated by commas; without names, those that all commands use.
     #[arg(long, value_name = "HOST:PORT,...", num_args = 0..=1, value_delimiter = ',')]
     agents: Option<Vec<String>>,
 
@@ -38,7 +38,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE", requires = "agents")]
     key: Option<PathBuf>,
 
-    /// What clients do: read, write, or mixed, some of both.
+    /// Work of the clients: read, write, or mixed (both).
     #[arg(
         long,
         value_enum,
@@ -49,7 +49,7 @@ pub(crate) struct Options {
     )]
     operation: Vec<Work>,
 
-    /// In which order each client comes to the records of its part of the file.
+    /// Order in which each client accesses the records of its part of the file.
     #[arg(
         long,
         value_enum,
@@ -60,37 +60,37 @@ pub(crate) struct Options {
     )]
     order: Vec<OrderName>,
 
-    /// How many of a hundred requests of a mixed workload are reads; without this 70.
+    /// Percentage of reads in a mixed workload; without this 70.
     #[arg(long, value_name = "PERCENT", requires = "agents", value_parser = clap::value_parser!(u8).range(1..=99))]
     mix: Option<u8>,
 
-    /// Bytes of a request, at a multiple of them. Without this: a block.
+    /// Bytes of a request, at a multiple of this size. Without this: a block.
     #[arg(long, value_name = "SIZE", requires = "agents")]
     record: Option<Size>,
 
-    /// Clients: nodes with connections of their own, each a thread of this process.
+    /// Number of clients: nodes with connections of their own, each a thread of this process.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "agents",
           value_parser = clap::value_parser!(u32).range(1..=256))]
     clients: u32,
 
-    /// Requests that each client has under way.
+    /// Number of requests that each client keeps in flight.
     #[arg(long, value_name = "K", default_value_t = 4, requires = "agents",
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     outstanding: u32,
 
-    /// Requests of each client. Without this and --duration: one for each record of its part.
+    /// Number of requests of each client. Without this and --duration: one for each record of its part.
     #[arg(long, value_name = "N", requires = "agents", value_parser = positive::<u64>)]
     requests: Option<u64>,
 
-    /// For how long requests are made, for example 30s; over the file again and again.
+    /// Time during which requests are made, for example 30s; the file is accessed repeatedly.
     #[arg(long, value_name = "TIME", requires = "agents", value_parser = time)]
     duration: Option<Duration>,
 
-    /// Where all randomness comes from.
+    /// Seed of all randomness.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "agents")]
     seed: u64,
 
-    /// What to call the file while it is there. Without this: a name that nobody has.
+    /// Temporary name of the file. Without this: an unused name.
     #[arg(long, value_name = "NAME", requires = "agents")]
     name: Option<String>,
 
@@ -102,7 +102,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "KEY=VALUE", requires = "machine")]
     set: Vec<String>,
 
-    /// How to print the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table, requires = "agents")]
     format: Format,
 
@@ -111,7 +111,7 @@ pub(crate) struct Options {
     progress: Show,
 }
 
-/// What a workload does.
+/// Work of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Work {
     /// Read a file that was laid out before.
@@ -127,11 +127,11 @@ enum Work {
 enum OrderName {
     /// One after the other.
     Sequential,
-    /// In an order that is drawn: each of them once, then in another one.
+    /// In a random order: each of them once, then in another order.
     Random,
 }
 
-/// How the result is printed.
+/// Output format of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// For people.
@@ -142,7 +142,7 @@ enum Format {
     Json,
 }
 
-/// A time that something can be done in.
+/// A duration greater than zero.
 fn time(text: &str) -> std::result::Result<Duration, String> {
     let wrong = || "write a time such as 500ms, 30s or 5m".to_owned();
     date::parse_age(text).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)
@@ -190,12 +190,12 @@ pub(crate) struct File {
 }
 
 impl Options {
-    /// Whether agents are to be measured that are there.
+    /// Whether running agents are to be measured.
     pub(crate) fn is_asked_for(&self) -> bool {
         self.agents.is_some()
     }
 
-    /// Measures, predicts and tells.
+    /// Measures, predicts and prints the results.
     pub(crate) fn run(self, file: File) -> Result<()> {
         let cells = self.cells(file)?;
         self.check(file)?;

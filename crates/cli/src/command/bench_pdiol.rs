@@ -26,16 +26,16 @@ use pdiol::Size;
 
 /// Run the benchmark of the thesis on PDIOL: sequential programs on one disk used locally, and on 1, 2 and 4 agents.
 ///
-/// Starts agents of its own, on loopback, whose disks take the times of a model, and has programs work on their files
-/// with several windows; what they make is checked. cat and grep read. sort writes runs, as temporary files, reads them
-/// and writes what is merged; bzip2 compresses. On modelled disks all of it goes to the disks and comes from them, in
-/// striped files and on the disk used locally alike. Beside each measurement of cat and grep stands what the simulated
-/// machine predicts for this computer. All ratios are of this one run. TMPDIR says where the files are: writing is no
-/// faster than what that directory lies on.
+/// Starts agents of its own, on loopback, whose disks take the times of a model, and runs programs on their files
+/// with several windows; their output is verified. cat and grep read. sort writes runs as temporary files, reads
+/// them and writes the merged lines; bzip2 compresses. On modelled disks all these bytes go to the disks and come
+/// from them, for striped files and the disk used locally alike. Beside each measurement of cat and grep stands the
+/// prediction of the simulated machine for this computer. All ratios are of this one run. The files are in TMPDIR:
+/// writing is no faster than the disk under that directory.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Sizes of the files, 8 MiB at least.
+    /// Sizes of the files, at least 8 MiB.
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "8MiB,32MiB")]
     sizes: Vec<Size>,
 
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "sizes")]
     full: bool,
 
-    /// How many disks, 4 at most.
+    /// Numbers of disks, at most 4.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,2,4",
           value_parser = clap::value_parser!(u8).range(1..=4))]
     disks: Vec<u8>,
@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PAGES,...", value_delimiter = ',')]
     windows: Vec<Window>,
 
-    /// The programs; without this all, or those of them that can be predicted if that is all.
+    /// The programs. Without this: all; if there are only predictions, those that can be predicted.
     #[arg(long, value_enum, value_name = "PROGRAM,...", value_delimiter = ',')]
     programs: Vec<Application>,
 
@@ -61,18 +61,18 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "st318416w")]
     disk_model: String,
 
-    /// No modelled disks but what TMPDIR lies on: ordinary files used locally, and agents with their directories there.
-    /// Before each run what is in the system's page cache is written and dropped, as far as the file system there does
-    /// that; tmpfs does not. What the disk or its host keeps in memory is out of reach, and four directories are no more
-    /// disks than there are. Temporary files stay in memory as usual. Nothing is predicted.
+    /// Use the disk under TMPDIR instead of modelled ones: ordinary files used locally, and agents with their
+    /// directories there. Before each run the system's page cache is written and dropped, if the file system there
+    /// supports that; tmpfs does not. Caches of the disk and its host cannot be dropped, and four directories on
+    /// one disk share that disk. Temporary files stay in memory as usual. Nothing is predicted.
     #[arg(long, conflicts_with_all = ["disk_model", "predict"])]
     host_disks: bool,
 
-    /// Size of the file with which limits and writing are measured.
+    /// Size of the file used to measure limits and writing.
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = whole_mib)]
     limit_size: Size,
 
-    /// Rounds; of each measurement the median counts.
+    /// Rounds of each measurement; the median counts.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 
@@ -80,7 +80,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["rounds", "limit_size", "disk_model"])]
     predict: Option<String>,
 
-    /// How to print the results.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 
@@ -102,7 +102,7 @@ Examples:
   starfish bench pdiol --predict pdiol-2003 --sizes 128MiB,512MiB
   starfish bench pdiol --full --html pdiol.html";
 
-/// How results are printed.
+/// Output format of the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// For people.
@@ -148,7 +148,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     Ok(())
 }
 
-/// One program on one file: on the local disk, or on so many with a window.
+/// One program on one file: on the local disk, or on a number of disks with a window.
 struct Cell {
     application: Application,
     bytes: u64,
@@ -165,7 +165,7 @@ const WINDOWS: [Prefetch; 6] = [
     Prefetch::Adaptive,
 ];
 
-/// Those that programs run with which take longer.
+/// The windows for programs that take longer.
 const FEW_WINDOWS: [Prefetch; 2] = [Prefetch::Window(16), Prefetch::Adaptive];
 
 fn plan(arguments: &Arguments) -> Result<Vec<Cell>> {
@@ -265,7 +265,7 @@ fn measured(arguments: &Arguments, plan: &[Cell]) -> Result<Results> {
     Ok(Results { limits: Some(limits), host_disks: arguments.host_disks, write_share, write_bytes, rows })
 }
 
-/// The disks that are asked for, and the rate of each in bytes for each second if that is known.
+/// The requested disks, and the rate of each in bytes per second if known.
 fn disks(arguments: &Arguments) -> Result<(Disks, Option<f64>)> {
     if arguments.host_disks {
         return Ok((Disks::Host, None));
@@ -294,17 +294,17 @@ fn make_files(testbed: &Testbed, plan: &[Cell]) -> Result<()> {
     Ok(())
 }
 
-/// What each program has made of a file of so many bytes where it ran first, which is on the disk used locally.
+/// Output of each program for each file size in bytes, from its first run, which is on the disk used locally.
 type Outputs = BTreeMap<(&'static str, u64), Hash>;
 
-/// Runs a cell once. What its program makes has to be the same everywhere.
+/// Runs a cell once. The program's output must be the same everywhere.
 fn measure(testbed: &Testbed, cell: &Cell, outputs: &mut Outputs) -> Result<Times> {
     let place = cell.place.map(|(disks, window)| (disks, window.0));
     let (times, made) = testbed.run(cell.application, cell.bytes, place)?;
     if let Some(made) = made {
         let name = cell.application.name();
         if *outputs.entry((name, cell.bytes)).or_insert(made) != made {
-            return Err(Failure::new(name, "what it made of a striped file is not what it made locally"));
+            return Err(Failure::new(name, "its output from a striped file differs from its local output"));
         }
     }
     Ok(times)

@@ -12,7 +12,7 @@ use crate::store::transfer::{self, Get, Method, MethodArgs};
 
 /// Print files to standard output, one after the other.
 ///
-/// The disks are read ahead while the output is taken, in a bounded window of memory.
+/// Data are prefetched from the disks while the output is consumed, in a bounded window of memory.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

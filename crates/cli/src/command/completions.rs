@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 use crate::failure::{Failure, Result};
 use crate::local;
 
-/// Print what a shell needs to complete command lines by Tab.
+/// Print the script with which a shell completes command lines on Tab.
 ///
 /// The shell then asks the program that it completes: for commands and options, and for values such as machines, patterns
 /// and the names of the files that the agents have. `make install` puts it where shells look.
@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(command_line::SHELLS))]
     shell: String,
 
-    /// The program: starfish, or one of those that are installed with it.
+    /// The program: starfish, or one installed with it.
     #[arg(value_name = "PROGRAM", default_value = "starfish")]
     program: String,
 }

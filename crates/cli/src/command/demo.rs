@@ -33,8 +33,8 @@ use pdiol::Size;
 /// See Starfish work: a file on four disks of this computer, and on simulated machines.
 ///
 /// Starts four agents here, puts a file onto them in stripes, reads it back by both access methods, proves it
-/// identical, and shows beside the measured throughput what simulated machines do with the same methods. All it
-/// makes lies in a temporary directory, which is gone afterwards. Takes less than a minute.
+/// identical, and shows beside the measured throughput what simulated machines do with the same methods. All its
+/// files are in a temporary directory, which is removed afterwards. Takes less than a minute.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -42,11 +42,11 @@ pub(crate) struct Arguments {
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Disk that each agent's directory is to be as slow as, so that striping shows; `none` for as fast as it can.
+    /// Disk model that each agent's directory is slowed down to, so that striping shows; `none` for full speed.
     #[arg(long, value_name = "NAME", default_value = "streaming-20")]
     disk_model: String,
 
-    /// Size of the file that is made.
+    /// Size of the file to make.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", conflicts_with = "file")]
     file_size: Size,
 }
@@ -58,10 +58,10 @@ Examples:
   starfish demo --disk-model hp97560 --file-size 16MiB
   starfish demo --disk-model none                     the speed of this computer's own disk";
 
-/// How many agents.
+/// Number of agents.
 const AGENTS: usize = 4;
 
-/// How many compute nodes work together in the disk-directed method.
+/// Number of compute nodes in the disk-directed method.
 const COMPUTE_NODES: u32 = 4;
 
 /// The agents' caches are small beside the file, so that reading reads from the disks.
@@ -70,7 +70,7 @@ const CACHE: &str = "4MiB";
 /// The stripe unit, in bytes.
 const BLOCK_BYTES: u64 = 256 << 10;
 
-/// A simulated file is at most so long; throughput does not depend on it any more.
+/// Size limit of a simulated file; beyond it throughput no longer depends on the size.
 const SIMULATED_BYTES_MAX: u64 = 64 << 20;
 
 /// Throughput of one machine by operation and method, in the order of the table's columns.

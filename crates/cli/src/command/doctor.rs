@@ -14,28 +14,28 @@ use crate::local;
 use crate::store::agents::AgentsArgs;
 use crate::table::Table;
 
-/// Look for what is wrong with the agents, and say what to do about it.
+/// Check the agents for problems, and say how to solve them.
 ///
-/// Asks each agent for its version, its disks with the space that is free, and its clock. Then measures five times, and
-/// ten times if its computer is busy, in turn with the others, how fast it writes and reads a temporary file; the median
-/// is shown. Writing is to its disks, as `put` does it; reading may be from its memory, so that tells of the network.
-/// Ends with what is wrong, and with exit code 1 if something is. An agent is slow if even its better measurements are
-/// below two thirds of what others reach. Files that are unfinished are noted.
+/// Asks each agent for its version, its disks with their free space, and its clock. Then measures how fast it
+/// writes and reads a temporary file, five times, or ten times if its computer is busy, in turn with the others;
+/// the median is shown. Writes go to its disks, as with `put`; reads may come from its memory, so they measure the
+/// network. Problems are listed at the end, with exit code 1 if there are any. An agent is slow if even its better
+/// measurements are below two thirds of what others reach. Unfinished files are noted.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Without the measurement, which takes up to three seconds for each agent, and longer if it is very slow.
+    /// Skip the measurement, which takes up to three seconds for each agent, longer if it is very slow.
     #[arg(long)]
     quick: bool,
 
-    /// The largest temporary file on an agent; to most less is written, for half a second each time.
+    /// Largest temporary file on an agent; most get a smaller one, written for half a second each time.
     #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = measured)]
     file_size: Size,
 
-    /// How to print what was found.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
@@ -46,7 +46,7 @@ Examples:
   starfish doctor --agents node1:7117,node2:7117 --quick
   starfish doctor --format json | jq .problems";
 
-/// How findings are printed.
+/// Output format of the findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// A table for people.
@@ -57,7 +57,7 @@ enum Format {
     Json,
 }
 
-/// The smallest temporary file that says something: some blocks.
+/// Smallest temporary file whose rate is meaningful: a few blocks.
 const FILE_BYTES_MIN: u64 = 1 << 20;
 
 fn measured(text: &str) -> std::result::Result<Size, String> {

@@ -17,10 +17,10 @@ use crate::store::session::{self, Session};
 use crate::table::Table;
 use pdiol::Size;
 
-/// Read files back on the agents, against their checksums, and say what is damaged, missing, foreign or unfinished.
+/// Read files back on the agents, verify checksums, and report what is damaged, missing, foreign or unfinished.
 ///
-/// Without names, all files are read. The data stay on the agents: each reads what is on its disks, behind all other
-/// requests. All agents have to answer. Exit code 1 tells that something is wrong.
+/// Without names, all files are read. The data stay on the agents: each reads its own disks, in the background of
+/// all other requests. All agents must answer. Exit code 1 means that a problem was found.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -31,11 +31,11 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Read no more than this in a second, on all disks together.
+    /// Limit on the bytes read per second, on all disks together.
     #[arg(long, value_name = "SIZE", value_parser = rate)]
     rate: Option<Size>,
 
-    /// How to print what was found.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 
@@ -50,7 +50,7 @@ Examples:
   starfish fsck big.dat --rate 20MiB               no faster than 20 MiB/s
   starfish fsck --format json | jq '.findings[].file'";
 
-/// How findings are printed.
+/// Output format of the findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// A table for people.
@@ -67,7 +67,7 @@ fn rate(text: &str) -> std::result::Result<Size, String> {
 /// What was found, as JSON has it.
 #[derive(Serialize)]
 struct Report {
-    /// How many files have been read back, and how many bytes of them on all disks.
+    /// Number of files read back so far, and of their bytes on all disks.
     files: usize,
     bytes: u64,
     seconds: f64,
@@ -139,7 +139,7 @@ impl Report {
         Report { files, bytes, seconds, findings: findings.collect(), failures }
     }
 
-    /// How many files something is wrong with.
+    /// Number of files with a problem.
     fn hurt(&self) -> usize {
         let mut names: Vec<&str> = self.findings.iter().map(|row| row.file.as_str()).collect();
         names.dedup();
@@ -196,7 +196,7 @@ fn kind(kind: FindingKind) -> &'static str {
     }
 }
 
-/// Damaged parts that a line of the table has place for.
+/// Number of damaged parts shown in a line of the table.
 const RANGES_MAX: usize = 4;
 
 /// The first parts of a file, by their first and last bytes.

@@ -14,18 +14,18 @@ use crate::store::transfer::{self, Get, MethodArgs};
 
 /// Get a file from the agents, reading all their disks at once.
 ///
-/// The local file appears under its name only when it is complete; until then it is called `.starfish-` and some letters.
-/// That is removed if the command fails or is interrupted, but not if it is killed.
+/// The local file appears under its name only when it is complete; until then its name is `.starfish-` and some
+/// letters. That file is removed if the command fails or is interrupted, but not if it is killed.
 ///
-/// A file that is unfinished, since whoever was putting it was killed or is not done, is refused.
+/// An unfinished file, whose writer was killed or is still writing, is refused.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The file's name there.
+    /// Name of the file on the agents.
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// Where to put it: a file, a directory, or `-` for standard output. Without this: its name, here.
+    /// Destination: a file, a directory, or `-` for standard output. Without this: its name, in this directory.
     #[arg(value_name = "LOCAL")]
     local: Option<PathBuf>,
 
@@ -35,21 +35,20 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     method: MethodArgs,
 
-    /// Read what there is of a file that was not written to its end, if there is one of that name. What was not written
-    /// reads as zeros.
+    /// Read the unfinished file of that name, if there is one. Bytes not written read as zeros.
     #[arg(long)]
     unfinished: bool,
 
-    /// Replace the local file if there is one.
+    /// Replace an existing local file.
     #[arg(long, short)]
     force: bool,
 
-    /// Get what can be read of a damaged file, with zeros in place of the rest, and say which bytes those are. Exit code
-    /// 1 tells that there are some.
+    /// Get the readable parts of a damaged file, with zeros for the rest, and report which bytes those are. Exit
+    /// code 1 means that there are some.
     #[arg(long)]
     skip_damaged: bool,
 
-    /// Print the blake3 hash of the file, as b3sum does; on standard error if the file goes to output.
+    /// Print the blake3 hash of the file, as b3sum does; on standard error if the file goes to standard output.
     #[arg(long)]
     hash: bool,
 

@@ -13,10 +13,10 @@ use pdiol::{ErrorKind, Size};
 
 /// List the files that the agents keep.
 ///
-/// Every name is listed that any agent has a stripe of. With `-l`, files of which stripes are missing, foreign or
-/// damaged are marked as damaged; `starfish stat` says what is wrong. Files that are being written, or whose writer was
-/// stopped, are marked as unfinished, with the time when they were begun; their size is what there is of them. If an agent does not answer, which is a failure,
-/// the size of a file that has a stripe there is a question mark.
+/// Lists every name that any agent has a stripe of. With `-l`, files with missing, foreign or damaged stripes are
+/// marked as damaged; `starfish stat` shows the cause. Files that are being written, or whose writer was stopped,
+/// are marked as unfinished, with the time they were begun; their size is that of the part written. If an agent
+/// does not answer, which is a failure, the size of a file with a stripe there is a question mark.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

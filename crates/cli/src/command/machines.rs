@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 }
 
 fn list() -> Result<Vec<String>> {
-    let failed = |error: description::Error| Failure::new("reading what is built in", error);
+    let failed = |error: description::Error| Failure::new("reading a built-in description", error);
     let mut table = Table::new(3);
     for (name, _) in MachineDescription::BUILT_IN {
         let machine = MachineDescription::load(name).map_err(failed)?;

@@ -11,9 +11,9 @@ use crate::table::Table;
 
 /// List the access patterns, or draw some of them.
 ///
-/// A picture shows a small file as a matrix of records, row after row in the order of the file, and in each record the
-/// number of the compute node that has it, or * if all nodes have it. A chunk is a stretch of the file that one node
-/// has.
+/// A picture shows a small file as a matrix of records, row by row in file order, and in each record the number of
+/// the compute node that owns it, or * if all nodes do. A chunk is a contiguous stretch of the file owned by one
+/// node.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -25,15 +25,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = positive::<u32>, requires = "patterns")]
     nodes: u32,
 
-    /// Rows and columns of the file that is drawn, in records.
+    /// Rows and columns of the drawn file, in records.
     #[arg(long, value_name = "RxC", default_value = "8x8", requires = "patterns")]
     shape: Shape,
 
-    /// Rows and columns of the grid of compute nodes. Without this: as square as can be.
+    /// Rows and columns of the grid of compute nodes. Without this: as square as possible.
     #[arg(long, value_name = "RxC", requires = "patterns")]
     grid: Option<Grid>,
 
-    /// How to draw: one drawing only as svg.
+    /// Output format; svg is for one drawing only.
     #[arg(long, value_enum, default_value_t = Format::Text, requires = "patterns")]
     format: Format,
 }

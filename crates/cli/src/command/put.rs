@@ -17,10 +17,10 @@ use pdiol::Size;
 
 /// Put a local file onto the agents, in stripes over all their disks.
 ///
-/// The file is cut into blocks, which are dealt to the disks in turn, so that reading it later keeps all of
-/// them busy. When the command ends the data are on the disks. Until then the file is unfinished: `starfish ls -l` says so
-/// and nobody gets it by mistake, also if this command is killed. If it fails or is interrupted, nothing is left of the
-/// file; but one that was written and fails to verify stays.
+/// The file is cut into blocks, which are dealt to the disks in turn, so that reading it later keeps all of them
+/// busy. When the command ends, the data are on the disks. Until then the file is unfinished, even if the command
+/// is killed: `starfish ls -l` marks it and `starfish get` refuses it. If the command fails or is interrupted,
+/// nothing of the file is left, except that a written file that fails to verify stays.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -28,29 +28,29 @@ pub(crate) struct Arguments {
     #[arg(value_name = "LOCAL")]
     local: PathBuf,
 
-    /// What to call it there. Without this: its own name, without directories.
+    /// Name of the file on the agents. Without this: its own name, without directories.
     #[arg(value_name = "NAME")]
     name: Option<String>,
 
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Size of a block: bytes on one disk before the file goes on on the next.
+    /// Size of a block: bytes on one disk before the file continues on the next.
     #[arg(long, value_name = "SIZE", default_value = BLOCK)]
     block: Size,
 
     #[command(flatten)]
     method: MethodArgs,
 
-    /// Go on without agents that do not answer: the file lies on the disks of the others alone.
+    /// Continue without agents that do not answer: the file is striped over the disks of the others only.
     #[arg(long)]
     without_missing: bool,
 
-    /// Replace the file if there is one of that name. It stays as it is until the new one is finished.
+    /// Replace an existing file of that name. It stays as it is until the new one is finished.
     #[arg(long)]
     replace: bool,
 
-    /// Read the file back afterwards and compare its blake3 hash. If they differ the file stays.
+    /// Read the file back afterwards and compare its blake3 hash. If the hashes differ, the file stays.
     #[arg(long)]
     verify: bool,
 
@@ -63,7 +63,7 @@ pub(crate) struct Arguments {
     progress: Show,
 }
 
-/// The size of a block if nobody says otherwise: see `starfish bench`.
+/// Default size of a block: see `starfish bench`.
 pub(crate) const BLOCK: &str = "256KiB";
 
 const EXAMPLES: &str = "\
@@ -117,7 +117,7 @@ fn those_that_answer(agents: Vec<Agent>, name: &str, replaces: bool) -> Result<V
     })
 }
 
-/// Tells of the way to do without agents that do not answer.
+/// Points out how to continue without agents that do not answer.
 fn with_way_out(failure: Failure, name: &str) -> Failure {
     match failure.kind() {
         Some(ErrorKind::Unreachable) => {

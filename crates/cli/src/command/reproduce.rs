@@ -28,11 +28,11 @@ use crate::table::Table;
 ///
 /// DIR/report.html says what agrees and what does not, in words, colours and charts; open it with any browser.
 ///
-/// Every trial that was run is kept in DIR/journal.jsonl. So the command can be interrupted, and when called again
-/// only does what is missing. Equal cells of different tables are simulated once. `starfish run` keeps its trials in
-/// the same form, and either goes on where the other was if they share DIR.
+/// Every finished trial is recorded in DIR/journal.jsonl, so the command can be interrupted, and when repeated runs
+/// only the missing trials. Equal cells of different tables are simulated once. `starfish run` records its trials
+/// in the same format, and either command continues the work of the other if they share DIR.
 ///
-/// The numbers do not depend on how many threads there are, nor on the computer.
+/// The numbers depend neither on the number of threads nor on the computer.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -48,15 +48,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N,...")]
     figures: Option<Numbers>,
 
-    /// Trials of each cell, which differ in all that is random. Without this: what the plans say, for starfish-3.0 5.
+    /// Number of trials of each cell, which differ in their random numbers. Without this: as the plans say; 5 for
+    /// starfish-3.0.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=plan::TRIALS_MAX))]
     trials: Option<u64>,
 
-    /// Where to write; made if it is not there. Without this: results/ and the study's name.
+    /// Output directory, created if missing. Without this: results/ and the study's name.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Trials that run at a time. Without this: as many as this computer has processors.
+    /// Number of trials that run at a time. Without this: the number of processors of this computer.
     #[arg(long, value_name = "N", value_parser = super::positive::<u16>)]
     threads: Option<u16>,
 
@@ -101,7 +102,7 @@ impl FromStr for Numbers {
 const TABLES: &str = "tables.csv";
 const REPORT: &str = "report.html";
 
-/// Failed trials that are named.
+/// Number of failed trials that are named.
 const FAILURES_MAX: usize = 5;
 
 /// Runs the command.
@@ -153,7 +154,7 @@ fn choose(study: &mut Study, kind: Kind, numbers: &Numbers) -> Result<()> {
     Ok(())
 }
 
-/// Makes the folder, sees that the files can be written, and opens the journal in it.
+/// Creates the folder, checks that the files can be written, and opens the journal in it.
 fn prepare(folder: &Path) -> Result<Journal> {
     const REMEDY: &str = "Choose another folder with --out.";
     let journal = run::open_journal(folder, false).map_err(|failure| failure.remedy(REMEDY))?;
@@ -166,7 +167,7 @@ fn prepare(folder: &Path) -> Result<Journal> {
     }
 }
 
-/// Runs all trials that the journal does not have yet, and tells how many.
+/// Runs all trials missing from the journal, and returns their number.
 fn simulate(study: &Study, journal: &mut Journal, folder: &Path, arguments: &Arguments) -> Result<usize> {
     let jobs = plan::jobs(&study.plans);
     let new = jobs.iter().filter(|job| journal.get(job.key).is_none()).count();
@@ -275,7 +276,7 @@ fn summary(study: &Study, journal: &Journal) -> Vec<String> {
     lines.lines().collect()
 }
 
-/// What the time went to.
+/// Summary of where the time went.
 fn time(study: &Study, journal: &Journal, new: usize, elapsed: Duration) -> Vec<String> {
     let jobs = plan::jobs(&study.plans);
     let wall = |jobs: &mut dyn Iterator<Item = &Job<'_>>| -> f64 {

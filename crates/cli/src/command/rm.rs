@@ -12,13 +12,13 @@ use crate::local;
 use crate::store::agents::AgentsArgs;
 use crate::store::session::{self, Session};
 
-/// Remove files from the agents, also damaged ones.
+/// Remove files from the agents, even damaged ones.
 ///
-/// What can be removed is removed, even if a name among the others cannot. A file that has a stripe on an agent that
-/// does not answer cannot.
+/// If one of the names cannot be removed, the others still are. A file with a stripe on an agent that does not
+/// answer cannot.
 ///
-/// With `--unfinished`, what is removed are files that were begun and not written to their end; finished files of the
-/// same names stay. Files that somebody is writing now are left alone.
+/// With `--unfinished`, only files that were begun and not written to their end are removed; finished files of the
+/// same names stay. Files that are being written now are left alone.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -29,11 +29,11 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Remove unfinished files, and tell which.
+    /// Remove unfinished files, and list them.
     #[arg(long)]
     unfinished: bool,
 
-    /// Only those that were begun so long ago, for example 90s, 2h or 7d.
+    /// Minimum age of the unfinished files to remove, for example 90s, 2h or 7d.
     #[arg(long, value_name = "AGE", requires = "unfinished", value_parser = date::parse_age)]
     older_than: Option<Duration>,
 }

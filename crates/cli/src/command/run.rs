@@ -15,15 +15,15 @@ use crate::progress::{Progress, Show};
 use crate::table;
 use pdiol::Size;
 
-/// Simulate all that a plan says, on all processors, and write the results to files.
+/// Simulate all trials of a plan, on all processors, and write the results to files.
 ///
 /// A plan is a TOML file: a machine, access patterns and record sizes, variants to compare, what to vary, how many
 /// trials. Every combination becomes a row of results.csv and results.parquet, and every trial a row of trials.csv
 /// and trials.parquet, in the folder of the results.
 ///
-/// Each trial is recorded in journal.jsonl in that folder as soon as it is done. So the same command goes on where it
-/// was interrupted, and after a change to the plan runs only what is new. Trials of another version of the simulator
-/// are not used. Trials that several plans have in common are run once.
+/// Each trial is recorded in journal.jsonl in that folder as soon as it is done, so the same command continues
+/// after an interruption, and after a change to the plan runs only the new trials. Trials of another version of the
+/// simulator are not used. Trials that several plans have in common are run once.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -31,32 +31,33 @@ pub(crate) struct Arguments {
     #[arg(value_name = "PLAN", required = true)]
     plans: Vec<String>,
 
-    /// The folder for journal and results. Without this: results/NAME, called after the plan, or after the folder of
+    /// Folder for journal and results. Without this: results/NAME, named after the plan, or after the folder of
     /// several plans.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Trials of each cell, instead of what the plans say.
+    /// Number of trials of each cell, instead of that in the plans.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=TRIALS_MAX))]
     trials: Option<u64>,
 
-    /// Trials that are run at a time. Without this: as many as there are processors.
+    /// Number of trials that run at a time. Without this: the number of processors.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     threads: Option<u64>,
 
-    /// Run everything anew, and forget what the journal has.
+    /// Run all trials again, and discard the journal.
     #[arg(long, conflicts_with = "only")]
     fresh: bool,
 
-    /// Run these trials only, anew, and print each; nothing is written. With * for all, and parts at the end left out.
+    /// Run only these trials, again, and print each; nothing is written. * matches all, and trailing parts may be
+    /// left out.
     #[arg(long, value_name = "VARIANT/PATTERN/RECORD/TRIAL", conflicts_with = "out")]
     only: Option<String>,
 
-    /// Also write the results as a page with charts, which says what its names mean; open it with any browser.
+    /// Also write the results as a page with charts, which explains its names; open it with any browser.
     #[arg(long, value_name = "FILE", conflicts_with = "only")]
     html: Option<PathBuf>,
 
-    /// How to print the results.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 
@@ -92,7 +93,7 @@ Examples:
   starfish run experiments/starfish-3.0/*.toml --out results/all
   starfish run methods.toml --only ddio/rb/8192/0      the first trial of one cell, with its digest";
 
-/// How results are printed.
+/// Output format of the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// For people, with units.
@@ -168,7 +169,7 @@ fn command(arguments: &Arguments) -> String {
     format!("starfish run {}{trials}", arguments.plans.join(" "))
 }
 
-/// Runs some trials anew, for somebody who wants to see just these.
+/// Runs only some trials, again, and prints them.
 fn run_only(arguments: &Arguments, plans: &[Plan], only: &str, threads: usize) -> Result<()> {
     let selection: Selection =
         only.parse().map_err(|error| Failure::usage(format!("--only {only}"), error))?;

@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE,...", default_value = "8192", value_delimiter = ',')]
     record: Vec<Size>,
 
-    /// How the file lies on each disk: contiguous, random, or all.
+    /// Layout of the file on each disk: contiguous, random, or all.
     #[arg(long, value_name = "LAYOUT,...", default_value = "contiguous", value_delimiter = ',')]
     layout: Vec<String>,
 
@@ -64,11 +64,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "8KiB")]
     block: Size,
 
-    /// Runs of each row, which differ in all that is random.
+    /// Number of trials of each row, which differ in their random numbers.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = positive::<u32>)]
     trials: u32,
 
-    /// Where all randomness comes from.
+    /// Seed of all randomness.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
@@ -76,19 +76,19 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 
-    /// The order in which a disk serves waiting requests; traditional only.
+    /// Order in which a disk serves waiting requests; traditional only.
     #[arg(long, value_enum, default_value_t = SchedulingName::CyclicScan)]
     scheduling: SchedulingName,
 
-    /// Requests that each compute node has under way to each disk (the reports' K); traditional only.
+    /// Number of requests that each compute node keeps in flight to each disk (the reports' K); traditional only.
     #[arg(long, value_name = "K", default_value_t = 4, value_parser = positive::<u32>)]
     outstanding: u32,
 
-    /// Start a thread for each request instead of having a pool; traditional only.
+    /// Start a thread for each request instead of using a pool; traditional only.
     #[arg(long)]
     thread_per_request: bool,
 
-    /// Blocks brought in ahead of each read; traditional only.
+    /// Number of blocks prefetched ahead of each read; traditional only.
     #[arg(long, value_name = "N", default_value_t = 1)]
     prefetch: u64,
 
@@ -96,23 +96,24 @@ pub(crate) struct Arguments {
     #[arg(long)]
     memget_writes: bool,
 
-    /// Which Memputs and Memgets wait for others to the same node and go with them: never, always, or small-records.
+    /// Which Memputs and Memgets are queued, to go together with others to the same node: never, always, or
+    /// small-records.
     #[arg(long, value_name = "WHICH", default_value_t = Queued::SmallRecords)]
     queued: Queued,
 
-    /// Rows and columns of the matrix in the file, in records. Without this: as square as can be.
+    /// Rows and columns of the matrix in the file, in records. Without this: as square as possible.
     #[arg(long, value_name = "RxC")]
     shape: Option<Shape>,
 
-    /// Rows and columns of the grid of compute nodes. Without this: as square as can be.
+    /// Rows and columns of the grid of compute nodes. Without this: as square as possible.
     #[arg(long, value_name = "RxC")]
     grid: Option<Grid>,
 
-    /// Move statements about data instead of data: for files larger than memory.
+    /// Move descriptions of data instead of bytes: for files larger than memory.
     #[arg(long)]
     phantom: bool,
 
-    /// How to print the result.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 
@@ -120,17 +121,17 @@ pub(crate) struct Arguments {
     #[arg(long)]
     digest: bool,
 
-    /// Tell of the first trial of each row why it took as long: what was busy, what waited, what limited it. With csv
-    /// it goes to standard error.
+    /// Explain the time of the first trial of each row: what was busy, what waited, what limited it. With csv it
+    /// goes to standard error.
     #[arg(long)]
     explain: bool,
 
-    /// Write what happens in the first trial to a file for the Perfetto UI (ui.perfetto.dev): what each processor, link,
+    /// Write a trace of the first trial to a file for the Perfetto UI (ui.perfetto.dev): what each processor, link,
     /// bus and disk does when. For one row only.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
-    /// How many slices and counts the trace may have at most; some 40 bytes each.
+    /// Maximum number of slices and counts in the trace; about 40 bytes each.
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = positive::<u64>, requires = "trace")]
     trace_limit: u64,
 
@@ -149,7 +150,7 @@ Examples:
   starfish simulate --pattern rb --set nodes.io=4 --set disks.model=streaming-20
   starfish simulate --machine cluster-switch --pattern rcb --grid 16x4 --file-size 1GiB --phantom";
 
-/// How results are printed.
+/// Output format of the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// For people, with units.
@@ -390,13 +391,13 @@ fn quoted(field: &str) -> String {
     }
 }
 
-/// MiB/s with as many digits as mean something.
+/// MiB/s with its significant digits.
 fn throughput(mib_s: f64) -> String {
     let digits = if mib_s < 1000.0 { 2 } else { 0 };
     format!("{mib_s:.digits$} MiB/s")
 }
 
-/// A time in seconds, or in milliseconds if seconds would leave little of it.
+/// A time in seconds, or in milliseconds if it is short.
 fn time(seconds: f64) -> String {
     if seconds < 0.1 { format!("{:.3} ms", 1000.0 * seconds) } else { format!("{seconds:.3} s") }
 }

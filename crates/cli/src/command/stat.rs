@@ -11,11 +11,11 @@ use crate::store::session::{self, Session};
 use crate::table::Table;
 use pdiol::Size;
 
-/// Show what is known of a file: its size, its blocks, and which disk has which stripe.
+/// Show the size of a file, its blocks, and which disk has which stripe.
 ///
-/// Every stripe is looked up on its disk, so this also tells whether the file is complete, and whether it is unfinished:
-/// being written, or left by a writer that was stopped. What an agent that does not
-/// answer would have to tell is a question mark, which is a failure.
+/// Every stripe is looked up on its disk, so this also shows whether the file is complete, and whether it is
+/// unfinished: being written, or left by a writer that was stopped. If an agent does not answer, which is a
+/// failure, a question mark stands for what it alone knows.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     outcome
 }
 
-const UNFINISHED: &str = "it is being written, or whoever wrote it was stopped";
+const UNFINISHED: &str = "it is being written, or its writer was stopped";
 
 fn lines(session: &Session, name: &str, bytes: &str, parts: &FileParts) -> Vec<String> {
     let (block, stripes) = (Size(parts.striping.block_bytes()), parts.striping.stripe_count());

@@ -1,8 +1,9 @@
 //! What is wrong with agents, and what should be known about them.
 //!
-//! Whoever is slow is so in comparison: a *unit* is slow if what it gives at its better times (of five measurements the
-//! second best, of ten the third) is below two thirds of what is usual for others at theirs. So nobody is accused of what
-//! happens now and then, nor saved by a single figure: a disk that was kept waiting may make up for that with a burst.
+//! An agent is slow in comparison with others: a *unit* is slow if what it gives at its better times (of five
+//! measurements the second best, of ten the third) is below two thirds of what is usual for others at theirs. So
+//! nobody is accused of what happens now and then, nor saved by a single figure: a disk that was kept waiting may
+//! make up for that with a burst.
 //!
 //! - For writing, a unit is a device: agents whose disks lie on the same one disturb each other, and say nothing about
 //!   each other. For reading, which may be from memory, it is a computer.

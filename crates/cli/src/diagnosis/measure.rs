@@ -1,8 +1,8 @@
 //! How fast agents write and read, measured as `put` and `get` would find it.
 //!
 //! One agent is measured after the other, so that none disturbs another, and all of them in several rounds, so that
-//! what disturbs one for a moment is told from what is always so. What else the computers did meanwhile comes from the
-//! agents: they know how long their processors have worked, for whomever and for them.
+//! what disturbs one for a moment is told from what is always so. What else the computers did meanwhile comes from
+//! the agents: they know how long their processors have worked, for all programs and for them.
 
 use std::io::{self, Read};
 use std::time::{Duration, Instant};

@@ -30,7 +30,7 @@ pub(crate) enum Application {
 /// The word that grep looks for. It begins each block of the text and stands nowhere else.
 const WORD: &[u8] = b"starfish";
 
-/// The text repeats itself after so many bytes.
+/// Period of the text in bytes.
 const TEXT_BYTES: usize = 1 << 20;
 
 /// sort has memory for this part of its file, so that there are runs to merge.
@@ -39,7 +39,7 @@ const SORT_MEMORY_PART: u64 = 4;
 /// Less memory would make small files be merged twice.
 const SORT_MEMORY_MIN: u64 = 4 << 20;
 
-/// Bytes that bzip2 sorts together: so many times 100 000, as by default.
+/// Block size of bzip2 in units of 100 000 bytes: its default.
 const BZIP2_BLOCKS: u32 = 9;
 
 impl Application {

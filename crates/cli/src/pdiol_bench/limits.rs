@@ -44,7 +44,7 @@ pub(crate) struct Limits {
 /// The agents of the bare stripe.
 pub(crate) const AGENTS: usize = 4;
 
-/// A file of so many bytes is in an agent's cache after it was read once.
+/// Size of a file that is in an agent's cache after it was read once.
 const SMALL_BYTES: u64 = PAGE_BYTES * 8;
 
 /// How often it is read, and how long before each page nothing is done.
@@ -94,7 +94,7 @@ pub(crate) fn measure_limits(testbed: &mut Testbed, bytes: u64, rounds: u32) -> 
     })
 }
 
-/// The throughput of reading the file of so many bytes from all agents, and the processor's time for it.
+/// The throughput of reading the file of the given size from all agents, and the processor's time for it.
 fn read_striped(testbed: &Testbed, bytes: u64) -> Result<[f64; 2]> {
     let (times, _) = testbed.run(Application::Cat, bytes, Some((AGENTS, Prefetch::Adaptive)))?;
     Ok([throughput(bytes, times.elapsed), processor_for_gib(bytes, times)])
@@ -104,7 +104,7 @@ fn processor_for_gib(bytes: u64, times: Times) -> f64 {
     times.processor().as_secs_f64() * f64::from(1 << 30) / bytes as f64
 }
 
-/// Copies so many bytes from one page to another, both of which are far from the last ones.
+/// Copies a number of bytes from one page to another, both far from the previous ones.
 fn copy(bytes: u64) -> f64 {
     let bytes = bytes as usize;
     let (from, mut to) = (vec![1_u8; bytes], vec![0_u8; bytes]);

@@ -7,9 +7,9 @@
 //!   Written     ---- stretches --->     a task for each file that is written, behind
 //! ```
 //!
-//! Files that are used at once take turns at the disk stretch by stretch, in the order in which these are asked for. A
-//! stretch is longer than what operating systems read ahead. What was written is not kept in memory, also of temporary
-//! files: it goes to the disk, and whoever reads it waits for the disk, as on the agents.
+//! Files that are used at once take turns at the disk stretch by stretch, in the order in which these are asked
+//! for. A stretch is longer than what operating systems read ahead. What was written is not kept in memory, also of
+//! temporary files: it goes to the disk, and reading it waits for the disk, as on the agents.
 
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -56,7 +56,7 @@ pub(crate) enum Disks {
     Host,
 }
 
-/// Where a program runs: on the disk used locally, or on so many agents with a window.
+/// Where a program runs: on the disk used locally, or on a number of agents with a window.
 pub(crate) type Place = Option<(usize, Prefetch)>;
 
 impl Testbed {
@@ -70,7 +70,7 @@ impl Testbed {
         &self.agents
     }
 
-    /// Starts the agents anew, with disks that are as fast as they can and caches that hold a file of so many bytes.
+    /// Restarts the agents, with disks at full speed and caches that hold a file of the given size.
     pub(crate) fn keep(&mut self, bytes: u64) -> Result<()> {
         self.agents.restart(&options(&(bytes + (16 << 20)).to_string(), &[]))
     }
@@ -99,8 +99,8 @@ impl Testbed {
         Ok(times)
     }
 
-    /// Runs a program on the file of so many bytes that is there. Tells what that took, and the hash of what the program
-    /// has made, which is none if it only reads.
+    /// Runs a program on the existing file of the given size. Returns what that took, and the hash of what the
+    /// program has made, which is none if it only reads.
     pub(crate) fn run(
         &self,
         application: Application,
@@ -144,7 +144,7 @@ impl Testbed {
         }
     }
 
-    /// What each page of the file of so many bytes takes that is asked for alone, after a pause: seconds.
+    /// Seconds for a page of the file of the given size when it is requested alone, after a pause.
     pub(crate) fn page_times(&self, bytes: u64, pause: Duration) -> Result<Vec<f64>> {
         let session = self.session(1, Prefetch::Window(1))?;
         let name = name(1, bytes);
@@ -213,7 +213,7 @@ fn failed(failure: applications::Failure) -> Failure {
     Failure::new("running a program", failure)
 }
 
-/// One program that is to run on a file of so many bytes.
+/// One program to run on a file of the given size in bytes.
 struct Run<'a> {
     agents: &'a Agents,
     application: Application,

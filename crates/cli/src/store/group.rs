@@ -135,7 +135,7 @@ fn carry_out(
         begin.push(go);
     }
     drop((ready, leader));
-    // Whoever fails before it is ready drops its sender; with the last sender this ends, too early.
+    // A member that fails before it is ready drops its sender; with the last sender this ends, too early.
     let all = all_ready.iter().take(threads.len()).count() == threads.len();
     let start = Instant::now();
     for go in begin.into_iter().filter(|_| all) {

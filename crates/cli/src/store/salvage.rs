@@ -31,7 +31,7 @@ pub(crate) fn get<W: Write + Send + 'static>(
     progress: &Progress,
 ) -> Result<(Option<blake3::Hash>, Vec<Extent>)> {
     if method.method == Method::DiskDirected {
-        let why = "what is damaged is skipped by the method traditional only";
+        let why = "only the method traditional skips damaged parts";
         return Err(Failure::usage("--skip-damaged", why).remedy("Leave out --method."));
     }
     let (name, progress) = (name.to_owned(), progress.clone());

@@ -185,7 +185,7 @@ where
     };
     in_lanes(&session.machine, window.lanes, lane).await?;
     drop((leaving, emptied));
-    let read = joined(reader).map_err(|error| Failure::new("reading what is to be put", error))?;
+    let read = joined(reader).map_err(|error| Failure::new("reading the input", error))?;
     session.told(file.name(), file.commit().await)?;
     Ok(read)
 }

@@ -225,7 +225,7 @@ fn put_disk_directed<R: Read>(
     let mut parts = Vec::new();
     for length in group::lengths(name, bytes, put.method.compute_nodes)? {
         let mut part = vec![0; length as usize];
-        input.read_exact(&mut part).map_err(|error| Failure::new("reading what is to be put", error))?;
+        input.read_exact(&mut part).map_err(|error| Failure::new("reading the input", error))?;
         parts.push(part);
     }
     let (all, name, interruption) = (agents.to_vec(), name.to_owned(), interruption.clone());
