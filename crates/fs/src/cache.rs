@@ -195,8 +195,7 @@ impl Cache {
         self.by_key.get(&key).copied().filter(|&place| self.blocks[place].needs_writing())
     }
 
-    /// Where in a stripe, whose blocks have so many bytes, the last one ends that is not on the disk yet; 0 if there is
-    /// none.
+    /// End offset of the last dirty block of a stripe with blocks of `block_bytes`; 0 if there is none.
     pub(crate) fn dirty_end(&self, stripe: StripeKey, block_bytes: u64) -> u64 {
         let mut blocks = self.by_key.range(key_range(stripe, 0)).rev();
         let last = blocks.find_map(|(key, &place)| {

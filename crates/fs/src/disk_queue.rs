@@ -1,9 +1,9 @@
 //! A disk is given one request at a time, or a few; tasks wait here for their turn.
 //!
-//! There is no driver task: who needs the disk asks for a turn, uses the disk, and lets go. Letting go picks
-//! the next by the disk's [`Scheduling`] at once, before the task that lets go does anything else, so the
-//! disk is never idle for want of a decision. Who asks on demand gets the next turn before all who ask in the
-//! background. Shared fairly, nobody of a class who waits is passed over for more than one sweep.
+//! There is no driver task: a task that needs the disk waits for a turn, uses the disk, and releases it. Releasing
+//! it picks the next by the disk's [`Scheduling`] at once, before the releasing task does anything else, so the
+//! disk is never idle for want of a decision. A task on demand gets the next turn before all those in the
+//! background. With fair sharing, no task of a class is passed over for more than one sweep.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;

@@ -83,9 +83,9 @@ pub(crate) struct Asker {
     pub(crate) class: Class,
 }
 
-/// What a node does with the questions it is asked.
+/// How a node serves the requests it receives.
 pub(crate) trait Service {
-    /// Deals with a request, or sees to it that somebody does.
+    /// Serves a request, or passes it on to be served.
     ///
     /// Nothing else is received meanwhile, so it must not wait for anything that has to be received.
     async fn handle(&self, asker: Asker, request: Request, payload: Payload) -> machine::Result<()>;
@@ -267,7 +267,7 @@ impl<M: Machine> Endpoint<M> {
         tag
     }
 
-    /// Ends the call of this tag to that node. An answer nobody asked for is dropped.
+    /// Ends the call of this tag to that node. An unexpected answer is dropped.
     fn finish_call(&self, from: NodeId, tag: u64, answer: Answer) {
         let key = (tag & u64::from(u32::MAX)) as usize;
         let mut calls = self.calls.borrow_mut();

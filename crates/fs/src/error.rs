@@ -1,4 +1,4 @@
-//! What can go wrong in the file system, as its users see it and as it travels.
+//! Errors of the file system, as its users see them and as they are encoded.
 
 use machine::{Duration, NodeId};
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub enum Error {
         name: String,
     },
     /// The file was begun and never committed: a part of it may be missing, and what is there may be anything.
-    #[error("{name}: it is unfinished: who was writing it has not come to the end")]
+    #[error("{name}: it is unfinished: its writer has not finished it")]
     Unfinished {
         /// The file's name.
         name: String,
@@ -53,7 +53,7 @@ pub enum Error {
         /// How many stripes the file has.
         count: u32,
     },
-    /// What lies under the file's name does not belong together.
+    /// The stripes under the file's name do not belong together.
     #[error("{name}: {node} disk {disk} holds {found}, expected {expected}")]
     ForeignStripe {
         /// The file's name.
@@ -62,9 +62,9 @@ pub enum Error {
         node: NodeId,
         /// The disk of that node.
         disk: u32,
-        /// What was found there.
+        /// The contents found.
         found: String,
-        /// What should have been there.
+        /// The contents expected.
         expected: String,
     },
     /// An I/O node was started anew since it accepted data of the file that had not been flushed: they are lost.
@@ -80,7 +80,7 @@ pub enum Error {
     Remote {
         /// The I/O node.
         node: NodeId,
-        /// What it reported.
+        /// The failure it reported.
         failure: Failure,
     },
     /// A peer does not speak the protocol, or another version of it.
@@ -88,7 +88,7 @@ pub enum Error {
     Protocol {
         /// The peer.
         node: NodeId,
-        /// What was wrong with what it sent.
+        /// The defect of its message.
         why: String,
     },
     /// Not all I/O nodes can handle blocks of that size.
@@ -120,9 +120,9 @@ pub type Result<T> = std::result::Result<T, Box<Error>>;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{text}")]
 pub struct Failure {
-    /// What a caller can act on.
+    /// The kind, for a caller to act on.
     pub kind: FailureKind,
-    /// What a person can read: names the disk and what was being done.
+    /// The text for people: names the disk and the operation.
     pub text: String,
 }
 
@@ -133,7 +133,7 @@ pub enum FailureKind {
     NotFound,
     /// The I/O node has a file of that name.
     Exists,
-    /// The I/O node has stripes of an unfinished file of that name, which nobody is writing any more.
+    /// The I/O node has stripes of an unfinished file of that name, which has no writer any more.
     Unfinished,
     /// Another client is writing a file of that name.
     BeingWritten,
@@ -143,7 +143,7 @@ pub enum FailureKind {
     NotOpen,
     /// A disk is full.
     NoSpace,
-    /// What lies on the disk cannot be trusted.
+    /// The data on the disk cannot be trusted.
     Damaged,
     /// The request makes no sense.
     Invalid,

@@ -1,10 +1,10 @@
-//! Exchanging bytes of a file with the memories of the compute nodes whose they are: Memput and Memget.
+//! Exchanging bytes of a file with the memory of the compute nodes that own them: Memput and Memget.
 //!
-//! Whoever has an extent of the file in memory, a buffer of an I/O node or a compute node between the phases of
-//! two-phase I/O, cuts it into the pieces that the view gives each compute node. *Plain*, each piece is a message
+//! A node with an extent of the file in memory, an I/O node in a buffer or a compute node between the phases of
+//! two-phase I/O, cuts it into the pieces that each compute node owns in the view. *Plain*, each piece is a message
 //! of its own, all of an extent under way at once. *Queued* (gather/scatter), pieces for the same destination go
-//! together, a block of them at a time, and one message at a time is under way to each destination. A queue that has no
-//! memory to begin with sends another one first:
+//! together, a block of them at a time, and one message at a time is under way to each destination. A queue that
+//! has no memory to begin with sends another one first:
 //!
 //! ```text
 //!  extent   | n0 | n1 | n2 | n0 | n1 | n2 | n0 |
@@ -58,7 +58,7 @@ pub(crate) struct Exchange<M: Machine> {
     failure: RefCell<Option<Box<Error>>>,
 }
 
-/// What waits for one destination.
+/// The queue for one destination.
 #[derive(Default)]
 struct Queue {
     /// Whether a message to the destination is under way.
@@ -89,8 +89,8 @@ impl Waiting {
 
 impl<M: Machine> Exchange<M> {
     /// An exchange with `members`, whose part of `view` each has opened as `memory`, and this node, if it is one of
-    /// them, as `own`. With `queue_buffers`, in queues of a block of `block_bytes` for each member, which have so many
-    /// buffers together; two for each member keep all of them full and under way.
+    /// them, as `own`. With `queue_buffers`, the number of buffers of all queues together, pieces are queued for
+    /// each member up to a block of `block_bytes`; two buffers for each member keep all of them full and in flight.
     pub(crate) fn new(
         endpoint: Rc<Endpoint<M>>,
         view: View,
@@ -302,8 +302,8 @@ impl<M: Machine> Exchange<M> {
         Ok(())
     }
 
-    /// What is asked of a destination goes in one message, for an extent is no longer than a block; the message
-    /// goes as soon as all of it is known and the destination has answered the last.
+    /// All pieces of a destination are requested in one message, since an extent is no longer than a block; it
+    /// leaves as soon as all of them are known and the destination has answered the previous one.
     async fn get_queued(&self, extent: Extent, mut place: impl FnMut(u64, &Payload)) -> Result<()> {
         let mut asked: Vec<Vec<Piece>> = vec![Vec::new(); self.members.len()];
         let (mut pieces, mut gathered) = (self.pieces(extent), 0);

@@ -5,8 +5,7 @@
 //! does not answer anything, or takes nothing, is given up: the connection to it is ended, and with that everything
 //! that was done for it.
 //!
-//! What counts is how often nothing had happened and not what time it is: so this node may itself be stopped for a
-//! while, and blames nobody.
+//! It counts checks without progress, not time: so if this node itself is stopped for a while, it blames nobody.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,10 +13,10 @@ use std::rc::Rc;
 
 use machine::{Duration, Machine, Net, NodeId};
 
-/// A node that waits for others is looked after so many times in the time that it has.
+/// Number of checks for progress within the time limit of a wait.
 const LOOKS: u32 = 4;
 
-/// What a node waits for.
+/// The event that a node waits for.
 #[derive(Clone, Copy)]
 pub(crate) enum Awaited {
     /// Answers to what it has asked.

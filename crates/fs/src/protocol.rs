@@ -1,4 +1,4 @@
-//! What nodes say to each other, and its bytes.
+//! Messages between nodes, and their encoding.
 //!
 //! A header is `"SF"`, one byte of version, then a [`Frame`] in postcard's encoding (its format is stable and
 //! published); data travel beside it as the message's payload. Nothing is trusted: decoding garbage,
@@ -38,7 +38,7 @@ const SHORT_BYTES: usize = 48;
 /// The most bytes a file name has, in UTF-8.
 pub const NAME_BYTES_MAX: usize = 200;
 
-/// Identifies a file for its whole life, whatever its name; drawn by whoever creates it.
+/// Identifies a file for its whole life, whatever its name; drawn at random by its creator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FileId(pub u64);
 
@@ -56,7 +56,7 @@ pub enum MemoryId {
 pub struct MeetingId {
     /// The group that works together.
     pub group: u64,
-    /// The how many-th operation of the group.
+    /// Sequence number of the operation within the group.
     pub operation: u32,
 }
 
@@ -69,7 +69,7 @@ pub enum Frame {
     Reply(u64, Reply),
 }
 
-/// What a node can ask of another.
+/// Requests to another node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Request {
     /// How many disks have you?
@@ -135,7 +135,7 @@ pub enum Request {
     Resize {
         /// The file.
         file: FileId,
-        /// What the size of the file becomes, in bytes.
+        /// New size of the file, in bytes.
         bytes: u64,
         /// Pairs of stripe index and length in bytes.
         stripes: Vec<(u32, u64)>,
@@ -189,7 +189,7 @@ pub enum Request {
     Enter {
         /// Which meeting.
         meeting: MeetingId,
-        /// What went wrong on the way there, if anything did.
+        /// The failure before the barrier, if there was one.
         failure: Option<Failure>,
     },
     /// Place the pieces that the payload consists of, in order, in your memory: a queued Memput.
@@ -217,7 +217,7 @@ pub enum Request {
         /// Offset in bytes within the stripe: any of the block.
         offset: u64,
     },
-    /// How are you? For whoever looks for what is wrong.
+    /// How are you? For diagnosis.
     Examine,
     /// Read back part of the stripe that a disk of yours has under this name, and say what of it is damaged. It is done
     /// in the background; not more than [`SCRUB_BYTES_MAX`] bytes.
@@ -320,7 +320,7 @@ pub enum Direction {
     Write,
 }
 
-/// What a node can answer.
+/// Replies to requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
     /// It is done; data asked for are the payload.
@@ -369,14 +369,14 @@ pub enum Reply {
         label: Label,
         /// Its length in bytes.
         bytes: u64,
-        /// What of it is damaged, in order.
+        /// Damaged ranges, in order.
         damage: Vec<Damage>,
         /// The same of the first such part, for a person to read.
         why: Option<String>,
     },
 }
 
-/// What an I/O node knows of its computer: see [`machine::Computer`].
+/// An I/O node's report on its computer: see [`machine::Computer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExaminedComputer {
     /// Which one it is.
@@ -389,12 +389,12 @@ pub struct ExaminedComputer {
     pub worked_for_node: u64,
 }
 
-/// What an I/O node knows of one of its disks, as far as it does.
+/// An I/O node's report on one of its disks, as far as known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExaminedDisk {
     /// Its size and what of it is free, in bytes.
     pub space: Option<(u64, u64)>,
-    /// What tells the device it lies on from others of the computer.
+    /// Identifies its device among those of the computer.
     pub device: Option<u64>,
     /// Whether it is as fast as it is whatever other disks on its device do.
     pub has_own_pace: bool,
@@ -422,11 +422,11 @@ pub struct FoundStripe {
     pub bytes: u64,
     /// Whether it has the file's name.
     pub published: bool,
-    /// What was noted when the file was committed last, if it ever was.
+    /// The note of the file's last commit, if there was one.
     pub committed: Option<Committed>,
 }
 
-/// What is noted on each stripe of a file when it is committed: all that was written to the stripe before is on the
+/// The note on each stripe of a file when it is committed: all that was written to the stripe before is on the
 /// medium.
 ///
 /// A file is committed when all of its stripes have one, and as long as the least of them says.
@@ -448,7 +448,7 @@ impl Committed {
     }
 }
 
-/// What a stripe says of itself, on its disk.
+/// The label of a stripe on its disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Label {
     /// The file it belongs to.

@@ -1,9 +1,10 @@
 //! The block requests that wait at an I/O node, and which of them is served next: pure state, without futures.
 //!
-//! A request on demand comes before every one in the background. Within a class the order is that of
-//! [`Sharing`]: of arrival, or fair among the clients. Fair means *start-time fair queueing* (Goyal, Vin and
-//! Cheng 1996): each request starts, in virtual time, when its client's previous one has ended, or now if that
-//! is over; it ends so many bytes later; the earliest start is served first, and its start is what time it is.
+//! A request on demand comes before every one in the background. Within a class the order is that of [`Sharing`]:
+//! of arrival, or fair among the clients. Fair means *start-time fair queueing* (Goyal, Vin and Cheng 1996): each
+//! request starts, in virtual time, when its client's previous one has ended, or now if that is over; it ends its
+//! number of bytes later; the request with the earliest start is served first, and sets the virtual time to its
+//! start.
 //!
 //! ```text
 //! client a asked for much:    a1 |----| a2 |----| a3 |----| a4 |----| ...
@@ -51,7 +52,7 @@ struct Slots {
     of_client: BTreeMap<NodeId, usize>,
 }
 
-/// Of the service slots, and of the threads of a pool, one in so many is for demand only.
+/// Of the service slots, and of the threads of a pool, one in this number is for demand only.
 pub(crate) const KEPT_FOR_DEMAND: usize = 4;
 
 impl<T: Placed> RequestQueue<T> {
@@ -161,7 +162,7 @@ fn may_have_one(slots: &Option<Slots>, client: NodeId, class: Class) -> bool {
 /// Requests of one client that may wait, whatever others have waiting.
 const WAITING_MIN: usize = 1024;
 
-/// Requests of all clients together that may wait, but for those few of each.
+/// Limit on the waiting requests of all clients together, apart from the minimum of each.
 const WAITING_MAX: usize = 65_536;
 
 /// The requests of one class.
@@ -178,7 +179,7 @@ struct FairLine<T> {
     waiting: usize,
     now: u64,
     arrivals: u64,
-    /// The places of all requests that wait, of whom and the how many-th they are, if they are to be found by that.
+    /// Index of the waiting requests by place, client and sequence number, if they are to be found by place.
     index: Option<BTreeSet<(Place, NodeId, u64)>>,
 }
 
@@ -190,7 +191,7 @@ struct ClientLine<T> {
 }
 
 struct Waiting<T> {
-    /// When it came, in virtual time, and the how many-th of all.
+    /// Arrival in virtual time, and sequence number among all.
     came: u64,
     arrival: u64,
     bytes: u64,

@@ -4,8 +4,9 @@
 //! serves what lies ahead of the arm in increasing order, then starts again from the lowest. What lies
 //! where is told by the requests' keys: here the logical block number, as the order a file system can know.
 //!
-//! *Open*, as in the reports, a sweep takes in whatever comes to lie ahead of the arm; so whoever reads one object from
-//! front to back keeps it, and all others wait. A *closed* sweep serves what was there when it began:
+//! *Open*, as in the reports, a sweep takes in every request that arrives ahead of the arm; so a reader of one
+//! object from front to back keeps the arm, and all others wait. A *closed* sweep serves the requests that were
+//! there when it began:
 //!
 //! ```text
 //! waiting   a1 a2 b1 b2   the sweep: a1 a2 b1 b2
@@ -41,8 +42,8 @@ pub(crate) enum Waiting {
     CyclicScan(Scan),
 }
 
-/// Of the requests written behind, a closed sweep takes so many: enough that the arm goes back and forth little, and
-/// what a reader can wait for.
+/// Write-behind requests admitted to one closed sweep: enough that the arm turns rarely, few enough not to delay a
+/// reader.
 const BEHIND_MAX: usize = 32;
 
 /// The requests of cyclic scan.
@@ -98,7 +99,7 @@ impl Waiting {
         }
     }
 
-    /// Takes out the requests that lie at `position`, but for those that write behind and are in no sweep yet.
+    /// Takes out the requests at `position`, except those of write-behind that are in no sweep yet.
     pub(crate) fn take_at(&mut self, position: Position) -> Vec<usize> {
         match self {
             Waiting::Fcfs(queue) => {

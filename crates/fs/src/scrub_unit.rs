@@ -1,4 +1,4 @@
-//! How finely damage is told.
+//! The resolution at which damage is reported.
 
-/// The finest part that is told as damaged, in bytes. Disks of real machines have a checksum for each so many.
+/// The smallest part reported as damaged, in bytes. Disks of real machines have a checksum for each unit of this size.
 pub(crate) const UNIT_BYTES: u64 = 4096;

@@ -108,9 +108,9 @@ pub enum Service {
 /// Which requests a sweep of cyclic scan serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweeps {
-    /// Whatever lies ahead of the arm: who reads one object from front to back keeps the disk.
+    /// Every request ahead of the arm: a reader of one object from front to back keeps the disk.
     Open,
-    /// What was there when it began: nobody waits for more than the rest of one sweep and then its own.
+    /// The requests present at its beginning: none waits for more than the rest of one sweep and then its own.
     Closed,
 }
 
@@ -143,7 +143,7 @@ impl Prefetching {
 }
 
 impl IoNodeSettings {
-    /// The I/O nodes of the STARFISH report, but for the sizes that its experiments vary.
+    /// The I/O nodes of the STARFISH report, except for the sizes that its experiments vary.
     pub fn report() -> Self {
         IoNodeSettings {
             scheduling: Scheduling::CyclicScan,
@@ -216,7 +216,7 @@ pub enum TwoPhaseFlush {
 }
 
 impl ClientSettings {
-    /// The compute nodes of the STARFISH report, but for what its experiments vary.
+    /// The compute nodes of the STARFISH report, except for the settings that its experiments vary.
     pub fn report() -> Self {
         ClientSettings {
             outstanding_per_disk: 4,

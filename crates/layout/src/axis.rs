@@ -125,7 +125,7 @@ impl Axes {
     }
 }
 
-/// A position on an axis, whoever has it.
+/// A position on an axis, regardless of its owner.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spot {
     pub(crate) index: u64,

@@ -1,4 +1,4 @@
-//! What one compute node has of the file, as chunks: contiguous in the file and in the node's memory.
+//! The part of the file that one compute node owns, as chunks: contiguous in the file and in the node's memory.
 //!
 //! ```text
 //!   file     | a b | - - | c d | - - | e |        `-` is some other node's

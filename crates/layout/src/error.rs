@@ -1,4 +1,4 @@
-//! What can be wrong with a request for a layout.
+//! Errors in a request for a layout.
 //!
 //! Every message names the numbers that do not fit and says what would.
 
@@ -59,11 +59,11 @@ pub enum LayoutError {
     UnknownPattern {
         /// The name given.
         name: String,
-        /// What is wrong with it and what would be right.
+        /// The defect and the remedy.
         reason: String,
     },
 
-    /// A text that does not say how long two sides are.
+    /// A text that does not give the lengths of two sides.
     #[error("'{text}' does not give two sides: write rows x columns, for example 40x32")]
     NotSides {
         /// The text given.

@@ -55,7 +55,7 @@ enum Letter {
     Cyclic,
 }
 
-/// What a pattern needs to know to become a view.
+/// Parameters that turn a pattern into a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Problem {
     /// Size of the file in bytes; a whole number of records.
@@ -138,7 +138,7 @@ impl Pattern {
         Pattern { operation: self.operation, spread: Spread::Vector(Letter::Block) }
     }
 
-    /// What each compute node sees of the file of a problem.
+    /// The part of a problem's file that each compute node sees.
     pub fn view(&self, problem: &Problem) -> Result<View, LayoutError> {
         let Problem { record_bytes, nodes, .. } = *problem;
         match self.spread {

@@ -77,7 +77,7 @@ struct Dealt {
     end: u64,
     /// Where the walk is, on each axis, innermost first.
     spots: [Spot; DIMENSIONS_MAX],
-    /// The node that has the run, but for its part of the innermost axis.
+    /// The owner of the run, not counting its part of the innermost axis.
     row_node: u32,
     /// How many rows that node has before this one.
     row_local: u64,

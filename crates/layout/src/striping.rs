@@ -26,7 +26,7 @@ pub struct Striping {
     stripe_count: u32,
 }
 
-/// What travels: any two numbers, checked on arrival.
+/// The serialised form: any two numbers, checked when decoded.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Striping")]
 struct RawStriping {
@@ -34,7 +34,7 @@ struct RawStriping {
     stripe_count: u32,
 }
 
-/// Where a block is: on which stripe, and the how many-th block of that stripe it is.
+/// Place of a block: its stripe, and its index in that stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockPlace {
     /// Index of the stripe.
@@ -43,7 +43,7 @@ pub struct BlockPlace {
     pub block: u64,
 }
 
-/// Where a byte is: on which stripe, and how far into that stripe.
+/// Place of a byte: its stripe, and its offset in that stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StripePlace {
     /// Index of the stripe.
@@ -126,7 +126,7 @@ impl Striping {
         offset.filter(|&offset| offset < FILE_BYTES_MAX).ok_or(LayoutError::FileTooLarge)
     }
 
-    /// The length in bytes of one stripe of a file of `file_bytes` bytes; zero for a stripe it has not.
+    /// The length in bytes of one stripe of a file of `file_bytes` bytes; zero for a stripe that it does not have.
     pub fn stripe_bytes(&self, file_bytes: u64, stripe: u32) -> u64 {
         let last = self.place_of(file_bytes);
         let row_start = last.offset - file_bytes % self.block_bytes;
@@ -167,7 +167,7 @@ impl Striping {
 
     /// The extent cut at the borders of blocks, in file order.
     ///
-    /// What lies beyond the largest file is left out.
+    /// Bytes beyond the largest file are left out.
     pub fn requests(&self, extent: Extent) -> BlockRequests {
         let extent = extent.clip(FILE_BYTES_MAX);
         BlockRequests { striping: *self, offset: extent.offset, end: extent.end(), step_bytes: 0 }
@@ -175,7 +175,7 @@ impl Striping {
 
     /// The blocks that one stripe holds of a file of `file_bytes` bytes, in file order.
     ///
-    /// There is none for a stripe the file has not.
+    /// There are none for a stripe that the file does not have.
     pub fn blocks_of_stripe(&self, stripe: u32, file_bytes: u64) -> BlockRequests {
         let end = file_bytes.min(FILE_BYTES_MAX);
         let others = u64::from(self.stripe_count - 1);

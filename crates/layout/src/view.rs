@@ -36,7 +36,7 @@ pub const DIMENSIONS_MAX: usize = 4;
 /// The most compute nodes a file is dealt to.
 pub const NODES_MAX: u32 = 1 << 20;
 
-/// What part of a file each compute node sees.
+/// The part of a file that each compute node sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "RawView", into = "RawView")]
 pub struct View {
@@ -49,7 +49,7 @@ pub struct View {
     axes: Axes,
 }
 
-/// What travels: any numbers, checked on arrival. It is as small as its dimensions are few.
+/// The serialised form: any numbers, checked when decoded. Its size grows with the number of dimensions.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "View")]
 struct RawView {
@@ -147,7 +147,7 @@ impl View {
         &self.dimensions[..self.dimension_count]
     }
 
-    /// The bytes that `node` has of the file, all of its memory; zero for a node there is not.
+    /// The bytes that `node` has of the file, all of its memory; zero if there is no such node.
     pub fn node_bytes(&self, node: u32) -> u64 {
         if node >= self.nodes {
             0
@@ -170,7 +170,7 @@ impl View {
         if place == 0 { bytes } else { 0 }
     }
 
-    /// The chunks of `node`, in file order; none for a node there is not.
+    /// The chunks of `node`, in file order; none if there is no such node.
     pub fn chunks(&self, node: u32) -> Chunks {
         if self.node_bytes(node) == 0 {
             Chunks::none(self.axes)
@@ -181,7 +181,7 @@ impl View {
         }
     }
 
-    /// Who has the bytes of an extent of the file; what lies beyond the end of the file is left out.
+    /// The owners of the bytes of an extent of the file; bytes beyond the end of the file are left out.
     pub fn pieces(&self, extent: Extent) -> Pieces {
         let extent = extent.clip(self.file_bytes);
         if self.replicated { Pieces::copies(extent, self.nodes) } else { Pieces::dealt(self.axes, extent) }

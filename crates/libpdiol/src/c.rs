@@ -23,7 +23,7 @@ use crate::lock::Lock;
 use crate::process;
 use crate::stream::Stream;
 
-/// What a `PFS_FILE *` points to: the front, and behind it what the header does not show.
+/// The target of a `PFS_FILE *`: the front, followed by fields that the header does not show.
 #[repr(C)]
 pub(crate) struct Handle {
     front: Front,
@@ -76,7 +76,7 @@ impl Handle {
     }
 }
 
-/// What a caller of C gets to see of an outcome.
+/// The C return value of an outcome.
 fn told<T>(outcome: Result<T>, failed: T) -> T {
     outcome.unwrap_or_else(|error| {
         failure::tell(&error);
@@ -194,7 +194,7 @@ unsafe extern "C" fn initialize_pdiol(pargc: *mut c_int, pargv: *mut *mut *mut c
         return done(process::start(&mut Vec::new()));
     };
     let length = usize::try_from(*count).unwrap_or(0);
-    // SAFETY: `argv` of `main` has so many strings, and is ours to change.
+    // SAFETY: `argv` of `main` has `count` strings, and is ours to change.
     let vector = unsafe { slice::from_raw_parts_mut(vector, length) };
     // SAFETY: each of them is a string.
     let text = |&argument: &*mut c_char| unsafe { CStr::from_ptr(argument) }.to_bytes().to_vec();
@@ -335,10 +335,10 @@ unsafe extern "C" fn pdiol_fadvise(file: *const Handle, offset: i64, length: i64
 
 // Reading and writing.
 
-/// Bytes of so many items; an error if no memory could hold them.
+/// Bytes of `items` items of `size` bytes; an error if no memory could hold them.
 fn bytes_of(size: usize, items: usize) -> Result<usize> {
     let bytes = size.checked_mul(items).filter(|&bytes| isize::try_from(bytes).is_ok());
-    bytes.ok_or_else(|| invalid("size and nmemb", "no buffer has so many bytes"))
+    bytes.ok_or_else(|| invalid("size and nmemb", "no buffer has that many bytes"))
 }
 
 /// The number of whole items in `bytes`; -1 if there is an error and none.
@@ -383,7 +383,7 @@ unsafe extern "C" fn pdiol_fwrite(
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: the buffer has so many bytes.
+        // SAFETY: the buffer has `bytes` bytes.
         let from = unsafe { slice::from_raw_parts(from.cast::<u8>(), bytes) };
         while written < bytes {
             written += stream.write(&from[written..])?;

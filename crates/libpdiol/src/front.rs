@@ -1,7 +1,7 @@
 //! The part of an open file that the header shows: what its inline functions use.
 //!
-//! Whoever has the lock may use the addresses; they are atomics because C changes them too, and no order among them
-//! matters.
+//! Only the owner of the lock may use the addresses; they are atomics because C changes them too, and no order
+//! among them matters.
 
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 

@@ -43,7 +43,7 @@ const SHARED: usize = 1;
 /// How long to sleep until an owner is looked at again. Once in the life of a file, if ever.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// What a file's lock has besides its front.
+/// The part of a file's lock that is not in its front.
 pub(crate) struct Lock {
     /// Who was the first to use the file.
     first_owner: AtomicUsize,
@@ -162,7 +162,7 @@ impl Lock {
         let busy = front.busy.load(Ordering::Relaxed);
         front.busy.store(busy + 1, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
-        // Who is in already stays in, whoever waits for it.
+        // A thread that is in already stays in, whoever waits for it.
         let mine = busy > 0 || front.owner.load(Ordering::Relaxed) == this;
         if !mine {
             front.busy.store(busy, Ordering::Release);

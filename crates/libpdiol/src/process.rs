@@ -14,7 +14,7 @@ use crate::log::Log;
 use crate::nodes;
 use crate::options::{self, Asked, Options};
 
-/// What there is between `initialize_pdiol` and `finalize_pdiol`.
+/// State between `initialize_pdiol` and `finalize_pdiol`.
 struct Process {
     session: Session,
     open: Vec<Arc<Handle>>,

@@ -6,18 +6,18 @@ use pdiol::{Advice, Error, ErrorKind, File, OpenOptions, Result, Session, Stat};
 
 use crate::front::Front;
 
-/// What is behind the front of an open file.
+/// The part of an open file behind its front.
 pub(crate) struct Stream {
     /// `None` after it has been closed.
     file: Option<File>,
     /// Whether reading has come to the end of the file, and nobody has said that it should be tried again.
     pub(crate) is_at_end: bool,
-    /// Whether something has failed since somebody cleared this.
+    /// Whether an operation has failed since this was cleared.
     pub(crate) has_failed: bool,
     shown: Shown,
 }
 
-/// What the front shows, in bytes.
+/// Bytes that the front shows.
 #[derive(Clone, Copy)]
 enum Shown {
     Nothing,
@@ -74,7 +74,7 @@ impl Stream {
         self.file.as_mut().ok_or_else(closed)
     }
 
-    /// The next bytes when so many are wanted, none at the end of the file. Notes that, and an error.
+    /// The next bytes for a caller who wants `wanted`, none at the end of the file. Records the end, and an error.
     pub(crate) fn fetch(&mut self, wanted: usize) -> Result<&[u8]> {
         if self.is_at_end {
             return Ok(&[]);
@@ -156,7 +156,7 @@ fn ours(error: std::io::Error) -> Error {
     error.downcast::<Error>().unwrap_or_else(|other| Error::new(ErrorKind::Io, "a file", other))
 }
 
-/// What a mode of `fopen` asks for.
+/// The meaning of a mode of `fopen`.
 fn options_of(path: &str, mode: &str) -> Result<OpenOptions> {
     let wrong = |why: &str| {
         let error = Error::new(ErrorKind::Invalid, path, format!("mode {mode:?} {why}"));

@@ -32,8 +32,8 @@ struct Spare {
     bytes: usize,
 }
 
-/// Bytes of spare memory that a pool keeps at most: some hundred pages, so that what comes in bursts and goes in bursts
-/// finds what it needs. More would hoard memory without helping.
+/// Maximum bytes of spare memory in a pool: some hundred pages, enough for bursts. More would hoard memory without
+/// helping.
 const SPARE_BYTES_MAX: usize = 32 << 20;
 
 impl Spare {
@@ -44,7 +44,7 @@ impl Spare {
         }
     }
 
-    /// What was kept last; nothing if there is none.
+    /// Takes the memory kept last; an empty vector if there is none.
     fn take(&mut self) -> Vec<u8> {
         let memory = self.memory.pop().unwrap_or_default();
         self.bytes -= memory.capacity();
@@ -122,11 +122,11 @@ impl BufferPool {
     }
 }
 
-/// The right to so many bytes of a pool; returned when dropped.
+/// The right to a number of bytes of a pool; returned when dropped.
 struct Lease {
     pool: Rc<PoolInner>,
     _permit: Permit,
-    /// What the taker has of his own bound, until this is returned.
+    /// The part of the taker's own bound, until this is returned.
     _share: Option<Buf>,
 }
 
@@ -244,9 +244,9 @@ impl Buf {
     /// Makes `payload` the contents, and its memory this pool's: another pool that lent it has its bytes back at
     /// once. What the payload lacks of the buffer's length is zeros.
     ///
-    /// For whoever keeps for long what a bounded pool lent for a moment, such as the pool that a network receives
-    /// into. Memory that nobody else sees changes hands as it is, and that pool gets spare memory in exchange;
-    /// bytes of another pool that somebody still shares are copied.
+    /// For long-lived owners of data that a bounded pool lent for a moment, such as the pool that a network
+    /// receives into. Unshared memory changes its owner as it is, and that pool gets spare memory in exchange;
+    /// shared bytes of another pool are copied.
     ///
     /// # Panics
     /// If it is longer than the buffer.

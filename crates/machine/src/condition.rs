@@ -20,7 +20,7 @@ use std::task::{Context, Poll, Waker};
 /// A queue of waiting tasks, woken first come, first served.
 #[derive(Default)]
 pub struct Condition {
-    /// Sorted by ticket; whoever is woken is taken out.
+    /// The queue, sorted by ticket; a task that is woken leaves it.
     waiting: RefCell<VecDeque<(i64, Waker)>>,
     last_ticket: Cell<i64>,
     first_ticket: Cell<i64>,
@@ -88,7 +88,7 @@ impl Condition {
     fn position(&self, ticket: i64) -> Option<usize> {
         let waiting = self.waiting.borrow();
         let (&(first, _), &(last, _)) = (waiting.front()?, waiting.back()?);
-        // Whoever was woken stood at one of the ends, so mostly this says already that it is gone.
+        // A woken task was at one end of the queue, so this range check mostly finds that it is gone.
         if !(first..=last).contains(&ticket) {
             return None;
         }

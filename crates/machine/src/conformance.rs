@@ -292,7 +292,7 @@ pub fn giving_up_a_peer_ends_the_connection_for_both(testbed: &impl Testbed) {
     }));
 }
 
-/// Whoever waits for a buffer gets it in order of arrival, and all of the pool comes back in the end.
+/// Tasks that wait for a buffer get it in order of arrival, and the whole pool is free in the end.
 pub fn buffers_come_back_and_waiters_get_them_in_order(testbed: &impl Testbed) {
     let order = ok(testbed.run(1, |nodes| async move {
         let (machine, order) = (nodes[0].clone(), Rc::new(RefCell::new(Vec::new())));

@@ -1,4 +1,4 @@
-//! What can go wrong below the seam, told apart only where a caller might act on it.
+//! Errors below the seam, distinguished only where a caller might act on it.
 
 use crate::NodeId;
 
@@ -11,7 +11,7 @@ pub enum Error {
     PeerGone {
         /// The node that was to be talked to.
         node: NodeId,
-        /// What happened, as far as this side knows.
+        /// The reason, as far as this side knows.
         why: String,
     },
     /// This node's network has been closed.
@@ -20,7 +20,7 @@ pub enum Error {
     /// The other node does not have this one's cluster key, so neither talks to the other.
     #[error("{what}: {mismatch}")]
     OtherKey {
-        /// What was being done, to whom.
+        /// The operation, and the other node.
         what: String,
         /// Who has which.
         mismatch: KeyMismatch,
@@ -58,7 +58,7 @@ pub enum Error {
     Damaged {
         /// The object and its disk.
         what: String,
-        /// What is wrong with it.
+        /// The defect found.
         why: String,
     },
     /// A task of the node could not go on.
@@ -72,9 +72,9 @@ pub enum Error {
     /// Another failure of a device or of the system under it.
     #[error("{what}: {why}")]
     Io {
-        /// What was being done, on what.
+        /// The operation, and its object.
         what: String,
-        /// What the system said.
+        /// The system's message.
         why: String,
     },
 }

@@ -29,7 +29,7 @@ impl<E> FirstFailure<E> {
         self.0.borrow().is_some()
     }
 
-    /// Takes the failure out, if there is one: whoever is told is told once.
+    /// Takes the failure out, if there is one, so that it is reported once.
     pub fn take(&self) -> Result<(), E> {
         self.0.take().map_or(Ok(()), Err)
     }

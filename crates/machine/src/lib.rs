@@ -98,9 +98,9 @@ pub trait Machine: Clone + 'static {
     /// is what the report calls the task.
     fn spawn(&self, name: &'static str, task: impl Future<Output = Result<()>> + 'static);
 
-    /// Runs `work` so that a defect in it, a panic, costs no more than it: on a real machine it is reported under `name`
-    /// and becomes an error here. On a simulated machine it goes on to whoever runs the simulation, so that tests see
-    /// it.
+    /// Runs `work` so that a defect in it, a panic, costs no more than it: on a real machine it is reported under
+    /// `name` and becomes an error here. On a simulated machine it propagates to the caller of the simulation, so
+    /// that tests see it.
     fn contain<T>(
         &self,
         name: &'static str,
@@ -126,14 +126,14 @@ pub trait Machine: Clone + 'static {
     fn buffers(&self) -> &BufferPool;
 }
 
-/// What a node knows of the computer it runs on.
+/// A node's knowledge of the computer it runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Computer {
     /// The same for all nodes of one computer, and for no other's; another one after each start of the computer.
     pub id: u64,
     /// How many processors it has.
     pub processors: u32,
-    /// How long its processors have worked since it was started, for whomever, summed over all of them.
+    /// Busy time of its processors since it was started, for all programs, summed over the processors.
     pub worked: Duration,
     /// How long they have worked for this node.
     pub worked_for_node: Duration,
@@ -156,7 +156,7 @@ impl Class {
     pub const ALL: [Class; 3] = [Class::Control, Class::Demand, Class::Background];
 }
 
-/// What one node says to another: a header the file system encodes, and data it does not look into.
+/// A message between nodes: a header that the file system encodes, and data that it does not look into.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message {
     /// How urgent it is.
@@ -176,7 +176,7 @@ impl Message {
     pub const CONTROL_PAYLOAD_BYTES_MAX: u64 = 4 * 1024;
 }
 
-/// What a node hears from the network.
+/// An event that a node receives from the network.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delivery {
     /// A message from the node.
@@ -198,8 +198,9 @@ pub trait Net {
     /// Waits for the next message, or the loss of a peer. Fails once the network is closed.
     fn receive(&self) -> impl Future<Output = Result<(NodeId, Delivery)>>;
 
-    /// Ends the connection to `peer`, if there is one, because it does not do its part: `receive` says on both sides
-    /// that the other is gone, here with this reason. What came from it before may still be received first.
+    /// Ends the connection to `peer`, if there is one, because it breaks the protocol or does not progress:
+    /// `receive` reports on both sides that the other is gone, here with this reason. Messages that arrived earlier
+    /// may still be received first.
     fn give_up(&self, peer: NodeId, why: &str);
 
     /// Closes this node's network: its peers hear that it is gone, its own `receive` fails.
@@ -210,16 +211,16 @@ pub trait Net {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub u64);
 
-/// What a disk knows about an object.
+/// Metadata of an object on a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
     /// The name under which it is read and written from now on.
     pub id: ObjectId,
-    /// What its creator wrote on it.
+    /// The label written by its creator.
     pub label: Vec<u8>,
     /// Its length.
     pub bytes: u64,
-    /// What was noted with its last [commit](Disk::commit); nothing before the first.
+    /// The note of its last [commit](Disk::commit); empty before the first.
     pub note: Vec<u8>,
 }
 
@@ -245,7 +246,7 @@ impl Stage {
 pub struct Space {
     /// All of it, in bytes.
     pub bytes: u64,
-    /// What is free for this node, in bytes.
+    /// Free space for this node, in bytes.
     pub free: u64,
 }
 
@@ -295,19 +296,19 @@ pub trait Disk {
     /// written before.
     fn commit(&self, object: ObjectId, note: &[u8]) -> impl Future<Output = Result<()>>;
 
-    /// How much the disk holds, and how much of that is free; nothing if it has no bound that is known.
+    /// Capacity and free space of the disk; none if no bound is known.
     fn space(&self) -> impl Future<Output = Result<Option<Space>>> {
         async { Ok(None) }
     }
 
-    /// What tells the device that the disk lies on from others of the same computer; none if that is not known.
+    /// Identifies the device of the disk among those of the same computer; none if that is not known.
     ///
-    /// For telling people which disks share one. Nothing may depend on it.
+    /// For reports about which disks share one. Nothing may depend on it.
     fn device(&self) -> Option<u64> {
         None
     }
 
-    /// Whether it is as fast as it is whatever other disks on its device do. For telling people, too.
+    /// Whether its speed is independent of other disks on its device. For reports, too.
     fn has_own_pace(&self) -> bool {
         false
     }

@@ -19,7 +19,7 @@ pub struct Memory {
 enum Contents {
     /// One payload that is memory, replaced as a whole only if someone still shares it.
     Real(crate::buffer::Buf),
-    /// What was placed, by offset; nothing overlaps.
+    /// The payloads placed, by offset; they do not overlap.
     Phantom(BTreeMap<u64, Payload>),
 }
 
@@ -32,7 +32,7 @@ impl Memory {
         Memory { bytes: length, contents: Rc::new(RefCell::new(Contents::Real(buffer))) }
     }
 
-    /// Memory that keeps track of `bytes` bytes without storing them. What is not placed is zeros.
+    /// Memory that keeps track of `bytes` bytes without storing them. Bytes not placed are zeros.
     pub fn phantom(bytes: u64) -> Self {
         Memory { bytes, contents: Rc::new(RefCell::new(Contents::Phantom(BTreeMap::new()))) }
     }

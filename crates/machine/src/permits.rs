@@ -13,7 +13,7 @@ pub struct Permits(Rc<Inner>);
 
 struct Inner {
     free: Cell<u64>,
-    /// The tasks that wait for permits, in the order in which they came. Those that are free do not do for the first.
+    /// Tasks waiting for permits, in order of arrival. The free permits are not enough for the first.
     queue: RefCell<VecDeque<Rc<Waiter>>>,
 }
 
@@ -37,8 +37,8 @@ impl Permits {
 
     /// Takes as many permits as `count` says together, waiting behind earlier takers until all of them are free.
     ///
-    /// Who comes while others wait goes behind them even if what is free would do, or a large request might wait for
-    /// ever. More than there are in all are never free.
+    /// While others wait, a new request queues behind them even if enough permits are free, or a large request
+    /// might wait for ever. A request for more permits than exist is never granted.
     pub async fn take_many(&self, count: u64) -> Permit {
         match self.try_take_many(count) {
             Some(permit) => permit,
@@ -74,8 +74,8 @@ impl Inner {
         self.serve();
     }
 
-    /// Sets aside what is free for those who have waited longest. It is theirs before they run, so that nobody comes
-    /// between.
+    /// Reserves free permits for the tasks that have waited longest. They own them before they run, so that nobody
+    /// comes between.
     fn serve(&self) {
         while let Some(waiter) = self.next_served() {
             waiter.waker.borrow().wake_by_ref();

@@ -24,7 +24,7 @@ use crate::in_flight::InFlight;
 /// ```
 pub struct TaskGroup<E>(Rc<Owner<E>>);
 
-/// What the handles share; when the last one is dropped, the tasks end.
+/// State shared by the handles; when the last one is dropped, the tasks end.
 struct Owner<E>(Rc<Shared<E>>);
 
 struct Shared<E> {
@@ -77,7 +77,7 @@ impl<E: From<Box<Error>> + 'static> TaskGroup<E> {
             if let Some(outcome) = shared.until_over(node.contain(name, task)).await {
                 shared.failure.note(outcome.unwrap_or_else(|defect| Err(defect.into())));
             }
-            // After the failure is noted: whoever waits is to see it.
+            // After the failure is noted, so that a waiting task sees it.
             drop(operation);
             Ok(())
         });
@@ -88,12 +88,12 @@ impl<E: From<Box<Error>> + 'static> TaskGroup<E> {
         self.0.0.failure.note(outcome);
     }
 
-    /// Whether anything has failed. Tasks that have more to do need not begin with it.
+    /// Whether anything has failed. Tasks need not begin further work then.
     pub fn has_failed(&self) -> bool {
         self.0.0.failure.is_some()
     }
 
-    /// Waits until all tasks have ended, and says what failed first.
+    /// Waits until all tasks have ended, and returns the first failure.
     pub async fn join(&self) -> Result<(), E> {
         self.0.0.in_flight.none().await;
         self.0.0.failure.take()

@@ -24,13 +24,13 @@ pub const RECORD: &str = "agents.toml";
 pub struct Agent {
     /// As the user wrote it.
     pub name: String,
-    /// What that stands for.
+    /// The address behind that name.
     pub address: SocketAddr,
     /// Where its log is, if `starfish agents up` has started it.
     pub log: Option<String>,
 }
 
-/// What a configuration file says.
+/// The contents of a configuration file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Configuration {
@@ -143,7 +143,7 @@ impl Started {
     }
 }
 
-/// What `starfish agents up` has written down of the agents it has started; nothing if it was not used.
+/// The record of the agents that `starfish agents up` has started; nothing if it was not used.
 fn started() -> Result<Vec<Started>> {
     #[derive(Deserialize)]
     struct Record {
@@ -159,7 +159,7 @@ fn started() -> Result<Vec<Started>> {
     Ok(record.agents)
 }
 
-/// The directory in which `starfish agents` writes down what it has started, if nobody says otherwise.
+/// The default directory in which `starfish agents` records the agents it has started.
 pub fn state_directory() -> Option<PathBuf> {
     base_directory("XDG_STATE_HOME", ".local/state").map(|state| state.join("starfish"))
 }

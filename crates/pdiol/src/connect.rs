@@ -95,12 +95,12 @@ impl Names {
         self.present.iter().find(|(other, _)| *other == node).map(|(_, agent)| agent)
     }
 
-    /// What the user calls an agent, if it is one of these.
+    /// The user's name for an agent, if it is one of these.
     pub fn of(&self, node: NodeId) -> Option<&str> {
         self.agent(node).map(|agent| agent.name.as_str())
     }
 
-    /// What the user calls the agents that answer.
+    /// The user's names for the agents that answer.
     pub fn present(&self) -> impl Iterator<Item = &str> {
         self.present.iter().map(|(_, agent)| agent.name.as_str())
     }

@@ -1,4 +1,4 @@
-//! What went wrong: with which file, at which agent, and what can be done about it.
+//! Errors: which file, which agent, the reason, and the remedy.
 
 use std::fmt;
 use std::io;
@@ -22,7 +22,7 @@ pub enum ErrorKind {
     NotFound,
     /// There is such a file already.
     Exists,
-    /// The file is unfinished: who was writing it has not come to the end.
+    /// The file is unfinished: its writer has not finished it.
     Unfinished,
     /// Another program is writing a file of that name.
     BeingWritten,
@@ -42,11 +42,11 @@ pub enum ErrorKind {
     Unreachable,
     /// An agent is gone, or does not answer any more.
     Gone,
-    /// What an agent had accepted is lost: it was started anew before that was flushed.
+    /// Data that an agent had accepted are lost: it was restarted before they were flushed.
     Lost,
     /// An agent speaks another version of the protocol, or none.
     Protocol,
-    /// An agent has not the same cluster key as this side.
+    /// An agent does not have the same cluster key as this side.
     NotTrusted,
     /// Stripes of the file are missing or not its own, or what a disk holds cannot be trusted.
     Damaged,
@@ -86,7 +86,7 @@ impl Error {
         &self.why
     }
 
-    /// What can be done about it, if anything is known to help.
+    /// The remedy, if one is known.
     pub fn remedy(&self) -> Option<&str> {
         self.remedy.as_deref()
     }
@@ -129,7 +129,7 @@ impl From<Error> for io::Error {
     }
 }
 
-/// What a caller can act on in an error of the file system.
+/// The kind of an error of the file system.
 pub(crate) fn kind_of(error: &fs::Error) -> ErrorKind {
     match error {
         fs::Error::NotFound { .. } => ErrorKind::NotFound,
@@ -206,7 +206,7 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
     Some(remedy.to_owned())
 }
 
-/// What can be done about an agent that does not answer.
+/// The remedy for an agent that does not answer.
 pub(crate) fn remedy_for_silence(log: Option<&str>) -> String {
     let start = match log {
         Some(_) => "`starfish agents up` starts it again",

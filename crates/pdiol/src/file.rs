@@ -16,11 +16,11 @@ use crate::node::{NodeThread, undisturbed};
 use crate::settings::OpenOptions;
 use crate::task::{Answer, Command, Line};
 
-/// Pages that are ready are taken together, at most so many bytes of them. That makes handing over cheap, and is what a
-/// handle keeps from the page cache.
+/// Maximum bytes of ready pages taken together: many, so that handing over is cheap; bounded, because a handle
+/// withholds them from the page cache.
 const AT_HAND_BYTES_MAX: u64 = 1 << 20;
 
-/// What can be known of a file without reading it.
+/// The metadata of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     /// Its size in bytes.
@@ -37,13 +37,13 @@ impl Stat {
     }
 }
 
-/// A handle on a striped file. Any thread may have it.
+/// A handle on a striped file, usable from any thread.
 ///
 /// It reads and writes through a page of its own, as `BufReader` and `BufWriter` do: what is written is in the file for
 /// other handles after [`flush`](Write::flush), [`seek`](Seek::seek) elsewhere, or [`close`](Self::close). Reading what
 /// this handle has written needs none of them.
 ///
-/// Dropping the handle closes it, and then nobody hears of writes that failed.
+/// Dropping the handle closes it too, but then failed writes are not reported.
 pub struct File {
     name: String,
     options: OpenOptions,
@@ -55,7 +55,7 @@ pub struct File {
     _node: Arc<NodeThread>,
 }
 
-/// What a handle has at hand.
+/// The buffer of a handle.
 enum Hand {
     Nothing,
     /// Bytes to read, in pages that are not empty. `used` of the first have been read; the next one is at `position`.
@@ -86,7 +86,7 @@ impl File {
         self.position
     }
 
-    /// What there is to know of the file, with all that this handle has written.
+    /// The file's metadata, including all writes of this handle.
     pub fn stat(&mut self) -> Result<Stat> {
         self.hand_over()?;
         match self.ask(Command::Stat)? {
@@ -108,13 +108,13 @@ impl File {
         self.ask(Command::Advise(advice)).map(drop)
     }
 
-    /// Brings everything written to the disks, and tells of any write that failed since someone was told.
+    /// Flushes everything written to the disks, and reports any write that failed since the last report.
     pub fn sync(&mut self) -> Result<()> {
         self.hand_over()?;
         self.ask(Command::Flush).map(drop)
     }
 
-    /// Closes the file, and tells of any write that failed since someone was told.
+    /// Closes the file, and reports any write that failed since the last report.
     pub fn close(mut self) -> Result<()> {
         self.end()
     }
@@ -128,7 +128,7 @@ impl File {
         let_go.and(self.answer().map(drop))
     }
 
-    /// Bytes to read that are at hand: nothing has to be asked for them. [`consume`](BufRead::consume) takes them.
+    /// Buffered bytes to read, which need no request. [`consume`](BufRead::consume) takes them.
     pub fn at_hand(&self) -> &[u8] {
         match &self.hand {
             Hand::Reading { pages, used } => pages.front().map_or(&[], |page| &page.as_slice()[*used..]),
@@ -136,16 +136,17 @@ impl File {
         }
     }
 
-    /// The next bytes, none only at the end of the file, when so many are wanted: if there are none at hand, the pages of
-    /// all of them begin to be read. [`consume`](BufRead::consume) takes those that are returned.
+    /// Returns buffered bytes at the position, none only at the end of the file. `bytes` is how much the caller
+    /// will read: if nothing is buffered, all of those pages are requested. [`consume`](BufRead::consume) takes the
+    /// bytes returned.
     ///
-    /// Without an adaptive window the pages that begin to be read are those of the window.
+    /// Without an adaptive window, the pages requested are those of the window.
     pub fn want(&mut self, bytes: usize) -> Result<&[u8]> {
         self.fetch(bytes)?;
         Ok(self.at_hand())
     }
 
-    /// Room for bytes to write, of which nobody has to be told yet. [`commit`](Self::commit) takes what was put there.
+    /// Buffer space for bytes to write without a request. [`commit`](Self::commit) takes the bytes put there.
     ///
     /// There is room after a write that did not fill its page, and not otherwise.
     pub fn room(&mut self) -> &mut [u8] {
@@ -161,8 +162,7 @@ impl File {
 
     /// Writes the first `bytes` bytes of the [`room`](Self::room).
     ///
-    /// # Panics
-    /// If there are not so many.
+    /// # Panics If `bytes` is more than the room.
     pub fn commit(&mut self, bytes: usize) {
         assert!(bytes <= self.room_bytes(), "{bytes} bytes of a room of {}", self.room_bytes());
         if let (Hand::Writing { filled, .. }, true) = (&mut self.hand, bytes > 0) {
@@ -190,7 +190,7 @@ impl File {
         bytes
     }
 
-    /// Sees to it that something is at hand when so many bytes are wanted, unless the file ends here.
+    /// Fills the buffer, for a caller who wants `wanted` bytes; it stays empty only at the end of the file.
     fn fetch(&mut self, wanted: usize) -> Result<()> {
         if !self.at_hand().is_empty() {
             return Ok(());
@@ -263,14 +263,14 @@ impl File {
         self.say(Command::Write { offset: self.position - filled as u64, bytes })
     }
 
-    /// Has nothing at hand any more: what was written is handed over, what was lent is given back.
+    /// Empties the buffer: bytes written are handed over, pages lent are returned.
     fn let_go(&mut self) -> Result<()> {
         let handed_over = self.hand_over();
         self.hand = Hand::Nothing;
         handed_over
     }
 
-    /// Tells of a write that failed, as soon as that is known.
+    /// Reports a failed write as soon as it is known.
     fn tell_failure(&self) -> Result<()> {
         if self.line.failed.load(Ordering::Acquire) { self.ask(Command::Check).map(drop) } else { Ok(()) }
     }

@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// The environment variable that names the file.
 pub const VARIABLE: &str = "STARFISH_KEY_FILE";
 
-/// What stands in the place of a file's path if there is to be no key.
+/// The value that stands in place of a key file's path for no key.
 pub const NONE: &str = "none";
 
 /// The key of this user's programs, if there is one. `named` is the file that somebody has named for this call.
@@ -117,7 +117,7 @@ pub fn make(path: &Path) -> Result<bool> {
             .create(directory)
             .map_err(|error| failed(&error))?;
     }
-    // Whoever looks meanwhile finds no key or a whole one.
+    // Concurrent readers find no key or a complete one.
     let whole = path.with_extension(format!("new-{}", std::process::id()));
     let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&whole);
     let written = file.and_then(|mut file| {
@@ -125,7 +125,7 @@ pub fn make(path: &Path) -> Result<bool> {
         file.sync_all()
     });
     let made = written.and_then(|()| fs::hard_link(&whole, path));
-    // What is left over would be a key that nobody uses.
+    // A file left over would be an unused key.
     let _ = fs::remove_file(&whole);
     match made {
         Err(error) if error.kind() == IoErrorKind::AlreadyExists => Ok(false),

@@ -33,7 +33,7 @@ use machine::Payload;
 /// The numbers of leases that are over, until the node thread looks.
 type Returned = Arc<Mutex<Vec<u64>>>;
 
-/// What the node thread has lent to one other.
+/// The pages that the node thread has lent to one other thread.
 #[derive(Default)]
 pub(crate) struct Lending {
     lent: BTreeMap<u64, Payload>,
@@ -73,7 +73,7 @@ impl Lending {
 
     /// Lets go of what has been given back.
     pub(crate) fn take_back(&mut self) {
-        // Whoever panicked while he held the lock had pushed a number, or had not.
+        // A panic under the lock leaves the list valid: a number was pushed, or was not.
         for number in self.returned.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             self.lent.remove(&number);
         }

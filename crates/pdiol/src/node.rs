@@ -20,7 +20,7 @@ use crate::settings::Settings;
 
 type Job = Box<dyn FnOnce(Rc<Node>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;
 
-/// What there is on the node thread.
+/// State of the node thread.
 pub(crate) struct Node {
     pub(crate) machine: RealMachine,
     pub(crate) cache: PageCache<RealMachine>,
@@ -55,7 +55,7 @@ impl NodeThread {
         Ok(NodeThread { jobs: Some(jobs), thread: Some(thread) })
     }
 
-    /// Does `job` on the node thread and waits for what comes of it; `what` it is about.
+    /// Runs `job` on the node thread and waits for its result; `what` names it in errors.
     pub(crate) fn call<T, F>(&self, what: &str, job: impl FnOnce(Rc<Node>) -> F + Send + 'static) -> Result<T>
     where
         T: Send + 'static,
@@ -99,12 +99,13 @@ pub(crate) fn undisturbed(end: impl FnOnce() + Send) {
     });
 }
 
-/// What a thread brings upon itself. Blocked, it would end the process all the same, but past its handlers.
+/// Synchronous faults. Blocking them would not prevent termination, only skip the program's handlers.
 const FAULTS: [Signal; 6] =
     [Signal::SIGBUS, Signal::SIGFPE, Signal::SIGILL, Signal::SIGSEGV, Signal::SIGSYS, Signal::SIGTRAP];
 
-/// Starts a thread with `start` that gets no signals, nor do those it starts. They are for threads of the program, which
-/// may have blocked one to wait for it: any thread that has not would have the process ended by it.
+/// Starts a thread with `start` that gets no signals, nor do those it starts. Signals are for threads of the
+/// program, which may have blocked one to wait for it: delivered to a thread that has not, it would end the
+/// process.
 fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     let mut signals = SigSet::all();
     FAULTS.iter().for_each(|&fault| signals.remove(fault));
@@ -114,7 +115,7 @@ fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     started
 }
 
-/// The life of the node thread. Tells when it is connected; gives back why it never was.
+/// Runs the node thread. Reports when it is connected; returns why it never was.
 fn run(settings: Settings, key: Option<Key>, jobs: Receiver<Job>, started: Sender<Result<()>>) -> Result<()> {
     let node = random().map(|name| NodeId(name | 1 << 63))?;
     let mut machine_settings = real::Settings::new(node);

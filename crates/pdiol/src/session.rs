@@ -15,8 +15,8 @@ use crate::node::{Node, NodeThread, random};
 use crate::settings::{OpenOptions, Settings};
 use crate::task;
 
-/// A connection to the file system, for any thread. Cloning gives another handle on the same; the last of them and of
-/// the files opened with it ends the node thread.
+/// A connection to the file system, usable from any thread. Cloning gives another handle on the same; dropping the
+/// last of them and of the files opened with it ends the node thread.
 #[derive(Clone)]
 pub struct Session {
     node: Arc<NodeThread>,
@@ -39,7 +39,7 @@ impl Session {
         Ok(File::new(self.node.clone(), name, options, line))
     }
 
-    /// What there is to know of a file.
+    /// The metadata of a file.
     pub fn stat(&self, name: &str) -> Result<Stat> {
         let owned = name.to_owned();
         self.node.call(name, move |node| async move {
@@ -60,7 +60,7 @@ impl Session {
         self.node.call(WHAT, |node| async move { node.told(WHAT, node.cache.client().list().await) })
     }
 
-    /// Brings everything written to the disks, removes temporary files, and tells of any write that failed.
+    /// Flushes everything written to the disks, removes temporary files, and reports any write that failed.
     ///
     /// The node thread ends with the last handle of the session and its files.
     pub fn finish(self) -> Result<()> {

@@ -1,4 +1,4 @@
-//! What a session and an open file can be told.
+//! Options of a session and of an open file.
 
 use std::env;
 use std::num::NonZeroU32;
@@ -14,10 +14,10 @@ use crate::error::{Error, ErrorKind, Result};
 /// The environment variable that chooses how nodes talk to the operating system.
 const DRIVER: &str = "STARFISH_DRIVER";
 
-/// The environment variable that says for how many seconds an agent that does not answer is waited for.
+/// The environment variable with the seconds to wait for an agent that does not answer.
 const SILENCE: &str = "STARFISH_SILENCE";
 
-/// How a session is to be. [`new`](Self::new) gives what suits most; the fields may be changed after that.
+/// Settings of a session. [`new`](Self::new) gives the usual ones; the fields may be changed after that.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
@@ -25,13 +25,13 @@ pub struct Settings {
     pub agents: Vec<Agent>,
     /// Memory for pages of all open files, in bytes.
     pub cache_bytes: u64,
-    /// Which pages are asked for before the application wants them.
+    /// Which pages are prefetched.
     pub prefetch: Prefetch,
-    /// Whether a write is over when the page cache has it. Otherwise it is when the agents have it.
+    /// Whether a write returns when the page cache has it. Otherwise it returns when the agents have it.
     pub write_behind: bool,
-    /// Block size of files that are made, in bytes; that of their pages, too.
+    /// Block size of new files in bytes, which is also that of their pages.
     pub block_bytes: u64,
-    /// Over how many disks files that are made are striped; all if there is no number.
+    /// Number of disks to stripe new files over; `None` for all.
     pub disks: Option<NonZeroU32>,
     /// How the node thread talks to the operating system.
     pub driver: Driver,
@@ -70,7 +70,7 @@ impl Settings {
         }
     }
 
-    /// The usual settings, but for what the environment says: STARFISH_DRIVER is one of [`Driver::NAMES`],
+    /// The usual settings, overridden by the environment: STARFISH_DRIVER is one of [`Driver::NAMES`],
     /// STARFISH_SILENCE a number of seconds.
     pub fn of_environment(agents: Vec<Agent>) -> Result<Self> {
         let mut settings = Self::new(agents);
@@ -93,7 +93,7 @@ fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok().filter(|duration| *duration >= Duration::from_millis(100))
 }
 
-/// How a file is opened, as for [`std::fs::OpenOptions`].
+/// Options for opening a file, as [`std::fs::OpenOptions`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenOptions {
     pub(crate) read: bool,
@@ -140,17 +140,17 @@ impl OpenOptions {
         OpenOptions { truncate, ..self }
     }
 
-    /// The file is made if there is none. It has to be written.
+    /// The file is created if it does not exist. It must be open for writing.
     pub const fn create(self, create: bool) -> Self {
         OpenOptions { create, ..self }
     }
 
-    /// The file is made, and it is an error if there is one. It has to be written.
+    /// The file is created; it is an error if it exists. It must be open for writing.
     pub const fn create_new(self, create_new: bool) -> Self {
         OpenOptions { create_new, ..self }
     }
 
-    /// Block size in bytes, if the file is made. Without this it is that of the session.
+    /// Block size in bytes, if the file is created. Without this, that of the session.
     pub const fn block_bytes(self, block_bytes: u64) -> Self {
         OpenOptions { block_bytes: Some(block_bytes), ..self }
     }

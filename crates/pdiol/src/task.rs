@@ -14,13 +14,13 @@ use crate::file::Stat;
 use crate::lease::{Lending, Lent};
 use crate::node::Node;
 
-/// What a handle asks for. Those that are answered say so; so is the end of the commands, which closes the file.
+/// Commands of a handle. Those with an answer say so; closing the channel closes the file and is answered, too.
 pub(crate) enum Command {
-    /// The page from this offset on, and at most so many in all of those after it that are ready. Answered.
+    /// The page from this offset on, and following ready pages up to the limit in bytes. Answered.
     Read {
         /// Offset of the first byte, anywhere in a page.
         offset: u64,
-        /// Bytes that are wanted from there on, and so will be asked for next.
+        /// Bytes that the caller will read from there on, and so will request next.
         wanted: u64,
         /// How many pages at most.
         pages: usize,
@@ -38,7 +38,7 @@ pub(crate) enum Command {
     Check,
     /// The size as far as this client knows. Answered.
     Size,
-    /// What there is to know. Answered.
+    /// The file's metadata. Answered.
     Stat,
     /// A new length. Answered.
     SetLen(u64),
@@ -48,7 +48,7 @@ pub(crate) enum Command {
     Advise(Advice),
 }
 
-/// What comes of a command.
+/// The answer to a command.
 pub(crate) enum Answer {
     /// Pages in order; none at the end of the file.
     Pages(Vec<Lent>),
@@ -68,7 +68,7 @@ pub(crate) struct Line {
     /// There until the file is closed.
     pub(crate) commands: Option<Sender<Command>>,
     pub(crate) answers: Receiver<Result<Answer>>,
-    /// Whether a write has failed that nobody has been told of.
+    /// Whether a write has failed that has not been reported.
     pub(crate) failed: Arc<AtomicBool>,
     pub(crate) page_bytes: u64,
 }
@@ -102,7 +102,7 @@ struct Task {
     lending: Lending,
     /// Whether the end of the file is where this client thinks, unless somebody else is appending just now.
     knows_end: bool,
-    /// The first write that failed since someone was told.
+    /// The first failed write since the last report.
     failure: Option<Error>,
     failed: Arc<AtomicBool>,
 }
@@ -205,7 +205,7 @@ impl Task {
         self.node.told(&self.name, outcome)
     }
 
-    /// Keeps the failure of a write until someone can be told.
+    /// Keeps the failure of a write until it can be reported.
     fn note(&mut self, outcome: fs::Result<()>) {
         if let Err(error) = self.told(outcome) {
             self.failure.get_or_insert(error);

@@ -56,8 +56,8 @@ pub fn threads_here() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Runs `jobs` in their order on so many threads, and tells each outcome: the job's index, what came of it, and how
-/// long it took on this computer.
+/// Runs `jobs` in their order on a number of threads, and reports each outcome: the job's index, what came of it,
+/// and how long it took on this computer.
 ///
 /// Outcomes are told by the threads that ran them. Before each job `stop` is asked whether to begin no more; those
 /// begun are finished.

@@ -1,4 +1,4 @@
-//! What happens on a machine, slice by slice, for whoever records it.
+//! The activity of a machine, slice by slice, for a recorder.
 //!
 //! A slice is a stretch of time in which one part of the machine does one thing: a processor does a piece of work, a
 //! disk executes a command. All slices of a track come in order of time and none overlaps another. They are told
@@ -64,7 +64,7 @@ pub trait Recorder {
 #[derive(Clone, Copy)]
 pub(crate) enum Activity {
     Work(Work),
-    /// A message of so many bytes of payload is sent.
+    /// A message with this number of bytes of payload is sent.
     SendMessage(u64),
     ReceiveMessage,
     DiskInterrupt,

@@ -1,4 +1,4 @@
-//! What was found under a name, put together to files.
+//! Assembling the stripes found under a name into files.
 //!
 //! Under a name there is one finished file at most, and beside it unfinished ones may be: one that is being written,
 //! and what others left that were not written to their end. Which is which follows from the labels and notes of the
@@ -12,7 +12,7 @@ use machine::{Duration, NodeId};
 use crate::error::{Error, Result};
 use crate::protocol::{Committed, FileId, FoundStripe, Label};
 
-/// What can be known of a file without reading it.
+/// The metadata of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileStat {
     /// Its identity.
@@ -27,7 +27,7 @@ pub struct FileStat {
     pub unfinished_since: Option<Duration>,
 }
 
-/// What the I/O nodes of a client have of a file. It is less than the file if one that has a stripe is not among them.
+/// The stripes of a file on the I/O nodes of a client. Some are missing if their I/O nodes are not among these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileParts {
     /// The file's identity.
@@ -69,7 +69,7 @@ pub(super) struct Stripes {
     found: Vec<(NodeId, FoundStripe)>,
 }
 
-/// What is to be done next about a name.
+/// The next step for a name.
 pub(super) enum Found {
     /// A file is committed and does not have its name everywhere: it is to be published.
     Committed { file: FileId, replaces: Option<FileId> },

@@ -28,7 +28,7 @@ const PARTS_PER_SECOND: u64 = 4;
 /// The least part, in bytes.
 const PART_BYTES_MIN: u64 = 4096;
 
-/// What was found out about files.
+/// Findings about files.
 #[derive(Debug, Default)]
 pub struct Check {
     /// Each file, by its name.
@@ -39,7 +39,7 @@ pub struct Check {
     pub failures: Vec<Error>,
 }
 
-/// What was found out about a file.
+/// Findings about a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckedFile {
     /// Its size in bytes, as far as its stripes are there.
@@ -61,7 +61,7 @@ pub struct Finding {
     pub damaged: Vec<Extent>,
     /// When the file was begun, since 1970, if it is unfinished.
     pub since: Option<Duration>,
-    /// What a person can read.
+    /// The text for people.
     pub text: String,
 }
 
@@ -76,16 +76,16 @@ pub enum FindingKind {
     Foreign,
     /// A stripe whose other stripes are all nowhere.
     Orphaned,
-    /// The file has not been written to its end: whoever was doing that is not done, or is gone.
+    /// The file has not been written to its end: its writer is not done, or is gone.
     Unfinished,
 }
 
 /// Something that happens while files are checked.
 #[derive(Clone, Copy, Debug)]
 pub enum Checking {
-    /// There are so many bytes to read back.
+    /// Number of bytes to read back in all.
     Expected(u64),
-    /// So many more have been.
+    /// Number of bytes read back since the last report.
     Done(u64),
 }
 
@@ -93,7 +93,7 @@ pub enum Checking {
 struct FoundPlace {
     node: NodeId,
     disk: u32,
-    /// What it says it is, and its length; or why that is not known.
+    /// Its label and length; or why they are not known.
     stripe: std::result::Result<(Label, u64), Failure>,
     damage: Vec<Damage>,
     why: Option<String>,

@@ -73,7 +73,7 @@ impl CollectiveSettings {
 /// Compute nodes that call collective operations together, in the same order.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// A number that tells the group from others, drawn by whoever forms it.
+    /// Identifies the group; drawn at random by the node that forms it.
     pub id: u64,
     /// The nodes; the first keeps the barriers.
     pub members: Rc<[NodeId]>,
@@ -239,7 +239,7 @@ impl<M: Machine> ClientInner<M> {
         node: Asker,
         failure: Option<Failure>,
     ) -> machine::Result<()> {
-        // Whoever was gone has come back.
+        // A node that was gone has come back.
         self.gone.borrow_mut().remove(&node.node);
         let is_early = |meeting: &&Meeting| meeting.has(node.node);
         if self.meetings.borrow().values().filter(is_early).count() >= EARLY_MAX {

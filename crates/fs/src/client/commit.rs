@@ -11,7 +11,7 @@ use super::{Client, File, FileParts, FileStat, check_name, unexpected};
 use crate::error::{Error, FailureKind, Result};
 use crate::protocol::{FileId, FoundStripe, Reply, Request};
 
-/// So often a name is looked at again while others change what it names.
+/// Number of times a name is looked up again while other clients change the file it names.
 const LOOKS_MAX: usize = 16;
 
 impl<M: Machine> Client<M> {
@@ -42,7 +42,7 @@ impl<M: Machine> Client<M> {
         }
     }
 
-    /// What there is to know of an unfinished file. Fails if a stripe of it is missing.
+    /// The metadata of an unfinished file. Fails if a stripe of it is missing.
     pub async fn stat_unfinished(&self, name: &str) -> Result<FileStat> {
         self.find_unfinished(name).await?.complete(name)
     }
@@ -204,7 +204,7 @@ impl<M: Machine> File<M> {
         }
     }
 
-    /// Has all I/O nodes commit the file as one of so many bytes.
+    /// Has all I/O nodes commit the file with a size of `bytes`.
     async fn commit_bytes(&self, bytes: u64) -> Result<()> {
         // Before anything is noted: what lacks a write is not to be called whole.
         self.check_lost()?;

@@ -42,7 +42,7 @@ struct FileInner {
     unflushed: RefCell<Unflushed>,
 }
 
-/// What I/O nodes have accepted and not flushed yet.
+/// Writes that I/O nodes have accepted and not flushed yet.
 #[derive(Default)]
 struct Unflushed {
     /// By which run of each I/O node.
@@ -241,7 +241,7 @@ impl<M: Machine> File<M> {
         self.check_lost().and(outcome)
     }
 
-    /// Fails, once, if what was written was lost with an I/O node that was started anew.
+    /// Fails, once, if writes were lost because an I/O node was restarted.
     pub(super) fn check_lost(&self) -> Result<()> {
         match std::mem::take(&mut self.inner.unflushed.borrow_mut().lost).pop_first() {
             Some(node) => Err(Error::WriteLost { name: self.inner.name.clone(), node }.into()),
@@ -324,7 +324,8 @@ impl<M: Machine> File<M> {
         Ok(())
     }
 
-    /// Tells the I/O node that somebody waits now for the block at an offset, asked for or sent in the background.
+    /// Promotes the request for the block at an offset, which was asked for or sent in the background: a caller
+    /// waits for it now.
     pub(super) async fn promote_block(&self, offset: u64) -> Result<()> {
         let BlockRequest { stripe, stripe_offset: offset, .. } =
             self.block_request(Extent::new(offset, 1))?;
@@ -365,7 +366,7 @@ impl<M: Machine> File<M> {
         answer
     }
 
-    /// The data of the answer to a block request, which has to have so many bytes of them.
+    /// The data of the answer to a block request, which must be of `bytes` bytes.
     fn take_answer(
         &self,
         access: Access,
@@ -391,7 +392,7 @@ impl<M: Machine> File<M> {
     }
 
     /// Carries out a file request; once more if an I/O node was started anew. Returns how many bytes it moved.
-    // All in one future, and not by `once_more`: small requests are so many that another around each is felt.
+    // Inlined instead of calling `once_more`: an extra future around each small request is measurable.
     async fn transfer(&self, access: Access, extent: Extent, memory: &Memory, at: u64) -> Result<u64> {
         let extent = match access {
             Access::Read => {
@@ -505,10 +506,11 @@ impl<'a, M: Machine> FileRequest<'a, M> {
         outcome
     }
 
-    /// Finds the requests that are under way first: so many for each disk.
+    /// Finds the first requests to send: `per_disk` for each disk.
     fn find_firsts(&mut self, per_disk: u64) {
         self.under_way.parts.clear();
-        // Consecutive blocks lie on consecutive disks: so many begin one disk's part of the extent each.
+        // Consecutive blocks lie on consecutive disks: the first block on each disk begins that disk's part of the
+        // extent.
         for part in self.file.striping().requests(self.extent).take(self.file.inner.homes.len()) {
             for blocks in 0..per_disk {
                 let Some(request) = self.ahead_on_same_disk(part, blocks) else { break };
@@ -561,7 +563,8 @@ impl<'a, M: Machine> FileRequest<'a, M> {
         self.at + (part.file_offset - self.extent.offset)
     }
 
-    /// The request for the block so many `blocks` after that of `part` on the same disk, if the extent reaches it.
+    /// The request for the block that is `blocks` blocks after that of `part` on the same disk, if the extent
+    /// reaches it.
     fn ahead_on_same_disk(&self, part: BlockRequest, blocks: u64) -> Option<BlockRequest> {
         if blocks == 0 {
             return Some(part);

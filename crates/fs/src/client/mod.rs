@@ -58,7 +58,7 @@ pub struct Examination {
 pub struct DiskExamination {
     /// How much it holds.
     pub space: Option<Space>,
-    /// What tells the device it lies on from others of the computer.
+    /// Identifies its device among those of the computer.
     pub device: Option<u64>,
     /// Whether it is as fast as it is whatever other disks on its device do.
     pub has_own_pace: bool,
@@ -94,7 +94,7 @@ struct ClientInner<M: Machine> {
     begun: RefCell<BTreeSet<FileId>>,
     /// How many file requests have opened their memory.
     opened: Cell<u64>,
-    /// What file requests that are over have left to the next ones: small requests are many.
+    /// Scratch space of finished file requests, reused because small requests are frequent.
     left_over: RefCell<Vec<UnderWay>>,
 }
 
@@ -177,7 +177,7 @@ impl<M: Machine> Client<M> {
 
     /// Makes an empty file over as many disks as `striping` has stripes.
     ///
-    /// Otherwise like [`create`](Self::create). Fails if there are not so many disks.
+    /// Otherwise like [`create`](Self::create). Fails if there are fewer disks.
     pub async fn create_striped(&self, name: &str, file: FileId, striping: Striping) -> Result<File<M>> {
         self.check_striping(name, striping)?;
         self.create_new(NewFile { name, file, striping, replaces: None }).await
@@ -271,7 +271,7 @@ impl<M: Machine> Client<M> {
         Ok(File::new(self.clone(), name, stat))
     }
 
-    /// What there is to know of a finished file. Fails if a stripe of it is missing.
+    /// The metadata of a finished file. Fails if a stripe of it is missing.
     pub async fn stat(&self, name: &str) -> Result<FileStat> {
         self.find(name).await?.complete(name)
     }
@@ -316,7 +316,7 @@ impl<M: Machine> Client<M> {
                 let (Reply::Listed { names, more }, _) = answer? else { return Err(unexpected(node)) };
                 let last = names.last().cloned();
                 all.extend(names);
-                // An answer holds only so many names.
+                // An answer has a limited size; the next one goes on after its last name.
                 let Some(after) = last.filter(|_| more) else { break };
                 answer = self.inner.endpoint.call(node, Request::List { after }, Payload::empty()).await;
             }

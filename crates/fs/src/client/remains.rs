@@ -1,4 +1,4 @@
-//! What is left of a file that is damaged: all bytes that can be read, and which those are that cannot.
+//! The remains of a damaged file: all readable bytes, and the extents that are not.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub struct Remains<M: Machine> {
     missing: BTreeSet<u32>,
 }
 
-/// Bytes of a file one after the other, or so many that cannot be read.
+/// Consecutive bytes of a file, or the number of those that cannot be read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Remnant {
     /// What can be read.

@@ -83,7 +83,7 @@ impl<M: Machine> File<M> {
 
     /// After all members have written, sees to it that their data get to the media.
     ///
-    /// What was lost is told to the member that wrote it.
+    /// Lost writes are reported to the member that made them.
     async fn settle(&self, direction: Direction, group: &Group, moved: Result<()>) -> Result<()> {
         if direction == Direction::Read {
             return moved;

@@ -371,7 +371,7 @@ pub fn what_was_lost_is_not_read_as_zeros(testbed: &impl Testbed, base: Configur
         let Ok((_, Delivery::Message(answer))) = nodes[3].net().receive().await else { panic!("an answer") };
         match Frame::decode(&answer.header) {
             Ok(Frame::Reply(1, Reply::Failed(failure))) => {
-                assert!(failure.text.contains("no stripe has so many bytes"), "{failure}");
+                assert!(failure.text.contains("no stripe has that many bytes"), "{failure}");
             }
             other => panic!("{other:?}"),
         }

@@ -1,5 +1,5 @@
-//! What an I/O node does for each of its clients: the client's account, from its first request over a connection to the
-//! end of that.
+//! The requests that an I/O node serves for each of its clients: the client's account, from its first request over
+//! a connection to the end of that.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::error::{Failure, FailureKind};
 #[derive(Default)]
 pub(super) struct Accounts(RefCell<BTreeMap<NodeId, Rc<Account>>>);
 
-/// A client's account: what of all that it has asked for is under way.
+/// A client's account: its requests in flight.
 pub(super) struct Account {
     /// Commands, collective requests among them.
     pub(super) commands: Permits,
@@ -29,11 +29,11 @@ pub(super) struct Account {
     is_over: Cell<bool>,
 }
 
-/// Commands of one client that are under way at a time, collective requests among them; more are refused. That is more
-/// than a program has threads to give them.
+/// Maximum commands of one client in flight, including collective requests; more are refused. That is more than a
+/// program has threads to give them.
 const COMMANDS_MAX: u64 = 1024;
 
-/// Refusals that are under way to one client; one that asks on and takes none of them is given up.
+/// Maximum refusals in flight to one client; a client that goes on asking and takes none of them is given up.
 const REFUSALS_MAX: u64 = 1024;
 
 impl Default for Account {
@@ -60,7 +60,7 @@ impl Accounts {
         self.0.borrow().contains_key(&client)
     }
 
-    /// Ends the account of a client that is gone. Whatever is still under way for it sees that nobody wants it.
+    /// Ends the account of a client that is gone. Requests still in flight for it notice that.
     pub(super) fn end(&self, client: NodeId) {
         if let Some(account) = self.0.borrow_mut().remove(&client) {
             account.is_over.set(true);
@@ -72,7 +72,7 @@ impl Account {
     /// Fails if the client is gone.
     pub(super) fn check(&self) -> Result<(), Box<Failure>> {
         if self.is_over.get() {
-            return Err(Failure::new(FailureKind::Io, "whoever asked for it is gone").into());
+            return Err(Failure::new(FailureKind::Io, "the client that asked for it is gone").into());
         }
         Ok(())
     }

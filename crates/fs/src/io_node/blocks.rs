@@ -1,8 +1,8 @@
 //! Block requests through the cache: the traditional method at the I/O node.
 //!
-//! A read finds its block in the cache or loads it, replies, and then brings the next block of the same
-//! stripe in. A write goes into the cache and is answered at once; when every byte of the block has been
-//! written (*WriteFull*) the block is queued for its disk. What remains is written when somebody flushes.
+//! A read finds its block in the cache or loads it, replies, and then brings the next block of the same stripe in.
+//! A write goes into the cache and is answered at once; when every byte of the block has been written (*WriteFull*)
+//! the block is queued for its disk. The rest is written by the next flush.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -62,7 +62,7 @@ impl Part {
         let (block, start) = (offset / block_bytes, offset % block_bytes);
         let key = BlockKey { stripe: stripe.key(), block };
         if offset > STRIPE_BYTES_MAX {
-            return Err(Failure::invalid(format!("offset {offset}: no stripe has so many bytes")).into());
+            return Err(Failure::invalid(format!("offset {offset}: no stripe has that many bytes")).into());
         }
         if bytes > block_bytes - start {
             return Err(Failure::invalid(format!(
@@ -174,11 +174,11 @@ impl<M: Machine> IoNode<M> {
         outcome.map(drop)
     }
 
-    /// Fails if a stripe that is to reach to `end` would be larger than its disk, or than any can be.
+    /// Fails if a stripe extended to `end` would be larger than its disk, or than the largest stripe.
     pub(super) async fn check_space(&self, stripe: &OpenStripe, end: u64) -> Result<(), Box<Failure>> {
         let known = &self.disk_bytes[stripe.disk];
         if end > STRIPE_BYTES_MAX {
-            return Err(Failure::invalid(format!("{end} bytes: no stripe has so many")).into());
+            return Err(Failure::invalid(format!("{end} bytes: no stripe has that many")).into());
         }
         if end <= stripe.bytes.get() || end <= known.get() {
             return Ok(());
@@ -234,7 +234,7 @@ impl<M: Machine> IoNode<M> {
             let (node, stripe) = (self.clone(), stripe.clone());
             self.machine.spawn("prefetch", async move {
                 let pin = Pin { node: &node, place };
-                // A block that cannot be prefetched will be asked for, and fail then.
+                // A block that cannot be prefetched fails when it is requested on demand.
                 let _ = node.make_valid(&stripe, pin.place, &(0..stripe.block_bytes()), class).await;
                 Ok(())
             });
@@ -250,7 +250,8 @@ impl<M: Machine> IoNode<M> {
                 return Pin { node: self, place };
             }
             if self.cache.borrow_mut().make_room() {
-                // Answers that are leaving have the memory still. It is had in line, and kept: others wait behind.
+                // Replies in flight still hold the memory of evicted blocks. Wait for it in FIFO order and keep it,
+                // or later requests overtake this one.
                 let buffer = self.cache_buffers.take(stripe.block_bytes()).await;
                 let mut cache = self.cache.borrow_mut();
                 if !cache.contains(key) && cache.make_room() {

@@ -7,8 +7,8 @@
 //!  Publish ---> the stripes take the file's name; the file that had it is removed
 //! ```
 //!
-//! Whoever finds a file that is committed but not published everywhere publishes it, so that it does not matter where a
-//! client or an I/O node is stopped. The rules that make this safe are in record 19.
+//! A client that finds a file committed but not published everywhere publishes it, so that it does not matter where
+//! a client or an I/O node is stopped. The rules that make this safe are in record 19.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -77,7 +77,7 @@ impl<M: Machine> IoNode<M> {
                 // What is noted holds for more already.
                 Some(before) if before >= bytes => return self.flush_disk(stripe).await,
                 Some(_) => {}
-                // Whoever has written it was told, but a file that lacks it is not to be called whole.
+                // Its writer has been told, but a file that lacks the write must not be committed.
                 None => stripe.losses.check(&(0..u64::MAX))?,
             }
             self.note_committed(stripe, |before| before.map_or(bytes, |before| before.max(bytes))).await
@@ -205,7 +205,7 @@ pub(super) fn found(opened: machine::Result<Object>) -> Result<Option<Object>, B
     }
 }
 
-/// What was noted on a stripe when its file was committed last.
+/// The note of a stripe from the last commit of its file.
 pub(super) fn committed(name: &str, disk: usize, object: &Object) -> Result<Option<Committed>, Box<Failure>> {
     Committed::decode(&object.note).map_err(|why| {
         let text = format!("{name}: the note on its stripe on disk {disk} is none of ours: {why}");

@@ -1,5 +1,5 @@
-//! Listing names. The directories of the disks are read once at a time, for all who have asked before that began; an
-//! answer holds only so many names, and for the others the client asks again.
+//! Listing names. The directories of the disks are read once at a time, for all who have asked before that began;
+//! an answer has a limited size, and for further names the client asks again.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use super::account::Account;
 use crate::error::Failure;
 use crate::protocol::{LISTED_BYTES_MAX, Reply};
 
-/// What has been read of the directories.
+/// Listings read from the directories.
 #[derive(Default)]
 pub(super) struct Listings {
     /// The newest listing, as long as somebody has not seen the end of one.
@@ -77,7 +77,7 @@ impl<M: Machine> IoNode<M> {
     pub(super) async fn list(&self, account: &Account, after: &str) -> Result<Reply, Box<Failure>> {
         let reader = self.listings.reader.clone();
         let bookmark = account.bookmark.take();
-        // Whoever reads on may do so in any listing that is no older than the one it began with.
+        // A client may continue in any listing that is no older than the one it began with.
         let reads_on = bookmark.is_some_and(|bookmark| bookmark.last == after);
         let known = if reads_on { self.listings.newest_from(0) } else { None };
         let all = match known {

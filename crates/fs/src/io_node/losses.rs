@@ -1,7 +1,7 @@
-//! What of a stripe was accepted and did not get to its disk.
+//! Writes to a stripe that were accepted and did not get to its disk.
 //!
-//! Who has written it is told by the next flush. Others are told when they read it: what the disk has in its place,
-//! often zeros, is not what anybody has written.
+//! The writer gets the failure at its next flush. Readers get it when they read those bytes: the disk's contents
+//! there, often zeros, were written by nobody.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::byte_set::ByteSet;
 use crate::error::{Failure, FailureKind};
 
-/// The bytes of a stripe that were lost, until somebody writes them again.
+/// The lost bytes of a stripe, until they are written again.
 #[derive(Default)]
 pub(super) struct Losses {
     bytes: RefCell<ByteSet>,

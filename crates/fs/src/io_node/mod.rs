@@ -346,7 +346,7 @@ impl<M: Machine> IoNode<M> {
         turn
     }
 
-    /// Lets whoever waits in the background for a turn to load this block wait on demand.
+    /// Promotes requests that wait in the background to load this block to on demand.
     fn promote_turn(&self, stripe: &OpenStripe, block: u64) {
         let queue = &self.disk_queues[stripe.disk];
         if queue.has_background() {
@@ -387,7 +387,7 @@ impl<M: Machine> IoNode<M> {
         });
     }
 
-    /// Answers that a request is one too many: so many of its client `are there` already.
+    /// Refuses a request of a client that is at its limit; `are_there` says of what.
     fn refuse(self: &Rc<Self>, asker: Asker, are_there: &'static str) {
         let account = self.accounts.of(asker.node);
         let Some(permit) = account.refusals.try_take() else {
@@ -463,7 +463,7 @@ impl<M: Machine> IoNode<M> {
     }
 }
 
-/// What a client is told whose request has met a defect.
+/// The failure reported to a client whose request has met a defect.
 fn of_defect(defect: Box<machine::Error>) -> Box<Failure> {
     Failure::new(FailureKind::Io, format!("a defect of the I/O node: {defect}")).into()
 }

@@ -17,7 +17,7 @@ use crate::protocol::{Damage, Reply, SCRUB_BYTES_MAX};
 use crate::schedule::Scheduling;
 use crate::scrub_unit::UNIT_BYTES;
 
-/// What the disk is asked for at a time: who comes meanwhile waits for no more.
+/// Bytes read from the disk at a time: no other request waits longer than for one such read.
 const STEP_BYTES: u64 = 256 * 1024;
 
 /// Memory for scrubbing, for each disk, in bytes.

@@ -112,7 +112,7 @@ impl OpenStripe {
         }
     }
 
-    /// Notes that what was to make the stripe longer may be lost. What is left reaches to `dirty_end` in the cache.
+    /// Notes that writes that extended the stripe may be lost. The rest reaches to `dirty_end` in the cache.
     pub(super) fn fall_back(&self, dirty_end: u64) {
         let going = self.going.borrow().iter().copied().max().unwrap_or(0);
         self.bytes.set(self.on_disk.get().max(going).max(dirty_end));
@@ -182,10 +182,10 @@ pub(super) struct Stripes {
     uses: Cell<u64>,
 }
 
-/// If there are so many stripes, opening another pushes out some that nobody uses.
+/// Number of open stripes at which opening another evicts idle ones.
 const OPEN_MAX: usize = 65_536;
 
-/// Of the files that nobody uses, so many are pushed out at a time, so that they need not be looked for each time.
+/// Number of idle files evicted at a time, so that the search for them is rare.
 const PUSHED_OUT: usize = OPEN_MAX / 8;
 
 impl Stripes {
@@ -269,8 +269,8 @@ impl Stripes {
     }
 }
 
-/// Closes so many files that nobody uses, those that have not been used for longest, with all of their stripes: whoever
-/// finds one of a file has to find all.
+/// Closes this number of idle files, least recently used first, with all of their stripes: if one stripe of a file
+/// is open, all must be.
 fn push_out(open: &mut BTreeMap<(FileId, u32), Rc<OpenStripe>>, files: usize) {
     let mut last_uses: BTreeMap<FileId, Option<u64>> = BTreeMap::new();
     for (&(file, _), stripe) in &*open {

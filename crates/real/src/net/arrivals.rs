@@ -86,7 +86,7 @@ impl Arrivals {
         Arrival { arrivals: self, number, bytes, progress }
     }
 
-    /// Somebody waits in vain: whoever hinders him without need gives way.
+    /// A message waits in vain: those that hinder it without need give way.
     fn look(&self) {
         if self.looked.get().elapsed() < LOOK_EVERY {
             return;

@@ -282,7 +282,7 @@ impl Verdict {
         Verdict::OtherKey,
     ];
 
-    /// Why a connection is not welcome, in words for whoever made it.
+    /// Why a connection is refused, in words for its caller.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Verdict::Welcome => "it welcomed this node",

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use machine::{Class, Condition, Delivery, Error, Message, NodeId, Result};
 
-/// Messages of one TCP connection that may wait in the inbox; when so many do, no more are read.
+/// Limit on the messages of one TCP connection in the inbox; at the limit, no more are read.
 const WAITING_MAX: usize = 64;
 
 /// What has arrived in one class: from whom, and over which connection.

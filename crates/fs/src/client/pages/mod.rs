@@ -19,7 +19,7 @@
 //! A page is a block of the file, so it lies on one disk. The bound is on the pages in the table: a `Payload` that
 //! the application has read keeps its memory for as long as the application keeps it.
 //!
-//! What a page holds is the cache's own memory. A machine lends the memory it receives into from a bounded pool; pages
+//! The memory of a page is the cache's own. A machine lends the memory it receives into from a bounded pool; pages
 //! would use that up and nothing more could be received, so a page *adopts* what it is filled with
 //! ([`machine::Buf::adopt`]), and the pool has its bytes back before the next message needs them.
 
@@ -83,7 +83,7 @@ struct Inner<M: Machine> {
     table: RefCell<PageTable>,
     /// Where pages' memory is recycled. It has no bound of its own: the table has.
     buffers: BufferPool,
-    /// Woken when a page may have become one that can be dropped.
+    /// Woken when a page may have become evictable.
     room: Condition,
     /// The logical-file table: the files that are open or still have pages to be written.
     files: RefCell<BTreeMap<u64, Rc<LogicalFile<M>>>>,
@@ -132,7 +132,7 @@ struct LogicalFile<M: Machine> {
     /// How many writes were sent, and how many of them the I/O nodes have brought onto their media since.
     sent: Cell<u64>,
     flushed: Cell<u64>,
-    /// The first write that failed since somebody was told.
+    /// The first failed write since the last report.
     failure: FirstFailure<Box<Error>>,
     temporary: Cell<bool>,
     unlinked: Cell<bool>,
@@ -262,7 +262,7 @@ impl<M: Machine> PageCache<M> {
         self.inner.client.check_striping(name, striping)
     }
 
-    /// What there is to know of a file, with what this cache has written.
+    /// The metadata of a file, including the writes of this cache.
     pub async fn stat(&self, name: &str) -> Result<FileStat> {
         let _question = self.inner.ask_for_size();
         let stat = match self.inner.client.stat(name).await {

@@ -1,9 +1,9 @@
 //! An open file behind the page cache.
 //!
-//! What holds when several have a file open is *close-to-open*: within one cache, whatever was written is read at once
-//! through every handle. Other clients see it when its writer has flushed or closed and they have opened the file anew
-//! or called [`PagedFile::refresh`]; until then they may see older bytes, and of a page both write, each sends only
-//! the bytes it wrote.
+//! Files opened by several clients are *close-to-open* consistent: within one cache, writes are visible at once
+//! through every handle. Other clients see them when the writer has flushed or closed and they have reopened the
+//! file or called [`PagedFile::refresh`]; until then they may see older bytes, and of a page both write, each sends
+//! only the bytes it wrote.
 //!
 //! A write that fails behind the application's back is never lost in silence. The first failure is kept; the next
 //! [`write`](PagedFile::write) fails with it, and [`flush`](PagedFile::flush) and [`close`](PagedFile::close) report
@@ -23,8 +23,8 @@ use super::{Inner, LogicalFile};
 use crate::error::{Error, Result};
 use crate::protocol::FileId;
 
-/// What an application says of its use of a file, in the words of `posix_fadvise` and PDIOL. It changes when things
-/// happen, never what is read.
+/// An application's hint on its use of a file, in the terms of `posix_fadvise` and PDIOL. It changes when things
+/// happen, never the data read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// Nothing special: what the cache would do on its own.
@@ -40,7 +40,7 @@ pub enum Advice {
         /// How many bytes.
         bytes: u64,
     },
-    /// So many bytes from an offset on will not be used soon: write what is dirty and drop the rest.
+    /// The bytes of an extent will not be used soon: write dirty pages and drop the others.
     DontNeed {
         /// Offset in bytes of the first.
         offset: u64,
@@ -132,9 +132,9 @@ impl<M: Machine> PagedFile<M> {
 
     /// Reads `bytes` from `offset` on: fewer at the end of the file, none beyond it.
     ///
-    /// What comes back shares the memory of the pages. One piece of it never crosses the end of a page, so whoever
-    /// reads page by page gets one piece each time. It is not changed by later writes, and keeps its memory for as long
-    /// as it lives: do not hoard it.
+    /// The payload returned shares the memory of the pages. A piece of it never crosses the end of a page, so
+    /// reading page by page gives one piece each time. Later writes do not change it, and it keeps its memory for
+    /// as long as it lives: do not hoard it.
     ///
     /// Fails if a page cannot be read, or if there is no room for it because nothing in the cache can be written.
     pub async fn read(&self, offset: u64, bytes: u64) -> Result<Payload> {

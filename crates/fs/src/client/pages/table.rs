@@ -12,9 +12,9 @@
 //! bytes are the file's (*valid*) and which of these the I/O nodes do not have yet (*dirty*), so a part of a page
 //! can be written without reading the rest, and be read back.
 //!
-//! *Second Chance*: clean and dirty pages stand in one line. Whoever needs room looks at the first: used since it was
-//! looked at last, it goes to the end of the line; else a clean page is dropped, and a dirty one is to be written
-//! before. Pending pages do not stand in the line and pinned ones are passed over.
+//! *Second Chance*: clean and dirty pages are in one queue. To make room, the first is examined: if it was used
+//! since it was last examined, it goes to the end of the queue; otherwise a clean page is evicted, and a dirty one
+//! is written first. Pending pages are not in the queue and pinned ones are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -36,7 +36,7 @@ pub(super) struct PageKey {
 /// Where a page is in the table. Good while the page is pinned or pending.
 pub(super) type Place = usize;
 
-/// What a page in the table is waiting for, if anything.
+/// The transfer that a page in the table waits for, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Its bytes are being read.
@@ -59,7 +59,7 @@ pub(super) struct Page {
     /// Those of the dirty bytes that are on the way now.
     leaving: ByteSet,
     pins: u32,
-    /// Used since it was looked at last by somebody in need of room.
+    /// Used since it was last examined for eviction.
     referenced: bool,
     /// Brought in ahead of its use and not used yet.
     ahead: bool,
@@ -67,7 +67,7 @@ pub(super) struct Page {
     background: Option<u64>,
     /// No longer found by its key; goes as soon as nothing is pending and nobody uses it.
     forgotten: bool,
-    /// What is being read now may be out of date when it comes.
+    /// The data being read now may be stale when they arrive.
     stale: bool,
     /// Its place in the line, if it stands there.
     turn: Option<i64>,
@@ -90,7 +90,7 @@ impl Page {
     }
 }
 
-/// What a reader finds of a page.
+/// A reader's view of a page.
 pub(super) enum Look {
     /// The bytes.
     Here(Payload),
@@ -102,7 +102,7 @@ pub(super) enum Look {
     Failed(Box<Error>),
 }
 
-/// What came of looking for room.
+/// The result of making room.
 #[derive(Debug, PartialEq)]
 pub(super) enum Room {
     /// There is room now.
@@ -127,7 +127,7 @@ pub(super) struct PageTable {
     line: BTreeMap<i64, Place>,
     first_turn: i64,
     last_turn: i64,
-    /// Keys of the dirty pages nobody is writing.
+    /// Keys of the dirty pages that are not being written.
     dirty: BTreeSet<PageKey>,
     pending_writes: usize,
     pending_write_bytes: u64,
@@ -447,7 +447,7 @@ impl PageTable {
         self.drop_if_done(place);
     }
 
-    /// What to wait on until no transfer of the page is under way, if one is.
+    /// The condition to wait on until no transfer of the page is in flight, if one is.
     pub(super) fn pending(&self, key: PageKey) -> Option<Rc<Condition>> {
         let page = &self.pages[*self.by_key.get(&key)?];
         let pending = matches!(page.state, State::PendingRead | State::PendingWrite);

@@ -3,9 +3,9 @@
 //! Each page that is read has a task of its own, so requests go out at once and together. Pages to be written wait in
 //! the write list for one of a few write agents, so no more than that many writes are under way.
 //!
-//! What somebody waits for is asked for on demand, the rest in the background. Who comes to wait for a page that was
-//! asked for in the background has it promoted, unless nothing is gained by that: a message for each page would cost
-//! more than it brings when I/O nodes answer at once.
+//! Pages that a caller waits for are requested on demand, others in the background. A page requested in the
+//! background is promoted when a caller comes to wait for it, unless nothing is gained: a message for each page
+//! would cost more than it saves when I/O nodes answer at once.
 
 use std::rc::Rc;
 
@@ -17,17 +17,17 @@ use super::window::Bounds;
 use super::{Inner, Listed, LogicalFile};
 use crate::error::Result;
 
-/// Writes under way for each disk: one at the disk, one at the I/O node, two in the network.
+/// Writes in flight for each disk: one at the disk, one at the I/O node, two in the network.
 pub(super) const WRITES_PER_DISK: u64 = 4;
 
-/// An adaptive window begins with so many pages for each disk: one at the disk, one on its way.
+/// Initial pages of an adaptive window for each disk: one at the disk, one in flight.
 const WINDOW_PER_DISK: u64 = 2;
 
-/// It never grows beyond so many for each disk: 2 MiB of pages of 64 KiB, what 2 ms take at 1 GB/s.
+/// Maximum pages of an adaptive window for each disk: 2 MiB of pages of 64 KiB, the data of 2 ms at 1 GB/s.
 const WINDOW_PER_DISK_MAX: u64 = 32;
 
-/// A page is promoted even if no other of this client is in front of it at its I/O node, when that took longer than
-/// this for the last one: a few disk accesses, so it is busy with what others want.
+/// Promote a page even if no other page of this client is ahead of it at its I/O node, once that node's last reply
+/// took longer than this, a few disk accesses: the node is busy with other clients.
 const PROMOTED_AFTER: Duration = Duration::from_millis(20);
 
 /// A page in use: it stays in the table until this is dropped.
@@ -324,7 +324,7 @@ impl<M: Machine> Inner<M> {
         Ok(())
     }
 
-    /// What bounds the windows of a file.
+    /// Bounds of the windows of a file.
     pub(super) fn bounds(&self, file: &LogicalFile<M>) -> Bounds {
         let (page_bytes, disks) = (file.page_bytes(), u64::from(self.disks));
         let half = (self.settings.bytes / page_bytes / 2).max(1);

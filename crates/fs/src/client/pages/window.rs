@@ -20,7 +20,7 @@ use machine::Class;
 pub enum Prefetch {
     /// Not at all.
     None,
-    /// A fixed window of so many pages, the one in use among them.
+    /// A fixed window of this number of pages, including the one in use.
     Window(u64),
     /// A window that grows and shrinks with what the application consumes and what the disks deliver.
     Adaptive,
@@ -39,13 +39,13 @@ pub(super) enum Order {
 /// So many pages behind the one in use are not passed yet: a program may go back a little.
 const KEPT_BEHIND: u64 = 8;
 
-/// The adaptive window of a file that is said to be read to its end begins so many times as large: it need not be
-/// found out. The first one of a handle is asked for on demand, since all of it is going to be used: of several such files
-/// that are begun together, as in a merge, a disk then reads a long run of each, and not a few pages of one that is waited
-/// for and a few of another in turn. Who then turns out to read here and there gets no more on demand.
+/// Factor by which the first adaptive window of a file grows after `Advice::Sequential`, since the pattern need not
+/// be detected. That window is requested on demand, because all of it will be used: in a merge that opens several
+/// files, a disk then reads one long run of each rather than a few pages of each in turn. Later windows of a handle
+/// that turns out to read at random are not requested on demand.
 const SAID_TO_GO_ON: u64 = 8;
 
-/// What bounds a window.
+/// Bounds of a window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Pages of the file.
