@@ -156,7 +156,7 @@ impl Slots {
 
 /// Whether a client may have one more request of this class in service.
 fn may_have_one(slots: &Option<Slots>, client: NodeId, class: Class) -> bool {
-    slots.as_ref().is_none_or(|slots| slots.free > 0 && slots.allow(client, class))
+    slots.as_ref().is_none_or(|slots| slots.allow(client, class))
 }
 
 /// Requests of one client that may wait, whatever others have waiting.
@@ -233,6 +233,10 @@ impl<T: Placed> Line<T> {
 
     #[inline]
     fn pop(&mut self, slots: &mut Option<Slots>, class: Class) -> Option<T> {
+        // Without a free slot nobody may have one: all who wait need not be looked at to find that out.
+        if slots.as_ref().is_some_and(|slots| slots.free == 0) {
+            return None;
+        }
         let (client, request) = match self {
             Line::Arrival(queue) => {
                 let may = |(client, ..): &(NodeId, u64, T)| may_have_one(slots, *client, class);

@@ -220,9 +220,7 @@ impl<M: Machine> Inner<M> {
         }
         // Nobody misses what did not get into a file that is gone.
         let outcome = if file.unlinked.get() { Ok(()) } else { outcome };
-        if let Err(error) = &outcome {
-            file.failure.note::<()>(Err(error.clone()));
-        }
+        file.failure.note(outcome.clone());
         self.being_sent.borrow_mut().remove(&place);
         self.table.borrow_mut().finish_write(place, outcome);
         drop(operation);
