@@ -110,7 +110,7 @@ def test_options_reach_the_file_system() -> None:
         ({"seed": -1}, "seed: expected a whole number of at least 0, not -1"),
         ({"outstanding": 0}, "outstanding: "),
         ({"threads": 0}, "threads: "),
-        ({"scheduling": "lifo"}, 'scheduling: "lifo" is none of fcfs, cyclic-scan, physical-cyclic-scan'),
+        ({"scheduling": "lifo"}, 'scheduling: no scheduling "lifo": expected one of fcfs, cyclic-scan'),
         ({"queued": "often"}, 'queued: "often" is none of never, always and small-records'),
     ],
 )

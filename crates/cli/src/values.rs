@@ -4,9 +4,11 @@
 //! here.
 
 use clap::Command;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use command_line::{Values, fixed, or_path, stored};
 use description::{Description, DiskDescription, MachineDescription};
 use experiment::Method;
+use fs::Scheduling;
 use layout::Pattern;
 
 use crate::study;
@@ -49,6 +51,12 @@ fn values(command: &str, argument: &str) -> Option<Values> {
         (_, "agents") => Values::new(command_line::agents),
         _ => return None,
     })
+}
+
+/// The value of an option that names a disk schedule.
+pub(crate) fn scheduling() -> impl TypedValueParser<Value = Scheduling> {
+    let value = |scheduling: Scheduling| PossibleValue::new(scheduling.name()).help(scheduling.meaning());
+    PossibleValuesParser::new(Scheduling::ALL.map(value)).map(|name| name.parse().expect("one of these"))
 }
 
 fn names(built_in: &[(&str, &str)]) -> Vec<String> {

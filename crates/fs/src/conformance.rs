@@ -75,6 +75,7 @@ macro_rules! for_all_promises {
             collective_operations_follow_each_other,
             names_name_files_and_nothing_else,
             all_names_are_listed_however_many,
+            a_file_lies_on_the_disks_that_were_chosen,
             a_missing_stripe_is_named,
             a_foreign_stripe_is_named,
             garbage_costs_nobody_else_anything,
@@ -481,6 +482,28 @@ pub fn all_names_are_listed_however_many(testbed: &impl Testbed, base: Configura
         }
         let listed = client.list().await.expect("listed");
         assert!(listed == (0..count).map(name).collect::<Vec<_>>(), "{} of {count}", listed.len());
+    });
+}
+
+/// A file that is made on chosen disks has its stripes there, in their order; disks that cannot be are refused.
+pub fn a_file_lies_on_the_disks_that_were_chosen(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 4, move |nodes| async move {
+        let client = &start(base, &nodes, 3, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await[0];
+        let file = client.create_on("chosen", FileId(1), BLOCK, &[2, 0]).await.expect("created");
+        let data: Vec<u8> = (0..3 * BLOCK).map(|at| (at / 7) as u8).collect();
+        file.write(0, 3 * BLOCK, &Memory::real(data.clone()), 0).await.expect("written");
+        file.commit().await.expect("committed");
+        let stat = client.stat("chosen").await.expect("it is there");
+        assert_eq!(stat.stripes, [(nodes[2].node(), 0, 2 * BLOCK), (nodes[0].node(), 0, BLOCK)]);
+        let memory = Memory::real(vec![0; data.len()]);
+        let opened = client.open("chosen").await.expect("it is finished");
+        assert_eq!(opened.read(0, 3 * BLOCK, &memory, 0).await, Ok(3 * BLOCK));
+        assert!(memory.into_vec() == Some(data));
+        for (disks, named) in [(&[1, 1][..], "disk 1"), (&[0, 3], "disk 3")] {
+            let error = client.create_on("other", FileId(2), BLOCK, disks).await.err().expect("refused");
+            assert!(error.to_string().contains(named), "{error}");
+        }
+        assert_eq!(client.list().await, Ok(vec!["chosen".to_owned()]));
     });
 }
 

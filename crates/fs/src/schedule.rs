@@ -17,6 +17,8 @@
 //! already, and may be a whole cache: of that, a sweep takes the oldest few.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::str::FromStr;
 
 use crate::settings::Sweeps;
 
@@ -30,6 +32,48 @@ pub enum Scheduling {
     CyclicScan,
     /// Cyclic scan, by physical position where the disk tells it.
     PhysicalCyclicScan,
+}
+
+impl Scheduling {
+    /// All of them.
+    pub const ALL: [Scheduling; 3] =
+        [Scheduling::Fcfs, Scheduling::CyclicScan, Scheduling::PhysicalCyclicScan];
+
+    /// The name by which options, plans and results call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scheduling::Fcfs => "fcfs",
+            Scheduling::CyclicScan => "cyclic-scan",
+            Scheduling::PhysicalCyclicScan => "physical-cyclic-scan",
+        }
+    }
+
+    /// What it is, in a line for users.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Scheduling::Fcfs => "First come, first served",
+            Scheduling::CyclicScan => "By ascending position, then again from the lowest (C-SCAN)",
+            Scheduling::PhysicalCyclicScan => "C-SCAN by physical position instead of the offset in the file",
+        }
+    }
+}
+
+impl fmt::Display for Scheduling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Scheduling {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Scheduling::ALL.into_iter().find(|scheduling| scheduling.name() == text);
+        found.ok_or_else(|| {
+            let names = Scheduling::ALL.map(Scheduling::name).join(", ");
+            format!("no scheduling {text:?}: expected one of {names}")
+        })
+    }
 }
 
 /// Where a request lies, as far as the schedule cares: which object, then which byte of it; or the physical position.

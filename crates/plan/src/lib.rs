@@ -18,8 +18,11 @@
 //! - `plan.rs`: the file, its check, its cells
 //! - `job.rs`, `run.rs`: trials, and the threads that run them; `selection.rs`: some of them by name
 //! - `measurement.rs`, `journal.rs`: what is kept of a trial, and where
+//! - `decisive.rs`: which lines of the simulator's sources its identity is made of
 //! - `results.rs`, `table.rs`: results, and the files they are written to
 
+#[cfg(test)]
+mod decisive;
 mod job;
 mod journal;
 mod measurement;
@@ -40,5 +43,4 @@ pub use plan::{CELLS_MAX, Cell, Kind, Plan, Published, Quantity, TRIALS_MAX};
 pub use results::{CellResult, cell_table, results, trial_table};
 pub use run::{Failure, Progress, TrialError, execute, run, run_all, threads_here};
 pub use selection::Selection;
-pub use settings::scheduling_name;
 pub use table::{Column, Table, Type, Value};

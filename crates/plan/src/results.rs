@@ -9,7 +9,7 @@ use crate::job::Job;
 use crate::journal::Journal;
 use crate::measurement::{Busy, Measurement};
 use crate::plan::{Cell, Plan};
-use crate::settings::{KEYS, scheduling_name};
+use crate::settings::KEYS;
 use crate::table::{Column, Table, Type, Value};
 
 /// What came of a cell.
@@ -279,7 +279,7 @@ fn settings(result: &CellResult<'_>, numbers: &[VariedNumber]) -> Vec<Value> {
         problem.grid.map_or(Value::Missing, |grid| text(&grid)),
         text(&contents),
         Value::Integer(options.outstanding as u64),
-        text(&scheduling_name(options.scheduling)),
+        text(&options.scheduling),
         Value::Flag(options.thread_per_request),
         Value::Integer(options.prefetch_blocks),
         Value::Flag(options.memget_writes),

@@ -8,7 +8,6 @@ use std::path::Path;
 
 use description::{MachineDescription, Misfit};
 use experiment::{Contents, DiskLayout, Method, Options};
-use fs::Scheduling;
 use layout::{Grid, Shape};
 
 use crate::reference::{SETTINGS, names};
@@ -80,7 +79,7 @@ impl Settings {
             "contents" => self.contents = contents(value)?,
             "phantom" => self.contents = if value.flag()? { Contents::Phantom } else { Contents::Real },
             "outstanding" => options.outstanding = value.integer(1..=COUNT_MAX)? as usize,
-            "scheduling" => options.scheduling = scheduling(value)?,
+            "scheduling" => options.scheduling = value.parsed()?,
             "thread_per_request" => options.thread_per_request = value.flag()?,
             "prefetch" => options.prefetch_blocks = value.integer(0..=COUNT_MAX)?,
             "memget_writes" => options.memget_writes = value.flag()?,
@@ -109,25 +108,4 @@ fn contents(value: Written<'_>) -> Result<Contents, Misfit> {
         "phantom" => Ok(Contents::Phantom),
         other => Err(value.misfit(format!("no contents {other:?}: expected real or phantom"))),
     }
-}
-
-/// The schedules by name.
-const SCHEDULES: [(&str, Scheduling); 3] = [
-    ("fcfs", Scheduling::Fcfs),
-    ("cyclic-scan", Scheduling::CyclicScan),
-    ("physical-cyclic-scan", Scheduling::PhysicalCyclicScan),
-];
-
-fn scheduling(value: Written<'_>) -> Result<Scheduling, Misfit> {
-    let name = value.text()?;
-    let found = SCHEDULES.iter().find(|(known, _)| *known == name).map(|(_, scheduling)| *scheduling);
-    found.ok_or_else(|| {
-        let known = SCHEDULES.map(|(known, _)| known).join(", ");
-        value.misfit(format!("no scheduling {name:?}: expected one of {known}"))
-    })
-}
-
-/// The name of a schedule.
-pub fn scheduling_name(scheduling: Scheduling) -> &'static str {
-    SCHEDULES.iter().find(|(_, known)| *known == scheduling).map_or("", |(name, _)| name)
 }

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use description::{Description, MachineDescription};
 use experiment::{Contents, DiskLayout, Experiment, Method, Options, Summary, Trial, summarise};
-use fs::Scheduling;
 use layout::{Pattern, Problem};
 use plan::Job;
 use pyo3::prelude::*;
@@ -51,13 +50,6 @@ pub(crate) struct Outcome {
 
 /// A trial, and the seconds it took on this computer.
 type Timed = (Trial, f64);
-
-/// Names of disk schedules, as `starfish simulate` has them.
-const SCHEDULINGS: [(&str, Scheduling); 3] = [
-    ("fcfs", Scheduling::Fcfs),
-    ("cyclic-scan", Scheduling::CyclicScan),
-    ("physical-cyclic-scan", Scheduling::PhysicalCyclicScan),
-];
 
 impl Ask {
     /// The machine as the user named it.
@@ -125,7 +117,7 @@ impl Ask {
         Ok(Options {
             block_bytes: self.block_bytes,
             outstanding: self.outstanding,
-            scheduling: self.scheduling()?,
+            scheduling: parse("scheduling", &self.scheduling)?,
             thread_per_request: self.thread_per_request,
             prefetch_blocks: self.prefetch_blocks,
             memget_writes: self.memget_writes,
@@ -133,20 +125,6 @@ impl Ask {
             presort: self.presort,
         })
     }
-
-    fn scheduling(&self) -> Result<Scheduling> {
-        let found = SCHEDULINGS.iter().find(|(name, _)| *name == self.scheduling);
-        found.map(|(_, scheduling)| *scheduling).ok_or_else(|| {
-            let names = SCHEDULINGS.map(|(name, _)| name).join(", ");
-            Failure::Invalid(format!("scheduling: {:?} is none of {names}", self.scheduling))
-        })
-    }
-}
-
-/// The name of a disk schedule.
-pub(crate) fn name_of(scheduling: Scheduling) -> &'static str {
-    let found = SCHEDULINGS.iter().find(|(_, known)| *known == scheduling);
-    found.map_or("", |(name, _)| name)
 }
 
 /// Runs `trials` trials of each experiment on so many threads. The outcomes do not depend on how many.

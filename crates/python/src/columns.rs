@@ -6,7 +6,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::ask::{Outcome, name_of};
+use crate::ask::Outcome;
 
 /// One row for each experiment: first the columns of `starfish simulate --format csv`, then what else was chosen.
 pub(crate) fn of_simulation<'py>(
@@ -35,7 +35,7 @@ pub(crate) fn of_simulation<'py>(
     of(&columns, "grid", experiments, |experiment| experiment.problem.grid.map(|grid| grid.to_string()))?;
     of(&columns, "block_bytes", experiments, |experiment| experiment.options.block_bytes)?;
     of(&columns, "outstanding", experiments, |experiment| experiment.options.outstanding)?;
-    of(&columns, "scheduling", experiments, |experiment| name_of(experiment.options.scheduling))?;
+    of(&columns, "scheduling", experiments, |experiment| experiment.options.scheduling.to_string())?;
     of(&columns, "thread_per_request", experiments, |experiment| experiment.options.thread_per_request)?;
     of(&columns, "prefetch_blocks", experiments, |experiment| experiment.options.prefetch_blocks)?;
     of(&columns, "memget_writes", experiments, |experiment| experiment.options.memget_writes)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use layout::Pattern;
-use plan::{CellResult, Plan, scheduling_name};
+use plan::{CellResult, Plan};
 use statistics::Sample;
 
 use crate::report::{NumbersBars, NumbersPage, NumbersPart, NumbersTable};
@@ -226,7 +226,7 @@ fn variants(plan: &Plan) -> NumbersTable {
             cell.machine.clone(),
             experiment.method.to_string(),
             experiment.layout.to_string(),
-            scheduling_name(experiment.options.scheduling).to_owned(),
+            experiment.options.scheduling.to_string(),
             nodes.compute.value.to_string(),
             nodes.io.value.to_string(),
             experiment.problem.file_bytes.to_string(),

@@ -61,7 +61,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
     ),
     ("replacement", &[]),
     ("statistics", &[]),
-    ("python", &["description", "experiment", "fs", "layout", "plan"]),
+    ("python", &["description", "experiment", "layout", "plan"]),
     ("test-agents", &["fs", "machine", "pdiol", "real"]),
     ("tidy", &[]),
 ];

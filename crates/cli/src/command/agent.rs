@@ -4,8 +4,8 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+use clap::Args;
 use clap::builder::UnknownArgumentValueParser;
-use clap::{Args, ValueEnum};
 use description::{Description, DiskDescription};
 use fs::{IoNodeSettings, Scheduling};
 use machine::{Machine, Message, Net};
@@ -15,7 +15,7 @@ use real::{DiskSettings, RealMachine, Settings};
 use crate::agent_set::start::{READY, STAY};
 use crate::failure::{Failure, Result};
 use crate::store::agents::KeyArgs;
-use crate::{agent_log, detached, interrupt, local, memory, node};
+use crate::{agent_log, detached, interrupt, local, memory, node, values};
 use pdiol::{Size, key};
 
 /// Serve disks of this machine to the file system (one I/O node).
@@ -61,8 +61,8 @@ pub(crate) struct Arguments {
     prefetch: u64,
 
     /// Order in which a disk serves waiting requests.
-    #[arg(long, value_enum, default_value_t = SCHEDULING)]
-    scheduling: SchedulingName,
+    #[arg(long, default_value_t = SCHEDULING, value_parser = values::scheduling())]
+    scheduling: Scheduling,
 
     #[command(flatten)]
     key: KeyArgs,
@@ -90,7 +90,7 @@ pub(crate) const CACHE: &str = "256MiB";
 const PREFETCH: u64 = 1;
 
 /// Default order.
-const SCHEDULING: SchedulingName = SchedulingName::CyclicScan;
+const SCHEDULING: Scheduling = Scheduling::CyclicScan;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -99,27 +99,6 @@ Examples:
   starfish agent --root /tmp/slow --create --listen 127.0.0.1:0 --disk-model streaming-20
 
 The log goes to standard error. The environment variable STARFISH_LOG (off, error, warn, info, debug) says how much.";
-
-/// The name of a disk schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SchedulingName {
-    /// First come, first served.
-    Fcfs,
-    /// By ascending position, then again from the lowest (C-SCAN).
-    CyclicScan,
-    /// C-SCAN by physical position instead of the offset in the file.
-    PhysicalCyclicScan,
-}
-
-impl From<SchedulingName> for Scheduling {
-    fn from(name: SchedulingName) -> Self {
-        match name {
-            SchedulingName::Fcfs => Scheduling::Fcfs,
-            SchedulingName::CyclicScan => Scheduling::CyclicScan,
-            SchedulingName::PhysicalCyclicScan => Scheduling::PhysicalCyclicScan,
-        }
-    }
-}
 
 /// Fewer blocks than this would make requests wait for each other.
 const CACHE_BLOCKS_MIN: u64 = 8;
@@ -245,7 +224,7 @@ fn io_node_settings(arguments: &Arguments) -> Result<IoNodeSettings> {
         return Err(failure.remedy("Give less, or more after --cache."));
     }
     Ok(IoNodeSettings {
-        scheduling: arguments.scheduling.into(),
+        scheduling: arguments.scheduling,
         cache_blocks: cache_blocks as usize,
         block_bytes_max: block.0,
         prefetch_blocks: arguments.prefetch,

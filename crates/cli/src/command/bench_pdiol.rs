@@ -13,6 +13,7 @@ use super::agent::load_model;
 use super::bench::median;
 use crate::failure::{Failure, Result};
 use crate::local;
+use crate::pdiol_bench::PAGE_BYTES;
 use crate::pdiol_bench::application::Application;
 use crate::pdiol_bench::limits::{self, measure_limits};
 use crate::pdiol_bench::page::page;
@@ -20,7 +21,6 @@ use crate::pdiol_bench::prediction::Predictor;
 use crate::pdiol_bench::report::{Results, Row};
 use crate::pdiol_bench::testbed::{CACHE_FOR_BOTH, CACHE_FOR_READING, CACHE_FOR_WRITING, Disks, Testbed};
 use crate::pdiol_bench::times::Times;
-use crate::pdiol_bench::{PAGE_BYTES, Window};
 use crate::progress::{Progress, Show};
 use pdiol::Size;
 
@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     /// Windows: numbers of pages, or adaptive. Without this 1, 4, 16, 64, 256 and adaptive for cat and grep, and 16 and
     /// adaptive for sort and bzip2, which take longer.
     #[arg(long, value_name = "PAGES,...", value_delimiter = ',')]
-    windows: Vec<Window>,
+    windows: Vec<Prefetch>,
 
     /// The programs. Without this: all; if there are only predictions, those that can be predicted.
     #[arg(long, value_enum, value_name = "PROGRAM,...", value_delimiter = ',')]
@@ -152,7 +152,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 struct Cell {
     application: Application,
     bytes: u64,
-    place: Option<(usize, Window)>,
+    place: Option<(usize, Prefetch)>,
 }
 
 /// The windows of the thesis, and the one that is the default of everything else.
@@ -206,17 +206,17 @@ fn programs(arguments: &Arguments) -> Result<Vec<Application>> {
     }
 }
 
-fn windows(arguments: &Arguments, application: Application) -> Vec<Window> {
+fn windows(arguments: &Arguments, application: Application) -> Vec<Prefetch> {
     let usual = if application.only_reads() { &WINDOWS[..] } else { &FEW_WINDOWS[..] };
     if arguments.windows.is_empty() {
-        return usual.iter().copied().map(Window).collect();
+        return usual.to_vec();
     }
     arguments.windows.clone()
 }
 
 fn predict(predictor: &Predictor, cell: &Cell) -> Result<f64> {
     match cell.place {
-        Some((disks, window)) => predictor.read(disks, cell.bytes, window.0),
+        Some((disks, window)) => predictor.read(disks, cell.bytes, window),
         None => predictor.read_local(cell.bytes),
     }
 }
@@ -299,7 +299,7 @@ type Outputs = BTreeMap<(&'static str, u64), Hash>;
 
 /// Runs a cell once. The program's output must be the same everywhere.
 fn measure(testbed: &Testbed, cell: &Cell, outputs: &mut Outputs) -> Result<Times> {
-    let place = cell.place.map(|(disks, window)| (disks, window.0));
+    let place = cell.place;
     let (times, made) = testbed.run(cell.application, cell.bytes, place)?;
     if let Some(made) = made {
         let name = cell.application.name();

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use description::MachineDescription;
 use experiment::{Contents, DiskLayout, Experiment, Method, Options, Queued};
+use fs::Scheduling;
 use layout::{Grid, Pattern, Problem, Shape};
 use serde::Serialize;
 
-use super::agent::SchedulingName;
 use super::positive;
 use crate::explain::Account;
 use crate::failure::{Failure, Result};
@@ -18,6 +18,7 @@ use crate::progress::{Progress, Show};
 use crate::simulation::{self, Outcome};
 use crate::table::Table;
 use crate::trace_file::{TraceFile, Written};
+use crate::values;
 use pdiol::Size;
 
 /// Read or write a file on a simulated machine, and see how fast it would be.
@@ -77,8 +78,8 @@ pub(crate) struct Arguments {
     set: Vec<String>,
 
     /// Order in which a disk serves waiting requests; traditional only.
-    #[arg(long, value_enum, default_value_t = SchedulingName::CyclicScan)]
-    scheduling: SchedulingName,
+    #[arg(long, default_value_t = Scheduling::CyclicScan, value_parser = values::scheduling())]
+    scheduling: Scheduling,
 
     /// Number of requests that each compute node keeps in flight to each disk (the reports' K); traditional only.
     #[arg(long, value_name = "K", default_value_t = 4, value_parser = positive::<u32>)]
@@ -291,7 +292,7 @@ fn experiment(
         options: Options {
             block_bytes: arguments.block.0,
             outstanding: arguments.outstanding as usize,
-            scheduling: arguments.scheduling.into(),
+            scheduling: arguments.scheduling,
             thread_per_request: arguments.thread_per_request,
             prefetch_blocks: arguments.prefetch,
             memget_writes: arguments.memget_writes && method != Method::DiskDirected,

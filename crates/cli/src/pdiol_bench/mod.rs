@@ -31,36 +31,5 @@ pub(crate) mod targets;
 pub(crate) mod testbed;
 pub(crate) mod times;
 
-use std::fmt;
-use std::str::FromStr;
-
-use fs::Prefetch;
-
 /// Bytes of a page, and of a call of a program: those of the thesis.
 pub(crate) const PAGE_BYTES: u64 = 64 << 10;
-
-/// A window for prefetching, as the command line and the results call it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Window(pub(crate) Prefetch);
-
-impl FromStr for Window {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match (text, text.parse()) {
-            ("adaptive", _) => Ok(Window(Prefetch::Adaptive)),
-            (_, Ok(pages @ 1..)) => Ok(Window(Prefetch::Window(pages))),
-            _ => Err("expected a number of pages, the one in use among them, or adaptive".into()),
-        }
-    }
-}
-
-impl fmt::Display for Window {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Prefetch::Adaptive => f.pad("adaptive"),
-            Prefetch::Window(pages) => f.pad(&pages.to_string()),
-            Prefetch::None => f.pad("1"),
-        }
-    }
-}

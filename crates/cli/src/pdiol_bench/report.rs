@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use fs::Prefetch;
 use serde::Serialize;
 
-use super::Window;
 use super::limits::Limits;
 use super::targets::targets;
 use super::times::Times;
@@ -59,7 +59,7 @@ impl Row {
     pub(crate) fn new(
         application: &'static str,
         file_bytes: u64,
-        place: Option<(usize, Window)>,
+        place: Option<(usize, Prefetch)>,
         times: Option<Times>,
         predicted_s: Option<f64>,
     ) -> Row {

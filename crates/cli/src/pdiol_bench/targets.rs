@@ -125,12 +125,12 @@ fn prediction_target(rows: &[Row]) -> Option<Target> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pdiol_bench::Window;
     use crate::pdiol_bench::times::Times;
+    use fs::Prefetch;
     use std::time::Duration;
 
     fn row(application: &'static str, place: Option<(usize, &str)>, seconds: u64) -> Row {
-        let place = place.map(|(disks, window)| (disks, window.parse::<Window>().expect("a window")));
+        let place = place.map(|(disks, window)| (disks, window.parse::<Prefetch>().expect("a window")));
         let times = Times { elapsed: Duration::from_secs(seconds), ..Times::default() };
         Row::new(application, 8 << 20, place, Some(times), None)
     }

@@ -104,6 +104,8 @@ struct NewFile<'a> {
     name: &'a str,
     file: FileId,
     striping: Striping,
+    /// The disk of each stripe, by its index among all disks; without them the first ones.
+    disks: Option<&'a [u32]>,
     /// The finished file of that name that it is to take the place of.
     replaces: Option<FileId>,
 }
@@ -180,7 +182,30 @@ impl<M: Machine> Client<M> {
     /// Otherwise like [`create`](Self::create). Fails if there are fewer disks.
     pub async fn create_striped(&self, name: &str, file: FileId, striping: Striping) -> Result<File<M>> {
         self.check_striping(name, striping)?;
-        self.create_new(NewFile { name, file, striping, replaces: None }).await
+        self.create_new(NewFile { name, file, striping, disks: None, replaces: None }).await
+    }
+
+    /// Makes an empty file with a stripe on each of `disks`, in this order, in blocks of `block_bytes`. Disks are known
+    /// by their index: disk *i* is that of stripe *i* of a file over all disks.
+    ///
+    /// Otherwise like [`create`](Self::create). Fails if there is no such disk, or one is named twice.
+    pub async fn create_on(
+        &self,
+        name: &str,
+        file: FileId,
+        block_bytes: u64,
+        disks: &[u32],
+    ) -> Result<File<M>> {
+        let striping = Striping::new(block_bytes, disks.len() as u32)?;
+        self.check_striping(name, striping)?;
+        for (stripe, &disk) in disks.iter().enumerate() {
+            if disk >= self.disks() || disks[..stripe].contains(&disk) {
+                let (all, why) = (self.disks(), format!("{name} cannot have a stripe on disk {disk}"));
+                let text = format!("{why}: name disks of 0 to {}, each once", all - 1);
+                return Err(Error::Invalid(text).into());
+            }
+        }
+        self.create_new(NewFile { name, file, striping, disks: Some(disks), replaces: None }).await
     }
 
     /// As [`create_striped`](Self::create_striped), but if there is a finished file of that name, it stays as it is
@@ -192,7 +217,7 @@ impl<M: Machine> Client<M> {
             Err(error) if matches!(*error, Error::NotFound { .. } | Error::Unfinished { .. }) => None,
             Err(error) => return Err(error),
         };
-        self.create_new(NewFile { name, file, striping, replaces }).await
+        self.create_new(NewFile { name, file, striping, disks: None, replaces }).await
     }
 
     async fn create_new(&self, new: NewFile<'_>) -> Result<File<M>> {
@@ -228,9 +253,12 @@ impl<M: Machine> Client<M> {
     }
 
     async fn create_stripes(&self, new: NewFile<'_>) -> Result<()> {
-        let NewFile { name, file, striping, replaces } = new;
+        let NewFile { name, file, striping, replaces, .. } = new;
         let mut disks: Vec<DiskPlace> = stripe_disks(&self.inner.disks.borrow())?;
-        disks.truncate(striping.stripe_count() as usize);
+        match new.disks {
+            Some(chosen) => disks = chosen.iter().map(|&disk| disks[disk as usize]).collect(),
+            None => disks.truncate(striping.stripe_count() as usize),
+        }
         let begun = self.inner.endpoint.machine().date().as_nanos();
         let request_to = |node: usize| {
             let here = (0..).zip(&disks).filter(|(_, place)| place.node as usize == node);

@@ -11,7 +11,9 @@
 //! It knows as well which pages an application that goes on page by page has passed. Of a file that the cache cannot
 //! hold they are let go of at once: were it read once more, Second Chance would have dropped each page before its turn.
 
+use std::fmt;
 use std::ops::Range;
+use std::str::FromStr;
 
 use machine::Class;
 
@@ -24,6 +26,31 @@ pub enum Prefetch {
     Window(u64),
     /// A window that grows and shrinks with what the application consumes and what the disks deliver.
     Adaptive,
+}
+
+impl fmt::Display for Prefetch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Prefetch::None => f.pad("none"),
+            Prefetch::Window(pages) => pages.fmt(f),
+            Prefetch::Adaptive => f.pad("adaptive"),
+        }
+    }
+}
+
+impl FromStr for Prefetch {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("none", _) => Ok(Prefetch::None),
+            ("adaptive", _) => Ok(Prefetch::Adaptive),
+            (_, Ok(pages @ 1..)) => Ok(Prefetch::Window(pages)),
+            _ => Err(format!(
+                "no window {text:?}: expected a number of pages, the one in use among them, adaptive or none"
+            )),
+        }
+    }
 }
 
 /// How an open file is going to be used, as far as the application has said.

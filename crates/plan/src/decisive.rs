@@ -1,0 +1,67 @@
+//! Which parts of the simulator's sources decide what a simulation comes to: the build script takes the hash of these.
+//!
+//! Tests and comments decide nothing, so journals survive their edits. What stands beside code on a line counts, and
+//! so does what only might decide something: rather too much than too little.
+
+use std::path::Path;
+
+/// Modules that are tests as a whole.
+const TESTS: &str = "conformance";
+
+/// Whether the source at `path` has anything in it that decides.
+pub(crate) fn decides(path: &Path) -> bool {
+    path.iter().all(|part| Path::new(part).file_stem() != Some(TESTS.as_ref()))
+}
+
+/// The lines of a source that decide: all but empty ones, those that are comments, and items for tests only. That is
+/// told by the form that rustfmt gives them: an item begins and ends at the margin.
+pub(crate) fn decisive_lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_test = false;
+    text.lines().filter(move |line| {
+        let is_in_test = is_test || *line == "#[cfg(test)]";
+        let ends = *line == "}" || !line.starts_with([' ', '#', '/']) && line.ends_with(';');
+        is_test = is_in_test && !ends;
+        let code = line.trim_start();
+        !is_in_test && !code.is_empty() && !code.starts_with("//")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<&str> {
+        decisive_lines(text).collect()
+    }
+
+    #[test]
+    fn comments_and_tests_decide_nothing() {
+        let code = "use x::y;\n\nfn f() {\n    g(1); // beside\n}\n";
+        let with_others = "//! What it is.\n\nuse x::y;\n\n/// Says more.\nfn f() {\n    // Why.\n    g(1); // beside\n}\n\n\
+            #[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn t() {\n        f();\n    }\n}\n";
+        assert_eq!(lines(with_others), lines(code));
+    }
+
+    #[test]
+    fn what_follows_a_test_and_what_stands_beside_code_decides() {
+        let text = "#[cfg(test)]\nmod tests;\n#[cfg(test)]\n#[path = \"x.rs\"]\nmod other;\nfn f() {}\n";
+        assert_eq!(lines(text), ["fn f() {}"]);
+        assert_eq!(
+            lines("#[cfg(test)]\nimpl X {\n    fn f() {}\n}\nconst Y: u8 = 1; // 2\n"),
+            ["const Y: u8 = 1; // 2"]
+        );
+        assert_ne!(lines("f(1);"), lines("f(2);"));
+    }
+
+    #[test]
+    fn promises_are_tests() {
+        for (path, expected) in [
+            ("crates/fs/src/conformance.rs", false),
+            ("crates/fs/src/conformance/pages.rs", false),
+            ("crates/fs/src/cache.rs", true),
+            ("Cargo.lock", true),
+        ] {
+            assert_eq!(decides(Path::new(path)), expected, "{path}");
+        }
+    }
+}
