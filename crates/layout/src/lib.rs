@@ -6,6 +6,7 @@
 //! ```text
 //!              memory of the compute nodes
 //!        view  |  chunks, pieces                 view.rs, chunks.rs, pieces.rs; named by pattern.rs
+//!   selection  |  chunks of one process          selection/
 //!            the file
 //!    striping  |  requests, one per block        striping.rs
 //!            the stripes
@@ -13,7 +14,8 @@
 //!              disks of the I/O nodes
 //! ```
 //!
-//! Start with [`Striping`] for the lower half and with [`Pattern`] for the upper half.
+//! Start with [`Striping`] for the lower half and with [`Pattern`] for the upper half;
+//! [`Selection`] is for what no pattern describes.
 //!
 //! All offsets and lengths are in bytes unless a name says otherwise, and no file is longer than
 //! [`FILE_BYTES_MAX`], so the sum of any two of them fits in 64 bits.
@@ -26,6 +28,7 @@ mod extent;
 mod pattern;
 mod pieces;
 mod placement;
+mod selection;
 mod shape;
 mod striping;
 mod view;
@@ -37,6 +40,9 @@ pub use extent::{Extent, FILE_BYTES_MAX};
 pub use pattern::{Operation, Pattern, Problem};
 pub use pieces::{Piece, Pieces};
 pub use placement::{DISKS_MAX, DiskPlace, stripe_disks};
+pub use selection::{
+    SELECTION_LEVELS_MAX, SELECTION_NODES_MAX, SelectedChunks, Selection, SelectionError, Side,
+};
 pub use shape::{Grid, Shape};
 pub use striping::{BlockPlace, BlockRequest, BlockRequests, StripePlace, Striping};
 pub use view::{DIMENSIONS_MAX, NODES_MAX, View};

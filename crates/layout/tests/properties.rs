@@ -1,12 +1,14 @@
 //! Laws of the layout for all parameters, not only those of the report.
 
-use std::collections::BTreeMap;
+mod dealing;
 
 use layout::{
     BlockPlace, Dimension, Distribution, Extent, FILE_BYTES_MAX, Piece, StripePlace, Striping, View,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
+
+use dealing::{places_by_definition, view, view_of};
 
 fn striping() -> impl Strategy<Value = Striping> {
     let block_bytes = prop_oneof![1..20_u64, 1..=FILE_BYTES_MAX];
@@ -18,55 +20,8 @@ fn small_striping() -> impl Strategy<Value = Striping> {
     (1..20_u64, 1..20_u32).prop_map(|(bytes, count)| Striping::new(bytes, count).unwrap())
 }
 
-fn dimension() -> impl Strategy<Value = Dimension> {
-    let distribution = prop_oneof![
-        Just(Distribution::None),
-        Just(Distribution::Block),
-        (1..6_u64).prop_map(Distribution::Cyclic),
-    ];
-    (1..12_u64, distribution, 1..5_u32).prop_map(|(length, distribution, parts)| Dimension {
-        length,
-        distribution,
-        parts: if distribution == Distribution::None { 1 } else { parts },
-    })
-}
-
-/// Views of small arrays of one to four dimensions, with every way to deal them out.
-fn view() -> impl Strategy<Value = View> {
-    view_of(4)
-}
-
-fn view_of(dimensions_max: usize) -> impl Strategy<Value = View> {
-    (1..5_u64, vec(dimension(), 1..=dimensions_max)).prop_map(|(record_bytes, dimensions)| {
-        let nodes = dimensions.iter().map(|dimension| dimension.parts).product();
-        View::new(record_bytes, &dimensions, nodes).unwrap()
-    })
-}
-
-/// Who has each byte of the file and where in memory, by the definition: record by record, with divisions.
-fn places_by_definition(view: &View) -> Vec<(u32, u64)> {
-    let mut memory: BTreeMap<u32, u64> = BTreeMap::new();
-    let records = view.file_bytes() / view.record_bytes();
-    let mut places = Vec::new();
-    for record in 0..records {
-        let (mut rest, mut node, mut stride) = (record, 0, 1);
-        for dimension in view.dimensions().iter().rev() {
-            let index = rest % dimension.length;
-            rest /= dimension.length;
-            let parts = u64::from(dimension.parts);
-            let part = match dimension.distribution {
-                Distribution::None => 0,
-                Distribution::Block => index / dimension.length.div_ceil(parts),
-                Distribution::Cyclic(run) => index / run % parts,
-            };
-            node += part as u32 * stride;
-            stride *= dimension.parts;
-        }
-        let next = memory.entry(node).or_default();
-        places.extend((*next..*next + view.record_bytes()).map(|offset| (node, offset)));
-        *next += view.record_bytes();
-    }
-    places
+fn of_view(view: &View) -> Vec<(u32, u64)> {
+    places_by_definition(view.record_bytes(), view.dimensions())
 }
 
 /// Whether one piece goes on where the other ends, in the file and in the memory of the same node.
@@ -142,7 +97,7 @@ proptest! {
 
     #[test]
     fn chunks_are_the_file_dealt_out_and_each_memory_is_dense(view in view()) {
-        let expected = places_by_definition(&view);
+        let expected = of_view(&view);
         let mut found = vec![None; expected.len()];
         for node in 0..view.nodes() {
             let (mut memory_offset, mut file_end) = (0, None);
@@ -166,7 +121,7 @@ proptest! {
     fn pieces_cover_an_extent_exactly_and_agree_with_the_chunks(
         view in view(), from in 0.0..1.0, bytes in prop_oneof![0..10_u64, 0..100_000_u64],
     ) {
-        let expected = places_by_definition(&view);
+        let expected = of_view(&view);
         let offset = (view.file_bytes() as f64 * from) as u64;
         let extent = Extent::new(offset, bytes).clip(view.file_bytes());
         let pieces: Vec<_> = view.pieces(Extent::new(offset, bytes)).collect();
@@ -186,7 +141,7 @@ proptest! {
     #[test]
     fn views_that_agree_put_every_byte_in_the_same_place(first in view(), second in view()) {
         if first.agrees_with(&second) {
-            prop_assert_eq!(places_by_definition(&first), places_by_definition(&second));
+            prop_assert_eq!(of_view(&first), of_view(&second));
         }
     }
 
@@ -195,7 +150,7 @@ proptest! {
         let mut dimensions = view.dimensions().to_vec();
         dimensions.push(Dimension::whole(view.record_bytes()));
         let bytewise = View::new(1, &dimensions, view.nodes()).unwrap();
-        prop_assert_eq!(places_by_definition(&bytewise), places_by_definition(&view));
+        prop_assert_eq!(of_view(&bytewise), of_view(&view));
         prop_assert!(bytewise.agrees_with(&view));
     }
 

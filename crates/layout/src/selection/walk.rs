@@ -1,0 +1,138 @@
+//! The pieces of a selection, in order, each as long as it can be.
+//!
+//! A walk finds its place by going down the tree once, and then steps from run to run among brothers. Only
+//! where these end does it go down again, so a piece costs a comparison and an addition for most, and the depth of
+//! the tree for the others. It owns no memory.
+
+use std::iter::FusedIterator;
+
+use super::tree::{Part, Tree};
+use crate::chunks::Chunk;
+
+/// The pieces of a selection within an extent of the file, as chunks: contiguous in the file and in memory.
+///
+/// They come in ascending order and do not touch each other. Allocates nothing.
+#[derive(Clone, Debug)]
+pub struct SelectedChunks<'a> {
+    tree: &'a Tree,
+    /// File offset of the first byte of the tree.
+    start: u64,
+    /// Selected bytes before the place, and before the end of the walk: offsets in memory.
+    position: u64,
+    end: u64,
+    place: Place<'a>,
+}
+
+/// Where a walk is: in a run.
+#[derive(Clone, Debug)]
+struct Place<'a> {
+    file_offset: u64,
+    /// Bytes left of the run.
+    run: u64,
+    /// Bytes left of what holds the run and its brothers.
+    left: u64,
+    brothers: Brothers<'a>,
+}
+
+/// What follows a run in the node that it is directly in.
+#[derive(Clone, Debug)]
+enum Brothers<'a> {
+    /// Runs as long, with gaps between.
+    Equal { run: u64, gap: u64 },
+    /// The rest of a list that begins at file offset `start`.
+    Listed { start: u64, parts: &'a [Part] },
+}
+
+impl<'a> SelectedChunks<'a> {
+    /// The pieces with the selected bytes from `position` to `end` of a tree that begins at byte `start`.
+    pub(super) fn new(tree: &'a Tree, start: u64, position: u64, end: u64) -> Self {
+        SelectedChunks { tree, start, position, end, place: Place::of(tree, start, position) }
+    }
+
+    /// Passes over the rest of the run; returns its bytes.
+    #[inline]
+    fn take_run(&mut self) -> u64 {
+        let place = &mut self.place;
+        let bytes = place.run.min(place.left).min(self.end - self.position);
+        self.position += bytes;
+        if self.position < self.end && !place.pass(bytes) {
+            *place = Place::of(self.tree, self.start, self.position);
+        }
+        bytes
+    }
+}
+
+impl Iterator for SelectedChunks<'_> {
+    type Item = Chunk;
+
+    #[inline]
+    fn next(&mut self) -> Option<Chunk> {
+        let (file_offset, memory_offset) = (self.place.file_offset, self.position);
+        let mut bytes = 0;
+        while self.position < self.end && self.place.file_offset == file_offset + bytes {
+            bytes += self.take_run();
+        }
+        (bytes > 0).then_some(Chunk { file_offset, memory_offset, bytes })
+    }
+}
+
+impl FusedIterator for SelectedChunks<'_> {}
+
+impl<'a> Place<'a> {
+    /// The place of the selected byte at `position` of a tree that begins at byte `start`.
+    fn of(mut tree: &'a Tree, mut start: u64, mut position: u64) -> Self {
+        let mut left = tree.bytes().saturating_sub(position);
+        let mut brothers = Brothers::Listed { start, parts: &[] };
+        loop {
+            match tree {
+                Tree::Run(bytes) => {
+                    let run = bytes.saturating_sub(position);
+                    return Place { file_offset: start + position, run, left, brothers };
+                }
+                Tree::Repeat(repeat) => {
+                    let times;
+                    left = left.min(repeat.bytes - position);
+                    (times, position) = repeat.place_of(position);
+                    start += times * repeat.stride;
+                    tree = &repeat.of;
+                    brothers = Brothers::Equal { run: tree.bytes(), gap: repeat.stride - tree.bytes() };
+                }
+                Tree::Parts(parts) => {
+                    left = left.min(tree.bytes() - position);
+                    let index = parts.index_of(position);
+                    let part = &parts.list[index];
+                    brothers = Brothers::Listed { start, parts: &parts.list[index + 1..] };
+                    start += part.offset;
+                    position -= part.before;
+                    tree = &part.tree;
+                }
+            }
+        }
+    }
+
+    /// Passes over `bytes` bytes: the rest of the run, or of what holds it. Returns whether a brother follows.
+    #[inline]
+    fn pass(&mut self, bytes: u64) -> bool {
+        self.left -= bytes;
+        self.file_offset += bytes;
+        if self.left == 0 {
+            return false;
+        }
+        match &mut self.brothers {
+            Brothers::Equal { run, gap } => {
+                self.file_offset += *gap;
+                self.run = *run;
+                true
+            }
+            Brothers::Listed { start, parts } => match parts {
+                [Part { offset, tree: Tree::Run(run), .. }, rest @ ..] => {
+                    self.file_offset = *start + offset;
+                    self.run = *run;
+                    *parts = rest;
+                    true
+                }
+                _ => false,
+            },
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! A selection as it travels: its nodes one after the other, those within a node before it.
+//!
+//! Instead of offsets and strides there are the gaps between what is selected, so that nothing which overlaps can
+//! be said. What arrives is checked like what is made here, without recursion, in time proportional to what has
+//! arrived.
+//!
+//! ```text
+//!   ab..cd..ab..cd......ef       Run 2,  Repeat 8 bytes in all, gaps of 2,  Run 2,  List with a gap of 6
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+use super::error::{SELECTION_NODES_MAX, SelectionError};
+use super::tree::{List, Tree};
+
+/// Any numbers, checked when decoded.
+#[derive(Serialize, Deserialize)]
+#[serde(rename = "Selection")]
+pub(super) struct RawSelection {
+    pub(super) offset: u64,
+    nodes: Vec<RawNode>,
+}
+
+/// One node.
+#[derive(Serialize, Deserialize)]
+#[serde(rename = "Node")]
+enum RawNode {
+    /// A run of so many bytes.
+    Run(u64),
+    /// The node before this one repeated, until there are so many bytes.
+    Repeat { bytes: u64, gap: u64 },
+    /// The last nodes that are not yet within others, one more than there are gaps.
+    List(Vec<u64>),
+}
+
+impl RawSelection {
+    /// What is sent; an error if it would be too much.
+    pub(super) fn of(offset: u64, tree: &Tree) -> Result<Self, SelectionError> {
+        let mut nodes = Vec::new();
+        if tree.bytes() > 0 {
+            append(tree, &mut nodes);
+        }
+        if nodes.len() > SELECTION_NODES_MAX {
+            return Err(SelectionError::TooManyNodes { nodes: nodes.len() });
+        }
+        Ok(RawSelection { offset, nodes })
+    }
+
+    /// The tree that was sent.
+    pub(super) fn tree(&self) -> Result<Tree, SelectionError> {
+        if self.nodes.len() > SELECTION_NODES_MAX {
+            return Err(SelectionError::TooManyNodes { nodes: self.nodes.len() });
+        }
+        let mut open = Vec::new();
+        for (node, raw) in self.nodes.iter().enumerate() {
+            let tree = raw.tree(&mut open, |defect| SelectionError::Encoding { node, defect })?;
+            open.push(tree);
+        }
+        match open.pop() {
+            None => Ok(Tree::EMPTY),
+            Some(tree) if open.is_empty() => Ok(tree),
+            Some(_) => {
+                let node = self.nodes.len() - 1;
+                Err(SelectionError::Encoding { node, defect: "leaves nodes before it outside" })
+            }
+        }
+    }
+}
+
+impl RawNode {
+    /// The node; takes those within it from the `open` ones.
+    fn tree(
+        &self,
+        open: &mut Vec<Tree>,
+        wrong: impl Fn(&'static str) -> SelectionError,
+    ) -> Result<Tree, SelectionError> {
+        match self {
+            RawNode::Run(0) => Err(wrong("is empty")),
+            RawNode::Run(bytes) => Tree::run(*bytes),
+            RawNode::Repeat { bytes, gap } => {
+                let of = open.pop().ok_or_else(|| wrong("repeats nothing"))?;
+                if *bytes <= of.bytes() {
+                    return Err(wrong("repeats less than once"));
+                }
+                let stride = of.end().checked_add(*gap).ok_or(SelectionError::TooLong)?;
+                Tree::repeat(of, *bytes, stride)
+            }
+            RawNode::List(gaps) => {
+                let first = open.len().checked_sub(gaps.len() + 1).ok_or_else(|| wrong("lists too many"))?;
+                let mut list = List::default();
+                let gaps = std::iter::once(&0).chain(gaps);
+                for (tree, gap) in open.drain(first..).zip(gaps) {
+                    if matches!(tree, Tree::Parts(_)) {
+                        return Err(wrong("lists a list"));
+                    }
+                    let offset = list.end().checked_add(*gap).ok_or(SelectionError::TooLong)?;
+                    list.push(offset, tree)?;
+                }
+                list.finish().map(|(_, tree)| tree)
+            }
+        }
+    }
+}
+
+/// Appends the nodes of a tree, whose depth is bounded.
+fn append(tree: &Tree, nodes: &mut Vec<RawNode>) {
+    match tree {
+        Tree::Run(bytes) => nodes.push(RawNode::Run(*bytes)),
+        Tree::Repeat(repeat) => {
+            append(&repeat.of, nodes);
+            nodes.push(RawNode::Repeat { bytes: repeat.bytes, gap: repeat.stride - repeat.of.end() });
+        }
+        Tree::Parts(parts) => {
+            let mut gaps = Vec::with_capacity(parts.list.len() - 1);
+            let mut end = 0;
+            for part in &parts.list {
+                if part.before > 0 {
+                    gaps.push(part.offset - end);
+                }
+                end = part.end();
+                append(&part.tree, nodes);
+            }
+            nodes.push(RawNode::List(gaps));
+        }
+    }
+}

@@ -1,0 +1,445 @@
+//! Laws of selections: each against its bytes, one by one.
+
+mod dealing;
+
+use layout::{
+    Chunk, Dimension, Distribution, Extent, FILE_BYTES_MAX, LayoutError, SELECTION_LEVELS_MAX, Selection,
+    SelectionError, Side, View,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use dealing::{dimension, places, places_by_definition, view};
+
+/// A selection, and the offset in the file of each byte of its memory.
+#[derive(Clone, Debug)]
+struct Known {
+    selection: Selection,
+    offsets: Vec<u64>,
+}
+
+impl Known {
+    fn contiguous(extent: Extent) -> Self {
+        Known {
+            selection: Selection::contiguous(extent).unwrap(),
+            offsets: (extent.offset..extent.end()).collect(),
+        }
+    }
+
+    fn repeated(&self, count: u64, gap: u64) -> Self {
+        let stride = self.selection.span().bytes + gap;
+        let repeated = |times| self.offsets.iter().map(move |offset| offset + times * stride);
+        Known {
+            selection: self.selection.repeated(count, stride).unwrap(),
+            offsets: (0..count).flat_map(repeated).collect(),
+        }
+    }
+
+    fn joined(parts: &[(u64, Known)]) -> Self {
+        let (mut placed, mut offsets, mut end) = (Vec::new(), Vec::new(), 0);
+        for (gap, part) in parts {
+            placed.push((end + gap, part.selection.clone()));
+            offsets.extend(part.offsets.iter().map(|offset| end + gap + offset));
+            end = offsets.last().map_or(0, |last| last + 1);
+        }
+        Known { selection: Selection::joined(&placed).unwrap(), offsets }
+    }
+
+    fn slice(&self, position: u64, bytes: u64) -> Self {
+        let kept = self.offsets.iter().skip(position as usize).take(bytes as usize);
+        Known { selection: self.selection.slice(position, bytes).unwrap(), offsets: kept.copied().collect() }
+    }
+
+    fn tiled(&self, gap: u64, position: u64, bytes: u64) -> Self {
+        let count = (position + bytes).checked_div(self.selection.bytes()).unwrap_or(0) + 1;
+        let stride = self.selection.span().bytes + gap;
+        let selection = self.selection.tiled(stride).unwrap().slice(position, bytes).unwrap();
+        Known { selection, ..self.repeated(count, gap).slice(position, bytes) }
+    }
+}
+
+/// Selections of some hundred bytes, made in every way from each other.
+fn known() -> impl Strategy<Value = Known> {
+    let run = (0..20_u64, 0..9_u64).prop_map(|(offset, bytes)| Known::contiguous(Extent::new(offset, bytes)));
+    run.prop_recursive(4, 24, 3, |inner| {
+        let gap = prop_oneof![Just(0), 0..12_u64];
+        prop_oneof![
+            (inner.clone(), 0..5_u64, gap.clone())
+                // What has no bytes has no stride either.
+                .prop_map(|(of, count, gap)| of.repeated(count, gap + u64::from(of.offsets.is_empty()))),
+            vec((gap.clone(), inner.clone()), 0..4).prop_map(|parts| Known::joined(&parts)),
+            (inner.clone(), 0..40_u64, 0..80_u64).prop_map(|(of, position, bytes)| of.slice(position, bytes)),
+            (inner, 1..12_u64, 0..40_u64, 0..60_u64)
+                .prop_map(|(of, gap, position, bytes)| of.tiled(gap, position, bytes)),
+        ]
+    })
+}
+
+/// The offsets in an extent as chunks, by the definition.
+fn chunks_by_definition(offsets: &[u64], extent: Extent) -> Vec<Chunk> {
+    let mut chunks: Vec<Chunk> = Vec::new();
+    for (memory_offset, &file_offset) in offsets.iter().enumerate() {
+        if !(extent.offset..extent.end()).contains(&file_offset) {
+            continue;
+        }
+        match chunks.last_mut() {
+            Some(last) if last.file_offset + last.bytes == file_offset => last.bytes += 1,
+            _ => chunks.push(Chunk { file_offset, memory_offset: memory_offset as u64, bytes: 1 }),
+        }
+    }
+    chunks
+}
+
+const EVERYWHERE: Extent = Extent::new(0, FILE_BYTES_MAX);
+
+/// Everything that can be asked of a selection, against its bytes.
+fn check(selection: &Selection, offsets: &[u64], extent: Extent) -> Result<(), TestCaseError> {
+    let all = chunks_by_definition(offsets, EVERYWHERE);
+    prop_assert_eq!(selection.bytes(), offsets.len() as u64);
+    prop_assert_eq!(selection.is_empty(), offsets.is_empty());
+    prop_assert_eq!(selection.end(), offsets.last().map_or(0, |last| last + 1));
+    prop_assert_eq!(selection.span().offset, offsets.first().copied().unwrap_or(0));
+    prop_assert_eq!(selection.span().end(), selection.end());
+    prop_assert_eq!(selection.runs(), all.len() as u64);
+    prop_assert_eq!(selection.chunks().collect::<Vec<_>>(), all);
+    let before = offsets.iter().filter(|offset| **offset < extent.offset).count();
+    prop_assert_eq!(selection.bytes_before(extent.offset), before as u64);
+    let pieces = chunks_by_definition(offsets, extent);
+    prop_assert_eq!(selection.pieces_in(extent).collect::<Vec<_>>(), pieces);
+    let within = selection.within(extent).unwrap();
+    let kept: Vec<_> =
+        offsets.iter().filter(|offset| (extent.offset..extent.end()).contains(offset)).collect();
+    let found = within.chunks().flat_map(|chunk| chunk.file_offset..chunk.file_offset + chunk.bytes);
+    prop_assert!(found.eq(kept.into_iter().copied()));
+    let sent = postcard::to_allocvec(selection).unwrap();
+    prop_assert_eq!(&postcard::from_bytes::<Selection>(&sent).unwrap(), selection);
+    Ok(())
+}
+
+/// The offsets of the bytes of a box, by the definition.
+fn box_by_definition(element_bytes: u64, sides: &[Side]) -> Vec<u64> {
+    let mut offsets: Vec<u64> = vec![0];
+    for side in sides {
+        let rows =
+            |offset: u64| (side.first..side.first + side.count).map(move |row| offset * side.length + row);
+        offsets = offsets.into_iter().flat_map(rows).collect();
+    }
+    let bytes = |element| element * element_bytes..(element + 1) * element_bytes;
+    offsets.into_iter().flat_map(bytes).collect()
+}
+
+fn side() -> impl Strategy<Value = Side> {
+    (1..8_u64)
+        .prop_flat_map(|length| (Just(length), 0..length))
+        .prop_flat_map(|(length, first)| (Just(length), Just(first), 0..=length - first))
+        .prop_map(|(length, first, count)| Side { length, first, count })
+}
+
+fn extent() -> impl Strategy<Value = Extent> {
+    let bytes = prop_oneof![4 => 0..60_u64, 1 => Just(FILE_BYTES_MAX), 1 => Just(u64::MAX)];
+    (0..300_u64, bytes).prop_map(|(offset, bytes)| Extent::new(offset, bytes))
+}
+
+proptest! {
+    #[test]
+    fn a_selection_is_its_bytes(known in known(), extent in extent()) {
+        check(&known.selection, &known.offsets, extent)?;
+    }
+
+    #[test]
+    fn a_vector_is_its_bytes(
+        offset in 0..50_u64, bytes in 0..9_u64, count in 0..9_u64, gap in 0..9_u64, extent in extent(),
+    ) {
+        let vector = Selection::vector(Extent::new(offset, bytes), count, bytes + gap).unwrap();
+        let starts = (0..count).map(|number| offset + number * (bytes + gap));
+        let offsets: Vec<_> = starts.flat_map(|start| start..start + bytes).collect();
+        check(&vector, &offsets, extent)?;
+    }
+
+    #[test]
+    fn a_list_is_its_bytes_or_overlaps(
+        extents in vec((0..150_u64, 0..20_u64), 0..7), in_order: bool, extent in extent(),
+    ) {
+        let mut extents: Vec<_> = extents.into_iter().map(|(at, bytes)| Extent::new(at, bytes)).collect();
+        if in_order {
+            extents.sort_by_key(|extent| extent.offset);
+        }
+        let offsets: Vec<_> = extents.iter().flat_map(|extent| extent.offset..extent.end()).collect();
+        match Selection::list(&extents) {
+            Ok(list) => check(&list, &offsets, extent)?,
+            Err(error) => {
+                let overlaps = matches!(error, SelectionError::PartOverlaps { .. });
+                prop_assert!(overlaps && !offsets.is_sorted_by(|one, next| one < next));
+            }
+        }
+    }
+
+    #[test]
+    fn a_box_is_its_bytes(element_bytes in 0..4_u64, sides in vec(side(), 0..5), extent in extent()) {
+        let selection = Selection::subarray(element_bytes, &sides).unwrap();
+        check(&selection, &box_by_definition(element_bytes, &sides), extent)?;
+    }
+
+    #[test]
+    fn what_is_dealt_to_a_node_is_its_bytes(
+        record_bytes in 1..4_u64, mut dimensions in vec(dimension(), 1..6), node: u32, extent in extent(),
+    ) {
+        // Only the first dimensions are long, or there are too many bytes to look at one by one.
+        for dimension in dimensions.iter_mut().skip(3) {
+            dimension.length = dimension.length.min(3);
+        }
+        let node = node % places(&dimensions);
+        let owners = places_by_definition(record_bytes, &dimensions);
+        let owned = owners.iter().enumerate().filter(|(_, (owner, _))| *owner == node);
+        let offsets: Vec<_> = owned.map(|(offset, _)| offset as u64).collect();
+        check(&Selection::dealt(record_bytes, &dimensions, node).unwrap(), &offsets, extent)?;
+    }
+
+    #[test]
+    fn what_a_node_has_of_a_view_are_its_chunks(view in view()) {
+        for node in 0..=view.nodes() {
+            let selection = Selection::of_view(&view, node);
+            prop_assert!(selection.chunks().eq(view.chunks(node)));
+            prop_assert_eq!(selection.bytes(), view.node_bytes(node));
+            let blocks = (0..view.file_bytes()).step_by(7).map(|offset| Extent::new(offset, 7));
+            for block in blocks {
+                let pieces = view.pieces(block).filter(|piece| piece.node == node);
+                let pieces = pieces.map(|piece| (piece.file_offset, piece.memory_offset, piece.bytes));
+                let found = selection.pieces_in(block);
+                prop_assert!(found.map(|it| (it.file_offset, it.memory_offset, it.bytes)).eq(pieces));
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_arrives_is_harmless(bytes in vec(any::<u8>(), 0..80)) {
+        if let Ok(selection) = postcard::from_bytes::<Selection>(&bytes) {
+            exercise(&selection)?;
+        }
+    }
+
+    #[test]
+    fn absurd_nodes_are_errors_or_harmless(offset in number(), nodes in vec(node(), 0..12)) {
+        let bytes = postcard::to_allocvec(&(offset, nodes)).unwrap();
+        if let Ok(selection) = postcard::from_bytes::<Selection>(&bytes) {
+            exercise(&selection)?;
+        }
+    }
+
+    #[test]
+    fn absurd_arrays_are_errors_or_harmless(
+        record_bytes in number(), node in number(), sides in vec((number(), number(), number()), 0..6),
+    ) {
+        let boxes: Vec<_> =
+            sides.iter().map(|&(length, first, count)| Side { length, first, count }).collect();
+        if let Ok(selection) = Selection::subarray(record_bytes, &boxes) {
+            exercise(&selection)?;
+        }
+        let dimensions: Vec<_> = sides.iter().map(|&(length, run, parts)| {
+            Dimension { length, distribution: Distribution::Cyclic(run), parts: parts as u32 }
+        }).collect();
+        if let Ok(selection) = Selection::dealt(record_bytes, &dimensions, node as u32) {
+            exercise(&selection)?;
+        }
+    }
+}
+
+/// A node as it travels.
+#[derive(Clone, Debug, serde::Serialize)]
+enum SentNode {
+    Run(u64),
+    Repeat { bytes: u64, gap: u64 },
+    List(Vec<u64>),
+}
+
+fn node() -> impl Strategy<Value = SentNode> {
+    prop_oneof![
+        3 => number().prop_map(SentNode::Run),
+        3 => (number(), number()).prop_map(|(bytes, gap)| SentNode::Repeat { bytes, gap }),
+        1 => vec(number(), 0..3).prop_map(SentNode::List),
+    ]
+}
+
+/// Numbers that like to break things.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        8 => 1..9_u64,
+        2 => (0..64_u32).prop_map(|bit| 1 << bit),
+        2 => (0..64_u32).prop_map(|bit| (1 << bit) - 1),
+        1 => any::<u64>(),
+    ]
+}
+
+/// Asks a selection everything, for a while.
+fn exercise(selection: &Selection) -> Result<(), TestCaseError> {
+    prop_assert!(selection.end() <= FILE_BYTES_MAX);
+    prop_assert!(selection.bytes() <= selection.span().bytes);
+    prop_assert!(selection.runs() <= selection.bytes());
+    let middle = selection.span().offset + selection.span().bytes / 2;
+    for extent in [EVERYWHERE, Extent::new(middle, 1000), Extent::new(u64::MAX, 1)] {
+        let mut end = None;
+        for piece in selection.pieces_in(extent).take(100) {
+            prop_assert!(end < Some(piece.file_offset), "in order, and as long as can be");
+            prop_assert_eq!(selection.bytes_before(piece.file_offset), piece.memory_offset);
+            prop_assert!(piece.bytes > 0 && piece.memory_offset + piece.bytes <= selection.bytes());
+            end = Some(piece.file_offset + piece.bytes);
+        }
+        if let Ok(within) = selection.within(extent) {
+            prop_assert!(
+                within
+                    .chunks()
+                    .take(100)
+                    .map(|it| it.bytes)
+                    .eq(selection.pieces_in(extent).take(100).map(|it| it.bytes))
+            );
+        }
+    }
+    let sent = postcard::to_allocvec(selection).unwrap();
+    prop_assert_eq!(&postcard::from_bytes::<Selection>(&sent).unwrap(), selection);
+    Ok(())
+}
+
+fn cyclic(length: u64, run: u64, parts: u32) -> Dimension {
+    Dimension { length, distribution: Distribution::Cyclic(run), parts }
+}
+
+#[test]
+fn a_block_cyclic_array_travels_in_fewer_bytes_than_eight_records() {
+    // Also uneven ones: no side is a whole number of runs, or of rounds.
+    for (length, run) in [(1024, 4), (1000, 7), (1 << 16, 1)] {
+        let dimensions = [cyclic(length, run, 4); 3];
+        let selection = Selection::dealt(8, &dimensions, 21).unwrap();
+        let bytes = postcard::to_allocvec(&selection).unwrap().len();
+        assert!(bytes < 64, "{bytes} bytes for {length} in runs of {run}");
+        assert!(selection.runs() > 1 << 18, "{}", selection.runs());
+    }
+}
+
+#[test]
+fn a_place_far_into_a_file_is_found_at_once() {
+    // A walk from the beginning would pass over 2^55 runs.
+    let tiled = Selection::vector(Extent::new(100, 8), 3, 16).unwrap().tiled(64).unwrap();
+    let far = 100 + (1 << 60);
+    let pieces: Vec<_> = tiled.pieces_in(Extent::new(far + 4, 61)).collect();
+    let memory = (1 << 60) / 64 * 24;
+    let piece = |file, memory, bytes| Chunk { file_offset: file, memory_offset: memory, bytes };
+    assert_eq!(
+        pieces,
+        [
+            piece(far + 4, memory + 4, 4),
+            piece(far + 16, memory + 8, 8),
+            piece(far + 32, memory + 16, 8),
+            piece(far + 64, memory + 24, 1),
+        ]
+    );
+    assert!(tiled.end() <= FILE_BYTES_MAX && tiled.end() > FILE_BYTES_MAX - 64);
+}
+
+#[test]
+fn whole_repetitions_are_cut_off_without_lists() {
+    let vector = Selection::vector(Extent::new(5, 2), 9, 10).unwrap();
+    assert_eq!(vector.slice(0, 18), Ok(vector.clone()));
+    assert_eq!(vector.slice(4, 6), Selection::vector(Extent::new(25, 2), 3, 10));
+    let planes = vector.repeated(4, 1000).unwrap();
+    assert_eq!(planes.slice(18, 36), vector.shifted(1000).unwrap().repeated(2, 1000));
+}
+
+#[test]
+fn a_file_view_of_mpi_is_a_type_moved_tiled_and_sliced() {
+    // Displacement 1000, of every 12 bytes those at 2 and 3 and at 8: from the fourth byte on, five.
+    let of_type = Selection::list(&[Extent::new(2, 2), Extent::new(8, 1)]).unwrap();
+    let wanted = of_type.shifted(1000).unwrap().tiled(12).unwrap().slice(4, 5).unwrap();
+    let offsets: Vec<_> = wanted.chunks().map(|chunk| (chunk.file_offset, chunk.bytes)).collect();
+    assert_eq!(offsets, [(1015, 1), (1020, 1), (1026, 2), (1032, 1)]);
+}
+
+#[test]
+fn what_makes_one_run_is_one_run() {
+    let one = Selection::contiguous(Extent::new(4, 12)).unwrap();
+    let extents: Vec<_> = (0..4).map(|number| Extent::new(4 + number * 3, 3)).collect();
+    assert_eq!(Selection::list(&extents).unwrap(), one);
+    assert_eq!(Selection::vector(Extent::new(4, 2), 6, 2).unwrap(), one);
+    let whole = |length| Side { length, first: 0, count: length };
+    let of_box = Selection::subarray(1, &[Side { length: 9, first: 1, count: 3 }, whole(2), whole(2)]);
+    assert_eq!(of_box.unwrap(), one);
+}
+
+#[test]
+fn what_is_impossible_is_an_error() {
+    let at = |offset, bytes| Extent::new(offset, bytes);
+    let overlapping = Selection::list(&[at(0, 4), at(9, 0), at(3, 1)]).unwrap_err();
+    assert_eq!(overlapping, SelectionError::PartOverlaps { part: 2, offset: 3, end: 4 });
+    let close = Selection::vector(at(7, 4), 2, 3).unwrap_err();
+    assert_eq!(close, SelectionError::RepetitionOverlaps { bytes: 4, stride: 3 });
+    let tile = Selection::contiguous(at(0, 4)).unwrap();
+    for stride in [0, 3] {
+        assert_eq!(tile.tiled(stride), Err(SelectionError::RepetitionOverlaps { bytes: 4, stride }));
+    }
+    let long = [
+        Selection::contiguous(at(FILE_BYTES_MAX, 1)),
+        Selection::contiguous(at(u64::MAX, 1)),
+        Selection::vector(at(0, 1), 3, 1 << 62),
+        Selection::list(&[at(0, 1), at(u64::MAX, 9)]),
+        tile.shifted(FILE_BYTES_MAX - 3),
+        tile.repeated(u64::MAX, 4),
+        Selection::subarray(1 << 32, &[Side { length: 1 << 32, first: 0, count: 1 }]),
+    ];
+    assert_eq!(long, [const { Err(SelectionError::TooLong) }; 7]);
+    let outside = Side { length: 4, first: 3, count: 2 };
+    let error = Selection::subarray(1, &[Side { count: 1, ..outside }, outside]).unwrap_err();
+    assert_eq!(error, SelectionError::OutsideSide { side: 1, length: 4, first: 3, count: 2 });
+    let no_parts = Selection::dealt(1, &[cyclic(4, 1, 0)], 0).unwrap_err();
+    assert_eq!(no_parts, SelectionError::Array(LayoutError::NoParts { dimension: 0 }));
+    let nobody = Selection::dealt(1, &[cyclic(4, 1, 3), cyclic(4, 1, 2)], 6).unwrap_err();
+    assert_eq!(nobody, SelectionError::NoSuchNode { node: 6, places: 6 });
+}
+
+#[test]
+fn levels_have_a_limit() {
+    let mut selection = Selection::contiguous(Extent::new(0, 2)).unwrap();
+    let one_more = |of: &Selection| {
+        // The second time is cut short, so that no level carries on the one within it.
+        of.repeated(2, of.span().bytes + 1)?.slice(0, of.bytes() + 1)
+    };
+    for _ in 0..SELECTION_LEVELS_MAX {
+        selection = one_more(&selection).unwrap();
+    }
+    assert_eq!(one_more(&selection), Err(SelectionError::TooDeep));
+    let sent = postcard::to_allocvec(&selection).unwrap();
+    assert_eq!(postcard::from_bytes(&sent), Ok(selection));
+}
+
+#[test]
+fn a_selection_that_was_sent_wrong_says_what_is_wrong() {
+    use SentNode::{List, Repeat, Run};
+    let wrong = [
+        (vec![Run(0)], "node 0 (from 0) of an encoded selection is empty"),
+        (vec![Repeat { bytes: 8, gap: 1 }], "node 0 (from 0) of an encoded selection repeats nothing"),
+        (
+            vec![Run(8), Repeat { bytes: 8, gap: 1 }],
+            "node 1 (from 0) of an encoded selection repeats less than once",
+        ),
+        (vec![Run(8), Run(8)], "node 1 (from 0) of an encoded selection leaves nodes before it outside"),
+        (vec![Run(8), List(vec![4])], "node 1 (from 0) of an encoded selection lists too many"),
+        (
+            vec![Run(1), Run(1), List(vec![4]), Run(1), List(vec![4])],
+            "node 4 (from 0) of an encoded selection lists a list",
+        ),
+        (
+            vec![Run(8), Repeat { bytes: 16, gap: u64::MAX - 7 }],
+            "the selection would end beyond byte 9223372036854775807, where the largest file ends",
+        ),
+    ];
+    for (nodes, expected) in wrong {
+        let sent = serde_json::to_value((0, nodes)).unwrap();
+        let error = serde_json::from_value::<Selection>(sent).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+#[test]
+fn a_view_of_which_every_node_has_all_is_one_run_of_each() {
+    let view = View::replicated(8, &[Dimension::whole(100)], 3).unwrap();
+    let whole = Selection::contiguous(Extent::new(0, 800)).unwrap();
+    assert_eq!([Selection::of_view(&view, 2), Selection::of_view(&view, 3)], [whole, Selection::empty()]);
+}
