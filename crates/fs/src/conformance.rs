@@ -10,6 +10,7 @@ mod failures;
 mod faulty;
 mod pages;
 mod random;
+mod seeded;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -53,6 +54,7 @@ pub use pages::{
 };
 
 pub use random::random_requests_are_all_answered;
+pub use seeded::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
 
 use crate::protocol::{
     Collective, Committed, Direction, FoundStripe, Frame, Label, MemoryId, NAME_BYTES_MAX, Reply, Request,

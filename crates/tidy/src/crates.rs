@@ -14,6 +14,7 @@
 //!   command-line                   pdiol
 //!   applications                   command-line, pdiol, interruption, replacement
 //!   test-agents                    pdiol, real and fs; tests only depend on it
+//!   seeds                          sim and fs; nothing depends on it
 //!   starfish (crates/cli)          anything; nothing depends on it
 //!   python                         what it shows of them; nothing depends on it
 //! ```
@@ -23,7 +24,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 21] = [
+const ARROWS: [(&str, &[&str]); 22] = [
     ("applications", &["command-line", "interruption", "pdiol", "replacement"]),
     ("command-line", &["pdiol"]),
     ("interruption", &[]),
@@ -60,6 +61,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
         ],
     ),
     ("replacement", &[]),
+    ("seeds", &["description", "fs", "interruption", "layout", "machine", "sim"]),
     ("statistics", &[]),
     ("python", &["description", "experiment", "layout", "plan"]),
     ("test-agents", &["fs", "machine", "pdiol", "real"]),
@@ -70,7 +72,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
 const FEW: [(&str, &[&str]); 2] = [("machine", &["thiserror"]), ("layout", &["serde", "thiserror"])];
 
 /// Those that nothing may depend on, not even tests.
-const LAST: [&str; 3] = ["libpdiol", "starfish", "python"];
+const LAST: [&str; 4] = ["libpdiol", "starfish", "python", "seeds"];
 
 /// What the Python package needs of others.
 const PYTHON_PROJECT: &str = "python/pyproject.toml";
