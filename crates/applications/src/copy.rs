@@ -10,7 +10,7 @@ use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
 use crate::store::Store;
 use crate::usage::{self, Stopwatch};
-use pdiol::Size;
+use node::Size;
 
 /// The options of all three.
 #[derive(Args, Clone, Debug)]

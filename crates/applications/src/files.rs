@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::{Args, FromArgMatches};
-use pdiol::{Advice, OpenOptions, Prefetch, Session, Settings, agents};
+use node::agents;
+use pdiol::{Advice, OpenOptions, Prefetch, Session, Settings};
 use replacement::NewFile;
 
 use crate::failure::{Failure, Result};
@@ -17,7 +18,7 @@ use crate::leftovers::{Leftover, Thing};
 use crate::name::{FileName, own};
 use crate::store::{self, Store};
 use crate::take_place::take_place;
-use pdiol::Size;
+use node::Size;
 
 /// The end of `--help`, about names.
 pub(crate) const NAMES: &str = "\
@@ -39,7 +40,7 @@ pub struct FilesArgs {
     key: Option<PathBuf>,
 
     /// Number of pages to prefetch, or `adaptive` for as many as are useful.
-    #[arg(long, value_name = "PAGES", default_value = "adaptive", value_parser = window)]
+    #[arg(long, value_name = "PAGES", default_value = "adaptive")]
     window: Prefetch,
 
     /// Memory for pages of striped files.
@@ -61,15 +62,6 @@ pub struct FilesArgs {
     /// Print the elapsed, user, system and waiting time on standard error, as CSV.
     #[arg(long, help_heading = None)]
     pub time: bool,
-}
-
-fn window(text: &str) -> std::result::Result<Prefetch, String> {
-    match (text, text.parse()) {
-        ("adaptive", _) => Ok(Prefetch::Adaptive),
-        (_, Ok(0)) => Ok(Prefetch::None),
-        (_, Ok(pages)) => Ok(Prefetch::Window(pages)),
-        _ => Err("expected a number of pages, or `adaptive`".into()),
-    }
 }
 
 impl Default for FilesArgs {
@@ -138,7 +130,7 @@ impl Files {
         Ok(started)
     }
 
-    fn settings(&self) -> pdiol::Result<Settings> {
+    fn settings(&self) -> node::Result<Settings> {
         let arguments = &self.arguments;
         let agents =
             if arguments.agents.is_empty() { agents::find()? } else { agents::named(&arguments.agents)? };
@@ -210,7 +202,7 @@ impl Store for Files {
                 let session = self.session()?;
                 let name = new_name("temporary")?;
                 let options = OpenOptions::new().read(true).write(true).create_new(true);
-                let failed = |error: pdiol::Error| Failure::new(&name, error);
+                let failed = |error: node::Error| Failure::new(&name, error);
                 let thing = Thing::Striped(session.clone(), name.clone());
                 let (mut file, leftover) =
                     Leftover::make(thing, || session.open(&name, options)).map_err(failed)?;
@@ -223,7 +215,7 @@ impl Store for Files {
 
 /// A name that no other file has.
 fn new_name(beginning: &str) -> Result<String> {
-    let random = getrandom::u64().map_err(|error| Failure::new("drawing a random number", error))?;
+    let random = node::random().map_err(|error| Failure::new(beginning, error))?;
     Ok(format!("{beginning}-{random:016x}"))
 }
 
@@ -247,7 +239,7 @@ fn create_striped(session: &Session, name: &str, replace: bool) -> Result<(pdiol
     Leftover::make(thing, || session.open(name, options)).map_err(|error| {
         let name = format!("pfs:{name}");
         match error.kind() {
-            pdiol::ErrorKind::Exists => Failure::new(name, replacement::Error::Exists),
+            node::ErrorKind::Exists => Failure::new(name, replacement::Error::Exists),
             _ => Failure::new(name, error),
         }
     })

@@ -18,11 +18,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use log::{Level, LevelFilter};
-use pdiol::key;
+use node::key;
 use real::{Report, Reporter};
 
 use crate::failure::{Failure, Result};
-use crate::node;
+use crate::this_node;
 
 /// The environment variable that says how urgent a line must be to be written.
 const VARIABLE: &str = "STARFISH_LOG";
@@ -77,7 +77,7 @@ pub(crate) fn reporter() -> Reporter {
         Report::PeerCame { peer, .. } => log::debug!("{peer} has come"),
         Report::PeerGone { peer, why, .. } => log::debug!("{peer} is gone: {why}"),
         Report::Refused { from, why, mismatch: Some(mismatch), .. } => {
-            let file = key::path(node::key_file());
+            let file = key::path(this_node::key_file());
             log::warn!(
                 "refused {from}: {why}. {}",
                 key::remedy(*mismatch, file.as_deref(), &from.ip().to_string())

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use pdiol::ErrorKind;
+use node::ErrorKind;
 
 /// Why a command did not do what it was told.
 #[derive(Debug)]
@@ -96,8 +96,8 @@ impl Failure {
     }
 }
 
-impl From<pdiol::Error> for Failure {
-    fn from(error: pdiol::Error) -> Self {
+impl From<node::Error> for Failure {
+    fn from(error: node::Error) -> Self {
         let remedy = error.remedy().map(|remedy| format!("{remedy}."));
         Failure { remedy, kind: Some(error.kind()), ..Failure::new(error.what(), error.why()) }
     }

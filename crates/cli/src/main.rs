@@ -25,7 +25,6 @@ mod failure;
 mod interrupt;
 mod local;
 mod memory;
-mod node;
 mod pattern_picture;
 mod pdiol_bench;
 mod pointless;
@@ -35,6 +34,7 @@ mod simulation;
 mod store;
 mod study;
 mod table;
+mod this_node;
 mod trace_file;
 mod values;
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use pdiol::Agent;
+use node::Agent;
 use tempfile::TempDir;
 
 use crate::agent_set::start::READY;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use pdiol::Size;
+use node::Size;
 
 /// Whether to show progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -233,7 +233,7 @@ fn an_interrupted_get_leaves_nothing() {
 /// Makes a key in the directory of the test.
 fn make_key(store: &Store, name: &str) -> String {
     let path = store.path(name);
-    assert_eq!(pdiol::key::make(&path), Ok(true));
+    assert_eq!(node::key::make(&path), Ok(true));
     path.display().to_string()
 }
 

@@ -47,7 +47,7 @@ fn what_is_put_is_got_for_all_sizes_and_both_methods() {
 fn files_of_the_library_and_of_the_program_are_the_same() {
     let store = Store::start(&[1, 2]);
     let addresses = store.agents.iter().map(|agent| &agent.address);
-    let agents = pdiol::agents::named(addresses).expect("addresses");
+    let agents = node::agents::named(addresses).expect("addresses");
     let mut settings = Settings::new(agents);
     // As theirs, whatever key the user has.
     settings.key = Some("none".into());

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
-use pdiol::{Agent, Session, Settings, agents};
+use node::{Agent, Session, Settings, agents};
 
 use crate::completion::{Values, matching};
 
@@ -54,7 +54,7 @@ fn names() -> Vec<String> {
     told.recv_timeout(PATIENCE).unwrap_or_default()
 }
 
-fn ask() -> pdiol::Result<Vec<String>> {
+fn ask() -> node::Result<Vec<String>> {
     let mut settings = Settings::of_environment(named()?)?;
     settings.silence = PATIENCE;
     settings.cache_bytes = CACHE_BYTES;
@@ -63,7 +63,7 @@ fn ask() -> pdiol::Result<Vec<String>> {
 }
 
 /// The agents that the line names, or else the usual ones.
-fn named() -> pdiol::Result<Vec<Agent>> {
+fn named() -> node::Result<Vec<Agent>> {
     if let Some(listed) = typed("--agents") {
         return agents::named(listed.split(',').filter(|name| !name.is_empty()));
     }

@@ -10,7 +10,6 @@ mod failures;
 mod faulty;
 mod pages;
 mod random;
-mod seeded;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -31,7 +30,7 @@ pub use attacks::{
 pub use commits::{
     a_committed_file_is_published_by_whoever_looks_for_it,
     a_file_keeps_its_length_until_what_makes_it_longer_is_flushed,
-    a_replaced_file_stays_until_the_new_one_is_committed, a_write_of_no_bytes_makes_no_file_longer,
+    a_replaced_file_stays_until_the_new_one_is_committed,
     an_unfinished_file_is_left_alone_while_it_is_written,
     an_unfinished_file_is_refused_until_it_is_committed, what_is_made_for_a_client_that_is_gone_is_nobodys,
 };
@@ -54,7 +53,6 @@ pub use pages::{
 };
 
 pub use random::random_requests_are_all_answered;
-pub use seeded::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
 
 use crate::protocol::{
     Collective, Committed, Direction, FoundStripe, Frame, Label, MemoryId, NAME_BYTES_MAX, Reply, Request,
@@ -101,7 +99,6 @@ macro_rules! for_all_promises {
             an_unfinished_file_is_refused_until_it_is_committed,
             a_replaced_file_stays_until_the_new_one_is_committed,
             a_file_keeps_its_length_until_what_makes_it_longer_is_flushed,
-            a_write_of_no_bytes_makes_no_file_longer,
             a_committed_file_is_published_by_whoever_looks_for_it,
             an_unfinished_file_is_left_alone_while_it_is_written,
             what_is_made_for_a_client_that_is_gone_is_nobodys,

@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::num::NonZeroU32;
 
-use pdiol::{Error, ErrorKind, Prefetch, Result, Size, SocketBuffers};
+use node::{Error, ErrorKind, Prefetch, Result, Size, SocketBuffers};
 
 /// Options of programs that use PDIOL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,7 +220,7 @@ impl Values {
 
     fn options(mut self) -> Result<Options> {
         let prefetches = self.value("prefetch", flag)?;
-        let window = self.value("window", window)?;
+        let window = self.value("window", |text| text.parse().ok())?;
         let logs = self.value("LOG", flag)?;
         let is_required = !self.given["LOG"].is_old;
         Ok(Options {
@@ -231,7 +231,7 @@ impl Values {
                 send_bytes: self.value("ssock", |text| number_or(text, "auto"))?,
                 receive_bytes: self.value("rsock", |text| number_or(text, "auto"))?,
             },
-            cache_bytes: self.value("cache", size)?,
+            cache_bytes: self.value("cache", cache_bytes)?,
             log: logs.then(|| LogFile { path: self.given["log"].value.clone(), is_required }),
             ignored: self.ignored,
         })
@@ -268,35 +268,14 @@ fn flag(text: &str) -> Option<bool> {
     }
 }
 
-fn window(text: &str) -> Option<Prefetch> {
-    if text == "adaptive" {
-        return Some(Prefetch::Adaptive);
-    }
-    match text.parse().ok()? {
-        0 => Some(Prefetch::None),
-        pages => Some(Prefetch::Window(pages)),
-    }
-}
-
 /// A number from 1 on; 0 or this word is none.
 fn number_or(text: &str, word: &str) -> Option<Option<NonZeroU32>> {
     if text == word { Some(None) } else { text.parse().ok().map(NonZeroU32::new) }
 }
 
-/// A size in bytes, perhaps in units of powers of 1024.
-fn size(text: &str) -> Option<u64> {
-    let (number, unit) = match text.strip_suffix(['K', 'M', 'G']) {
-        Some(number) => (number, text.as_bytes()[text.len() - 1]),
-        None => (text, b' '),
-    };
-    let shift = match unit {
-        b'K' => 10,
-        b'M' => 20,
-        b'G' => 30,
-        _ => 0,
-    };
-    let bytes = number.parse::<u64>().ok()?;
-    bytes.checked_mul(1 << shift).filter(|&bytes| bytes >= 1 << 16)
+/// The size of a cache in bytes: at least a page of 64 KiB.
+fn cache_bytes(text: &str) -> Option<u64> {
+    text.parse().ok().map(|Size(bytes)| bytes).filter(|&bytes| bytes >= 1 << 16)
 }
 
 /// How options are given, for people.

@@ -115,6 +115,8 @@ pub(crate) fn finish() -> Result<()> {
         outcome = outcome.and(handle.close());
     }
     outcome = outcome.and(session.finish());
+    // The node thread ends before the log does.
+    drop(session);
     log.line(&format!(
         "end: {}",
         outcome.as_ref().map_or_else(ToString::to_string, |()| "all is well".into())

@@ -1,43 +1,19 @@
-//! An open file: the page at hand, and the one being filled.
+//! A buffer over a file: the page at hand, and the one being filled.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::mem;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use fs::Advice;
-use layout::Striping;
+use node::{Advice, Error, ErrorKind, Handle, LentPage, Result, Stat, undisturbed};
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::lease::Lent;
-use crate::node::{NodeThread, undisturbed};
-use crate::settings::OpenOptions;
-use crate::task::{Answer, Command, Line};
+use crate::writes::Writes;
 
 /// Maximum bytes of ready pages taken together: many, so that handing over is cheap; bounded, because a handle
 /// withholds them from the page cache.
 const AT_HAND_BYTES_MAX: u64 = 1 << 20;
 
-/// The metadata of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stat {
-    /// Its size in bytes.
-    pub bytes: u64,
-    /// Its block size in bytes, which is that of its pages.
-    pub block_bytes: u64,
-    /// How many stripes it has, each on another disk.
-    pub stripes: u32,
-}
-
-impl Stat {
-    pub(crate) fn of(bytes: u64, striping: Striping) -> Self {
-        Stat { bytes, block_bytes: striping.block_bytes(), stripes: striping.stripe_count() }
-    }
-}
-
-/// A handle on a striped file, usable from any thread.
+/// A handle on a striped file with a position and a buffer, usable from any thread.
 ///
 /// It reads and writes through a page of its own, as `BufReader` and `BufWriter` do: what is written is in the file for
 /// other handles after [`flush`](Write::flush), [`seek`](Seek::seek) elsewhere, or [`close`](Self::close). Reading what
@@ -45,22 +21,20 @@ impl Stat {
 ///
 /// Dropping the handle closes it too, but then failed writes are not reported.
 pub struct File {
-    name: String,
-    options: OpenOptions,
-    line: Line,
+    handle: Handle,
+    is_closed: bool,
     /// Offset of the next byte to read or write.
     position: u64,
-    hand: Hand,
-    /// Keeps the node thread alive.
-    _node: Arc<NodeThread>,
+    buffer: Buffer,
+    writes: Writes,
 }
 
-/// The buffer of a handle.
-enum Hand {
-    Nothing,
+/// The buffer of a file.
+enum Buffer {
+    Empty,
     /// Bytes to read, in pages that are not empty. `used` of the first have been read; the next one is at `position`.
     Reading {
-        pages: VecDeque<Lent>,
+        pages: VecDeque<LentPage>,
         used: usize,
     },
     /// Bytes written that the node thread has not got: the first `filled` ones, up to `position`.
@@ -70,15 +44,17 @@ enum Hand {
     },
 }
 
-impl File {
-    pub(crate) fn new(node: Arc<NodeThread>, name: &str, options: OpenOptions, line: Line) -> Self {
-        let name = name.to_owned();
-        File { name, options, line, position: 0, hand: Hand::Nothing, _node: node }
+impl From<Handle> for File {
+    /// A buffer over this handle, at the beginning of the file.
+    fn from(handle: Handle) -> Self {
+        File { handle, is_closed: false, position: 0, buffer: Buffer::Empty, writes: Writes::default() }
     }
+}
 
+impl File {
     /// The name under which the file was opened.
     pub fn name(&self) -> &str {
-        &self.name
+        self.handle.name()
     }
 
     /// Offset of the next byte to read or write.
@@ -88,30 +64,29 @@ impl File {
 
     /// The file's metadata, including all writes of this handle.
     pub fn stat(&mut self) -> Result<Stat> {
-        self.hand_over()?;
-        match self.ask(Command::Stat)? {
-            Answer::Stat(stat) => Ok(stat),
-            _ => unreachable!("the answer to another question"),
-        }
+        self.settle();
+        self.handle.stat()
     }
 
     /// Cuts the file to `bytes`, or extends it to them with zeros. The position stays.
     pub fn set_len(&mut self, bytes: u64) -> Result<()> {
         self.check_writes()?;
-        self.let_go()?;
-        self.ask(Command::SetLen(bytes)).map(drop)
+        self.settle();
+        self.buffer = Buffer::Empty;
+        self.handle.set_len(bytes)
     }
 
     /// Says how the file is going to be used.
     pub fn hint(&mut self, advice: Advice) -> Result<()> {
-        self.hand_over()?;
-        self.ask(Command::Advise(advice)).map(drop)
+        self.settle();
+        self.handle.advise(advice)
     }
 
     /// Flushes everything written to the disks, and reports any write that failed since the last report.
     pub fn sync(&mut self) -> Result<()> {
-        self.hand_over()?;
-        self.ask(Command::Flush).map(drop)
+        self.settle();
+        let flushed = self.handle.flush();
+        self.writes.take_failure().and(flushed)
     }
 
     /// Closes the file, and reports any write that failed since the last report.
@@ -120,18 +95,19 @@ impl File {
     }
 
     fn end(&mut self) -> Result<()> {
-        let let_go = self.let_go();
-        if self.line.commands.take().is_none() {
-            // It has been closed already.
+        if mem::replace(&mut self.is_closed, true) {
             return Ok(());
         }
-        let_go.and(self.answer().map(drop))
+        self.settle();
+        self.buffer = Buffer::Empty;
+        let closed = self.handle.close();
+        self.writes.take_failure().and(closed)
     }
 
     /// Buffered bytes to read, which need no request. [`consume`](BufRead::consume) takes them.
     pub fn at_hand(&self) -> &[u8] {
-        match &self.hand {
-            Hand::Reading { pages, used } => pages.front().map_or(&[], |page| &page.as_slice()[*used..]),
+        match &self.buffer {
+            Buffer::Reading { pages, used } => pages.front().map_or(&[], |page| &page.as_slice()[*used..]),
             _ => &[],
         }
     }
@@ -151,8 +127,8 @@ impl File {
     /// There is room after a write that did not fill its page, and not otherwise.
     pub fn room(&mut self) -> &mut [u8] {
         let room = self.room_bytes();
-        match &mut self.hand {
-            Hand::Writing { bytes, filled } if *filled > 0 => {
+        match &mut self.buffer {
+            Buffer::Writing { bytes, filled } if *filled > 0 => {
                 bytes.resize(*filled + room, 0);
                 &mut bytes[*filled..]
             }
@@ -162,10 +138,11 @@ impl File {
 
     /// Writes the first `bytes` bytes of the [`room`](Self::room).
     ///
-    /// # Panics If `bytes` is more than the room.
+    /// # Panics
+    /// If `bytes` is more than the room.
     pub fn commit(&mut self, bytes: usize) {
         assert!(bytes <= self.room_bytes(), "{bytes} bytes of a room of {}", self.room_bytes());
-        if let (Hand::Writing { filled, .. }, true) = (&mut self.hand, bytes > 0) {
+        if let (Buffer::Writing { filled, .. }, true) = (&mut self.buffer, bytes > 0) {
             *filled += bytes;
             self.position += bytes as u64;
         }
@@ -173,11 +150,11 @@ impl File {
 
     /// Bytes from the position to the end of its page, while a page is being filled.
     fn room_bytes(&self) -> usize {
-        let page_bytes = self.line.page_bytes;
-        match &self.hand {
+        let page_bytes = self.handle.page_bytes();
+        match &self.buffer {
             // Full, and not handed over yet.
-            Hand::Writing { filled, .. } if *filled > 0 && self.position.is_multiple_of(page_bytes) => 0,
-            Hand::Writing { .. } => (page_bytes - self.position % page_bytes) as usize,
+            Buffer::Writing { filled, .. } if *filled > 0 && self.position.is_multiple_of(page_bytes) => 0,
+            Buffer::Writing { .. } => (page_bytes - self.position % page_bytes) as usize,
             _ => 0,
         }
     }
@@ -195,32 +172,30 @@ impl File {
         if !self.at_hand().is_empty() {
             return Ok(());
         }
-        if !self.options.read {
-            return Err(Error::new(ErrorKind::BadMode, &self.name, "it is not open for reading"));
-        }
-        self.let_go()?;
-        let pages = (AT_HAND_BYTES_MAX / self.line.page_bytes).max(1) as usize;
-        let read = Command::Read { offset: self.position, wanted: wanted as u64, pages };
-        let Answer::Pages(pages) = self.ask(read)? else { unreachable!("the answer to another question") };
-        self.hand = Hand::Reading { pages: pages.into(), used: 0 };
+        self.settle();
+        self.buffer = Buffer::Empty;
+        let reading = self.handle.begin_read_ready(self.position, wanted as u64, AT_HAND_BYTES_MAX);
+        self.buffer = Buffer::Reading { pages: reading.wait()?.into(), used: 0 };
         Ok(())
     }
 
     /// Writes what fits into the page at the position.
     fn put(&mut self, from: &[u8]) -> Result<usize> {
         self.check_writes()?;
-        if !matches!(self.hand, Hand::Writing { .. }) {
-            if self.options.append {
-                self.position = self.ask_size(Command::Size)?;
+        if !matches!(self.buffer, Buffer::Writing { .. }) {
+            if self.handle.options().appends() {
+                self.position = self.handle.known_bytes()?;
             }
             self.begin_page()?;
         } else if self.room_bytes() == 0 {
-            self.hand_over()?;
-            self.tell_failure()?;
+            self.hand_over();
+            // As soon as it is known.
+            self.writes.note_those_that_ended();
+            self.writes.take_failure()?;
             self.begin_page()?;
         }
         let count = self.room_bytes().min(from.len());
-        if let Hand::Writing { bytes, filled } = &mut self.hand {
+        if let Buffer::Writing { bytes, filled } = &mut self.buffer {
             // Some room may have been made before.
             let (into_room, beyond) = from[..count].split_at(count.min(bytes.len() - *filled));
             bytes[*filled..*filled + into_room.len()].copy_from_slice(into_room);
@@ -232,75 +207,57 @@ impl File {
     }
 
     fn begin_page(&mut self) -> Result<()> {
-        self.let_go()?;
+        self.let_go();
         if self.position >= layout::FILE_BYTES_MAX {
             let why = format!("no file can have more than {} bytes", layout::FILE_BYTES_MAX);
-            return Err(Error::new(ErrorKind::TooLarge, &self.name, why));
+            return Err(Error::new(ErrorKind::TooLarge, self.name(), why));
         }
-        let page_bytes = self.line.page_bytes;
+        let page_bytes = self.handle.page_bytes();
         let capacity = (page_bytes - self.position % page_bytes) as usize;
-        self.hand = Hand::Writing { bytes: Vec::with_capacity(capacity), filled: 0 };
+        self.buffer = Buffer::Writing { bytes: Vec::with_capacity(capacity), filled: 0 };
         Ok(())
     }
 
-    /// Gives the node thread what was written.
-    fn hand_over(&mut self) -> Result<()> {
-        if !matches!(self.hand, Hand::Writing { .. }) {
-            return Ok(());
+    /// Gives the node thread what was written. What becomes of it, [`Writes`] knows.
+    fn hand_over(&mut self) {
+        if !matches!(self.buffer, Buffer::Writing { .. }) {
+            return;
         }
-        let Hand::Writing { mut bytes, filled } = mem::replace(&mut self.hand, Hand::Nothing) else {
+        let Buffer::Writing { mut bytes, filled } = mem::replace(&mut self.buffer, Buffer::Empty) else {
             unreachable!("just seen")
         };
         if filled == 0 {
-            return Ok(());
+            return;
         }
         bytes.truncate(filled);
-        if self.options.append {
+        if self.handle.options().appends() {
             // Others may have appended before it.
-            self.position = self.ask_size(Command::Append(bytes))?;
-            return Ok(());
+            match self.handle.append(bytes) {
+                Ok(offset) => self.position = offset + filled as u64,
+                Err(error) => self.writes.note(error),
+            }
+            return;
         }
-        self.say(Command::Write { offset: self.position - filled as u64, bytes })
+        self.writes.begin(&self.handle, self.position - filled as u64, bytes);
     }
 
     /// Empties the buffer: bytes written are handed over, pages lent are returned.
-    fn let_go(&mut self) -> Result<()> {
-        let handed_over = self.hand_over();
-        self.hand = Hand::Nothing;
-        handed_over
+    fn let_go(&mut self) {
+        self.hand_over();
+        self.buffer = Buffer::Empty;
     }
 
-    /// Reports a failed write as soon as it is known.
-    fn tell_failure(&self) -> Result<()> {
-        if self.line.failed.load(Ordering::Acquire) { self.ask(Command::Check).map(drop) } else { Ok(()) }
+    /// Hands over what was written, and waits until the page cache has all of it.
+    fn settle(&mut self) {
+        self.hand_over();
+        self.writes.settle();
     }
 
     fn check_writes(&self) -> Result<()> {
-        if self.options.writes() {
+        if self.handle.options().writes() {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::BadMode, &self.name, "it is not open for writing"))
-    }
-
-    fn ask_size(&self, command: Command) -> Result<u64> {
-        match self.ask(command)? {
-            Answer::Size(bytes) => Ok(bytes),
-            _ => unreachable!("the answer to another question"),
-        }
-    }
-
-    fn ask(&self, command: Command) -> Result<Answer> {
-        self.say(command)?;
-        self.answer()
-    }
-
-    fn answer(&self) -> Result<Answer> {
-        self.line.answers.recv().unwrap_or_else(|_| Err(Error::closed(&self.name)))
-    }
-
-    fn say(&self, command: Command) -> Result<()> {
-        let commands = self.line.commands.as_ref();
-        commands.and_then(|commands| commands.send(command).ok()).ok_or_else(|| Error::closed(&self.name))
+        Err(Error::new(ErrorKind::BadMode, self.name(), "it is not open for writing"))
     }
 
     /// The offset that `to` stands for.
@@ -312,14 +269,14 @@ impl File {
         };
         target.filter(|&offset| offset <= layout::FILE_BYTES_MAX).ok_or_else(|| {
             let why = format!("{to:?} is before its beginning or beyond any end");
-            Error::new(ErrorKind::Invalid, &self.name, why)
+            Error::new(ErrorKind::Invalid, self.name(), why)
         })
     }
 
     /// Goes to an offset within the pages at hand; tells whether it was there.
     fn skip_to(&mut self, target: u64) -> bool {
         let position = self.position;
-        let Hand::Reading { pages, used } = &mut self.hand else { return false };
+        let Buffer::Reading { pages, used } = &mut self.buffer else { return false };
         let mut start = position - *used as u64;
         if target < start {
             return false;
@@ -363,7 +320,7 @@ impl BufRead for File {
     }
 
     fn consume(&mut self, bytes: usize) {
-        let Hand::Reading { pages, used } = &mut self.hand else { return };
+        let Buffer::Reading { pages, used } = &mut self.buffer else { return };
         let Some(page) = pages.front() else { return };
         let bytes = bytes.min(page.as_slice().len() - *used);
         *used += bytes;
@@ -390,7 +347,7 @@ impl Seek for File {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let target = self.target(to)?;
         if target != self.position && !self.skip_to(target) {
-            self.let_go()?;
+            self.let_go();
             self.position = target;
         }
         Ok(target)
@@ -411,7 +368,7 @@ impl Drop for File {
 impl fmt::Debug for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("File")
-            .field("name", &self.name)
+            .field("name", &self.name())
             .field("position", &self.position)
             .finish_non_exhaustive()
     }

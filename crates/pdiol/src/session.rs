@@ -1,134 +1,40 @@
-//! A session: the node thread as an application has it, and operations on names.
+//! A session whose files are buffered.
 
-use std::fmt;
-use std::num::NonZeroU32;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::ops::Deref;
 
-use fs::{FileId, PagedFile};
-use layout::Striping;
-use real::RealMachine;
+use node::{OpenOptions, Result, Settings};
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::file::{File, Stat};
-use crate::node::{Node, NodeThread, random};
-use crate::settings::{OpenOptions, Settings};
-use crate::task;
+use crate::file::File;
 
 /// A connection to the file system, usable from any thread. Cloning gives another handle on the same; dropping the
 /// last of them and of the files opened with it ends the node thread.
-#[derive(Clone)]
-pub struct Session {
-    node: Arc<NodeThread>,
-}
+///
+/// What it has to say of names is said by the [`node::Session`] that it is.
+#[derive(Clone, Debug)]
+pub struct Session(node::Session);
 
 impl Session {
     /// Starts a node thread and connects it to the agents.
+    ///
+    /// # Errors
+    /// If there are none, or one of them does not answer.
     pub fn start(settings: Settings) -> Result<Session> {
-        Ok(Session { node: Arc::new(NodeThread::start(settings)?) })
+        node::Session::start(settings).map(Session)
     }
 
     /// Opens a file, or makes one.
-    pub fn open(&self, name: &str, options: OpenOptions) -> Result<File> {
-        options.check(name)?;
-        let owned = name.to_owned();
-        let line = self.node.call(name, move |node| async move {
-            let file = open(&node, &owned, options).await?;
-            Ok(task::start(&node, &owned, file))
-        })?;
-        Ok(File::new(self.node.clone(), name, options, line))
-    }
-
-    /// The metadata of a file.
-    pub fn stat(&self, name: &str) -> Result<Stat> {
-        let owned = name.to_owned();
-        self.node.call(name, move |node| async move {
-            let stat = node.told(&owned, node.cache.stat(&owned).await)?;
-            Ok(Stat::of(stat.bytes, stat.striping))
-        })
-    }
-
-    /// Removes a file, or whatever is left of one.
-    pub fn unlink(&self, name: &str) -> Result<()> {
-        let owned = name.to_owned();
-        self.node.call(name, move |node| async move { node.told(&owned, node.cache.unlink(&owned).await) })
-    }
-
-    /// The names of all files, sorted.
-    pub fn list(&self) -> Result<Vec<String>> {
-        const WHAT: &str = "listing the files";
-        self.node.call(WHAT, |node| async move { node.told(WHAT, node.cache.client().list().await) })
-    }
-
-    /// Flushes everything written to the disks, removes temporary files, and reports any write that failed.
     ///
-    /// The node thread ends with the last handle of the session and its files.
-    pub fn finish(self) -> Result<()> {
-        const WHAT: &str = "writing out what was written behind";
-        self.node.call(WHAT, |node| async move { node.told(WHAT, node.cache.finish().await) })
+    /// # Errors
+    /// If the options make no sense, or there is no such file and none can be made.
+    pub fn open(&self, name: &str, options: OpenOptions) -> Result<File> {
+        self.0.open(name, options).map(File::from)
     }
 }
 
-impl fmt::Debug for Session {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Session")
-    }
-}
+impl Deref for Session {
+    type Target = node::Session;
 
-/// Opens a file as `options` say.
-async fn open(node: &Rc<Node>, name: &str, options: OpenOptions) -> Result<PagedFile<RealMachine>> {
-    let wanted = striping(node, options)?;
-    if options.create_new {
-        return create(node, name, wanted).await;
+    fn deref(&self) -> &node::Session {
+        &self.0
     }
-    match node.told(name, node.cache.open(name).await) {
-        Ok(file) if options.truncate => emptied(node, name, file, wanted).await,
-        // What others have left unfinished has nothing that could be kept.
-        Err(error) if error.kind() == ErrorKind::Unfinished && options.create && options.truncate => {
-            create(node, name, wanted).await
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound && options.create => {
-            match create(node, name, wanted).await {
-                // Somebody made it meanwhile.
-                Err(error) if error.kind() == ErrorKind::Exists => {
-                    node.told(name, node.cache.open(name).await)
-                }
-                made => made,
-            }
-        }
-        opened => opened,
-    }
-}
-
-/// How a file is striped that is made now.
-fn striping(node: &Node, options: OpenOptions) -> Result<Striping> {
-    let disks = node.cache.client().disks();
-    let wanted = node.settings.disks.map_or(disks, NonZeroU32::get);
-    if wanted > disks {
-        let why = format!("files are to lie on {wanted} disks each, and there are {disks}");
-        let remedy = format!("Ask for {disks} disks or fewer, or for all of them; or name more agents");
-        return Err(Error::new(ErrorKind::Invalid, "making a file", why).with_remedy(remedy));
-    }
-    let block_bytes = options.block_bytes.unwrap_or(node.settings.block_bytes);
-    node.told("making a file", Striping::new(block_bytes, wanted).map_err(Box::<fs::Error>::from))
-}
-
-async fn create(node: &Rc<Node>, name: &str, striping: Striping) -> Result<PagedFile<RealMachine>> {
-    let file = FileId(random()?);
-    node.told(name, node.cache.create_striped(name, file, striping).await)
-}
-
-/// The file without contents. If it is to be striped differently, it is another one, which replaces it when it is closed.
-async fn emptied(
-    node: &Rc<Node>,
-    name: &str,
-    file: PagedFile<RealMachine>,
-    wanted: Striping,
-) -> Result<PagedFile<RealMachine>> {
-    if file.striping() == wanted {
-        node.told(name, file.truncate(0).await)?;
-        return Ok(file);
-    }
-    drop(file);
-    node.told(name, node.cache.create_replacing(name, FileId(random()?), wanted).await)
 }

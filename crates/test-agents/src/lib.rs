@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use fs::IoNodeSettings;
 use machine::{Machine, Net, NodeId};
-use pdiol::{Session, Settings, key};
+use node::key;
+use pdiol::{Session, Settings};
 use real::{DiskSettings, Key, Limits};
 use tempfile::TempDir;
 
@@ -123,7 +124,7 @@ impl Agents {
     /// # Panics
     /// If they have no addresses, which they have.
     pub fn settings(&self) -> Settings {
-        let agents = pdiol::agents::named(self.names().split(',')).expect("addresses");
+        let agents = node::agents::named(self.names().split(',')).expect("addresses");
         let mut settings = Settings::new(agents);
         settings.key = Some(self.key_file());
         settings.cache_bytes = 4 << 20;
@@ -135,13 +136,13 @@ impl Agents {
     ///
     /// # Panics
     /// If the agents do not answer.
-    pub fn remove_unfinished(&self, name: &str) -> pdiol::Result<()> {
+    pub fn remove_unfinished(&self, name: &str) -> node::Result<()> {
         let (settings, name) = (self.settings(), name.to_owned());
         let key = key::find(settings.key.as_deref()).expect("the key");
         // No other node has this name: those of programs are drawn, and the agents are numbered from 2^62 on.
         let node = real::Settings { key, ..real::Settings::new(NodeId(1)) };
         let removed = real::run(node, |machine| async move {
-            let connected = pdiol::connect(&machine, &settings.agents, settings.key.as_deref()).await;
+            let connected = node::connect(&machine, &settings.agents, settings.key.as_deref()).await;
             let (client, names) = connected.expect("they are there");
             client.unlink_unfinished(&name).await.map_err(|error| names.explain(&name, &error))
         });

@@ -9,12 +9,12 @@
 //!   experiment                     sim and fs
 //!   plan                           experiment
 //!   reproduce                      plan, statistics
-//!   pdiol                          real and fs
-//!   libpdiol                       pdiol; nothing depends on it
-//!   command-line                   pdiol
-//!   applications                   command-line, pdiol, interruption, replacement
-//!   test-agents                    pdiol, real and fs; tests only depend on it
-//!   seeds                          sim and fs; nothing depends on it
+//!   node                           real and fs
+//!   pdiol                          node
+//!   libpdiol                       pdiol, node; nothing depends on it
+//!   command-line                   node
+//!   applications                   command-line, pdiol, node, interruption, replacement
+//!   test-agents                    pdiol, node, real and fs; tests only depend on it
 //!   starfish (crates/cli)          anything; nothing depends on it
 //!   python                         what it shows of them; nothing depends on it
 //! ```
@@ -25,8 +25,8 @@ use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
 const ARROWS: [(&str, &[&str]); 22] = [
-    ("applications", &["command-line", "interruption", "pdiol", "replacement"]),
-    ("command-line", &["pdiol"]),
+    ("applications", &["command-line", "interruption", "node", "pdiol", "replacement"]),
+    ("command-line", &["node"]),
     ("interruption", &[]),
     ("machine", &[]),
     ("layout", &[]),
@@ -36,8 +36,9 @@ const ARROWS: [(&str, &[&str]); 22] = [
     ("sim", &["description", "disk", "machine"]),
     ("real", &["description", "disk", "machine"]),
     ("experiment", &["description", "disk", "fs", "layout", "machine", "sim"]),
-    ("pdiol", &["fs", "layout", "machine", "real"]),
-    ("libpdiol", &["pdiol"]),
+    ("node", &["fs", "layout", "machine", "real"]),
+    ("pdiol", &["layout", "node"]),
+    ("libpdiol", &["node", "pdiol"]),
     ("plan", &["description", "experiment", "fs", "layout", "machine", "sim", "statistics"]),
     ("reproduce", &["description", "layout", "plan", "statistics"]),
     (
@@ -51,6 +52,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "interruption",
             "layout",
             "machine",
+            "node",
             "pdiol",
             "plan",
             "real",
@@ -61,10 +63,9 @@ const ARROWS: [(&str, &[&str]); 22] = [
         ],
     ),
     ("replacement", &[]),
-    ("seeds", &["description", "fs", "interruption", "layout", "machine", "sim"]),
     ("statistics", &[]),
     ("python", &["description", "experiment", "layout", "plan"]),
-    ("test-agents", &["fs", "machine", "pdiol", "real"]),
+    ("test-agents", &["fs", "machine", "node", "pdiol", "real"]),
     ("tidy", &[]),
 ];
 
@@ -72,7 +73,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
 const FEW: [(&str, &[&str]); 2] = [("machine", &["thiserror"]), ("layout", &["serde", "thiserror"])];
 
 /// Those that nothing may depend on, not even tests.
-const LAST: [&str; 4] = ["libpdiol", "starfish", "python", "seeds"];
+const LAST: [&str; 3] = ["libpdiol", "starfish", "python"];
 
 /// What the Python package needs of others.
 const PYTHON_PROJECT: &str = "python/pyproject.toml";

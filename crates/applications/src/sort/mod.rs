@@ -31,8 +31,8 @@ use crate::name::FileName;
 use crate::store::Store;
 use crate::usage::{self, Stopwatch};
 use merge::Merging;
+use node::Size;
 use order::Order;
-use pdiol::Size;
 use runs::{Sorted, Sorting};
 
 /// Sort the lines of files, ordinary and striped ones, by their bytes.

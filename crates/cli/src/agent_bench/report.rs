@@ -3,7 +3,7 @@
 use experiment::{Outcome, Tally};
 use layout::Operation;
 use machine::Duration;
-use pdiol::Size;
+use node::Size;
 use serde::Serialize;
 
 use crate::command::agent;

@@ -13,13 +13,11 @@ use std::thread;
 
 use experiment::{Contents, Error, Outcome, Workload};
 use flume::{Receiver, Sender};
-use fs::FileId;
 use layout::Striping;
-use pdiol::Agent;
+use node::Agent;
 
 use crate::failure::{Failure, Result};
 use crate::interrupt::{Interruption, unless};
-use crate::node;
 use crate::progress::{Progress, Show};
 use crate::store::session::{self, Session};
 
@@ -92,7 +90,7 @@ impl Task {
         let striping =
             Striping::new(self.block_bytes, session.client.disks()).map_err(Box::<fs::Error>::from);
         let striping = session.told(&self.name, striping)?;
-        let created = session.client.create_striped(&self.name, FileId(node::random()?), striping).await;
+        let created = session.client.create_striped(&self.name, node::new_file_id()?, striping).await;
         // Open until all is done: an unfinished file belongs to who has begun it for as long as that is there.
         let file = session.told(&self.name, created)?;
         is_made.set(true);

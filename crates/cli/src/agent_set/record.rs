@@ -4,7 +4,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use pdiol::agents;
+use node::agents;
 use serde::{Deserialize, Serialize};
 
 use super::hosts::Wanted;

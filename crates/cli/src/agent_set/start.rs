@@ -19,7 +19,7 @@ use std::process::{Child, ChildStdin};
 use std::thread;
 use std::time::Duration;
 
-use pdiol::key;
+use node::key;
 
 use super::host::{Host, NO_PROGRAM, complaints, quoted};
 use super::hosts::Wanted;

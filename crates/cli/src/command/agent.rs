@@ -15,8 +15,8 @@ use real::{DiskSettings, RealMachine, Settings};
 use crate::agent_set::start::{READY, STAY};
 use crate::failure::{Failure, Result};
 use crate::store::agents::KeyArgs;
-use crate::{agent_log, detached, interrupt, local, memory, node, values};
-use pdiol::{Size, key};
+use crate::{agent_log, detached, interrupt, local, memory, this_node, values};
+use node::{Size, key};
 
 /// Serve disks of this machine to the file system (one I/O node).
 ///
@@ -174,7 +174,7 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
     let model = arguments.disk_model.as_deref().map(load_model).transpose()?;
     let disk = |directory: &PathBuf| DiskSettings { directory: directory.clone(), model: model.clone() };
     let listen = listen_address(&arguments.listen)?;
-    let settings = node::settings()?;
+    let settings = this_node::settings()?;
     if settings.key.is_none() && !listen.ip().is_loopback() && !arguments.trust_network {
         return Err(without_key(listen));
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
-use pdiol::key;
+use node::key;
 use serde::Serialize;
 
 use crate::agent_set::at_once;
@@ -17,7 +17,7 @@ use crate::failure::{Failure, Result};
 use crate::store::agents::{AgentsArgs, KeyArgs};
 use crate::store::session;
 use crate::table::Table;
-use crate::{local, node};
+use crate::{local, this_node};
 
 /// Start, inspect and stop a set of agents, on this computer or over ssh on others.
 ///
@@ -145,7 +145,7 @@ fn up(arguments: &UpArguments) -> Result<()> {
     let state = State::take(record::directory(common.dir.as_deref())?)?;
     let before = state.read()?;
     let key = key_of(arguments, &before)?;
-    key.iter().for_each(|path| node::name_key_file(path));
+    key.iter().for_each(|path| this_node::name_key_file(path));
     let wanted = named.unwrap_or_else(|| before.agents.iter().map(Started::wanted).collect());
     if wanted.is_empty() {
         let why = "no agents have been started from there before";
@@ -316,7 +316,7 @@ impl Plan {
         }
         let program = std::env::current_exe().map_err(|error| Failure::new("finding this program", error))?;
         let remote_program = self.program.as_deref().unwrap_or("starfish");
-        let key = key::path(node::key_file()).map(KeyFile::take).transpose()?;
+        let key = key::path(this_node::key_file()).map(KeyFile::take).transpose()?;
         let start = Start { program: &program, remote_program, directory, key, options: &self.options };
         let outcomes = at_once(missing, |wanted| {
             // A program with the exported address of an agent finds the next one there.
@@ -412,7 +412,7 @@ fn check(addresses: &[String]) -> Result<()> {
 
 /// Warns if programs without further options use other agents, or none.
 fn tell_if_not_found(addresses: &[String]) {
-    let found = pdiol::agents::find().unwrap_or_default();
+    let found = node::agents::find().unwrap_or_default();
     if found.iter().map(|agent| &agent.name).ne(addresses) {
         let names: Vec<&str> = found.iter().map(|agent| &*agent.name).collect();
         let others = if names.is_empty() { "none".to_owned() } else { names.join(", ") };

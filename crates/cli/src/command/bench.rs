@@ -23,7 +23,7 @@ use crate::processes::{self, Agents};
 use crate::progress::{Progress, Show};
 use crate::store::transfer::{self, Get, Method, MethodArgs, Put};
 use crate::table::Table;
-use pdiol::Size;
+use node::Size;
 
 /// Measure your own agents (--agents), or the file system on this computer against a bare stripe or modelled disks.
 ///

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use experiment::{Order, Workload};
 use layout::Operation;
-use pdiol::{Agent, Size, agents};
+use node::{Agent, Size, agents};
 
 use super::positive;
 use crate::agent_bench::prediction::Predictor;
@@ -17,7 +17,7 @@ use crate::interrupt::Interruption;
 use crate::progress::{Progress, Show};
 use crate::store::agents::{AgentsArgs, KeyArgs};
 use crate::store::{beforehand, session};
-use crate::{date, local, memory, node};
+use crate::{date, local, memory};
 
 /// Default percentage of reads in a mixed workload, the usual one.
 const MIX: u8 = 70;

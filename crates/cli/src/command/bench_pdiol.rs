@@ -22,7 +22,7 @@ use crate::pdiol_bench::report::{Results, Row};
 use crate::pdiol_bench::testbed::{CACHE_FOR_BOTH, CACHE_FOR_READING, CACHE_FOR_WRITING, Disks, Testbed};
 use crate::pdiol_bench::times::Times;
 use crate::progress::{Progress, Show};
-use pdiol::Size;
+use node::Size;
 
 /// Run the benchmark of the thesis on PDIOL: sequential programs on one disk used locally, and on 1, 2 and 4 agents.
 ///

@@ -28,7 +28,7 @@ use crate::simulation;
 use crate::store::beforehand;
 use crate::store::transfer::{self, Done, Get, Method, MethodArgs, Put};
 use crate::table::Table;
-use pdiol::Size;
+use node::Size;
 
 /// See Starfish work: a file on four disks of this computer, and on simulated machines.
 ///

@@ -4,7 +4,7 @@
 //! as failures are: what, why, and a remedy. The work is done in `diagnosis/`.
 
 use clap::{Args, ValueEnum};
-use pdiol::Size;
+use node::Size;
 use serde::Serialize;
 
 use crate::agent_set::at_once;

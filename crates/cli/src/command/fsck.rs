@@ -15,7 +15,7 @@ use crate::progress::{Progress, Show};
 use crate::store::agents::AgentsArgs;
 use crate::store::session::{self, Session};
 use crate::table::Table;
-use pdiol::Size;
+use node::Size;
 
 /// Read files back on the agents, verify checksums, and report what is damaged, missing, foreign or unfinished.
 ///

@@ -9,7 +9,7 @@ use crate::local;
 use crate::store::agents::AgentsArgs;
 use crate::store::session::{self, Session};
 use crate::table::Table;
-use pdiol::{ErrorKind, Size};
+use node::{ErrorKind, Size};
 
 /// List the files that the agents keep.
 ///

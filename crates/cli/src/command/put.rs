@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pdiol::{Agent, ErrorKind};
+use node::{Agent, ErrorKind};
 
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interruption;
@@ -13,7 +13,7 @@ use crate::store::agents::AgentsArgs;
 use crate::store::beforehand;
 use crate::store::session;
 use crate::store::transfer::{self, Get, Method, MethodArgs, Put};
-use pdiol::Size;
+use node::Size;
 
 /// Put a local file onto the agents, in stripes over all their disks.
 ///

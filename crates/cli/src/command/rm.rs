@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use fs::FileParts;
-use pdiol::ErrorKind;
+use node::ErrorKind;
 
 use crate::date;
 use crate::failure::Result;

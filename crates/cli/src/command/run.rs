@@ -13,7 +13,7 @@ use crate::interrupt;
 use crate::local;
 use crate::progress::{Progress, Show};
 use crate::table;
-use pdiol::Size;
+use node::Size;
 
 /// Simulate all trials of a plan, on all processors, and write the results to files.
 ///

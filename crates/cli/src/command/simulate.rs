@@ -19,7 +19,7 @@ use crate::simulation::{self, Outcome};
 use crate::table::Table;
 use crate::trace_file::{TraceFile, Written};
 use crate::values;
-use pdiol::Size;
+use node::Size;
 
 /// Read or write a file on a simulated machine, and see how fast it would be.
 ///

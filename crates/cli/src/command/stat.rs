@@ -9,7 +9,7 @@ use crate::local;
 use crate::store::agents::AgentsArgs;
 use crate::store::session::{self, Session};
 use crate::table::Table;
-use pdiol::Size;
+use node::Size;
 
 /// Show the size of a file, its blocks, and which disk has which stripe.
 ///

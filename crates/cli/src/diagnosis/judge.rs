@@ -10,7 +10,7 @@
 //! - Nobody is compared with a unit that had it easier: one on the computer of this program, which needs no network, or
 //!   on a computer with less other work.
 
-use pdiol::Size;
+use node::Size;
 
 use super::Finding;
 use crate::failure::Failure;

@@ -7,9 +7,8 @@
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
-use fs::FileId;
 use machine::Computer;
-use pdiol::{Size, agents};
+use node::{Size, agents};
 
 use super::{Examined, Finding, examine};
 use crate::agent_set::at_once;
@@ -17,7 +16,6 @@ use crate::command::put;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interruption;
 use crate::local::Hashing;
-use crate::node;
 use crate::progress::{Progress, Show};
 use crate::store::session::{self, Session};
 use crate::store::stream;
@@ -127,7 +125,7 @@ fn measure(name: &str, bytes: u64, interruption: Interruption) -> Result<(f64, f
 async fn write_and_read(session: &Session, name: &str, bytes: u64) -> Result<(f64, f64)> {
     let usual: Size = put::BLOCK.parse().expect("it is a size");
     let block = usual.0.min(session.client.block_bytes_max());
-    let created = session.client.create(name, FileId(node::random()?), block).await;
+    let created = session.client.create(name, node::new_file_id()?, block).await;
     let file = session.told(name, created)?;
     let progress = Progress::bytes(Show::Never, name);
     let input = Hashing::new(io::repeat(0).take(bytes), false);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use fs::{DiskExamination, Examination};
 use machine::{Computer, Machine, NodeId};
-use pdiol::agents;
+use node::agents;
 use serde::Serialize;
 
 use crate::failure::Result;

@@ -1,7 +1,7 @@
 //! Files that were begun and not written to their end.
 
 use machine::Duration;
-use pdiol::Agent;
+use node::Agent;
 
 use crate::date;
 use crate::failure::Result;

@@ -5,7 +5,7 @@ use statistics::Sample;
 
 use super::report::{HEAD, LIMITS_HEAD, Results, Row, cells, limit_cells};
 use super::targets::targets;
-use pdiol::Size;
+use node::Size;
 
 const LEAD: &str = "A program goes through a file from front to back: on one disk of the computer it runs on, and on \
     agents, each of which has a disk, with the file dealt to them page by page (64 KiB). In between is the page cache \

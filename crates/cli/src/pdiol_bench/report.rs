@@ -10,7 +10,7 @@ use super::targets::targets;
 use super::times::Times;
 use crate::failure::{Failure, Result};
 use crate::table::Table;
-use pdiol::Size;
+use node::Size;
 
 /// All that a run of the benchmark found out.
 #[derive(Debug, Serialize)]

@@ -1,7 +1,7 @@
 //! What is to be reached, and whether it was.
 
 use super::report::{Results, Row, percent};
-use pdiol::Size;
+use node::Size;
 
 /// Something that is to be reached.
 #[derive(Debug, PartialEq)]

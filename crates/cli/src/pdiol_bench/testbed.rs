@@ -11,7 +11,8 @@ use applications::{FileName, Files, FilesArgs, Store};
 use blake3::Hash;
 use description::DiskDescription;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
-use pdiol::{OpenOptions, Session, Size};
+use node::Size;
+use pdiol::{OpenOptions, Session};
 use real::DiskSettings;
 
 use super::PAGE_BYTES;
@@ -20,8 +21,8 @@ use super::local_disk::LocalDisk;
 use super::striped::{Striped, TemporaryFiles};
 use super::times::{Times, measure};
 use crate::failure::{Failure, Result};
-use crate::node;
 use crate::processes::Agents;
+use crate::this_node;
 
 /// The cache of an agent whose disk is fast: for all that is under way.
 const CACHE: &str = "16MiB";
@@ -164,7 +165,7 @@ impl Testbed {
     }
 
     fn session(&self, disks: usize, prefetch: Prefetch) -> Result<Session> {
-        let mut settings = pdiol::Settings::of_environment(self.agents.agents[..disks].to_vec())?;
+        let mut settings = node::Settings::of_environment(self.agents.agents[..disks].to_vec())?;
         settings.prefetch = prefetch;
         settings.block_bytes = PAGE_BYTES;
         let session =
@@ -201,7 +202,7 @@ impl Testbed {
 
     fn local_settings(&self, bytes: u64, model: Option<DiskDescription>) -> Result<real::Settings> {
         let directory = self.local_directory(bytes);
-        Ok(real::Settings { disks: vec![DiskSettings { directory, model }], ..node::settings()? })
+        Ok(real::Settings { disks: vec![DiskSettings { directory, model }], ..this_node::settings()? })
     }
 
     fn local_directory(&self, bytes: u64) -> PathBuf {

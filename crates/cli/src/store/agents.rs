@@ -8,10 +8,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pdiol::{Agent, agents, key};
+use node::{Agent, agents, key};
 
 use crate::failure::{Failure, Result};
-use crate::node;
+use crate::this_node;
 
 /// The options that say where the agents are.
 #[derive(Args, Clone, Debug)]
@@ -48,7 +48,7 @@ impl KeyArgs {
         self.file
             .iter()
             .filter(|path| !path.as_os_str().is_empty())
-            .for_each(|path| node::name_key_file(path));
+            .for_each(|path| this_node::name_key_file(path));
     }
 }
 
@@ -91,6 +91,6 @@ impl AgentsArgs {
 }
 
 /// Naming the agents is a matter of how the program is called.
-fn wrong(error: pdiol::Error) -> Failure {
+fn wrong(error: node::Error) -> Failure {
     Failure::from(error).of_usage()
 }

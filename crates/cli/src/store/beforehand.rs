@@ -1,7 +1,7 @@
 //! What is refused before a file is put, instead of after half of it has been moved.
 
 use machine::Message;
-use pdiol::{Agent, Size};
+use node::{Agent, Size};
 
 use super::session;
 use crate::failure::{Failure, Result};

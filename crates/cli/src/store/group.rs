@@ -17,14 +17,14 @@ use flume::{Receiver, Sender};
 use fs::{CollectiveSettings, Group};
 use layout::{Operation, Pattern, Problem, View};
 use machine::{Memory, NodeId};
-use pdiol::Agent;
+use node::Agent;
 use real::{Peer, Settings};
 
 use super::session::{self, Session};
 use crate::failure::{Failure, Result};
 use crate::memory;
-use crate::node;
-use pdiol::Size;
+use crate::this_node;
+use node::Size;
 
 /// A file that a group has moved.
 pub(crate) struct Moved {
@@ -120,7 +120,7 @@ fn carry_out(
         operation,
         view: view_of(name, bytes, parts.len() as u32)?,
         agents: agents.to_vec(),
-        members: parts.iter().map(|_| node::name()).collect::<Result<_>>()?,
+        members: parts.iter().map(|_| node::new_node_id()).collect::<node::Result<_>>()?,
         group: node::random()?,
         unfinished,
     };
@@ -154,7 +154,7 @@ impl Task {
     /// The life of one member, on a thread of its own. Gives back its part of the file, and when it was done.
     fn member(self, start: Start, part: Vec<u8>) -> Result<(Vec<u8>, Instant)> {
         let listen = (start.rank == 0).then(|| ([127, 0, 0, 1], 0).into());
-        let settings = Settings { node: self.members[start.rank], listen, ..node::settings()? };
+        let settings = Settings { node: self.members[start.rank], listen, ..this_node::settings()? };
         session::run_node(settings, self.agents.clone(), move |session| async move {
             let file = session.open(&self.name, self.unfinished).await?;
             let Start { rank, leader, ready, go } = start;

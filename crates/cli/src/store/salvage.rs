@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use fs::{Remains, Remnant};
 use layout::Extent;
-use pdiol::Agent;
+use node::Agent;
 use real::RealMachine;
 
 use super::session::{self, Session};

@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use fs::{Client, File, FileStat};
 use machine::NodeId;
-use pdiol::{Agent, Names};
+use node::{Agent, Names};
 use real::{RealMachine, Settings};
 
 use crate::failure::{Failure, Result};
-use crate::node;
+use crate::this_node;
 
 /// A connection to the file system. Cloning gives another handle.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ where
     T: 'static,
     F: Future<Output = Result<T>> + 'static,
 {
-    run_node(node::settings()?, agents, work)
+    run_node(this_node::settings()?, agents, work)
 }
 
 /// Like [`run_with_present`], as the node that `settings` describe.
@@ -65,7 +65,7 @@ where
 
 impl Session {
     async fn start(machine: RealMachine, agents: Vec<Agent>) -> Result<Session> {
-        let (client, names) = pdiol::connect_to_present(&machine, &agents, node::key_file()).await?;
+        let (client, names) = node::connect_to_present(&machine, &agents, this_node::key_file()).await?;
         Ok(Session { machine, client, names: Rc::new(names) })
     }
 
@@ -108,7 +108,7 @@ impl Session {
     }
 
     /// The same of an error, with its kind.
-    pub(crate) fn explain(&self, what: &str, error: &fs::Error) -> pdiol::Error {
+    pub(crate) fn explain(&self, what: &str, error: &fs::Error) -> node::Error {
         self.names.explain(what, error)
     }
 

@@ -6,9 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use fs::FileId;
 use layout::Striping;
-use pdiol::{Agent, ErrorKind};
+use node::{Agent, ErrorKind};
 use real::RealMachine;
 
 use super::session::{self, Session};
@@ -16,7 +15,6 @@ use super::{group, stream};
 use crate::failure::{Failure, Result};
 use crate::interrupt::{HalfDone, Interruption};
 use crate::local::Hashing;
-use crate::node;
 use crate::progress::Progress;
 
 /// How data get from disks to memory and back.
@@ -269,7 +267,7 @@ async fn create(session: &Session, name: &str, put: Put) -> Result<fs::File<Real
     let striping = session.told(name, striping)?;
     // What cannot be made must not cost what there is.
     session.told(name, session.client.check_striping(name, striping))?;
-    let file = FileId(node::random()?);
+    let file = node::new_file_id()?;
     let created = match put.replace {
         true => create_replacing(session, name, file, striping).await,
         false => session.client.create_striped(name, file, striping).await,
@@ -284,7 +282,7 @@ async fn create(session: &Session, name: &str, put: Put) -> Result<fs::File<Real
 async fn create_replacing(
     session: &Session,
     name: &str,
-    file: FileId,
+    file: fs::FileId,
     striping: Striping,
 ) -> fs::Result<fs::File<RealMachine>> {
     match session.client.create_replacing(name, file, striping).await {

@@ -41,11 +41,12 @@ impl fmt::Display for Prefetch {
 impl FromStr for Prefetch {
     type Err = String;
 
+    /// A number of pages, of which 0 is none.
     fn from_str(text: &str) -> Result<Self, String> {
         match (text, text.parse()) {
-            ("none", _) => Ok(Prefetch::None),
+            ("none", _) | (_, Ok(0)) => Ok(Prefetch::None),
             ("adaptive", _) => Ok(Prefetch::Adaptive),
-            (_, Ok(pages @ 1..)) => Ok(Prefetch::Window(pages)),
+            (_, Ok(pages)) => Ok(Prefetch::Window(pages)),
             _ => Err(format!(
                 "no window {text:?}: expected a number of pages, the one in use among them, adaptive or none"
             )),

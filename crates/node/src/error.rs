@@ -50,7 +50,7 @@ pub enum ErrorKind {
     NotTrusted,
     /// Stripes of the file are missing or not its own, or what a disk holds cannot be trusted.
     Damaged,
-    /// The session has ended.
+    /// The session has ended, or the file has been closed.
     Closed,
     /// Anything else.
     Io,
@@ -93,6 +93,10 @@ impl Error {
 
     pub(crate) fn closed(what: &str) -> Self {
         Error::new(ErrorKind::Closed, what, "the session has ended")
+    }
+
+    pub(crate) fn file_closed(name: &str) -> Self {
+        Error::new(ErrorKind::Closed, name, "the file has been closed")
     }
 }
 

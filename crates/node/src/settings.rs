@@ -155,8 +155,19 @@ impl OpenOptions {
         OpenOptions { block_bytes: Some(block_bytes), ..self }
     }
 
-    pub(crate) fn writes(self) -> bool {
+    /// Whether the file can be written, at its end or anywhere.
+    pub fn writes(self) -> bool {
         self.write || self.append
+    }
+
+    /// Whether the file can be read.
+    pub fn reads(self) -> bool {
+        self.read
+    }
+
+    /// Whether the file is written at its end only.
+    pub fn appends(self) -> bool {
+        self.append
     }
 
     /// Refuses what makes no sense.

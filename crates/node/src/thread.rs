@@ -2,20 +2,26 @@
 //!
 //! Other threads send it *jobs*: functions that run there as tasks. It ends when nobody is left who could.
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use flume::{Receiver, Sender};
 use fs::{PageCache, PageCacheSettings};
-use machine::{Machine, NodeId};
+use machine::{InFlight, Machine};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use real::{Key, RealMachine};
 
 use crate::connect::{Names, connect};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key;
+use crate::lease::Lending;
+use crate::open_file::OpenFiles;
+use crate::pending::Pending;
+use crate::random::new_node_id;
 use crate::settings::Settings;
 
 type Job = Box<dyn FnOnce(Rc<Node>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;
@@ -26,6 +32,8 @@ pub(crate) struct Node {
     pub(crate) cache: PageCache<RealMachine>,
     pub(crate) names: Names,
     pub(crate) settings: Settings,
+    pub(crate) files: OpenFiles,
+    pub(crate) lending: RefCell<Lending>,
 }
 
 /// The node thread, as others have it. The thread ends with this.
@@ -48,11 +56,34 @@ impl NodeThread {
             // If nobody hears it any more, there is nobody to tell.
             let _ = told.clone().send(run(settings, key, taken, told));
         };
-        let thread = without_signals(|| thread::Builder::new().name("pdiol node".into()).spawn(node));
+        let thread = without_signals(|| thread::Builder::new().name("starfish node".into()).spawn(node));
         let failed = |why: &dyn std::fmt::Display| Error::new(ErrorKind::Io, "starting the node thread", why);
         let thread = thread.map_err(|error| failed(&error))?;
         started.recv().unwrap_or_else(|_| Err(failed(&"it panicked; its message is on standard error")))?;
         Ok(NodeThread { jobs: Some(jobs), thread: Some(thread) })
+    }
+
+    /// Begins to run `job` on the node thread; `what` names it in errors.
+    pub(crate) fn begin<T, F>(
+        &self,
+        what: &Arc<str>,
+        job: impl FnOnce(Rc<Node>) -> F + Send + 'static,
+    ) -> Pending<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + 'static,
+    {
+        let (tell, answer) = flume::bounded(1);
+        let job: Job = Box::new(move |node| {
+            Box::pin(async move {
+                let outcome = job(node).await;
+                // Not everybody who asks wants to know.
+                let _ = tell.send(outcome);
+            })
+        });
+        // If the thread has ended, the job is dropped, and its answer with it: that is an answer, too.
+        let _ = self.jobs.as_ref().expect("there until the end").send(job);
+        Pending::new(what.clone(), answer)
     }
 
     /// Runs `job` on the node thread and waits for its result; `what` names it in errors.
@@ -61,17 +92,7 @@ impl NodeThread {
         T: Send + 'static,
         F: Future<Output = Result<T>> + 'static,
     {
-        let (tell, outcome) = flume::bounded(1);
-        let job: Job = Box::new(move |node| {
-            Box::pin(async move {
-                let outcome = job(node).await;
-                // Who asked waits for it.
-                let _ = tell.send(outcome);
-            })
-        });
-        let jobs = self.jobs.as_ref().expect("there until the end");
-        jobs.send(job).map_err(|_| Error::closed(what))?;
-        outcome.recv().unwrap_or_else(|_| Err(Error::closed(what)))
+        self.begin(&what.into(), job).wait()
     }
 }
 
@@ -89,7 +110,7 @@ impl Drop for NodeThread {
 
 /// Does `end` where nothing panics. The runtime of the node thread ends the process if a thread that is panicking
 /// wakes one of its tasks, and a program may panic while it has files open.
-pub(crate) fn undisturbed(end: impl FnOnce() + Send) {
+pub fn undisturbed(end: impl FnOnce() + Send) {
     if !thread::panicking() {
         return end();
     }
@@ -117,8 +138,7 @@ fn without_signals<T>(start: impl FnOnce() -> T) -> T {
 
 /// Runs the node thread. Reports when it is connected; returns why it never was.
 fn run(settings: Settings, key: Option<Key>, jobs: Receiver<Job>, started: Sender<Result<()>>) -> Result<()> {
-    let node = random().map(|name| NodeId(name | 1 << 63))?;
-    let mut machine_settings = real::Settings::new(node);
+    let mut machine_settings = real::Settings::new(new_node_id()?);
     machine_settings.key = key;
     machine_settings.driver = settings.driver;
     machine_settings.sockets = settings.sockets;
@@ -130,13 +150,17 @@ fn run(settings: Settings, key: Option<Key>, jobs: Receiver<Job>, started: Sende
         // Nobody to tell: then nobody has jobs either.
         let _ = started.send(Ok(()));
         drop(started);
+        let under_way = InFlight::new();
         while let Ok(job) = jobs.recv_async().await {
-            let task = job(node.clone());
+            let (task, operation) = (job(node.clone()), under_way.begin());
             node.machine.spawn("job", async move {
                 task.await;
+                drop(operation);
                 Ok(())
             });
         }
+        // Nobody asks for more. What has been asked for is done, and answered.
+        under_way.none().await;
         Ok(())
     });
     lived.map_err(|error| Error::new(ErrorKind::Io, "starting the node thread", error))?
@@ -150,16 +174,18 @@ impl Node {
             prefetch: settings.prefetch,
             write_behind: settings.write_behind,
         };
-        Ok(Node { machine, cache: PageCache::new(client, cache_settings), names, settings })
+        Ok(Node {
+            machine,
+            cache: PageCache::new(client, cache_settings),
+            names,
+            settings,
+            files: OpenFiles::default(),
+            lending: RefCell::default(),
+        })
     }
 
     /// Puts an error of the file system into words the user knows; `what` is what was to be done.
     pub(crate) fn told<T>(&self, what: &str, outcome: fs::Result<T>) -> Result<T> {
         outcome.map_err(|error| self.names.explain(what, &error))
     }
-}
-
-/// A number nobody else has drawn.
-pub(crate) fn random() -> Result<u64> {
-    getrandom::u64().map_err(|error| Error::new(ErrorKind::Io, "drawing a random number", error))
 }

@@ -7,7 +7,7 @@
 //! ```text
 //!   node thread                              application's thread
 //!
-//!   Lending: number -> payload  -- Lent: address, length, number -->  reads
+//!   Lending: number -> payload  -- LentPage: address, length, number -->  reads
 //!      ^                                                               | dropped
 //!      +---- looks when it lends again ---- returned: numbers <--------+
 //! ```
@@ -15,15 +15,16 @@
 //! The argument for the `unsafe` below, the only one of this crate:
 //!
 //! - *The memory is there.* A payload that is lent stays in its `Lending` until its number is among those returned,
-//!   and a number gets there only when its `Lent` is dropped. A `Lending` that goes away before, as when the node
+//!   and a number gets there only when its `LentPage` is dropped. A `Lending` that goes away before, as when the node
 //!   thread panics, leaks what is still lent instead of freeing it.
 //! - *Nobody changes it.* The memory behind a payload is changed only by who holds the one `Rc` to it
 //!   (`Rc::get_mut`, in `crates/machine/src/buffer.rs`). As long as the `Lending` has its clone, whoever else shares
 //!   the memory cannot be the only one, and the `Lending` changes nothing.
-//! - *No count is touched elsewhere.* A `Lent` has an address, not an `Rc`; clones of the payload are made and dropped
+//! - *No count is touched elsewhere.* A `LentPage` has an address, not an `Rc`; clones of the payload are made and dropped
 //!   on the node thread alone.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::mem;
 use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,7 +34,7 @@ use machine::Payload;
 /// The numbers of leases that are over, until the node thread looks.
 type Returned = Arc<Mutex<Vec<u64>>>;
 
-/// The pages that the node thread has lent to one other thread.
+/// The pages that the node thread has lent to other threads.
 #[derive(Default)]
 pub(crate) struct Lending {
     lent: BTreeMap<u64, Payload>,
@@ -41,8 +42,9 @@ pub(crate) struct Lending {
     returned: Returned,
 }
 
-/// A page, or a part of one, as long as this is kept.
-pub(crate) struct Lent {
+/// A page of the page cache, or a part of one, as long as this is kept: the cache has its memory back when this is
+/// dropped. Dropped after the node thread has ended, it leaves that memory behind.
+pub struct LentPage {
     address: *const u8,
     bytes: usize,
     number: u64,
@@ -50,15 +52,15 @@ pub(crate) struct Lent {
 }
 
 #[expect(unsafe_code, reason = "bytes that nobody changes and that stay until this is dropped: see above")]
-// SAFETY: all that a `Lent` does with its address is to read bytes that do not change as long as it is there.
-unsafe impl Send for Lent {}
+// SAFETY: all that a `LentPage` does with its address is to read bytes that do not change as long as it is there.
+unsafe impl Send for LentPage {}
 
 impl Lending {
     /// Lends the bytes of a payload. What is not one run of real bytes is copied to be one.
     ///
     /// # Panics
     /// If the payload is a phantom of anything but zeros: no real machine has such.
-    pub(crate) fn lend(&mut self, payload: Payload) -> Lent {
+    pub(crate) fn lend(&mut self, payload: Payload) -> LentPage {
         self.take_back();
         let payload = match payload.as_contiguous() {
             Some(_) => payload,
@@ -68,7 +70,7 @@ impl Lending {
         let (address, length) = (bytes.as_ptr(), bytes.len());
         self.last += 1;
         self.lent.insert(self.last, payload);
-        Lent { address, bytes: length, number: self.last, returned: self.returned.clone() }
+        LentPage { address, bytes: length, number: self.last, returned: self.returned.clone() }
     }
 
     /// Lets go of what has been given back.
@@ -90,16 +92,28 @@ impl Drop for Lending {
     }
 }
 
-impl Lent {
-    /// The bytes.
+impl LentPage {
+    /// Its bytes; a page that is lent has some.
     #[expect(unsafe_code, reason = "they stay and do not change as long as `self` is there: see above")]
-    pub(crate) fn as_slice(&self) -> &[u8] {
+    pub fn as_slice(&self) -> &[u8] {
         // SAFETY: the bytes of a slice that is there and unchanged until `self` is dropped.
         unsafe { slice::from_raw_parts(self.address, self.bytes) }
     }
 }
 
-impl Drop for Lent {
+impl AsRef<[u8]> for LentPage {
+    fn as_ref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl fmt::Debug for LentPage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LentPage").field(&self.bytes).finish()
+    }
+}
+
+impl Drop for LentPage {
     fn drop(&mut self) {
         self.returned.lock().unwrap_or_else(PoisonError::into_inner).push(self.number);
     }

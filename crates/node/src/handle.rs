@@ -1,0 +1,272 @@
+//! An open file for any number of threads: positions in its calls, and many calls under way.
+
+use std::fmt;
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use fs::Advice;
+use layout::Striping;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::lease::LentPage;
+use crate::open_file::OpenFile;
+use crate::pending::Pending;
+use crate::settings::OpenOptions;
+use crate::thread::{NodeThread, undisturbed};
+
+/// Maximum bytes that [`Handle::read_at`] has lent at a time: many, so that handing over is cheap; bounded, because the
+/// page cache cannot use what is lent.
+const LENT_BYTES_MAX: u64 = 1 << 20;
+
+/// The metadata of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Its block size in bytes, which is that of its pages.
+    pub block_bytes: u64,
+    /// How many stripes it has, each on another disk.
+    pub stripes: u32,
+}
+
+impl Stat {
+    pub(crate) fn of(bytes: u64, striping: Striping) -> Self {
+        Stat { bytes, block_bytes: striping.block_bytes(), stripes: striping.stripe_count() }
+    }
+}
+
+/// An open file. Any thread may use it at any time, and cloning gives another handle on the same.
+///
+/// Calls that are under way at the same time are carried out in any order: a read sees a write that ended before it
+/// began. What is written is in the page cache then; that it could not be sent to the disks is told once, by the next
+/// write, [`flush`](Self::flush) or [`close`](Self::close).
+///
+/// The `begin_` calls do not wait. What is under way holds memory, and nothing bounds it but who begins it.
+///
+/// Dropping the last of the handles closes the file too, but then failed writes are not reported.
+#[derive(Clone)]
+pub struct Handle(Arc<Shared>);
+
+struct Shared {
+    name: Arc<str>,
+    options: OpenOptions,
+    page_bytes: u64,
+    /// The number of the file on the node thread.
+    number: u64,
+    node: Arc<NodeThread>,
+}
+
+impl Handle {
+    pub(crate) fn new(
+        node: Arc<NodeThread>,
+        name: &str,
+        options: OpenOptions,
+        number: u64,
+        page_bytes: u64,
+    ) -> Self {
+        Handle(Arc::new(Shared { name: name.into(), options, page_bytes, number, node }))
+    }
+
+    /// The name under which the file was opened.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// How the file was opened.
+    pub fn options(&self) -> OpenOptions {
+        self.0.options
+    }
+
+    /// The bytes of a page, which is a block of the file. Whole pages are written without being copied.
+    pub fn page_bytes(&self) -> u64 {
+        self.0.page_bytes
+    }
+
+    /// Reads from `offset` on until `into` is full or the file ends; the number of bytes read.
+    ///
+    /// # Errors
+    /// If the file is not open for reading, or not all of it can be read.
+    pub fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        let mut filled = 0;
+        while filled < into.len() {
+            let (at, wanted) = (offset.saturating_add(filled as u64), (into.len() - filled) as u64);
+            let pages = self.begin_read(at, wanted.min(LENT_BYTES_MAX)).wait()?;
+            if pages.is_empty() {
+                break;
+            }
+            for page in pages {
+                let bytes = page.as_slice();
+                into[filled..filled + bytes.len()].copy_from_slice(bytes);
+                filled += bytes.len();
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Begins to read `bytes` from `offset` on. Lends them, in pages and parts of pages that are not empty: fewer bytes
+    /// at the end of the file, and no page beyond it.
+    pub fn begin_read(&self, offset: u64, bytes: u64) -> Pending<Vec<LentPage>> {
+        self.begin_reading(move |file| async move { file.read(offset, bytes).await })
+    }
+
+    /// Begins to read the page at `offset`, from there on, for a caller who will read `wanted` bytes: all of their
+    /// pages are requested now, and the later ones lent too as far as they are ready, until they have `most` bytes.
+    ///
+    /// Without an adaptive window, the pages requested are those of the window. No page is lent beyond the end of the
+    /// file.
+    pub fn begin_read_ready(&self, offset: u64, wanted: u64, most: u64) -> Pending<Vec<LentPage>> {
+        self.begin_reading(move |file| async move { file.read_ready(offset, wanted, most).await })
+    }
+
+    /// Writes bytes at `offset`, making the file longer if need be.
+    ///
+    /// # Errors
+    /// If the file is not open for writing, there is no room, or an earlier write has failed since that was told; then
+    /// nothing is written.
+    pub fn write_at(&self, offset: u64, bytes: impl Into<Vec<u8>>) -> Result<()> {
+        self.begin_write(offset, bytes).wait()
+    }
+
+    /// Begins what [`write_at`](Self::write_at) does.
+    pub fn begin_write(&self, offset: u64, bytes: impl Into<Vec<u8>>) -> Pending<()> {
+        let bytes = bytes.into();
+        self.begin_writing(move |file| async move { file.write(offset, bytes).await })
+    }
+
+    /// Writes bytes at the end of the file; the offset at which that was. Calls of one session do not overwrite each
+    /// other; those of several do if they append at the same time.
+    ///
+    /// # Errors
+    /// As those of [`write_at`](Self::write_at).
+    pub fn append(&self, bytes: impl Into<Vec<u8>>) -> Result<u64> {
+        let bytes = bytes.into();
+        self.begin_writing(move |file| async move { file.append(bytes).await }).wait()
+    }
+
+    /// Cuts the file to `bytes`, or extends it to them with zeros.
+    ///
+    /// # Errors
+    /// If the file is not open for writing, or an agent cannot do it.
+    pub fn set_len(&self, bytes: u64) -> Result<()> {
+        self.begin_writing(move |file| async move { file.set_len(bytes).await }).wait()
+    }
+
+    /// Brings everything written to the disks.
+    ///
+    /// # Errors
+    /// The first failure of a write that was not told.
+    pub fn flush(&self) -> Result<()> {
+        self.begin_flush().wait()
+    }
+
+    /// Begins what [`flush`](Self::flush) does.
+    pub fn begin_flush(&self) -> Pending<()> {
+        self.begin(move |file| async move { file.flush().await })
+    }
+
+    /// The file's metadata, with all that was written through this session.
+    ///
+    /// # Errors
+    /// If an agent does not say.
+    pub fn stat(&self) -> Result<Stat> {
+        self.begin(move |file| async move { file.stat().await }).wait()
+    }
+
+    /// The size in bytes as far as this session knows: nobody is asked.
+    ///
+    /// # Errors
+    /// If the file has been closed.
+    pub fn known_bytes(&self) -> Result<u64> {
+        self.begin(move |file| async move { Ok(file.known_bytes()) }).wait()
+    }
+
+    /// Says how the file is going to be used.
+    ///
+    /// # Errors
+    /// If the file has been closed.
+    pub fn advise(&self, advice: Advice) -> Result<()> {
+        self.begin(move |file| async move {
+            file.advise(advice);
+            Ok(())
+        })
+        .wait()
+    }
+
+    /// Closes the file for all its handles, after the calls under way.
+    ///
+    /// # Errors
+    /// The first failure of a write that was not told; or if the file has been closed.
+    pub fn close(&self) -> Result<()> {
+        let (number, name) = (self.0.number, self.0.name.clone());
+        self.0
+            .node
+            .begin(&self.0.name, move |node| async move { node.files.close(number, &name).await })
+            .wait()
+    }
+
+    fn begin_reading<T, F>(&self, call: impl FnOnce(Rc<OpenFile>) -> F + Send + 'static) -> Pending<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + 'static,
+    {
+        self.begin_if(self.0.options.reads(), "it is not open for reading", call)
+    }
+
+    fn begin_writing<T, F>(&self, call: impl FnOnce(Rc<OpenFile>) -> F + Send + 'static) -> Pending<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + 'static,
+    {
+        self.begin_if(self.0.options.writes(), "it is not open for writing", call)
+    }
+
+    fn begin_if<T, F>(
+        &self,
+        allowed: bool,
+        why_not: &str,
+        call: impl FnOnce(Rc<OpenFile>) -> F + Send + 'static,
+    ) -> Pending<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + 'static,
+    {
+        match allowed {
+            true => self.begin(call),
+            false => Pending::failed(&self.0.name, Error::new(ErrorKind::BadMode, self.name(), why_not)),
+        }
+    }
+
+    fn begin<T, F>(&self, call: impl FnOnce(Rc<OpenFile>) -> F + Send + 'static) -> Pending<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + 'static,
+    {
+        let (number, name) = (self.0.number, self.0.name.clone());
+        self.0.node.begin(&self.0.name, move |node| async move {
+            let (file, operation) = node.files.begin_call(number, &name)?;
+            // The call has the file, and has let go of it when it ends.
+            let outcome = call(file).await;
+            drop(operation);
+            outcome
+        })
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let (number, name) = (self.number, self.name.clone());
+        // Who wants to know whether that worked calls `close`, and then there is no such file any more.
+        undisturbed(|| {
+            let closing =
+                self.node.begin(&self.name, move |node| async move { node.files.close(number, &name).await });
+            drop(closing.wait());
+        });
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("name", &self.0.name).finish_non_exhaustive()
+    }
+}

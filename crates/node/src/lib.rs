@@ -1,0 +1,70 @@
+//! What every door to the file system has in common: a thread that is a client node, and handles on files that any
+//! thread may use.
+//!
+//! A [`Session`] is a thread of its own, the *node thread*: a client node of the real machine with the file system's
+//! client and its page cache. A [`Handle`] is an open file. It has no position: each call says where, and any number of
+//! calls of any number of threads may be under way at once. Each call has an answer of its own, a [`Pending`]: wait
+//! for it, or await it.
+//!
+//! ```no_run
+//! use node::{OpenOptions, Session, Settings};
+//!
+//! # fn main() -> node::Result<()> {
+//! let session = Session::start(Settings::new(node::agents::find()?))?;
+//! let numbers = session.open("numbers", OpenOptions::new().read(true).write(true).create(true))?;
+//! let both = [numbers.begin_write(0, vec![1; 100]), numbers.begin_write(1 << 20, vec![2; 100])];
+//! for written in both {
+//!     written.wait()?;
+//! }
+//! let mut some = [0; 10];
+//! numbers.read_at(1 << 20, &mut some)?;
+//! numbers.close()
+//! # }
+//! ```
+//!
+//! ```text
+//!   any thread                                     node thread
+//!
+//!   Handle: read_at, write_at, append, ...          a task for each call
+//!      --------- a call, with its Pending ------>     client, page cache, connections
+//!      <-------- its answer; pages, lent -------
+//! ```
+//!
+//! Map of the code, in reading order:
+//!
+//! - [`Session`] in `session.rs`, [`Handle`] in `handle.rs`, [`Pending`] in `pending.rs`: start here
+//! - `settings.rs`: what a session and an open file can be told; [`Size`]: bytes as people write them
+//! - [`agents`]: which agents make up the file system; [`key`]: the secret shared with them; [`random`]: identities
+//! - `thread.rs`: the node thread; `open_file.rs`: its half of an open file; `lease.rs`: pages lent to other threads
+//! - `connect.rs`: [`connect()`], for who needs no session; `error.rs`: what went wrong, with which agent, and what to do
+//!
+//! What is not here, on purpose: positions and buffers (crate `pdiol`), and prefetching, replacing and writing behind (the
+//! page cache of `fs`).
+
+pub mod agents;
+mod connect;
+mod error;
+mod handle;
+pub mod key;
+mod lease;
+mod open_file;
+mod pending;
+mod random;
+mod session;
+mod settings;
+mod size;
+mod thread;
+
+pub use agents::Agent;
+pub use connect::{Names, connect, connect_to_present};
+pub use error::{Error, ErrorKind, Result};
+pub use fs::{Advice, Prefetch};
+pub use handle::{Handle, Stat};
+pub use lease::LentPage;
+pub use pending::Pending;
+pub use random::{new_file_id, new_node_id, random};
+pub use real::{Driver, Report, Reporter, SocketBuffers};
+pub use session::Session;
+pub use settings::{OpenOptions, Settings};
+pub use size::Size;
+pub use thread::undisturbed;

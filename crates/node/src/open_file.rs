@@ -1,0 +1,164 @@
+//! The node thread's half of an open file: what each call does there.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use fs::{Advice, PagedFile, Prefetch};
+use machine::{InFlight, Operation, Payload, Permits};
+use real::RealMachine;
+
+use crate::error::{Error, Result};
+use crate::handle::Stat;
+use crate::lease::LentPage;
+use crate::thread::Node;
+
+/// A file that handles of other threads mean.
+pub(crate) struct OpenFile {
+    node: Rc<Node>,
+    name: String,
+    file: PagedFile<RealMachine>,
+    /// The calls under way: the file is closed after them.
+    calls: InFlight,
+    /// Whether the end of the file is where this client thinks, unless somebody else is appending just now.
+    knows_end: Cell<bool>,
+    /// One call at a time may find out where the end is and write there.
+    appending: Permits,
+}
+
+/// The files that handles mean, by their numbers.
+#[derive(Default)]
+pub(crate) struct OpenFiles {
+    files: RefCell<BTreeMap<u64, Rc<OpenFile>>>,
+    last: Cell<u64>,
+}
+
+impl OpenFiles {
+    /// Enters a file; its number.
+    pub(crate) fn enter(&self, node: &Rc<Node>, name: &str, file: PagedFile<RealMachine>) -> u64 {
+        let number = self.last.get() + 1;
+        self.last.set(number);
+        let file = OpenFile {
+            node: node.clone(),
+            name: name.to_owned(),
+            file,
+            calls: InFlight::new(),
+            knows_end: Cell::new(false),
+            appending: Permits::new(1),
+        };
+        self.files.borrow_mut().insert(number, Rc::new(file));
+        number
+    }
+
+    /// The file of this number, and a guard that keeps it open; drop the file first.
+    pub(crate) fn begin_call(&self, number: u64, name: &str) -> Result<(Rc<OpenFile>, Operation)> {
+        let file = self.files.borrow().get(&number).cloned().ok_or_else(|| Error::file_closed(name))?;
+        let operation = file.calls.begin();
+        Ok((file, operation))
+    }
+
+    /// Closes the file of this number when the calls under way have ended. No other begins.
+    pub(crate) async fn close(&self, number: u64, name: &str) -> Result<()> {
+        let removed = self.files.borrow_mut().remove(&number);
+        let file = removed.ok_or_else(|| Error::file_closed(name))?;
+        file.calls.none().await;
+        let OpenFile { node, name, file, .. } =
+            Rc::into_inner(file).expect("a call lets go of the file before it ends");
+        node.told(&name, file.close().await)
+    }
+}
+
+impl OpenFile {
+    /// The bytes from an offset on, in pages: fewer at the end of the file. All of their pages are requested at once.
+    pub(crate) async fn read(&self, offset: u64, bytes: u64) -> Result<Vec<LentPage>> {
+        let (mut at, end, mut lent) = (offset, offset.saturating_add(bytes), Vec::new());
+        while at < end {
+            let page = self.rest_of_page(at, end - at).await?;
+            if page.is_empty() {
+                break;
+            }
+            at += page.len();
+            lent.push(self.lend(page));
+        }
+        Ok(lent)
+    }
+
+    /// The page at an offset, from there on, and those of the following ones that are ready then, until they have
+    /// `most` bytes; none at the end of the file. The caller will read `wanted` bytes: their pages are requested at once.
+    pub(crate) async fn read_ready(&self, offset: u64, wanted: u64, most: u64) -> Result<Vec<LentPage>> {
+        let (page_bytes, wanted_end) = (self.file.page_bytes(), offset.saturating_add(wanted));
+        let (mut at, mut lent) = (offset, Vec::new());
+        while lent.is_empty() || (at - offset < most && self.file.is_ready(at)) {
+            let rest_of_page = page_bytes - at % page_bytes;
+            let page = self.rest_of_page(at, rest_of_page.max(wanted_end.saturating_sub(at))).await?;
+            if page.is_empty() {
+                break;
+            }
+            at += page.len();
+            lent.push(self.lend(page));
+            // A page that ends early is the last.
+            if !at.is_multiple_of(page_bytes) {
+                break;
+            }
+        }
+        Ok(lent)
+    }
+
+    /// What the page at an offset has of `bytes` that are wanted from there on.
+    async fn rest_of_page(&self, at: u64, bytes: u64) -> Result<Payload> {
+        // A fixed window, or none, says how many pages are requested, whatever is wanted.
+        let is_adaptive = self.node.settings.prefetch == Prefetch::Adaptive;
+        let rest_of_page = self.file.page_bytes() - at % self.file.page_bytes();
+        let bytes = if is_adaptive { bytes } else { bytes.min(rest_of_page) };
+        self.told(self.file.read_some(at, bytes).await)
+    }
+
+    fn lend(&self, page: Payload) -> LentPage {
+        self.node.lending.borrow_mut().lend(page)
+    }
+
+    /// Writes bytes at an offset.
+    pub(crate) async fn write(&self, offset: u64, bytes: Vec<u8>) -> Result<()> {
+        self.told(self.file.write(offset, Payload::from(bytes)).await)
+    }
+
+    /// Writes at the end, and tells where that was. Others may have appended since all of this client's was with the
+    /// agents last: then the size is asked for anew, as late as that can be.
+    pub(crate) async fn append(&self, bytes: Vec<u8>) -> Result<u64> {
+        let _turn = self.appending.take().await;
+        if !self.knows_end.get() {
+            self.told(self.file.refresh().await)?;
+        }
+        self.knows_end.set(self.node.settings.write_behind);
+        let end = self.file.bytes();
+        self.write(end, bytes).await?;
+        Ok(end)
+    }
+
+    /// The size as far as this client knows.
+    pub(crate) fn known_bytes(&self) -> u64 {
+        self.file.bytes()
+    }
+
+    pub(crate) async fn stat(&self) -> Result<Stat> {
+        let bytes = self.told(self.file.refresh().await)?;
+        Ok(Stat::of(bytes, self.file.striping()))
+    }
+
+    pub(crate) async fn set_len(&self, bytes: u64) -> Result<()> {
+        self.told(self.file.truncate(bytes).await)
+    }
+
+    pub(crate) async fn flush(&self) -> Result<()> {
+        self.knows_end.set(false);
+        self.told(self.file.flush().await)
+    }
+
+    pub(crate) fn advise(&self, advice: Advice) {
+        self.file.advise(advice);
+    }
+
+    fn told<T>(&self, outcome: fs::Result<T>) -> Result<T> {
+        self.node.told(&self.name, outcome)
+    }
+}

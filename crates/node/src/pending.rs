@@ -1,0 +1,57 @@
+//! The answer to a call that is under way.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use flume::Receiver;
+
+use crate::error::{Error, Result};
+
+/// The answer to a call that is under way, to be [waited](Self::wait) for or awaited in any executor.
+///
+/// The call is carried out whether anybody wants the answer or not. If the node thread cannot, the answer is an error.
+#[must_use = "it says whether the call has failed"]
+#[derive(Debug)]
+pub struct Pending<T> {
+    /// What the call is about: for errors.
+    what: Arc<str>,
+    answer: Receiver<Result<T>>,
+}
+
+impl<T> Pending<T> {
+    pub(crate) fn new(what: Arc<str>, answer: Receiver<Result<T>>) -> Self {
+        Pending { what, answer }
+    }
+
+    /// A call that has failed before it was begun.
+    pub(crate) fn failed(what: &Arc<str>, error: Error) -> Self {
+        let (tell, answer) = flume::bounded(1);
+        tell.send(Err(error)).expect("there is room for one");
+        Pending::new(what.clone(), answer)
+    }
+
+    /// Waits for the answer.
+    ///
+    /// # Errors
+    /// What the call has failed with.
+    pub fn wait(self) -> Result<T> {
+        self.answer.recv().unwrap_or_else(|_| Err(Error::closed(&self.what)))
+    }
+
+    /// Whether the answer is there, so that nobody has to wait for it.
+    pub fn is_ready(&self) -> bool {
+        !self.answer.is_empty() || self.answer.is_disconnected()
+    }
+}
+
+impl<T: Send + 'static> IntoFuture for Pending<T> {
+    type Output = Result<T>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(
+            async move { self.answer.recv_async().await.unwrap_or_else(|_| Err(Error::closed(&self.what))) },
+        )
+    }
+}

@@ -1,0 +1,30 @@
+//! Identities drawn at random: of nodes, of files, of whatever else must not meet its like.
+
+use fs::FileId;
+use machine::NodeId;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// A number nobody else has drawn.
+///
+/// # Errors
+/// If the system has no random numbers.
+pub fn random() -> Result<u64> {
+    getrandom::u64().map_err(|error| Error::new(ErrorKind::Io, "drawing a random number", error))
+}
+
+/// The name of a new node. All such names have the same length, so that none is the beginning of another.
+///
+/// # Errors
+/// As those of [`random`].
+pub fn new_node_id() -> Result<NodeId> {
+    Ok(NodeId(random()? | 1 << 63))
+}
+
+/// The identity of a new file.
+///
+/// # Errors
+/// As those of [`random`].
+pub fn new_file_id() -> Result<FileId> {
+    random().map(FileId)
+}

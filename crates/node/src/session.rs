@@ -1,0 +1,135 @@
+//! A session: the node thread as programs have it, and operations on names.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use fs::PagedFile;
+use layout::Striping;
+use real::RealMachine;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::handle::{Handle, Stat};
+use crate::random::new_file_id;
+use crate::settings::{OpenOptions, Settings};
+use crate::thread::{Node, NodeThread};
+
+/// A connection to the file system, usable from any thread. Cloning gives another handle on the same; dropping the
+/// last of them and of the files opened with it ends the node thread.
+#[derive(Clone)]
+pub struct Session {
+    node: Arc<NodeThread>,
+}
+
+impl Session {
+    /// Starts a node thread and connects it to the agents.
+    pub fn start(settings: Settings) -> Result<Session> {
+        Ok(Session { node: Arc::new(NodeThread::start(settings)?) })
+    }
+
+    /// Opens a file, or makes one.
+    pub fn open(&self, name: &str, options: OpenOptions) -> Result<Handle> {
+        options.check(name)?;
+        let owned = name.to_owned();
+        let (number, page_bytes) = self.node.call(name, move |node| async move {
+            let file = open(&node, &owned, options).await?;
+            let page_bytes = file.page_bytes();
+            Ok((node.files.enter(&node, &owned, file), page_bytes))
+        })?;
+        Ok(Handle::new(self.node.clone(), name, options, number, page_bytes))
+    }
+
+    /// The metadata of a file.
+    pub fn stat(&self, name: &str) -> Result<Stat> {
+        let owned = name.to_owned();
+        self.node.call(name, move |node| async move {
+            let stat = node.told(&owned, node.cache.stat(&owned).await)?;
+            Ok(Stat::of(stat.bytes, stat.striping))
+        })
+    }
+
+    /// Removes a file, or whatever is left of one.
+    pub fn unlink(&self, name: &str) -> Result<()> {
+        let owned = name.to_owned();
+        self.node.call(name, move |node| async move { node.told(&owned, node.cache.unlink(&owned).await) })
+    }
+
+    /// The names of all files, sorted.
+    pub fn list(&self) -> Result<Vec<String>> {
+        const WHAT: &str = "listing the files";
+        self.node.call(WHAT, |node| async move { node.told(WHAT, node.cache.client().list().await) })
+    }
+
+    /// Flushes everything written to the disks, removes temporary files, and reports any write that failed.
+    ///
+    /// The node thread ends with the last handle of the session and its files.
+    pub fn finish(&self) -> Result<()> {
+        const WHAT: &str = "writing out what was written behind";
+        self.node.call(WHAT, |node| async move { node.told(WHAT, node.cache.finish().await) })
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Session")
+    }
+}
+
+/// Opens a file as `options` say.
+async fn open(node: &Rc<Node>, name: &str, options: OpenOptions) -> Result<PagedFile<RealMachine>> {
+    let wanted = striping(node, options)?;
+    if options.create_new {
+        return create(node, name, wanted).await;
+    }
+    match node.told(name, node.cache.open(name).await) {
+        Ok(file) if options.truncate => emptied(node, name, file, wanted).await,
+        // What others have left unfinished has nothing that could be kept.
+        Err(error) if error.kind() == ErrorKind::Unfinished && options.create && options.truncate => {
+            create(node, name, wanted).await
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound && options.create => {
+            match create(node, name, wanted).await {
+                // Somebody made it meanwhile.
+                Err(error) if error.kind() == ErrorKind::Exists => {
+                    node.told(name, node.cache.open(name).await)
+                }
+                made => made,
+            }
+        }
+        opened => opened,
+    }
+}
+
+/// How a file is striped that is made now.
+fn striping(node: &Node, options: OpenOptions) -> Result<Striping> {
+    let disks = node.cache.client().disks();
+    let wanted = node.settings.disks.map_or(disks, NonZeroU32::get);
+    if wanted > disks {
+        let why = format!("files are to lie on {wanted} disks each, and there are {disks}");
+        let remedy = format!("Ask for {disks} disks or fewer, or for all of them; or name more agents");
+        return Err(Error::new(ErrorKind::Invalid, "making a file", why).with_remedy(remedy));
+    }
+    let block_bytes = options.block_bytes.unwrap_or(node.settings.block_bytes);
+    node.told("making a file", Striping::new(block_bytes, wanted).map_err(Box::<fs::Error>::from))
+}
+
+async fn create(node: &Rc<Node>, name: &str, striping: Striping) -> Result<PagedFile<RealMachine>> {
+    let file = new_file_id()?;
+    node.told(name, node.cache.create_striped(name, file, striping).await)
+}
+
+/// The file without contents. If it is to be striped differently, it is another one, which replaces it when it is closed.
+async fn emptied(
+    node: &Rc<Node>,
+    name: &str,
+    file: PagedFile<RealMachine>,
+    wanted: Striping,
+) -> Result<PagedFile<RealMachine>> {
+    if file.striping() == wanted {
+        node.told(name, file.truncate(0).await)?;
+        return Ok(file);
+    }
+    drop(file);
+    node.told(name, node.cache.create_replacing(name, new_file_id()?, wanted).await)
+}
