@@ -12,12 +12,13 @@ use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 
 /// What a simulation depends on, besides its description: these sources, and the exact versions of other crates.
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
     "crates/machine/src",
     "crates/layout/src",
     "crates/description/src",
     "crates/disk/src",
     "crates/fs/src",
+    "crates/jobs/src",
     "crates/sim/src",
     "crates/experiment/src",
     "crates/plan/src/measurement.rs",

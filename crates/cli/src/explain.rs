@@ -18,7 +18,7 @@
 
 use std::fmt;
 
-use experiment::{Experiment, Trial};
+use experiment::{Case, Trial};
 use machine::Duration;
 use serde::Serialize;
 use sim::{DiskStatistics, LinkStatistics, NodeStatistics, Statistics, Waits};
@@ -98,9 +98,9 @@ struct Disks {
 
 impl Account {
     /// The account of the first trial of an experiment.
-    pub(crate) fn new(experiment: &Experiment, trial: &Trial) -> Self {
+    pub(crate) fn new(case: &Case, trial: &Trial) -> Self {
         let statistics = &trial.statistics;
-        let compute_nodes = experiment.machine.nodes.compute.value as usize;
+        let compute_nodes = case.machine.nodes.compute.value as usize;
         let (compute, io) = statistics.nodes.split_at(compute_nodes);
         let resources = resources(statistics, compute, io);
         let queues = queues(statistics, compute, io);

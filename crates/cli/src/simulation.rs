@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use experiment::{Experiment, Summary, Trial, summarise};
-use plan::Job;
+use experiment::{Case, Summary, Trial, summarise};
+use plan::PlannedTrial;
 
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
 
-/// What came of an experiment.
+/// What came of a case.
 pub(crate) struct Outcome {
     /// Of all its trials.
     pub(crate) summary: Summary,
@@ -18,11 +18,11 @@ pub(crate) struct Outcome {
     pub(crate) wall: Duration,
 }
 
-/// Runs `trials` trials of each experiment on as many threads as there are processors.
-pub(crate) fn run(experiments: &[Experiment], trials: usize, progress: &Progress) -> Result<Vec<Outcome>> {
-    let jobs: Vec<Job<'_>> =
-        experiments.iter().flat_map(|experiment| Job::trials(experiment, trials as u64)).collect();
-    let done = plan::run_all(&jobs, plan::threads_here(), &|| progress.add(1));
+/// Runs `trials` trials of each case on as many threads as there are processors.
+pub(crate) fn run(cases: &[Case], trials: usize, progress: &Progress) -> Result<Vec<Outcome>> {
+    let planned: Vec<PlannedTrial<'_>> =
+        cases.iter().flat_map(|case| PlannedTrial::of(case, trials as u64)).collect();
+    let done = plan::run_all(&planned, plan::threads_here(), &|| progress.add(1));
     let done = done.map_err(|failure| Failure::new(format!("simulating {}", failure.what), failure.why))?;
     Ok(done.chunks(trials).map(outcome).collect())
 }

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::time::Instant;
 
 use description::{Description, MachineDescription};
-use experiment::{Contents, DiskLayout, Experiment, Method, Options};
+use experiment::{Case, Contents, DiskLayout, Method, Options};
 use layout::{Pattern, Problem};
 
 /// As in the program.
@@ -28,7 +28,7 @@ fn main() {
         for record_bytes in chosen(argument(2, "8"), &[8, 8192]) {
             for pattern in chosen(argument(1, "rc"), &Pattern::all().collect::<Vec<_>>()) {
                 for method in chosen(argument(0, "traditional"), &Method::ALL) {
-                    let experiment = Experiment {
+                    let experiment = Case {
                         problem: Problem::new(file_bytes, record_bytes, machine.nodes.compute.value),
                         machine: machine.clone(),
                         method,
@@ -45,7 +45,7 @@ fn main() {
     }
 }
 
-fn run(experiment: &Experiment, rounds: u32) {
+fn run(experiment: &Case, rounds: u32) {
     let mut best = f64::INFINITY;
     for round in 0..rounds {
         let start = Instant::now();
@@ -53,7 +53,7 @@ fn run(experiment: &Experiment, rounds: u32) {
         let nanoseconds = start.elapsed().as_secs_f64() * 1e9 / trial.events as f64;
         best = best.min(nanoseconds);
         if round == 0 {
-            let Experiment { method, pattern, layout, problem, .. } = experiment;
+            let Case { method, pattern, layout, problem, .. } = experiment;
             println!(
                 "{method} {pattern} {} {layout}: digest {:016x}, {} events",
                 problem.record_bytes, trial.digest, trial.events

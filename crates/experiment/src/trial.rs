@@ -1,27 +1,33 @@
 //! One trial of an experiment.
 //!
 //! ```text
-//!  set up: serve, connect, make the file          untimed
-//!  start:  the compute nodes, one just after another ---.
-//!  ...     each moves its part                          | the elapsed time
-//!  end:    the last is done, all data on the media  ----'
-//!  check:  every byte, where it should be         untimed
+//!  set up: serve, connect, make the files, prepare the jobs    untimed
+//!  start:  all jobs, each at its time, of each               ---.
+//!          the members, one just after another                  | the elapsed time
+//!  end:    the last job is done, all data on the media       ---'
+//!  check:  every byte, where it should be                      untimed
 //! ```
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
 use fs::protocol::Label;
-use fs::{Client, ClientSettings, CollectiveMethod, CollectiveSettings, File, FileId, Group};
-use layout::{Chunk, Extent, Operation, View};
-use machine::{Disk, Duration, Machine, Memory, NodeId, Stage, TaskGroup};
+use fs::{Client, FileId};
+use futures_util::future::try_join_all;
+use jobs::{Member, Outcome, Part};
+use layout::Striping;
+use machine::{Disk, Duration, Instant, Machine, NodeId, Stage, TaskGroup};
 use sim::{Layout, Recorder, Settings, SimMachine, Simulation, Statistics};
 
-use crate::{DiskLayout, Error, Experiment, Method};
+use crate::{Beginning, DiskLayout, Error, Experiment, FilePlace, StoredFile};
 
 /// What one trial took.
 #[derive(Clone, Debug)]
 pub struct Trial {
     /// Virtual time from the common start until all data are where they belong.
     pub elapsed: Duration,
-    /// The bytes moved in it, for all compute nodes together: in `ra` each of them gets the whole file.
+    /// The bytes moved in it, for all jobs and nodes together: in `ra` each node gets the whole file.
     pub bytes_moved: u64,
     /// Disk movements of all disks in it.
     pub disk_movements: u64,
@@ -29,6 +35,8 @@ pub struct Trial {
     pub events: u64,
     /// A mix of all events of the trial, set-up and check included: equal for equal trials.
     pub digest: u64,
+    /// What came of each job.
+    pub jobs: Vec<Outcome>,
     /// What each part of the machine did in the elapsed time.
     pub statistics: Statistics,
 }
@@ -40,8 +48,15 @@ impl Trial {
     }
 }
 
-const NAME: &str = "experiment";
-const FILE: FileId = FileId(1);
+type Clients = BTreeMap<u32, Client<SimMachine>>;
+
+/// A job that is ready to begin.
+struct Ready {
+    nodes: Vec<SimMachine>,
+    parts: Rc<[Part<SimMachine>]>,
+    start: Duration,
+    stagger: Duration,
+}
 
 impl Experiment {
     /// Runs the trial of this number. Trials of different numbers differ in all that is random.
@@ -57,72 +72,129 @@ impl Experiment {
 
     fn run_trial(&self, number: u64, recorder: Option<Box<dyn Recorder>>) -> Result<Trial, Error> {
         self.check()?;
-        let settings = Settings {
+        let simulation = Simulation::new(&self.machine, self.settings(number))?;
+        let ready = simulation.run(self.set_up(&simulation))??;
+        let (before, start) = (simulation.statistics(), simulation.now());
+        if let Some(recorder) = recorder {
+            simulation.record(recorder);
+        }
+        let jobs = simulation.run(run_all(&ready, start))??;
+        simulation.stop_recording();
+        let (statistics, elapsed) = (simulation.statistics().since(&before), simulation.now().since(start));
+        simulation.run(check_all(&ready))??;
+        Ok(Trial {
+            elapsed,
+            bytes_moved: jobs.iter().map(Outcome::bytes).sum(),
+            disk_movements: statistics.movements(),
+            events: statistics.events,
+            digest: simulation.digest(),
+            jobs,
+            statistics,
+        })
+    }
+
+    fn settings(&self, number: u64) -> Settings {
+        let usual = Settings::default();
+        Settings {
             // An odd multiplier keeps trials of neighbouring seeds apart.
             seed: self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(number),
             layout: match self.layout {
                 DiskLayout::Contiguous => Layout::default(),
                 DiskLayout::Random => Layout::Random,
             },
-            block_bytes: self.options.block_bytes,
-        };
-        let simulation = Simulation::new(&self.machine, settings)?;
-        let view = self.pattern.view(&self.problem)?;
-        let files = simulation.run(self.set_up(&simulation))??;
-        let memories = self.memories(&view);
-        let (before, start) = (simulation.statistics(), simulation.now());
-        if let Some(recorder) = recorder {
-            simulation.record(recorder);
+            block_bytes: self.allocation_bytes().unwrap_or(usual.block_bytes),
         }
-        simulation.run(self.access(simulation.compute_nodes(), &files, &view, &memories))??;
-        simulation.stop_recording();
-        let (statistics, elapsed) = (simulation.statistics().since(&before), simulation.now().since(start));
-        match self.operation() {
-            Operation::Read => self.check_memories(&view, &memories)?,
-            Operation::Write => simulation.run(self.check_file(&files[0]))??,
-        }
-        Ok(Trial {
-            elapsed,
-            bytes_moved: (0..view.nodes()).map(|node| view.node_bytes(node)).sum(),
-            disk_movements: statistics.movements(),
-            events: statistics.events,
-            digest: simulation.digest(),
-            statistics,
-        })
     }
 
-    /// Starts the file system, makes the file, and opens it on every compute node.
-    async fn set_up(&self, simulation: &Simulation) -> Result<Vec<File<SimMachine>>, Error> {
-        let io_nodes: Vec<NodeId> = simulation.io_nodes().iter().map(|node| node.node()).collect();
+    /// Starts the file system if there is a use for it, makes the files, and prepares the jobs.
+    async fn set_up(&self, simulation: &Simulation) -> Result<Vec<Ready>, Error> {
+        let clients = self.connect(simulation).await?;
+        for (id, file) in (1..).zip(&self.files) {
+            self.make(simulation, &clients, FileId(id), file).await?;
+        }
+        let mut ready = Vec::new();
+        for (id, launch) in (1..).zip(&self.jobs) {
+            let nodes: Vec<SimMachine> =
+                launch.nodes.iter().map(|&node| simulation.node(node as usize).clone()).collect();
+            let members: Rc<[NodeId]> = nodes.iter().map(|node| node.node()).collect();
+            let mut parts = Vec::new();
+            for (rank, (index, node)) in launch.nodes.iter().zip(&nodes).enumerate() {
+                let client = clients.get(index).cloned();
+                let group = fs::Group::new(id, members.to_vec(), rank);
+                let member = Member { machine: node.clone(), client, group, contents: self.contents };
+                parts.push(launch.job.prepare(member).await?);
+            }
+            ready.push(Ready { nodes, parts: parts.into(), start: launch.start, stagger: launch.stagger });
+        }
+        Ok(ready)
+    }
+
+    /// Starts the I/O nodes, and connects every compute node that takes part in a job.
+    async fn connect(&self, simulation: &Simulation) -> Result<Clients, Error> {
+        let mut clients = Clients::new();
+        let with_clients = self.jobs.iter().filter(|launch| launch.job.has_clients());
+        let mut nodes: Vec<u32> = with_clients.flat_map(|launch| launch.nodes.clone()).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        if nodes.is_empty() {
+            return Ok(clients);
+        }
         for node in simulation.io_nodes() {
-            node.spawn("I/O node", fs::serve(node.clone(), self.io_node_settings()));
+            node.spawn("I/O node", fs::serve(node.clone(), self.io_nodes.clone()));
         }
-        let settings = ClientSettings {
-            outstanding_per_disk: self.options.outstanding,
-            memget_writes: self.options.memget_writes,
-            ..ClientSettings::report()
-        };
-        let mut clients = Vec::new();
-        for node in simulation.compute_nodes() {
-            clients.push(Client::connect(node.clone(), io_nodes.clone(), settings).await?);
+        let io_nodes: Vec<NodeId> = simulation.io_nodes().iter().map(|node| node.node()).collect();
+        for index in nodes {
+            let node = simulation.node(index as usize).clone();
+            clients.insert(index, Client::connect(node, io_nodes.clone(), self.clients).await?);
         }
-        clients[0].create(NAME, FILE, self.options.block_bytes).await?;
-        if self.operation() == Operation::Read {
-            self.install(simulation.io_nodes()).await?;
-        }
-        let mut files = Vec::new();
-        for client in &clients {
-            files.push(client.open_unfinished(NAME).await?);
-        }
-        Ok(files)
+        Ok(clients)
     }
 
-    /// Puts the contents onto the disks, without any time passing.
-    async fn install(&self, io_nodes: &[SimMachine]) -> Result<(), Error> {
+    /// Makes a file, as far as it is there before the jobs begin.
+    async fn make(
+        &self,
+        simulation: &Simulation,
+        clients: &Clients,
+        id: FileId,
+        file: &StoredFile,
+    ) -> Result<(), Error> {
+        if file.beginning == Beginning::Absent {
+            return Ok(());
+        }
+        if let FilePlace::Local(io_node) = file.place {
+            return self.install_whole(&simulation.io_nodes()[io_node as usize], file);
+        }
+        let Some((&index, client)) = clients.iter().next() else {
+            return Err(Error::invalid(format!("no job can use {}, which is striped", file.name)));
+        };
+        let made = match &file.place {
+            FilePlace::Disks(disks) => client.create_on(&file.name, id, file.block_bytes, disks).await?,
+            _ => client.create(&file.name, id, file.block_bytes).await?,
+        };
+        match file.beginning {
+            Beginning::OnDisks => self.install(simulation.io_nodes(), file).await?,
+            Beginning::Written => {
+                let machine = simulation.node(index as usize);
+                jobs::fill(machine, &made, file.bytes, self.contents, |_| {}).await?;
+            }
+            Beginning::Absent | Beginning::Empty => {}
+        }
+        if file.is_finished {
+            made.commit().await?;
+        }
+        Ok(())
+    }
+
+    /// Puts the contents of a striped file onto its disks, without any time passing.
+    async fn install(&self, io_nodes: &[SimMachine], file: &StoredFile) -> Result<(), Error> {
         for disk in io_nodes.iter().flat_map(|node| node.disks()) {
-            let object = disk.open(NAME, Stage::Pending).await?;
-            let label = Label::decode(&object.label).map_err(Error::Invalid)?;
-            for block in label.striping.blocks_of_stripe(label.stripe, self.problem.file_bytes) {
+            // A file on chosen disks is not on all.
+            let object = match disk.open(&file.name, Stage::Pending).await {
+                Err(error) if matches!(*error, machine::Error::NotFound { .. }) => continue,
+                opened => opened?,
+            };
+            let label = Label::decode(&object.label).map_err(Error::invalid)?;
+            for block in label.striping.blocks_of_stripe(label.stripe, file.bytes) {
                 let payload = self.contents.payload(block.file_offset, block.bytes);
                 disk.put(object.id, block.stripe_offset, &payload)?;
             }
@@ -130,128 +202,50 @@ impl Experiment {
         Ok(())
     }
 
-    /// The memory of each compute node: empty before a read, its part of the file before a write.
-    fn memories(&self, view: &View) -> Vec<Memory> {
-        let memory = |node| {
-            let memory = self.contents.memory(view.node_bytes(node));
-            if self.operation() == Operation::Write {
-                for chunk in view.chunks(node) {
-                    memory.place(chunk.memory_offset, &self.contents.payload(chunk.file_offset, chunk.bytes));
-                }
-            }
-            memory
-        };
-        (0..view.nodes()).map(memory).collect()
+    /// Puts a whole file onto the first disk of a node, as an object of its own.
+    fn install_whole(&self, node: &SimMachine, file: &StoredFile) -> Result<(), Error> {
+        let (disk, block) = (&node.disks()[0], file.block_bytes);
+        let object = disk.install(&file.name, 0, &self.contents.payload(0, block.min(file.bytes)))?;
+        for block in Striping::new(block, 1)?.blocks_of_stripe(0, file.bytes).skip(1) {
+            let payload = self.contents.payload(block.file_offset, block.bytes);
+            disk.put(object, block.stripe_offset, &payload)?;
+        }
+        Ok(())
     }
+}
 
-    /// The timed part; over when the last compute node is done.
-    ///
-    /// The nodes start in their order, each later than its predecessor by the work of a barrier, as if one that
-    /// they have all come to let one after the other go.
-    async fn access(
-        &self,
-        nodes: &[SimMachine],
-        files: &[File<SimMachine>],
-        view: &View,
-        memories: &[Memory],
-    ) -> Result<(), Error> {
-        let members: Vec<NodeId> = nodes.iter().map(|node| node.node()).collect();
-        let all = TaskGroup::<Box<fs::Error>>::new();
-        for (rank, node) in nodes.iter().enumerate() {
-            let part = Part {
-                operation: self.operation(),
-                settings: self.collective_settings(),
-                file: files[rank].clone(),
-                view: *view,
-                memory: memories[rank].clone(),
-                group: Group::new(1, members.clone(), rank),
-            };
-            let machine = node.clone();
-            let start = node.now() + self.start_interval() * rank as u64;
-            all.spawn(node, "application", async move {
+/// The timed part; over when the last job is done. What came of each.
+async fn run_all(ready: &[Ready], begin: Instant) -> Result<Vec<Outcome>, Error> {
+    // Within one task: jobs are no tasks of the machine's.
+    Ok(try_join_all(ready.iter().map(|job| job.run(begin))).await?)
+}
+
+async fn check_all(ready: &[Ready]) -> Result<(), Error> {
+    for part in ready.iter().flat_map(|job| &*job.parts) {
+        part.check().await?;
+    }
+    Ok(())
+}
+
+impl Ready {
+    /// Runs the job, which is over when its last member is done.
+    async fn run(&self, begin: Instant) -> Result<Outcome, jobs::Error> {
+        let begin = begin + self.start;
+        let (members, sum) = (TaskGroup::<jobs::Error>::new(), Rc::<RefCell<Outcome>>::default());
+        for (rank, node) in self.nodes.iter().enumerate() {
+            let (machine, parts, sum) = (node.clone(), self.parts.clone(), sum.clone());
+            let start = begin + self.stagger * rank as u64;
+            members.spawn(node, "application", async move {
                 machine.sleep_until(start).await;
-                part.access().await
+                let outcome = parts[rank].run().await?;
+                sum.borrow_mut().add(&outcome);
+                Ok(())
             });
         }
-        all.join_or_fail().await?;
-        if self.operation() == Operation::Write {
-            files[0].flush().await?;
-        }
-        Ok(())
-    }
-
-    fn collective_settings(&self) -> Option<CollectiveSettings> {
-        let method = match self.method {
-            Method::Traditional => return None,
-            Method::TwoPhase => CollectiveMethod::TwoPhase,
-            Method::DiskDirected => CollectiveMethod::DiskDirected { presort: self.options.presort },
-        };
-        Some(CollectiveSettings { method, queued: self.is_queued() })
-    }
-
-    fn start_interval(&self) -> Duration {
-        let processor = &self.machine.processor;
-        processor.cost.at(machine::Work::Barrier.index()).cycles.value.at(processor.clock.value)
-    }
-
-    fn check_memories(&self, view: &View, memories: &[Memory]) -> Result<(), Error> {
-        for (node, memory) in (0..).zip(memories) {
-            if let Some(chunk) = self.contents.first_wrong(memory, view.chunks(node)) {
-                let (bytes, offset) = (chunk.bytes, chunk.file_offset);
-                let text = format!("the {bytes} bytes of compute node {node} from file offset {offset}");
-                return Err(Error::WrongData(text));
-            }
-        }
-        Ok(())
-    }
-
-    async fn check_file(&self, file: &File<SimMachine>) -> Result<(), Error> {
-        let bytes = self.problem.file_bytes;
-        let memory = self.contents.memory(bytes);
-        let found = file.read(0, bytes, &memory, 0).await?;
-        let block_at = |offset| {
-            let Extent { bytes, .. } = Extent::new(offset, self.options.block_bytes).clip(bytes);
-            Chunk { file_offset: offset, memory_offset: offset, bytes }
-        };
-        let blocks = (0..bytes).step_by(self.options.block_bytes as usize).map(block_at);
-        match self.contents.first_wrong(&memory, blocks) {
-            None if found == bytes => Ok(()),
-            None => Err(Error::WrongData(format!("the file has {found} bytes instead of {bytes}"))),
-            Some(Chunk { file_offset, .. }) => {
-                Err(Error::WrongData(format!("the file's block at offset {file_offset}")))
-            }
-        }
-    }
-}
-
-/// One compute node's part of the access.
-struct Part {
-    operation: Operation,
-    /// How it is done, if not by single requests.
-    settings: Option<CollectiveSettings>,
-    file: File<SimMachine>,
-    view: View,
-    memory: Memory,
-    group: Group,
-}
-
-impl Part {
-    async fn access(&self) -> fs::Result<()> {
-        let Part { file, group, view, memory, .. } = self;
-        match (self.settings, self.operation) {
-            (Some(settings), Operation::Read) => file.read_collective(group, view, memory, settings).await,
-            (Some(settings), Operation::Write) => file.write_collective(group, view, memory, settings).await,
-            // One file request for each contiguous chunk, one after the other.
-            (None, operation) => {
-                for chunk in view.chunks(group.rank as u32) {
-                    let (offset, bytes, at) = (chunk.file_offset, chunk.bytes, chunk.memory_offset);
-                    match operation {
-                        Operation::Read => drop(file.read(offset, bytes, memory, at).await?),
-                        Operation::Write => file.write(offset, bytes, memory, at).await?,
-                    }
-                }
-                Ok(())
-            }
-        }
+        members.join_or_fail().await?;
+        self.parts[0].finish().await?;
+        let mut outcome = sum.take();
+        outcome.elapsed = self.nodes[0].now().since(begin);
+        Ok(outcome)
     }
 }

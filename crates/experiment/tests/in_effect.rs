@@ -1,10 +1,10 @@
 //! Options that are said to have no effect have none.
 
 use description::{Description, MachineDescription};
-use experiment::{Contents, DiskLayout, Experiment, Method, Options, Queued};
+use experiment::{Case, Contents, DiskLayout, Method, Options, Queued};
 use layout::{Pattern, Problem};
 
-fn digest(experiment: &Experiment) -> (u64, u64) {
+fn digest(experiment: &Case) -> (u64, u64) {
     let trial = experiment.trial(0).expect("an experiment that works");
     (trial.digest, trial.events)
 }
@@ -22,7 +22,7 @@ fn what_has_no_effect_changes_no_event() {
                 (1024, Queued::Never, true),
             ] {
                 let memget_writes = memget_writes && method != Method::DiskDirected;
-                let experiment = Experiment {
+                let experiment = Case {
                     problem: Problem::new(256 * 1024, record_bytes, machine.nodes.compute.value),
                     machine: machine.clone(),
                     method,

@@ -6,7 +6,7 @@
 use std::fs::read_to_string;
 
 use description::{Description, MachineDescription};
-use experiment::{Contents, DiskLayout, Experiment, Method, Options, Summary, summarise};
+use experiment::{Case, Contents, DiskLayout, Method, Options, Summary, summarise};
 use layout::{Operation, Pattern, Problem};
 
 const RECORD_BYTES: u64 = 8192;
@@ -24,7 +24,7 @@ fn published(table: u32, variant: &str) -> Vec<(Pattern, f64)> {
 }
 
 fn simulated(pattern: Pattern, method: Method, layout: DiskLayout, presort: bool) -> Summary {
-    let experiment = Experiment {
+    let experiment = Case {
         machine: MachineDescription::load("starfish-1996").expect("built in"),
         method,
         pattern,
@@ -101,7 +101,7 @@ fn the_same_trial_is_the_same_event_by_event_and_another_is_another() {
     let (method, layout) = (Method::DiskDirected, DiskLayout::Contiguous);
     let problem = Problem::new(1 << 20, RECORD_BYTES, 16);
     let (options, contents) = (Options::default(), Contents::Phantom);
-    let experiment = Experiment { machine, method, pattern, problem, layout, options, contents, seed: 1 };
+    let experiment = Case { machine, method, pattern, problem, layout, options, contents, seed: 1 };
     let digest = |trial| experiment.trial(trial).expect("the trial succeeds").digest;
     assert_eq!(digest(0), digest(0));
     assert_ne!(digest(0), digest(1));

@@ -1,42 +1,75 @@
 //! The thesis on PDIOL, simulated: what holds of windows and disks.
 
 use description::{Description, MachineDescription};
-use experiment::{FilePlace, Sequential, SequentialTrial};
-use fs::{IoNodeSettings, Prefetch};
+use experiment::{
+    Beginning, Experiment, FilePlace, Job, Launch, LocalProgram, Sequential, StoredFile, Trial,
+};
+use fs::{FileId, IoNodeSettings, PageCacheSettings, Prefetch};
 use layout::Operation;
 use machine::Duration;
 
 const PAGE: u64 = 64 << 10;
+const BYTES: u64 = 16 << 20;
 
-fn sequential(machine: &str, disks: u32, place: FilePlace) -> Sequential {
-    let mut machine = MachineDescription::load(machine).expect("built in");
+fn machine(name: &str, disks: u32) -> MachineDescription {
+    let mut machine = MachineDescription::load(name).expect("built in");
     machine.nodes.io.value = disks;
+    machine
+}
+
+/// A program that reads its file from all disks.
+fn program(prefetch: Prefetch) -> Sequential {
     Sequential {
-        machine,
-        place,
+        file: "file".into(),
+        id: FileId(1),
         operation: Operation::Read,
-        file_bytes: 16 << 20,
+        file_bytes: BYTES,
         page_bytes: PAGE,
-        cache_bytes: 256 << 20,
-        // What is asked for and no more: who prefetches is the client.
-        io_node: IoNodeSettings { prefetch_blocks: 0, block_bytes_max: PAGE, ..IoNodeSettings::agent() },
+        cache: PageCacheSettings { prefetch, ..PageCacheSettings::default() },
         work: Duration::ZERO,
     }
 }
 
-fn run(experiment: &Sequential) -> SequentialTrial {
-    experiment.run().unwrap_or_else(|error| panic!("{error}"))
+fn striped(machine: MachineDescription, program: Sequential) -> Experiment {
+    let file = StoredFile::on_disks(&program.file, program.file_bytes, PAGE);
+    let beginning = if program.operation == Operation::Read { Beginning::OnDisks } else { Beginning::Absent };
+    Experiment {
+        files: vec![StoredFile { beginning, is_finished: true, ..file }],
+        jobs: vec![Launch::at_once(Job::Sequential(program), [0])],
+        // What is asked for and no more: who prefetches is the client.
+        io_nodes: IoNodeSettings { prefetch_blocks: 0, block_bytes_max: PAGE, ..IoNodeSettings::agent() },
+        ..Experiment::with_agents(machine)
+    }
+}
+
+/// The same program on the same disk used locally.
+fn local(machine: MachineDescription, bytes: u64) -> Experiment {
+    let program = LocalProgram { object: "file".into(), bytes, page_bytes: PAGE, work: Duration::ZERO };
+    let io_node = machine.nodes.compute.value;
+    let file = StoredFile::on_disks("file", bytes, PAGE);
+    Experiment {
+        files: vec![StoredFile { place: FilePlace::Local(0), ..file }],
+        jobs: vec![Launch::at_once(Job::Local(program), [io_node])],
+        ..Experiment::with_agents(machine)
+    }
+}
+
+fn run(experiment: &Experiment) -> Trial {
+    experiment.trial(0).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn seconds(experiment: &Experiment) -> f64 {
+    run(experiment).elapsed.as_secs_f64()
 }
 
 /// How much faster than the same disk used locally.
-fn speed_up(machine: &str, disks: u32, prefetch: Prefetch) -> f64 {
-    let local = run(&sequential(machine, 1, FilePlace::Local)).elapsed.as_secs_f64();
-    local / run(&sequential(machine, disks, FilePlace::Striped(prefetch))).elapsed.as_secs_f64()
+fn speed_up(name: &str, disks: u32, prefetch: Prefetch) -> f64 {
+    seconds(&local(machine(name, 1), BYTES)) / seconds(&striped(machine(name, disks), program(prefetch)))
 }
 
 #[test]
 fn a_local_disk_streams() {
-    let local = run(&sequential("loopback", 1, FilePlace::Local)).elapsed.as_secs_f64();
+    let local = seconds(&local(machine("loopback", 1), BYTES));
     assert!(
         (0.80..0.82).contains(&local),
         "16 MiB at 20 MiB/s and one positioning take 0.808 s, not {local}"
@@ -77,39 +110,47 @@ fn the_testbed_is_as_slow_without_overlap_as_the_thesis_says() {
 #[test]
 fn work_on_the_pages_hides_the_disks() {
     let work = Duration::from_millis(10);
-    let experiment = sequential("loopback", 1, FilePlace::Striped(Prefetch::Window(16)));
-    let elapsed = run(&Sequential { work, ..experiment }).elapsed.as_secs_f64();
+    let program = Sequential { work, ..program(Prefetch::Window(16)) };
+    let elapsed = seconds(&striped(machine("loopback", 1), program));
     assert!((2.56..2.64).contains(&elapsed), "256 pages of 10 ms, not {elapsed}");
 }
 
 #[test]
 fn writing_uses_all_disks_too() {
-    let striped = sequential("loopback", 4, FilePlace::Striped(Prefetch::Adaptive));
-    let write = Sequential { operation: Operation::Write, file_bytes: 64 << 20, ..striped };
-    let elapsed = run(&write).elapsed.as_secs_f64();
+    let write =
+        Sequential { operation: Operation::Write, file_bytes: 64 << 20, ..program(Prefetch::Adaptive) };
+    let elapsed = seconds(&striped(machine("loopback", 4), write));
     assert!((0.8..0.8 / 0.97).contains(&elapsed), "64 MiB onto 4 x 20 MiB/s: {elapsed}");
 }
 
 #[test]
 fn the_same_run_is_the_same() {
-    let experiment = sequential("pdiol-2003", 4, FilePlace::Striped(Prefetch::Adaptive));
-    assert_eq!(run(&experiment), run(&experiment));
-    let odd = Sequential { file_bytes: (1 << 20) + 1, ..experiment.clone() };
-    assert_ne!(
-        run(&odd).digest,
-        run(&experiment).digest,
-        "another file, another run; its last page is short"
-    );
+    let with = |file_bytes| {
+        striped(machine("pdiol-2003", 4), Sequential { file_bytes, ..program(Prefetch::Adaptive) })
+    };
+    let of = |experiment| {
+        let Trial { elapsed, digest, .. } = run(&experiment);
+        (elapsed, digest)
+    };
+    assert_eq!(of(with(BYTES)), of(with(BYTES)));
+    assert_ne!(of(with((1 << 20) + 1)), of(with(BYTES)), "another file, another run; its last page is short");
 }
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let local = sequential("loopback", 1, FilePlace::Local);
+    let (one, many) = (machine("loopback", 1), machine("loopback", 2));
+    let empty = Sequential { file_bytes: 0, ..program(Prefetch::None) };
+    let mut on_io_node = striped(many.clone(), program(Prefetch::None));
+    on_io_node.jobs[0].nodes = vec![many.nodes.compute.value];
+    let mut elsewhere = local(one.clone(), BYTES);
+    elsewhere.files[0].place = FilePlace::Local(1);
     for (wrong, why) in [
-        (Sequential { file_bytes: 0, ..local.clone() }, "at least one byte"),
-        (Sequential { operation: Operation::Write, ..local.clone() }, "only read"),
+        (local(one.clone(), 0), "at least one byte"),
+        (striped(one, empty), "at least one byte"),
+        (on_io_node, "expected compute nodes, of 0 to"),
+        (elsewhere, "file lies on I/O node 1, of 1"),
     ] {
-        let error = wrong.run().expect_err("refused").to_string();
+        let error = wrong.trial(0).expect_err("refused").to_string();
         assert!(error.contains(why), "{error}");
     }
 }

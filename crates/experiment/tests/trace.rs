@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use description::{Description, MachineDescription};
-use experiment::{Contents, DiskLayout, Experiment, Method, Options};
+use experiment::{Case, Contents, DiskLayout, Method, Options};
 use layout::Problem;
 use machine::{Duration, Instant};
 use sim::{Recorder, Slice, Statistics, Track};
@@ -60,10 +60,10 @@ impl Tracks {
     }
 }
 
-fn experiment(machine: &str, pattern: &str, method: Method, record_bytes: u64) -> Experiment {
+fn experiment(machine: &str, pattern: &str, method: Method, record_bytes: u64) -> Case {
     let machine = MachineDescription::load(machine).expect("built in");
     let nodes = machine.nodes.compute.value;
-    Experiment {
+    Case {
         machine,
         method,
         pattern: pattern.parse().expect("a pattern"),
@@ -75,22 +75,19 @@ fn experiment(machine: &str, pattern: &str, method: Method, record_bytes: u64) -
     }
 }
 
-fn experiments() -> Vec<Experiment> {
+fn experiments() -> Vec<Case> {
     vec![
         experiment("starfish-1996", "rb", Method::Traditional, 8192),
         experiment("starfish-1996", "rc", Method::Traditional, 64),
         experiment("starfish-1996", "wcc", Method::Traditional, 8192),
         experiment("starfish-1996", "rcb", Method::DiskDirected, 512),
         experiment("starfish-1996", "wb", Method::DiskDirected, 8192),
-        Experiment {
-            layout: DiskLayout::Random,
-            ..experiment("starfish-1996", "rb", Method::Traditional, 8192)
-        },
+        Case { layout: DiskLayout::Random, ..experiment("starfish-1996", "rb", Method::Traditional, 8192) },
         experiment("cluster-switch", "rcb", Method::DiskDirected, 512),
     ]
 }
 
-fn recorded(experiment: &Experiment) -> (experiment::Trial, Tracks) {
+fn recorded(experiment: &Case) -> (experiment::Trial, Tracks) {
     let notes = Notes::default();
     let trial = experiment.recorded_trial(0, Box::new(notes.clone())).expect("it runs");
     (trial, Rc::into_inner(notes.0).expect("the recorder is gone").into_inner())

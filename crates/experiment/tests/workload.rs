@@ -1,32 +1,44 @@
 //! Several clients that use one file at once, on a simulated machine.
 
 use description::MachineDescription;
-use experiment::{Order, Outcome, SimulatedOutcome, SimulatedWorkload, Workload};
+use experiment::{Beginning, Experiment, Job, Launch, Order, Outcome, StoredFile, Trial, Workload};
 use fs::{ClientSettings, IoNodeSettings};
 use machine::Duration;
 
 const BLOCK: u64 = 64 << 10;
 
 /// A workload over four disks of 20 MiB/s, whose I/O nodes keep so little that reads come from the disks.
-fn simulated(workload: Workload) -> SimulatedWorkload {
+fn simulated(workload: Workload) -> Experiment {
+    let workload = Workload { file_bytes: 16 << 20, record_bytes: BLOCK, ..workload };
     let clients = workload.clients.to_string();
     let values = [("nodes.compute", &*clients), ("nodes.io", "4"), ("disks.model", "streaming-20")];
-    SimulatedWorkload {
-        machine: MachineDescription::load_with("loopback", &values).expect("built in"),
-        io_node: IoNodeSettings {
+    let file = StoredFile {
+        beginning: if workload.is_read() { Beginning::Written } else { Beginning::Empty },
+        is_finished: workload.is_read(),
+        ..StoredFile::on_disks("file", workload.file_bytes, BLOCK)
+    };
+    let (clients, seed) = (0..workload.clients, workload.seed);
+    Experiment {
+        io_nodes: IoNodeSettings {
             cache_blocks: 16,
             block_bytes_max: BLOCK,
             patience: None,
             ..IoNodeSettings::report()
         },
-        client: ClientSettings::report(),
-        block_bytes: BLOCK,
-        workload: Workload { file_bytes: 16 << 20, record_bytes: BLOCK, ..workload },
+        clients: ClientSettings::report(),
+        files: vec![file],
+        jobs: vec![Launch::at_once(Job::Requests("file".into(), workload), clients)],
+        seed,
+        ..Experiment::with_agents(MachineDescription::load_with("loopback", &values).expect("built in"))
     }
 }
 
-fn run(workload: Workload) -> SimulatedOutcome {
-    simulated(workload).run().unwrap_or_else(|error| panic!("{error}"))
+fn trial(workload: Workload) -> Trial {
+    simulated(workload).trial(0).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run(workload: Workload) -> Outcome {
+    trial(workload).jobs.remove(0)
 }
 
 fn requests(outcome: &Outcome) -> u64 {
@@ -46,7 +58,7 @@ fn workload(order: Order, reads_percent: u8, clients: u32, outstanding: u32) -> 
 fn a_pass_moves_each_byte_once() {
     for order in [Order::Sequential, Order::Random] {
         for reads_percent in [0, 60, 100] {
-            let outcome = run(workload(order, reads_percent, 3, 2)).outcome;
+            let outcome = run(workload(order, reads_percent, 3, 2));
             assert_eq!(outcome.reads.bytes + outcome.writes.bytes, 16 << 20, "{order:?} {reads_percent}");
             assert_eq!(requests(&outcome), 256);
             assert_eq!(outcome.reads.bytes == 0, reads_percent == 0);
@@ -66,7 +78,7 @@ fn as_many_requests_are_under_way_as_were_asked_for_and_no_more() {
     for (clients, outstanding) in [(1, 1), (1, 4), (3, 2), (2, 8)] {
         for reads_percent in [100, 50] {
             let workload = workload(Order::Random, reads_percent, clients, outstanding);
-            let outcome = run(Workload { requests: Some(400), ..workload }).outcome;
+            let outcome = run(Workload { requests: Some(400), ..workload });
             let waited: f64 = [&outcome.reads, &outcome.writes]
                 .into_iter()
                 .filter_map(|tally| Some((tally.requests(), tally.latencies.mean()?)))
@@ -84,8 +96,7 @@ fn as_many_requests_are_under_way_as_were_asked_for_and_no_more() {
 #[test]
 fn more_requests_outstanding_are_not_slower() {
     for order in [Order::Sequential, Order::Random] {
-        let rates =
-            [1, 2, 4, 8, 16].map(|outstanding| rate(&run(workload(order, 100, 1, outstanding)).outcome));
+        let rates = [1, 2, 4, 8, 16].map(|outstanding| rate(&run(workload(order, 100, 1, outstanding))));
         assert!(rates.windows(2).all(|pair| pair[1] > 0.99 * pair[0]), "{order:?}: {rates:?}");
         // In order, each disk has the next block ready when it is asked for.
         let least = if order == Order::Random { 2.0 } else { 1.1 };
@@ -95,7 +106,7 @@ fn more_requests_outstanding_are_not_slower() {
 
 #[test]
 fn more_clients_are_not_slower_until_the_disks_are_busy() {
-    let rates = [1, 2, 4].map(|clients| rate(&run(workload(Order::Random, 100, clients, 1)).outcome));
+    let rates = [1, 2, 4].map(|clients| rate(&run(workload(Order::Random, 100, clients, 1))));
     assert!(rates[0] < rates[1] && rates[1] < rates[2], "{rates:?}");
     // 320 blocks of 64 KiB are 20 MiB, what a disk gives in a second.
     assert!(rates[2] <= 4.0 * 320.0, "{rates:?}");
@@ -104,17 +115,18 @@ fn more_clients_are_not_slower_until_the_disks_are_busy() {
 #[test]
 fn the_same_seed_gives_the_same_run_and_another_one_another() {
     let mixed = workload(Order::Random, 70, 2, 3);
-    let first = run(mixed.clone());
-    assert_eq!(first, run(mixed.clone()));
-    let other = run(Workload { seed: 2, ..mixed });
+    let first = trial(mixed.clone());
+    let again = trial(mixed.clone());
+    assert_eq!((first.digest, &first.jobs), (again.digest, &again.jobs));
+    let other = trial(Workload { seed: 2, ..mixed });
     assert_ne!(first.digest, other.digest);
-    assert_ne!(first.outcome.reads.latencies, other.outcome.reads.latencies);
+    assert_ne!(first.jobs[0].reads.latencies, other.jobs[0].reads.latencies);
 }
 
 #[test]
 fn a_client_stops_in_time_or_after_its_requests() {
     let time = Duration::from_millis(500);
-    let timed = run(Workload { time: Some(time), ..workload(Order::Random, 100, 2, 2) }).outcome;
+    let timed = run(Workload { time: Some(time), ..workload(Order::Random, 100, 2, 2) });
     let late = timed.elapsed.as_secs_f64() - 0.5;
     let longest = timed.reads.latencies.longest().expect("it has read").as_secs_f64();
     assert!((0.0..=longest).contains(&late), "{late} s late, and no request took longer than {longest} s");
@@ -122,10 +134,10 @@ fn a_client_stops_in_time_or_after_its_requests() {
 
     // More requests than there are records: it begins again.
     let counted = Workload { requests: Some(300), ..workload(Order::Sequential, 100, 1, 4) };
-    assert_eq!(requests(&run(counted.clone()).outcome), 300);
+    assert_eq!(requests(&run(counted.clone())), 300);
     let few = Workload { requests: Some(7), time: Some(Duration::from_secs(9)), ..counted };
-    assert_eq!(requests(&run(few.clone()).outcome), 7);
-    assert_eq!(requests(&run(few.with_at_most(5)).outcome), 5);
+    assert_eq!(requests(&run(few.clone())), 7);
+    assert_eq!(requests(&run(few.with_at_most(5))), 5);
     assert_eq!(few.with_at_most(8), few);
     let pass = workload(Order::Sequential, 100, 3, 1);
     assert_eq!((pass.with_at_most(341).requests, pass.with_at_most(342).requests), (Some(341), None));
@@ -136,8 +148,8 @@ fn caches_that_hold_the_file_serve_it() {
     let workload = workload(Order::Random, 100, 1, 4);
     let small = simulated(workload);
     let mut large = small.clone();
-    large.io_node.cache_blocks = 256;
-    let [small, large] = [small, large].map(|simulated| rate(&simulated.run().expect("it runs").outcome));
+    large.io_nodes.cache_blocks = 256;
+    let [small, large] = [small, large].map(|simulated| rate(&simulated.trial(0).expect("it runs").jobs[0]));
     assert!(large > 4.0 * small, "{large} of memory, {small} of disks");
 }
 
@@ -159,7 +171,8 @@ fn what_makes_no_sense_is_refused() {
         assert!(told.contains(why), "{told}");
     }
     assert!(good.check().is_ok());
+    let three = Workload { clients: 3, ..good };
     let mut other = simulated(workload(Order::Random, 100, 2, 1));
-    other.workload.clients = 3;
-    assert!(other.run().expect_err("three on two").to_string().contains("with 2 compute nodes"));
+    other.jobs[0].job = Job::Requests("file".into(), three);
+    assert!(other.trial(0).expect_err("three on two").to_string().contains("on 2 compute nodes"));
 }

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::Key;
 use crate::measurement::Measurement;
+use crate::planned_trial::Key;
 
 /// The version of the program, and a hash of the sources that decide what a simulation comes to.
 pub const PROGRAM: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("SIMULATOR"));

@@ -2,32 +2,32 @@
 //!
 //! ```text
 //!   plan.toml --.
-//!   plan.toml --+-> Plan: cells -> jobs: the trials, each once -> run -> Journal -> results -> Table: CSV, Parquet
+//!   plan.toml --+-> Plan: cells -> the trials, each once -> run -> Journal -> results -> Table: CSV, Parquet
 //!               |                                                ^        |
 //!               '------- a rerun does only what is missing ------'--------'
 //! ```
 //!
 //! A [`Plan`] is a TOML file that says what is to be simulated: every combination of its variants, of what is to
 //! vary, of patterns and of record sizes is a [`Cell`]. It is checked as a whole before anything runs. The
-//! trials of all cells are [`Job`]s, in which equal ones occur once, also across plans. [`execute`] runs those
+//! trials of all cells are [`PlannedTrial`]s, in which equal ones occur once, also across plans. [`execute`] runs those
 //! that a [`Journal`] does not have yet. [`results()`] brings plans and journal together, and [`cell_table`] and
 //! [`trial_table`] make tidy tables of them.
 //!
 //! - `value.rs`: TOML values that know where they stand
 //! - `reference.rs`, `settings.rs`: the keys of a plan, and what an experiment is made of, key by key
 //! - `plan.rs`: the file, its check, its cells
-//! - `job.rs`, `run.rs`: trials, and the threads that run them; `selection.rs`: some of them by name
+//! - `planned_trial.rs`, `run.rs`: trials, and the threads that run them; `selection.rs`: some of them by name
 //! - `measurement.rs`, `journal.rs`: what is kept of a trial, and where
 //! - `decisive.rs`: which lines of the simulator's sources its identity is made of
 //! - `results.rs`, `table.rs`: results, and the files they are written to
 
 #[cfg(test)]
 mod decisive;
-mod job;
 mod journal;
 mod measurement;
 mod misfits;
 mod plan;
+mod planned_trial;
 pub mod reference;
 mod results;
 mod run;
@@ -36,10 +36,10 @@ mod settings;
 mod table;
 mod value;
 
-pub use job::{Job, Key, jobs, shard};
 pub use journal::{Journal, JournalError, PROGRAM};
 pub use measurement::{Busy, Measurement};
 pub use plan::{CELLS_MAX, Cell, Kind, Plan, Published, Quantity, TRIALS_MAX};
+pub use planned_trial::{Key, PlannedTrial, shard, trials};
 pub use results::{CellResult, cell_table, results, trial_table};
 pub use run::{Failure, Progress, TrialError, execute, run, run_all, threads_here};
 pub use selection::Selection;

@@ -1,6 +1,6 @@
 //! What is kept of a trial: whole numbers, so that nothing is lost on the way to a file and back.
 
-use experiment::{Experiment, Trial};
+use experiment::{Case, Trial};
 use machine::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -45,10 +45,10 @@ pub struct Busy {
 }
 
 impl Measurement {
-    /// What `trial` of `experiment` came to.
-    pub fn new(experiment: &Experiment, trial: &Trial) -> Self {
+    /// What `trial` of `case` came to.
+    pub fn new(case: &Case, trial: &Trial) -> Self {
         let statistics = &trial.statistics;
-        let (compute, io) = statistics.nodes.split_at(experiment.machine.nodes.compute.value as usize);
+        let (compute, io) = statistics.nodes.split_at(case.machine.nodes.compute.value as usize);
         let links = statistics.nodes.iter().flat_map(|node| [node.link_out, node.link_in]);
         let processor = |node: &sim::NodeStatistics| node.processor_threads + node.processor_interrupts;
         Measurement {

@@ -39,7 +39,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use description::{Error, MachineDescription, Misfit, SIZE_LIMIT};
-use experiment::Experiment;
+use experiment::{Case, JobError};
 use layout::{LayoutError, Operation, Pattern, Problem};
 use toml::de::{DeTable, DeValue};
 
@@ -91,7 +91,7 @@ pub struct Cell {
     /// Numbers of the machine that are replaced, by dotted key.
     pub set: Vec<(String, String)>,
     /// What is run.
-    pub experiment: Experiment,
+    pub case: Case,
 }
 
 /// A published table or figure.
@@ -156,7 +156,7 @@ impl Cell {
     /// What names the cell within its plan: `variant/pattern/record`, as in `fcfs/rb/8192` or, where something is
     /// varied, `fcfs,outstanding=4/rb/8192`.
     pub fn label(&self) -> String {
-        let Experiment { pattern, problem, .. } = &self.experiment;
+        let Case { pattern, problem, .. } = &self.case;
         format!("{}/{pattern}/{}", self.series(), problem.record_bytes)
     }
 
@@ -366,7 +366,7 @@ impl<'a> Draft<'a> {
             Misfit { span: variant.span.clone(), message: message.to_owned() }
         })?;
         let problem = Problem::new(settings.file_bytes, record.value, machine.nodes.compute.value);
-        let experiment = Experiment {
+        let case = Case {
             machine: MachineDescription::clone(machine),
             method,
             pattern: pattern.value,
@@ -381,12 +381,14 @@ impl<'a> Draft<'a> {
             varied: varied.clone(),
             machine: settings.machine.clone(),
             set: settings.set.clone().into_iter().collect(),
-            experiment,
+            case,
         };
-        cell.experiment.check().map_err(|error| {
+        cell.case.check().map_err(|error| {
             let span = match &error {
-                experiment::Error::Layout(LayoutError::PartialRecord { .. }) => record.span.clone(),
-                experiment::Error::Layout(_) => pattern.span.clone(),
+                experiment::Error::Job(JobError::Layout(LayoutError::PartialRecord { .. })) => {
+                    record.span.clone()
+                }
+                experiment::Error::Job(JobError::Layout(_)) => pattern.span.clone(),
                 _ => variant.span.clone(),
             };
             Misfit { span, message: format!("{}: {error}", cell.label()) }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use experiment::{Contents, Experiment};
+use experiment::Case;
 use statistics::Sample;
 
-use crate::job::Job;
 use crate::journal::Journal;
 use crate::measurement::{Busy, Measurement};
 use crate::plan::{Cell, Plan};
+use crate::planned_trial::PlannedTrial;
 use crate::settings::KEYS;
 use crate::table::{Column, Table, Type, Value};
 
@@ -27,8 +27,8 @@ pub struct CellResult<'a> {
 pub fn results<'a>(plans: &'a [Plan], journal: &'a Journal) -> Vec<CellResult<'a>> {
     let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
     let result = |(plan, cell): (&'a Plan, &'a Cell)| {
-        let jobs = Job::trials(&cell.experiment, plan.trials);
-        let trials = jobs.filter_map(|job| Some((job.trial, journal.get(job.key)?))).collect();
+        let planned = PlannedTrial::of(&cell.case, plan.trials);
+        let trials = planned.filter_map(|one| Some((one.number, journal.get(one.key)?))).collect();
         CellResult { plan, cell, trials }
     };
     cells.map(result).collect()
@@ -252,17 +252,13 @@ fn setting_columns(numbers: &[VariedNumber]) -> Vec<Column> {
 }
 
 fn settings(result: &CellResult<'_>, numbers: &[VariedNumber]) -> Vec<Value> {
-    let Cell { variant, varied, machine, set, experiment } = result.cell;
-    let Experiment { method, pattern, problem, layout, options, contents, .. } = experiment;
-    let nodes = &experiment.machine.nodes;
+    let Cell { variant, varied, machine, set, case } = result.cell;
+    let Case { method, pattern, problem, layout, options, contents, .. } = case;
+    let nodes = &case.machine.nodes;
     let io_nodes = u64::from(nodes.io.value);
     let pairs = |pairs: &[(String, String)]| {
         let pairs: Vec<String> = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect();
         Value::Text(pairs.join(" "))
-    };
-    let contents = match contents {
-        Contents::Real => "real",
-        Contents::Phantom => "phantom",
     };
     let text = |value: &dyn ToString| Value::Text(value.to_string());
     let mut row = vec![
@@ -277,7 +273,7 @@ fn settings(result: &CellResult<'_>, numbers: &[VariedNumber]) -> Vec<Value> {
         Value::Integer(options.block_bytes),
         problem.shape.map_or(Value::Missing, |shape| text(&shape)),
         problem.grid.map_or(Value::Missing, |grid| text(&grid)),
-        text(&contents),
+        text(contents),
         Value::Integer(options.outstanding as u64),
         text(&options.scheduling),
         Value::Flag(options.thread_per_request),
@@ -287,7 +283,7 @@ fn settings(result: &CellResult<'_>, numbers: &[VariedNumber]) -> Vec<Value> {
         Value::Flag(options.presort),
         Value::Integer(nodes.compute.value.into()),
         Value::Integer(io_nodes),
-        Value::Integer(io_nodes * u64::from(experiment.machine.disks.per_io_node.value)),
+        Value::Integer(io_nodes * u64::from(case.machine.disks.per_io_node.value)),
     ];
     row.extend(numbers.iter().map(|number| number.value(result.cell)));
     row.extend([text(pattern), Value::Integer(problem.record_bytes)]);

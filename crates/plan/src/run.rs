@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use experiment::Trial;
 
-use crate::job::{Job, Key};
 use crate::journal::{Journal, JournalError};
 use crate::measurement::Measurement;
+use crate::planned_trial::{Key, PlannedTrial};
 
 /// Why a trial came to nothing.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +45,7 @@ pub struct Progress {
     pub trials_done: usize,
     /// All trials.
     pub trials: usize,
-    /// The [`Job::cost`] of those that were run now.
+    /// The [`PlannedTrial::cost`] of those that were run now.
     pub cost_done: u64,
     /// That of all that are to be run now.
     pub cost: u64,
@@ -56,26 +56,26 @@ pub fn threads_here() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Runs `jobs` in their order on a number of threads, and reports each outcome: the job's index, what came of it,
+/// Runs `planned` in their order on a number of threads, and reports each outcome: the trial's index, what came of it,
 /// and how long it took on this computer.
 ///
-/// Outcomes are told by the threads that ran them. Before each job `stop` is asked whether to begin no more; those
+/// Outcomes are told by the threads that ran them. Before each trial `stop` is asked whether to begin no more; those
 /// begun are finished.
 pub fn run(
-    jobs: &[Job<'_>],
+    planned: &[PlannedTrial<'_>],
     threads: usize,
     stop: &(dyn Fn() -> bool + Sync),
     done: &(dyn Fn(usize, Result<Trial, TrialError>, Duration) + Sync),
 ) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, jobs.len().max(1)) {
+        for _ in 0..threads.clamp(1, planned.len().max(1)) {
             scope.spawn(|| {
                 while !stop() {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(job) = jobs.get(index) else { break };
+                    let Some(one) = planned.get(index) else { break };
                     let start = Instant::now();
-                    let outcome = trial(job);
+                    let outcome = trial(one);
                     done(index, outcome, start.elapsed());
                 }
             });
@@ -83,37 +83,37 @@ pub fn run(
     });
 }
 
-/// Runs `jobs` until one fails, and tells each that is done. Returns their trials in their order, each with the time
+/// Runs `planned` until one fails, and tells each that is done. Returns their trials in their order, each with the time
 /// it took on this computer.
 ///
 /// # Errors
-/// The first failure in the order of the jobs.
+/// The first failure in the order of the trials.
 pub fn run_all(
-    jobs: &[Job<'_>],
+    planned: &[PlannedTrial<'_>],
     threads: usize,
     done: &(dyn Fn() + Sync),
 ) -> Result<Vec<(Trial, Duration)>, Failure> {
     let failed = AtomicBool::new(false);
-    let slots: Vec<Mutex<Option<_>>> = jobs.iter().map(|_| Mutex::default()).collect();
-    run(jobs, threads, &|| failed.load(Ordering::Relaxed), &|index, outcome, wall| {
+    let slots: Vec<Mutex<Option<_>>> = planned.iter().map(|_| Mutex::default()).collect();
+    run(planned, threads, &|| failed.load(Ordering::Relaxed), &|index, outcome, wall| {
         failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
         let outcome = outcome.map(|trial| (trial, wall));
         *slots[index].lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(outcome.map_err(|error| Failure::new(&jobs[index], &error)));
+            Some(outcome.map_err(|error| Failure::new(&planned[index], &error)));
         done();
     });
     slots.into_iter().filter_map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
 impl Failure {
-    fn new(job: &Job<'_>, error: &TrialError) -> Failure {
-        Failure { key: job.key, what: job.describe(), why: error.to_string() }
+    fn new(one: &PlannedTrial<'_>, error: &TrialError) -> Failure {
+        Failure { key: one.key, what: one.describe(), why: error.to_string() }
     }
 }
 
-fn trial(job: &Job<'_>) -> Result<Trial, TrialError> {
+fn trial(one: &PlannedTrial<'_>) -> Result<Trial, TrialError> {
     // All that the trial has is its own, and is dropped.
-    let outcome = catch_unwind(AssertUnwindSafe(|| job.experiment.trial(job.trial)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| one.case.trial(one.number)));
     match outcome {
         Ok(outcome) => Ok(outcome?),
         Err(panic) => Err(TrialError::Panicked(said(&*panic))),
@@ -125,35 +125,36 @@ fn said(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
-/// Runs those of `jobs` that `journal` does not have, and writes each into it as soon as it is done.
+/// Runs those of `planned` that `journal` does not have, and writes each into it as soon as it is done.
 ///
 /// `progress` is told at the start and after each trial. What was interrupted by `stop` is not in the journal and not
-/// among the failures; they are in the order of the jobs.
+/// among the failures; they are in the order of the trials.
 ///
 /// # Errors
 /// If the journal cannot be written; nothing more is begun then.
 pub fn execute(
-    jobs: &[Job<'_>],
+    planned: &[PlannedTrial<'_>],
     journal: &mut Journal,
     threads: usize,
     stop: &(dyn Fn() -> bool + Sync),
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Vec<Failure>, JournalError> {
-    let missing: Vec<Job<'_>> = jobs.iter().filter(|job| journal.get(job.key).is_none()).cloned().collect();
+    let missing: Vec<PlannedTrial<'_>> =
+        planned.iter().filter(|one| journal.get(one.key).is_none()).cloned().collect();
     let so_far = Progress {
-        trials_done: jobs.len() - missing.len(),
-        trials: jobs.len(),
+        trials_done: planned.len() - missing.len(),
+        trials: planned.len(),
         cost_done: 0,
-        cost: missing.iter().map(|job| job.cost).sum(),
+        cost: missing.iter().map(|one| one.cost).sum(),
     };
     progress(so_far);
     let broken = AtomicBool::new(false);
     let state = Mutex::new(State { journal, so_far, failures: Vec::new(), error: None });
     run(&missing, threads, &|| stop() || broken.load(Ordering::Relaxed), &|index, outcome, wall| {
-        let job = &missing[index];
-        let outcome = outcome.map(|trial| Measurement::new(job.experiment, &trial));
+        let one = &missing[index];
+        let outcome = outcome.map(|trial| Measurement::new(one.case, &trial));
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.take(index, job, outcome, wall);
+        state.take(index, one, outcome, wall);
         broken.fetch_or(state.error.is_some(), Ordering::Relaxed);
         progress(state.so_far);
     });
@@ -174,18 +175,18 @@ impl State<'_> {
     fn take(
         &mut self,
         index: usize,
-        job: &Job<'_>,
+        one: &PlannedTrial<'_>,
         outcome: Result<Measurement, TrialError>,
         wall: Duration,
     ) {
         match outcome {
             Ok(measurement) => {
-                let written = self.journal.record(job.key, measurement, wall);
+                let written = self.journal.record(one.key, measurement, wall);
                 self.error = self.error.take().or(written.err());
             }
-            Err(error) => self.failures.push((index, Failure::new(job, &error))),
+            Err(error) => self.failures.push((index, Failure::new(one, &error))),
         }
         self.so_far.trials_done += 1;
-        self.so_far.cost_done += job.cost;
+        self.so_far.cost_done += one.cost;
     }
 }

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use description::{Bytes, Quantity};
 
-use crate::job::Job;
 use crate::plan::{Cell, Plan};
+use crate::planned_trial::PlannedTrial;
 
 /// Which trials: `VARIANT/PATTERN/RECORD/TRIAL`, as in `fcfs/rb/8192/0` or `fcfs/rb/8KiB/0`.
 ///
@@ -22,20 +22,20 @@ pub struct Selection {
 
 impl Selection {
     /// The trials of `plans` that are meant, each once, in the order of the plans.
-    pub fn jobs<'a>(&self, plans: &'a [Plan]) -> Vec<Job<'a>> {
+    pub fn trials<'a>(&self, plans: &'a [Plan]) -> Vec<PlannedTrial<'a>> {
         let mut seen = BTreeSet::new();
         let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
         let meant = cells.filter(|(_, cell)| self.selects(cell));
-        let jobs = meant.flat_map(|(plan, cell)| Job::trials(&cell.experiment, plan.trials));
-        let meant = |job: &Job<'_>| self.trial.is_none_or(|trial| trial == job.trial);
-        jobs.filter(meant).filter(|job| seen.insert(job.key)).collect()
+        let planned = meant.flat_map(|(plan, cell)| PlannedTrial::of(&cell.case, plan.trials));
+        let meant = |one: &PlannedTrial<'_>| self.trial.is_none_or(|trial| trial == one.number);
+        planned.filter(meant).filter(|one| seen.insert(one.key)).collect()
     }
 
     fn selects(&self, cell: &Cell) -> bool {
-        let pattern = cell.experiment.pattern.to_string();
+        let pattern = cell.case.pattern.to_string();
         self.variant.as_ref().is_none_or(|name| *name == cell.variant || *name == cell.series())
             && self.pattern.as_ref().is_none_or(|name| *name == pattern)
-            && self.record_bytes.is_none_or(|bytes| bytes == cell.experiment.problem.record_bytes)
+            && self.record_bytes.is_none_or(|bytes| bytes == cell.case.problem.record_bytes)
     }
 }
 

@@ -184,7 +184,7 @@ fn every_combination_is_a_cell_and_variants_stand_side_by_side() {
     let expected = expected.map(|varied| format!("traditional,outstanding={varied}/rb/8192"));
     assert_eq!(labels(&varied), expected);
     let plan = parse(&varied).expect("it is right");
-    let experiment = &plan.cells[1].experiment;
+    let experiment = &plan.cells[1].case;
     assert_eq!((experiment.options.outstanding, experiment.machine.nodes.io.value), (1, 16));
     assert_eq!((plan.trials, plan.seed, plan.published), (5, 1, None));
 }
@@ -215,9 +215,8 @@ fn a_variant_overrides_what_stands_at_the_top() {
         seed = 7\ntrials = 2\ntitle = \"t\"\n[table]\nnumber = 3\nsystem = \"tpfs-moves\"\nvalue = \"movements\"\n\
         [[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\noutstanding = 3\nset = { \"nodes.io\" = 4 }\n";
     let plan = parse(text).expect("it is right");
-    let chosen = |cell: &plan::Cell| {
-        (cell.experiment.options.outstanding, cell.experiment.machine.nodes.io.value, cell.experiment.seed)
-    };
+    let chosen =
+        |cell: &plan::Cell| (cell.case.options.outstanding, cell.case.machine.nodes.io.value, cell.case.seed);
     assert_eq!(plan.cells.iter().map(chosen).collect::<Vec<_>>(), [(2, 8, 7), (3, 4, 7)]);
     let published = plan.published.expect("it has a number");
     assert_eq!((published.kind, published.number), (Kind::Table, 3));

@@ -66,16 +66,12 @@ fn the_plans_of_the_tables_are_the_tables() {
         assert_eq!((published.kind, published.number), (Kind::Table, number));
         assert_eq!((published.system.as_str(), published.quantity), (system, quantity), "table {number}");
         assert_eq!(distinct(plan.cells.iter().map(|cell| cell.variant.as_str())), variants, "table {number}");
-        assert_eq!(
-            distinct(plan.cells.iter().map(|cell| cell.experiment.layout)),
-            [layout],
-            "table {number}"
-        );
+        assert_eq!(distinct(plan.cells.iter().map(|cell| cell.case.layout)), [layout], "table {number}");
         // 19 patterns with records of 8192 bytes, and all but ra, rn and wn with records of 8.
         assert_eq!(plan.cells.len(), (19 + 16) * variants.len(), "table {number}");
         assert_eq!(plan.trials, 5);
         for cell in &plan.cells {
-            let experiment = &cell.experiment;
+            let experiment = &cell.case;
             let options = &experiment.options;
             assert_eq!((experiment.problem.file_bytes, options.block_bytes), (10 << 20, 8192));
             assert_eq!(options.outstanding, 4);
@@ -122,10 +118,10 @@ fn the_plans_of_the_figures_vary_outstanding_requests_where_chunks_exceed_a_bloc
         let published = plan.published.as_ref().expect("it is a figure");
         assert_eq!((published.kind, published.number), (Kind::Figure, number));
         assert_eq!(plan.cells.len(), 8 * patterns);
-        let outstanding = distinct(plan.cells.iter().map(|cell| cell.experiment.options.outstanding));
+        let outstanding = distinct(plan.cells.iter().map(|cell| cell.case.options.outstanding));
         assert_eq!(outstanding, [1, 2, 3, 4, 5, 6, 7, 8]);
         for cell in &plan.cells {
-            let experiment = &cell.experiment;
+            let experiment = &cell.case;
             assert_eq!((experiment.method, experiment.layout), (Method::Traditional, layout));
             let view = experiment.pattern.view(&experiment.problem).expect("it fits");
             assert!(view.chunks(0).next().expect("node 0 has some").bytes > 8192, "{}", cell.label());

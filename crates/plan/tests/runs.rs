@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plan::{
-    Job, Journal, JournalError, Plan, Progress, cell_table, execute, jobs, results, shard, trial_table,
+    Journal, JournalError, Plan, PlannedTrial, Progress, cell_table, execute, results, shard, trial_table,
+    trials,
 };
 
 fn plan(text: &str) -> Plan {
@@ -21,14 +22,14 @@ fn small() -> Plan {
     )
 }
 
-fn run(jobs: &[Job<'_>], journal: &mut Journal) -> usize {
+fn run(planned: &[PlannedTrial<'_>], journal: &mut Journal) -> usize {
     let ran = AtomicUsize::new(0);
     let before = journal.len();
-    let failures = execute(jobs, journal, 2, &|| false, &|progress: Progress| {
+    let failures = execute(planned, journal, 2, &|| false, &|progress: Progress| {
         ran.fetch_max(progress.trials_done, Ordering::Relaxed);
     });
     assert!(failures.expect("a journal").is_empty());
-    assert_eq!(ran.load(Ordering::Relaxed), jobs.len());
+    assert_eq!(ran.load(Ordering::Relaxed), planned.len());
     journal.len() - before
 }
 
@@ -43,7 +44,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
     let plans = [small()];
     let tables = [1, 3].map(|threads| {
         let mut journal = Journal::in_memory();
-        execute(&jobs(&plans), &mut journal, threads, &|| false, &|_| {}).expect("it runs");
+        execute(&trials(&plans), &mut journal, threads, &|| false, &|_| {}).expect("it runs");
         csv(&trial_table(&results(&plans, &journal)))
     });
     assert_eq!(tables[0], tables[1]);
@@ -55,15 +56,15 @@ fn equal_trials_of_all_plans_are_run_once() {
     let twin =
         "name = \"twin\"\npatterns = [\"wcc\", \"rc\"]\nmethod = \"disk-directed\"\nlayout = \"random\"\n";
     let plans = [small(), plan(twin), plan(&twin.replace("twin", "twin again"))];
-    let jobs = jobs(&plans);
+    let planned = trials(&plans);
     // Of the second plan wcc is in the first one, and the third is the second.
-    assert_eq!(jobs.len(), 2 * (4 + 1));
-    assert!(jobs.is_sorted_by_key(|job| std::cmp::Reverse(job.cost)));
+    assert_eq!(planned.len(), 2 * (4 + 1));
+    assert!(planned.is_sorted_by_key(|one| std::cmp::Reverse(one.cost)));
     let mut journal = Journal::in_memory();
-    assert_eq!(run(&jobs, &mut journal), 10);
+    assert_eq!(run(&planned, &mut journal), 10);
     assert!(results(&plans, &journal).iter().all(plan::CellResult::is_complete));
     let other_seed = [plan(&format!("seed = 2\n{twin}"))];
-    assert_eq!(run(&plan::jobs(&other_seed), &mut journal), 4);
+    assert_eq!(run(&plan::trials(&other_seed), &mut journal), 4);
 }
 
 #[test]
@@ -71,10 +72,10 @@ fn a_journal_is_gone_on_with_whatever_happened_to_its_last_line() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("journal.jsonl");
     let plans = [small()];
-    let jobs = jobs(&plans);
+    let planned = trials(&plans);
     let reference = {
         let mut journal = Journal::open(&path).expect("a new journal");
-        assert_eq!(run(&jobs, &mut journal), 8);
+        assert_eq!(run(&planned, &mut journal), 8);
         assert!(matches!(Journal::open(&path), Err(JournalError::InUse(_))));
         csv(&cell_table(&results(&plans, &journal)))
     };
@@ -86,7 +87,7 @@ fn a_journal_is_gone_on_with_whatever_happened_to_its_last_line() {
             + whole[..kept].iter().filter(|&&byte| byte == b'\n').count();
         for (missing, damaged) in [(8 - lines, None), (0, Some(()))] {
             let mut journal = Journal::open(&path).expect("the journal");
-            assert_eq!(run(&jobs, &mut journal), missing, "{kept} bytes kept");
+            assert_eq!(run(&planned, &mut journal), missing, "{kept} bytes kept");
             assert_eq!(csv(&cell_table(&results(&plans, &journal))), reference, "{kept} bytes kept");
             assert!(damaged.is_none() || journal.damaged() <= 1);
         }
@@ -114,12 +115,12 @@ fn another_programs_trials_do_not_count_and_are_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("journal.jsonl");
     let plans = [small()];
-    run(&jobs(&plans), &mut Journal::open(&path).expect("a new journal"));
+    run(&trials(&plans), &mut Journal::open(&path).expect("a new journal"));
     let text = fs::read_to_string(&path).expect("the journal");
     fs::write(&path, text.replace(plan::PROGRAM, "0.0.1+other")).expect("the journal");
     let mut journal = Journal::open(&path).expect("the journal");
     assert_eq!((journal.len(), journal.foreign(), journal.damaged()), (0, 8, 0));
-    assert_eq!(run(&jobs(&plans), &mut journal), 8);
+    assert_eq!(run(&trials(&plans), &mut journal), 8);
 }
 
 #[test]
@@ -127,7 +128,7 @@ fn two_results_of_one_trial_are_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("journal.jsonl");
     let plans = [small()];
-    run(&jobs(&plans)[..1], &mut Journal::open(&path).expect("a new journal"));
+    run(&trials(&plans)[..1], &mut Journal::open(&path).expect("a new journal"));
     let line = fs::read_to_string(&path).expect("the journal");
     let mut file = fs::OpenOptions::new().append(true).open(&path).expect("the journal");
     write!(file, "{}", line.replace("\"elapsed_ns\":", "\"elapsed_ns\":1")).expect("the journal");
@@ -141,12 +142,12 @@ fn shards_are_all_trials_once_and_their_journals_merge() {
     let plans = [small()];
     let mut keys = Vec::new();
     for index in 0..3 {
-        let shard = shard(jobs(&plans), index, 3);
-        keys.extend(shard.iter().map(|job| job.key));
+        let shard = shard(trials(&plans), index, 3);
+        keys.extend(shard.iter().map(|one| one.key));
         run(&shard, &mut Journal::open(&path(index)).expect("a new journal"));
     }
     keys.sort();
-    let mut all: Vec<_> = jobs(&plans).iter().map(|job| job.key).collect();
+    let mut all: Vec<_> = trials(&plans).iter().map(|one| one.key).collect();
     all.sort();
     assert_eq!(keys, all);
     let merged = |order: &[usize]| {
@@ -155,7 +156,7 @@ fn shards_are_all_trials_once_and_their_journals_merge() {
         csv(&cell_table(&results(&plans, &journal)))
     };
     let mut whole = Journal::in_memory();
-    run(&jobs(&plans), &mut whole);
+    run(&trials(&plans), &mut whole);
     let reference = csv(&cell_table(&results(&plans, &whole)));
     for order in [&[0, 1, 2][..], &[2, 0, 1, 0, 2]] {
         assert_eq!(merged(order), reference);
@@ -177,9 +178,9 @@ fn what_fails_fails_alone() {
         [[variant]]\nname = \"bad\"\n",
     )];
     // What no plan that was read could ask for.
-    plans[0].cells[1].experiment.problem.nodes = 3;
+    plans[0].cells[1].case.problem.nodes = 3;
     let mut journal = Journal::in_memory();
-    let failures = execute(&jobs(&plans), &mut journal, 2, &|| false, &|_| {}).expect("a journal");
+    let failures = execute(&trials(&plans), &mut journal, 2, &|| false, &|_| {}).expect("a journal");
     assert_eq!(failures.len(), 2, "{failures:?}");
     assert!(failures[0].why.contains("3 compute nodes"), "{failures:?}");
     assert!(failures[0].what.contains("trial 0") && failures[1].what.contains("trial 1"), "{failures:?}");
@@ -196,7 +197,7 @@ fn nothing_is_begun_after_a_stop() {
     let done = AtomicUsize::new(0);
     let stop = || done.load(Ordering::Relaxed) >= 3;
     let count = |progress: Progress| done.store(progress.trials_done, Ordering::Relaxed);
-    assert!(execute(&jobs(&plans), &mut journal, 1, &stop, &count).expect("a journal").is_empty());
+    assert!(execute(&trials(&plans), &mut journal, 1, &stop, &count).expect("a journal").is_empty());
     assert_eq!(journal.len(), 3);
 }
 
@@ -204,7 +205,7 @@ fn nothing_is_begun_after_a_stop() {
 fn utilisations_are_parts_of_the_measured_time() {
     let plans = [small()];
     let mut journal = Journal::in_memory();
-    run(&jobs(&plans), &mut journal);
+    run(&trials(&plans), &mut journal);
     for result in results(&plans, &journal) {
         for (_, trial) in &result.trials {
             assert_eq!((trial.disks.parts, trial.buses.parts, trial.links.parts), (16, 16, 64));

@@ -4,7 +4,7 @@ use std::fs::File;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
-use plan::{Column, Journal, Plan, Table, Type, Value, cell_table, execute, jobs, results, trial_table};
+use plan::{Column, Journal, Plan, Table, Type, Value, cell_table, execute, results, trial_table, trials};
 
 fn column(name: &str, kind: Type) -> Column {
     Column { name: name.to_owned(), kind }
@@ -88,7 +88,7 @@ fn tables_of_results_have_a_value_of_its_kind_in_every_column() {
         [vary]\nset = { \"nodes.io\" = [8, 16], \"processor.clock\" = [\"50 MHz\"] }\n";
     let plans = [Plan::parse(text, "t.toml").expect("it is right")];
     let mut journal = Journal::in_memory();
-    let failures = execute(&jobs(&plans), &mut journal, 2, &|| false, &|_| {}).expect("a journal");
+    let failures = execute(&trials(&plans), &mut journal, 2, &|| false, &|_| {}).expect("a journal");
     assert!(failures.is_empty(), "{failures:?}");
     let results = results(&plans, &journal);
     for (table, rows) in [(cell_table(&results), 2), (trial_table(&results), 4)] {

@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use description::{Description, MachineDescription};
-use experiment::{Contents, DiskLayout, Experiment, Method, Options, Summary, Trial, summarise};
+use experiment::{Case, Contents, DiskLayout, Method, Options, Summary, Trial, summarise};
 use layout::{Pattern, Problem};
-use plan::Job;
+use plan::PlannedTrial;
 use pyo3::prelude::*;
 
 use crate::attend::Watch;
@@ -67,7 +67,7 @@ impl Ask {
     }
 
     /// All combinations, each checked, in the order of the rows of the result.
-    pub(crate) fn experiments(&self) -> Result<Vec<Experiment>> {
+    pub(crate) fn experiments(&self) -> Result<Vec<Case>> {
         let machine = MachineDescription::parse(&self.machine_text, &self.machine_name)?;
         let methods = chosen("method", &self.method, &Method::ALL)?;
         let layouts = chosen("layout", &self.layout, &[DiskLayout::Contiguous, DiskLayout::Random])?;
@@ -88,7 +88,7 @@ impl Ask {
                         let is_directed = method == Method::DiskDirected;
                         let presort = options.presort && is_directed;
                         let memget_writes = options.memget_writes && !is_directed;
-                        let experiment = Experiment {
+                        let experiment = Case {
                             machine: machine.clone(),
                             method,
                             pattern,
@@ -123,24 +123,25 @@ impl Ask {
             memget_writes: self.memget_writes,
             queued: parse("queued", &self.queued)?,
             presort: self.presort,
+            ..Options::default()
         })
     }
 }
 
 /// Runs `trials` trials of each experiment on so many threads. The outcomes do not depend on how many.
 pub(crate) fn simulate(
-    experiments: &[Experiment],
+    experiments: &[Case],
     trials: usize,
     threads: usize,
     watch: &Watch,
 ) -> Result<Vec<Outcome>> {
-    let jobs: Vec<Job<'_>> =
-        experiments.iter().flat_map(|experiment| Job::trials(experiment, trials as u64)).collect();
-    let results: Vec<Mutex<Option<Result<Timed>>>> = jobs.iter().map(|_| Mutex::default()).collect();
+    let planned: Vec<PlannedTrial<'_>> =
+        experiments.iter().flat_map(|experiment| PlannedTrial::of(experiment, trials as u64)).collect();
+    let results: Vec<Mutex<Option<Result<Timed>>>> = planned.iter().map(|_| Mutex::default()).collect();
     let failed = AtomicBool::new(false);
     let stop = || failed.load(Ordering::Relaxed) || watch.is_cancelled();
-    plan::run(&jobs, threads, &stop, &|index, outcome, wall| {
-        let outcome = outcome.map_err(|error| about(jobs[index].experiment, error.into()));
+    plan::run(&planned, threads, &stop, &|index, outcome, wall| {
+        let outcome = outcome.map_err(|error| about(planned[index].case, error.into()));
         failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
         let timed = outcome.map(|trial| (trial, wall.as_secs_f64()));
         *results[index].lock().expect("a slot is used once") = Some(timed);
@@ -158,8 +159,8 @@ fn outcome(trials: &[Timed]) -> Outcome {
 }
 
 /// The failure with what was to be simulated.
-fn about(experiment: &Experiment, failure: Failure) -> Failure {
-    let Experiment { method, pattern, problem, .. } = experiment;
+fn about(experiment: &Case, failure: Failure) -> Failure {
+    let Case { method, pattern, problem, .. } = experiment;
     let what = format!("{method} {pattern} with records of {} bytes", problem.record_bytes);
     match failure {
         Failure::Invalid(text) => Failure::Invalid(format!("{what}: {text}")),

@@ -1,6 +1,6 @@
 //! Results as columns: a dictionary from a column's name to the list of its values, in the order of the columns.
 
-use experiment::Experiment;
+use experiment::Case;
 use plan::{Table, Type, Value};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -12,7 +12,7 @@ use crate::ask::Outcome;
 pub(crate) fn of_simulation<'py>(
     py: Python<'py>,
     machine: &str,
-    experiments: &[Experiment],
+    experiments: &[Case],
     outcomes: &[Outcome],
 ) -> PyResult<Bound<'py, PyDict>> {
     let columns = PyDict::new(py);

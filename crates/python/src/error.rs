@@ -2,6 +2,7 @@
 
 use std::any::Any;
 
+use experiment::JobError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
@@ -43,7 +44,7 @@ impl From<experiment::Error> for Failure {
     fn from(error: experiment::Error) -> Self {
         match error {
             experiment::Error::Description(error) => error.into(),
-            experiment::Error::Invalid(_) | experiment::Error::Layout(_) => {
+            experiment::Error::Job(JobError::Invalid(_) | JobError::Layout(_)) => {
                 Failure::Invalid(error.to_string())
             }
             _ => Failure::Simulation(error.to_string()),

@@ -135,10 +135,11 @@ mod _native {
         report: Option<Py<PyAny>>,
     ) -> Result<plans::Outcome> {
         let plans = plans::parse(&texts)?;
-        let total = keys.as_ref().map_or_else(|| plan::jobs(&plans).len(), Vec::len) as u64;
+        let total = keys.as_ref().map_or_else(|| plan::trials(&plans).len(), Vec::len) as u64;
         attend::run(py, total, report, move |watch| {
-            let jobs = keys.map_or_else(|| Ok(plan::jobs(&plans)), |keys| plans::chosen(&plans, &keys))?;
-            plans::run(&jobs, journal, threads, watch)
+            let planned =
+                keys.map_or_else(|| Ok(plan::trials(&plans)), |keys| plans::chosen(&plans, &keys))?;
+            plans::run(&planned, journal, threads, watch)
         })?
     }
 

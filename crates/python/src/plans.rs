@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use plan::{CellResult, Failure as TrialFailure, Job, Journal, Key, Plan, Table};
+use plan::{CellResult, Failure as TrialFailure, Journal, Key, Plan, PlannedTrial, Table};
 
 use crate::attend::Watch;
 use crate::error::{Failure, Result};
@@ -22,23 +22,24 @@ pub(crate) fn parse(texts: &Texts) -> Result<Vec<Plan>> {
     Ok(texts.iter().map(|(text, file)| Plan::parse(text, file)).collect::<std::result::Result<_, _>>()?)
 }
 
-/// The jobs of `plans` that are not in the journal at `known`, the long ones first.
-pub(crate) fn missing<'a>(plans: &'a [Plan], known: Option<&Path>) -> Result<Vec<Job<'a>>> {
+/// The trials of `plans` that are not in the journal at `known`, the long ones first.
+pub(crate) fn missing<'a>(plans: &'a [Plan], known: Option<&Path>) -> Result<Vec<PlannedTrial<'a>>> {
     let mut journal = Journal::in_memory();
     if let Some(path) = known.filter(|path| path.exists()) {
         journal.merge(path)?;
     }
-    Ok(plan::jobs(plans).into_iter().filter(|job| journal.get(job.key).is_none()).collect())
+    Ok(plan::trials(plans).into_iter().filter(|one| journal.get(one.key).is_none()).collect())
 }
 
-/// The jobs of these keys.
-pub(crate) fn chosen<'a>(plans: &'a [Plan], keys: &[String]) -> Result<Vec<Job<'a>>> {
+/// The trials of these keys.
+pub(crate) fn chosen<'a>(plans: &'a [Plan], keys: &[String]) -> Result<Vec<PlannedTrial<'a>>> {
     let mut wanted = BTreeSet::new();
     for key in keys {
         wanted.insert(key.parse::<Key>().map_err(Failure::Invalid)?);
     }
-    let jobs: Vec<Job<'a>> = plan::jobs(plans).into_iter().filter(|job| wanted.remove(&job.key)).collect();
-    if wanted.is_empty() { Ok(jobs) } else { Err(Failure::Invalid(DIFFERENT.to_owned())) }
+    let planned: Vec<PlannedTrial<'a>> =
+        plan::trials(plans).into_iter().filter(|one| wanted.remove(&one.key)).collect();
+    if wanted.is_empty() { Ok(planned) } else { Err(Failure::Invalid(DIFFERENT.to_owned())) }
 }
 
 const DIFFERENT: &str = "the plan means something else here than where it was split: expected the same version of \
@@ -47,13 +48,18 @@ const DIFFERENT: &str = "the plan means something else here than where it was sp
 /// What came of trials: the text of a journal, and what is to be said of those that failed, if any did.
 pub(crate) type Outcome = (String, Option<String>);
 
-/// Runs `jobs`, but for those that the journal at `path` has, and returns what came of all of them.
-pub(crate) fn run(jobs: &[Job<'_>], path: Option<PathBuf>, threads: usize, watch: &Watch) -> Result<Outcome> {
+/// Runs `planned`, but for those that the journal at `path` has, and returns what came of all of them.
+pub(crate) fn run(
+    planned: &[PlannedTrial<'_>],
+    path: Option<PathBuf>,
+    threads: usize,
+    watch: &Watch,
+) -> Result<Outcome> {
     let mut journal = path.map_or_else(|| Ok(Journal::in_memory()), |path| Journal::open(&path))?;
-    let failures = plan::execute(jobs, &mut journal, threads, &|| watch.is_cancelled(), &|progress| {
+    let failures = plan::execute(planned, &mut journal, threads, &|| watch.is_cancelled(), &|progress| {
         watch.set(progress.trials_done as u64);
     })?;
-    let keys: BTreeSet<Key> = jobs.iter().map(|job| job.key).collect();
+    let keys: BTreeSet<Key> = planned.iter().map(|one| one.key).collect();
     let mut outcome = Journal::in_memory();
     for (key, measurement, wall) in journal.entries().filter(|(key, ..)| keys.contains(key)) {
         outcome.record(key, measurement.clone(), wall)?;

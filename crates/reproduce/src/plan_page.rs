@@ -63,7 +63,7 @@ type Measured<'a, 'r> = (&'a CellResult<'r>, Sample);
 impl Axis {
     fn value(self, result: &CellResult<'_>) -> Option<f64> {
         match self {
-            Axis::Records => Some(result.cell.experiment.problem.record_bytes as f64),
+            Axis::Records => Some(result.cell.case.problem.record_bytes as f64),
             Axis::Varied(place) => {
                 result.cell.varied.get(place)?.1.parse().ok().filter(|value: &f64| value.is_finite())
             }
@@ -126,7 +126,7 @@ fn lines(results: &[Measured<'_, '_>], axis: Axis) -> Vec<(Pattern, Line)> {
     for ((result, sample), name) in results.iter().zip(differing(&named)) {
         let Some(value) = axis.value(result) else { continue };
         let place = lines.iter().position(|(_, line)| line.name == name).unwrap_or_else(|| {
-            lines.push((result.cell.experiment.pattern, Line { name, per_node: None, points: Vec::new() }));
+            lines.push((result.cell.case.pattern, Line { name, per_node: None, points: Vec::new() }));
             lines.len() - 1
         });
         lines[place].1.points.push((value, sample.clone()));
@@ -145,14 +145,14 @@ fn labels(results: &[&CellResult<'_>]) -> Vec<String> {
 /// All that names a cell, but for what is along the axis.
 fn name_parts(result: &CellResult<'_>, axis: Option<Axis>) -> Vec<String> {
     let cell = result.cell;
-    let mut parts = vec![cell.experiment.pattern.to_string(), cell.variant.clone()];
+    let mut parts = vec![cell.case.pattern.to_string(), cell.variant.clone()];
     for (place, (key, value)) in cell.varied.iter().enumerate() {
         if !matches!(axis, Some(Axis::Varied(along)) if along == place) {
             parts.push(format!("{key}={value}"));
         }
     }
     if !matches!(axis, Some(Axis::Records)) {
-        parts.push(format!("{} B", cell.experiment.problem.record_bytes));
+        parts.push(format!("{} B", cell.case.problem.record_bytes));
     }
     parts
 }
@@ -182,8 +182,8 @@ fn numbers(plan: &Plan, results: &[Measured<'_, '_>]) -> NumbersTable {
         let busy = result.mean(|trial| trial.mean_utilisation(trial.disks));
         vec![
             result.cell.series(),
-            result.cell.experiment.pattern.to_string(),
-            result.cell.experiment.problem.record_bytes.to_string(),
+            result.cell.case.pattern.to_string(),
+            result.cell.case.problem.record_bytes.to_string(),
             format!("{:.2}", throughput.mean()),
             throughput.half_width().map_or_else(|| "\u{2013}".to_owned(), |half| format!("{half:.2}")),
             format!("{:.1}", 100.0 * throughput.cv()),
@@ -219,7 +219,7 @@ fn variants(plan: &Plan) -> NumbersTable {
         if rows.iter().any(|row| row[0] == cell.series()) {
             continue;
         }
-        let experiment = &cell.experiment;
+        let experiment = &cell.case;
         let nodes = &experiment.machine.nodes;
         rows.push(vec![
             cell.series(),
@@ -246,7 +246,7 @@ fn variants(plan: &Plan) -> NumbersTable {
 }
 
 fn names_explained(results: &[CellResult<'_>]) -> NumbersTable {
-    let experiments = || results.iter().map(|result| &result.cell.experiment);
+    let experiments = || results.iter().map(|result| &result.cell.case);
     let patterns = distinct(experiments().map(|experiment| experiment.pattern)).into_iter();
     let mut rows: Vec<Vec<String>> =
         patterns.map(|pattern| vec![pattern.to_string(), pattern_in_words(pattern)]).collect();

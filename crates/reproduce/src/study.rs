@@ -149,7 +149,7 @@ fn order(plan: &Plan) -> (bool, u32) {
 }
 
 fn place(cell: &plan::Cell) -> Place {
-    let experiment = &cell.experiment;
+    let experiment = &cell.case;
     Place {
         variant: cell.variant.clone(),
         pattern: experiment.pattern.to_string(),
@@ -167,8 +167,7 @@ fn check_table(plan: &Plan, published: Option<&PublishedTable>) -> Result<(), St
             ));
         }
     }
-    let layouts: BTreeSet<String> =
-        plan.cells.iter().map(|cell| cell.experiment.layout.to_string()).collect();
+    let layouts: BTreeSet<String> = plan.cells.iter().map(|cell| cell.case.layout.to_string()).collect();
     if layouts.len() != 1 {
         return Err("a table must have one layout".to_owned());
     }
@@ -218,7 +217,7 @@ fn of_kind<'a, 'r>(results: &'a [CellResult<'r>], kind: Kind) -> Vec<(&'r Plan, 
     plans.sort_by_key(|(plan, _)| order(plan));
     for (_, results) in &mut plans {
         // Stable, so variants and sizes stay in the order of the plan.
-        results.sort_by_key(|result| pattern_number(result.cell.experiment.pattern));
+        results.sort_by_key(|result| pattern_number(result.cell.case.pattern));
     }
     plans
 }
@@ -245,7 +244,7 @@ fn table(plan: &Plan, results: &[&CellResult<'_>]) -> Table {
         number: identity(plan).1,
         title: plan.title.clone(),
         system,
-        layout: plan.cells.first().map_or(String::new(), |cell| cell.experiment.layout.to_string()),
+        layout: plan.cells.first().map_or(String::new(), |cell| cell.case.layout.to_string()),
         quantity,
         cells: results.iter().filter_map(cell).collect(),
     }
@@ -281,7 +280,7 @@ fn file_throughput(result: &CellResult<'_>) -> Option<Sample> {
 /// How many nodes each byte of the file goes to or comes from, if it is not one.
 fn nodes_with_the_same(result: &CellResult<'_>) -> Option<u64> {
     let (_, measurement) = result.trials.first()?;
-    Some(measurement.bytes_moved / result.cell.experiment.problem.file_bytes).filter(|&nodes| nodes > 1)
+    Some(measurement.bytes_moved / result.cell.case.problem.file_bytes).filter(|&nodes| nodes > 1)
 }
 
 /// The pattern, with whatever else tells lines of this figure apart.
@@ -294,7 +293,7 @@ fn line_name(plan: &Plan, cell: &plan::Cell, per_node: Option<u64>) -> String {
     if plan.cells.iter().any(|other| other.variant != variant) {
         name += &format!(" {variant}");
     }
-    if plan.cells.iter().any(|other| other.experiment.problem.record_bytes != record_bytes) {
+    if plan.cells.iter().any(|other| other.case.problem.record_bytes != record_bytes) {
         name += &format!(" {record_bytes} B");
     }
     name

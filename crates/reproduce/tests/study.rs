@@ -54,8 +54,8 @@ fn results_become_tables_and_figures_in_the_order_of_the_reports() {
     let study = study(&[FIGURE, TABLE], &[PUBLISHED]).expect("a study");
     assert_eq!((study.numbers(Kind::Table), study.numbers(Kind::Figure)), (vec![2], vec![2]));
     let mut journal = Journal::in_memory();
-    let jobs = plan::jobs(&study.plans);
-    let failures = plan::execute(&jobs, &mut journal, 2, &|| false, &|_| {}).expect("no file");
+    let planned = plan::trials(&study.plans);
+    let failures = plan::execute(&planned, &mut journal, 2, &|| false, &|_| {}).expect("no file");
     assert!(failures.is_empty(), "{failures:?}");
     let results = plan::results(&study.plans, &journal);
 

@@ -6,7 +6,8 @@
 //!   description, disk              machine
 //!   fs                             machine, layout     never sim or real: that is the wall
 //!   sim, real                      machine, description, disk; fs in tests only
-//!   experiment                     sim and fs
+//!   jobs                           fs
+//!   experiment                     sim and jobs
 //!   plan                           experiment
 //!   reproduce                      plan, statistics
 //!   node                           real and fs
@@ -24,7 +25,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 22] = [
+const ARROWS: [(&str, &[&str]); 23] = [
     ("applications", &["command-line", "interruption", "node", "pdiol", "replacement"]),
     ("command-line", &["node"]),
     ("interruption", &[]),
@@ -35,7 +36,8 @@ const ARROWS: [(&str, &[&str]); 22] = [
     ("fs", &["layout", "machine"]),
     ("sim", &["description", "disk", "machine"]),
     ("real", &["description", "disk", "machine"]),
-    ("experiment", &["description", "disk", "fs", "layout", "machine", "sim"]),
+    ("jobs", &["fs", "layout", "machine"]),
+    ("experiment", &["description", "disk", "fs", "jobs", "layout", "machine", "sim"]),
     ("node", &["fs", "layout", "machine", "real"]),
     ("pdiol", &["layout", "node"]),
     ("libpdiol", &["node", "pdiol"]),
@@ -50,6 +52,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "experiment",
             "fs",
             "interruption",
+            "jobs",
             "layout",
             "machine",
             "node",

@@ -3,7 +3,8 @@
 use crate::{Text, Tree};
 
 /// The crates in which nothing may depend on the computer they run on.
-const PURE: [&str; 8] = ["machine", "layout", "description", "disk", "fs", "sim", "experiment", "statistics"];
+const PURE: [&str; 9] =
+    ["machine", "layout", "description", "disk", "fs", "jobs", "sim", "experiment", "statistics"];
 
 /// What would make a run depend on that computer, and what to use instead.
 const IMPURE: [(&str, &str); 13] = [

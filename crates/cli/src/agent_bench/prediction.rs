@@ -1,8 +1,7 @@
 //! What the simulated machine says of the same workload.
 
 use description::MachineDescription;
-use experiment::{Outcome, SimulatedWorkload, Workload};
-use fs::{ClientSettings, IoNodeSettings};
+use experiment::{Beginning, Experiment, Job, Launch, Outcome, StoredFile, Workload};
 
 use crate::command::simulate::load_machine;
 use crate::failure::{Failure, Result};
@@ -10,6 +9,9 @@ use crate::failure::{Failure, Result};
 /// Requests of all clients together that are simulated at most for a workload: in some seconds, and enough for a
 /// percentile of 99.9.
 pub(crate) const REQUESTS_MAX: u64 = 20_000;
+
+/// What the simulated file is called.
+const FILE: &str = "workload";
 
 /// Predicts for one machine that has the shape of the agents.
 pub(crate) struct Predictor {
@@ -55,25 +57,33 @@ impl Predictor {
 
     /// Refuses a workload that the machine cannot have.
     pub(crate) fn check(&self, workload: &Workload) -> Result<()> {
-        self.simulated(workload)
+        self.experiment(workload)
             .check()
             .map_err(|error| Failure::usage(format!("--machine: {}", self.machine.name), error))
     }
 
     /// What the clients would see.
     pub(crate) fn predict(&self, workload: &Workload) -> Result<Outcome> {
-        let done = self.simulated(workload).run();
-        Ok(done.map_err(|error| Failure::new("predicting", error))?.outcome)
+        let done = self.experiment(workload).trial(0);
+        let mut trial = done.map_err(|error| Failure::new("predicting", error))?;
+        Ok(trial.jobs.remove(0))
     }
 
-    fn simulated(&self, workload: &Workload) -> SimulatedWorkload {
+    /// The same job on the same file: laid out as on agents, so that the same of it is in their caches.
+    fn experiment(&self, workload: &Workload) -> Experiment {
         let most = (REQUESTS_MAX / u64::from(workload.clients.max(1))).max(1);
-        SimulatedWorkload {
-            machine: self.machine.clone(),
-            io_node: IoNodeSettings::agent(),
-            client: ClientSettings::agent(),
-            block_bytes: self.block_bytes,
-            workload: workload.with_at_most(most),
+        let file = StoredFile {
+            beginning: if workload.is_read() { Beginning::Written } else { Beginning::Empty },
+            is_finished: workload.is_read(),
+            ..StoredFile::on_disks(FILE, workload.file_bytes, self.block_bytes)
+        };
+        let job = Job::Requests(FILE.to_owned(), workload.with_at_most(most));
+        let clients = 0..self.machine.nodes.compute.value;
+        Experiment {
+            files: vec![file],
+            jobs: vec![Launch::at_once(job, clients)],
+            seed: workload.seed,
+            ..Experiment::with_agents(self.machine.clone())
         }
     }
 }

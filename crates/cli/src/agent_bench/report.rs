@@ -1,6 +1,6 @@
 //! What is told of workloads on agents: for people, and for programs.
 
-use experiment::{Outcome, Tally};
+use jobs::{Outcome, Tally};
 use layout::Operation;
 use machine::Duration;
 use node::Size;

@@ -11,8 +11,8 @@
 use std::cell::Cell;
 use std::thread;
 
-use experiment::{Contents, Error, Outcome, Workload};
 use flume::{Receiver, Sender};
+use jobs::{Contents, Error, Outcome, Workload};
 use layout::Striping;
 use node::Agent;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use experiment::{Order, Workload};
+use jobs::{Order, Workload};
 use layout::Operation;
 use node::{Agent, Size, agents};
 
@@ -331,7 +331,7 @@ impl Options {
         })
     }
 
-    fn predicted(&self, predictor: Option<&Predictor>, cell: &Cell) -> Result<Option<experiment::Outcome>> {
+    fn predicted(&self, predictor: Option<&Predictor>, cell: &Cell) -> Result<Option<jobs::Outcome>> {
         let Some(predictor) = predictor else { return Ok(None) };
         let label = format!("predicting {} {}", cell.order.name(), cell.work.name());
         let progress = Progress::count(self.progress, &label, 1);

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use console::style;
 use description::MachineDescription;
-use experiment::{Contents, DiskLayout, Experiment, Options};
+use experiment::{Case, Contents, DiskLayout, Options};
 use layout::Problem;
 
 use super::agent::load_model;
@@ -225,7 +225,7 @@ fn say(line: String) -> Result<()> {
 }
 
 /// The machines to simulate, each with an experiment for each column of the table.
-fn simulated_machines(model: &str) -> Result<Vec<(&'static str, Vec<Experiment>)>> {
+fn simulated_machines(model: &str) -> Result<Vec<(&'static str, Vec<Case>)>> {
     let old = load_machine("starfish-1996", &[])?;
     let mut machines =
         vec![("simulated: the 1996 machine", experiments(&old, ["wb", "wb", "rb", "rb"], 8192))];
@@ -251,10 +251,10 @@ fn simulated_machines(model: &str) -> Result<Vec<(&'static str, Vec<Experiment>)
     Ok(machines)
 }
 
-fn experiments(machine: &MachineDescription, patterns: [&str; 4], block_bytes: u64) -> Vec<Experiment> {
+fn experiments(machine: &MachineDescription, patterns: [&str; 4], block_bytes: u64) -> Vec<Case> {
     use experiment::Method::{DiskDirected, Traditional};
     let methods = [Traditional, DiskDirected, Traditional, DiskDirected];
-    let experiment = |(method, pattern): (experiment::Method, &str)| Experiment {
+    let experiment = |(method, pattern): (experiment::Method, &str)| Case {
         machine: machine.clone(),
         method,
         pattern: pattern.parse().expect("a pattern of the reports"),
@@ -268,7 +268,7 @@ fn experiments(machine: &MachineDescription, patterns: [&str; 4], block_bytes: u
 }
 
 /// The experiment with the file of the demo, if it is the demo's machine. The other keeps that of the report.
-fn with_size(experiment: &Experiment, bytes: u64) -> Experiment {
+fn with_size(experiment: &Case, bytes: u64) -> Case {
     let mut sized = experiment.clone();
     if sized.options.block_bytes == BLOCK_BYTES {
         sized.problem.file_bytes = bytes.clamp(1, SIMULATED_BYTES_MAX).next_multiple_of(BLOCK_BYTES);

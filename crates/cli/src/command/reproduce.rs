@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use plan::{Job, Journal, Kind, Plan};
+use plan::{Journal, Kind, Plan, PlannedTrial};
 use reproduce::{Report, Study, compared, errors, tables_csv};
 
 use super::run;
@@ -169,10 +169,10 @@ fn prepare(folder: &Path) -> Result<Journal> {
 
 /// Runs all trials missing from the journal, and returns their number.
 fn simulate(study: &Study, journal: &mut Journal, folder: &Path, arguments: &Arguments) -> Result<usize> {
-    let jobs = plan::jobs(&study.plans);
-    let new = jobs.iter().filter(|job| journal.get(job.key).is_none()).count();
+    let planned = plan::trials(&study.plans);
+    let new = planned.iter().filter(|one| journal.get(one.key).is_none()).count();
     let threads = arguments.threads.map_or_else(plan::threads_here, usize::from);
-    let failures = run::execute(arguments.progress, &jobs, journal, threads, Some(folder))?;
+    let failures = run::execute(arguments.progress, &planned, journal, threads, Some(folder))?;
     if failures.is_empty() { Ok(new) } else { Err(failed(&failures)) }
 }
 
@@ -202,8 +202,8 @@ fn shown(whole: &Study, asked: &Study, journal: &Journal) -> Study {
 /// How many trials the journal has of every cell of the plan.
 fn trials_there(plan: &Plan, journal: &Journal) -> u64 {
     let of_cell = |cell: &plan::Cell| {
-        let trials = Job::trials(&cell.experiment, plan::TRIALS_MAX);
-        trials.take_while(|job| journal.get(job.key).is_some()).count() as u64
+        let trials = PlannedTrial::of(&cell.case, plan::TRIALS_MAX);
+        trials.take_while(|one| journal.get(one.key).is_some()).count() as u64
     };
     plan.cells.iter().map(of_cell).min().unwrap_or(0)
 }
@@ -278,20 +278,20 @@ fn summary(study: &Study, journal: &Journal) -> Vec<String> {
 
 /// Summary of where the time went.
 fn time(study: &Study, journal: &Journal, new: usize, elapsed: Duration) -> Vec<String> {
-    let jobs = plan::jobs(&study.plans);
-    let wall = |jobs: &mut dyn Iterator<Item = &Job<'_>>| -> f64 {
-        jobs.filter_map(|job| journal.wall(job.key)).map(|wall| wall.as_secs_f64()).sum()
+    let planned = plan::trials(&study.plans);
+    let wall = |planned: &mut dyn Iterator<Item = &PlannedTrial<'_>>| -> f64 {
+        planned.filter_map(|one| journal.wall(one.key)).map(|wall| wall.as_secs_f64()).sum()
     };
-    let all = wall(&mut jobs.iter());
-    let small = wall(&mut jobs.iter().filter(|job| {
-        let experiment = job.experiment;
-        experiment.problem.record_bytes < experiment.options.block_bytes
+    let all = wall(&mut planned.iter());
+    let small = wall(&mut planned.iter().filter(|one| {
+        let case = one.case;
+        case.problem.record_bytes < case.options.block_bytes
     }));
     // Adding 0 makes a plain zero of the negative one that a sum of nothing is.
     let share = if all > 0.0 { 100.0 * small / all + 0.0 } else { 0.0 };
     vec![
         String::new(),
-        format!("{new} of {} trials simulated now, in {:.1} s", jobs.len(), elapsed.as_secs_f64()),
+        format!("{new} of {} trials simulated now, in {:.1} s", planned.len(), elapsed.as_secs_f64()),
         format!(
             "all of them took {all:.1} s one after the other, {share:.0} % of it for records smaller than a block"
         ),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use plan::{Busy, CellResult, Job, Journal, Measurement, Plan, Selection, TRIALS_MAX, Table};
+use plan::{Busy, CellResult, Journal, Measurement, Plan, PlannedTrial, Selection, TRIALS_MAX, Table};
 
 use crate::failure::{Failure, Result};
 use crate::interrupt;
@@ -139,9 +139,9 @@ fn run_all(arguments: &Arguments, plans: &[Plan], threads: usize) -> Result<()> 
         None => folder_for(plans)?,
     };
     let mut journal = open_journal(&folder, arguments.fresh)?;
-    let jobs = plan::jobs(plans);
+    let planned = plan::trials(plans);
     let there = journal.len();
-    let failures = execute(arguments.progress, &jobs, &mut journal, threads, Some(&folder))?;
+    let failures = execute(arguments.progress, &planned, &mut journal, threads, Some(&folder))?;
     let results = plan::results(plans, &journal);
     let (cells, trials) = (plan::cell_table(&results), plan::trial_table(&results));
     write_files(&folder, &cells, &trials)?;
@@ -152,15 +152,15 @@ fn run_all(arguments: &Arguments, plans: &[Plan], threads: usize) -> Result<()> 
     }
     print(arguments.format, &cells, &results)?;
     let new = journal.len() - there;
-    let wall: Duration = jobs.iter().filter_map(|job| journal.wall(job.key)).sum();
-    let done = jobs.len() - failures.len();
+    let wall: Duration = planned.iter().filter_map(|one| journal.wall(one.key)).sum();
+    let done = planned.len() - failures.len();
     eprintln!(
         "{done} trials in {}: {new} run now, {} there already; {:.0} s of a processor's time in all.",
         folder.display(),
         done - new,
         wall.as_secs_f64()
     );
-    report(&failures, jobs.len())
+    report(&failures, planned.len())
 }
 
 /// The command that makes these results, wherever they are written.
@@ -173,8 +173,8 @@ fn command(arguments: &Arguments) -> String {
 fn run_only(arguments: &Arguments, plans: &[Plan], only: &str, threads: usize) -> Result<()> {
     let selection: Selection =
         only.parse().map_err(|error| Failure::usage(format!("--only {only}"), error))?;
-    let jobs = selection.jobs(plans);
-    if jobs.is_empty() {
+    let planned = selection.trials(plans);
+    if planned.is_empty() {
         let failure = Failure::usage(format!("--only {only}"), "there is no such trial in these plans");
         let first = plans.iter().find_map(|plan| plan.cells.first());
         let example =
@@ -182,13 +182,13 @@ fn run_only(arguments: &Arguments, plans: &[Plan], only: &str, threads: usize) -
         return Err(failure.remedy(format!("A trial is VARIANT/PATTERN/RECORD/TRIAL.{example}")));
     }
     let mut journal = Journal::in_memory();
-    let failures = execute(arguments.progress, &jobs, &mut journal, threads, None)?;
+    let failures = execute(arguments.progress, &planned, &mut journal, threads, None)?;
     let results = plan::results(plans, &journal);
     match arguments.format {
         Format::Table => local::print(trial_lines(&results))?,
         format => print(format, &plan::trial_table(&results), &results)?,
     }
-    report(&failures, jobs.len())
+    report(&failures, planned.len())
 }
 
 /// `results/NAME`, called after the one plan's file, or after the folder that all plans are in.
@@ -235,12 +235,12 @@ pub(crate) fn open_journal(folder: &Path, fresh: bool) -> Result<Journal> {
 /// Runs what the journal lacks, with progress. On Ctrl-C the process ends at once; what is done is in the journal.
 pub(crate) fn execute(
     show: Show,
-    jobs: &[Job<'_>],
+    planned: &[PlannedTrial<'_>],
     journal: &mut Journal,
     threads: usize,
     folder: Option<&Path>,
 ) -> Result<Vec<plan::Failure>> {
-    let cost = jobs.iter().filter(|job| journal.get(job.key).is_none()).map(|job| job.cost).sum();
+    let cost = planned.iter().filter(|one| journal.get(one.key).is_none()).map(|one| one.cost).sum();
     let progress = Progress::weighted(show, cost);
     let bar = progress.clone();
     let farewell = folder.map(|folder| {
@@ -250,7 +250,7 @@ pub(crate) fn execute(
         bar.finish();
         farewell.iter().for_each(|farewell| eprintln!("{farewell}"));
     })?;
-    let failures = plan::execute(jobs, journal, threads, &|| false, &|so_far| {
+    let failures = plan::execute(planned, journal, threads, &|| false, &|so_far| {
         progress.reach(so_far.cost_done, format!("trial {} of {}", so_far.trials_done, so_far.trials));
     });
     progress.finish();
@@ -265,14 +265,14 @@ fn write_files(folder: &Path, cells: &Table, trials: &Table) -> Result<()> {
     Ok(())
 }
 
-fn report(failures: &[plan::Failure], jobs: usize) -> Result<()> {
+fn report(failures: &[plan::Failure], planned: usize) -> Result<()> {
     for plan::Failure { what, why, .. } in failures {
         eprintln!("starfish: {what}: {why}");
     }
     match failures.len() {
         0 => Ok(()),
         count => {
-            let failure = Failure::new("run", format!("{count} of {jobs} trials failed"));
+            let failure = Failure::new("run", format!("{count} of {planned} trials failed"));
             Err(failure.remedy("The results are those of the others. The same command tries again."))
         }
     }
@@ -360,7 +360,7 @@ fn trial_lines(results: &[CellResult<'_>]) -> Vec<String> {
 }
 
 fn place(result: &CellResult<'_>) -> Vec<String> {
-    let experiment = &result.cell.experiment;
+    let experiment = &result.cell.case;
     vec![
         result.plan.name.clone(),
         result.cell.series(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use description::MachineDescription;
-use experiment::{Contents, DiskLayout, Experiment, Method, Options, Queued};
+use experiment::{Case, Contents, DiskLayout, Method, Options, Queued};
 use fs::Scheduling;
 use layout::{Grid, Pattern, Problem, Shape};
 use serde::Serialize;
@@ -216,7 +216,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 }
 
 /// Runs the first trial of the one experiment with a trace of it.
-fn trace(path: &Path, limit: u64, experiments: &[Experiment]) -> Result<()> {
+fn trace(path: &Path, limit: u64, experiments: &[Case]) -> Result<()> {
     let [experiment] = experiments else {
         let failure =
             Failure::usage("--trace", format!("a trace is of one row, and there are {}", experiments.len()));
@@ -239,7 +239,7 @@ fn trace(path: &Path, limit: u64, experiments: &[Experiment]) -> Result<()> {
 }
 
 /// All combinations, each checked before any of them runs.
-fn experiments(arguments: &Arguments) -> Result<Vec<Experiment>> {
+fn experiments(arguments: &Arguments) -> Result<Vec<Case>> {
     let machine = load_machine(&arguments.machine, &arguments.set)?;
     let methods = chosen("--method", &arguments.method, &Method::ALL)?;
     let layouts = chosen("--layout", &arguments.layout, &[DiskLayout::Contiguous, DiskLayout::Random])?;
@@ -280,10 +280,10 @@ fn experiment(
     layout: DiskLayout,
     pattern: Pattern,
     record_bytes: u64,
-) -> Experiment {
+) -> Case {
     let Arguments { shape, grid, .. } = *arguments;
     let nodes = machine.nodes.compute.value;
-    Experiment {
+    Case {
         machine: machine.clone(),
         method,
         pattern,
@@ -298,6 +298,7 @@ fn experiment(
             memget_writes: arguments.memget_writes && method != Method::DiskDirected,
             queued: arguments.queued,
             presort: arguments.presort && method == Method::DiskDirected,
+            ..Options::default()
         },
         contents: if arguments.phantom { Contents::Phantom } else { Contents::Real },
         seed: arguments.seed,
@@ -343,7 +344,7 @@ where
     Ok(values)
 }
 
-fn row(arguments: &Arguments, experiment: &Experiment, outcome: &Outcome) -> Row {
+fn row(arguments: &Arguments, experiment: &Case, outcome: &Outcome) -> Row {
     let summary = &outcome.summary;
     Row {
         machine: arguments.machine.clone(),

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 use applications::{FileName, Output, Store, Temporary};
-use experiment::LocalReader;
 use flume::{Receiver, Sender};
+use jobs::LocalReader;
 use machine::{Disk, Machine, Payload, Stage};
 use real::RealMachine;
 

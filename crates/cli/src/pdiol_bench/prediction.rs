@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use description::{Description, MachineDescription};
-use experiment::{FilePlace, Sequential};
-use fs::Prefetch;
+use experiment::{Experiment, FilePlace, Job, Launch, LocalProgram, Sequential, StoredFile};
+use fs::{FileId, PageCacheSettings, Prefetch};
 use layout::Operation;
 
 use super::PAGE_BYTES;
@@ -17,6 +17,9 @@ const CACHE_BYTES: u64 = 256 << 20;
 
 /// The page of a file that `Limits::page` was measured with, and how many there were.
 const PAGES: u64 = 8;
+
+/// What the simulated file is called.
+const FILE: &str = "sequential";
 
 /// Predicts runs on one machine.
 pub(crate) struct Predictor {
@@ -57,27 +60,42 @@ impl Predictor {
 
     /// Seconds for reading a striped file.
     pub(crate) fn read(&self, disks: usize, bytes: u64, prefetch: Prefetch) -> Result<f64> {
-        self.run(disks, FilePlace::Striped(prefetch), bytes)
+        self.run(disks, Some(prefetch), bytes)
     }
 
     /// Seconds for reading a file of a disk used locally.
     pub(crate) fn read_local(&self, bytes: u64) -> Result<f64> {
-        self.run(1, FilePlace::Local, bytes)
+        self.run(1, None, bytes)
     }
 
-    fn run(&self, disks: usize, place: FilePlace, bytes: u64) -> Result<f64> {
+    /// Seconds for reading a file of so many disks with a window, or of one disk used locally.
+    fn run(&self, disks: usize, striped: Option<Prefetch>, bytes: u64) -> Result<f64> {
         let mut machine = self.machine.clone();
         machine.nodes.io.value = disks as u32;
-        let experiment = Sequential {
-            machine,
-            place,
-            operation: Operation::Read,
-            file_bytes: bytes,
-            page_bytes: PAGE_BYTES,
-            cache_bytes: CACHE_BYTES,
-            io_node: testbed::serving(CACHE_FOR_READING),
-            work: machine::Duration::ZERO,
+        let file = StoredFile::on_disks(FILE, bytes, PAGE_BYTES);
+        let work = machine::Duration::ZERO;
+        let io_node = machine.nodes.compute.value;
+        let (file, launch) = match striped {
+            Some(prefetch) => {
+                let cache = PageCacheSettings { bytes: CACHE_BYTES, prefetch, write_behind: true };
+                let (name, id, operation) = (FILE.to_owned(), FileId(1), Operation::Read);
+                let (file_bytes, page_bytes) = (bytes, PAGE_BYTES);
+                let program = Sequential { file: name, id, operation, file_bytes, page_bytes, cache, work };
+                let file = StoredFile { is_finished: true, ..file };
+                (file, Launch::at_once(Job::Sequential(program), [0]))
+            }
+            None => {
+                let program = LocalProgram { object: FILE.to_owned(), bytes, page_bytes: PAGE_BYTES, work };
+                let file = StoredFile { place: FilePlace::Local(0), ..file };
+                (file, Launch::at_once(Job::Local(program), [io_node]))
+            }
         };
-        Ok(experiment.run().map_err(failed)?.elapsed.as_secs_f64())
+        let experiment = Experiment {
+            io_nodes: testbed::serving(CACHE_FOR_READING),
+            files: vec![file],
+            jobs: vec![launch],
+            ..Experiment::with_agents(machine)
+        };
+        Ok(experiment.trial(0).map_err(failed)?.elapsed.as_secs_f64())
     }
 }

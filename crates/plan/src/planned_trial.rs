@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use experiment::{Experiment, Method};
+use experiment::{Case, Method};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
 
-/// One trial of one experiment, to be run.
+/// One trial of one case, to be run.
 #[derive(Clone, Debug)]
-pub struct Job<'a> {
+pub struct PlannedTrial<'a> {
     /// What is run.
-    pub experiment: &'a Experiment,
+    pub case: &'a Case,
     /// Which trial of it.
-    pub trial: u64,
+    pub number: u64,
     /// What tells it from all other trials of all other experiments.
     pub key: Key,
     /// About how long it takes, compared with others: the pieces that are moved.
@@ -28,39 +28,37 @@ pub struct Job<'a> {
 #[serde(try_from = "String", into = "String")]
 pub struct Key([u8; 16]);
 
-impl<'a> Job<'a> {
-    /// The first `trials` trials of `experiment`.
-    pub fn trials(experiment: &'a Experiment, trials: u64) -> impl Iterator<Item = Job<'a>> {
-        let (hasher, cost) = (hasher(experiment), cost(experiment));
-        (0..trials).map(move |trial| Job { experiment, trial, key: Key::of(&hasher, trial), cost })
+impl<'a> PlannedTrial<'a> {
+    /// The first `count` trials of `case`.
+    pub fn of(case: &'a Case, count: u64) -> impl Iterator<Item = PlannedTrial<'a>> {
+        let (hasher, cost) = (hasher(case), cost(case));
+        (0..count).map(move |number| PlannedTrial { case, number, key: Key::of(&hasher, number), cost })
     }
 
     /// What it is, for people.
     pub fn describe(&self) -> String {
-        let Experiment { method, pattern, problem, layout, .. } = self.experiment;
-        let (record, trial) = (problem.record_bytes, self.trial);
-        format!("{method} {pattern}, {layout}, records of {record} bytes, trial {trial}")
+        format!("{}, trial {}", self.case, self.number)
     }
 }
 
 /// The trials of all cells of all plans, each once, the long ones first.
-pub fn jobs(plans: &[Plan]) -> Vec<Job<'_>> {
+pub fn trials(plans: &[Plan]) -> Vec<PlannedTrial<'_>> {
     let mut seen = BTreeSet::new();
     let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
-    let all = cells.flat_map(|(plan, cell)| Job::trials(&cell.experiment, plan.trials));
-    let mut jobs: Vec<Job<'_>> = all.filter(|job| seen.insert(job.key)).collect();
+    let all = cells.flat_map(|(plan, cell)| PlannedTrial::of(&cell.case, plan.trials));
+    let mut trials: Vec<PlannedTrial<'_>> = all.filter(|trial| seen.insert(trial.key)).collect();
     // Stable: equal ones stay in the order of the plans.
-    jobs.sort_by_key(|job| std::cmp::Reverse(job.cost));
-    jobs
+    trials.sort_by_key(|trial| std::cmp::Reverse(trial.cost));
+    trials
 }
 
-/// Part `index` of `count` parts that together are all jobs, none in two of them, of about equal length.
+/// Part `index` of `count` parts that together are all trials, none in two of them, of about equal length.
 ///
 /// # Panics
 /// If `index` is not below `count`.
-pub fn shard(jobs: Vec<Job<'_>>, index: usize, count: usize) -> Vec<Job<'_>> {
+pub fn shard(trials: Vec<PlannedTrial<'_>>, index: usize, count: usize) -> Vec<PlannedTrial<'_>> {
     assert!(index < count, "part {index} of {count}");
-    jobs.into_iter().skip(index).step_by(count).collect()
+    trials.into_iter().skip(index).step_by(count).collect()
 }
 
 impl Key {
@@ -70,26 +68,25 @@ impl Key {
     }
 }
 
-/// The hash of all that the experiment says and that has an effect: whatever is added to it, is in what `Debug` prints
-/// of it. The disks are named in it, and described elsewhere.
-fn hasher(experiment: &Experiment) -> blake3::Hasher {
-    let experiment = experiment.in_effect();
+/// The hash of the experiment that a case is, in which is what has an effect and nothing else: whatever is added to it,
+/// is in what `Debug` prints of it. The disks are named in it, and described elsewhere.
+fn hasher(case: &Case) -> blake3::Hasher {
     let mut hasher = blake3::Hasher::new();
-    let disk = experiment.machine.disk();
-    hasher.update(format!("{experiment:?} {disk:?}").as_bytes());
+    let disk = case.machine.disk();
+    hasher.update(format!("{:?} {disk:?}", case.experiment()).as_bytes());
     hasher
 }
 
 /// About how many pieces are moved: the chunks of the view, and at least the blocks.
-fn cost(experiment: &Experiment) -> u64 {
-    let Experiment { problem, pattern, options, .. } = experiment;
+fn cost(case: &Case) -> u64 {
+    let Case { problem, pattern, options, .. } = case;
     let blocks = problem.file_bytes / options.block_bytes.max(1);
     let Ok(view) = pattern.view(problem) else { return 0 };
     let bytes: u64 = (0..view.nodes()).map(|node| view.node_bytes(node)).sum();
     let chunk = (0..view.nodes()).find_map(|node| view.chunks(node).next()).map_or(1, |chunk| chunk.bytes);
     let pieces = bytes / chunk.clamp(1, options.block_bytes.max(1));
     // Of the traditional method each piece is a request and a reply: about eight times as many events.
-    let weight = if experiment.method == Method::Traditional { 8 } else { 1 };
+    let weight = if case.method == Method::Traditional { 8 } else { 1 };
     1 + blocks + weight * pieces
 }
 

@@ -5,21 +5,21 @@
 
 use layout::{Extent, Operation};
 
-use super::{Order, Workload};
 use crate::contents::mix;
+use crate::{Order, Workload};
 
 /// What a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub(crate) struct Request {
     /// Whether it is to be read or written.
-    pub(super) operation: Operation,
+    pub(crate) operation: Operation,
     /// The record.
-    pub(super) extent: Extent,
+    pub(crate) extent: Extent,
 }
 
 /// The requests of one client, without end.
 #[derive(Clone, Debug)]
-pub(super) struct Requests {
+pub(crate) struct Requests {
     workload: Workload,
     /// The records of its part: the first, and how many there are.
     first: u64,
@@ -39,7 +39,7 @@ impl Requests {
     ///
     /// # Panics
     /// If there are fewer records than clients.
-    pub(super) fn new(workload: &Workload, client: u32) -> Self {
+    pub(crate) fn new(workload: &Workload, client: u32) -> Self {
         let part = workload.part(client);
         let (first, records) = (part.start, part.end - part.start);
         assert!(records > 0, "client {client} has no record");

@@ -3,6 +3,9 @@
 //! Real contents are bytes that depend on their offset, so that a misplaced block, or a byte, shows.
 //! Phantom contents say of themselves where they come from, and take no memory.
 
+use std::fmt;
+use std::str::FromStr;
+
 use layout::Chunk;
 use machine::{Memory, Payload, Source};
 
@@ -13,6 +16,27 @@ pub enum Contents {
     Real,
     /// Statements about bytes, moved and compared all the same.
     Phantom,
+}
+
+impl fmt::Display for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Contents::Real => "real",
+            Contents::Phantom => "phantom",
+        })
+    }
+}
+
+impl FromStr for Contents {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "real" => Ok(Contents::Real),
+            "phantom" => Ok(Contents::Phantom),
+            other => Err(format!("no contents {other:?}: expected real or phantom")),
+        }
+    }
 }
 
 /// The source of all phantom contents.

@@ -1,7 +1,6 @@
 //! A workload: several clients that read or write one file at once, each with several requests under way.
 //!
-//! This is what `starfish bench --agents` does to agents. It is generic over the machine: what is measured there is
-//! predicted by running the same on a simulated machine.
+//! This is what `starfish bench --agents` does to agents, and what is predicted of them on a simulated machine.
 //!
 //! ```text
 //!  make the file; lay it out, and commit it, if it is read              untimed
@@ -9,28 +8,17 @@
 //!  client 1:  the same with its own part of the file       flush    | the elapsed time
 //!  ...        reads are checked after their latency was taken     --'
 //! ```
-//!
-//! - this file: the workload, and what one client does
-//! - `requests.rs`: which record comes next
-//! - `latencies.rs`: percentiles
-//! - `simulated.rs`: all of it on a simulated machine
-
-mod latencies;
-mod requests;
-mod simulated;
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
 use fs::File;
-use layout::{Chunk, Extent, Operation, Striping};
+use layout::{Chunk, Extent, Operation};
 use machine::{Duration, Instant, Machine, Memory, TaskGroup};
 
-use crate::{Contents, Error};
-pub use latencies::Latencies;
-use requests::{Request, Requests};
-pub use simulated::{SimulatedOutcome, SimulatedWorkload};
+use crate::requests::{Request, Requests};
+use crate::{Contents, Error, Member, Outcome};
 
 /// What clients do with a file, all of them at once.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,31 +50,6 @@ pub enum Order {
     Sequential,
     /// In an order that is drawn, and drawn anew after each pass.
     Random,
-}
-
-/// What came of a workload, or of one client's part in it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
-    /// From the common start until all requests were answered and all that was written was on the media.
-    pub elapsed: Duration,
-    /// How long the flush at the end took of that.
-    pub flush: Duration,
-    /// How long clients were busy making what they wrote and checking what they read, all of them together. It is part
-    /// of the elapsed time, but of no latency.
-    pub own_work: Duration,
-    /// What was read.
-    pub reads: Tally,
-    /// What was written.
-    pub writes: Tally,
-}
-
-/// Requests of one kind.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tally {
-    /// Bytes of all of them.
-    pub bytes: u64,
-    /// From asking for each to having its data, or knowing that an I/O node has them.
-    pub latencies: Latencies,
 }
 
 impl Default for Workload {
@@ -129,6 +92,16 @@ impl Workload {
         }
         if self.requests == Some(0) || self.time == Some(Duration::ZERO) {
             return invalid("a client must make at least one request".into());
+        }
+        Ok(())
+    }
+
+    /// Refuses, besides, another number of members than clients.
+    pub(crate) fn check_members(&self, members: u32) -> Result<(), Error> {
+        self.check()?;
+        let clients = self.clients;
+        if clients != members {
+            return Err(Error::Invalid(format!("{clients} clients on {members} compute nodes")));
         }
         Ok(())
     }
@@ -181,16 +154,8 @@ impl Workload {
         if !self.is_read() {
             return Ok(());
         }
-        self.laying_out(file.striping()).run(machine, file, contents, 0, told).await?;
+        fill(machine, file, self.file_bytes, contents, told).await?;
         Ok(file.commit().await?)
-    }
-
-    /// How the file is filled: by one client, from front to back, with some blocks under way to every disk.
-    fn laying_out(&self, striping: Striping) -> Workload {
-        let record_bytes = striping.block_bytes() * u64::from(striping.stripe_count());
-        let outstanding = (LAYING_OUT_BYTES / record_bytes).clamp(LAYING_OUT_MIN, LAYING_OUT_MAX) as u32;
-        let (order, reads_percent, file_bytes) = (Order::Sequential, 0, self.file_bytes);
-        Workload { order, reads_percent, file_bytes, record_bytes, outstanding, ..Workload::default() }
     }
 
     /// Does what the client of this number does, with the file open on its node. `told` hears of bytes moved.
@@ -229,6 +194,24 @@ impl Workload {
         outcome.elapsed = machine.now().since(running.begin);
         Ok(outcome)
     }
+}
+
+/// Fills a file with its contents, from front to back, with some blocks under way to every disk. `told` hears of bytes
+/// written.
+pub async fn fill<M: Machine>(
+    machine: &M,
+    file: &File<M>,
+    file_bytes: u64,
+    contents: Contents,
+    told: impl Fn(u64) + 'static,
+) -> Result<(), Error> {
+    let striping = file.striping();
+    let record_bytes = striping.block_bytes() * u64::from(striping.stripe_count());
+    let outstanding = (LAYING_OUT_BYTES / record_bytes).clamp(LAYING_OUT_MIN, LAYING_OUT_MAX) as u32;
+    let (order, reads_percent) = (Order::Sequential, 0);
+    let laying_out =
+        Workload { order, reads_percent, file_bytes, record_bytes, outstanding, ..Workload::default() };
+    laying_out.run(machine, file, contents, 0, told).await.map(drop)
 }
 
 /// Bytes under way while a file is laid out, if its blocks and disks allow that few.
@@ -306,30 +289,21 @@ impl<M: Machine> Running<M> {
     }
 }
 
-impl Tally {
-    fn take_in(&mut self, bytes: u64, latency: Duration) {
-        self.bytes += bytes;
-        self.latencies.record(latency);
-    }
-
-    fn add(&mut self, other: &Tally) {
-        self.bytes += other.bytes;
-        self.latencies.add(&other.latencies);
-    }
-
-    /// How many requests there were.
-    pub fn requests(&self) -> u64 {
-        self.latencies.count()
-    }
+/// One client's part in a job.
+pub struct WorkloadPart<M: Machine> {
+    workload: Workload,
+    file: File<M>,
+    member: Member<M>,
 }
 
-impl Outcome {
-    /// Takes in what came of another client that began at the same time.
-    pub fn add(&mut self, other: &Outcome) {
-        self.elapsed = self.elapsed.max(other.elapsed);
-        self.flush = self.flush.max(other.flush);
-        self.own_work += other.own_work;
-        self.reads.add(&other.reads);
-        self.writes.add(&other.writes);
+impl<M: Machine> WorkloadPart<M> {
+    pub(crate) async fn prepare(name: &str, workload: &Workload, member: Member<M>) -> Result<Self, Error> {
+        let file = member.client()?.open_unfinished(name).await?;
+        Ok(WorkloadPart { workload: workload.clone(), file, member })
+    }
+
+    pub(crate) async fn run(&self) -> Result<Outcome, Error> {
+        let Member { machine, contents, .. } = &self.member;
+        self.workload.run(machine, &self.file, *contents, self.member.rank(), |_| {}).await
     }
 }

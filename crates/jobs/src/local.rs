@@ -7,11 +7,63 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use machine::{Buf, Condition, Disk, Machine, ObjectId, Payload, Result, Stage};
+use machine::{Buf, Condition, Disk, Duration, Machine, ObjectId, Payload, Result, Stage};
+
+use crate::sequential::Program;
+use crate::{Error, Member, Outcome};
 
 /// Reads in line at the disk, at most, if they are of a page each. Two keep it busy; more help a program that is kept
 /// from running for a while.
 pub(crate) const PAGES_AHEAD: usize = 8;
+
+/// A program that reads an object of its own node's first disk from front to back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LocalProgram {
+    /// The object.
+    pub object: String,
+    /// Bytes of it.
+    pub bytes: u64,
+    /// Bytes of a page, and of a call of the program.
+    pub page_bytes: u64,
+    /// What the program itself works on each page.
+    pub work: Duration,
+}
+
+/// One program's part in a job.
+pub struct LocalPart<M: Machine> {
+    job: LocalProgram,
+    member: Member<M>,
+}
+
+impl LocalProgram {
+    pub(crate) fn check(&self) -> std::result::Result<(), Error> {
+        if self.bytes == 0 || self.page_bytes == 0 {
+            return Err(Error::Invalid("a file and its pages must have at least one byte".into()));
+        }
+        Ok(())
+    }
+}
+
+impl<M: Machine> LocalPart<M> {
+    pub(crate) fn prepare(job: &LocalProgram, member: Member<M>) -> Self {
+        LocalPart { job: job.clone(), member }
+    }
+
+    pub(crate) async fn run(&self) -> std::result::Result<Outcome, Error> {
+        let LocalProgram { object, bytes, page_bytes, work } = &self.job;
+        let begin = self.member.machine.now();
+        let mut program = Program::new(&self.member, *work);
+        let mut reader =
+            LocalReader::open(self.member.machine.clone(), object, *page_bytes, PAGES_AHEAD).await?;
+        while let Some(page) = reader.next().await? {
+            program.use_page(page).await?;
+        }
+        program.check_end(*bytes)?;
+        let mut outcome = Outcome { elapsed: self.member.machine.now().since(begin), ..Outcome::default() };
+        outcome.reads.bytes = *bytes;
+        Ok(outcome)
+    }
+}
 
 /// Reads an object of the first disk of a machine, page by page, ahead of who asks for them. A page is what is read with
 /// one access.

@@ -1,0 +1,38 @@
+//! What can go wrong.
+
+/// Why an experiment could not be run, or cannot be believed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The machine's description does not hold together.
+    #[error(transparent)]
+    Description(#[from] description::Error),
+    /// A job makes no sense, or has failed.
+    #[error(transparent)]
+    Job(#[from] jobs::Error),
+}
+
+impl Error {
+    /// The experiment makes no sense as it is.
+    pub(crate) fn invalid(why: impl Into<String>) -> Self {
+        jobs::Error::Invalid(why.into()).into()
+    }
+}
+
+impl From<layout::LayoutError> for Error {
+    fn from(error: layout::LayoutError) -> Self {
+        jobs::Error::from(error).into()
+    }
+}
+
+impl From<Box<fs::Error>> for Error {
+    fn from(error: Box<fs::Error>) -> Self {
+        jobs::Error::from(error).into()
+    }
+}
+
+impl From<Box<machine::Error>> for Error {
+    fn from(error: Box<machine::Error>) -> Self {
+        jobs::Error::from(error).into()
+    }
+}

@@ -1,0 +1,116 @@
+//! What can be chosen of an experiment of the reports.
+
+use std::fmt;
+use std::str::FromStr;
+
+use fs::{Prefetch, Scheduling};
+
+/// An access method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Compute nodes request blocks; I/O nodes cache, prefetch and write behind.
+    Traditional,
+    /// Compute nodes request blocks of a distribution that suits the disks, and exchange data among themselves.
+    TwoPhase,
+    /// Compute nodes make one collective request; I/O nodes work through their disks in their own order.
+    DiskDirected,
+}
+
+/// What can be chosen of the methods. The default is the report's own choice (section 5).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Bytes of a block, and of a stripe unit.
+    pub block_bytes: u64,
+    /// Outstanding requests for each compute node and disk (the reports' K).
+    pub outstanding: usize,
+    /// The order in which a disk's requests are served; traditional only.
+    pub scheduling: Scheduling,
+    /// Whether each request has a thread of its own; traditional only.
+    pub thread_per_request: bool,
+    /// Blocks brought in ahead of each read; traditional only.
+    pub prefetch_blocks: u64,
+    /// Whether an I/O node fetches the data of a write with Memget, instead of finding them in the request; not for
+    /// the disk-directed method.
+    pub memget_writes: bool,
+    /// Which Memputs and Memgets are queued, to be sent many at a time; not for the traditional method.
+    pub queued: Queued,
+    /// Whether each disk's blocks are sorted by physical position; disk-directed only.
+    pub presort: bool,
+    /// Bytes of pages that each compute node caches, 0 for no page cache; traditional only.
+    pub page_cache_bytes: u64,
+    /// Which pages a page cache brings in ahead of their use; if nothing is said, as many as pay off.
+    pub window: Option<Prefetch>,
+}
+
+/// Which Memputs and Memgets are queued for their destination and sent a block at a time (gather/scatter).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queued {
+    /// None.
+    Never,
+    /// All.
+    Always,
+    /// Those of records smaller than a block, as the report does where it compares methods.
+    SmallRecords,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            block_bytes: 8192,
+            outstanding: 4,
+            scheduling: Scheduling::CyclicScan,
+            thread_per_request: false,
+            prefetch_blocks: 1,
+            memget_writes: false,
+            queued: Queued::SmallRecords,
+            presort: false,
+            page_cache_bytes: 0,
+            window: None,
+        }
+    }
+}
+
+impl Method {
+    /// All methods.
+    pub const ALL: [Method; 3] = [Method::Traditional, Method::TwoPhase, Method::DiskDirected];
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Method::Traditional => "traditional",
+            Method::TwoPhase => "two-phase",
+            Method::DiskDirected => "disk-directed",
+        })
+    }
+}
+
+impl FromStr for Method {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Method::ALL.into_iter().find(|method| method.to_string() == text);
+        found.ok_or_else(|| format!("no method {text:?}: traditional, two-phase or disk-directed"))
+    }
+}
+
+impl fmt::Display for Queued {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Queued::Never => "never",
+            Queued::Always => "always",
+            Queued::SmallRecords => "small-records",
+        })
+    }
+}
+
+impl FromStr for Queued {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = [Queued::Never, Queued::Always, Queued::SmallRecords]
+            .into_iter()
+            .find(|queued| queued.to_string() == text);
+        found.ok_or_else(|| format!("{text:?} is none of never, always and small-records"))
+    }
+}

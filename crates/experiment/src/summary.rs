@@ -1,0 +1,44 @@
+//! Several trials, summed up.
+
+use crate::Trial;
+
+/// The outcome of several trials of one experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// How many trials.
+    pub trials: usize,
+    /// Mean throughput in MiB/s.
+    pub throughput_mib_s: f64,
+    /// Coefficient of variation of the throughput: standard deviation over mean.
+    pub cv: f64,
+    /// Mean number of disk movements, of all disks together.
+    pub disk_movements: f64,
+    /// Timed events of all trials.
+    pub events: u64,
+    /// Mean virtual time of the measured part, in seconds.
+    pub virtual_s: f64,
+    /// A mix of the event digests of all trials, in order.
+    pub digest: u64,
+}
+
+/// Summarises trials.
+///
+/// # Panics
+/// If there are none.
+pub fn summarise(trials: &[Trial]) -> Summary {
+    assert!(!trials.is_empty(), "nothing to summarise");
+    let count = trials.len() as f64;
+    let mean = |value: &dyn Fn(&Trial) -> f64| trials.iter().map(value).sum::<f64>() / count;
+    let throughput = mean(&Trial::throughput_mib_s);
+    let squares = mean(&|trial| (trial.throughput_mib_s() - throughput).powi(2));
+    let deviation = if trials.len() > 1 { (squares * count / (count - 1.0)).sqrt() } else { 0.0 };
+    Summary {
+        trials: trials.len(),
+        throughput_mib_s: throughput,
+        cv: deviation / throughput,
+        disk_movements: mean(&|trial| trial.disk_movements as f64),
+        events: trials.iter().map(|trial| trial.events).sum(),
+        virtual_s: mean(&|trial| trial.elapsed.as_secs_f64()),
+        digest: trials.iter().fold(0, |digest, trial| digest.rotate_left(7) ^ trial.digest),
+    }
+}

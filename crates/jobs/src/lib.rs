@@ -1,0 +1,148 @@
+//! What programs do with files: jobs, generic over the machine, so that the same code is simulated and measured.
+//!
+//! A [`Job`] is a value that says what its members do. A [`Member`] is a node that takes part in it. Each member has a
+//! [`Part`] of the job, which is prepared, run, finished and checked:
+//!
+//! ```text
+//!   prepare   each member: open the file, have memory             untimed
+//!   run       all members at once                             --.
+//!   finish    the first member, when all are through            |  the elapsed time of the job
+//!   check     what was read, or what the file contains        --'  untimed
+//! ```
+//!
+//! - `member.rs`: who takes part; what came of it in `outcome.rs`, `latencies.rs`
+//! - `pattern.rs`: a group accesses a file in one of the reports' patterns, by any method
+//! - `sequential.rs`: a program behind a page cache goes through a file from front to back
+//! - `workload.rs`, `requests.rs`: requests in any order, several in flight, reads mixed with writes
+//! - `local.rs`: a program reads a file of its own node's disk, without a file system
+//! - `contents.rs`: what is in a file, and whether it arrived; `error.rs`: what can go wrong
+//!
+//! A new kind of job is a file beside these, a variant of [`Job`] and one of [`Part`]; the compiler names the places.
+
+mod contents;
+mod error;
+mod latencies;
+mod local;
+mod member;
+mod outcome;
+mod pattern;
+mod requests;
+mod sequential;
+mod workload;
+
+use std::fmt;
+
+use machine::Machine;
+
+pub use contents::Contents;
+pub use error::Error;
+pub use latencies::Latencies;
+pub use local::{LocalProgram, LocalReader};
+pub use member::Member;
+pub use outcome::{Outcome, Tally};
+pub use pattern::{PatternAccess, PatternJob};
+pub use sequential::Sequential;
+pub use workload::{Order, Workload, fill};
+
+use local::LocalPart;
+use pattern::PatternPart;
+use sequential::SequentialPart;
+use workload::WorkloadPart;
+
+/// What the members of a job do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Job {
+    /// A group accesses a file in a pattern.
+    Pattern(PatternJob),
+    /// Each member is a program that goes through a file from front to back, behind a page cache of its own.
+    Sequential(Sequential),
+    /// Each member makes requests of the file of this name, several in flight.
+    Requests(String, Workload),
+    /// Each member is a program that reads a file of a disk of its own node.
+    Local(LocalProgram),
+}
+
+/// The part of one member in a job.
+pub enum Part<M: Machine> {
+    /// Of [`Job::Pattern`].
+    Pattern(Box<PatternPart<M>>),
+    /// Of [`Job::Sequential`].
+    Sequential(Box<SequentialPart<M>>),
+    /// Of [`Job::Requests`].
+    Requests(Box<WorkloadPart<M>>),
+    /// Of [`Job::Local`].
+    Local(Box<LocalPart<M>>),
+}
+
+impl Job {
+    /// Refuses what makes no sense for so many members, in words for the user who has chosen it.
+    pub fn check(&self, members: u32) -> Result<(), Error> {
+        match self {
+            Job::Pattern(job) => job.check(members),
+            Job::Sequential(job) => job.check(members),
+            Job::Requests(_, workload) => workload.check_members(members),
+            Job::Local(job) => job.check(),
+        }
+    }
+
+    /// Whether its members are clients of the file system.
+    pub fn has_clients(&self) -> bool {
+        !matches!(self, Job::Local(_))
+    }
+
+    /// Prepares the part of a member, which takes no time of the job. The file is there, unless the job makes it.
+    pub async fn prepare<M: Machine>(&self, member: Member<M>) -> Result<Part<M>, Error> {
+        Ok(match self {
+            Job::Pattern(job) => Part::Pattern(Box::new(PatternPart::prepare(job, member).await?)),
+            Job::Sequential(job) => Part::Sequential(Box::new(SequentialPart::prepare(job, member)?)),
+            Job::Requests(file, workload) => {
+                Part::Requests(Box::new(WorkloadPart::prepare(file, workload, member).await?))
+            }
+            Job::Local(job) => Part::Local(Box::new(LocalPart::prepare(job, member))),
+        })
+    }
+}
+
+impl<M: Machine> Part<M> {
+    /// Does it.
+    pub async fn run(&self) -> Result<Outcome, Error> {
+        match self {
+            Part::Pattern(part) => part.run().await,
+            Part::Sequential(part) => part.run().await,
+            Part::Requests(part) => part.run().await,
+            Part::Local(part) => part.run().await,
+        }
+    }
+
+    /// What the first member does when all are through: brings what they have written onto the media, if they have not
+    /// done that themselves.
+    pub async fn finish(&self) -> Result<(), Error> {
+        match self {
+            Part::Pattern(part) => part.finish().await,
+            Part::Sequential(_) | Part::Requests(_) | Part::Local(_) => Ok(()),
+        }
+    }
+
+    /// Checks what is left to be checked when all is over.
+    pub async fn check(&self) -> Result<(), Error> {
+        match self {
+            Part::Pattern(part) => part.check().await,
+            // They have checked what they read when they read it.
+            Part::Sequential(_) | Part::Requests(_) | Part::Local(_) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Job {
+    /// What it is, for people, in a few words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Job::Pattern(job) => job.fmt(f),
+            Job::Sequential(job) => job.fmt(f),
+            Job::Requests(file, workload) => {
+                write!(f, "requests of {} bytes to {file}", workload.record_bytes)
+            }
+            Job::Local(job) => write!(f, "reading {} from a disk used locally", job.object),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! A sequential program behind a page cache, as the thesis on PDIOL measures it.
+//!
+//! ```text
+//!  open; page by page: read or write it, copy it to or from the program, work on it; close
+//! ```
+
+use std::fmt;
+
+use fs::{FileId, PageCache, PageCacheSettings, PagedFile};
+use layout::Operation;
+use machine::{Duration, Machine, Payload, Work};
+
+use crate::{Contents, Error, Member, Outcome};
+
+/// A program that goes through a file from front to back. Several members read the same file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sequential {
+    /// The file.
+    pub file: String,
+    /// Identity of a file that is made.
+    pub id: FileId,
+    /// Whether the program reads the file or makes it.
+    pub operation: Operation,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// Bytes of a page, and of a call of the program.
+    pub page_bytes: u64,
+    /// How the page cache works.
+    pub cache: PageCacheSettings,
+    /// What the program itself works on each page. Meanwhile pages go on coming in, as on a node with a second
+    /// processor.
+    pub work: Duration,
+}
+
+/// One program's part in a job.
+pub struct SequentialPart<M: Machine> {
+    job: Sequential,
+    cache: PageCache<M>,
+    member: Member<M>,
+}
+
+impl Sequential {
+    pub(crate) fn check(&self, members: u32) -> Result<(), Error> {
+        let invalid = |why: &str| Err(Error::Invalid(why.to_owned()));
+        if self.file_bytes == 0 || self.page_bytes == 0 {
+            return invalid("a file and its pages must have at least one byte");
+        }
+        if members == 0 || self.operation == Operation::Write && members > 1 {
+            return invalid("a sequential program needs a compute node, and one alone if it makes its file");
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Sequential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = if self.operation == Operation::Read { "reading" } else { "making" };
+        write!(f, "{verb} {} from front to back", self.file)
+    }
+}
+
+impl<M: Machine> SequentialPart<M> {
+    pub(crate) fn prepare(job: &Sequential, member: Member<M>) -> Result<Self, Error> {
+        let cache = PageCache::new(member.client()?.clone(), job.cache);
+        Ok(SequentialPart { job: job.clone(), cache, member })
+    }
+
+    pub(crate) async fn run(&self) -> Result<Outcome, Error> {
+        let Sequential { file, id, operation, page_bytes, file_bytes, .. } = &self.job;
+        let begin = self.member.machine.now();
+        let mut outcome = Outcome::default();
+        match operation {
+            Operation::Read => {
+                self.read(self.cache.open(file).await?).await?;
+                outcome.reads.bytes = *file_bytes;
+            }
+            Operation::Write => {
+                self.write(self.cache.create(file, *id, *page_bytes).await?).await?;
+                outcome.writes.bytes = *file_bytes;
+            }
+        }
+        outcome.elapsed = self.member.machine.now().since(begin);
+        Ok(outcome)
+    }
+
+    async fn read(&self, file: PagedFile<M>) -> Result<(), Error> {
+        let mut program = Program::new(&self.member, self.job.work);
+        loop {
+            let page = file.read(program.offset, self.job.page_bytes).await?;
+            if page.is_empty() {
+                break;
+            }
+            program.use_page(page).await?;
+        }
+        program.check_end(self.job.file_bytes)?;
+        Ok(file.close().await?)
+    }
+
+    async fn write(&self, file: PagedFile<M>) -> Result<(), Error> {
+        let Sequential { file_bytes, page_bytes, .. } = self.job;
+        let mut program = Program::new(&self.member, self.job.work);
+        while program.offset < file_bytes {
+            let offset = program.offset;
+            let page = self.member.contents.payload(offset, page_bytes.min(file_bytes - offset));
+            program.use_page(page.clone()).await?;
+            file.write(offset, page).await?;
+        }
+        Ok(file.close().await?)
+    }
+}
+
+/// What a program does with pages, wherever they come from or go to.
+pub(crate) struct Program<'a, M: Machine> {
+    machine: &'a M,
+    contents: Contents,
+    work: Duration,
+    /// Where the next page begins.
+    pub(crate) offset: u64,
+}
+
+impl<'a, M: Machine> Program<'a, M> {
+    /// One that works so long on each page.
+    pub(crate) fn new(member: &'a Member<M>, work: Duration) -> Self {
+        Program { machine: &member.machine, contents: member.contents, work, offset: 0 }
+    }
+
+    /// Checks the next page, copies it to or from the program's memory, and works on it.
+    pub(crate) async fn use_page(&mut self, page: Payload) -> Result<(), Error> {
+        if page != self.contents.payload(self.offset, page.len()) {
+            return Err(Error::WrongData(format!("the page at offset {}", self.offset)));
+        }
+        self.machine.compute(Work::Copy { bytes: page.len() }).await;
+        if !self.work.is_zero() {
+            self.machine.sleep_until(self.machine.now() + self.work).await;
+        }
+        self.offset += page.len();
+        Ok(())
+    }
+
+    /// Whether the file has ended where it should.
+    pub(crate) fn check_end(&self, bytes: u64) -> Result<(), Error> {
+        if self.offset == bytes {
+            return Ok(());
+        }
+        Err(Error::WrongData(format!("the file ends after {} bytes, not {bytes}", self.offset)))
+    }
+}
