@@ -8,8 +8,10 @@ mod commits;
 mod damage;
 mod failures;
 mod faulty;
+mod listed;
 mod pages;
 mod random;
+mod write_caches;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -43,6 +45,7 @@ pub use failures::{
     an_io_node_that_stops_writes_out_all_that_it_can, changes_of_a_file_end_while_others_write,
     what_no_disk_can_hold_is_refused,
 };
+pub use listed::listed_stretches_agree_with_files_in_memory;
 pub use pages::{
     a_client_reads_what_it_has_written, a_file_too_large_for_the_cache_passes_through,
     a_flush_that_fails_is_success_for_nobody, a_window_brings_in_the_pages_after_the_one_in_use,
@@ -53,6 +56,11 @@ pub use pages::{
 };
 
 pub use random::random_requests_are_all_answered;
+
+pub use write_caches::{
+    a_member_that_is_gone_costs_only_what_it_had_not_flushed, what_a_group_writes_is_its_latest_writers,
+    writes_that_are_not_flushed_are_read_by_their_writer,
+};
 
 use crate::protocol::{
     Collective, Committed, Direction, FoundStripe, Frame, Label, MemoryId, NAME_BYTES_MAX, Reply, Request,
@@ -73,6 +81,7 @@ macro_rules! for_all_promises {
             clients_that_write_side_by_side_do_not_disturb_each_other,
             every_pattern_is_read_and_written_alike_by_every_method,
             collective_operations_follow_each_other,
+            listed_stretches_agree_with_files_in_memory,
             names_name_files_and_nothing_else,
             all_names_are_listed_however_many,
             a_file_lies_on_the_disks_that_were_chosen,
@@ -124,6 +133,9 @@ macro_rules! for_all_promises {
             random_cached_operations_agree_with_files_in_memory,
             hints_move_pages,
             many_share_a_small_cache,
+            what_a_group_writes_is_its_latest_writers,
+            writes_that_are_not_flushed_are_read_by_their_writer,
+            a_member_that_is_gone_costs_only_what_it_had_not_flushed,
         }
     };
 }
@@ -207,10 +219,15 @@ async fn write<M: Machine>(file: &File<M>, offset: u64, data: &[u8]) {
     file.write(offset, memory.len(), &memory, 0).await.expect("the write succeeds");
 }
 
+/// What a memory of real bytes holds.
+fn bytes_of(memory: Memory) -> Vec<u8> {
+    memory.into_vec().expect("real memory")
+}
+
 async fn read<M: Machine>(file: &File<M>, offset: u64, bytes: u64) -> Vec<u8> {
     let memory = Memory::real(vec![0xEE; bytes as usize]);
     let got = file.read(offset, bytes, &memory, 0).await.expect("the read succeeds");
-    let mut data = memory.into_vec().expect("real memory");
+    let mut data = bytes_of(memory);
     data.truncate(got as usize);
     data
 }

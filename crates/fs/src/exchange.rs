@@ -14,7 +14,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use layout::{Extent, Piece, View};
+use layout::{Extent, Piece};
 use machine::{Buf, BufferPool, Condition, Machine, Memory, NodeId, Payload, Work};
 use slab::Slab;
 
@@ -41,10 +41,17 @@ struct Found<I> {
     count: usize,
 }
 
+impl<I> Found<I> {
+    fn new(pieces: I) -> Self {
+        Found { pieces, count: 0 }
+    }
+}
+
 /// One node's part of an exchange with the members of a group.
 pub(crate) struct Exchange<M: Machine> {
     endpoint: Rc<Endpoint<M>>,
-    view: View,
+    /// The number of dimensions of the array in the file: finding a piece takes work in each.
+    dimensions: u64,
     memory: MemoryId,
     members: Vec<NodeId>,
     /// This node's own part of the view, if it is a member: what goes there is no message.
@@ -88,12 +95,12 @@ impl Waiting {
 }
 
 impl<M: Machine> Exchange<M> {
-    /// An exchange with `members`, whose part of `view` each has opened as `memory`, and this node, if it is one of
-    /// them, as `own`. With `queue_buffers`, the number of buffers of all queues together, pieces are queued for
+    /// An exchange with `members`, each of which has opened its part as `memory`, and this node, if it is one of them, as
+    /// `own`. With `queue_buffers`, the number of buffers of all queues together, pieces are queued for
     /// each member up to a block of `block_bytes`; two buffers for each member keep all of them full and in flight.
     pub(crate) fn new(
         endpoint: Rc<Endpoint<M>>,
-        view: View,
+        dimensions: u64,
         memory: MemoryId,
         members: Vec<NodeId>,
         own: Option<Memory>,
@@ -103,7 +110,7 @@ impl<M: Machine> Exchange<M> {
         let queues = queue_buffers.map_or(0, |_| members.len());
         Rc::new(Exchange {
             endpoint,
-            view,
+            dimensions,
             memory,
             own,
             queues: (0..queues).map(|_| Queue::default()).collect(),
@@ -123,10 +130,6 @@ impl<M: Machine> Exchange<M> {
         !self.queues.is_empty()
     }
 
-    fn pieces(&self, extent: Extent) -> Found<impl Iterator<Item = Piece>> {
-        Found { pieces: self.view.pieces(extent), count: 0 }
-    }
-
     /// The next piece, once the processor has found it.
     async fn match_piece(&self, found: &mut Found<impl Iterator<Item = Piece>>) -> Option<Piece> {
         let piece = found.pieces.next()?;
@@ -134,15 +137,18 @@ impl<M: Machine> Exchange<M> {
         if found.count.is_multiple_of(PIECES_IN_A_ROW) {
             give_way().await;
         }
-        let dimensions = self.view.dimensions().len() as u64;
-        self.machine().compute(Work::MatchPiece { dimensions }).await;
+        self.machine().compute(Work::MatchPiece { dimensions: self.dimensions }).await;
         Some(piece)
     }
 
-    /// Puts the data of `extent` where the members have them. Plain, they are there when this completes; queued,
+    /// Puts the data of `pieces`, in the order of the file, where the members have them. Plain, they are there when this completes; queued,
     /// they have been copied and go when [`finish`](Self::finish) is called, or before.
-    pub(crate) async fn put(self: &Rc<Self>, extent: Extent, data: impl Fn(Extent) -> Payload) -> Result<()> {
-        let mut pieces = self.pieces(extent);
+    pub(crate) async fn put(
+        self: &Rc<Self>,
+        pieces: impl Iterator<Item = Piece>,
+        data: impl Fn(Extent) -> Payload,
+    ) -> Result<()> {
+        let mut pieces = Found::new(pieces);
         let (mailbox, mut under_way) = (Mailbox::new(), 0);
         while let Some(piece) = self.match_piece(&mut pieces).await {
             if under_way == UNDER_WAY_MAX {
@@ -254,17 +260,25 @@ impl<M: Machine> Exchange<M> {
         self.failure.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// Gets the data of `extent` from the members; each part goes to `place` with where in the file it belongs.
-    pub(crate) async fn get(&self, extent: Extent, place: impl FnMut(u64, &Payload)) -> Result<()> {
+    /// Gets the data of `pieces` from the members; each part goes to `place` with where in the file it belongs.
+    pub(crate) async fn get(
+        &self,
+        pieces: impl Iterator<Item = Piece>,
+        place: impl FnMut(u64, &Payload),
+    ) -> Result<()> {
+        let pieces = Found::new(pieces);
         if self.is_queued() {
-            self.get_queued(extent, place).await
+            self.get_queued(pieces, place).await
         } else {
-            self.get_plain(extent, place).await
+            self.get_plain(pieces, place).await
         }
     }
 
-    async fn get_plain(&self, extent: Extent, mut place: impl FnMut(u64, &Payload)) -> Result<()> {
-        let mut pieces = self.pieces(extent);
+    async fn get_plain(
+        &self,
+        mut pieces: Found<impl Iterator<Item = Piece>>,
+        mut place: impl FnMut(u64, &Payload),
+    ) -> Result<()> {
         let (mailbox, mut asked) = (Mailbox::new(), Slab::new());
         while let Some(piece) = self.match_piece(&mut pieces).await {
             if self.copy_own(piece, &mut place).await {
@@ -304,9 +318,13 @@ impl<M: Machine> Exchange<M> {
 
     /// All pieces of a destination are requested in one message, since an extent is no longer than a block; it
     /// leaves as soon as all of them are known and the destination has answered the previous one.
-    async fn get_queued(&self, extent: Extent, mut place: impl FnMut(u64, &Payload)) -> Result<()> {
+    async fn get_queued(
+        &self,
+        mut pieces: Found<impl Iterator<Item = Piece>>,
+        mut place: impl FnMut(u64, &Payload),
+    ) -> Result<()> {
         let mut asked: Vec<Vec<Piece>> = vec![Vec::new(); self.members.len()];
-        let (mut pieces, mut gathered) = (self.pieces(extent), 0);
+        let mut gathered = 0;
         while let Some(piece) = self.match_piece(&mut pieces).await {
             if self.copy_own(piece, &mut place).await {
                 continue;

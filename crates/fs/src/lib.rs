@@ -5,10 +5,12 @@
 //! Map of the code, in the order in which a read passes through it:
 //!
 //! - [`Client`], [`File`] in `client/`: a compute node's half; start here
+//! - [`WriteCache`] in `client/write_cache/`: what a group of compute nodes writes, cached there and flushed together
 //! - [`PageCache`], [`PagedFile`] in `client/pages/`: pages in the client's memory, prefetched and written behind
 //! - `endpoint.rs`: calls and their answers; `protocol.rs`: what travels, and its bytes
 //! - `settings.rs`: how nodes work, in the configuration of the report and in that of the agents
 //! - [`serve`] in `io_node/`: an I/O node's half, for block requests and collective ones
+//! - `directory.rs`: what the members of a group have to move, entry by entry, dealt to blocks
 //! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them
 //! - `cache.rs`, `byte_set.rs`, `request_queue.rs`, `schedule.rs`: decisions without futures
 //! - `disk_queue.rs`: whose turn it is at a disk; `turns.rs`: at anything else
@@ -19,6 +21,7 @@ mod byte_set;
 mod cache;
 mod client;
 pub mod conformance;
+mod directory;
 mod disk_queue;
 mod endpoint;
 mod error;
@@ -36,9 +39,11 @@ mod turns;
 
 pub use client::{
     Advice, Check, CheckedFile, Checking, Client, CollectiveMethod, CollectiveSettings, DiskExamination,
-    Examination, File, FileParts, FileStat, Finding, FindingKind, Group, PageCache, PageCacheSettings,
-    PagedFile, Prefetch, Remains, Remnant,
+    Division, ENTRY_BYTES, Examination, File, FileEntries, FileParts, FileStat, Finding, FindingKind,
+    FlushCounts, Group, ListedSettings, Moved, PageCache, PageCacheSettings, PagedFile, Prefetch, Remains,
+    Remnant, Section, WriteCache, WriteCacheSettings,
 };
+pub use directory::Entry;
 pub use error::{Error, Failure, FailureKind, Result};
 pub use io_node::serve;
 pub use name::{NameError, check as check_name};

@@ -14,6 +14,7 @@ use machine::{Class, Message};
 use postcard::ser_flavors::Flavor;
 use serde::{Deserialize, Serialize};
 
+use crate::directory::Entry;
 use crate::error::Failure;
 
 /// The version of the protocol. Another version is refused.
@@ -231,6 +232,24 @@ pub enum Request {
         /// How many bytes; none, to ask only which stripe it is.
         bytes: u32,
     },
+    /// These are some of the stretches of files that I have in this memory for a collective operation. What is told for
+    /// an earlier operation of the same group is forgotten.
+    Directory {
+        /// The memory, which names the operation.
+        memory: MemoryId,
+        /// Entries of each file; files and entries together [`ENTRIES_MAX`] at most.
+        entries: Vec<(FileId, Vec<Entry>)>,
+    },
+    /// Move the stretches of files that the members of a group have told you in directories between your disks and their
+    /// memory.
+    MoveListed(Box<Listed>),
+    /// The write cache of the group is to be flushed for the `flush`-th time: take part.
+    FlushTogether {
+        /// The group.
+        group: u64,
+        /// Sequence number of the flush; 1 for the first.
+        flush: u32,
+    },
 }
 
 impl Request {
@@ -249,10 +268,13 @@ impl Request {
             | Request::Resize { .. }
             | Request::Flush { .. }
             | Request::Promote { .. }
+            | Request::FlushTogether { .. }
             | Request::Scrub { .. } => Class::Control,
             Request::Read { .. }
             | Request::Write { .. }
             | Request::Collective(_)
+            | Request::Directory { .. }
+            | Request::MoveListed(_)
             | Request::Memput { .. }
             | Request::Memget { .. }
             | Request::Enter { .. }
@@ -271,6 +293,9 @@ pub const SCRUB_BYTES_MAX: u32 = 4 << 20;
 
 /// The most pieces in one message; the header of more would be too long.
 pub(crate) const PIECES_MAX: usize = 4096;
+
+/// The most files and entries in one [`Request::Directory`]; the header of more might be too long.
+pub(crate) const ENTRIES_MAX: usize = 1200;
 
 /// Data of a compute node's memory that an I/O node is to fetch with Memget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -308,6 +333,21 @@ pub struct Collective {
     /// The members' memory.
     pub memory: MemoryId,
     /// The nodes of the group; member *i* has the part of node *i* of the view.
+    pub members: Vec<u64>,
+}
+
+/// A collective operation on whatever its members have told in directories.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Listed {
+    /// Whether data go to the disks or come from them.
+    pub direction: Direction,
+    /// Whether each disk's blocks are taken in the order of their physical position.
+    pub presort: bool,
+    /// Whether Memputs and Memgets are queued.
+    pub queued: bool,
+    /// The members' memory.
+    pub memory: MemoryId,
+    /// The nodes of the group, in order.
     pub members: Vec<u64>,
 }
 
@@ -373,6 +413,13 @@ pub enum Reply {
         damage: Vec<Damage>,
         /// The same of the first such part, for a person to read.
         why: Option<String>,
+    },
+    /// To [`Request::MoveListed`].
+    Moved {
+        /// How many blocks of each disk had a part in it.
+        blocks: Vec<u64>,
+        /// How many bytes of members gave way to what another member had written later.
+        hidden: u64,
     },
 }
 

@@ -130,6 +130,23 @@ kinds_of_work! {
         /// How many bytes.
         bytes
     } = "pack_data",
+    /// A compute node notes a write in the directory of its write cache.
+    AppendEntry = "append_entry",
+    /// A compute node finds out which I/O nodes its entries concern, and packs them up for them.
+    DealEntries {
+        /// How many entries.
+        entries
+    } = "deal_entries",
+    /// An I/O node takes in a part of a compute node's directory.
+    TakeEntries {
+        /// How many entries.
+        entries
+    } = "take_entries",
+    /// An I/O node sorts the directories of all compute nodes, and finds which of two that overlap is the later.
+    SortEntries {
+        /// How many entries.
+        entries
+    } = "sort_entries",
     /// A thread goes to sleep until an interrupt wakes it.
     SuspendThread = "suspend_thread",
     /// A thread that was woken by an interrupt goes on.

@@ -216,18 +216,23 @@ impl<M: Machine> Client<M> {
 
     /// Waits for all members; if any of them brings a failure, all leave with it.
     pub(super) async fn barrier_with(&self, group: &Group, outcome: Result<()>) -> Result<()> {
+        let failure = outcome.as_ref().err().map(|error| Failure::from(Error::clone(error)));
+        let met = self.meet_with(group, failure).await;
+        // A member's own error says more than what came back of it from the others.
+        outcome.and(met)
+    }
+
+    /// Waits for all members; if any of them brings a failure, all leave with the same one.
+    pub(super) async fn meet_with(&self, group: &Group, failure: Option<Failure>) -> Result<()> {
         let inner = &self.inner;
         let id = group.next();
         inner.endpoint.machine().compute(Work::Barrier).await;
-        let failure = outcome.as_ref().err().map(|error| Failure::from(Error::clone(error)));
-        let met = if group.rank == 0 {
+        if group.rank == 0 {
             inner.keep_barrier(group, id, failure).await
         } else {
             let request = Request::Enter { meeting: id, failure };
             inner.endpoint.call(group.members[0], request, Payload::empty()).await.map(drop)
-        };
-        // A member's own error says more than what came back of it from the others.
-        outcome.and(met)
+        }
     }
 }
 

@@ -336,6 +336,11 @@ impl<M: Machine> File<M> {
         answer.await.map(drop)
     }
 
+    /// For each stripe, the index of its I/O node among those of the client.
+    pub(super) fn homes_by_index(&self) -> Vec<usize> {
+        self.inner.homes.iter().map(|&home| self.client.inner.index_of(home)).collect()
+    }
+
     /// The I/O node that has the block at an offset.
     pub(super) fn home(&self, offset: u64) -> NodeId {
         self.inner.homes[self.striping().place_of(offset).stripe as usize]

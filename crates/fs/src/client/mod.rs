@@ -4,6 +4,8 @@
 //! - `assembly.rs`: what was found under a name; `commit.rs`: finishing files
 //! - `file.rs`: an open file; reading and writing it by the traditional method
 //! - `collective.rs`: reading and writing a file together with a group of compute nodes
+//! - `listed.rs`: the same for whatever stretches of files the members list
+//! - `write_cache/`: what a group writes, kept in its members' memory and flushed together
 //! - `pages/`: the page cache, for programs that read and write a file from front to back
 //! - `check.rs`: having files read back where they lie; `remains.rs`: what is left of a damaged one
 //! - `two_phase.rs`: such operations in two phases, by single requests and an exchange among the compute nodes
@@ -13,9 +15,11 @@ mod check;
 mod collective;
 mod commit;
 mod file;
+mod listed;
 mod pages;
 mod remains;
 mod two_phase;
+mod write_cache;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,8 +32,10 @@ pub use assembly::{FileParts, FileStat};
 pub use check::{Check, CheckedFile, Checking, Finding, FindingKind};
 pub use collective::{CollectiveMethod, CollectiveSettings, Group};
 pub use file::File;
+pub use listed::{FileEntries, ListedSettings, Moved};
 pub use pages::{Advice, PageCache, PageCacheSettings, PagedFile, Prefetch};
 pub use remains::{Remains, Remnant};
+pub use write_cache::{Division, ENTRY_BYTES, FlushCounts, Section, WriteCache, WriteCacheSettings};
 
 use crate::endpoint::{Answer, Asker, Endpoint, Mailbox, Service};
 use crate::error::{Error, Failure, FailureKind, Result};
@@ -39,6 +45,7 @@ use crate::settings::ClientSettings;
 use collective::Meeting;
 use commit::about;
 use file::UnderWay;
+use write_cache::WriteCaches;
 
 /// How an I/O node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +101,7 @@ struct ClientInner<M: Machine> {
     begun: RefCell<BTreeSet<FileId>>,
     /// How many file requests have opened their memory.
     opened: Cell<u64>,
+    write_caches: WriteCaches<M>,
     /// Scratch space of finished file requests, reused because small requests are frequent.
     left_over: RefCell<Vec<UnderWay>>,
 }
@@ -131,6 +139,7 @@ impl<M: Machine> Client<M> {
             gone: RefCell::default(),
             begun: RefCell::default(),
             opened: Cell::new(0),
+            write_caches: RefCell::default(),
             left_over: RefCell::default(),
         });
         let listener = inner.clone();
@@ -417,6 +426,10 @@ impl<M: Machine> Service for Rc<ClientInner<M>> {
                     machine.compute(Work::PackData { bytes: data.len() }).await;
                 }
                 self.endpoint.reply(asker, outcome.map(|data| (Reply::Done, data))).await
+            }
+            Request::FlushTogether { group, flush } => {
+                let outcome = self.flush_together(group, flush);
+                self.endpoint.reply(asker, outcome).await
             }
             Request::Enter { meeting, failure } => self.enter(meeting, asker, failure).await,
             other => {

@@ -40,7 +40,7 @@ impl<M: Machine> File<M> {
         let block_bytes = self.striping().block_bytes();
         let exchange = Exchange::new(
             self.client.inner.endpoint.clone(),
-            *view,
+            view.dimensions().len() as u64,
             id,
             group.members.to_vec(),
             Some(memory.clone()),
@@ -54,7 +54,8 @@ impl<M: Machine> File<M> {
                 let read = self.transfer_part(direction, part, &staged).await;
                 self.client.barrier_with(group, read).await?;
                 for step in steps {
-                    exchange.put(step, |piece| staged.get(piece.offset - part.offset, piece.bytes)).await?;
+                    let data = |piece: Extent| staged.get(piece.offset - part.offset, piece.bytes);
+                    exchange.put(view.pieces(step), data).await?;
                 }
                 exchange.finish().await
             }
@@ -62,7 +63,7 @@ impl<M: Machine> File<M> {
                 let mut got = Ok(());
                 for step in steps {
                     let place = |offset, data: &Payload| staged.place(offset - part.offset, data);
-                    got = exchange.get(step, place).await;
+                    got = exchange.get(view.pieces(step), place).await;
                     if got.is_err() {
                         break;
                     }

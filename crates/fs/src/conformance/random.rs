@@ -10,8 +10,10 @@ use machine::{Class, Condition, Delivery, Duration, Error, Machine, Message, Net
 
 use super::failures::Tasks;
 use super::{BLOCK, Draw, contents, read, run, small, start, write};
-use crate::protocol::{Collective, Direction, Fetch, Frame, MemoryId, Reply, Request, StripePlace};
-use crate::{Configuration, FailureKind, FileId, IoNodeSettings, Scheduling, Threads};
+use crate::protocol::{
+    Collective, Direction, Fetch, Frame, Listed, MeetingId, MemoryId, Reply, Request, StripePlace,
+};
+use crate::{Configuration, Entry, FailureKind, FileId, IoNodeSettings, Scheduling, Threads};
 
 /// Clients that ask at random.
 const ASKERS: usize = 3;
@@ -209,7 +211,7 @@ impl<M: Machine> RandomAsker<M> {
         let (file, stripe) = (FileId(self.number()), u32::from(self.below(20) == 0));
         let (offset, bytes) =
             (self.offset(), self.below(if self.below(2) == 0 { 64 } else { BLOCK + 2 }) as u32);
-        let request = match self.below(44) {
+        let request = match self.below(48) {
             0..=1 => self.create(),
             40..=41 => {
                 let incarnation = (self.below(9) == 0).then_some(3);
@@ -219,6 +221,13 @@ impl<M: Machine> RandomAsker<M> {
             43 => {
                 let only = self.other_file();
                 Request::Discard { name: self.name(), file: only, uncommitted: self.below(2) == 0 }
+            }
+            44..=46 => Request::Directory { memory: self.meeting(), entries: self.entries() },
+            47 => {
+                let (queued, presort) = (self.below(2) == 0, self.below(2) == 0);
+                let (direction, members) = (self.direction(), self.members());
+                let memory = self.meeting();
+                Request::MoveListed(Box::new(Listed { direction, presort, queued, memory, members }))
             }
             2..=4 => Request::Open { name: self.name() },
             5 => Request::Unlink { name: self.name() },
@@ -258,17 +267,43 @@ impl<M: Machine> RandomAsker<M> {
         Request::Create { name, file, striping, begun: 1, replaces, stripes }
     }
 
-    fn collective(&self, file: FileId) -> Request {
+    fn members(&self) -> Vec<u64> {
         let mut members = vec![self.node.node().0];
         if self.below(2) == 0 {
             members.push(self.askers[self.below(ASKERS as u64) as usize]);
         }
+        members
+    }
+
+    fn direction(&self) -> Direction {
+        if self.below(2) == 0 { Direction::Read } else { Direction::Write }
+    }
+
+    /// Memory of a group of one's own, or of one that all have; now and then of none.
+    fn meeting(&self) -> MemoryId {
+        match self.below(20) {
+            0 => MemoryId::Request(self.number()),
+            _ => MemoryId::Collective(MeetingId { group: self.number(), operation: self.below(3) as u32 }),
+        }
+    }
+
+    fn entries(&self) -> Vec<(FileId, Vec<Entry>)> {
+        let entry = |_| {
+            let bytes = self.below([64, 3 * BLOCK][self.below(2) as usize]);
+            Entry { offset: self.offset(), bytes, at: self.offset(), time: self.below(5) }
+        };
+        let of_file = |_| (FileId(self.number()), (0..self.below(9)).map(entry).collect());
+        (0..self.below(3)).map(of_file).collect()
+    }
+
+    fn collective(&self, file: FileId) -> Request {
+        let members = self.members();
         let record = [16, 64, BLOCK][self.below(3) as usize];
         let problem = Problem::new(BLOCK * (1 + self.below(20)), record, members.len() as u32);
         let pattern = ["rb", "rc", "ra"][self.below(3) as usize].parse::<Pattern>();
         Request::Collective(Box::new(Collective {
             file,
-            direction: if self.below(2) == 0 { Direction::Read } else { Direction::Write },
+            direction: self.direction(),
             presort: self.below(2) == 0,
             queued: self.below(2) == 0,
             view: pattern.and_then(|pattern| pattern.view(&problem)).expect("a view"),

@@ -51,17 +51,26 @@ impl<M: Machine> IoNode<M> {
         account: &Rc<Account>,
         request: Collective,
     ) -> Result<Reply, Box<Failure>> {
+        let served = self.move_all(asker, account, Rc::new(request));
+        self.in_turn(account, served).await.map(|()| Reply::Done)
+    }
+
+    /// Serves a collective request when it is its turn.
+    pub(super) async fn in_turn<T>(
+        &self,
+        account: &Account,
+        serve: impl Future<Output = Result<T, Box<Failure>>>,
+    ) -> Result<T, Box<Failure>> {
         while account.collectives.count() >= COLLECTIVES_MAX - self.collectives.count() {
             self.collective_done.wait().await;
             account.check()?;
         }
         let served = {
             let _operations = (self.collectives.begin(), account.collectives.begin());
-            let served = self.move_all(asker, account, Rc::new(request));
-            self.machine.contain("collective request", served).await
+            self.machine.contain("collective request", serve).await
         };
         self.collective_done.wake_all();
-        served.unwrap_or_else(|defect| Err(of_defect(defect))).map(|()| Reply::Done)
+        served.unwrap_or_else(|defect| Err(of_defect(defect)))
     }
 
     async fn move_all(
@@ -70,7 +79,7 @@ impl<M: Machine> IoNode<M> {
         account: &Rc<Account>,
         request: Rc<Collective>,
     ) -> Result<(), Box<Failure>> {
-        self.check(&request)?;
+        let members = self.check(&request)?;
         self.machine.compute(Work::HandleRequest).await;
         let stripes = self.stripes.of_file(request.file);
         if stripes.is_empty() {
@@ -78,18 +87,14 @@ impl<M: Machine> IoNode<M> {
             return Err(Failure::new(FailureKind::NotOpen, text).into());
         }
         let block_bytes = stripes.iter().map(|stripe| stripe.block_bytes()).max().unwrap_or(0);
-        let queue_buffers = request.queued.then(|| queue_buffers(request.members.len(), block_bytes));
-        // The right to so much memory, until all is done.
-        let _queue_memory = match queue_buffers {
-            Some(buffers) => Some(self.queue_memory.take(buffers * block_bytes).await),
-            None => None,
-        };
+        let (queue_buffers, _queue_memory) =
+            self.queue_buffers_for(request.queued, request.members.len(), block_bytes).await;
         account.check()?;
         let exchange = Exchange::new(
             self.endpoint.clone(),
-            request.view,
+            request.view.dimensions().len() as u64,
             request.memory,
-            request.members.iter().map(|&member| NodeId(member)).collect(),
+            members,
             None,
             queue_buffers,
             block_bytes,
@@ -141,16 +146,22 @@ impl<M: Machine> IoNode<M> {
         Ok(())
     }
 
-    /// Refuses a group that cannot be one: of a size that is not the view's, of nodes that are not there, or with one of
-    /// them twice. So there are no more members than connections.
-    fn check(&self, request: &Collective) -> Result<(), Box<Failure>> {
+    /// Refuses a group that cannot be one: of a size that is not the view's, or otherwise.
+    fn check(&self, request: &Collective) -> Result<Vec<NodeId>, Box<Failure>> {
         let (members, nodes) = (request.members.len(), request.view.nodes());
         if members as u64 != u64::from(nodes) {
             let text = format!("a group of {members} nodes with a view for {nodes}");
             return Err(Failure::invalid(text).into());
         }
+        self.check_members(&request.members)
+    }
+
+    /// The members of a group. Refuses one of nodes that are not there, or with one of them twice: so there are no more
+    /// members than connections.
+    pub(super) fn check_members(&self, members: &[u64]) -> Result<Vec<NodeId>, Box<Failure>> {
+        let members: Vec<NodeId> = members.iter().map(|&member| NodeId(member)).collect();
         let mut seen = BTreeSet::new();
-        for member in request.members.iter().map(|&member| NodeId(member)) {
+        for &member in &members {
             if !self.accounts.is_there(member) {
                 let text = format!("{member} is of the group, and is not connected to this I/O node");
                 return Err(Failure::new(FailureKind::Io, text).into());
@@ -159,7 +170,22 @@ impl<M: Machine> IoNode<M> {
                 return Err(Failure::invalid(format!("a group that has {member} twice")).into());
             }
         }
-        Ok(())
+        Ok(members)
+    }
+
+    /// How many buffers the queues of a collective request have, if it has queues, and the right to that much memory,
+    /// until it is dropped.
+    pub(super) async fn queue_buffers_for(
+        &self,
+        queued: bool,
+        members: usize,
+        block_bytes: u64,
+    ) -> (Option<u64>, Option<Buf>) {
+        if !queued {
+            return (None, None);
+        }
+        let buffers = queue_buffers(members, block_bytes);
+        (Some(buffers), Some(self.queue_memory.take(buffers * block_bytes).await))
     }
 
     /// Makes ready to list the blocks of the stripe in the order in which they will be moved.
@@ -254,14 +280,16 @@ impl<M: Machine> StripeTransfer<M> {
             let at = part.offset - block.file_offset;
             buffer.slice(at..at + part.bytes)
         };
-        self.exchange.put(Extent::new(block.file_offset, block.bytes), data).await?;
+        let pieces = self.request.view.pieces(Extent::new(block.file_offset, block.bytes));
+        self.exchange.put(pieces, data).await?;
         Ok(buffer)
     }
 
     async fn write_block(&self, block: BlockRequest, mut buffer: Buf) -> Result<Buf, Box<Failure>> {
         // The compute nodes' pieces cover the block, or the file ends within it: nothing to read first.
         let place = |offset, data: &Payload| buffer.put(offset - block.file_offset, data);
-        self.exchange.get(Extent::new(block.file_offset, block.bytes), place).await?;
+        let pieces = self.request.view.pieces(Extent::new(block.file_offset, block.bytes));
+        self.exchange.get(pieces, place).await?;
         let (node, stripe) = (&self.node, &self.stripe);
         let _turn = node.turn(stripe, block.stripe_offset, Class::Demand).await;
         let data = buffer.slice(0..block.bytes);

@@ -10,7 +10,7 @@
 //! - `stripes.rs`: which stripes are open, and the operations on names
 //! - `commit.rs`: how files come to be finished
 //! - `blocks.rs`: block requests through the cache (the traditional method)
-//! - `disk_directed.rs`: collective requests
+//! - `disk_directed.rs`: collective requests; `listed.rs`: those on whatever their members list
 //! - `losses.rs`: what was accepted and did not get to its disk
 //! - `listing.rs`: which names there are
 //! - `scrub.rs`: reading back what lies on the disks
@@ -20,6 +20,7 @@ mod account;
 mod blocks;
 mod commit;
 mod disk_directed;
+mod listed;
 mod listing;
 mod losses;
 mod scrub;
@@ -43,6 +44,7 @@ use crate::turns::Turns;
 use account::{Account, Accounts};
 use blocks::Data;
 use commit::Creators;
+use listed::Directories;
 use listing::Listings;
 use stripes::{NewStripes, OpenStripe, Stripes};
 
@@ -85,6 +87,9 @@ struct IoNode<M: Machine> {
     collective_done: Condition,
     /// Memory that the queues of collective requests may have.
     queue_memory: BufferPool,
+    directories: Directories,
+    /// Blocks of which listed parts are written among others that are read first.
+    patched: Turns<(FileId, u32, u64)>,
     accounts: Accounts,
     listings: Listings,
 }
@@ -164,6 +169,8 @@ impl<M: Machine> IoNode<M> {
             collectives: InFlight::new(),
             collective_done: Condition::new(),
             queue_memory: BufferPool::new(QUEUE_BYTES),
+            directories: Directories::default(),
+            patched: Turns::default(),
             accounts: Accounts::default(),
             listings: Listings::default(),
             machine,
@@ -458,6 +465,8 @@ impl<M: Machine> IoNode<M> {
             }
             Request::Scrub { name, disk, offset, bytes } => self.scrub(&name, disk, offset, bytes).await,
             Request::Collective(collective) => self.serve_collective(asker, account, *collective).await,
+            Request::Directory { memory, entries } => self.take_directory(asker, memory, entries).await,
+            Request::MoveListed(listed) => self.serve_listed(asker, account, *listed).await,
             other => Err(Failure::invalid(format!("an I/O node does not serve {other:?}")).into()),
         }
     }
@@ -481,6 +490,7 @@ impl<M: Machine> Service for Rc<IoNode<M>> {
         self.creators.gone(peer);
         self.requests.borrow_mut().forget(peer);
         self.accounts.end(peer);
+        self.directories.forget(peer);
         self.listings.forget_if_unread();
         // Those of its collective requests that wait for their turn need not.
         self.collective_done.wake_all();

@@ -1,0 +1,233 @@
+//! Collective operations on listed stretches of files, by directories: see [`crate::directory`].
+//!
+//! ```text
+//!  member 0   entries to the I/O nodes they concern --- barrier --- one request to each I/O node --- barrier
+//!  member 1   entries to the I/O nodes they concern --- barrier ........ memory open ............... barrier
+//! ```
+//!
+//! The members may have entries of different files, or none.
+
+use machine::{Machine, Memory, NodeId, Payload, Work};
+
+use super::{Client, ClientInner, File, Group, unexpected};
+use crate::directory::Entry;
+use crate::endpoint::Mailbox;
+use crate::error::{Error, Failure, Result};
+use crate::protocol::{Direction, ENTRIES_MAX, FileId, Listed, MemoryId, Reply, Request};
+
+/// How a group moves listed stretches of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListedSettings {
+    /// Whether each disk takes its blocks in the order of their physical position.
+    pub presort: bool,
+    /// Whether pieces of the same node travel together (gather/scatter).
+    pub queued: bool,
+}
+
+/// What an operation on listed stretches has moved, as far as this member knows: only the first knows all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// How many blocks of each disk had a part in it, in the order of the client's I/O nodes.
+    pub blocks: Vec<u64>,
+    /// How many bytes of members gave way to what another member had written later.
+    pub hidden: u64,
+}
+
+/// Stretches of a file, and where they are in a member's memory.
+pub struct FileEntries<M: Machine> {
+    /// The file.
+    pub file: File<M>,
+    /// The stretches, in any order. If they overlap, a write keeps the latest.
+    pub entries: Vec<Entry>,
+}
+
+impl<M: Machine> Client<M> {
+    /// Reads stretches of files into `memory`, together with the other members of a group and theirs.
+    ///
+    /// Bytes beyond the end of a file are zeros.
+    pub async fn read_listed(
+        &self,
+        group: &Group,
+        parts: &[FileEntries<M>],
+        memory: &Memory,
+        settings: ListedSettings,
+    ) -> Result<Moved> {
+        self.move_listed(Direction::Read, group, parts, memory, settings).await
+    }
+
+    /// Writes stretches of files from `memory`, together with the other members of a group and theirs.
+    ///
+    /// When this completes, all members' data are on the media. Where stretches overlap, the latest is written; of bytes
+    /// that are in none, none is changed.
+    pub async fn write_listed(
+        &self,
+        group: &Group,
+        parts: &[FileEntries<M>],
+        memory: &Memory,
+        settings: ListedSettings,
+    ) -> Result<Moved> {
+        let moved = self.move_listed(Direction::Write, group, parts, memory, settings).await?;
+        for FileEntries { file, entries } in parts {
+            file.note_end(entries.iter().map(|entry| entry.extent().end()).max().unwrap_or(0));
+        }
+        Ok(moved)
+    }
+
+    /// Moves all members' stretches; once more, the files being open again, if an I/O node was started anew.
+    async fn move_listed(
+        &self,
+        direction: Direction,
+        group: &Group,
+        parts: &[FileEntries<M>],
+        memory: &Memory,
+        settings: ListedSettings,
+    ) -> Result<Moved> {
+        let mut fits = check_parts(parts, memory);
+        let mut again = true;
+        loop {
+            let (own, common) = self.move_once(direction, group, parts, memory, settings, &fits).await;
+            match common {
+                // What is common to all members decides, so that all begin again or none.
+                Err(error) if again && error.is_of_new_start() => {
+                    again = false;
+                    // A failure is told to the others when they meet again.
+                    for part in parts {
+                        fits = fits.and(part.file.refresh().await.map(drop));
+                    }
+                }
+                Err(error) => return own.and(Err(error)),
+                Ok(()) => return own,
+            }
+        }
+    }
+
+    /// One attempt: what came of this member's part, and what is common to all.
+    async fn move_once(
+        &self,
+        direction: Direction,
+        group: &Group,
+        parts: &[FileEntries<M>],
+        memory: &Memory,
+        ListedSettings { presort, queued }: ListedSettings,
+        fits: &Result<()>,
+    ) -> (Result<Moved>, Result<()>) {
+        let id = MemoryId::Collective(group.next());
+        let _opened = self.inner.open_memory(id, memory);
+        let told = match fits {
+            Ok(()) => self.tell_directories(id, parts).await,
+            Err(error) => Err(error.clone()),
+        };
+        let met = self.meet(group, told.as_ref().err().map(|error| &**error)).await;
+        let mut own = told.map(|()| Moved::default());
+        if met.is_ok() && group.rank == 0 {
+            let members = group.members.iter().map(|member| member.0).collect();
+            let request = Listed { direction, presort, queued, memory: id, members };
+            own = self.ask_to_move(request).await;
+        }
+        let done = self.meet(group, own.as_ref().err().map(|error| &**error)).await;
+        (own, met.and(done))
+    }
+
+    /// Tells each I/O node the entries that concern it.
+    async fn tell_directories(&self, memory: MemoryId, parts: &[FileEntries<M>]) -> Result<()> {
+        let entries = parts.iter().map(|part| part.entries.len() as u64).sum();
+        self.inner.endpoint.machine().compute(Work::DealEntries { entries }).await;
+        let (mailbox, mut asked) = (Mailbox::new(), 0);
+        for (&node, messages) in self.io_nodes().iter().zip(self.deal(parts)) {
+            for entries in messages {
+                let request = Request::Directory { memory, entries };
+                self.inner.endpoint.begin(node, request, Payload::empty(), &mailbox, 0).await;
+                asked += 1;
+            }
+        }
+        let mut outcome = Ok(());
+        for _ in 0..asked {
+            outcome = outcome.and(mailbox.next().await.1.map(drop));
+        }
+        outcome
+    }
+
+    /// For each I/O node the entries that concern it, in messages of bounded length.
+    fn deal(&self, parts: &[FileEntries<M>]) -> Vec<Vec<Message>> {
+        let mut messages: Vec<Vec<Message>> = vec![Vec::new(); self.io_nodes().len()];
+        for FileEntries { file, entries } in parts {
+            let homes = file.homes_by_index();
+            let mut told = vec![usize::MAX; self.io_nodes().len()];
+            for (number, entry) in entries.iter().enumerate() {
+                for stripe in entry.stripes(file.striping()) {
+                    let node = homes[stripe as usize];
+                    if told[node] != number {
+                        told[node] = number;
+                        push_entry(&mut messages[node], file.id(), *entry);
+                    }
+                }
+            }
+        }
+        messages
+    }
+
+    /// As the first member: asks all I/O nodes, and waits until all have done it.
+    async fn ask_to_move(&self, request: Listed) -> Result<Moved> {
+        let answers = self.ask_all(|_| Some(Request::MoveListed(Box::new(request.clone())))).await;
+        let (mut moved, mut outcome) = (Moved::default(), Ok(()));
+        for (node, answer) in answers {
+            match answer {
+                Ok((Reply::Moved { blocks, hidden }, _)) => {
+                    moved.blocks.extend(blocks);
+                    moved.hidden += hidden;
+                }
+                Ok(_) => outcome = outcome.and(Err(unexpected(node))),
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
+        }
+        outcome.map(|()| moved)
+    }
+
+    /// Waits for all members; if any of them brings a failure, all leave with the same one.
+    async fn meet(&self, group: &Group, failure: Option<&Error>) -> Result<()> {
+        let failure = failure.map(|error| Failure::from(error.clone()));
+        self.meet_with(group, failure).await
+    }
+}
+
+/// Entries of files that go in one message.
+type Message = Vec<(FileId, Vec<Entry>)>;
+
+fn push_entry(messages: &mut Vec<Message>, file: FileId, entry: Entry) {
+    let is_full = |message: &Message| {
+        message.iter().map(|(_, entries)| entries.len() + 1).sum::<usize>() + 2 > ENTRIES_MAX
+    };
+    if messages.last().is_none_or(is_full) {
+        messages.push(Vec::new());
+    }
+    let message = messages.last_mut().expect("there is one");
+    match message.last_mut() {
+        Some((last, entries)) if *last == file => entries.push(entry),
+        _ => message.push((file, vec![entry])),
+    }
+}
+
+/// Refuses entries that reach beyond the memory or beyond any file.
+fn check_parts<M: Machine>(parts: &[FileEntries<M>], memory: &Memory) -> Result<()> {
+    for FileEntries { file, entries } in parts {
+        for &Entry { offset, bytes, at, .. } in entries {
+            let ends = offset.checked_add(bytes).is_some_and(|end| end <= layout::FILE_BYTES_MAX);
+            if !ends {
+                let why = format!("{}: {bytes} bytes at {offset} reach beyond any file", file.name());
+                return Err(Error::Invalid(why).into());
+            }
+            if !memory.holds(at, bytes) {
+                let why = format!("{bytes} bytes at {at} do not lie in a memory of {}", memory.len());
+                return Err(Error::Invalid(why).into());
+            }
+        }
+    }
+    Ok(())
+}
+
+impl<M: Machine> ClientInner<M> {
+    /// The index of an I/O node among those this client knows.
+    pub(super) fn index_of(&self, node: NodeId) -> usize {
+        self.io_nodes.iter().position(|&other| other == node).expect("a home is an I/O node of the client")
+    }
+}

@@ -1,0 +1,238 @@
+//! The log of a write cache: data in the order in which they were written, and an entry for each write.
+//!
+//! ```text
+//!  directory   | file, offset, bytes, place, time | ...   an entry for each write, in order
+//!  data        | bytes of the first write | of the second | ...
+//! ```
+//!
+//! Nothing is looked up when something is written, and nothing is overwritten: the flush sorts it out.
+
+use layout::Striping;
+
+use crate::directory::Entry;
+
+/// How much memory an entry takes: which file, when, offset, length, and a word to find it by (ENWRICH report, section
+/// 5.1).
+pub const ENTRY_BYTES: u64 = 24;
+
+/// How the memory of a write cache is divided between data and the directory of what they are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Division {
+    /// A fixed fraction of it is the directory's, and the rest the data's: it is full when either is.
+    Fixed {
+        /// The directory's part, more than 0 and less than 1.
+        directory: f64,
+    },
+    /// Data grow from one end and the directory from the other: it is full when they meet.
+    Shared,
+}
+
+/// The section of a write cache that has no room for the next write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// The bytes written.
+    Data,
+    /// The entries that say what they are.
+    Directory,
+}
+
+/// What has been written to each of some files since the last flush.
+pub(super) struct Log {
+    division: Division,
+    /// Memory for data and directory together.
+    bytes: u64,
+    data_bytes: u64,
+    count: u64,
+    /// By file.
+    entries: Vec<Vec<Entry>>,
+    last_time: u64,
+}
+
+impl Log {
+    pub(super) fn new(bytes: u64, division: Division) -> Self {
+        Log { division, bytes, data_bytes: 0, count: 0, entries: Vec::new(), last_time: 0 }
+    }
+
+    /// Memory that data can take at most, in bytes.
+    pub(super) fn data_capacity(&self) -> u64 {
+        match self.division {
+            Division::Fixed { directory } => self.bytes - (self.bytes as f64 * directory) as u64,
+            Division::Shared => self.bytes.saturating_sub(ENTRY_BYTES),
+        }
+    }
+
+    fn entries_capacity(&self) -> u64 {
+        match self.division {
+            Division::Fixed { directory } => (self.bytes as f64 * directory) as u64 / ENTRY_BYTES,
+            Division::Shared => (self.bytes - self.data_bytes) / ENTRY_BYTES,
+        }
+    }
+
+    /// The section that is full, if another entry with one byte would not fit.
+    pub(super) fn full(&self) -> Option<Section> {
+        if self.count + 1 > self.entries_capacity() {
+            Some(Section::Directory)
+        } else if self.free() == 0 {
+            Some(Section::Data)
+        } else {
+            None
+        }
+    }
+
+    /// Room for the data of one more entry, in bytes.
+    fn free(&self) -> u64 {
+        match self.division {
+            Division::Fixed { .. } => self.data_capacity() - self.data_bytes,
+            Division::Shared => self.bytes.saturating_sub(self.data_bytes + (self.count + 1) * ENTRY_BYTES),
+        }
+    }
+
+    /// How many of `bytes` bytes at `offset` of a file are to be written next: all, if they fit; what fits of a write
+    /// that no empty cache could take, up to the end of a block if possible, so that no block is written twice. Or the
+    /// section that is full.
+    pub(super) fn room_for(&self, striping: Striping, offset: u64, bytes: u64) -> Result<u64, Section> {
+        if let Some(full) = self.full() {
+            return Err(full);
+        }
+        let (free, block) = (self.free(), striping.block_bytes());
+        if bytes <= free {
+            return Ok(bytes);
+        }
+        let whole_blocks = ((offset + free) / block * block).saturating_sub(offset);
+        match whole_blocks {
+            0 if bytes.min(block) > self.data_capacity() => Ok(free),
+            0 => Err(Section::Data),
+            bytes => Ok(bytes),
+        }
+    }
+
+    /// Appends an entry for a write, for which there is room, of the file of this index. Says where its data belong.
+    /// `now` is when, in nanoseconds; a later write is never earlier.
+    pub(super) fn append(&mut self, file: usize, offset: u64, bytes: u64, now: u64) -> u64 {
+        let (at, time) = (self.data_bytes, now.max(self.last_time));
+        self.last_time = time;
+        self.data_bytes += bytes;
+        self.count += 1;
+        if self.entries.len() <= file {
+            self.entries.resize_with(file + 1, Vec::new);
+        }
+        self.entries[file].push(Entry { offset, bytes, at, time });
+        at
+    }
+
+    /// The entries of the file of this index, in the order in which they were written.
+    pub(super) fn entries_of(&self, file: usize) -> &[Entry] {
+        self.entries.get(file).map_or(&[], |entries| entries)
+    }
+
+    /// How much has been written, in bytes.
+    #[cfg(test)]
+    pub(super) fn data_bytes(&self) -> u64 {
+        self.data_bytes
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.data_bytes = 0;
+        self.count = 0;
+        self.entries.iter_mut().for_each(Vec::clear);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const FIXED: Division = Division::Fixed { directory: 0.1 };
+
+    fn striping() -> Striping {
+        Striping::new(8192, 16).unwrap()
+    }
+
+    /// Flushes that a program needs that writes `count` records of `bytes` bytes, one after the other, the one at the end
+    /// among them.
+    fn flushes(log: &mut Log, count: u64, bytes: u64) -> u64 {
+        let mut flushes = 0;
+        for record in 0..count {
+            let mut left = bytes;
+            while left > 0 {
+                let offset = record * bytes + (bytes - left);
+                match log.room_for(striping(), offset, left) {
+                    Ok(taken) => {
+                        log.append(0, offset, taken, record);
+                        left -= taken;
+                    }
+                    Err(_) => {
+                        flushes += 1;
+                        log.clear();
+                    }
+                }
+            }
+        }
+        flushes + 1
+    }
+
+    /// ENWRICH report, section 5.1, and what follows from the sizes in figure 6.
+    #[test]
+    fn the_reports_flushes_are_counted() {
+        let mib = 1 << 20;
+        for (bytes, written, record, expected) in [
+            (mib, 64 * mib, 8192, 72),
+            (mib, 4 * mib, 8192, 5),
+            (mib, 4 * mib, 512, 5),
+            (mib, 4 * mib, 4 * mib, 5),
+            (mib / 2, 4 * mib, 8192, 9),
+            (2 * mib, 4 * mib, 8192, 3),
+            (mib, mib / 2, 8, 16),
+        ] {
+            let mut log = Log::new(bytes, FIXED);
+            assert_eq!(flushes(&mut log, written / record, record), expected, "{written} by {record}");
+        }
+    }
+
+    #[test]
+    fn small_writes_fill_the_directory_and_large_ones_the_data() {
+        for (bytes, section) in [(8, Section::Directory), (215, Section::Directory), (512, Section::Data)] {
+            let mut log = Log::new(1 << 20, FIXED);
+            let mut offset = 0;
+            while log.room_for(striping(), offset, bytes).is_ok() {
+                log.append(0, offset, bytes, 0);
+                offset += bytes;
+            }
+            assert_eq!(log.room_for(striping(), offset, bytes), Err(section), "{bytes}");
+        }
+    }
+
+    proptest! {
+        /// Data and directory together stay within the memory, each entry's data lie behind those before it, and
+        /// something always fits into an empty log.
+        #[test]
+        fn a_log_has_room_for_what_it_takes(
+            writes in prop::collection::vec((0u64..5000, 1u64..3000), 1..60),
+            shared: bool,
+        ) {
+            let division = if shared { Division::Shared } else { Division::Fixed { directory: 0.3 } };
+            let striping = Striping::new(512, 3).unwrap();
+            let mut log = Log::new(2000, division);
+            for (time, (offset, bytes)) in (0..).zip(writes) {
+                let mut done = 0;
+                while done < bytes {
+                    match log.room_for(striping, offset + done, bytes - done) {
+                        Ok(taken) => {
+                            prop_assert!(taken > 0 && taken <= bytes - done);
+                            let before = log.data_bytes();
+                            prop_assert_eq!(log.append(0, offset + done, taken, time), before);
+                            prop_assert!(log.data_bytes() <= log.data_capacity());
+                            prop_assert!(log.data_bytes() + log.count * ENTRY_BYTES <= 2000);
+                            done += taken;
+                        }
+                        Err(_) => {
+                            prop_assert!(log.count > 0);
+                            log.clear();
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Promises about collective operations on listed stretches of files.
+
+use std::rc::Rc;
+
+use machine::conformance::Testbed;
+use machine::{Condition, Machine, Memory};
+
+use super::{BLOCK, Draw, bytes_of, contents, read, run, small, start, write};
+use crate::{Client, Configuration, Entry, FileEntries, FileId, Group, ListedSettings, Scheduling, Threads};
+
+/// How many members the groups of these tests have.
+const MEMBERS: u64 = 3;
+
+/// How many bytes the files of these tests have at most.
+const BYTES: u64 = 24 * BLOCK;
+
+/// What a member does in one operation.
+#[derive(Clone)]
+struct Part {
+    /// For each file the stretches that the member has.
+    entries: Vec<Vec<Entry>>,
+    memory: Vec<u8>,
+}
+
+/// Draws what a member has of `files` files, all of it at most `longest` bytes at a time.
+fn draw_part(draw: &mut Draw, files: u64, longest: u64) -> Part {
+    let (mut entries, mut at) = (vec![Vec::new(); files as usize], 0);
+    for _ in 0..draw.below(40) {
+        let bytes = 1 + draw.below(longest);
+        let offset = draw.below(BYTES - bytes);
+        let entry = Entry { offset, bytes, at, time: draw.below(6) };
+        entries[draw.below(files) as usize].push(entry);
+        at += bytes;
+    }
+    let salt = draw.below(256) as u8;
+    let memory = contents(at).into_iter().map(|byte| byte ^ salt).collect();
+    Part { entries, memory }
+}
+
+/// What a file is after all members' entries have been written, the latest over those before.
+fn overwrite(before: &[u8], parts: &[Part], file: usize) -> Vec<u8> {
+    let mut all: Vec<(u64, usize, usize)> = Vec::new();
+    for (member, part) in parts.iter().enumerate() {
+        let of_member = part.entries[file].iter().enumerate();
+        all.extend(of_member.map(|(order, entry)| (entry.time, member, order)));
+    }
+    all.sort_unstable();
+    let mut bytes = before.to_vec();
+    for (_, member, order) in all {
+        let Entry { offset, bytes: count, at, .. } = parts[member].entries[file][order];
+        let (from, to) = (at as usize..(at + count) as usize, offset as usize..(offset + count) as usize);
+        bytes.resize(bytes.len().max(to.end), 0);
+        bytes[to].copy_from_slice(&parts[member].memory[from]);
+    }
+    bytes
+}
+
+/// Each member writes or reads its part of the files of these names; gives the memories as they are then.
+async fn move_together<M: Machine>(
+    clients: &[Client<M>],
+    nodes: &[M],
+    group: u64,
+    names: &[&'static str],
+    parts: &[Part],
+    is_write: bool,
+    settings: ListedSettings,
+) -> Vec<Vec<u8>> {
+    let members: Vec<_> = nodes.iter().map(|node| node.node()).collect();
+    let (done, changed) = (Rc::new(std::cell::RefCell::new(Vec::new())), Rc::new(Condition::new()));
+    for (rank, (client, part)) in clients.iter().zip(parts).enumerate() {
+        let group = Group::new(group, members.clone(), rank);
+        let (client, part, names) = (client.clone(), part.clone(), names.to_vec());
+        let (done, changed) = (done.clone(), changed.clone());
+        nodes[rank].spawn("member", async move {
+            let memory = Memory::real(part.memory.clone());
+            let mut files = Vec::new();
+            for (name, entries) in names.iter().zip(&part.entries) {
+                let file = client.open(name).await.expect("it is there");
+                files.push(FileEntries { file, entries: entries.clone() });
+            }
+            let moved = if is_write {
+                client.write_listed(&group, &files, &memory, settings).await
+            } else {
+                client.read_listed(&group, &files, &memory, settings).await
+            };
+            moved.expect("all members are there");
+            for FileEntries { file, .. } in files.iter().filter(|_| is_write) {
+                file.commit().await.expect("committed");
+            }
+            drop(files);
+            done.borrow_mut().push((rank, bytes_of(memory)));
+            changed.wake_all();
+            Ok(())
+        });
+    }
+    while done.borrow().len() < clients.len() {
+        changed.wait().await;
+    }
+    let mut memories = done.take();
+    memories.sort_by_key(|(rank, _)| *rank);
+    memories.into_iter().map(|(_, memory)| memory).collect()
+}
+
+/// Whatever stretches of whatever files the members of a group write together, each byte is then its latest writer's, and
+/// what is in no stretch is as it was; and reading stretches together gives what is in the files.
+pub fn listed_stretches_agree_with_files_in_memory(testbed: &impl Testbed, base: Configuration) {
+    let names = ["one", "two"];
+    for (seed, longest, queued, presort) in
+        [(1, 8, false, true), (2, 3 * BLOCK, true, true), (3, BLOCK, false, false)]
+    {
+        run(testbed, 2 + MEMBERS as usize, move |nodes| async move {
+            let threads = Threads::Pool(4);
+            let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, threads)).await;
+            let (mut draw, mut files) = (Draw(seed), Vec::new());
+            let mut expected = Vec::new();
+            for (number, name) in (1..).zip(names) {
+                let data = contents(draw.below(BYTES));
+                let file = clients[0].create(name, FileId(number), BLOCK).await.expect("created");
+                write(&file, 0, &data).await;
+                file.commit().await.expect("committed");
+                files.push(file);
+                expected.push(data);
+            }
+            for round in 1..3 {
+                let of_round = |draw: &mut Draw| (0..MEMBERS).map(|_| draw_part(draw, 2, longest)).collect();
+                let settings = ListedSettings { presort, queued };
+                let parts: Vec<Part> = of_round(&mut draw);
+                // Some of what is there before is still in caches.
+                let (offset, fresh) = (draw.below(BYTES / 2), contents(1 + draw.below(2 * BLOCK)));
+                write(&files[0], offset, &fresh).await;
+                let end = expected[0].len().max(offset as usize + fresh.len());
+                expected[0].resize(end, 0);
+                expected[0][offset as usize..offset as usize + fresh.len()].copy_from_slice(&fresh);
+                move_together(&clients, &nodes[2..], 2 * round, &names, &parts, true, settings).await;
+                for (number, file) in files.iter().enumerate() {
+                    expected[number] = overwrite(&expected[number], &parts, number);
+                    file.flush().await.expect("flushed");
+                    let now = read(file, 0, 2 * BYTES).await;
+                    assert!(now == expected[number], "file {number} in round {round} of seed {seed}");
+                }
+                let parts: Vec<Part> = of_round(&mut draw);
+                let read =
+                    move_together(&clients, &nodes[2..], 2 * round + 1, &names, &parts, false, settings);
+                for (part, memory) in parts.iter().zip(read.await) {
+                    for (file, entries) in part.entries.iter().enumerate() {
+                        for &Entry { offset, bytes, at, .. } in entries {
+                            let there = (offset..offset + bytes)
+                                .map(|at| expected[file].get(at as usize).copied().unwrap_or(0));
+                            let got = &memory[at as usize..(at + bytes) as usize];
+                            assert!(there.eq(got.iter().copied()), "{bytes} bytes at {offset} of {file}");
+                        }
+                    }
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,397 @@
+//! Collective operations on listed stretches of files: directories from the members, and what is done by them.
+//!
+//! As for a dense view (`disk_directed.rs`), the I/O node lists the blocks of each of its disks, may sort them by physical
+//! position, and lets a few buffers take them one after the other. But which blocks, of which files, and whose each byte
+//! of them is, it learns from the directories that the members have sent before; of a block there may be parts only.
+//!
+//! ```text
+//!  directories of all members --> pieces by block --> latest writes only --> blocks of each disk, sorted --> buffers
+//! ```
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::rc::Rc;
+
+use layout::Extent;
+use machine::{Buf, BufferPool, Class, Disk, Machine, NodeId, Payload, TaskGroup, Work};
+
+use super::IoNode;
+use super::account::Account;
+use super::stripes::{Barred, OpenStripe};
+use crate::directory::{BlockPieces, Dealt, Entry};
+use crate::error::{Failure, FailureKind};
+use crate::exchange::Exchange;
+use crate::protocol::{Direction, FileId, Listed, MemoryId, Reply};
+
+/// The most entries that one client may have told and not yet had moved.
+const ENTRIES_OF_CLIENT_MAX: usize = 1 << 20;
+
+/// The most runs of a block that are written one by one; a block of more is read first and then written as a whole.
+const RUNS_MAX: usize = 4;
+
+/// What clients have told of their memory for operations to come.
+#[derive(Default)]
+pub(super) struct Directories(RefCell<BTreeMap<(NodeId, u64), Told>>);
+
+/// A client's entries for the operations of a group.
+struct Told {
+    /// The memory, which names the operation.
+    memory: MemoryId,
+    entries: Vec<(FileId, Vec<Entry>)>,
+}
+
+impl Directories {
+    /// Adds to a client's entries for an operation.
+    fn add(
+        &self,
+        client: NodeId,
+        memory: MemoryId,
+        mut entries: Vec<(FileId, Vec<Entry>)>,
+    ) -> Result<(), Box<Failure>> {
+        let group = group_of(memory)?;
+        let mut all = self.0.borrow_mut();
+        let of_client = all.range((client, 0)..=(client, u64::MAX));
+        let others = of_client.filter(|(_, told)| told.memory != memory || group_of(told.memory).is_err());
+        let own = all.get(&(client, group)).filter(|told| told.memory == memory);
+        let told: usize =
+            others.filter(|((_, other), _)| *other != group).map(|(_, told)| told.count()).sum();
+        let count = told
+            + own.map_or(0, Told::count)
+            + entries.iter().map(|(_, of_file)| of_file.len() + 1).sum::<usize>();
+        if count > ENTRIES_OF_CLIENT_MAX {
+            let text =
+                format!("directories of {count} entries from {client}; at most {ENTRIES_OF_CLIENT_MAX} here");
+            return Err(Failure::invalid(text).into());
+        }
+        let told = all.entry((client, group)).or_insert_with(|| Told { memory, entries: Vec::new() });
+        if told.memory != memory {
+            *told = Told { memory, entries: Vec::new() };
+        }
+        told.entries.append(&mut entries);
+        Ok(())
+    }
+
+    /// Takes what a client has told for an operation: nothing, if it has told nothing.
+    fn take(&self, client: NodeId, memory: MemoryId) -> Result<Vec<(FileId, Vec<Entry>)>, Box<Failure>> {
+        let told = self.0.borrow_mut().remove(&(client, group_of(memory)?));
+        Ok(told.filter(|told| told.memory == memory).map(|told| told.entries).unwrap_or_default())
+    }
+
+    /// Forgets a client that is gone.
+    pub(super) fn forget(&self, client: NodeId) {
+        self.0.borrow_mut().retain(|(other, _), _| *other != client);
+    }
+}
+
+impl Told {
+    fn count(&self) -> usize {
+        self.entries.iter().map(|(_, entries)| entries.len() + 1).sum()
+    }
+}
+
+fn group_of(memory: MemoryId) -> Result<u64, Box<Failure>> {
+    match memory {
+        MemoryId::Collective(meeting) => Ok(meeting.group),
+        MemoryId::Request(_) => Err(Failure::invalid("a directory of memory that is not of a group").into()),
+    }
+}
+
+/// One disk's part of an operation.
+struct DiskTransfer<M: Machine> {
+    node: Rc<IoNode<M>>,
+    request: Rc<Listed>,
+    disk: usize,
+    exchange: Rc<Exchange<M>>,
+    /// Blocks that are still to be moved, the next one last.
+    blocks: RefCell<Vec<ListedBlock>>,
+    buffers: BufferPool,
+    block_bytes: u64,
+}
+
+/// A block and what is to be moved of it.
+struct ListedBlock {
+    stripe: Rc<StripePart>,
+    pieces: BlockPieces,
+}
+
+/// A stripe that has blocks in an operation.
+struct StripePart {
+    stripe: Rc<OpenStripe>,
+    /// If it is written, nobody else begins to write it meanwhile.
+    _barred: Option<Barred>,
+    /// Its length before the operation: beyond it are zeros.
+    bytes_before: u64,
+}
+
+impl<M: Machine> IoNode<M> {
+    /// Takes in a part of a client's directory.
+    pub(super) async fn take_directory(
+        &self,
+        asker: NodeId,
+        memory: MemoryId,
+        entries: Vec<(FileId, Vec<Entry>)>,
+    ) -> Result<Reply, Box<Failure>> {
+        let count: usize = entries.iter().map(|(_, of_file)| of_file.len()).sum();
+        self.machine.compute(Work::TakeEntries { entries: count as u64 }).await;
+        self.directories.add(asker, memory, entries)?;
+        Ok(Reply::Done)
+    }
+
+    pub(super) async fn serve_listed(
+        self: &Rc<Self>,
+        asker: NodeId,
+        account: &Rc<Account>,
+        request: Listed,
+    ) -> Result<Reply, Box<Failure>> {
+        let served = self.move_listed(asker, account, Rc::new(request));
+        self.in_turn(account, served).await
+    }
+
+    async fn move_listed(
+        self: &Rc<Self>,
+        asker: NodeId,
+        account: &Rc<Account>,
+        request: Rc<Listed>,
+    ) -> Result<Reply, Box<Failure>> {
+        let members = self.check_members(&request.members)?;
+        self.machine.compute(Work::HandleRequest).await;
+        let (blocks, hidden) = self.deal(asker, &request, &members).await?;
+        let counts = blocks.iter().map(|of_disk| of_disk.len() as u64).collect();
+        let block_bytes =
+            blocks.iter().flatten().map(|block| block.stripe.stripe.block_bytes()).max().unwrap_or(0);
+        let (queue_buffers, _queue_memory) =
+            self.queue_buffers_for(request.queued, members.len(), block_bytes).await;
+        account.check()?;
+        let (endpoint, memory) = (self.endpoint.clone(), request.memory);
+        let exchange = Exchange::new(endpoint, 1, memory, members, None, queue_buffers, block_bytes);
+        let stripes = stripes_of(&blocks);
+        let group = TaskGroup::new();
+        for (disk, blocks) in blocks.into_iter().enumerate().filter(|(_, blocks)| !blocks.is_empty()) {
+            let transfer = Rc::new(self.plan_listed(&request, disk, exchange.clone(), blocks).await);
+            for _ in 0..self.settings.buffers_per_disk {
+                let (transfer, others, account) = (transfer.clone(), group.clone(), account.clone());
+                group.spawn(&self.machine, "collective buffer", async move {
+                    transfer.move_blocks(&others, &account).await
+                });
+            }
+        }
+        let outcome = group.join().await;
+        let finished = exchange.finish().await;
+        outcome.and(finished.map_err(Box::<Failure>::from))?;
+        if request.direction == Direction::Write {
+            for stripe in &stripes {
+                self.flush_disk(&stripe.stripe).await?;
+            }
+        }
+        Ok(Reply::Moved { blocks: counts, hidden })
+    }
+
+    /// Deals what the members have told to the blocks of each disk. Stripes that are written are ready for it then.
+    async fn deal(
+        self: &Rc<Self>,
+        asker: NodeId,
+        request: &Listed,
+        members: &[NodeId],
+    ) -> Result<(Vec<Vec<ListedBlock>>, u64), Box<Failure>> {
+        let is_write = request.direction == Direction::Write;
+        let files = self.take_told(request, members)?;
+        let entries = files.values().flatten().map(|(_, entries)| entries.len() as u64).sum();
+        self.machine.compute(Work::SortEntries { entries }).await;
+        let mut blocks: Vec<Vec<ListedBlock>> = self.machine.disks().iter().map(|_| Vec::new()).collect();
+        let mut hidden = 0;
+        for (file, of_members) in files {
+            let stripes = self.stripes.of_file(file);
+            let Some(striping) = stripes.first().map(|stripe| stripe.label.striping) else {
+                let text = format!("file {:016x} is not open", file.0);
+                return Err(Failure::new(FailureKind::NotOpen, text).into());
+            };
+            let here: BTreeSet<u32> = stripes.iter().map(|stripe| stripe.label.stripe).collect();
+            let mut dealt = Dealt::default();
+            for (member, entries) in &of_members {
+                let added = dealt.add(striping, &here, *member, entries);
+                added.map_err(|why| Failure::invalid(format!("file {:016x}: {why}", file.0)))?;
+            }
+            let (of_file, hidden_here) = dealt.into_blocks(is_write);
+            hidden += hidden_here;
+            let mut by_stripe: BTreeMap<u32, Vec<BlockPieces>> = BTreeMap::new();
+            for (stripe, block) in of_file {
+                by_stripe.entry(stripe).or_default().push(block);
+            }
+            for stripe in stripes {
+                let Some(of_stripe) = by_stripe.remove(&stripe.label.stripe) else { continue };
+                let disk = stripe.disk;
+                let part = Rc::new(self.make_ready(asker, stripe, is_write, &of_stripe).await?);
+                let listed = |pieces| ListedBlock { stripe: part.clone(), pieces };
+                blocks[disk].extend(of_stripe.into_iter().map(listed));
+            }
+        }
+        Ok((blocks, hidden))
+    }
+
+    /// What the members have told for the operation, by file and member.
+    fn take_told(&self, request: &Listed, members: &[NodeId]) -> Result<ByFile, Box<Failure>> {
+        let mut files = ByFile::new();
+        for (index, &member) in (0..).zip(members) {
+            for (file, entries) in self.directories.take(member, request.memory)? {
+                files.entry(file).or_default().push((index, entries));
+            }
+        }
+        Ok(files)
+    }
+
+    /// Makes a stripe ready: the cache is bypassed, and what is written has its space first, so that sorting knows where
+    /// each block will be.
+    async fn make_ready(
+        self: &Rc<Self>,
+        asker: NodeId,
+        stripe: Rc<OpenStripe>,
+        is_write: bool,
+        blocks: &[BlockPieces],
+    ) -> Result<StripePart, Box<Failure>> {
+        self.write_out(&stripe).await;
+        stripe.check(asker)?;
+        let bytes_before = stripe.bytes.get();
+        if !is_write {
+            stripe.losses.check(&(0..u64::MAX))?;
+            return Ok(StripePart { stripe, _barred: None, bytes_before });
+        }
+        let barred = stripe.bar_writes();
+        self.forget_blocks(&barred, 0).await;
+        let end = blocks.last().map_or(0, BlockPieces::end);
+        if end > stripe.bytes.get() {
+            self.check_space(&stripe, end).await?;
+            self.machine.disks()[stripe.disk].resize(stripe.object, end).await?;
+            stripe.set_end(end);
+        }
+        Ok(StripePart { stripe, _barred: Some(barred), bytes_before })
+    }
+
+    /// Puts the blocks of a disk into the order in which they will be moved.
+    async fn plan_listed(
+        self: &Rc<Self>,
+        request: &Rc<Listed>,
+        disk: usize,
+        exchange: Rc<Exchange<M>>,
+        mut blocks: Vec<ListedBlock>,
+    ) -> DiskTransfer<M> {
+        let count = blocks.len() as u64;
+        self.machine.compute(Work::ListBlocks { blocks: count }).await;
+        if request.presort {
+            self.machine.compute(Work::SortBlocks { blocks: count }).await;
+            let device = &self.machine.disks()[disk];
+            let position =
+                |block: &ListedBlock| device.position(block.stripe.stripe.object, block.pieces.stripe_offset);
+            blocks.sort_by_cached_key(position);
+        }
+        blocks.reverse();
+        let block_bytes = blocks.iter().map(|block| block.stripe.stripe.block_bytes()).max().unwrap_or(0);
+        DiskTransfer {
+            node: self.clone(),
+            request: request.clone(),
+            disk,
+            exchange,
+            blocks: RefCell::new(blocks),
+            buffers: BufferPool::new(block_bytes * self.settings.buffers_per_disk as u64),
+            block_bytes,
+        }
+    }
+}
+
+/// Entries by file, each member's with its index in the group.
+type ByFile = BTreeMap<FileId, Vec<(u32, Vec<Entry>)>>;
+
+/// The stripes that blocks are of, each once.
+fn stripes_of(blocks: &[Vec<ListedBlock>]) -> Vec<Rc<StripePart>> {
+    let mut stripes: Vec<Rc<StripePart>> = Vec::new();
+    for block in blocks.iter().flatten() {
+        if !stripes.last().is_some_and(|last| Rc::ptr_eq(last, &block.stripe)) {
+            stripes.push(block.stripe.clone());
+        }
+    }
+    stripes
+}
+
+impl<M: Machine> DiskTransfer<M> {
+    /// A buffer's life: moves one block after the other until none is left, something has failed, or nobody wants it.
+    async fn move_blocks(
+        &self,
+        buffers: &TaskGroup<Box<Failure>>,
+        account: &Account,
+    ) -> Result<(), Box<Failure>> {
+        let mut buffer = self.buffers.take(self.block_bytes).await;
+        while !buffers.has_failed() {
+            account.check()?;
+            let next = self.blocks.borrow_mut().pop();
+            let Some(block) = next else { break };
+            buffer = match self.request.direction {
+                Direction::Read => self.read_block(&block, buffer).await?,
+                Direction::Write => self.write_block(&block, buffer).await?,
+            };
+        }
+        Ok(())
+    }
+
+    /// Fills a buffer with a block as it is on the disk.
+    async fn load(&self, block: &ListedBlock, buffer: Buf) -> Result<Buf, Box<Failure>> {
+        let (node, stripe, offset) = (&self.node, &block.stripe.stripe, block.pieces.stripe_offset);
+        let _turn = node.turn(stripe, offset, Class::Demand).await;
+        let outcome = node.machine.disks()[self.disk].read(stripe.object, offset, buffer).await;
+        node.machine.compute(Work::CompleteDiskRequest).await;
+        Ok(outcome?)
+    }
+
+    async fn read_block(&self, block: &ListedBlock, buffer: Buf) -> Result<Buf, Box<Failure>> {
+        let buffer = self.load(block, buffer).await?;
+        let start = block.pieces.file_offset();
+        let data = |part: Extent| buffer.slice(part.offset - start..part.end() - start);
+        self.exchange.put(block.pieces.pieces(), data).await?;
+        // Queued pieces have been copied, others have arrived: nobody needs the buffer any more.
+        Ok(buffer)
+    }
+
+    async fn write_block(&self, block: &ListedBlock, mut buffer: Buf) -> Result<Buf, Box<Failure>> {
+        let (node, stripe) = (&self.node, &block.stripe.stripe);
+        let (mut runs, offset) = (block.pieces.runs(), block.pieces.stripe_offset);
+        // What lies between the runs is not to change while it is here: writes of single blocks are barred, and other
+        // operations wait for their turn.
+        let mut _turn_at_block = None;
+        if runs.len() > RUNS_MAX {
+            _turn_at_block = Some(node.patched.take((stripe.file(), stripe.label.stripe, offset)).await);
+            buffer = self.load_around(block, buffer).await?;
+        }
+        let start = block.pieces.file_offset();
+        let place = |offset, data: &Payload| buffer.put(offset - start, data);
+        self.exchange.get(block.pieces.pieces(), place).await?;
+        if runs.len() > RUNS_MAX {
+            let end = runs.last().expect("more than one").end;
+            runs.truncate(1);
+            runs[0] = 0..end;
+        }
+        let turn = node.turn(stripe, offset, Class::Demand).await;
+        let mut outcome = Ok(());
+        for Range { start, end } in runs.iter().cloned() {
+            let data = buffer.slice(start..end);
+            let written = node.machine.disks()[self.disk].write(stripe.object, offset + start, data).await;
+            outcome = outcome.and(written);
+        }
+        node.machine.compute(Work::CompleteDiskRequest).await;
+        drop(turn);
+        outcome?;
+        for Range { start, end } in runs {
+            stripe.losses.mend(&(offset + start..offset + end));
+        }
+        Ok(buffer)
+    }
+
+    /// Fills a buffer with what a block of many runs has between them.
+    async fn load_around(&self, block: &ListedBlock, mut buffer: Buf) -> Result<Buf, Box<Failure>> {
+        if block.pieces.stripe_offset < block.stripe.bytes_before {
+            let (start, bytes) = (block.pieces.stripe_offset, block.stripe.stripe.block_bytes());
+            block.stripe.stripe.losses.check(&(start..start + bytes))?;
+            return self.load(block, buffer).await;
+        }
+        buffer.put(0, &Payload::zeros(self.block_bytes));
+        Ok(buffer)
+    }
+}
