@@ -16,7 +16,8 @@
 //! Map of the code, in reading order:
 //!
 //! - `c.rs`: the functions of the header; start here
-//! - `stream.rs`: an open file; `front.rs`: the part of it that the header shows; `lock.rs`: who may use it
+//! - `stream.rs`: an open file; `front.rs`: the part of it that the header shows; `lock.rs`: who may use it;
+//!   `primitives.rs`: what that is made of
 //! - `process.rs`: the session of this process, and its open files
 //! - `options.rs`, `nodes.rs`: what a process is told, and where its agents are
 //! - `failure.rs`: errno, and the text of the last error; `log.rs`: what happens, in a file
@@ -25,8 +26,11 @@ mod c;
 mod failure;
 mod front;
 mod lock;
+#[cfg(test)]
+mod lock_tests;
 mod log;
 mod nodes;
 mod options;
+mod primitives;
 mod process;
 mod stream;

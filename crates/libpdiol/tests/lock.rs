@@ -1,0 +1,264 @@
+//! The lock of an open file, in every order in which a few threads can meet at it.
+//!
+//! `loom` runs a model again and again, each time in another order, with every value that a load may see. The lock is
+//! `src/lock.rs` as it is; what it is made of is the model's. A barrier that the kernel makes all threads pass is, by the
+//! manual of membarrier(2), as good as a full barrier on both sides, and that is what stands for it here: without it the
+//! model finds two threads in the lock at once.
+//!
+//! That a thread waits for ever, or goes on looking for ever, is a failure to loom: so no wake-up is lost.
+
+use std::cell::Cell;
+
+use loom::cell::UnsafeCell;
+use loom::model::Builder;
+use loom::sync::Arc;
+use loom::thread;
+
+use front::Front;
+use lock::Lock;
+use primitives::{AtomicI32, Ordering, order_for_compiler, this_thread, with_name};
+
+#[allow(dead_code, reason = "not every model uses all of it")]
+#[path = "../src/lock.rs"]
+mod lock;
+
+/// The fields of a file that its lock uses.
+mod front {
+    use crate::primitives::{AtomicI32, AtomicUsize};
+
+    #[derive(Default)]
+    pub(crate) struct Front {
+        pub(crate) owner: AtomicUsize,
+        pub(crate) busy: AtomicI32,
+    }
+}
+
+/// What the lock is made of, such that loom can see it.
+mod primitives {
+    use std::cell::Cell;
+
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering, fence};
+    use loom::sync::{Condvar, Mutex};
+    use loom::thread;
+
+    use super::HAS_BARRIER;
+
+    loom::thread_local! {
+        static NAME: Cell<usize> = Cell::new(0);
+    }
+
+    /// Does `work` as the thread of this name: neither 0 nor 1, which stand for no thread.
+    pub(crate) fn with_name<T>(name: usize, work: impl FnOnce() -> T) -> T {
+        NAME.with(|cell| cell.set(name));
+        work()
+    }
+
+    pub(crate) fn this_thread() -> usize {
+        NAME.with(Cell::get)
+    }
+
+    pub(crate) fn is_barrier_there() -> bool {
+        true
+    }
+
+    pub(crate) fn order_for_compiler() {
+        if HAS_BARRIER.get() {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    pub(crate) fn barrier_for_all() {
+        if HAS_BARRIER.get() {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    pub(crate) fn pause() {
+        thread::yield_now();
+    }
+
+    /// A lock that one thread has, as often as it likes.
+    pub(crate) struct Ordinary {
+        held: Mutex<Option<(usize, u32)>>,
+        free: Condvar,
+    }
+
+    impl Ordinary {
+        pub(crate) fn new() -> Self {
+            Ordinary { held: Mutex::new(None), free: Condvar::new() }
+        }
+
+        pub(crate) fn lock(&self) {
+            let mut held = self.held.lock().expect("no panic");
+            while held.is_some_and(|(holder, _)| holder != this_thread()) {
+                held = self.free.wait(held).expect("no panic");
+            }
+            *held = Some((this_thread(), held.map_or(1, |(_, times)| times + 1)));
+        }
+
+        pub(crate) fn try_lock(&self) -> bool {
+            let mut held = self.held.lock().expect("no panic");
+            let mine = held.is_none_or(|(holder, _)| holder == this_thread());
+            if mine {
+                *held = Some((this_thread(), held.map_or(1, |(_, times)| times + 1)));
+            }
+            mine
+        }
+
+        pub(crate) fn unlock_if_mine(&self) -> bool {
+            let mut held = self.held.lock().expect("no panic");
+            let Some((holder, times)) = held.filter(|(holder, _)| *holder == this_thread()) else {
+                return false;
+            };
+            *held = (times > 1).then_some((holder, times - 1));
+            if held.is_none() {
+                self.free.notify_one();
+            }
+            true
+        }
+    }
+}
+
+thread_local! {
+    /// Whether the model has the barrier. All threads of a model are one to the system.
+    static HAS_BARRIER: Cell<bool> = const { Cell::new(true) };
+}
+
+/// A file whose lock guards a count. Loom fails a model in which two threads are at the count at once, or one of them
+/// without having seen what the other did.
+struct Counted {
+    front: Front,
+    lock: Lock,
+    count: UnsafeCell<u32>,
+}
+
+impl Counted {
+    fn new() -> Arc<Self> {
+        let front = Front::default();
+        let lock = Lock::new(&front);
+        Arc::new(Counted { front, lock, count: UnsafeCell::new(0) })
+    }
+
+    /// Only who has the lock may call it.
+    #[expect(unsafe_code, reason = "what is tested is whether the lock makes it safe")]
+    fn touch(&self) -> u32 {
+        // SAFETY: loom looks that nobody else is here.
+        self.count.with_mut(|count| unsafe {
+            *count += 1;
+            *count
+        })
+    }
+
+    fn count(&self) -> u32 {
+        self.lock.lock(&self.front);
+        let count = self.touch();
+        self.lock.unlock(&self.front);
+        count
+    }
+
+    /// What the header does for a single byte, line by line: `pdiol_enter_` and `pdiol_leave_` in `include/pdiol.h`.
+    fn count_in_header(&self) -> u32 {
+        let (Front { owner, busy }, this) = (&self.front, this_thread());
+        if owner.load(Ordering::Relaxed) != this {
+            return self.count();
+        }
+        let before = busy.load(Ordering::Relaxed);
+        busy.store(before + 1, Ordering::Relaxed);
+        order_for_compiler();
+        if owner.load(Ordering::Relaxed) == this {
+            let count = self.touch();
+            leave(busy, before);
+            return count;
+        }
+        leave(busy, before);
+        self.count()
+    }
+}
+
+fn leave(busy: &AtomicI32, before: i32) {
+    busy.store(before, Ordering::Release);
+}
+
+/// Goes through all orders with at most so many switches away from a thread that could go on; with LOOM_MAX_PREEMPTIONS
+/// that many.
+fn model(switches: usize, meet: impl Fn() + Sync + Send + 'static) {
+    let mut builder = Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(switches));
+    builder.check(meet);
+}
+
+fn owner_and_newcomer() {
+    let counted = Counted::new();
+    let newcomer = {
+        let counted = counted.clone();
+        thread::spawn(move || with_name(20, || counted.count()))
+    };
+    with_name(10, || {
+        counted.count();
+        counted.count_in_header();
+        counted.count_in_header();
+    });
+    newcomer.join().expect("no panic");
+    assert_eq!(with_name(10, || counted.count()), 5);
+}
+
+#[test]
+fn an_owner_and_a_newcomer_exclude_each_other() {
+    model(3, owner_and_newcomer);
+}
+
+#[test]
+#[should_panic(expected = "Concurrent write accesses")]
+fn without_the_barrier_they_would_not() {
+    HAS_BARRIER.set(false);
+    model(3, owner_and_newcomer);
+}
+
+#[test]
+fn so_do_two_newcomers_and_an_owner() {
+    model(2, || {
+        let counted = Counted::new();
+        let newcomers: Vec<_> = [20, 30]
+            .into_iter()
+            .map(|name| {
+                let counted = counted.clone();
+                thread::spawn(move || with_name(name, || counted.count()))
+            })
+            .collect();
+        with_name(10, || counted.count());
+        newcomers.into_iter().for_each(|newcomer| _ = newcomer.join().expect("no panic"));
+        assert_eq!(with_name(10, || counted.count_in_header()), 4);
+    });
+}
+
+#[test]
+fn a_thread_that_has_it_may_take_it_again_whoever_else_comes() {
+    model(2, || {
+        let counted = Counted::new();
+        let newcomer = {
+            let counted = counted.clone();
+            thread::spawn(move || {
+                with_name(20, || {
+                    let tried = counted.lock.try_lock(&counted.front);
+                    if tried {
+                        counted.touch();
+                        counted.lock.unlock(&counted.front);
+                    }
+                    counted.count();
+                    u32::from(tried)
+                })
+            })
+        };
+        with_name(10, || {
+            counted.lock.lock(&counted.front);
+            let first = counted.touch();
+            assert!(counted.lock.try_lock(&counted.front), "it has it");
+            assert_eq!(counted.count(), first + 1);
+            counted.lock.unlock(&counted.front);
+            assert_eq!(counted.count_in_header(), first + 2, "it has it still");
+            counted.lock.unlock(&counted.front);
+        });
+        let tried_by_other = newcomer.join().expect("no panic");
+        assert_eq!(with_name(10, || counted.count()), 5 + tried_by_other);
+    });
+}
