@@ -2,6 +2,7 @@
 #
 #   FILE=path     for run: the file to demonstrate with
 #   SEED=number   for sim: where all randomness comes from
+#   FROM=number   for seeds: the first seed
 #   PREFIX=path   for install: the programs go to $(PREFIX)/bin; below $(DESTDIR), if there is one
 #   PYTHON=path   the Python to make an environment with, 3.11 or newer
 #   CARGO_FLAGS   handed to every cargo command, for example --locked or --offline
@@ -9,6 +10,7 @@
 SHELL := /bin/bash
 FILE ?=
 SEED ?= 1
+FROM ?= 0
 PREFIX ?= $(HOME)/.local
 CARGO_FLAGS ?=
 
@@ -26,7 +28,7 @@ PYTHON_SOURCES := --quiet --no-cache --config python/pyproject.toml python examp
 WHEELS := $(abspath $(TARGET))/python/wheels
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt lint docs manual sim bench bench-sim bench-peers install install-c deb test-package \
+.PHONY: help run test check fmt lint docs manual sim seeds bench bench-sim bench-peers install install-c deb test-package \
 	clean tools build python test-rust test-rust-built test-python wheel
 
 help: ## List these verbs
@@ -60,6 +62,9 @@ manual: $(VENV)/made ## Build the manual (target/manual/manual/index.html); a wa
 
 sim: build ## Simulate the reports' patterns by both methods, 8192-byte records [SEED=1]
 	$(STARFISH) simulate --pattern all --method all --record 8192 --seed $(SEED)
+
+seeds: tools ## Run the file system by seeds until a run fails or Ctrl-C [FROM=0]
+	cargo run $(CARGO_FLAGS) --release -p seeds -- --from $(FROM)
 
 bench: build ## Measure this computer: against a bare stripe, with modelled disks, and as the thesis on PDIOL does
 	$(STARFISH) bench

@@ -11,6 +11,7 @@ mod faulty;
 mod listed;
 mod pages;
 mod random;
+mod seeded;
 mod write_caches;
 
 use std::cell::Cell;
@@ -56,6 +57,7 @@ pub use pages::{
 };
 
 pub use random::random_requests_are_all_answered;
+pub use seeded::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
 
 pub use write_caches::{
     a_member_that_is_gone_costs_only_what_it_had_not_flushed, what_a_group_writes_is_its_latest_writers,

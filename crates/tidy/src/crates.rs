@@ -16,6 +16,7 @@
 //!   command-line                   node
 //!   applications                   command-line, pdiol, node, interruption, replacement
 //!   test-agents                    pdiol, node, real and fs; tests only depend on it
+//!   seeds                          sim and fs; nothing depends on it
 //!   starfish (crates/cli)          anything; nothing depends on it
 //!   python                         what it shows of them; nothing depends on it
 //! ```
@@ -25,7 +26,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 23] = [
+const ARROWS: [(&str, &[&str]); 24] = [
     ("applications", &["command-line", "interruption", "node", "pdiol", "replacement"]),
     ("command-line", &["node"]),
     ("interruption", &[]),
@@ -66,6 +67,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
         ],
     ),
     ("replacement", &[]),
+    ("seeds", &["description", "fs", "interruption", "layout", "machine", "sim"]),
     ("statistics", &[]),
     ("python", &["description", "experiment", "layout", "plan"]),
     ("test-agents", &["fs", "machine", "node", "pdiol", "real"]),
@@ -76,7 +78,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
 const FEW: [(&str, &[&str]); 2] = [("machine", &["thiserror"]), ("layout", &["serde", "thiserror"])];
 
 /// Those that nothing may depend on, not even tests.
-const LAST: [&str; 3] = ["libpdiol", "starfish", "python"];
+const LAST: [&str; 4] = ["libpdiol", "starfish", "python", "seeds"];
 
 /// What the Python package needs of others.
 const PYTHON_PROJECT: &str = "python/pyproject.toml";

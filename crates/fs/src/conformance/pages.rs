@@ -6,6 +6,7 @@ use std::rc::Rc;
 use machine::conformance::Testbed;
 use machine::{Condition, Disk, Duration, Machine, Net, Payload, Stage};
 
+use super::seeded::put;
 use super::{BLOCK, Draw, contents, run, small, start};
 use crate::{
     Advice, Client, Configuration, Error, FileId, IoNodeSettings, PageCache, PageCacheSettings, PagedFile,
@@ -410,26 +411,39 @@ pub fn random_cached_operations_agree_with_files_in_memory(testbed: &impl Testbe
         (3, 5, Prefetch::Adaptive),
         (4, 40, Prefetch::Window(4)),
     ] {
-        run(testbed, 5, move |nodes| async move {
-            let clients = start(base, &nodes, 3, settings(base)).await;
-            let (left, done) = (Rc::new(Cell::new(clients.len())), Rc::new(Condition::new()));
-            for (number, client) in (0..).zip(&clients) {
-                let cache = cache_of(client, pages, prefetch);
-                let (left, done) = (left.clone(), done.clone());
-                let seed = seed * 10 + number;
-                nodes[3 + number as usize].spawn("application", async move {
-                    Application::new(cache, seed).work().await;
-                    left.set(left.get() - 1);
-                    done.wake_all();
-                    Ok(())
-                });
-            }
-            while left.get() > 0 {
-                done.wait().await;
-            }
-            take_turns(&clients, seed, pages, prefetch).await;
-        });
+        cached_operations(testbed, base, settings(base), seed, pages, prefetch);
     }
+}
+
+/// Two clients with files of their own and caches of so many pages, and then in turn on one file: see
+/// [`random_cached_operations_agree_with_files_in_memory`].
+pub(super) fn cached_operations(
+    testbed: &impl Testbed,
+    base: Configuration,
+    io_node: IoNodeSettings,
+    seed: u64,
+    pages: u64,
+    prefetch: Prefetch,
+) {
+    run(testbed, 5, move |nodes| async move {
+        let clients = start(base, &nodes, 3, io_node).await;
+        let (left, done) = (Rc::new(Cell::new(clients.len())), Rc::new(Condition::new()));
+        for (number, client) in (0..).zip(&clients) {
+            let cache = cache_of(client, pages, prefetch);
+            let (left, done) = (left.clone(), done.clone());
+            let seed = seed * 10 + number;
+            nodes[3 + number as usize].spawn("application", async move {
+                Application::new(cache, seed).work().await;
+                left.set(left.get() - 1);
+                done.wake_all();
+                Ok(())
+            });
+        }
+        while left.get() > 0 {
+            done.wait().await;
+        }
+        take_turns(&clients, seed, pages, prefetch).await;
+    });
 }
 
 /// An application with two files of its own, and what they should contain.
@@ -509,14 +523,6 @@ impl<M: Machine> Application<M> {
                 file.advise(advices[draw.below(6) as usize]);
             }
         }
-    }
-}
-
-fn put(model: &mut Vec<u8>, offset: u64, data: &[u8]) {
-    if !data.is_empty() {
-        let end = offset as usize + data.len();
-        model.resize(model.len().max(end), 0);
-        model[offset as usize..end].copy_from_slice(data);
     }
 }
 

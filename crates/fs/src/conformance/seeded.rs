@@ -1,0 +1,361 @@
+//! Runs of which everything is drawn from a seed: the settings, how many nodes there are, and what is done.
+//!
+//! A promise shows one situation. These look for the situations that nobody has thought of: one seed is one short run, and
+//! the crate `seeds` runs as many of them as there is time for. A run that fails, fails again with the same seed.
+
+use layout::{Operation, Pattern, Problem, Striping, View};
+use machine::conformance::Testbed;
+use machine::{Duration, Machine, Memory};
+
+use super::failures::Tasks;
+use super::pages::cached_operations;
+use super::random::{Asking, ask_at_random};
+use super::{BLOCK, Draw, contents, read, run, small, start_with, write};
+use crate::{
+    Client, ClientSettings, CollectiveMethod, CollectiveSettings, Configuration, File, FileId, Group,
+    IoNodeSettings, Prefetch, Scheduling, Threads,
+};
+
+/// Operations of one run: enough to fill the caches several times, few enough for hundreds of runs a second.
+const STEPS: u32 = 60;
+
+/// Names that files may have at a time.
+const NAMES: [&str; 3] = ["one", "two", "three"];
+
+/// No file gets longer than this by a single operation.
+const FILE_BYTES_MAX: u64 = 24 * BLOCK;
+
+/// A setting drawn from a seed: a configuration, in which all that has a bound has a small one.
+struct Chosen {
+    base: Configuration,
+    io_nodes: usize,
+    clients: usize,
+    io_node: IoNodeSettings,
+    client: ClientSettings,
+}
+
+impl Chosen {
+    fn draw(draw: &mut Draw) -> Self {
+        let base = draw.one_of(&Configuration::ALL);
+        let scheduling =
+            draw.one_of(&[Scheduling::Fcfs, Scheduling::CyclicScan, Scheduling::PhysicalCyclicScan]);
+        let threads = draw.one_of(&[Threads::Pool(2), Threads::Pool(4), Threads::PerRequest]);
+        let io_node = IoNodeSettings {
+            cache_blocks: 4 + draw.below(6) as usize,
+            prefetch_blocks: draw.below(3),
+            requests_at_disk: 1 + draw.below(3) as usize,
+            buffers_per_disk: 1 + draw.below(3) as usize,
+            ..small(base, scheduling, threads)
+        };
+        let client = ClientSettings {
+            outstanding_per_disk: draw.one_of(&[1, 4, 64]),
+            memget_writes: draw.below(4) == 0,
+            ..base.client()
+        };
+        let (io_nodes, clients) = (1 + draw.below(4) as usize, 1 + draw.below(4) as usize);
+        Chosen { base, io_nodes, clients, io_node, client }
+    }
+}
+
+impl Draw {
+    /// The stream of a seed. Those of neighbouring seeds have nothing in common.
+    fn of(seed: u64) -> Self {
+        Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+}
+
+/// What several clients do with several files, one after the other and at once, alone and in groups, gives what files in
+/// memory would give.
+pub fn operations_of_a_seed(testbed: &impl Testbed, seed: u64) {
+    let mut draw = Draw::of(seed);
+    let chosen = Chosen::draw(&mut draw);
+    run(testbed, chosen.io_nodes + chosen.clients, move |nodes| async move {
+        let clients = start_with(&nodes, chosen.io_nodes, chosen.io_node, chosen.client).await;
+        let nodes = nodes[chosen.io_nodes..].to_vec();
+        let mut program = Program { nodes, clients, draw, files: Default::default(), begun: 0 };
+        for _ in 0..STEPS {
+            program.step().await;
+        }
+        program.finish().await;
+    });
+}
+
+/// The same through page caches, each client with files of its own and then in turn on one.
+pub fn cached_operations_of_a_seed(testbed: &impl Testbed, seed: u64) {
+    let mut draw = Draw::of(seed);
+    let Chosen { base, io_node, .. } = Chosen::draw(&mut draw);
+    let pages = draw.one_of(&[1, 2, 3, 5, 8, 40]);
+    let prefetch = match draw.below(3) {
+        0 => Prefetch::None,
+        1 => Prefetch::Window(1 + draw.below(16)),
+        _ => Prefetch::Adaptive,
+    };
+    cached_operations(testbed, base, io_node, seed, pages, prefetch);
+}
+
+/// Requests that make sense alone and none together, each of which is answered.
+pub fn requests_of_a_seed(testbed: &impl Testbed, seed: u64) {
+    let Chosen { base, io_node, .. } = Chosen::draw(&mut Draw::of(seed));
+    let limit = Duration::from_secs(1000);
+    // A block of the cache for each thread and member whose data are on the way, as for the promise.
+    let settings = IoNodeSettings { cache_blocks: 16, patience: Some(limit), incarnation: 1, ..io_node };
+    let asking = Asking { requests: 600, seed, limit, least_done: 0 };
+    ask_at_random(testbed, base, settings, asking);
+}
+
+/// A file, what is in it, and the handle that each client has on it.
+struct Known<M: Machine> {
+    contents: Vec<u8>,
+    handles: Vec<Option<File<M>>>,
+}
+
+/// What the clients do, and what there should be.
+struct Program<M: Machine> {
+    nodes: Vec<M>,
+    clients: Vec<Client<M>>,
+    draw: Draw,
+    files: [Option<Known<M>>; NAMES.len()],
+    /// Files and groups made so far: no two have the same number.
+    begun: u64,
+}
+
+impl<M: Machine> Program<M> {
+    async fn step(&mut self) {
+        let (index, who) = (self.draw.below(3) as usize, self.draw.below(self.clients.len() as u64) as usize);
+        if self.files[index].is_none() {
+            return self.make(index, who).await;
+        }
+        match self.draw.below(24) {
+            0 => self.remove(index, who).await,
+            1 => self.make(index, who).await,
+            2 => self.list(who).await,
+            3..=4 => self.truncate(index, who).await,
+            5..=6 => self.handle(index, who).await.flush().await.expect("flushed"),
+            7..=12 => self.write(index, who).await,
+            13..=18 => self.read(index, who).await,
+            19..=20 => self.write_side_by_side(index).await,
+            _ => self.move_together(index).await,
+        }
+    }
+
+    /// The handle of a client on a file, which it opens if it has none; up to date, as of one who has just asked.
+    async fn handle(&mut self, index: usize, who: usize) -> File<M> {
+        let known = self.files[index].as_mut().expect("there is such a file");
+        if known.handles[who].is_none() {
+            known.handles[who] = Some(self.clients[who].open(NAMES[index]).await.expect("opened"));
+        }
+        let file = known.handles[who].clone().expect("opened");
+        let bytes = file.refresh().await.expect("refreshed");
+        assert_eq!(bytes, known.contents.len() as u64, "the length of {} to client {who}", NAMES[index]);
+        file
+    }
+
+    /// The handles of all clients.
+    async fn handles(&mut self, index: usize) -> Vec<File<M>> {
+        let mut handles = Vec::new();
+        for who in 0..self.clients.len() {
+            handles.push(self.handle(index, who).await);
+        }
+        handles
+    }
+
+    fn contents(&mut self, index: usize) -> &mut Vec<u8> {
+        &mut self.files[index].as_mut().expect("there is such a file").contents
+    }
+
+    /// Makes a file, in place of one of the same name if there is one.
+    async fn make(&mut self, index: usize, who: usize) {
+        let (client, name) = (self.clients[who].clone(), NAMES[index]);
+        let block = self.draw.one_of(&[BLOCK, 2 * BLOCK, 8 * BLOCK]);
+        let stripes = 1 + self.draw.below(u64::from(client.disks())) as u32;
+        let striping = Striping::new(block, stripes).expect("a striping");
+        self.begun += 1;
+        let file = match self.files[index] {
+            Some(_) => client.create_replacing(name, FileId(self.begun), striping).await,
+            None => client.create_striped(name, FileId(self.begun), striping).await,
+        };
+        let file = file.expect("created");
+        let data = self.data(FILE_BYTES_MAX);
+        write(&file, 0, &data).await;
+        file.commit().await.expect("committed");
+        let mut handles: Vec<Option<File<M>>> = self.clients.iter().map(|_| None).collect();
+        handles[who] = Some(file);
+        self.files[index] = Some(Known { contents: data, handles });
+    }
+
+    async fn remove(&mut self, index: usize, who: usize) {
+        self.files[index] = None;
+        self.clients[who].unlink(NAMES[index]).await.expect("removed");
+    }
+
+    async fn list(&mut self, who: usize) {
+        let there = NAMES.iter().zip(&self.files).filter(|(_, file)| file.is_some());
+        let mut names: Vec<String> = there.map(|(name, _)| (*name).to_owned()).collect();
+        names.sort();
+        assert_eq!(self.clients[who].list().await.expect("listed"), names);
+    }
+
+    async fn truncate(&mut self, index: usize, who: usize) {
+        let bytes = self.draw.below(FILE_BYTES_MAX);
+        self.resize(index, who, bytes).await;
+    }
+
+    /// Cuts or extends a file. Others flush before that: what they do later makes it as long again as they knew it.
+    async fn resize(&mut self, index: usize, who: usize, bytes: u64) {
+        for file in self.handles(index).await {
+            file.flush().await.expect("flushed");
+        }
+        let file = self.handle(index, who).await;
+        file.truncate(bytes).await.expect("truncated");
+        let before = self.contents(index).len();
+        self.contents(index).resize(bytes as usize, 0);
+        self.tell_if_longer(&file, index, before).await;
+    }
+
+    /// Flushes a file that is longer than before: until then others are not told that it is.
+    async fn tell_if_longer(&mut self, file: &File<M>, index: usize, before: usize) {
+        if self.contents(index).len() > before {
+            file.flush().await.expect("flushed");
+        }
+    }
+
+    async fn write(&mut self, index: usize, who: usize) {
+        let (offset, data) = (self.draw.below(FILE_BYTES_MAX), self.data(4 * BLOCK));
+        let file = self.handle(index, who).await;
+        write(&file, offset, &data).await;
+        let before = self.contents(index).len();
+        put(self.contents(index), offset, &data);
+        self.tell_if_longer(&file, index, before).await;
+    }
+
+    async fn read(&mut self, index: usize, who: usize) {
+        let (offset, bytes) = (self.draw.below(FILE_BYTES_MAX), self.draw.below(6 * BLOCK));
+        let file = self.handle(index, who).await;
+        let found = read(&file, offset, bytes).await;
+        let contents = self.contents(index);
+        let start = (offset as usize).min(contents.len());
+        let end = ((offset + bytes) as usize).min(contents.len());
+        assert!(found == contents[start..end], "{bytes} bytes at {offset} of {}", NAMES[index]);
+    }
+
+    /// Each client writes records of its own, some of which share blocks with others', and reads back what it wrote.
+    async fn write_side_by_side(&mut self, index: usize) {
+        let (start, record) = (self.draw.below(8 * BLOCK), 1 + self.draw.below(BLOCK + 100));
+        let rounds = 1 + self.draw.below(6);
+        let end = start + rounds * record * self.clients.len() as u64;
+        let flushes = end > self.contents(index).len() as u64 || self.draw.below(2) == 0;
+        let (tasks, writers) = (Tasks::default(), self.clients.len());
+        for (who, file) in self.handles(index).await.into_iter().enumerate() {
+            let mut records = Vec::new();
+            for round in 0..rounds {
+                let at = start + (round * writers as u64 + who as u64) * record;
+                let data = vec![self.draw.below(256) as u8; record as usize];
+                records.push((at, data));
+            }
+            let theirs = records.clone();
+            tasks.begin(&self.nodes[who], async move {
+                for (at, data) in &theirs {
+                    write(&file, *at, data).await;
+                }
+                if flushes {
+                    file.flush().await.expect("flushed");
+                }
+                for (at, data) in &theirs {
+                    assert!(read(&file, *at, data.len() as u64).await == *data, "the record at {at}");
+                }
+            });
+            records.iter().for_each(|(at, data)| put(self.contents(index), *at, data));
+        }
+        tasks.wait().await;
+    }
+
+    /// All clients together write the file, or read it, in a pattern of the reports.
+    async fn move_together(&mut self, index: usize) {
+        let patterns: Vec<Pattern> = Pattern::all().collect();
+        let pattern = self.draw.one_of(&patterns);
+        let record = self.draw.one_of(&[8, 96, BLOCK]);
+        // Of so many records every pattern has a view, whatever the group.
+        let problem = Problem::new(16 * 24 * record, record, self.clients.len() as u32);
+        let settings = self.collective_settings();
+        let Ok(view) = pattern.view(&problem) else { return };
+        if problem.file_bytes > 2 * FILE_BYTES_MAX {
+            return;
+        }
+        self.resize(index, 0, problem.file_bytes).await;
+        let files = self.handles(index).await;
+        if pattern.operation() == Operation::Write {
+            let kept = self.draw.below(256) as u8;
+            let data = contents(problem.file_bytes).into_iter().map(|byte| byte ^ kept).collect();
+            *self.contents(index) = data;
+        }
+        self.begun += 1;
+        let (tasks, members) = (Tasks::default(), self.nodes.iter().map(|node| node.node()));
+        let members: Vec<_> = members.collect();
+        for (who, file) in files.into_iter().enumerate() {
+            let part = part_of(self.contents(index), &view, who as u32);
+            let group = Group::new(self.begun, members.clone(), who);
+            tasks.begin(&self.nodes[who], async move {
+                if pattern.operation() == Operation::Read {
+                    let memory = Memory::real(vec![0xEE; part.len()]);
+                    file.read_collective(&group, &view, &memory, settings).await.expect("read");
+                    assert!(memory.into_vec() == Some(part), "{pattern}, member {who}");
+                } else {
+                    let memory = Memory::real(part);
+                    file.write_collective(&group, &view, &memory, settings).await.expect("written");
+                }
+            });
+        }
+        tasks.wait().await;
+    }
+
+    fn collective_settings(&mut self) -> CollectiveSettings {
+        let presort = self.draw.below(2) == 0;
+        let method =
+            self.draw.one_of(&[CollectiveMethod::DiskDirected { presort }, CollectiveMethod::TwoPhase]);
+        CollectiveSettings { method, queued: self.draw.below(2) == 0 }
+    }
+
+    /// Fewer bytes than these, none of which can be told beforehand.
+    fn data(&mut self, most: u64) -> Vec<u8> {
+        let bytes = self.draw.below(most);
+        (0..bytes).map(|_| self.draw.below(256) as u8).collect()
+    }
+
+    /// A client that has seen nothing of it all finds what there should be, and removes it.
+    async fn finish(mut self) {
+        let client = self.clients[0].clone();
+        for (name, known) in NAMES.iter().zip(&mut self.files) {
+            let Some(known) = known.take() else { continue };
+            let bytes = known.contents.len() as u64;
+            let file = client.open(name).await.expect("opened");
+            assert_eq!(file.bytes(), bytes, "the length of {name}");
+            assert!(read(&file, 0, bytes + BLOCK).await == known.contents, "the contents of {name}");
+            client.unlink(name).await.expect("removed");
+        }
+        assert!(client.list().await.expect("listed").is_empty());
+    }
+}
+
+/// What a member of a group has of a file in its memory.
+fn part_of(contents: &[u8], view: &View, member: u32) -> Vec<u8> {
+    let mut part = vec![0; view.node_bytes(member) as usize];
+    for chunk in view.chunks(member) {
+        let (file, memory) = (chunk.file_offset as usize, chunk.memory_offset as usize);
+        let bytes = chunk.bytes as usize;
+        part[memory..memory + bytes].copy_from_slice(&contents[file..file + bytes]);
+    }
+    part
+}
+
+/// Writes to a file in memory.
+pub(super) fn put(file: &mut Vec<u8>, offset: u64, data: &[u8]) {
+    if !data.is_empty() {
+        let end = offset as usize + data.len();
+        file.resize(file.len().max(end), 0);
+        file[offset as usize..end].copy_from_slice(data);
+    }
+}

@@ -1,0 +1,23 @@
+//! Runs of the file system on simulated machines, each drawn from a seed, to find the situations that no test shows.
+//!
+//! ```text
+//!   seed --> machine, settings, number of nodes, what is done, who crashes when --> kept, or broken and why
+//! ```
+//!
+//! A run depends on its [`Kind`] and its seed alone, so that a failure is told by two words and repeats. A few hundred run
+//! with all other tests (`tests/seeds.rs`); the program `seeds` runs as many as there is time for.
+//!
+//! - `kind.rs`: the kinds of runs
+//! - `testbed.rs`: the machines that they run on; `crashes.rs`: nodes that crash and are started anew
+//! - `sweep.rs`: many runs on all processors, until one fails, all are done or somebody says stop
+//!
+//! What operations and requests there are is in `fs::conformance`, beside the promises.
+
+mod crashes;
+mod draw;
+mod kind;
+mod sweep;
+mod testbed;
+
+pub use kind::Kind;
+pub use sweep::{Counts, Failed, Sweep};
