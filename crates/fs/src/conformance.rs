@@ -33,7 +33,7 @@ pub use attacks::{
 pub use commits::{
     a_committed_file_is_published_by_whoever_looks_for_it,
     a_file_keeps_its_length_until_what_makes_it_longer_is_flushed,
-    a_replaced_file_stays_until_the_new_one_is_committed,
+    a_replaced_file_stays_until_the_new_one_is_committed, a_write_of_no_bytes_makes_no_file_longer,
     an_unfinished_file_is_left_alone_while_it_is_written,
     an_unfinished_file_is_refused_until_it_is_committed, what_is_made_for_a_client_that_is_gone_is_nobodys,
 };
@@ -110,6 +110,7 @@ macro_rules! for_all_promises {
             an_unfinished_file_is_refused_until_it_is_committed,
             a_replaced_file_stays_until_the_new_one_is_committed,
             a_file_keeps_its_length_until_what_makes_it_longer_is_flushed,
+            a_write_of_no_bytes_makes_no_file_longer,
             a_committed_file_is_published_by_whoever_looks_for_it,
             an_unfinished_file_is_left_alone_while_it_is_written,
             what_is_made_for_a_client_that_is_gone_is_nobodys,

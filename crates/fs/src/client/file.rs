@@ -426,7 +426,8 @@ impl<M: Machine> File<M> {
         // All answers have come, so the mailbox is empty and nobody else's.
         self.client.inner.left_over.borrow_mut().push(request.under_way);
         outcome?;
-        if access == Access::Write {
+        // Where nothing is written, no file gets longer.
+        if access == Access::Write && extent.bytes > 0 {
             self.note_end(extent.end());
         }
         Ok(extent.bytes)

@@ -106,6 +106,19 @@ pub fn a_file_keeps_its_length_until_what_makes_it_longer_is_flushed(
     });
 }
 
+/// To write no bytes changes nothing, wherever they were to go.
+pub fn a_write_of_no_bytes_makes_no_file_longer(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
+        let clients = start(base, &nodes, 2, settings(base)).await;
+        let file = finished(&clients[0], "short", FileId(1)).await;
+        write(&file, 0, b"short").await;
+        write(&file, 10 * BLOCK, b"").await;
+        assert_eq!(file.bytes(), 5);
+        file.flush().await.expect("flushed");
+        assert_eq!(file.refresh().await, Ok(5));
+    });
+}
+
 /// A file that was committed on all its stripes is finished, although nobody has come to give it its name: whoever looks
 /// for it does. One that was not, on a single one, is not.
 pub fn a_committed_file_is_published_by_whoever_looks_for_it(testbed: &impl Testbed, base: Configuration) {
