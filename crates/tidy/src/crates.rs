@@ -16,6 +16,7 @@
 //!   command-line                   node
 //!   applications                   command-line, pdiol, node, interruption, replacement
 //!   test-agents                    pdiol, node, real and fs; tests only depend on it
+//!   fuzz                           nothing of ours; tests only depend on it
 //!   seeds                          sim and fs; nothing depends on it
 //!   starfish (crates/cli)          anything; nothing depends on it
 //!   python                         what it shows of them; nothing depends on it
@@ -26,7 +27,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 24] = [
+const ARROWS: [(&str, &[&str]); 25] = [
     ("applications", &["command-line", "interruption", "node", "pdiol", "replacement"]),
     ("command-line", &["node"]),
     ("interruption", &[]),
@@ -66,6 +67,7 @@ const ARROWS: [(&str, &[&str]); 24] = [
             "statistics",
         ],
     ),
+    ("fuzz", &[]),
     ("replacement", &[]),
     ("seeds", &["description", "fs", "interruption", "layout", "machine", "sim"]),
     ("statistics", &[]),

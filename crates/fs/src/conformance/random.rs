@@ -49,6 +49,8 @@ pub(super) struct Asking {
     pub(super) limit: Duration,
     /// How many of a hundred must be done, and not only answered.
     pub(super) least_done: u64,
+    /// How long the client that does as it should leaves the I/O node to others between two rounds.
+    pub(super) pause: Duration,
 }
 
 /// So many requests at random, of all kinds, with identities and names of each client's own and shared ones: each is
@@ -70,7 +72,8 @@ pub fn random_requests_are_all_answered(
         ..small(base, Scheduling::CyclicScan, Threads::Pool(8))
     };
     // About four of ten do; which ones depends on what the other askers have done to the same files by then.
-    ask_at_random(testbed, base, settings, Asking { requests, seed, limit, least_done: 20 });
+    let pause = Duration::from_millis(50);
+    ask_at_random(testbed, base, settings, Asking { requests, seed, limit, least_done: 20, pause });
 }
 
 /// One I/O node with these settings, a client that does as it should, and those that ask at random.
@@ -116,7 +119,7 @@ pub(super) fn ask_at_random(
                 break;
             }
             // What others have asked in the background is not served while there is demand.
-            nodes[1].sleep_until(nodes[1].now() + Duration::from_millis(50)).await;
+            nodes[1].sleep_until(nodes[1].now() + asking.pause).await;
         }
         tasks.wait().await;
         file.flush().await.expect("flushed");

@@ -103,7 +103,9 @@ pub fn requests_of_a_seed(testbed: &impl Testbed, seed: u64) {
     let limit = Duration::from_secs(1000);
     // A block of the cache for each thread and member whose data are on the way, as for the promise.
     let settings = IoNodeSettings { cache_blocks: 16, patience: Some(limit), incarnation: 1, ..io_node };
-    let asking = Asking { requests: 600, seed, limit, least_done: 0 };
+    // On a slow disk it takes some time until what was written behind is out of the way.
+    let pause = Duration::from_secs(1);
+    let asking = Asking { requests: 600, seed, limit, least_done: 0, pause };
     ask_at_random(testbed, base, settings, asking);
 }
 

@@ -13,6 +13,8 @@ mod at_once;
 mod contents;
 mod directory;
 mod file;
+#[cfg(test)]
+mod fuzz;
 mod header;
 mod layout;
 mod lock;

@@ -14,6 +14,8 @@
 mod arrivals;
 mod connection;
 mod frame;
+#[cfg(test)]
+mod fuzz;
 mod handshake;
 mod inbox;
 mod key;

@@ -1,0 +1,79 @@
+//! A frame of each shape.
+
+use fs::FileId;
+use fs::protocol::{
+    Collective, Committed, Direction, Fetch, FoundStripe, Frame, Label, MeetingId, MemoryId, Reply, Request,
+    StripePlace,
+};
+use layout::{Pattern, Problem, Striping};
+
+/// Frames, encoded: most kinds of requests, and the replies that have most in them.
+pub(crate) fn frames() -> Vec<Vec<u8>> {
+    let (file, memory) = (FileId(7), MemoryId::Request(1));
+    let meeting = MeetingId { group: 5, operation: 6 };
+    let name = "a name".to_owned();
+    let requests = [
+        Request::Describe,
+        Request::Create {
+            name: name.clone(),
+            file,
+            striping: Striping::new(8192, 4).expect("a striping"),
+            begun: 1,
+            replaces: Some(FileId(8)),
+            stripes: vec![StripePlace { stripe: 0, disk: 1 }, StripePlace { stripe: 3, disk: 0 }],
+        },
+        Request::Open { name: name.clone() },
+        Request::Discard { name: name.clone(), file: Some(file), uncommitted: true },
+        Request::Commit { file, bytes: 1 << 40, incarnation: Some(3) },
+        Request::Resize { file, bytes: 70_000, stripes: vec![(0, 8192), (1, 300)] },
+        Request::Read { file, stripe: 2, offset: 8192, bytes: 8192 },
+        Request::Write { file, stripe: 2, offset: 1, fetch: Some(Fetch { memory, offset: 2, bytes: 3 }) },
+        collective("rbb"),
+        collective("wc"),
+        collective("ra"),
+        Request::Enter { meeting, failure: None },
+        Request::MemputPieces { memory: MemoryId::Collective(meeting), pieces: vec![(0, 8), (96, 8)] },
+        Request::Scrub { name: name.clone(), disk: 1, offset: 4096, bytes: 1 << 20 },
+    ];
+    let label = label();
+    let stripe =
+        FoundStripe { disk: 0, label, bytes: 9, published: true, committed: Some(Committed { bytes: 9 }) };
+    let replies = [
+        Reply::Done,
+        Reply::Described { disks: 2, block_bytes_max: 1 << 20 },
+        Reply::Opened { stripes: vec![stripe.clone(), stripe] },
+        Reply::Listed { names: vec![name.clone(), name], more: true },
+        Reply::Scrubbed { label, bytes: 77, damage: Vec::new(), why: Some("why".into()) },
+    ];
+    let requests = requests.into_iter().map(|request| Frame::Request(300, request));
+    requests
+        .chain(replies.into_iter().map(|reply| Frame::Reply(300, reply)))
+        .map(|frame| frame.encode())
+        .collect()
+}
+
+/// The label of a stripe.
+pub(crate) fn label() -> Label {
+    let striping = Striping::new(8192, 4).expect("a striping");
+    Label {
+        file: FileId(0x0123_4567_89ab_cdef),
+        striping,
+        stripe: 3,
+        begun: 1 << 60,
+        replaces: Some(FileId(9)),
+    }
+}
+
+fn collective(pattern: &str) -> Request {
+    let problem = Problem::new(64 * 1024, 64, 4);
+    let view = pattern.parse::<Pattern>().and_then(|pattern| pattern.view(&problem)).expect("a view");
+    Request::Collective(Box::new(Collective {
+        file: FileId(7),
+        direction: Direction::Read,
+        presort: true,
+        queued: false,
+        view,
+        memory: MemoryId::Request(1),
+        members: vec![1, 2, 3, 4],
+    }))
+}

@@ -1,0 +1,83 @@
+//! What fuzz targets have in common: how inputs become texts and messages that are nearly right.
+//!
+//! A decoder that is given random bytes sees that they do not begin as they should, and that is all. So each target looks at
+//! an input twice: as it is, which is how the inputs in its `corpus` are meant, and as a list of changes to examples that
+//! are right. An engine that watches which code an input reaches (`cargo bolero test`) makes something of both; without one
+//! it is the changes that get far.
+//!
+//! A target is a test: it looks at its corpus, and at inputs drawn at random for [`BOUND`].
+
+use std::time::Duration;
+
+pub use bolero;
+
+/// How long each target goes on by itself. An engine goes on as long as it is told, and so does a test with
+/// `BOLERO_RANDOM_TEST_TIME_MS` and `BOLERO_RANDOM_ITERATIONS`.
+pub const BOUND: Duration = Duration::from_millis(400);
+
+/// How many inputs at most in that time.
+pub const INPUTS: usize = 1_000_000;
+
+/// Runs a fuzz target: `target!("name", |bytes| ...)`, in a test of that name. Its corpus is in
+/// `__fuzz__/name/corpus` beside the file.
+#[macro_export]
+macro_rules! target {
+    ($name:literal, $look:expr) => {{
+        let look: fn(&[u8]) = $look;
+        $crate::bolero::check!(name = $name)
+            .with_test_time($crate::BOUND)
+            .with_iterations($crate::INPUTS)
+            .with_max_len(512)
+            .for_each(|input: &[u8]| look(input))
+    }};
+}
+
+/// The example that `how` begins with the number of, changed as the rest of it says: four bytes for each change.
+pub fn changed(examples: &[Vec<u8>], how: &[u8]) -> Vec<u8> {
+    let Some((&which, how)) = how.split_first() else { return Vec::new() };
+    let mut bytes = examples[usize::from(which) % examples.len()].clone();
+    for change in how.chunks_exact(4).take(8) {
+        let &[kind, high, low, value] = change else { unreachable!("four bytes each") };
+        let at = usize::from(u16::from_be_bytes([high, low])) % (bytes.len() + 1);
+        let to = (at + usize::from(value) % 40).min(bytes.len());
+        match kind % 8 {
+            0 => bytes.insert(at, value),
+            1 => _ = bytes.drain(at..to),
+            2 => bytes.truncate(at),
+            3 => {
+                let again = bytes[at..to].to_vec();
+                bytes.splice(at..at, again);
+            }
+            4 => bytes[at..to].fill(value),
+            // A digit, where examples are texts.
+            5 => bytes[at..].iter_mut().take(1).for_each(|byte| *byte = b'0' + value % 10),
+            6 => bytes[at..].iter_mut().take(1).for_each(|byte| *byte ^= 1 << (value % 8)),
+            _ => bytes[at..].iter_mut().take(1).for_each(|byte| *byte = value),
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_one_of_the_example_named() {
+        let examples = [b"first".to_vec(), b"second".to_vec()];
+        assert_eq!(changed(&examples, b""), b"");
+        assert_eq!(changed(&examples, &[3]), b"second");
+        assert_eq!(changed(&examples, &[0, 0, 0, 2, b'x']), b"fixrst");
+        assert_eq!(changed(&examples, &[0, 1, 0, 1, 2, 5, 0, 0, 13]), b"3st");
+        assert_eq!(changed(&examples, &[1, 2, 0, 6, 0, 3, 0, 3, 2]), b"seconond");
+    }
+
+    #[test]
+    fn all_changes_are_of_any_example() {
+        target!("changes", |input| {
+            for example in [&b""[..], b"x", b"an example"] {
+                assert!(changed(&[example.to_vec()], input).len() < 1 << 12);
+            }
+        });
+    }
+}

@@ -1,0 +1,81 @@
+//! Whatever lies in the directory of a disk: it is understood or refused, and nothing worse.
+
+use machine::Stage;
+
+use super::header::{self, Header};
+use super::layout::Layout;
+use super::name::{self, Decoded};
+use super::record::{Groups, Record};
+
+const IDENTITY: u64 = 77;
+
+/// A record that is understood is understood again when it is written again: its groups may have been put in order.
+fn look_at_records(bytes: &[u8]) {
+    for layout in [Layout::V2, Layout::V3] {
+        let Some(record) = Record::latest(bytes, &layout, IDENTITY) else { continue };
+        let (encoded, at) = record.encode(&layout, IDENTITY);
+        let mut file = vec![0; layout.groups as usize];
+        file[at as usize..at as usize + encoded.len()].copy_from_slice(&encoded);
+        assert_eq!(Record::latest(&file, &layout, IDENTITY), Some(record));
+    }
+}
+
+fn look_at_header(bytes: &[u8]) {
+    let mut whole = [0; header::BYTES];
+    let taken = bytes.len().min(header::BYTES);
+    whole[..taken].copy_from_slice(&bytes[..taken]);
+    if let Ok(header) = Header::decode(&whole) {
+        assert!(header.name.len() + header.label.len() <= header::BYTES);
+    }
+}
+
+/// Two files are never the same object.
+fn look_at_name(bytes: &[u8]) {
+    let file_name = String::from_utf8_lossy(bytes);
+    if let Some(Decoded::Name(name)) = name::decode(&file_name) {
+        assert!(Stage::ALL.into_iter().any(|stage| name::encode(&name, stage) == file_name), "{file_name}");
+    }
+}
+
+/// The record as a disk has it, with what is before it.
+fn with_record(layout: Layout, sequence: u64) -> Vec<u8> {
+    let mut written = Groups::default();
+    [0, 1, 5, 6, 9].into_iter().for_each(|group| written.insert(group));
+    let record = Record { sequence, bytes: 10 << 20, written, note: b"a note".to_vec() };
+    let (encoded, at) = record.encode(&layout, IDENTITY);
+    let mut file = vec![0; at as usize];
+    file.extend(encoded);
+    file
+}
+
+#[test]
+fn records() {
+    fuzz::target!("records", |input| {
+        look_at_records(input);
+        // Only the record itself is changed.
+        for (layout, sequence) in [(Layout::V2, 2), (Layout::V3, 2), (Layout::V3, 3)] {
+            let mut file = with_record(layout, sequence);
+            let record = file.split_off(layout.records[(sequence % 2) as usize] as usize);
+            file.extend(fuzz::changed(&[record], input));
+            look_at_records(&file);
+        }
+    });
+}
+
+#[test]
+fn headers() {
+    fuzz::target!("headers", |input| {
+        look_at_header(input);
+        look_at_header(&fuzz::changed(&[Header::encode("a name", b"a label").expect("short")], input));
+    });
+}
+
+#[test]
+fn file_names() {
+    fuzz::target!("file_names", |input| {
+        look_at_name(input);
+        let example = |name| name::encode(name, Stage::Pending).into_bytes();
+        let long = "x".repeat(300);
+        look_at_name(&fuzz::changed(&[example("a/b %.dat"), example(".hidden"), example(&long)], input));
+    });
+}

@@ -1,0 +1,49 @@
+//! Whatever comes over a connection: it is understood or refused, and nothing worse.
+
+use machine::{Class, Message, NodeId};
+
+use super::frame::{Answer, Greeting, Introduction, Kind, Prelude, Verdict, Whom};
+
+/// What is understood is within its bounds, and is what would be said.
+fn look_at(bytes: &[u8]) {
+    if let Some(prelude) = bytes.first_chunk() {
+        if let Ok(understood) = Prelude::decode(prelude) {
+            assert_eq!(understood.encode(), *prelude);
+            assert!(understood.header_bytes <= Message::HEADER_BYTES_MAX);
+            assert!(understood.payload_bytes <= Message::PAYLOAD_BYTES_MAX);
+        }
+    }
+    if let Some(Ok(greeting)) = bytes.first_chunk().map(Greeting::decode) {
+        assert_eq!(Some(&greeting.encode()), bytes.first_chunk());
+    }
+    if let Some(Ok(introduction)) = bytes.first_chunk().map(Introduction::decode) {
+        assert_eq!(Introduction::decode(&introduction.encode()), Ok(introduction));
+    }
+    if let Some(Ok(answer)) = bytes.first_chunk().map(Answer::decode) {
+        assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
+    }
+}
+
+fn examples() -> Vec<Vec<u8>> {
+    let kind = Kind::Message(Class::Demand);
+    let greeting = Greeting { is_keyed: true, random: [9; Greeting::RANDOM_BYTES] };
+    let introduction = |to| Introduction { from: NodeId(77), to }.encode().to_vec();
+    vec![
+        Prelude { kind, header_bytes: 100, payload_bytes: 1 << 20 }.encode().to_vec(),
+        Prelude::PING.encode().to_vec(),
+        Prelude::BYE.encode().to_vec(),
+        greeting.encode().to_vec(),
+        introduction(Whom::Node(NodeId(1))),
+        introduction(Whom::Anyone),
+        introduction(Whom::Ticket([7; 16])),
+        Answer { verdict: Verdict::Full, node: NodeId(3), ticket: [4; 16] }.encode().to_vec(),
+    ]
+}
+
+#[test]
+fn frames() {
+    fuzz::target!("frames", |input| {
+        look_at(input);
+        look_at(&fuzz::changed(&examples(), input));
+    });
+}
