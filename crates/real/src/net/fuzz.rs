@@ -6,12 +6,12 @@ use super::frame::{Answer, Greeting, Introduction, Kind, Prelude, Verdict, Whom}
 
 /// What is understood is within its bounds, and is what would be said.
 fn look_at(bytes: &[u8]) {
-    if let Some(prelude) = bytes.first_chunk() {
-        if let Ok(understood) = Prelude::decode(prelude) {
-            assert_eq!(understood.encode(), *prelude);
-            assert!(understood.header_bytes <= Message::HEADER_BYTES_MAX);
-            assert!(understood.payload_bytes <= Message::PAYLOAD_BYTES_MAX);
-        }
+    if let Some(prelude) = bytes.first_chunk()
+        && let Ok(understood) = Prelude::decode(prelude)
+    {
+        assert_eq!(understood.encode(), *prelude);
+        assert!(understood.header_bytes <= Message::HEADER_BYTES_MAX);
+        assert!(understood.payload_bytes <= Message::PAYLOAD_BYTES_MAX);
     }
     if let Some(Ok(greeting)) = bytes.first_chunk().map(Greeting::decode) {
         assert_eq!(Some(&greeting.encode()), bytes.first_chunk());
