@@ -4,14 +4,19 @@
 //! the project itself; the tests beside a rule show, on a tree made up for it, that it bites.
 //!
 //! - `tree.rs`: the texts of the project
-//! - `crates.rs`: who may depend on whom
+//! - `crates.rs`: who may depend on whom; `circles.rs`: the same among the files of a crate
+//! - `names.rs`: types, each with a name of its own
+//! - `promises.rs`: what is promised, checked everywhere
 //! - `sources.rs`: what may stand in a source file, and what it may be called
 //! - `documents.rs`: decision records, and links that lead somewhere
 //!
 //! Nothing of the product depends on this crate, and it depends on nothing of the product.
 
+pub mod circles;
 pub mod crates;
 pub mod documents;
+pub mod names;
+pub mod promises;
 pub mod sources;
 mod tree;
 

@@ -70,6 +70,39 @@ pub fn names_say_what_is_in_a_file(tree: &Tree) -> Vec<String> {
     tree.ending(".rs").filter(empty).map(|text| complain(text, 1, "call it after what it is about")).collect()
 }
 
+/// The most characters in a line; code is a little shorter (`rustfmt.toml`), but comments are nobody's to format.
+const WIDTH: usize = 120;
+
+/// Crates in which comments are still too wide; they are being rearranged.
+const STILL_WIDE: [&str; 7] = [
+    "crates/applications/",
+    "crates/cli/",
+    "crates/experiment/",
+    "crates/jobs/",
+    "crates/node/",
+    "crates/pdiol/",
+    "crates/plan/",
+];
+
+/// Comments keep within the width of the page.
+pub fn comments_keep_within_the_width(tree: &Tree) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let is_wide = |text: &&Text| STILL_WIDE.iter().any(|folder| text.path.starts_with(folder));
+    for text in tree.ending(".rs").filter(|text| !is_wide(text)) {
+        for (number, line) in (1..).zip(text.text.lines()) {
+            let width = line.chars().count();
+            if width > WIDTH && line.trim_start().starts_with("//") {
+                complaints.push(complain(
+                    text,
+                    number,
+                    &format!("a comment of {width} characters: {WIDTH} at most"),
+                ));
+            }
+        }
+    }
+    complaints
+}
+
 /// Every file is part of its crate.
 pub fn no_source_is_dead(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
@@ -181,6 +214,14 @@ mod tests {
     fn empty_names_are_refused() {
         let tree = Tree::of(&[("crates/x/src/utils.rs", ""), ("crates/x/src/seek.rs", "")]);
         assert_eq!(names_say_what_is_in_a_file(&tree).len(), 1);
+    }
+
+    #[test]
+    fn a_comment_that_is_too_long_is_found() {
+        let (fits, long) = (format!("//! {}\n", "x".repeat(116)), format!("    // {}\n", "ä".repeat(114)));
+        let tree = Tree::of(&[("crates/x/src/a.rs", &fits), ("crates/x/src/b.rs", &long)]);
+        let complaints = comments_keep_within_the_width(&tree);
+        assert_eq!(complaints, ["crates/x/src/b.rs:1: a comment of 121 characters: 120 at most"]);
     }
 
     #[test]

@@ -80,6 +80,23 @@ impl Text {
         (1..).zip(self.text.lines()).map(|(number, line)| (number, line.split("//").next().unwrap_or("")))
     }
 
+    /// The lines of code with their numbers, without the tests at the end.
+    pub fn product_lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        let mut lines = self.code().peekable();
+        std::iter::from_fn(move || {
+            let (number, line) = lines.next()?;
+            let opens_tests = |next: &&(usize, &str)| next.1.trim_start().starts_with("mod tests {");
+            let is_end =
+                line.trim() == "#[cfg(test)]" && lines.peek().as_ref().is_some_and(|next| opens_tests(next));
+            (!is_end).then_some((number, line))
+        })
+    }
+
+    /// The code without the tests at the end.
+    pub fn product_code(&self) -> String {
+        self.product_lines().map(|(_, line)| line).collect::<Vec<_>>().join("\n")
+    }
+
     /// The file's name without its ending.
     pub fn stem(&self) -> &str {
         let name = self.path.rsplit('/').next().unwrap_or(&self.path);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tidy::{Tree, crates, documents, sources};
+use tidy::{Tree, circles, crates, documents, names, promises, sources};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -43,6 +43,26 @@ fn every_source_opens_with_an_introduction() {
 #[test]
 fn names_say_what_is_in_a_file() {
     none(sources::names_say_what_is_in_a_file);
+}
+
+#[test]
+fn comments_keep_within_the_width() {
+    none(sources::comments_keep_within_the_width);
+}
+
+#[test]
+fn no_files_go_in_circles() {
+    none(circles::no_files_go_in_circles);
+}
+
+#[test]
+fn a_name_of_a_type_has_one_meaning() {
+    none(names::a_name_of_a_type_has_one_meaning);
+}
+
+#[test]
+fn every_promise_is_checked_in_both_configurations() {
+    none(promises::every_promise_is_checked_in_both_configurations);
 }
 
 #[test]

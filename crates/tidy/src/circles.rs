@@ -1,0 +1,354 @@
+//! Files of a crate that use each other in a circle: none of them can be understood, or tested, before the others.
+//!
+//! Compared are the modules beside each other in one module: a file together with the folder of its name is one. One
+//! uses another if a `use`, or a path from `crate`, `super` or `self` in its code, leads there; names that a module
+//! brings in for others lead to where they are from. A module and what is below it are one thing, so that a parent and
+//! its children may use each other. Tests are left out. What a macro writes, names in strings, and modules within a
+//! file are not understood.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::{Text, Tree};
+
+/// Circles that are there still, by the folder and the modules on the way around.
+const FOR_NOW: [(&str, &str); 35] = [
+    ("crates/applications", "merge, runs"),
+    ("crates/cli", "agent_bench, command"),
+    ("crates/cli", "bench, bench_pdiol"),
+    ("crates/cli", "command, diagnosis"),
+    ("crates/cli", "command, pdiol_bench"),
+    ("crates/cli", "report, targets"),
+    ("crates/fs", "account, listing"),
+    ("crates/fs", "commit, stripes"),
+    ("crates/fs", "error, name, protocol"),
+    ("crates/fs", "failures, pages, random, seeded"),
+    ("crates/fs", "failures, pages, seeded"),
+    ("crates/fs", "pages, seeded"),
+    ("crates/fs", "schedule, settings"),
+    ("crates/jobs", "requests, workload"),
+    ("crates/layout", "axis, view"),
+    ("crates/layout", "chunks, view"),
+    ("crates/layout", "distribution, error, view"),
+    ("crates/layout", "error, placement"),
+    ("crates/layout", "pieces, view"),
+    ("crates/libpdiol", "c, process"),
+    ("crates/machine", "buffer, payload"),
+    ("crates/node", "handle, open_file"),
+    ("crates/node", "open_file, thread"),
+    ("crates/real", "directory, lock"),
+    ("crates/real", "header, layout"),
+    ("crates/real", "net, settings"),
+    ("crates/sim", "disk, machine, simulation"),
+    ("crates/sim", "disk, machine, simulation, store"),
+    ("crates/sim", "disk, world"),
+    ("crates/sim", "executor, processor, sleep, trace"),
+    ("crates/sim", "executor, waker"),
+    ("crates/sim", "fabric, torus"),
+    ("crates/sim", "network, world"),
+    ("crates/sim", "processor, trace"),
+    ("crates/sim", "simulation, world"),
+];
+
+/// The path of a module from the root of its crate.
+type Path = Vec<String>;
+
+/// One file of a crate as a module.
+struct Module<'a> {
+    text: &'a Text,
+    /// What it names from elsewhere, as paths from the root.
+    uses: Vec<Path>,
+    /// Names that it brings in, and what they stand for.
+    brought_in: BTreeMap<String, Path>,
+}
+
+/// No files of a crate use each other in a circle.
+pub fn no_files_go_in_circles(tree: &Tree) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let mut seen = Vec::new();
+    let folders: BTreeSet<&str> =
+        tree.ending(".rs").filter_map(|text| Some(text.path.split_once("/src/")?.0)).collect();
+    for &folder in &folders {
+        for (circle, why) in circles_of(tree, folder) {
+            match FOR_NOW.iter().find(|listed| **listed == (folder, circle.as_str())) {
+                Some(listed) => seen.push(listed),
+                None => complaints.push(format!("{folder}: {circle} go in a circle: {why}")),
+            }
+        }
+    }
+    let stale = FOR_NOW.iter().filter(|listed| folders.contains(listed.0) && !seen.contains(listed));
+    complaints.extend(stale.map(|(folder, circle)| {
+        format!("{folder}: {circle} go in no circle any more: take them off the list in the crate tidy")
+    }));
+    complaints
+}
+
+/// The circles of a crate: who is in it, and who uses whom.
+fn circles_of(tree: &Tree, folder: &str) -> Vec<(String, String)> {
+    let modules = modules_of(tree, folder);
+    // In each module: which of its children use which others, and in which file the first of them does.
+    let mut levels: BTreeMap<&[String], BTreeMap<&str, BTreeMap<String, &str>>> = BTreeMap::new();
+    for (from, module) in &modules {
+        for path in &module.uses {
+            let to = resolve(&modules, path, 0);
+            let common = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
+            if common < from.len() && common < to.len() {
+                let users = levels.entry(&from[..common]).or_default().entry(&from[common]).or_default();
+                users.entry(to[common].clone()).or_insert(&module.text.path);
+            }
+        }
+    }
+    levels.into_values().flat_map(|uses| circles_among(&uses)).collect()
+}
+
+/// One shortest circle through each module that is in any, each circle once.
+fn circles_among(uses: &BTreeMap<&str, BTreeMap<String, &str>>) -> Vec<(String, String)> {
+    let mut circles: BTreeMap<BTreeSet<&str>, (String, String)> = BTreeMap::new();
+    for &start in uses.keys() {
+        let Some(around) = way_back(uses, start) else { continue };
+        let steps = around.iter().zip(around.iter().cycle().skip(1));
+        let why = steps.map(|(from, to)| format!("{to} in {}", uses[from][*to])).collect::<Vec<_>>();
+        let members: BTreeSet<&str> = around.into_iter().collect();
+        let name = members.iter().copied().collect::<Vec<_>>().join(", ");
+        circles.entry(members).or_insert((name, format!("it uses {}", why.join(", "))));
+    }
+    circles.into_values().collect()
+}
+
+/// The shortest way from a module back to itself, which begins it and does not end it.
+fn way_back<'a>(uses: &'a BTreeMap<&str, BTreeMap<String, &str>>, start: &'a str) -> Option<Vec<&'a str>> {
+    let mut ways = VecDeque::from([vec![start]]);
+    let mut seen = BTreeSet::new();
+    while let Some(way) = ways.pop_front() {
+        for next in uses.get(way[way.len() - 1]).into_iter().flat_map(BTreeMap::keys) {
+            if next == start {
+                return Some(way);
+            }
+            if seen.insert(next) {
+                ways.push_back(way.iter().copied().chain([next.as_str()]).collect());
+            }
+        }
+    }
+    None
+}
+
+/// The module that a path leads to, or into.
+fn resolve(modules: &BTreeMap<Path, Module>, path: &[String], depth: u32) -> Path {
+    let mut at = Path::new();
+    for (index, name) in path.iter().enumerate() {
+        let child: Path = at.iter().chain([name]).cloned().collect();
+        if modules.contains_key(&child) {
+            at = child;
+            continue;
+        }
+        let brought = modules.get(&at).and_then(|module| module.brought_in.get(name));
+        // Two modules may bring in each other's names by `*`: whoever follows them for ever has lost his way.
+        return match brought {
+            Some(target) if depth < 10 => {
+                let target: Path = target.iter().chain(&path[index + 1..]).cloned().collect();
+                resolve(modules, &target, depth + 1)
+            }
+            _ => at,
+        };
+    }
+    at
+}
+
+/// The modules of a crate by their paths, without those that are for tests.
+fn modules_of<'a>(tree: &'a Tree, folder: &str) -> BTreeMap<Path, Module<'a>> {
+    let start = format!("{folder}/src/");
+    let is_library = tree.get(&format!("{start}lib.rs")).is_some();
+    let mut texts: BTreeMap<Path, &Text> = BTreeMap::new();
+    for text in tree.ending(".rs") {
+        let Some(within) = text.path.strip_prefix(&start) else { continue };
+        let name = within.trim_end_matches(".rs").trim_end_matches("/mod");
+        match name {
+            "main" if is_library => {}
+            "lib" | "main" => _ = texts.insert(Path::new(), text),
+            // Each is a crate of its own.
+            _ if name.starts_with("bin/") => {}
+            _ => _ = texts.insert(name.split('/').map(str::to_owned).collect(), text),
+        }
+    }
+    let paths: BTreeSet<Path> = texts.keys().cloned().collect();
+    let for_tests: BTreeSet<Path> =
+        texts.iter().flat_map(|(path, text)| modules_for_tests(path, text)).collect();
+    texts.retain(|path, _| !(0..=path.len()).any(|end| for_tests.contains(&path[..end])));
+    texts.into_iter().map(|(path, text)| (path.clone(), module(&paths, &path, text))).collect()
+}
+
+fn modules_for_tests(path: &Path, text: &Text) -> Vec<Path> {
+    let lines: Vec<&str> = text.text.lines().map(str::trim).collect();
+    let marked = lines.windows(2).filter(|two| two[0] == "#[cfg(test)]");
+    let names = marked.filter_map(|two| two[1].strip_prefix("mod ")?.strip_suffix(';'));
+    names.map(|name| path.iter().cloned().chain([name.to_owned()]).collect()).collect()
+}
+
+fn module<'a>(modules: &BTreeSet<Path>, path: &Path, text: &'a Text) -> Module<'a> {
+    let tokens = tokens(&text.product_code());
+    let mut module = Module { text, uses: Vec::new(), brought_in: BTreeMap::new() };
+    let absolute = |written: &[String]| absolute(modules, path, written);
+    let mut at = 0;
+    while at < tokens.len() {
+        // In a type, `use<..>` says what it may refer to.
+        if tokens[at] == "use" && tokens.get(at + 1).is_some_and(|token| token != "<") {
+            let mut found = Vec::new();
+            at = use_tree(&tokens, at + 1, Path::new(), &mut found);
+            for (name, written) in found {
+                if let Some(path) = absolute(&written) {
+                    module.brought_in.insert(name, path.clone());
+                    module.uses.push(path);
+                }
+            }
+        } else if ["crate", "super", "self"].contains(&tokens[at].as_str()) {
+            let (end, written) = plain_path(&tokens, at);
+            module.uses.extend(absolute(&written));
+            at = end;
+        } else {
+            at += 1;
+        }
+    }
+    module
+}
+
+/// The path from the root of the crate, if what is written leads into the crate.
+fn absolute(modules: &BTreeSet<Path>, path: &Path, written: &[String]) -> Option<Path> {
+    let child = |name: &String| path.iter().chain([name]).cloned().collect::<Path>();
+    let ups = written.iter().take_while(|name| *name == "super").count();
+    let (base, rest) = match written.first()?.as_str() {
+        "crate" => (&path[..0], &written[1..]),
+        "self" => (&path[..], &written[1..]),
+        "super" => (&path[..path.len().checked_sub(ups)?], &written[ups..]),
+        _ if modules.contains(&child(&written[0])) => (&path[..], written),
+        _ => return None,
+    };
+    Some(base.iter().chain(rest).cloned().collect())
+}
+
+/// Reads what `use` brings in from a tree of paths; returns where it ends.
+fn use_tree(tokens: &[String], mut at: usize, mut path: Path, found: &mut Vec<(String, Path)>) -> usize {
+    while let Some(token) = tokens.get(at) {
+        match token.as_str() {
+            "::" => at += 1,
+            "{" => {
+                at += 1;
+                while tokens.get(at).is_some_and(|token| token != "}" && token != ";") {
+                    at = use_tree(tokens, at, path.clone(), found);
+                    at += usize::from(tokens.get(at).is_some_and(|token| token == ","));
+                }
+                return at + 1;
+            }
+            "as" => {
+                found.push((tokens.get(at + 1).cloned().unwrap_or_default(), path));
+                return at + 2;
+            }
+            "," | "}" | ";" => break,
+            // Brought in by the names that are in there, which are not known here; but it is used.
+            "*" => at += 1,
+            "self" if !path.is_empty() => at += 1,
+            name => {
+                path.push(name.to_owned());
+                at += 1;
+            }
+        }
+    }
+    if let Some(name) = path.last().cloned() {
+        found.push((name, path));
+    }
+    at.max(1)
+}
+
+/// A path as it stands in code; returns where it ends.
+fn plain_path(tokens: &[String], mut at: usize) -> (usize, Path) {
+    let mut path = vec![tokens[at].clone()];
+    at += 1;
+    while tokens.get(at).is_some_and(|token| token == "::") {
+        let Some(name) = tokens.get(at + 1).filter(|name| is_name(name)) else { break };
+        path.push(name.clone());
+        at += 2;
+    }
+    (at, path)
+}
+
+fn is_name(token: &str) -> bool {
+    token.starts_with(|letter: char| letter.is_alphabetic() || letter == '_')
+}
+
+/// Names, `::` and single characters.
+fn tokens(code: &str) -> Vec<String> {
+    let mut tokens = Vec::new();
+    let mut rest = code.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
+        let length = if rest.starts_with("::") {
+            2
+        } else if is_letter(first) {
+            rest.find(|letter| !is_letter(letter)).unwrap_or(rest.len())
+        } else {
+            first.len_utf8()
+        };
+        tokens.push(rest[..length].to_owned());
+        rest = rest[length..].trim_start();
+    }
+    tokens
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn circles(texts: &[(&str, &str)]) -> Vec<String> {
+        circles_of(&Tree::of(texts), "crates/x").into_iter().map(|(circle, _)| circle).collect()
+    }
+
+    #[test]
+    fn files_that_use_each_other_are_found() {
+        let texts = [
+            ("crates/x/src/lib.rs", "mod a;\nmod b;\nmod c;\npub use c::Three;\n"),
+            ("crates/x/src/a.rs", "use crate::b::{self, Two};\n"),
+            ("crates/x/src/b.rs", "fn f() -> super::Three { super::c::g(); }\n"),
+            ("crates/x/src/c.rs", "// use crate::b;\nuse std::fmt;\n"),
+        ];
+        assert_eq!(circles(&texts), [""; 0]);
+        let mut circle = texts;
+        circle[3].1 = "use std::fmt;\nuse crate::a::One as Uno;\n";
+        assert_eq!(circles(&circle), ["a, b, c"]);
+        let complaint = &no_files_go_in_circles(&Tree::of(&circle))[0];
+        assert!(
+            complaint
+                .ends_with("it uses b in crates/x/src/a.rs, c in crates/x/src/b.rs, a in crates/x/src/c.rs")
+        );
+    }
+
+    #[test]
+    fn a_name_leads_to_where_it_is_from() {
+        let texts = [
+            ("crates/x/src/lib.rs", "mod a;\nmod b;\npub use b::{inner::{Deep, other}, Two as Second};\n"),
+            ("crates/x/src/a.rs", "use crate::Second;\n"),
+            ("crates/x/src/b.rs", "use crate::a;\n"),
+            ("crates/x/src/b/inner.rs", "use super::super::a::One;\n"),
+        ];
+        assert_eq!(circles(&texts), ["a, b"]);
+        let mut by_folder = texts;
+        by_folder[1].1 = "fn f() { crate::Deep::new() }\n";
+        by_folder[2].1 = "";
+        assert_eq!(circles(&by_folder), ["a, b"]);
+        by_folder[3].1 = "";
+        assert_eq!(circles(&by_folder), [""; 0]);
+    }
+
+    #[test]
+    fn a_parent_and_its_children_are_one_and_tests_do_not_count() {
+        let texts = [
+            ("crates/x/src/lib.rs", "mod a;\nmod b;\n#[cfg(test)]\nmod trial;\nuse a::One;\n"),
+            ("crates/x/src/a/mod.rs", "mod c;\nmod d;\nuse c::Three;\nuse crate::b::Two;\n"),
+            ("crates/x/src/a/c.rs", "use super::{One, d};\n"),
+            ("crates/x/src/a/d.rs", "use super::One;\n"),
+            ("crates/x/src/b.rs", "fn f() {}\n#[cfg(test)]\nmod tests {\n    use crate::a::One;\n}\n"),
+            ("crates/x/src/trial.rs", "use crate::a; use crate::b;\n"),
+        ];
+        assert_eq!(circles(&texts), [""; 0]);
+        let mut below = texts;
+        below[3].1 = "use super::{One, c::Three};\n";
+        assert_eq!(circles(&below), ["c, d"]);
+    }
+}
