@@ -1,9 +1,9 @@
 //! Completion in bash.
 //!
-//! Bash cuts the line into words at `:` and `=`, too, which are part of `pfs:NAME`, HOST:PORT and `--option=VALUE`. So the
-//! function puts them together again for the program, and leaves out of the answers what lies before the last of them,
-//! since bash replaces only what comes after it. Options are offered when a dash has been typed, or when nothing else can
-//! be meant.
+//! Bash cuts the line into words at `:` and `=`, too, which are part of `pfs:NAME`, HOST:PORT and `--option=VALUE`. So
+//! the function puts them together again for the program, and leaves out of the answers what lies before the last of
+//! them, since bash replaces only what comes after it. Options are offered when a dash has been typed, or when nothing
+//! else can be meant.
 
 use std::ffi::OsString;
 use std::io::{Error, Write};

@@ -48,8 +48,9 @@
 //!   after that; the controller works on one command at a time. Writes that continue each other gather in the
 //!   buffer, as long as there is room. Any other waits until the mechanics have turned to the last one in the
 //!   buffer, so one may wait there while another goes onto the medium. Thus overhead and bus hide behind the
-//!   mechanics. A write that is there in time to continue the one before it loses no rotation. (With the overhead before the data, a host would choose its second write so late that most
-//!   of its requests had come; the movements published for writes of many nodes show that they had not.)
+//!   mechanics. A write that is there in time to continue the one before it loses no rotation. (With the overhead
+//!   before the data, a host would choose its second write so late that most of its requests had come; the movements
+//!   published for writes of many nodes show that they had not.)
 //!
 //! # Assumptions, and where they are wrong
 //!

@@ -71,8 +71,8 @@ impl Block {
         self.buffer.as_ref().map(|buffer| buffer.slice(range.clone()))
     }
 
-    /// Notes that `range` of the buffer could not be written. Gives what of it has been written to the buffer again, and
-    /// is going to be tried anew.
+    /// Notes that `range` of the buffer could not be written. Gives what of it has been written to the buffer again,
+    /// and is going to be tried anew.
     pub(crate) fn lose(&mut self, range: &Range<u64>) -> &[Range<u64>] {
         self.valid.remove(range);
         for run in self.dirty.runs() {

@@ -1,6 +1,7 @@
 //! Directories: what the members of a group have to move together, told entry by entry.
 //!
-//! A dense [view](layout::View) says in closed form whose each byte of a file is. A *directory* is for all the rest: one
+//! A dense [view](layout::View) says in closed form whose each byte of a file is. A *directory* is for all the rest:
+//! one
 //! client's list of stretches of files and where in its memory each of them is. Every I/O node gets the entries that
 //! concern it; once it has those of all members, it deals them to the blocks of its stripes:
 //!

@@ -95,8 +95,8 @@ impl Waiting {
 }
 
 impl<M: Machine> Exchange<M> {
-    /// An exchange with `members`, each of which has opened its part as `memory`, and this node, if it is one of them, as
-    /// `own`. With `queue_buffers`, the number of buffers of all queues together, pieces are queued for
+    /// An exchange with `members`, each of which has opened its part as `memory`, and this node, if it is one of them,
+    /// as `own`. With `queue_buffers`, the number of buffers of all queues together, pieces are queued for
     /// each member up to a block of `block_bytes`; two buffers for each member keep all of them full and in flight.
     pub(crate) fn new(
         endpoint: Rc<Endpoint<M>>,
@@ -141,8 +141,8 @@ impl<M: Machine> Exchange<M> {
         Some(piece)
     }
 
-    /// Puts the data of `pieces`, in the order of the file, where the members have them. Plain, they are there when this completes; queued,
-    /// they have been copied and go when [`finish`](Self::finish) is called, or before.
+    /// Puts the data of `pieces`, in the order of the file, where the members have them. Plain, they are there when
+    /// this completes; queued, they have been copied and go when [`finish`](Self::finish) is called, or before.
     pub(crate) async fn put(
         self: &Rc<Self>,
         pieces: impl Iterator<Item = Piece>,

@@ -240,8 +240,8 @@ pub enum Request {
         /// Entries of each file; files and entries together [`ENTRIES_MAX`] at most.
         entries: Vec<(FileId, Vec<Entry>)>,
     },
-    /// Move the stretches of files that the members of a group have told you in directories between your disks and their
-    /// memory.
+    /// Move the stretches of files that the members of a group have told you in directories between your disks and
+    /// their memory.
     MoveListed(Box<Listed>),
     /// The write cache of the group is to be flushed for the `flush`-th time: take part.
     FlushTogether {
@@ -287,8 +287,8 @@ impl Request {
 /// The most bytes of names in one answer to [`Request::List`]. Their number takes some more.
 pub(crate) const LISTED_BYTES_MAX: usize = 32 * 1024;
 
-/// The most bytes that are read back for one [`Request::Scrub`]. If every other unit of them is damaged, the answer still
-/// has its place in a header.
+/// The most bytes that are read back for one [`Request::Scrub`]. If every other unit of them is damaged, the answer
+/// still has its place in a header.
 pub const SCRUB_BYTES_MAX: u32 = 4 << 20;
 
 /// The most pieces in one message; the header of more would be too long.
@@ -397,8 +397,8 @@ pub enum Reply {
         /// Its disks.
         disks: Vec<ExaminedDisk>,
     },
-    /// To [`Request::Write`], [`Request::Flush`] and [`Request::Commit`], instead of [`Reply::Done`], by an I/O node that may be started
-    /// anew.
+    /// To [`Request::Write`], [`Request::Flush`] and [`Request::Commit`], instead of [`Reply::Done`], by an I/O node
+    /// that may be started anew.
     Accepted {
         /// Which run of the I/O node it is: what an earlier one accepted and did not flush is lost.
         incarnation: u64,

@@ -14,9 +14,9 @@
 //!
 //! The number of requests in service, from when they are taken out of the queue until their answers have left, may be
 //! bounded by *service slots*. A client may then have as many of them as are free (a *dynamic threshold*: Choudhury and
-//! Hahne 1998), and its other requests block nobody else. So a client alone uses half of the slots, several that are busy
-//! have equal parts, and one that takes no answers leaves half of what it found to others. A quarter of the slots is for
-//! demand only.
+//! Hahne 1998), and its other requests block nobody else. So a client alone uses half of the slots, several that are
+//! busy have equal parts, and one that takes no answers leaves half of what it found to others. A quarter of the slots
+//! is for demand only.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

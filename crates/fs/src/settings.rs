@@ -1,9 +1,9 @@
 //! How nodes work, and the two configurations in which they do.
 //!
-//! [`IoNodeSettings::report`] and [`ClientSettings::report`] are what the STARFISH report describes: its tables come from
-//! them. [`IoNodeSettings::agent`] and [`ClientSettings::agent`] are what real agents and their clients ship with, and what
-//! predictions of them are made with, so that predicted and measured differ in the machine alone. Every promise of the
-//! file system is kept under both, on both machines.
+//! [`IoNodeSettings::report`] and [`ClientSettings::report`] are what the STARFISH report describes: its tables come
+//! from them. [`IoNodeSettings::agent`] and [`ClientSettings::agent`] are what real agents and their clients ship with,
+//! and what predictions of them are made with, so that predicted and measured differ in the machine alone. Every
+//! promise of the file system is kept under both, on both machines.
 
 use machine::{Class, Duration};
 
@@ -63,8 +63,8 @@ pub struct IoNodeSettings {
     pub prefetch_blocks: u64,
     /// How urgent that is.
     pub prefetching: Prefetching,
-    /// How many block requests a disk is given at a time. With a second one a disk need not wait for the I/O node between
-    /// two.
+    /// How many block requests a disk is given at a time. With a second one a disk need not wait for the I/O node
+    /// between two.
     pub requests_at_disk: usize,
     /// How many buffers a collective request uses for each disk.
     pub buffers_per_disk: usize,
@@ -94,14 +94,14 @@ pub enum Sharing {
     Fair,
 }
 
-/// How many block requests an I/O node has in service at a time, from when they leave the queue until their answers have
-/// left.
+/// How many block requests an I/O node has in service at a time, from when they leave the queue until their answers
+/// have left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
     /// As many as there are threads.
     Unbounded,
-    /// As many as there are threads and blocks in the cache, for each keeps the memory of a block; of one client at most
-    /// as many as are free beside them, so that a client that takes no answers leaves half to others.
+    /// As many as there are threads and blocks in the cache, for each keeps the memory of a block; of one client at
+    /// most as many as are free beside them, so that a client that takes no answers leaves half to others.
     Bounded,
 }
 

@@ -1,9 +1,9 @@
 //! What fuzz targets have in common: how inputs become texts and messages that are nearly right.
 //!
-//! A decoder that is given random bytes sees that they do not begin as they should, and that is all. So each target looks at
-//! an input twice: as it is, which is how the inputs in its `corpus` are meant, and as a list of changes to examples that
-//! are right. An engine that watches which code an input reaches (`cargo bolero test`) makes something of both; without one
-//! it is the changes that get far.
+//! A decoder that is given random bytes sees that they do not begin as they should, and that is all. So each target
+//! looks at an input twice: as it is, which is how the inputs in its `corpus` are meant, and as a list of changes to
+//! examples that are right. An engine that watches which code an input reaches (`cargo bolero test`) makes something of
+//! both; without one it is the changes that get far.
 //!
 //! A target is a test: it looks at its corpus, and at inputs drawn at random for [`BOUND`].
 

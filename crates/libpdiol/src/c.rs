@@ -444,8 +444,8 @@ unsafe extern "C" fn pdiol_fputs(text: *const c_char, file: *const Handle) -> c_
 }
 
 /// Does with a file's lock what the header does inline without one: uses a byte that the front shows. What else there
-/// is to do is left to functions of their own, so that a byte of a file that several threads share costs little more than
-/// its lock.
+/// is to do is left to functions of their own, so that a byte of a file that several threads share costs little more
+/// than its lock.
 ///
 /// # Safety
 /// As of [`handle`], and `work` uses the address only for the byte there.

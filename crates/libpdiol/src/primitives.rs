@@ -66,8 +66,8 @@ impl Ordinary {
     }
 }
 
-/// Keeps the compiler from moving loads and stores past here. The processor may move them: to that the other half of the
-/// barrier sees, [`barrier_for_all`].
+/// Keeps the compiler from moving loads and stores past here. The processor may move them: to that the other half of
+/// the barrier sees, [`barrier_for_all`].
 #[inline]
 pub(crate) fn order_for_compiler() {
     compiler_fence(Ordering::SeqCst);

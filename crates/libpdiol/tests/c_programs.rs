@@ -145,8 +145,9 @@ fn collect(agents: &Agents, session: &Session) {
     }
 }
 
-/// A writer makes a file, replaces one, empties and fills one, or appends to one, and is killed at any time. What is called
-/// whole has no byte that was not written; the rest is named and collected. Each round has a name of its own: what an
+/// A writer makes a file, replaces one, empties and fills one, or appends to one, and is killed at any time. What is
+/// called whole has no byte that was not written; the rest is named and collected. Each round has a name of its own:
+/// what an
 /// agent was asked for last it may do after the writer's death.
 #[test]
 fn no_file_of_a_killed_writer_that_is_called_whole_has_a_byte_that_was_not_written() {

@@ -1,9 +1,9 @@
 //! The lock of an open file, in every order in which a few threads can meet at it.
 //!
 //! `loom` runs a model again and again, each time in another order, with every value that a load may see. The lock is
-//! `src/lock.rs` as it is; what it is made of is the model's. A barrier that the kernel makes all threads pass is, by the
-//! manual of membarrier(2), as good as a full barrier on both sides, and that is what stands for it here: without it the
-//! model finds two threads in the lock at once.
+//! `src/lock.rs` as it is; what it is made of is the model's. A barrier that the kernel makes all threads pass is, by
+//! the manual of membarrier(2), as good as a full barrier on both sides, and that is what stands for it here: without
+//! it the model finds two threads in the lock at once.
 //!
 //! That a thread waits for ever, or goes on looking for ever, is a failure to loom: so no wake-up is lost.
 

@@ -91,7 +91,8 @@ impl BufferPool {
         buffer
     }
 
-    /// Memory with room for `bytes`, and nothing in it, for a device that fills a vector before its buffer is taken: see
+    /// Memory with room for `bytes`, and nothing in it, for a device that fills a vector before its buffer is taken:
+    /// see
     /// [`fill_memory`](Buf::fill_memory).
     pub fn spare_memory(&self, bytes: usize) -> Vec<u8> {
         let mut memory = self.inner.spare.borrow_mut().take();

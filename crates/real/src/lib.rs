@@ -23,7 +23,8 @@
 //! Map of the code, in reading order:
 //!
 //! - `settings.rs`: what a node can be told; `report.rs`: what it tells of what no caller hears
-//! - `machine.rs`: [`RealMachine`]; `computer.rs`: what it tells of its computer; `runtime.rs`: [`run`] and the choice of the driver
+//! - `machine.rs`: [`RealMachine`]; `computer.rs`: what it tells of its computer; `runtime.rs`: [`run`] and the choice
+//!   of the driver
 //! - `task.rs`: tasks that nobody waits for, and transfers that complete though nobody waits any more
 //! - `net/`: frames, handshakes and connections
 //! - `disk/`: one file for each object, and disks slowed down to a model

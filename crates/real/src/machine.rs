@@ -109,7 +109,8 @@ fn descriptors() -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
-/// How many of so many descriptors are for files of disks, and how many connections the rest is enough for, at two each.
+/// How many of so many descriptors are for files of disks, and how many connections the rest is enough for, at two
+/// each.
 fn share_descriptors(descriptors: usize, is_without_disks: bool) -> (usize, usize) {
     let free = descriptors.saturating_sub(OTHER_DESCRIPTORS);
     let files = if is_without_disks { 0 } else { FILES_OPEN_MAX.min(free / 2) };

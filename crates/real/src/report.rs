@@ -65,8 +65,8 @@ pub enum Report {
         /// Why it is over.
         why: String,
     },
-    /// A disk could not do what it was asked for: it is full, what lies on it is damaged, or it fails. Who asked is told,
-    /// too.
+    /// A disk could not do what it was asked for: it is full, what lies on it is damaged, or it fails. Who asked is
+    /// told, too.
     DiskFailed {
         /// The node.
         node: NodeId,

@@ -68,8 +68,8 @@ pub struct Limits {
     pub connections: usize,
     /// Time a node that calls this one has for introducing itself.
     pub handshake: Duration,
-    /// How long a node that this one calls, or has called, may say nothing, not even when it is asked, before it is given
-    /// up. A node that waits for a slow disk answers; one that is stopped, hung or cut off does not.
+    /// How long a node that this one calls, or has called, may say nothing, not even when it is asked, before it is
+    /// given up. A node that waits for a slow disk answers; one that is stopped, hung or cut off does not.
     pub silence: Duration,
     /// How long a node that this one has called and lost is called again when something is to be sent to it, before the
     /// sender is told: this long from its last word, but half of it at least.

@@ -8,7 +8,8 @@ use plan::Quantity;
 ///
 /// Throughput is in MiB/s with four decimals, movements with one: a mean over trials. `differs_significantly`
 /// is `yes` or `no` on the rows of every variant after the first of its table, which it is compared with by
-/// Student's two-sided t-test for pairs of trials at 95 %; empty where there is only one trial. `cv` is standard deviation over mean.
+/// Student's two-sided t-test for pairs of trials at 95 %; empty where there is only one trial. `cv` is standard
+/// deviation over mean.
 pub fn tables_csv(tables: &[Table]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let written = "writing to memory";

@@ -1,7 +1,8 @@
 //! What is called whole is whole, wherever a client or an I/O node is stopped.
 //!
 //! A program makes, replaces, extends, cuts and removes files, one after the other. At some point of its run, drawn by
-//! the seed, one of the nodes crashes and is started anew; often another one does soon after. Then it is seen what there is.
+//! the seed, one of the nodes crashes and is started anew; often another one does soon after. Then it is seen what
+//! there is.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

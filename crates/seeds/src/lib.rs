@@ -4,8 +4,8 @@
 //!   seed --> machine, settings, number of nodes, what is done, who crashes when --> kept, or broken and why
 //! ```
 //!
-//! A run depends on its [`Kind`] and its seed alone, so that a failure is told by two words and repeats. A few hundred run
-//! with all other tests (`tests/seeds.rs`); the program `seeds` runs as many as there is time for.
+//! A run depends on its [`Kind`] and its seed alone, so that a failure is told by two words and repeats. A few hundred
+//! run with all other tests (`tests/seeds.rs`); the program `seeds` runs as many as there is time for.
 //!
 //! - `kind.rs`: the kinds of runs
 //! - `testbed.rs`: the machines that they run on; `crashes.rs`: nodes that crash and are started anew

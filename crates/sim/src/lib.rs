@@ -12,8 +12,8 @@
 //! - `machine.rs`: a node, [`SimMachine`]; each of its calls leads to one of the models below
 //! - `processor.rs`: threads, interrupts and what work costs
 //! - `network.rs`: messages; `fabric.rs`, `torus.rs`: how they travel
-//! - `disk.rs`: transfers over drives and buses; `store.rs`: what lies on a disk and where; `unflushed.rs`: what a crash
-//!   leaves of it
+//! - `disk.rs`: transfers over drives and buses; `store.rs`: what lies on a disk and where; `unflushed.rs`: what a
+//!   crash leaves of it
 //! - `executor.rs`: tasks, time and the main loop; `agenda.rs`: what happens when; `waker.rs`: whom to wake
 //! - `world.rs`: all of it tied together; `random.rs`, `sleep.rs`, `table.rs`: small parts
 //!

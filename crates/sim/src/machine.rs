@@ -38,9 +38,10 @@ impl SimMachine {
         SimMachine { node: Rc::new(node) }
     }
 
-    /// Ends all that this node is doing, as a loss of power does, and starts it anew, with nothing running: its tasks are
-    /// gone, messages to it are lost, its peers hear that it is gone and can send to it again. Its disks keep what was
-    /// flushed and a choice, drawn from `seed`, of what was not, if that was [expected](crate::Simulation::expect_crashes).
+    /// Ends all that this node is doing, as a loss of power does, and starts it anew, with nothing running: its tasks
+    /// are gone, messages to it are lost, its peers hear that it is gone and can send to it again. Its disks keep what
+    /// was flushed and a choice, drawn from `seed`, of what was not, if that was
+    /// [expected](crate::Simulation::expect_crashes).
     ///
     /// Not to be called by a task of the node itself.
     pub fn crash(&self, seed: u64) {

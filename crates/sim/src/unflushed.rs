@@ -1,8 +1,8 @@
 //! What a disk has been given and not flushed, and what is left of it when its node crashes.
 //!
 //! Changes of an object are kept in order, each with what it replaced, until they are flushed. In a crash each of them
-//! is found on the medium, or not, or the first sectors of it are: so it is with a disk that writes what it was given in
-//! an order of its own. A commit that was under way has been done, with all before it, or not begun.
+//! is found on the medium, or not, or the first sectors of it are: so it is with a disk that writes what it was given
+//! in an order of its own. A commit that was under way has been done, with all before it, or not begun.
 
 use machine::Payload;
 

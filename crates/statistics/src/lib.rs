@@ -1,7 +1,8 @@
 //! What can be said of an experiment from a few trials of it.
 //!
 //! A [`Sample`] keeps the values that the trials gave. From it come the mean, the coefficient of variation, a
-//! confidence interval of the mean, and whether two samples differ significantly. All of it is for few trials: Student's t distribution, not the normal one.
+//! confidence interval of the mean, and whether two samples differ significantly. All of it is for few trials:
+//! Student's t distribution, not the normal one.
 //!
 //! What cannot be known is `None`, never NaN: nothing follows from one trial but its value.
 

@@ -1,6 +1,7 @@
 //! Real agents on loopback, as threads of a test's process, that end with the test.
 //!
-//! For the tests of all crates whose programs need agents. They share the code that serves, which is compiled here once.
+//! For the tests of all crates whose programs need agents. They share the code that serves, which is compiled here
+//! once.
 
 use std::path::PathBuf;
 use std::thread::{self, JoinHandle};

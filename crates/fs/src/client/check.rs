@@ -115,8 +115,8 @@ struct Queue {
 }
 
 impl<M: Machine> Client<M> {
-    /// Checks the files of these names, or all that there are. No more than `bytes_per_second` are read back each second,
-    /// if that is given.
+    /// Checks the files of these names, or all that there are. No more than `bytes_per_second` are read back each
+    /// second, if that is given.
     pub async fn check(
         &self,
         names: &[String],

@@ -57,8 +57,8 @@ impl<M: Machine> Client<M> {
 
     /// Writes stretches of files from `memory`, together with the other members of a group and theirs.
     ///
-    /// When this completes, all members' data are on the media. Where stretches overlap, the latest is written; of bytes
-    /// that are in none, none is changed.
+    /// When this completes, all members' data are on the media. Where stretches overlap, the latest is written; of
+    /// bytes that are in none, none is changed.
     pub async fn write_listed(
         &self,
         group: &Group,

@@ -204,8 +204,8 @@ pub fn a_group_is_of_nodes_that_are_there(testbed: &impl Testbed, base: Configur
     });
 }
 
-/// Programs that are stopped in the middle of collective operations leave room for those of others, and so does one that
-/// asks for many.
+/// Programs that are stopped in the middle of collective operations leave room for those of others, and so does one
+/// that asks for many.
 pub fn collective_operations_go_on_beside_stopped_ones(testbed: &impl Testbed, base: Configuration) {
     run(testbed, 5, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;

@@ -119,8 +119,8 @@ pub fn a_write_of_no_bytes_makes_no_file_longer(testbed: &impl Testbed, base: Co
     });
 }
 
-/// A file that was committed on all its stripes is finished, although nobody has come to give it its name: whoever looks
-/// for it does. One that was not, on a single one, is not.
+/// A file that was committed on all its stripes is finished, although nobody has come to give it its name: whoever
+/// looks for it does. One that was not, on a single one, is not.
 pub fn a_committed_file_is_published_by_whoever_looks_for_it(testbed: &impl Testbed, base: Configuration) {
     run(testbed, 5, move |nodes| async move {
         let clients = start(base, &nodes, 3, settings(base)).await;
@@ -189,7 +189,8 @@ pub fn what_is_made_for_a_client_that_is_gone_is_nobodys(testbed: &impl Testbed,
         run(testbed, 4, move |nodes| async move {
             let mut clients = start(base, &nodes, 2, settings(base)).await;
             let (gone, client) = (clients.remove(0), clients.remove(0));
-            // The name is busy while the first file of that name is written and removed, so that making the second waits.
+            // The name is busy while the first file of that name is written and removed, so that making the second
+            // waits.
             let first = client.create("name", FileId(1), BLOCK).await.expect("created");
             write(&first, 0, &contents(8 * BLOCK)).await;
             nodes[2].spawn("making the second", async move {

@@ -27,9 +27,9 @@ fn findings(check: &Check, name: &str) -> Vec<(FindingKind, Option<u32>)> {
     check.files[name].findings.iter().map(|finding| (finding.kind, finding.stripe)).collect()
 }
 
-/// What is damaged is found, as exactly as a disk can tell, without asking for the data; what is beside it is read as ever,
-/// also if it is in the same block. Stripes that are missing, of another file, or left alone are named. A check that is
-/// to take its time does.
+/// What is damaged is found, as exactly as a disk can tell, without asking for the data; what is beside it is read as
+/// ever, also if it is in the same block. Stripes that are missing, of another file, or left alone are named. A check
+/// that is to take its time does.
 pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed, base: Configuration) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);

@@ -114,8 +114,8 @@ pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed, ba
     });
 }
 
-/// A block that any member of a group has written, and that did not reach its disk, fails the operation of all, if after
-/// two-phase writes each member flushes; the next one works.
+/// A block that any member of a group has written, and that did not reach its disk, fails the operation of all, if
+/// after two-phase writes each member flushes; the next one works.
 pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(
     testbed: &impl Testbed,
     base: Configuration,
@@ -148,8 +148,8 @@ pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(
     }
 }
 
-/// A collective operation that cannot begin at one disk of an I/O node has ended at its other disks when it is answered:
-/// nothing moves into memory that the client may have given up by then.
+/// A collective operation that cannot begin at one disk of an I/O node has ended at its other disks when it is
+/// answered: nothing moves into memory that the client may have given up by then.
 pub fn a_failed_collective_operation_has_ended_at_all_disks(testbed: &impl Testbed, base: Configuration) {
     run(testbed, 3, move |nodes| async move {
         let io_node = Faulty::with_disks_of(nodes[0].clone(), &nodes[..2]);
@@ -277,8 +277,8 @@ pub fn a_file_is_cut_and_removed_however_much_is_appended(testbed: &impl Testbed
     });
 }
 
-/// What is longer than a disk, or than any stripe can be, is refused before anything is changed: writing there and making
-/// a file so long.
+/// What is longer than a disk, or than any stripe can be, is refused before anything is changed: writing there and
+/// making a file so long.
 pub fn what_no_disk_can_hold_is_refused(testbed: &impl Testbed, base: Configuration) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 1, settings(base)).await;

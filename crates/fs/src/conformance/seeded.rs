@@ -1,7 +1,7 @@
 //! Runs of which everything is drawn from a seed: the settings, how many nodes there are, and what is done.
 //!
-//! A promise shows one situation. These look for the situations that nobody has thought of: one seed is one short run, and
-//! the crate `seeds` runs as many of them as there is time for. A run that fails, fails again with the same seed.
+//! A promise shows one situation. These look for the situations that nobody has thought of: one seed is one short run,
+//! and the crate `seeds` runs as many of them as there is time for. A run that fails, fails again with the same seed.
 
 use layout::{Operation, Pattern, Problem, Striping, View};
 use machine::conformance::Testbed;
@@ -68,8 +68,8 @@ impl Draw {
     }
 }
 
-/// What several clients do with several files, one after the other and at once, alone and in groups, gives what files in
-/// memory would give.
+/// What several clients do with several files, one after the other and at once, alone and in groups, gives what files
+/// in memory would give.
 pub fn operations_of_a_seed(testbed: &impl Testbed, seed: u64) {
     let mut draw = Draw::of(seed);
     let chosen = Chosen::draw(&mut draw);

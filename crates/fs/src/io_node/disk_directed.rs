@@ -100,8 +100,8 @@ impl<M: Machine> IoNode<M> {
             block_bytes,
         );
         let buffers = TaskGroup::new();
-        // If it fails at one stripe, the buffers of others have begun: they move data into memory that the client may give
-        // up as soon as it is answered.
+        // If it fails at one stripe, the buffers of others have begun: they move data into memory that the client may
+        // give up as soon as it is answered.
         buffers.note(self.start_buffers(asker, account, &request, &stripes, &exchange, &buffers).await);
         let outcome = buffers.join().await;
         let finished = exchange.finish().await;

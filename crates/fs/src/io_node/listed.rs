@@ -1,8 +1,9 @@
 //! Collective operations on listed stretches of files: directories from the members, and what is done by them.
 //!
-//! As for a dense view (`disk_directed.rs`), the I/O node lists the blocks of each of its disks, may sort them by physical
-//! position, and lets a few buffers take them one after the other. But which blocks, of which files, and whose each byte
-//! of them is, it learns from the directories that the members have sent before; of a block there may be parts only.
+//! As for a dense view (`disk_directed.rs`), the I/O node lists the blocks of each of its disks, may sort them by
+//! physical position, and lets a few buffers take them one after the other. But which blocks, of which files, and whose
+//! each byte of them is, it learns from the directories that the members have sent before; of a block there may be
+//! parts only.
 //!
 //! ```text
 //!  directories of all members --> pieces by block --> latest writes only --> blocks of each disk, sorted --> buffers
@@ -240,8 +241,8 @@ impl<M: Machine> IoNode<M> {
         Ok(files)
     }
 
-    /// Makes a stripe ready: the cache is bypassed, and what is written has its space first, so that sorting knows where
-    /// each block will be.
+    /// Makes a stripe ready: the cache is bypassed, and what is written has its space first, so that sorting knows
+    /// where each block will be.
     async fn make_ready(
         self: &Rc<Self>,
         asker: NodeId,

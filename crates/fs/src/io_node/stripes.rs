@@ -1,8 +1,8 @@
 //! The stripes an I/O node has open, and the operations on names and sizes.
 //!
-//! A stripe is an object on a disk under the file's name, pending as long as the file is unfinished; its label says which file it belongs to and which
-//! stripe it is. Whatever is opened is judged by its label alone, so a stripe that was swapped, copied from
-//! elsewhere or left over is noticed and named.
+//! A stripe is an object on a disk under the file's name, pending as long as the file is unfinished; its label says
+//! which file it belongs to and which stripe it is. Whatever is opened is judged by its label alone, so a stripe that
+//! was swapped, copied from elsewhere or left over is noticed and named.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,10 +3,10 @@
 //! The directory itself is locked (flock), so nobody who clears files away can take the lock with them. A file in it
 //! says who has it. File systems that lock files only, as NFS does, have the lock on that file.
 //!
-//! Who can write to the directory can put files in it under the names of objects, and can take objects away. That is not
-//! to be everybody: a directory that all users can write to is refused, unless it is one where each can take away only
-//! what is his own (the sticky bit, as with /tmp). A group is trusted, since many systems give each user one and let
-//! it write by default.
+//! Who can write to the directory can put files in it under the names of objects, and can take objects away. That is
+//! not to be everybody: a directory that all users can write to is refused, unless it is one where each can take away
+//! only what is his own (the sticky bit, as with /tmp). A group is trusted, since many systems give each user one and
+//! let it write by default.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};

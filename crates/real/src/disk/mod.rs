@@ -1,10 +1,11 @@
 //! A disk: a directory with one file for each object, perhaps slowed down to a model.
 //!
-//! Reading order: `directory.rs` (the files, by name), `lock.rs` (whose they are to be alone), `header.rs` and `name.rs` (whose they are and how
-//! they are called), `layout.rs` (what is where in them), `units.rs` (the checksums, and why they survive power cuts),
-//! `record.rs` (what was flushed), `contents.rs` (what is found when a file is opened), `stored.rs` (an object that is open), `file.rs` (its file), `at_once.rs` (what needs
-//! no waiting), `write_back.rs` (what goes on to the medium), `objects.rs` (which are open), `pace.rs`
-//! (modelled time). Here these become the operations of a [`machine::Disk`].
+//! Reading order: `directory.rs` (the files, by name), `lock.rs` (whose they are to be alone), `header.rs` and
+//! `name.rs` (whose they are and how they are called), `layout.rs` (what is where in them), `units.rs` (the checksums,
+//! and why they survive power cuts), `record.rs` (what was flushed), `contents.rs` (what is found when a file is
+//! opened), `stored.rs` (an object that is open), `file.rs` (its file), `at_once.rs` (what needs no waiting),
+//! `write_back.rs` (what goes on to the medium), `objects.rs` (which are open), `pace.rs` (modelled time). Here these
+//! become the operations of a [`machine::Disk`].
 //!
 //! Data go through the system's page cache. Every operation runs as a transfer: it is completed even if
 //! nobody waits for it any more.

@@ -55,8 +55,8 @@ impl<F> Objects<F> {
         }
     }
 
-    /// Enters the file of the object `name` of this stage, and returns the id of the object in this file, with the file that is
-    /// open from now on: if it was already, that one, for there may be more to it than what is on the disk.
+    /// Enters the file of the object `name` of this stage, and returns the id of the object in this file, with the file
+    /// that is open from now on: if it was already, that one, for there may be more to it than what is on the disk.
     pub(crate) fn enter(
         &mut self,
         name: &str,

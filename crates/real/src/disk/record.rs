@@ -1,7 +1,8 @@
 //! What was flushed of an object: how long it was, which of its groups had been written, and a note of the file system.
 //!
 //! ```text
-//! | sequence 8 | bytes 8 | sum of these 8 | note length 2 | runs 2 | note | first, end of each run 8 + 8 | sum of all 8 |
+//! | sequence 8 | bytes 8 | sum of these 8 | note length 2 | runs 2 | note | first, end of each run 8 + 8 | sum of all
+//! 8 |
 //! ```
 //!
 //! There are two, written in turn: one that was not written to its end does not count, and the other then tells what

@@ -353,7 +353,8 @@ impl<F: ObjectFile> Stored<F> {
         Ok(())
     }
 
-    /// Before the object grows to `bytes`: clears sums that a cut or a write, when it was interrupted, left behind the end.
+    /// Before the object grows to `bytes`: clears sums that a cut or a write, when it was interrupted, left behind the
+    /// end.
     async fn clear_past_end(&self, bytes: u64, turn: &Turn) -> Result<(), Fault> {
         let Some(last) = self.bytes.get().checked_sub(1) else { return Ok(()) };
         let group = group_of(last);

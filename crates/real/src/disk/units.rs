@@ -9,8 +9,8 @@
 //! and the unit's number. So a unit that was changed, or lies in another's place or in another object, does not
 //! match. A hole has a mark in place of a sum, derived likewise, and must be zeros; the first write to a group marks
 //! all that it does not write, so that zeros in the place of sums are never right where a group has been written.
-//! `end` is where in the unit the object ended when it was written last, and 0 if it never was the last one; its highest
-//! bit says that a flush was begun while this was the last unit.
+//! `end` is where in the unit the object ended when it was written last, and 0 if it never was the last one; its
+//! highest bit says that a flush was begun while this was the last unit.
 //!
 //! A unit goes through these states; `w` is what is written to it, `f` what was there when it was last flushed:
 //!
@@ -45,7 +45,8 @@
 //!   is as long as the last unit that has an end, if that unit matches its sums or was last when a flush was begun; a
 //!   unit about to grow ends where its file does. All flushed ones have an end, their sums being synced. A cut is
 //!   recorded and synced before it is made, so a file that is shorter was cut by others. What stands behind the end in
-//!   its page of sums, from writes that did not arrive or cuts that were interrupted, is cleared before the object grows.
+//!   its page of sums, from writes that did not arrive or cuts that were interrupted, is cleared before the object
+//!   grows.
 //! - *A note* is in its record, with its length, and the record is synced when `commit` returns.
 //!
 //! What the system wrote to sums before it wrote data, or the reverse, is therefore never decisive. Not told from what

@@ -1,8 +1,8 @@
 //! Messages on their way in: how much memory they may have before they are whole.
 //!
-//! A message takes part in the node's pool for received data only when it has come whole, so that one whose sender stops
-//! in the middle keeps none of it from others. Until then it counts here, by what has come of it and the step it is
-//! allowed next. While there is much room that step is the whole message; then as much again as has come.
+//! A message takes part in the node's pool for received data only when it has come whole, so that one whose sender
+//! stops in the middle keeps none of it from others. Until then it counts here, by what has come of it and the step it
+//! is allowed next. While there is much room that step is the whole message; then as much again as has come.
 //!
 //! When there is no room, those wait that need more, all but the message that began first: it may always go on, so that
 //! messages never wait for each other in a ring. A message whose sender then sends next to nothing for about a second

@@ -20,10 +20,11 @@
 //! ```
 //!
 //! A ping asks for a pong, and both say nothing but that somebody is there. A bye is the last frame of a connection
-//! that its sender ends in order. Numbers are little-endian. Lengths are checked against their bounds before anything is
-//! allocated for them. The first twelve bytes of a greeting never change, so that nodes of any two versions can tell each
-//! other that they differ. What the proofs are is told in `key.rs`; what follows a greeting is decoded when its proof is
-//! right, and not before. A later version that encrypts has its place between the greetings and all that follows.
+//! that its sender ends in order. Numbers are little-endian. Lengths are checked against their bounds before anything
+//! is allocated for them. The first twelve bytes of a greeting never change, so that nodes of any two versions can tell
+//! each other that they differ. What the proofs are is told in `key.rs`; what follows a greeting is decoded when its
+//! proof is right, and not before. A later version that encrypts has its place between the greetings and all that
+//! follows.
 
 use machine::{Class, Message, NodeId};
 

@@ -1,6 +1,6 @@
-//! How two nodes become connected: both greet, who calls introduces itself and proves that it has the cluster key, who is
-//! called does the same and lets it in or says why not. Then the same once more: the second connection shows the ticket
-//! that the first one got.
+//! How two nodes become connected: both greet, who calls introduces itself and proves that it has the cluster key, who
+//! is called does the same and lets it in or says why not. Then the same once more: the second connection shows the
+//! ticket that the first one got.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -43,7 +43,8 @@ const KEEPALIVE_PROBES: u32 = 3;
 const TAKES_NOTHING: Duration = Duration::from_secs(60);
 
 /// How long the old connection of a node that calls again is asked for a sign of life. It is some round trips of any
-/// network, and leaves time for the rest of the handshake when a lost node is [called again](crate::settings::Limits::recall).
+/// network, and leaves time for the rest of the handshake when a lost node is
+/// [called again](crate::settings::Limits::recall).
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
 /// Begins to listen at `address`; returns the address with the port it got.
@@ -59,8 +60,9 @@ pub(super) fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
 /// How long an address that is in use is waited for.
 const RELEASE: Duration = Duration::from_secs(1);
 
-/// Takes an address, with the longest queue of callers that the system gives. The system lets go of that of a process with an io_uring only some moments after the process has
-/// ended, so whoever starts an agent anew at once would find it in use.
+/// Takes an address, with the longest queue of callers that the system gives. The system lets go of that of a process
+/// with an io_uring only some moments after the process has ended, so whoever starts an agent anew at once would find
+/// it in use.
 fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let asked = Instant::now();
     loop {
@@ -99,8 +101,8 @@ struct Caller {
 }
 
 impl Handshakes {
-    /// A caller has come. If there are too many, the first of those that have not introduced themselves gives way, or else
-    /// the first.
+    /// A caller has come. If there are too many, the first of those that have not introduced themselves gives way, or
+    /// else the first.
     fn begin(&self) -> (u64, Rc<Caller>) {
         let mut under_way = self.under_way.borrow_mut();
         if under_way.len() >= HANDSHAKES_MAX {

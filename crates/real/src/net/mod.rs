@@ -321,8 +321,8 @@ impl Net {
     }
 }
 
-/// Waits until both lanes have ended in order, or one has failed, or `over` is done; says what it was. When one has ended
-/// in order, the other has the time `drain` to do so.
+/// Waits until both lanes have ended in order, or one has failed, or `over` is done; says what it was. When one has
+/// ended in order, the other has the time `drain` to do so.
 async fn first_failure(
     over: impl Future<Output = String>,
     control: impl Future<Output = std::result::Result<(), String>>,

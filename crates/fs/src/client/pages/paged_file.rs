@@ -58,8 +58,8 @@ pub enum Advice {
 
 /// A file open through a [`PageCache`](super::PageCache).
 ///
-/// Dropped without [`close`](Self::close), it is closed by [`PageCache::finish`](super::PageCache::finish), which reports
-/// failures of writing; until then a file that was begun here is unfinished.
+/// Dropped without [`close`](Self::close), it is closed by [`PageCache::finish`](super::PageCache::finish), which
+/// reports failures of writing; until then a file that was begun here is unfinished.
 pub struct PagedFile<M: Machine> {
     cache: Rc<Inner<M>>,
     file: Rc<LogicalFile<M>>,
@@ -152,8 +152,9 @@ impl<M: Machine> PagedFile<M> {
         Ok(found)
     }
 
-    /// Reads what the page at `offset` has of `bytes` that are wanted from there on: nothing at the end of the file, and
-    /// otherwise some. The other pages of them begin to be read on demand, as many as an adaptive window can have: they
+    /// Reads what the page at `offset` has of `bytes` that are wanted from there on: nothing at the end of the file,
+    /// and otherwise some. The other pages of them begin to be read on demand, as many as an adaptive window can have:
+    /// they
     /// need not wait for each other.
     pub async fn read_some(&self, offset: u64, bytes: u64) -> Result<Payload> {
         let page_bytes = self.page_bytes();

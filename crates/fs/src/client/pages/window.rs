@@ -137,8 +137,8 @@ impl Window {
         self.last == Some(page)
     }
 
-    /// Notes that a request reaches from `page` through another one. Returns those behind the first that are to be asked
-    /// for on demand.
+    /// Notes that a request reaches from `page` through another one. Returns those behind the first that are to be
+    /// asked for on demand.
     pub(super) fn want(&mut self, page: u64, through: u64) -> Range<u64> {
         let goes_on = self.wanted.start <= page && page < self.wanted.end;
         let first = if goes_on { self.wanted.end } else { page + 1 };

@@ -149,8 +149,8 @@ mod tests {
         Striping::new(8192, 16).unwrap()
     }
 
-    /// Flushes that a program needs that writes `count` records of `bytes` bytes, one after the other, the one at the end
-    /// among them.
+    /// Flushes that a program needs that writes `count` records of `bytes` bytes, one after the other, the one at the
+    /// end among them.
     fn flushes(log: &mut Log, count: u64, bytes: u64) -> u64 {
         let mut flushes = 0;
         for record in 0..count {

@@ -11,9 +11,9 @@
 //! - `log.rs`: what has been written, and whether there is room for more
 //! - this file: writing, and when and how the group flushes
 //!
-//! A write copies its data behind those of the write before and notes an entry: no message, no file block, no look at what
-//! is there. A flush is a collective operation on listed stretches ([`Client::write_listed`]) in which all members take
-//! part, whatever they are doing: a task of their own does it. While it lasts, whoever writes waits.
+//! A write copies its data behind those of the write before and notes an entry: no message, no file block, no look at
+//! what is there. A flush is a collective operation on listed stretches ([`Client::write_listed`]) in which all members
+//! take part, whatever they are doing: a task of their own does it. While it lasts, whoever writes waits.
 
 mod log;
 
@@ -158,8 +158,8 @@ impl<M: Machine> Client<M> {
 impl<M: Machine> WriteCache<M> {
     /// Writes `data` to the file at `offset`: into this node's memory, to be flushed with what the other members write.
     ///
-    /// Waits while the group flushes, and has it flush if there is no room. Fails if an earlier flush has failed, once; the
-    /// data are in the log then, and the next flush tries again.
+    /// Waits while the group flushes, and has it flush if there is no room. Fails if an earlier flush has failed, once;
+    /// the data are in the log then, and the next flush tries again.
     pub async fn write(&self, file: &File<M>, offset: u64, data: &Payload) -> Result<()> {
         let inner = &self.inner;
         if offset.checked_add(data.len()).is_none_or(|end| end > layout::FILE_BYTES_MAX) {
@@ -195,8 +195,8 @@ impl<M: Machine> WriteCache<M> {
         Ok(())
     }
 
-    /// Reads `bytes` from `offset` on into `memory` at `at`, what this node has written and not flushed included. Returns
-    /// how many there were: fewer at the end.
+    /// Reads `bytes` from `offset` on into `memory` at `at`, what this node has written and not flushed included.
+    /// Returns how many there were: fewer at the end.
     pub async fn read(
         &self,
         file: &File<M>,
@@ -231,8 +231,8 @@ impl<M: Machine> WriteCache<M> {
         self.inner.flush().await
     }
 
-    /// Waits for all members to call this, and flushes what is left. Until then this member takes part in the flushes of
-    /// the others.
+    /// Waits for all members to call this, and flushes what is left. Until then this member takes part in the flushes
+    /// of the others.
     pub async fn finish(&self) -> Result<()> {
         let inner = &self.inner;
         let failed = inner.check();

@@ -2,8 +2,8 @@
 //! the disk (`medium.rs`), cut off at any point.
 //!
 //! After each cut the object is opened again and all of it is read. What was flushed and not touched since is as it
-//! was; what was touched is any of the versions it has had since, or is told as damaged, which what was not touched never
-//! is. The length lies between the least and the greatest since the flush. Then the program goes on with what was
+//! was; what was touched is any of the versions it has had since, or is told as damaged, which what was not touched
+//! never is. The length lies between the least and the greatest since the flush. Then the program goes on with what was
 //! found. Now and then the agent is killed instead, and the disk is full.
 
 mod medium;
