@@ -86,8 +86,7 @@ impl Text {
         std::iter::from_fn(move || {
             let (number, line) = lines.next()?;
             let opens_tests = |next: &&(usize, &str)| next.1.trim_start().starts_with("mod tests {");
-            let is_end =
-                line.trim() == "#[cfg(test)]" && lines.peek().as_ref().is_some_and(|next| opens_tests(next));
+            let is_end = line.trim() == "#[cfg(test)]" && lines.peek().as_ref().is_some_and(opens_tests);
             (!is_end).then_some((number, line))
         })
     }
