@@ -12,7 +12,7 @@
 //! The same merging finds that two patterns with different names are the same distribution.
 
 use crate::distribution::Dimension;
-use crate::view::DIMENSIONS_MAX;
+use crate::limits::DIMENSIONS_MAX;
 
 /// One axis: `length` indices dealt to `parts` parts in runs of `run`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use std::iter::FusedIterator;
 
 use crate::axis::{Axes, OwnSpot};
 use crate::extent::Extent;
-use crate::view::DIMENSIONS_MAX;
+use crate::limits::DIMENSIONS_MAX;
 
 /// Bytes contiguous in the file and in the memory of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,8 +5,7 @@
 use thiserror::Error;
 
 use crate::extent::FILE_BYTES_MAX;
-use crate::placement::DISKS_MAX;
-use crate::view::{DIMENSIONS_MAX, NODES_MAX};
+use crate::limits::{DIMENSIONS_MAX, DISKS_MAX, NODES_MAX};
 
 /// Why there is no such layout.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

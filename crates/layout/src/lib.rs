@@ -25,6 +25,7 @@ mod chunks;
 mod distribution;
 mod error;
 mod extent;
+mod limits;
 mod pattern;
 mod pieces;
 mod placement;
@@ -37,12 +38,13 @@ pub use chunks::{Chunk, Chunks};
 pub use distribution::{Dimension, Distribution};
 pub use error::LayoutError;
 pub use extent::{Extent, FILE_BYTES_MAX};
+pub use limits::{DIMENSIONS_MAX, DISKS_MAX, NODES_MAX};
 pub use pattern::{Operation, Pattern, Problem};
 pub use pieces::{Piece, Pieces};
-pub use placement::{DISKS_MAX, DiskPlace, stripe_disks};
+pub use placement::{DiskPlace, stripe_disks};
 pub use selection::{
     SELECTION_LEVELS_MAX, SELECTION_NODES_MAX, SelectedChunks, Selection, SelectionError, Side,
 };
 pub use shape::{Grid, Shape};
 pub use striping::{BlockPlace, BlockRequest, BlockRequests, StripePlace, Striping};
-pub use view::{DIMENSIONS_MAX, NODES_MAX, View};
+pub use view::View;

@@ -13,7 +13,7 @@ use std::iter::FusedIterator;
 
 use crate::axis::{Axes, Spot};
 use crate::extent::Extent;
-use crate::view::DIMENSIONS_MAX;
+use crate::limits::DIMENSIONS_MAX;
 
 /// Bytes contiguous in the file and in the memory of the node that has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -13,9 +13,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::LayoutError;
-
-/// The most disks a file is spread over.
-pub const DISKS_MAX: u64 = 1 << 20;
+use crate::limits::DISKS_MAX;
 
 /// One disk of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -28,13 +28,8 @@ use crate::chunks::Chunks;
 use crate::distribution::{Dimension, Distribution};
 use crate::error::LayoutError;
 use crate::extent::{Extent, FILE_BYTES_MAX};
+use crate::limits::{DIMENSIONS_MAX, NODES_MAX};
 use crate::pieces::Pieces;
-
-/// The most dimensions an array has.
-pub const DIMENSIONS_MAX: usize = 4;
-
-/// The most compute nodes a file is dealt to.
-pub const NODES_MAX: u32 = 1 << 20;
 
 /// The part of a file that each compute node sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -31,7 +31,7 @@ use crate::executor::{Executor, Waiter};
 use crate::network::own;
 use crate::processor::{Costs, Processors};
 use crate::random::Stream;
-use crate::simulation::Settings;
+use crate::settings::Settings;
 use crate::statistics::{BusStatistics, DiskCounts, DiskStatistics, Waits};
 use crate::store::{Run, Space, Store, Stored};
 use crate::table::Table;

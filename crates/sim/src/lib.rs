@@ -6,7 +6,8 @@
 //!
 //! Map of the code, in reading order:
 //!
-//! - [`Simulation`] in `simulation.rs`: making and running a machine, and what it has done; start here
+//! - [`Simulation`] in `simulation.rs`: making and running a machine, and what it has done; start here;
+//!   `settings.rs`: what it is made with
 //! - `statistics.rs`: what is told of what a machine has done
 //! - `trace.rs`: telling a recorder, slice by slice, what happens
 //! - `machine.rs`: a node, [`SimMachine`]; each of its calls leads to one of the models below
@@ -27,6 +28,7 @@ mod machine;
 mod network;
 mod processor;
 mod random;
+mod settings;
 mod simulation;
 mod sleep;
 mod statistics;
@@ -41,7 +43,8 @@ mod world;
 pub use disk::Disk;
 pub use machine::SimMachine;
 pub use network::Net;
-pub use simulation::{Layout, Settings, Simulation};
+pub use settings::{Layout, Settings};
+pub use simulation::Simulation;
 pub use statistics::{
     BusStatistics, DiskCounts, DiskStatistics, LinkStatistics, NodeStatistics, RouterLinkStatistics,
     Statistics, Waits,

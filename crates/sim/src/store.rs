@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use machine::{Memory, Payload, Stage};
 
 use crate::random::Stream;
-use crate::simulation::Layout;
+use crate::settings::Layout;
 use crate::unflushed::{Change, Left, Redone, Unflushed};
 
 /// Consecutive blocks of an object that lie on consecutive blocks of the disk.

@@ -9,7 +9,7 @@ use crate::disk::Disks;
 use crate::executor::{Executor, Waiter};
 use crate::network::Network;
 use crate::processor::{Costs, Processors};
-use crate::simulation::Settings;
+use crate::settings::Settings;
 
 pub(crate) struct World {
     pub(crate) executor: Rc<Executor>,

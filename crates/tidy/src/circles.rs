@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::{Text, Tree};
 
 /// Circles that are there still, by the folder and the modules on the way around.
-const FOR_NOW: [(&str, &str); 35] = [
+const FOR_NOW: [(&str, &str); 27] = [
     ("crates/applications", "merge, runs"),
     ("crates/cli", "agent_bench, command"),
     ("crates/cli", "bench, bench_pdiol"),
@@ -26,11 +26,6 @@ const FOR_NOW: [(&str, &str); 35] = [
     ("crates/fs", "pages, seeded"),
     ("crates/fs", "schedule, settings"),
     ("crates/jobs", "requests, workload"),
-    ("crates/layout", "axis, view"),
-    ("crates/layout", "chunks, view"),
-    ("crates/layout", "distribution, error, view"),
-    ("crates/layout", "error, placement"),
-    ("crates/layout", "pieces, view"),
     ("crates/libpdiol", "c, process"),
     ("crates/machine", "buffer, payload"),
     ("crates/node", "handle, open_file"),
@@ -38,15 +33,12 @@ const FOR_NOW: [(&str, &str); 35] = [
     ("crates/real", "directory, lock"),
     ("crates/real", "header, layout"),
     ("crates/real", "net, settings"),
-    ("crates/sim", "disk, machine, simulation"),
-    ("crates/sim", "disk, machine, simulation, store"),
     ("crates/sim", "disk, world"),
     ("crates/sim", "executor, processor, sleep, trace"),
     ("crates/sim", "executor, waker"),
     ("crates/sim", "fabric, torus"),
     ("crates/sim", "network, world"),
     ("crates/sim", "processor, trace"),
-    ("crates/sim", "simulation, world"),
 ];
 
 /// The path of a module from the root of its crate.
