@@ -3,8 +3,7 @@
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
-
-use crate::leftovers;
+use std::time::Duration;
 
 /// Why a program failed.
 #[derive(Debug)]
@@ -42,11 +41,18 @@ impl fmt::Display for Failure {
     }
 }
 
+/// Time limit for removing incomplete files after Ctrl-C when an agent does not answer.
+const REMOVING_MAX: Duration = Duration::from_secs(5);
+
 /// Runs a program: `main` gives its exit code.
 ///
 /// Incomplete files are removed if it fails or is interrupted (Ctrl-C, SIGTERM, SIGHUP).
 pub fn run(program: &str, main: impl FnOnce() -> Result<ExitCode>) -> ExitCode {
-    if let Err(error) = leftovers::remove_when_interrupted(program) {
+    let name = program.to_owned();
+    let out_of_time = move |left: &[String]| {
+        eprintln!("{name}: interrupted; there was no time to remove {}", left.join(", "));
+    };
+    if let Err(error) = interruption::undo_when_interrupted(REMOVING_MAX, out_of_time) {
         eprintln!("{program}: preparing for Ctrl-C: {error}");
         return ExitCode::from(FAILED);
     }
@@ -55,7 +61,7 @@ pub fn run(program: &str, main: impl FnOnce() -> Result<ExitCode>) -> ExitCode {
         // Who reads no more has no interest in the rest.
         Err(failure) if failure.broken_pipe => ExitCode::SUCCESS,
         Err(failure) => {
-            leftovers::wait_if_interrupted();
+            interruption::wait_if_ending();
             eprintln!("{program}: {failure}");
             ExitCode::from(FAILED)
         }

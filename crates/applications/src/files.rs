@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clap::{Args, FromArgMatches};
+use interruption::HalfDone;
 use node::agents;
 use pdiol::{Advice, OpenOptions, Prefetch, Session, Settings};
 use replacement::NewFile;
 
 use crate::failure::{Failure, Result};
-use crate::leftovers::{Leftover, Thing};
 use crate::name::{FileName, own};
 use crate::store::{self, Store};
 use crate::take_place::take_place;
@@ -48,7 +48,7 @@ pub struct FilesArgs {
     cache: Size,
 
     /// Size of a block, and so of a page, of new files.
-    #[arg(long, value_name = "SIZE", default_value = "64KiB")]
+    #[arg(long, value_name = "SIZE", default_value = node::BLOCK)]
     block: Size,
 
     /// Number of disks to stripe new files over; without this, all.
@@ -132,9 +132,7 @@ impl Files {
 
     fn settings(&self) -> node::Result<Settings> {
         let arguments = &self.arguments;
-        let agents =
-            if arguments.agents.is_empty() { agents::find()? } else { agents::named(&arguments.agents)? };
-        let mut settings = Settings::of_environment(agents)?;
+        let mut settings = Settings::of_environment(agents::find_among(&arguments.agents, None)?)?;
         settings.key.clone_from(&arguments.key);
         settings.cache_bytes = arguments.cache.0;
         settings.prefetch = arguments.window;
@@ -180,12 +178,12 @@ impl Store for Files {
             FileName::Striped(striped) if replace && self.inputs().contains(striped) => {
                 let session = self.session()?;
                 let beside = new_name(&format!("{striped}.new"))?;
-                let (file, leftover) = create_striped(&session, &beside, false)?;
-                Target::Beside { leftover, file, session, name: striped.clone() }
+                let (file, half_done) = create_striped(&session, &beside, false)?;
+                Target::Beside { half_done, file, session, name: striped.clone() }
             }
             FileName::Striped(striped) => {
-                let (file, leftover) = create_striped(&self.session()?, striped, replace)?;
-                Target::Striped { leftover, file }
+                let (file, half_done) = create_striped(&self.session()?, striped, replace)?;
+                Target::Striped { half_done, file }
             }
         };
         Ok(Box::new(Output { name: name.clone(), target, files: self }))
@@ -203,11 +201,10 @@ impl Store for Files {
                 let name = new_name("temporary")?;
                 let options = OpenOptions::new().read(true).write(true).create_new(true);
                 let failed = |error: node::Error| Failure::new(&name, error);
-                let thing = Thing::Striped(session.clone(), name.clone());
-                let (mut file, leftover) =
-                    Leftover::make(thing, || session.open(&name, options)).map_err(failed)?;
+                let (mut file, half_done) =
+                    make_striped(&session, &name, || session.open(&name, options)).map_err(failed)?;
                 file.hint(Advice::Temporary).map_err(failed)?;
-                Ok(Box::new(Temporary::Striped { _leftover: leftover, file }))
+                Ok(Box::new(Temporary::Striped { _half_done: half_done, file }))
             }
         }
     }
@@ -225,18 +222,29 @@ fn create_local(path: &Path, replace: bool, like: Option<&Metadata>) -> Result<T
         replacement::Target::Stream(stream) => Ok(Target::Stream(stream)),
         replacement::Target::File(file, new) => {
             // Between these two lines only a hidden, empty file could stay.
-            let thing = Thing::Local(new.temporary().to_owned());
-            let ((), leftover) = Leftover::make(thing, || Ok::<_, Failure>(()))?;
-            Ok(Target::Local { file, new, leftover })
+            let temporary = new.temporary().to_owned();
+            let left = temporary.display().to_string();
+            let half_done = HalfDone::begin(left, move || drop(std::fs::remove_file(&temporary)));
+            Ok(Target::Local { file, new, half_done })
         }
     }
 }
 
-fn create_striped(session: &Session, name: &str, replace: bool) -> Result<(pdiol::File, Leftover)> {
+/// Makes a striped file, which is removed if it does not become whole.
+fn make_striped<T, E>(
+    session: &Session,
+    name: &str,
+    make: impl FnOnce() -> std::result::Result<T, E>,
+) -> std::result::Result<(T, HalfDone), E> {
+    let (session, owned) = (session.clone(), name.to_owned());
+    // Nothing can be done about what cannot be removed, and the reason is told where the work failed.
+    HalfDone::make(format!("pfs:{name}"), move || drop(session.unlink(&owned)), make)
+}
+
+fn create_striped(session: &Session, name: &str, replace: bool) -> Result<(pdiol::File, HalfDone)> {
     let options = OpenOptions::new().write(true);
     let options = if replace { options.create(true).truncate(true) } else { options.create_new(true) };
-    let thing = Thing::Striped(session.clone(), name.to_owned());
-    Leftover::make(thing, || session.open(name, options)).map_err(|error| {
+    make_striped(session, name, || session.open(name, options)).map_err(|error| {
         let name = format!("pfs:{name}");
         match error.kind() {
             node::ErrorKind::Exists => Failure::new(name, replacement::Error::Exists),
@@ -280,15 +288,15 @@ enum Target {
     Local {
         file: File,
         new: NewFile,
-        leftover: Leftover,
+        half_done: HalfDone,
     },
     Striped {
-        leftover: Leftover,
+        half_done: HalfDone,
         file: pdiol::File,
     },
     /// A striped file that is to take the place of the one called `name`.
     Beside {
-        leftover: Leftover,
+        half_done: HalfDone,
         file: pdiol::File,
         session: Session,
         name: String,
@@ -299,21 +307,21 @@ impl store::Output for Output<'_> {
     fn finish(self: Box<Self>) -> Result<()> {
         match self.target {
             Target::Stream(_) => Ok(()),
-            Target::Local { file, new, leftover } => {
+            Target::Local { file, new, half_done } => {
                 drop(file);
                 new.complete().map_err(|error| Failure::new(&self.name, error))?;
-                leftover.keep();
+                half_done.keep();
                 Ok(())
             }
-            Target::Striped { leftover, file } => {
+            Target::Striped { half_done, file } => {
                 file.close().map_err(|error| Failure::new(&self.name, error))?;
-                leftover.keep();
+                half_done.keep();
                 Ok(())
             }
-            Target::Beside { leftover, file, session, name } => {
+            Target::Beside { half_done, file, session, name } => {
                 let whole = file.name().to_owned();
                 file.close().map_err(|error| Failure::new(&self.name, error))?;
-                leftover.keep();
+                half_done.keep();
                 take_place(&session, &whole, &name)
             }
         }
@@ -365,7 +373,7 @@ enum Temporary {
     /// It has no name any more.
     Local(File),
     /// The name goes before the file is closed, so that nothing has to be written for it.
-    Striped { _leftover: Leftover, file: pdiol::File },
+    Striped { _half_done: HalfDone, file: pdiol::File },
 }
 
 impl store::Temporary for Temporary {

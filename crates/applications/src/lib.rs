@@ -6,7 +6,7 @@
 //!
 //! Map of the code, in reading order:
 //!
-//! - `name.rs`, `store.rs`, `files.rs`: names, and opening what they stand for; `leftovers.rs`: nothing half-made stays;
+//! - `name.rs`, `store.rs`, `files.rs`: names, and opening what they stand for;
 //!   `take_place.rs`: what is read is replaced when the new one is whole
 //! - `ahead.rs`, `behind.rs`: threads that read and write while others compute
 //! - `copy.rs`, `grep.rs`, `sort/`, `bzip2.rs`: the programs; `bin/` has a `main` for each
@@ -21,7 +21,6 @@ pub mod copy;
 mod failure;
 mod files;
 pub mod grep;
-mod leftovers;
 mod name;
 pub mod sort;
 mod store;

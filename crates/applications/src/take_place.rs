@@ -4,10 +4,10 @@
 
 use std::io::{self, BufRead, Write};
 
+use interruption::HalfDone;
 use pdiol::{Advice, OpenOptions, Session};
 
 use crate::failure::{Failure, Result};
-use crate::leftovers::{Leftover, Thing};
 
 /// Gives the file `name` the contents of the file `whole`, which is then removed. If that fails, `whole` stays, and
 /// the failure says so.
@@ -17,11 +17,15 @@ pub(crate) fn take_place(session: &Session, whole: &str, name: &str) -> Result<(
     );
     let failed = |error: io::Error| Failure::new(format!("pfs:{name}"), format!("{error}\n  {stays}"));
     let options = OpenOptions::new().write(true).create(true).truncate(true);
-    let thing = Thing::Emptied { session: session.clone(), name: name.to_owned(), stays: stays.clone() };
-    let emptied = Leftover::make(thing, || session.open(name, options));
-    let (file, leftover) = emptied.map_err(|error| failed(error.into()))?;
+    let (again, owned, told) = (session.clone(), name.to_owned(), stays.clone());
+    let undo = move || {
+        drop(again.unlink(&owned));
+        eprintln!("pfs:{owned} is gone.\n  {told}");
+    };
+    let emptied = HalfDone::make(format!("pfs:{name}"), undo, || session.open(name, options));
+    let (file, half_done) = emptied.map_err(|error| failed(error.into()))?;
     let copied = copy(session, whole, file);
-    leftover.keep();
+    half_done.keep();
     if let Err(error) = copied {
         // Half a file is worse than none. What cannot be removed is told by what has failed before.
         let _ = session.unlink(name);

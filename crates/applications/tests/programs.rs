@@ -66,6 +66,15 @@ fn files_come_back_from_stripes_as_they_were() {
     assert_eq!(output.stdout, b"through");
 }
 
+/// The same file is the same however it is put: `starfish put` has this default, too.
+#[test]
+fn files_that_are_put_have_blocks_of_the_default_of_starfish_put() {
+    let home = Home::start(1);
+    std::fs::write(home.path("file"), noise(600_000)).expect("room");
+    home.succeed(FS2PFS, &["file"]);
+    assert_eq!(home.block_bytes("file"), 256 << 10);
+}
+
 #[test]
 fn what_cannot_be_copied_says_why_and_leaves_nothing() {
     let home = Home::start(2);

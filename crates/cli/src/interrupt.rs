@@ -2,107 +2,84 @@
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
-
-use interruption::{INTERRUPTED, on_interruption};
 
 use crate::failure::{Failure, Result};
 
 /// Time limit for undoing half-done work after Ctrl-C.
 const UNDOING_MAX: Duration = Duration::from_secs(3);
 
-/// What to do when interrupted.
-type Reaction = Box<dyn FnMut() + Send>;
-
-/// The reaction that counts: the last one set. The system takes only one handler for the whole process.
-static REACTION: Mutex<Option<Reaction>> = Mutex::new(None);
-
-/// Whether the process is about to end because it was interrupted.
-static ENDING: AtomicBool = AtomicBool::new(false);
-
-/// Waits for the end of the process if it is about to end because it was interrupted. What fails meanwhile,
-/// fails because things are being tidied up, and need not be told.
-pub(crate) fn wait_for_end() {
-    while ENDING.load(Ordering::Acquire) {
-        std::thread::park();
-    }
+/// Ends the process when interrupted, after `tidy_up`. Replaces what was to happen before.
+pub(crate) fn tidy_up_and_exit(tidy_up: impl FnMut() + Send + 'static) -> Result<()> {
+    interruption::end_when_interrupted(tidy_up).map_err(unprepared)
 }
 
-/// Ends the process when interrupted, after `tidy_up`. Replaces what was to happen before.
-pub(crate) fn tidy_up_and_exit(mut tidy_up: impl FnMut() + Send + 'static) -> Result<()> {
-    set(Box::new(move || {
-        ENDING.store(true, Ordering::Release);
-        tidy_up();
-        std::process::exit(INTERRUPTED);
-    }))
+/// Ends the process when interrupted, after undoing what is half done. Replaces what was to happen before.
+pub(crate) fn undo_and_exit() -> Result<()> {
+    let out_of_time = |left: &[String]| left.iter().for_each(|left| eprintln!("{left}"));
+    interruption::undo_when_interrupted(UNDOING_MAX, out_of_time).map_err(unprepared)
+}
+
+fn unprepared(error: std::io::Error) -> Failure {
+    Failure::new("preparing for Ctrl-C", error)
 }
 
 /// A channel on which every interruption arrives. Replaces what was to happen before.
 pub(crate) fn channel() -> Result<flume::Receiver<()>> {
     let (sender, receiver) = flume::unbounded();
-    set(Box::new(move || {
+    let react = move || {
         // Whoever listened may have ended meanwhile.
         let _ = sender.send(());
-    }))?;
+    };
+    interruption::on_interruption(react).map_err(unprepared)?;
     Ok(receiver)
 }
 
-/// The end of the process on interruption, for work that would leave something half done.
+/// The end of the process on interruption, for work of a node that would leave something half done.
 ///
 /// The process ends at once, unless something is half done just then (see [`begin`](Self::begin)): that has
 /// some seconds to be undone. Cloning gives another handle.
 #[derive(Clone)]
 pub(crate) struct Interruption {
+    /// None if it does not happen.
+    tell: Option<flume::Sender<()>>,
     happened: flume::Receiver<()>,
-    half_done: Arc<Undoing>,
 }
 
-/// What is half done, if anything is: the failure if it stays so.
-#[derive(Default)]
-struct Undoing {
-    what: Mutex<Option<Failure>>,
-    ended: Condvar,
+/// Something that is half done until this is dropped. The node undoes it itself, since nobody else has its connections.
+pub(crate) struct Undertaking {
+    noted: Option<interruption::HalfDone>,
+    /// With it goes whoever waits for the end.
+    being_undone: Option<flume::Sender<()>>,
 }
-
-/// Something that is half done until this is dropped.
-pub(crate) struct HalfDone(Arc<Undoing>);
 
 impl Interruption {
     /// From now on the process ends this way when interrupted. Replaces what was to happen before.
     pub(crate) fn prepare() -> Result<Self> {
+        undo_and_exit()?;
         let (tell, happened) = flume::unbounded();
-        let half_done = Arc::<Undoing>::default();
-        let undoing = half_done.clone();
-        set(Box::new(move || {
-            ENDING.store(true, Ordering::Release);
-            // Whoever listened may have ended meanwhile.
-            let _ = tell.send(());
-            // Held until the process is gone, so that nothing new is begun.
-            let what = undoing.lock();
-            let waited = undoing.ended.wait_timeout_while(what, UNDOING_MAX, |what| what.is_some());
-            let (what, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            if let Some(what) = &*what {
-                eprintln!("{what}");
-            }
-            std::process::exit(INTERRUPTED);
-        }))?;
-        Ok(Interruption { happened, half_done })
+        Ok(Interruption { tell: Some(tell), happened })
     }
 
     /// One that does not happen: somebody else decides what is done on Ctrl-C.
     pub(crate) fn never() -> Self {
         let (_, happened) = flume::unbounded();
-        Interruption { happened, half_done: Arc::default() }
+        Interruption { tell: None, happened }
     }
 
     /// Begins something that has to be undone if it does not come to its end. `failure` is what is said if
     /// there is no time for that.
-    pub(crate) fn begin(&self, failure: Failure) -> HalfDone {
-        *self.half_done.lock() = Some(failure);
-        HalfDone(self.half_done.clone())
+    pub(crate) fn begin(&self, failure: Failure) -> Undertaking {
+        let (being_undone, undone) = flume::bounded::<()>(0);
+        let noted = self.tell.clone().map(|tell| {
+            interruption::HalfDone::begin(failure.to_string(), move || {
+                // Whoever listened may have ended meanwhile.
+                let _ = tell.send(());
+                let _ = undone.recv();
+            })
+        });
+        Undertaking { noted, being_undone: Some(being_undone) }
     }
 
     /// What `work` comes to, or `None` if the process is interrupted first.
@@ -127,7 +104,7 @@ pub(crate) async fn unless<T>(stop: impl Future<Output = ()>, work: impl Future<
     .await
 }
 
-impl HalfDone {
+impl Undertaking {
     /// It has been undone, or could not be. Returns what the interrupted work has failed with.
     pub(crate) fn undone(self, what: &str, outcome: Result<()>) -> Failure {
         if let Err(failure) = outcome {
@@ -138,32 +115,11 @@ impl HalfDone {
     }
 }
 
-impl Drop for HalfDone {
+impl Drop for Undertaking {
     fn drop(&mut self) {
-        self.0.lock().take();
-        self.0.ended.notify_all();
+        self.being_undone = None;
+        if let Some(noted) = self.noted.take() {
+            noted.keep();
+        }
     }
-}
-
-impl Undoing {
-    fn lock(&self) -> MutexGuard<'_, Option<Failure>> {
-        self.what.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn set(reaction: Reaction) -> Result<()> {
-    let first = reactions().replace(reaction).is_none();
-    if first {
-        let react = || {
-            if let Some(react) = reactions().as_mut() {
-                react();
-            }
-        };
-        on_interruption(react).map_err(|error| Failure::new("preparing for Ctrl-C", error))?;
-    }
-    Ok(())
-}
-
-fn reactions() -> MutexGuard<'static, Option<Reaction>> {
-    REACTION.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use interruption::HalfDone;
 use layout::Extent;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use replacement::NewFile;
@@ -21,7 +22,7 @@ pub(crate) const STANDARD: &str = "-";
 /// Where data from the file system go.
 pub(crate) enum Target {
     /// A new file, or one that is replaced.
-    File(PathBuf, NewFile),
+    File(PathBuf, NewFile, HalfDone),
     /// Something that exists and is no file: standard output, a device, a pipe.
     Stream,
 }
@@ -56,8 +57,10 @@ fn begin(path: &Path, replace: bool) -> Result<(Target, File)> {
         replacement::Target::Stream(stream) => Ok((Target::Stream, stream)),
         replacement::Target::File(file, new) => {
             let leftover = new.temporary().to_owned();
-            interrupt::tidy_up_and_exit(move || drop(std::fs::remove_file(&leftover)))?;
-            Ok((Target::File(path.to_owned(), new), file))
+            let left = Failure::new(leftover.display().to_string(), "there was no time to remove it");
+            let half_done = HalfDone::begin(left.to_string(), move || drop(std::fs::remove_file(&leftover)));
+            interrupt::undo_and_exit()?;
+            Ok((Target::File(path.to_owned(), new, half_done), file))
         }
     }
 }
@@ -65,8 +68,10 @@ fn begin(path: &Path, replace: bool) -> Result<(Target, File)> {
 impl Target {
     /// Gives a file that is whole now its name.
     pub(crate) fn complete(self) -> Result<()> {
-        let Target::File(path, new) = self else { return Ok(()) };
-        new.complete().map_err(|error| failed(&path, error))
+        let Target::File(path, new, half_done) = self else { return Ok(()) };
+        new.complete().map_err(|error| failed(&path, error))?;
+        half_done.keep();
+        Ok(())
     }
 }
 

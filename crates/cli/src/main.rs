@@ -121,7 +121,7 @@ fn main() -> ExitCode {
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) if failure.is_told() => failure.code(),
         Err(failure) => {
-            interrupt::wait_for_end();
+            interruption::wait_if_ending();
             eprintln!("{failure}");
             failure.code()
         }

@@ -64,13 +64,9 @@ fn ask() -> node::Result<Vec<String>> {
 
 /// The agents that the line names, or else the usual ones.
 fn named() -> node::Result<Vec<Agent>> {
-    if let Some(listed) = typed("--agents") {
-        return agents::named(listed.split(',').filter(|name| !name.is_empty()));
-    }
-    match typed("--config") {
-        Some(path) => agents::named(agents::configured(Path::new(&path))?.unwrap_or_default()),
-        None => agents::find(),
-    }
+    let listed: Vec<String> =
+        typed("--agents").iter().flat_map(|list| list.split(',')).map(str::to_owned).collect();
+    agents::find_among(&listed, typed("--config").as_deref().map(Path::new))
 }
 
 /// The value of this option, if there is one in the line so far.

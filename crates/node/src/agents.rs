@@ -98,12 +98,13 @@ pub fn named<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Result<Vec<Ag
 /// The agents that the environment names: in STARFISH_AGENTS, or in `starfish/config.toml` of the user's
 /// configuration directory; or else those that `starfish agents up` has started. Fails if there are none.
 pub fn find() -> Result<Vec<Agent>> {
-    let listed = env::var(VARIABLE).unwrap_or_default();
-    let mut names: Vec<String> =
-        listed.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
-    if names.is_empty() {
-        names = usual()?;
-    }
+    find_among(&[], None)
+}
+
+/// The agents that are listed here, or else named in this configuration file, or else by the environment as in
+/// [`find`]. Fails if there are none.
+pub fn find_among(listed: &[String], configuration: Option<&Path>) -> Result<Vec<Agent>> {
+    let names = names_among(listed, configuration)?;
     if names.is_empty() {
         return Err(Error::new(ErrorKind::Invalid, "finding the agents", "none is named anywhere")
             .with_remedy(
@@ -112,6 +113,24 @@ pub fn find() -> Result<Vec<Agent>> {
             ));
     }
     named(names)
+}
+
+/// What the agents of [`find_among`] are called. There may be none.
+pub fn names_among(listed: &[String], configuration: Option<&Path>) -> Result<Vec<String>> {
+    let of_variable = env::var(VARIABLE).unwrap_or_default();
+    let some = |names: Vec<&str>| {
+        let names = names.into_iter().map(str::trim).filter(|name| !name.is_empty());
+        Some(names.map(str::to_owned).collect::<Vec<_>>()).filter(|names| !names.is_empty())
+    };
+    if let Some(names) = some(listed.iter().map(String::as_str).collect()) {
+        return Ok(names);
+    }
+    match (configuration, some(of_variable.split(',').collect())) {
+        (Some(path), _) => configured(path)?
+            .ok_or_else(|| Error::new(ErrorKind::Invalid, path.display().to_string(), "no such file")),
+        (None, Some(names)) => Ok(names),
+        (None, None) => usual(),
+    }
 }
 
 /// What the agents are called in `starfish/config.toml` of the user's configuration directory, or else by

@@ -6,35 +6,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use fs::Advice;
-use layout::Striping;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::LentPage;
 use crate::open_file::OpenFile;
 use crate::pending::Pending;
 use crate::settings::OpenOptions;
+use crate::stat::Stat;
 use crate::thread::{NodeThread, undisturbed};
 
 /// Maximum bytes that [`Handle::read_at`] has lent at a time: many, so that handing over is cheap; bounded, because the
 /// page cache cannot use what is lent.
 const LENT_BYTES_MAX: u64 = 1 << 20;
-
-/// The metadata of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stat {
-    /// Its size in bytes.
-    pub bytes: u64,
-    /// Its block size in bytes, which is that of its pages.
-    pub block_bytes: u64,
-    /// How many stripes it has, each on another disk.
-    pub stripes: u32,
-}
-
-impl Stat {
-    pub(crate) fn of(bytes: u64, striping: Striping) -> Self {
-        Stat { bytes, block_bytes: striping.block_bytes(), stripes: striping.stripe_count() }
-    }
-}
 
 /// An open file. Any thread may use it at any time, and cloning gives another handle on the same.
 ///

@@ -35,13 +35,14 @@
 //! - [`Session`] in `session.rs`, [`Handle`] in `handle.rs`, [`Pending`] in `pending.rs`: start here
 //! - `settings.rs`: what a session and an open file can be told; [`Size`]: bytes as people write them
 //! - [`agents`]: which agents make up the file system; [`key`]: the secret shared with them; [`random`]: identities
-//! - `thread.rs`: the node thread; `open_file.rs`: its half of an open file; `lease.rs`: pages lent to other threads
+//! - `thread.rs`: the node thread; `client_node.rs`: its client; `open_file.rs`: its half of an open file; `lease.rs`: pages lent to other threads
 //! - `connect.rs`: [`connect()`], for who needs no session; `error.rs`: what went wrong, with which agent, and what to do
 //!
 //! What is not here, on purpose: positions and buffers (crate `pdiol`), and prefetching, replacing and writing behind (the
 //! page cache of `fs`).
 
 pub mod agents;
+mod client_node;
 mod connect;
 mod error;
 mod handle;
@@ -53,18 +54,20 @@ mod random;
 mod session;
 mod settings;
 mod size;
+mod stat;
 mod thread;
 
 pub use agents::Agent;
 pub use connect::{Names, connect, connect_to_present};
 pub use error::{Error, ErrorKind, Result};
 pub use fs::{Advice, Prefetch};
-pub use handle::{Handle, Stat};
+pub use handle::Handle;
 pub use lease::LentPage;
 pub use pending::Pending;
 pub use random::{new_file_id, new_node_id, random};
 pub use real::{Driver, Report, Reporter, SocketBuffers};
 pub use session::Session;
-pub use settings::{OpenOptions, Settings};
+pub use settings::{BLOCK, OpenOptions, Settings};
 pub use size::Size;
+pub use stat::Stat;
 pub use thread::undisturbed;

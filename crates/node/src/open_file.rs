@@ -8,14 +8,14 @@ use fs::{Advice, PagedFile, Prefetch};
 use machine::{InFlight, Operation, Payload, Permits};
 use real::RealMachine;
 
+use crate::client_node::ClientNode;
 use crate::error::{Error, Result};
-use crate::handle::Stat;
 use crate::lease::LentPage;
-use crate::thread::Node;
+use crate::stat::Stat;
 
 /// A file that handles of other threads mean.
 pub(crate) struct OpenFile {
-    node: Rc<Node>,
+    client: Rc<ClientNode>,
     name: String,
     file: PagedFile<RealMachine>,
     /// The calls under way: the file is closed after them.
@@ -35,11 +35,11 @@ pub(crate) struct OpenFiles {
 
 impl OpenFiles {
     /// Enters a file; its number.
-    pub(crate) fn enter(&self, node: &Rc<Node>, name: &str, file: PagedFile<RealMachine>) -> u64 {
+    pub(crate) fn enter(&self, client: &Rc<ClientNode>, name: &str, file: PagedFile<RealMachine>) -> u64 {
         let number = self.last.get() + 1;
         self.last.set(number);
         let file = OpenFile {
-            node: node.clone(),
+            client: client.clone(),
             name: name.to_owned(),
             file,
             calls: InFlight::new(),
@@ -62,9 +62,9 @@ impl OpenFiles {
         let removed = self.files.borrow_mut().remove(&number);
         let file = removed.ok_or_else(|| Error::file_closed(name))?;
         file.calls.none().await;
-        let OpenFile { node, name, file, .. } =
+        let OpenFile { client, name, file, .. } =
             Rc::into_inner(file).expect("a call lets go of the file before it ends");
-        node.told(&name, file.close().await)
+        client.told(&name, file.close().await)
     }
 }
 
@@ -107,14 +107,14 @@ impl OpenFile {
     /// What the page at an offset has of `bytes` that are wanted from there on.
     async fn rest_of_page(&self, at: u64, bytes: u64) -> Result<Payload> {
         // A fixed window, or none, says how many pages are requested, whatever is wanted.
-        let is_adaptive = self.node.settings.prefetch == Prefetch::Adaptive;
+        let is_adaptive = self.client.settings.prefetch == Prefetch::Adaptive;
         let rest_of_page = self.file.page_bytes() - at % self.file.page_bytes();
         let bytes = if is_adaptive { bytes } else { bytes.min(rest_of_page) };
         self.told(self.file.read_some(at, bytes).await)
     }
 
     fn lend(&self, page: Payload) -> LentPage {
-        self.node.lending.borrow_mut().lend(page)
+        self.client.lending.borrow_mut().lend(page)
     }
 
     /// Writes bytes at an offset.
@@ -129,7 +129,7 @@ impl OpenFile {
         if !self.knows_end.get() {
             self.told(self.file.refresh().await)?;
         }
-        self.knows_end.set(self.node.settings.write_behind);
+        self.knows_end.set(self.client.settings.write_behind);
         let end = self.file.bytes();
         self.write(end, bytes).await?;
         Ok(end)
@@ -159,6 +159,6 @@ impl OpenFile {
     }
 
     fn told<T>(&self, outcome: fs::Result<T>) -> Result<T> {
-        self.node.told(&self.name, outcome)
+        self.client.told(&self.name, outcome)
     }
 }

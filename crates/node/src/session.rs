@@ -2,18 +2,19 @@
 
 use std::fmt;
 use std::num::NonZeroU32;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use fs::PagedFile;
 use layout::Striping;
 use real::RealMachine;
 
+use crate::client_node::ClientNode;
 use crate::error::{Error, ErrorKind, Result};
-use crate::handle::{Handle, Stat};
+use crate::handle::Handle;
 use crate::random::new_file_id;
 use crate::settings::{OpenOptions, Settings};
-use crate::thread::{Node, NodeThread};
+use crate::stat::Stat;
+use crate::thread::NodeThread;
 
 /// A connection to the file system, usable from any thread. Cloning gives another handle on the same; dropping the
 /// last of them and of the files opened with it ends the node thread.
@@ -33,9 +34,9 @@ impl Session {
         options.check(name)?;
         let owned = name.to_owned();
         let (number, page_bytes) = self.node.call(name, move |node| async move {
-            let file = open(&node, &owned, options).await?;
+            let file = open(&node.client, &owned, options).await?;
             let page_bytes = file.page_bytes();
-            Ok((node.files.enter(&node, &owned, file), page_bytes))
+            Ok((node.files.enter(&node.client, &owned, file), page_bytes))
         })?;
         Ok(Handle::new(self.node.clone(), name, options, number, page_bytes))
     }
@@ -44,7 +45,7 @@ impl Session {
     pub fn stat(&self, name: &str) -> Result<Stat> {
         let owned = name.to_owned();
         self.node.call(name, move |node| async move {
-            let stat = node.told(&owned, node.cache.stat(&owned).await)?;
+            let stat = node.client.told(&owned, node.client.cache.stat(&owned).await)?;
             Ok(Stat::of(stat.bytes, stat.striping))
         })
     }
@@ -52,13 +53,16 @@ impl Session {
     /// Removes a file, or whatever is left of one.
     pub fn unlink(&self, name: &str) -> Result<()> {
         let owned = name.to_owned();
-        self.node.call(name, move |node| async move { node.told(&owned, node.cache.unlink(&owned).await) })
+        self.node.call(name, move |node| async move {
+            node.client.told(&owned, node.client.cache.unlink(&owned).await)
+        })
     }
 
     /// The names of all files, sorted.
     pub fn list(&self) -> Result<Vec<String>> {
         const WHAT: &str = "listing the files";
-        self.node.call(WHAT, |node| async move { node.told(WHAT, node.cache.client().list().await) })
+        self.node
+            .call(WHAT, |node| async move { node.client.told(WHAT, node.client.cache.client().list().await) })
     }
 
     /// Flushes everything written to the disks, removes temporary files, and reports any write that failed.
@@ -66,7 +70,7 @@ impl Session {
     /// The node thread ends with the last handle of the session and its files.
     pub fn finish(&self) -> Result<()> {
         const WHAT: &str = "writing out what was written behind";
-        self.node.call(WHAT, |node| async move { node.told(WHAT, node.cache.finish().await) })
+        self.node.call(WHAT, |node| async move { node.client.told(WHAT, node.client.cache.finish().await) })
     }
 }
 
@@ -77,22 +81,22 @@ impl fmt::Debug for Session {
 }
 
 /// Opens a file as `options` say.
-async fn open(node: &Rc<Node>, name: &str, options: OpenOptions) -> Result<PagedFile<RealMachine>> {
-    let wanted = striping(node, options)?;
+async fn open(client: &ClientNode, name: &str, options: OpenOptions) -> Result<PagedFile<RealMachine>> {
+    let wanted = striping(client, options)?;
     if options.create_new {
-        return create(node, name, wanted).await;
+        return create(client, name, wanted).await;
     }
-    match node.told(name, node.cache.open(name).await) {
-        Ok(file) if options.truncate => emptied(node, name, file, wanted).await,
+    match client.told(name, client.cache.open(name).await) {
+        Ok(file) if options.truncate => emptied(client, name, file, wanted).await,
         // What others have left unfinished has nothing that could be kept.
         Err(error) if error.kind() == ErrorKind::Unfinished && options.create && options.truncate => {
-            create(node, name, wanted).await
+            create(client, name, wanted).await
         }
         Err(error) if error.kind() == ErrorKind::NotFound && options.create => {
-            match create(node, name, wanted).await {
+            match create(client, name, wanted).await {
                 // Somebody made it meanwhile.
                 Err(error) if error.kind() == ErrorKind::Exists => {
-                    node.told(name, node.cache.open(name).await)
+                    client.told(name, client.cache.open(name).await)
                 }
                 made => made,
             }
@@ -102,34 +106,34 @@ async fn open(node: &Rc<Node>, name: &str, options: OpenOptions) -> Result<Paged
 }
 
 /// How a file is striped that is made now.
-fn striping(node: &Node, options: OpenOptions) -> Result<Striping> {
-    let disks = node.cache.client().disks();
-    let wanted = node.settings.disks.map_or(disks, NonZeroU32::get);
+fn striping(client: &ClientNode, options: OpenOptions) -> Result<Striping> {
+    let disks = client.cache.client().disks();
+    let wanted = client.settings.disks.map_or(disks, NonZeroU32::get);
     if wanted > disks {
         let why = format!("files are to lie on {wanted} disks each, and there are {disks}");
         let remedy = format!("Ask for {disks} disks or fewer, or for all of them; or name more agents");
         return Err(Error::new(ErrorKind::Invalid, "making a file", why).with_remedy(remedy));
     }
-    let block_bytes = options.block_bytes.unwrap_or(node.settings.block_bytes);
-    node.told("making a file", Striping::new(block_bytes, wanted).map_err(Box::<fs::Error>::from))
+    let block_bytes = options.block_bytes.unwrap_or(client.settings.block_bytes);
+    client.told("making a file", Striping::new(block_bytes, wanted).map_err(Box::<fs::Error>::from))
 }
 
-async fn create(node: &Rc<Node>, name: &str, striping: Striping) -> Result<PagedFile<RealMachine>> {
+async fn create(client: &ClientNode, name: &str, striping: Striping) -> Result<PagedFile<RealMachine>> {
     let file = new_file_id()?;
-    node.told(name, node.cache.create_striped(name, file, striping).await)
+    client.told(name, client.cache.create_striped(name, file, striping).await)
 }
 
 /// The file without contents. If it is to be striped differently, it is another one, which replaces it when it is closed.
 async fn emptied(
-    node: &Rc<Node>,
+    client: &ClientNode,
     name: &str,
     file: PagedFile<RealMachine>,
     wanted: Striping,
 ) -> Result<PagedFile<RealMachine>> {
     if file.striping() == wanted {
-        node.told(name, file.truncate(0).await)?;
+        client.told(name, file.truncate(0).await)?;
         return Ok(file);
     }
     drop(file);
-    node.told(name, node.cache.create_replacing(name, new_file_id()?, wanted).await)
+    client.told(name, client.cache.create_replacing(name, new_file_id()?, wanted).await)
 }

@@ -17,6 +17,9 @@ const DRIVER: &str = "STARFISH_DRIVER";
 /// The environment variable with the seconds to wait for an agent that does not answer.
 const SILENCE: &str = "STARFISH_SILENCE";
 
+/// Default size of the blocks of files that people put, by whatever command: see `docs/adr/0030-one-middle.md`.
+pub const BLOCK: &str = "256KiB";
+
 /// Settings of a session. [`new`](Self::new) gives the usual ones; the fields may be changed after that.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -47,7 +50,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The blocks and pages of the thesis.
+    /// The blocks and pages of the thesis, for files that programs make through this session.
     pub const BLOCK_BYTES: u64 = 64 << 10;
 
     /// The cache of the thesis.

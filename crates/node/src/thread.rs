@@ -2,7 +2,6 @@
 //!
 //! Other threads send it *jobs*: functions that run there as tasks. It ends when nobody is left who could.
 
-use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -10,15 +9,13 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use flume::{Receiver, Sender};
-use fs::{PageCache, PageCacheSettings};
 use machine::{InFlight, Machine};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
-use real::{Key, RealMachine};
+use real::Key;
 
-use crate::connect::{Names, connect};
+use crate::client_node::ClientNode;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key;
-use crate::lease::Lending;
 use crate::open_file::OpenFiles;
 use crate::pending::Pending;
 use crate::random::new_node_id;
@@ -28,12 +25,8 @@ type Job = Box<dyn FnOnce(Rc<Node>) -> Pin<Box<dyn Future<Output = ()>>> + Send>
 
 /// State of the node thread.
 pub(crate) struct Node {
-    pub(crate) machine: RealMachine,
-    pub(crate) cache: PageCache<RealMachine>,
-    pub(crate) names: Names,
-    pub(crate) settings: Settings,
+    pub(crate) client: Rc<ClientNode>,
     pub(crate) files: OpenFiles,
-    pub(crate) lending: RefCell<Lending>,
 }
 
 /// The node thread, as others have it. The thread ends with this.
@@ -146,14 +139,15 @@ fn run(settings: Settings, key: Option<Key>, jobs: Receiver<Job>, started: Sende
     machine_settings.limits.recall = settings.silence;
     machine_settings.reporter = settings.reporter.clone();
     let lived = real::run(machine_settings, |machine| async move {
-        let node = Rc::new(Node::connect(machine, settings).await?);
+        let client = ClientNode::connect(machine.clone(), settings).await?;
+        let node = Rc::new(Node { client: Rc::new(client), files: OpenFiles::default() });
         // Nobody to tell: then nobody has jobs either.
         let _ = started.send(Ok(()));
         drop(started);
         let under_way = InFlight::new();
         while let Ok(job) = jobs.recv_async().await {
             let (task, operation) = (job(node.clone()), under_way.begin());
-            node.machine.spawn("job", async move {
+            machine.spawn("job", async move {
                 task.await;
                 drop(operation);
                 Ok(())
@@ -164,28 +158,4 @@ fn run(settings: Settings, key: Option<Key>, jobs: Receiver<Job>, started: Sende
         Ok(())
     });
     lived.map_err(|error| Error::new(ErrorKind::Io, "starting the node thread", error))?
-}
-
-impl Node {
-    async fn connect(machine: RealMachine, settings: Settings) -> Result<Node> {
-        let (client, names) = connect(&machine, &settings.agents, settings.key.as_deref()).await?;
-        let cache_settings = PageCacheSettings {
-            bytes: settings.cache_bytes,
-            prefetch: settings.prefetch,
-            write_behind: settings.write_behind,
-        };
-        Ok(Node {
-            machine,
-            cache: PageCache::new(client, cache_settings),
-            names,
-            settings,
-            files: OpenFiles::default(),
-            lending: RefCell::default(),
-        })
-    }
-
-    /// Puts an error of the file system into words the user knows; `what` is what was to be done.
-    pub(crate) fn told<T>(&self, what: &str, outcome: fs::Result<T>) -> Result<T> {
-        outcome.map_err(|error| self.names.explain(what, &error))
-    }
 }

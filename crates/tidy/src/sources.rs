@@ -28,7 +28,7 @@ const MAY_READ_FILES: &str = "crates/description/src/load.rs";
 
 /// Where `unsafe` has been argued for, at the top of the file or beside the code.
 const MAY_BE_UNSAFE: [&str; 10] = [
-    "crates/interruption/src/lib.rs",
+    "crates/interruption/src/signals.rs",
     "crates/libpdiol/src/c.rs",
     "crates/libpdiol/src/lock_tests.rs",
     "crates/libpdiol/src/primitives.rs",

@@ -68,6 +68,11 @@ impl Home {
         self.succeed(FS2PFS, &["--force", name]);
     }
 
+    /// The block size of a striped file.
+    pub(crate) fn block_bytes(&self, name: &str) -> u64 {
+        self.0.session().stat(name).expect("it is there").block_bytes
+    }
+
     pub(crate) fn read(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.path(name)).expect("a file")
     }

@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
     file_size: Size,
 
     /// Size of a block.
-    #[arg(long, value_name = "SIZE", default_value = super::put::BLOCK)]
+    #[arg(long, value_name = "SIZE", default_value = node::BLOCK)]
     block: Size,
 
     /// Rounds of each measurement; the median counts.

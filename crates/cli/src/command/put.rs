@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     agents: AgentsArgs,
 
     /// Size of a block: bytes on one disk before the file continues on the next.
-    #[arg(long, value_name = "SIZE", default_value = BLOCK)]
+    #[arg(long, value_name = "SIZE", default_value = node::BLOCK)]
     block: Size,
 
     #[command(flatten)]
@@ -62,9 +62,6 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
     progress: Show,
 }
-
-/// Default size of a block: see `starfish bench`.
-pub(crate) const BLOCK: &str = "256KiB";
 
 const EXAMPLES: &str = "\
 Examples:

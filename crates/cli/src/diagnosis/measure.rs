@@ -12,7 +12,6 @@ use node::{Size, agents};
 
 use super::{Examined, Finding, examine};
 use crate::agent_set::at_once;
-use crate::command::put;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interruption;
 use crate::local::Hashing;
@@ -123,7 +122,7 @@ fn measure(name: &str, bytes: u64, interruption: Interruption) -> Result<(f64, f
 }
 
 async fn write_and_read(session: &Session, name: &str, bytes: u64) -> Result<(f64, f64)> {
-    let usual: Size = put::BLOCK.parse().expect("it is a size");
+    let usual: Size = node::BLOCK.parse().expect("it is a size");
     let block = usual.0.min(session.client.block_bytes_max());
     let created = session.client.create(name, node::new_file_id()?, block).await;
     let file = session.told(name, created)?;

@@ -66,10 +66,7 @@ impl AgentsArgs {
 
     /// What the user calls the agents. There is at least one.
     pub(crate) fn names(&self) -> Result<Vec<String>> {
-        let named: Vec<&str> =
-            self.agents.iter().map(|name| name.trim()).filter(|name| !name.is_empty()).collect();
-        let names =
-            if named.is_empty() { self.configured()? } else { named.into_iter().map(Into::into).collect() };
+        let names = agents::names_among(&self.agents, self.config.as_deref()).map_err(wrong)?;
         if names.is_empty() {
             return Err(Failure::usage(WHAT, "none is named anywhere").remedy(REMEDY));
         }
@@ -80,13 +77,6 @@ impl AgentsArgs {
     pub(crate) fn find(&self) -> Result<Vec<Agent>> {
         self.key.apply();
         agents::named(self.names()?).map_err(wrong)
-    }
-
-    /// What the configuration file says, or `starfish agents up` has started.
-    fn configured(&self) -> Result<Vec<String>> {
-        let Some(path) = &self.config else { return agents::usual().map_err(wrong) };
-        let configured = agents::configured(path).map_err(wrong)?;
-        configured.ok_or_else(|| Failure::usage(path.display().to_string(), "no such file"))
     }
 }
 

@@ -13,7 +13,7 @@ use real::RealMachine;
 use super::session::{self, Session};
 use super::{group, stream};
 use crate::failure::{Failure, Result};
-use crate::interrupt::{HalfDone, Interruption};
+use crate::interrupt::{Interruption, Undertaking};
 use crate::local::Hashing;
 use crate::progress::Progress;
 
@@ -206,7 +206,7 @@ fn left_behind(name: &str) -> String {
     )
 }
 
-fn begin(interruption: &Interruption, name: &str) -> HalfDone {
+fn begin(interruption: &Interruption, name: &str) -> Undertaking {
     let failure = Failure::new(name, "interrupted, and there was no time to remove what had been written");
     interruption.begin(failure.remedy(left_behind(name)))
 }
