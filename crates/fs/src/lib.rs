@@ -39,9 +39,9 @@ mod turns;
 
 pub use client::{
     Advice, Check, CheckedFile, Checking, Client, CollectiveMethod, CollectiveSettings, DiskExamination,
-    Division, ENTRY_BYTES, Examination, File, FileEntries, FileParts, FileStat, Finding, FindingKind,
-    FlushCounts, Group, ListedSettings, Moved, PageCache, PageCacheSettings, PagedFile, Prefetch, Remains,
-    Remnant, Section, WriteCache, WriteCacheSettings,
+    Division, ENTRY_BYTES, Examination, File, FileEntries, FileParts, FileStat, Finding, FindingKind, Group,
+    ListedSettings, Moved, PageCache, PageCacheSettings, PagedFile, Prefetch, Remains, Remnant, Section,
+    WriteCache, WriteCacheSettings,
 };
 pub use directory::Entry;
 pub use error::{Error, Failure, FailureKind, Result};

@@ -12,6 +12,7 @@
 //!
 //! - `member.rs`: who takes part; what came of it in `outcome.rs`, `latencies.rs`
 //! - `pattern.rs`: a group accesses a file in one of the reports' patterns, by any method
+//! - `arrays.rs`: a group writes one or two arrays, each to a file, also through a write cache
 //! - `sequential.rs`: a program behind a page cache goes through a file from front to back
 //! - `workload.rs`, `requests.rs`: requests in any order, several in flight, reads mixed with writes
 //! - `local.rs`: a program reads a file of its own node's disk, without a file system
@@ -19,6 +20,7 @@
 //!
 //! A new kind of job is a file beside these, a variant of [`Job`] and one of [`Part`]; the compiler names the places.
 
+mod arrays;
 mod contents;
 mod error;
 mod latencies;
@@ -34,16 +36,18 @@ use std::fmt;
 
 use machine::Machine;
 
+pub use arrays::{Arrangement, ArraysJob};
 pub use contents::Contents;
 pub use error::Error;
 pub use latencies::Latencies;
 pub use local::{LocalProgram, LocalReader};
 pub use member::Member;
-pub use outcome::{Outcome, Tally};
+pub use outcome::{FlushTally, Outcome, Tally};
 pub use pattern::{PatternAccess, PatternJob};
 pub use sequential::Sequential;
 pub use workload::{Order, Workload, fill};
 
+use arrays::ArraysPart;
 use local::LocalPart;
 use pattern::PatternPart;
 use sequential::SequentialPart;
@@ -54,6 +58,8 @@ use workload::WorkloadPart;
 pub enum Job {
     /// A group accesses a file in a pattern.
     Pattern(PatternJob),
+    /// A group writes one or two arrays, each to a file.
+    Arrays(ArraysJob),
     /// Each member is a program that goes through a file from front to back, behind a page cache of its own.
     Sequential(Sequential),
     /// Each member makes requests of the file of this name, several in flight.
@@ -66,6 +72,8 @@ pub enum Job {
 pub enum Part<M: Machine> {
     /// Of [`Job::Pattern`].
     Pattern(Box<PatternPart<M>>),
+    /// Of [`Job::Arrays`].
+    Arrays(Box<ArraysPart<M>>),
     /// Of [`Job::Sequential`].
     Sequential(Box<SequentialPart<M>>),
     /// Of [`Job::Requests`].
@@ -79,6 +87,7 @@ impl Job {
     pub fn check(&self, members: u32) -> Result<(), Error> {
         match self {
             Job::Pattern(job) => job.check(members),
+            Job::Arrays(job) => job.check(members),
             Job::Sequential(job) => job.check(members),
             Job::Requests(_, workload) => workload.check_members(members),
             Job::Local(job) => job.check(),
@@ -94,6 +103,7 @@ impl Job {
     pub async fn prepare<M: Machine>(&self, member: Member<M>) -> Result<Part<M>, Error> {
         Ok(match self {
             Job::Pattern(job) => Part::Pattern(Box::new(PatternPart::prepare(job, member).await?)),
+            Job::Arrays(job) => Part::Arrays(Box::new(ArraysPart::prepare(job, member).await?)),
             Job::Sequential(job) => Part::Sequential(Box::new(SequentialPart::prepare(job, member)?)),
             Job::Requests(file, workload) => {
                 Part::Requests(Box::new(WorkloadPart::prepare(file, workload, member).await?))
@@ -108,6 +118,7 @@ impl<M: Machine> Part<M> {
     pub async fn run(&self) -> Result<Outcome, Error> {
         match self {
             Part::Pattern(part) => part.run().await,
+            Part::Arrays(part) => part.run().await,
             Part::Sequential(part) => part.run().await,
             Part::Requests(part) => part.run().await,
             Part::Local(part) => part.run().await,
@@ -119,6 +130,7 @@ impl<M: Machine> Part<M> {
     pub async fn finish(&self) -> Result<(), Error> {
         match self {
             Part::Pattern(part) => part.finish().await,
+            Part::Arrays(part) => part.finish().await,
             Part::Sequential(_) | Part::Requests(_) | Part::Local(_) => Ok(()),
         }
     }
@@ -127,6 +139,7 @@ impl<M: Machine> Part<M> {
     pub async fn check(&self) -> Result<(), Error> {
         match self {
             Part::Pattern(part) => part.check().await,
+            Part::Arrays(part) => part.check().await,
             // They have checked what they read when they read it.
             Part::Sequential(_) | Part::Requests(_) | Part::Local(_) => Ok(()),
         }
@@ -138,6 +151,10 @@ impl fmt::Display for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Job::Pattern(job) => job.fmt(f),
+            Job::Arrays(job) => {
+                let method = if job.write_cache.is_some() { "write-cached" } else { "traditional" };
+                write!(f, "{method} {} with records of {} bytes", job.arrangement, job.record_bytes)
+            }
             Job::Sequential(job) => job.fmt(f),
             Job::Requests(file, workload) => {
                 write!(f, "requests of {} bytes to {file}", workload.record_bytes)

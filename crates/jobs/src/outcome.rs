@@ -1,5 +1,7 @@
 //! What came of a job.
 
+use std::collections::BTreeSet;
+
 use machine::Duration;
 
 use crate::Latencies;
@@ -18,6 +20,34 @@ pub struct Outcome {
     pub reads: Tally,
     /// What was written.
     pub writes: Tally,
+    /// What the write cache did, if there was one.
+    pub flushes: Option<FlushTally>,
+}
+
+/// What the write cache of a job did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlushTally {
+    /// How often it was flushed, the last time at the end.
+    pub flushes: u64,
+    /// Which of these flushes, counted from 1, somebody asked for because a directory was full.
+    pub by_directory: BTreeSet<u32>,
+    /// Blocks that the busiest disk wrote in the largest flush.
+    pub blocks_most: u64,
+    /// Blocks that the idlest disk wrote in it.
+    pub blocks_fewest: u64,
+    /// Bytes that gave way to what another member had written later, in the same flush.
+    pub hidden_bytes: u64,
+}
+
+impl FlushTally {
+    fn add(&mut self, other: &FlushTally) {
+        self.flushes = self.flushes.max(other.flushes);
+        self.by_directory.extend(&other.by_directory);
+        // One member knows of the disks.
+        self.blocks_most = self.blocks_most.max(other.blocks_most);
+        self.blocks_fewest = self.blocks_fewest.max(other.blocks_fewest);
+        self.hidden_bytes = self.hidden_bytes.max(other.hidden_bytes);
+    }
 }
 
 /// Requests of one kind.
@@ -59,5 +89,8 @@ impl Outcome {
         self.own_work += other.own_work;
         self.reads.add(&other.reads);
         self.writes.add(&other.writes);
+        if let Some(flushes) = &other.flushes {
+            self.flushes.get_or_insert_default().add(flushes);
+        }
     }
 }

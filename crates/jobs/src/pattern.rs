@@ -6,7 +6,7 @@ use fs::{CollectiveMethod, CollectiveSettings, File, PageCache, PageCacheSetting
 use layout::{Chunk, Extent, Operation, Pattern, Problem, View};
 use machine::{Machine, Memory, Work};
 
-use crate::{Error, Member, Outcome};
+use crate::{Contents, Error, Member, Outcome};
 
 /// What the members of the group do: each moves its part of the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -184,20 +184,29 @@ impl<M: Machine> PatternPart<M> {
             // As others see it, not as it is in this member's pages.
             Opened::Paged(_) => self.member.client()?.open(&self.job.file).await?,
         };
-        let (bytes, block_bytes) = (self.job.problem.file_bytes, file.striping().block_bytes());
-        let memory = self.member.contents.memory(bytes);
-        let found = file.read(0, bytes, &memory, 0).await?;
-        let block_at = |offset| {
-            let Extent { bytes, .. } = Extent::new(offset, block_bytes).clip(bytes);
-            Chunk { file_offset: offset, memory_offset: offset, bytes }
-        };
-        let blocks = (0..bytes).step_by(block_bytes as usize).map(block_at);
-        match self.member.contents.first_wrong(&memory, blocks) {
-            None if found == bytes => Ok(()),
-            None => Err(Error::WrongData(format!("the file has {found} bytes instead of {bytes}"))),
-            Some(Chunk { file_offset, .. }) => {
-                Err(Error::WrongData(format!("the file's block at offset {file_offset}")))
-            }
+        check_file(&file, self.job.problem.file_bytes, self.member.contents).await
+    }
+}
+
+/// Fails if a file does not have the contents that it should have, of `bytes` bytes.
+pub(crate) async fn check_file<M: Machine>(
+    file: &File<M>,
+    bytes: u64,
+    contents: Contents,
+) -> Result<(), Error> {
+    let block_bytes = file.striping().block_bytes();
+    let memory = contents.memory(bytes);
+    let found = file.read(0, bytes, &memory, 0).await?;
+    let block_at = |offset| {
+        let Extent { bytes, .. } = Extent::new(offset, block_bytes).clip(bytes);
+        Chunk { file_offset: offset, memory_offset: offset, bytes }
+    };
+    let blocks = (0..bytes).step_by(block_bytes as usize).map(block_at);
+    match contents.first_wrong(&memory, blocks) {
+        None if found == bytes => Ok(()),
+        None => Err(Error::WrongData(format!("the file has {found} bytes instead of {bytes}"))),
+        Some(Chunk { file_offset, .. }) => {
+            Err(Error::WrongData(format!("the file's block at offset {file_offset}")))
         }
     }
 }

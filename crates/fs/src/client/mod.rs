@@ -35,7 +35,7 @@ pub use file::File;
 pub use listed::{FileEntries, ListedSettings, Moved};
 pub use pages::{Advice, PageCache, PageCacheSettings, PagedFile, Prefetch};
 pub use remains::{Remains, Remnant};
-pub use write_cache::{Division, ENTRY_BYTES, FlushCounts, Section, WriteCache, WriteCacheSettings};
+pub use write_cache::{Division, ENTRY_BYTES, Section, WriteCache, WriteCacheSettings};
 
 use crate::endpoint::{Answer, Asker, Endpoint, Mailbox, Service};
 use crate::error::{Error, Failure, FailureKind, Result};

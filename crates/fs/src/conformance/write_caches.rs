@@ -40,7 +40,10 @@ async fn cache_of<M: Machine>(
 ) -> WriteCache<M> {
     let members = nodes.iter().map(|node| node.node()).collect();
     let group = Group::new(77, members, rank);
-    client.write_cache(group, settings, &Memory::real(Vec::new())).await.expect("all make it")
+    let cache = WriteCache::new(client.clone(), group, settings, &Memory::real(Vec::new()));
+    let cache = cache.expect("a sound cache");
+    cache.ready().await.expect("all make it");
+    cache
 }
 
 /// Runs one task on each of the nodes, and gives what they give.
@@ -96,12 +99,12 @@ pub fn what_a_group_writes_is_its_latest_writers(testbed: &impl Testbed, base: C
                     }
                     cache.finish().await.expect("flushed");
                     file.commit().await.expect("committed");
-                    (writes, cache.counts())
+                    (writes, cache.flushes())
                 }
             })
             .await;
-            assert!(writes.iter().all(|(_, counts)| counts.flushes == writes[0].1.flushes));
-            assert!(writes[0].1.flushes > 1, "{:?}", writes[0].1);
+            let flushes = writes[0].1;
+            assert!(flushes > 1 && writes.iter().all(|(_, of_member)| *of_member == flushes), "{flushes}");
             let writes: Vec<Write> = writes.into_iter().flat_map(|(writes, _)| writes).collect();
             let now = read(&clients[0].open("shared").await.expect("there"), 0, BYTES).await;
             for (at, &value) in (0..).zip(&now) {
@@ -138,7 +141,7 @@ pub fn writes_that_are_not_flushed_are_read_by_their_writer(testbed: &impl Testb
             let mut found = bytes_of(memory);
             found.truncate(bytes as usize);
             assert!(found == expected, "flushed: {flushed}");
-            assert_eq!(cache.counts().flushes, u64::from(flushed));
+            assert_eq!(cache.flushes(), u32::from(flushed));
             if !flushed {
                 cache.flush().await.expect("flushed");
             }
@@ -169,7 +172,7 @@ pub fn a_member_that_is_gone_costs_only_what_it_had_not_flushed(testbed: &impl T
                 if rank == 1 {
                     cache.flush().await.expect("flushed");
                 } else {
-                    while cache.counts().flushes < 1 {
+                    while cache.flushes() < 1 {
                         let pause = members[rank].now() + Duration::from_millis(1);
                         members[rank].sleep_until(pause).await;
                     }

@@ -67,17 +67,6 @@ impl WriteCacheSettings {
     }
 }
 
-/// Counts of what a member's write cache has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlushCounts {
-    /// Flushes of the group in which something was written or not, the last ones among them.
-    pub flushes: u64,
-    /// Those that this member asked for because its directory was full.
-    pub by_directory: u64,
-    /// Those that this member asked for because its data section was full.
-    pub by_data: u64,
-}
-
 /// A compute node's part of the write cache of a group. Cloning gives another handle on the same.
 pub struct WriteCache<M: Machine> {
     inner: Rc<Inner<M>>,
@@ -103,8 +92,9 @@ pub(super) struct Inner<M: Machine> {
     flushes: Flushes,
     /// Why a flush failed; what the log holds since then stays in it until one succeeds.
     failure: RefCell<Option<Box<Error>>>,
-    counts: Cell<FlushCounts>,
-    /// What the last flush has moved, as far as this member knows.
+    /// Which flushes this member has asked for, and which section was full.
+    causes: RefCell<Vec<(u32, Section)>>,
+    /// What each flush has moved, as far as this member knows.
     moved: RefCell<Vec<Moved>>,
 }
 
@@ -120,42 +110,43 @@ struct Flushes {
     changed: Condition,
 }
 
-impl<M: Machine> Client<M> {
-    /// Makes this node's part of a write cache for a group; all members do so together, and each gives its own `data`
-    /// memory, which shows whether its bytes are real: one of the same kind is made of the size that is needed.
+impl<M: Machine> WriteCache<M> {
+    /// Makes this node's part of the write cache of a group, which is used for nothing else. Its memory is of the same
+    /// kind as `kind`, real or phantom.
     ///
-    /// `group` must not be used for anything else.
-    pub async fn write_cache(
-        &self,
+    /// Nobody may write before all members have theirs: see [`ready`](Self::ready).
+    pub fn new(
+        client: Client<M>,
         group: Group,
         settings: WriteCacheSettings,
         kind: &Memory,
     ) -> Result<WriteCache<M>> {
-        let checked = settings.check();
-        let bytes = if checked.is_ok() { settings.bytes } else { BYTES_MIN };
-        let log = Log::new(bytes, settings.division);
+        settings.check()?;
+        let log = Log::new(settings.bytes, settings.division);
         let end_group = Group::new(!group.id, group.members.to_vec(), group.rank);
         let inner = Rc::new(Inner {
-            client: self.clone(),
             settings,
-            data: kind.another(if checked.is_ok() { log.data_capacity() } else { 0 }),
+            data: kind.another(log.data_capacity()),
             log: RefCell::new(log),
             flush_group: group,
             end_group,
             files: RefCell::default(),
             flushes: Flushes::default(),
             failure: RefCell::default(),
-            counts: Cell::default(),
+            causes: RefCell::default(),
             moved: RefCell::default(),
+            client,
         });
-        self.inner.write_caches.borrow_mut().insert(inner.flush_group.id, Rc::downgrade(&inner));
-        // Nobody writes before all can be told to flush.
-        self.barrier_with(&inner.end_group, checked).await?;
+        let caches = &inner.client.inner.write_caches;
+        caches.borrow_mut().insert(inner.flush_group.id, Rc::downgrade(&inner));
         Ok(WriteCache { inner })
     }
-}
 
-impl<M: Machine> WriteCache<M> {
+    /// Waits until all members of the group have made theirs.
+    pub async fn ready(&self) -> Result<()> {
+        self.inner.client.barrier(&self.inner.end_group).await
+    }
+
     /// Writes `data` to the file at `offset`: into this node's memory, to be flushed with what the other members write.
     ///
     /// Waits while the group flushes, and has it flush if there is no room. Fails if an earlier flush has failed, once;
@@ -175,7 +166,8 @@ impl<M: Machine> WriteCache<M> {
             let bytes = match room {
                 Ok(bytes) => bytes,
                 Err(section) => {
-                    inner.count(section);
+                    let number = inner.flushes.over.get() + 1;
+                    inner.causes.borrow_mut().push((number, section));
                     inner.flush().await?;
                     continue;
                 }
@@ -256,9 +248,14 @@ impl<M: Machine> WriteCache<M> {
         Ok(())
     }
 
-    /// How often it has been flushed, and why.
-    pub fn counts(&self) -> FlushCounts {
-        self.inner.counts.get()
+    /// How many flushes of the group are over, successful or not.
+    pub fn flushes(&self) -> u32 {
+        self.inner.flushes.over.get()
+    }
+
+    /// Which flushes, by their numbers from 1 on, this member has asked for, because which section was full.
+    pub fn causes(&self) -> Vec<(u32, Section)> {
+        self.inner.causes.borrow().clone()
     }
 
     /// What each flush has moved so far, as far as this member knows: only the first of the group knows all.
@@ -289,15 +286,6 @@ impl<M: Machine> Inner<M> {
             files.push(file.clone());
             files.len() - 1
         })
-    }
-
-    fn count(&self, section: Section) {
-        let mut counts = self.counts.get();
-        match section {
-            Section::Data => counts.by_data += 1,
-            Section::Directory => counts.by_directory += 1,
-        }
-        self.counts.set(counts);
     }
 
     async fn while_flushing(&self) {
@@ -372,7 +360,6 @@ impl<M: Machine> Inner<M> {
                 self.failure.borrow_mut().get_or_insert(error);
             }
         }
-        self.counts.set(FlushCounts { flushes: self.counts.get().flushes + 1, ..self.counts.get() });
         self.flushes.over.set(self.flushes.over.get() + 1);
         self.flushes.changed.wake_all();
     }

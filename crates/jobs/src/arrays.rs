@@ -1,0 +1,314 @@
+//! Compute nodes write several arrays, each to a file of its own: the patterns of the ENWRICH report (section 4.1).
+//!
+//! ```text
+//!   wcc      one array                     all nodes write it
+//!   wss      one array, as wc              each round of one record a node begins for all together
+//!   wrnncc   two arrays, of wnn and wcc    each node writes a piece of one and a piece of the other in turn
+//!   wpnncc   two arrays, of wnn and wcc    half of the nodes write one, the other half the other
+//! ```
+//!
+//! Nodes write by requests of their own, or into the write cache of all of them together.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::str::FromStr;
+
+use fs::{File, Moved, Section, WriteCache, WriteCacheSettings};
+use layout::{Chunk, Extent, Operation, Pattern, Problem, Shape, View};
+use machine::{Machine, Memory};
+
+use crate::{Error, FlushTally, Member, Outcome};
+
+/// What the members of a job write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArraysJob {
+    /// The files, one for each array.
+    pub files: Vec<String>,
+    /// Who writes what.
+    pub arrangement: Arrangement,
+    /// Bytes of all arrays together.
+    pub bytes: u64,
+    /// Bytes of a record.
+    pub record_bytes: u64,
+    /// The write cache, if they write into one.
+    pub write_cache: Option<WriteCacheSettings>,
+}
+
+/// Which arrays there are, and who writes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrangement {
+    /// One array.
+    One(Pattern),
+    /// One array, record by record cyclically, each round of which begins for all members together.
+    InRounds,
+    /// Two arrays; each member writes both in turn.
+    InTurn(Pattern, Pattern),
+    /// Two arrays; the first half of the members write one, the second half the other.
+    Apart(Pattern, Pattern),
+}
+
+impl Arrangement {
+    /// How many arrays there are.
+    pub fn arrays(&self) -> usize {
+        match self {
+            Arrangement::One(_) | Arrangement::InRounds => 1,
+            Arrangement::InTurn(..) | Arrangement::Apart(..) => 2,
+        }
+    }
+
+    fn pattern(&self, array: usize) -> Pattern {
+        match *self {
+            Arrangement::InRounds => "wc".parse().expect("a pattern of the report"),
+            Arrangement::One(first) => first,
+            Arrangement::InTurn(first, second) | Arrangement::Apart(first, second) => [first, second][array],
+        }
+    }
+
+    /// The members that write an array: from which on, and how many.
+    fn writers(&self, array: usize, members: u32) -> (u32, u32) {
+        match self {
+            Arrangement::Apart(..) => (members / 2 * array as u32, members / 2),
+            _ => (0, members),
+        }
+    }
+}
+
+impl ArraysJob {
+    /// The size of each array in bytes, and so of its file.
+    pub fn array_bytes(&self) -> u64 {
+        self.bytes / self.arrangement.arrays() as u64
+    }
+
+    fn problem(&self, members: u32) -> Problem {
+        Problem::new(self.array_bytes(), self.record_bytes, members)
+    }
+
+    pub(crate) fn check(&self, members: u32) -> Result<(), Error> {
+        let arrays = self.arrangement.arrays();
+        if self.files.len() != arrays {
+            let text = format!("{} is of {arrays} files, not {}", self.arrangement, self.files.len());
+            return Err(Error::Invalid(text));
+        }
+        if matches!(self.arrangement, Arrangement::Apart(..)) && (members < 2 || members % 2 > 0) {
+            let text = format!("{} needs two halves of compute nodes, not {members}", self.arrangement);
+            return Err(Error::Invalid(text));
+        }
+        for array in 0..arrays {
+            let pattern = self.arrangement.pattern(array);
+            if pattern.operation() == Operation::Read {
+                return Err(Error::Invalid(format!("{pattern}: arrays are written")));
+            }
+            pattern.view(&self.problem(self.arrangement.writers(array, members).1))?;
+        }
+        Ok(())
+    }
+}
+
+/// A member's part of one array.
+struct ArrayPart<M: Machine> {
+    file: File<M>,
+    view: View,
+    /// Its rank among those who write the array.
+    rank: u32,
+    /// A request writes no more than a row of the array, if the arrays are written in turn.
+    piece_bytes: u64,
+    memory: Memory,
+}
+
+/// One member's part in a job.
+pub struct ArraysPart<M: Machine> {
+    job: ArraysJob,
+    member: Member<M>,
+    arrays: Vec<ArrayPart<M>>,
+    cache: Option<WriteCache<M>>,
+    /// How many rounds there are, if each begins for all together: as many as the first member has pieces.
+    rounds: Option<usize>,
+    /// What this member's last flushes have moved, until the outcome has it.
+    moved: RefCell<Vec<Moved>>,
+}
+
+impl<M: Machine> ArraysPart<M> {
+    pub(crate) async fn prepare(job: &ArraysJob, member: Member<M>) -> Result<Self, Error> {
+        let client = member.client()?;
+        let members = member.group.members.len() as u32;
+        let mut arrays = Vec::new();
+        for (array, name) in job.files.iter().enumerate() {
+            let (first, count) = job.arrangement.writers(array, members);
+            let Some(rank) = member.rank().checked_sub(first).filter(|rank| *rank < count) else { continue };
+            let file = client.open_unfinished(name).await?;
+            let problem = job.problem(count);
+            let view = job.arrangement.pattern(array).view(&problem)?;
+            let memory = member.contents.memory(view.node_bytes(rank));
+            for chunk in view.chunks(rank) {
+                let payload = member.contents.payload(chunk.file_offset, chunk.bytes);
+                memory.place(chunk.memory_offset, &payload);
+            }
+            let row = Shape::most_square(problem.file_bytes / problem.record_bytes).columns;
+            let piece_bytes = match job.arrangement {
+                Arrangement::InTurn(..) => row * job.record_bytes,
+                _ => u64::MAX,
+            };
+            arrays.push(ArrayPart { file, view, rank, piece_bytes, memory });
+        }
+        let rounds = match (job.arrangement, arrays.first()) {
+            (Arrangement::InRounds, Some(array)) => Some(array.view.chunks(0).count()),
+            _ => None,
+        };
+        let cache = match job.write_cache {
+            // A group of its own: its members are the same.
+            Some(settings) => {
+                let group = fs::Group::new(
+                    member.group.id.rotate_left(20) ^ 0x77,
+                    member.group.members.to_vec(),
+                    member.group.rank,
+                );
+                Some(WriteCache::new(client.clone(), group, settings, &member.contents.memory(0))?)
+            }
+            None => None,
+        };
+        Ok(ArraysPart { job: job.clone(), member, arrays, cache, rounds, moved: RefCell::default() })
+    }
+
+    pub(crate) async fn run(&self) -> Result<Outcome, Error> {
+        let machine = &self.member.machine;
+        let (begin, mut outcome) = (machine.now(), Outcome::default());
+        let mut pieces: Vec<_> = self.arrays.iter().map(|array| array.pieces()).collect();
+        for round in 0.. {
+            if self.rounds.is_some_and(|rounds| round < rounds) {
+                self.member.client()?.barrier(&self.member.group).await?;
+            }
+            let mut any = false;
+            for (array, pieces) in self.arrays.iter().zip(&mut pieces) {
+                let Some(piece) = pieces.next() else { continue };
+                any = true;
+                let asked = machine.now();
+                self.write(array, piece).await?;
+                outcome.writes.take_in(piece.bytes, machine.now().since(asked));
+            }
+            if !any && self.rounds.is_none_or(|rounds| round + 1 >= rounds) {
+                break;
+            }
+        }
+        if let Some(cache) = &self.cache {
+            cache.finish().await?;
+            self.moved.replace(cache.moved());
+            outcome.flushes = Some(self.flush_tally(cache));
+        }
+        outcome.elapsed = machine.now().since(begin);
+        Ok(outcome)
+    }
+
+    async fn write(&self, array: &ArrayPart<M>, piece: Chunk) -> fs::Result<()> {
+        let Chunk { file_offset: offset, memory_offset: at, bytes } = piece;
+        match &self.cache {
+            Some(cache) => cache.write(&array.file, offset, &array.memory.get(at, bytes)).await,
+            None => array.file.write(offset, bytes, &array.memory, at).await,
+        }
+    }
+
+    fn flush_tally(&self, cache: &WriteCache<M>) -> FlushTally {
+        let of_directory = |(flush, section)| (section == Section::Directory).then_some(flush);
+        let fullest =
+            self.moved.borrow().iter().max_by_key(|moved| moved.blocks.iter().sum::<u64>()).cloned();
+        let blocks = fullest.map(|moved| moved.blocks).unwrap_or_default();
+        FlushTally {
+            flushes: u64::from(cache.flushes()),
+            by_directory: cache.causes().into_iter().filter_map(of_directory).collect(),
+            blocks_most: blocks.iter().copied().max().unwrap_or(0),
+            blocks_fewest: blocks.iter().copied().min().unwrap_or(0),
+            hidden_bytes: self.moved.borrow().iter().map(|moved| moved.hidden).sum(),
+        }
+    }
+
+    pub(crate) async fn finish(&self) -> Result<(), Error> {
+        if self.cache.is_some() {
+            return Ok(());
+        }
+        for name in &self.job.files {
+            // The first member brings all to the media, also of arrays that are not its own.
+            let file = match self.arrays.iter().find(|array| array.file.name() == name) {
+                Some(array) => array.file.clone(),
+                None => self.member.client()?.open_unfinished(name).await?,
+            };
+            file.flush().await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn check(&self) -> Result<(), Error> {
+        for array in self.arrays.iter().filter(|array| array.rank == 0) {
+            crate::pattern::check_file(&array.file, self.job.array_bytes(), self.member.contents).await?;
+        }
+        Ok(())
+    }
+}
+
+impl<M: Machine> ArrayPart<M> {
+    /// What this member writes of the array, request by request.
+    fn pieces(&self) -> impl Iterator<Item = Chunk> {
+        let most = self.piece_bytes;
+        self.view.chunks(self.rank).flat_map(move |chunk| {
+            let count = chunk.bytes.div_ceil(most);
+            (0..count).map(move |index| {
+                let at = index * most;
+                let Extent { offset, bytes } =
+                    Extent::new(chunk.file_offset + at, most).clip(chunk.file_extent().end());
+                Chunk { file_offset: offset, memory_offset: chunk.memory_offset + at, bytes }
+            })
+        })
+    }
+}
+
+impl fmt::Display for Arrangement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let letters = |pattern: &Pattern| pattern.to_string()[1..].to_owned();
+        f.pad(&match self {
+            Arrangement::One(pattern) => pattern.to_string(),
+            Arrangement::InRounds => "wss".to_owned(),
+            Arrangement::InTurn(first, second) => format!("wr{}{}", letters(first), letters(second)),
+            Arrangement::Apart(first, second) => format!("wp{}{}", letters(first), letters(second)),
+        })
+    }
+}
+
+impl FromStr for Arrangement {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let unknown =
+            || format!("no pattern {name:?}: one of an array to write such as wcc, wss, wrnncc or wpnncc");
+        if name == "wss" {
+            return Ok(Arrangement::InRounds);
+        }
+        let two = |letters: &str| -> Option<(Pattern, Pattern)> {
+            let (first, second) = letters.split_at_checked(2)?;
+            let pattern = |letters: &str| (letters.len() == 2).then(|| format!("w{letters}").parse().ok())?;
+            Some((pattern(first)?, pattern(second)?))
+        };
+        if let Some((first, second)) = name.strip_prefix("wr").and_then(two) {
+            return Ok(Arrangement::InTurn(first, second));
+        }
+        if let Some((first, second)) = name.strip_prefix("wp").and_then(two) {
+            return Ok(Arrangement::Apart(first, second));
+        }
+        match name.parse::<Pattern>() {
+            Ok(pattern) if pattern.operation() == Operation::Write => Ok(Arrangement::One(pattern)),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_report() {
+        for name in ["wnn", "wnc", "wcc", "wss", "wrnnbb", "wrnncc", "wpbccb", "wpnncc"] {
+            assert_eq!(name.parse::<Arrangement>().unwrap().to_string(), name);
+        }
+        for name in ["", "w", "wr", "wrnn", "wrnnb", "wrnnbbb", "rcc", "wrxxbb", "wp\u{e9}bb"] {
+            assert!(name.parse::<Arrangement>().is_err(), "{name}");
+        }
+    }
+}
