@@ -21,7 +21,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
-use machine::{Condition, Machine, Memory, Payload, Work};
+use machine::{Condition, InFlight, Machine, Memory, Payload, Work};
 
 pub use log::{Division, ENTRY_BYTES, Section};
 
@@ -90,6 +90,8 @@ pub(super) struct Inner<M: Machine> {
     /// Files that have been written to, by their index in the log.
     files: RefCell<Vec<File<M>>>,
     flushes: Flushes,
+    /// Writes whose data are on their way into the log.
+    appends: InFlight,
     /// Why a flush failed; what the log holds since then stays in it until one succeeds.
     failure: RefCell<Option<Box<Error>>>,
     /// Which flushes this member has asked for, and which section was full.
@@ -132,6 +134,7 @@ impl<M: Machine> WriteCache<M> {
             end_group,
             files: RefCell::default(),
             flushes: Flushes::default(),
+            appends: InFlight::new(),
             failure: RefCell::default(),
             causes: RefCell::default(),
             moved: RefCell::default(),
@@ -162,27 +165,25 @@ impl<M: Machine> WriteCache<M> {
         let mut done = 0;
         while done < data.len() {
             inner.while_flushing().await;
+            // A flush takes what has been begun with it: one that is asked for while the processor is at it waits.
+            let append = inner.appends.begin();
             let room = inner.log.borrow().room_for(striping, offset + done, data.len() - done);
             let bytes = match room {
                 Ok(bytes) => bytes,
                 Err(section) => {
+                    drop(append);
                     let number = inner.flushes.over.get() + 1;
                     inner.causes.borrow_mut().push((number, section));
                     inner.flush().await?;
                     continue;
                 }
             };
+            let at = inner.log.borrow_mut().append(index, offset + done, bytes, inner.now());
             machine.compute(Work::AppendEntry).await;
             machine.compute(Work::Copy { bytes }).await;
-            if inner.flushes.is_on()
-                || inner.log.borrow().room_for(striping, offset + done, bytes) != Ok(bytes)
-            {
-                // The group has begun to flush, or another task has written, while the processor was at it.
-                continue;
-            }
-            let at = inner.log.borrow_mut().append(index, offset + done, bytes, inner.now());
             inner.data.place(at, &data.slice(done..done + bytes));
             done += bytes;
+            drop(append);
         }
         Ok(())
     }
@@ -338,6 +339,7 @@ impl<M: Machine> Inner<M> {
 
     /// Writes what the log holds, with the others of a group, and empties it.
     async fn write_log(&self, group: &Group) -> Result<Moved> {
+        self.appends.none().await;
         let parts = {
             let (log, files) = (self.log.borrow(), self.files.borrow());
             let part = |(index, file): (usize, &File<M>)| FileEntries {
