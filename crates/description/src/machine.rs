@@ -222,6 +222,7 @@ impl Description for MachineDescription {
 
     const BUILT_IN: &'static [(&'static str, &'static str)] = &[
         ("starfish-1996", include_str!("../../../machines/starfish-1996.toml")),
+        ("enwrich-1995", include_str!("../../../machines/enwrich-1995.toml")),
         ("cluster-switch", include_str!("../../../machines/cluster-switch.toml")),
         ("loopback", include_str!("../../../machines/loopback.toml")),
         ("pdiol-2003", include_str!("../../../machines/pdiol-2003.toml")),

@@ -21,8 +21,8 @@ pub use case::Case;
 pub use error::Error;
 pub use experiment::{Beginning, DiskLayout, Experiment, FilePlace, Launch, StoredFile};
 pub use jobs::{
-    Contents, Error as JobError, Job, LocalProgram, Order, Outcome, PatternAccess, PatternJob, Sequential,
-    Workload,
+    Arrangement, ArraysJob, Contents, Error as JobError, FlushTally, Job, LocalProgram, Order, Outcome,
+    PatternAccess, PatternJob, Sequential, Workload,
 };
 pub use options::{Method, Options, Queued};
 pub use summary::{Summary, summarise};

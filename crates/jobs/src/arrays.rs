@@ -89,7 +89,7 @@ impl ArraysJob {
             let text = format!("{} is of {arrays} files, not {}", self.arrangement, self.files.len());
             return Err(Error::Invalid(text));
         }
-        if matches!(self.arrangement, Arrangement::Apart(..)) && (members < 2 || members % 2 > 0) {
+        if matches!(self.arrangement, Arrangement::Apart(..)) && (members < 2 || !members.is_multiple_of(2)) {
             let text = format!("{} needs two halves of compute nodes, not {members}", self.arrangement);
             return Err(Error::Invalid(text));
         }
