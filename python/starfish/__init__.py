@@ -9,6 +9,7 @@ from importlib.metadata import version as _version
 
 from starfish.errors import FileError, InvalidError, SimulationError, StarfishError
 from starfish.machine import Machine
+from starfish.options import Options
 from starfish.plans import Plan, Shard, merge, run, split
 from starfish.simulation import simulate
 
@@ -16,6 +17,7 @@ __all__ = [
     "FileError",
     "InvalidError",
     "Machine",
+    "Options",
     "Plan",
     "Shard",
     "SimulationError",

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Unpack
 
 import pandas as pd
 
 from starfish import _native
 from starfish.errors import InvalidError
 from starfish.machine import Machine
+from starfish.options import Options, Size
 from starfish.progress import Progress, reporting
 
 Names = str | Sequence[str]
 """One name, or several; ``"all"`` stands for all there are."""
-
-Size = int | str
-"""A number of bytes, or a text such as ``"64 KiB"`` or ``"1.5 MiB"``, powers of two; ``"10 MB"`` is ten million."""
 
 _FIRST = ("pattern", "method", "record_bytes", "throughput_mib_s")
 
@@ -31,20 +30,9 @@ def simulate(
     layout: Names = "contiguous",
     trials: int = 5,
     seed: int = 1,
-    file_size: Size = "10 MiB",
-    block: Size = "8 KiB",
-    outstanding: int = 4,
-    scheduling: str = "cyclic-scan",
-    thread_per_request: bool = False,
-    prefetch: int = 1,
-    memget_writes: bool = False,
-    queued: str = "small-records",
-    presort: bool = False,
-    shape: str | tuple[int, int] | None = None,
-    grid: str | tuple[int, int] | None = None,
-    phantom: bool = False,
     threads: int | None = None,
     progress: Progress = False,
+    **options: Unpack[Options],
 ) -> pd.DataFrame:
     """Read or write a file on a simulated machine, and see how fast it would be.
 
@@ -62,24 +50,11 @@ def simulate(
         layout: How the file lies on each disk: ``"contiguous"`` or ``"random"``.
         trials: Runs of each combination, which differ in all that is random.
         seed: Where all randomness comes from.
-        file_size: Size of the file, in bytes.
-        block: Size of a block, of a disk request and of the stripe unit, in bytes.
-        outstanding: Requests that each compute node has under way to each disk (the reports' K).
-        scheduling: Order in which a disk serves waiting requests: ``"fcfs"``, ``"cyclic-scan"`` or
-            ``"physical-cyclic-scan"``; traditional only.
-        thread_per_request: Start a thread for each request instead of having a pool; traditional only.
-        prefetch: Blocks brought in ahead of each read; traditional only.
-        memget_writes: Let I/O nodes fetch the data of a write instead of finding them in the request; not
-            disk-directed.
-        queued: Which Memputs and Memgets wait for others to the same node and go with them: ``"never"``,
-            ``"always"`` or ``"small-records"``.
-        presort: Sort each disk's blocks by physical position first; disk-directed only.
-        shape: Rows and columns of the matrix in the file, in records: ``(40, 32)`` or ``"40x32"``. Without this
-            as square as can be.
-        grid: Rows and columns of the grid of compute nodes, likewise.
-        phantom: Move statements about data instead of data: for files larger than memory.
         threads: Trials to run at a time; without this one for each processor.
         progress: ``True`` for a bar, or a function that is called with how many trials are done and of how many.
+        options: Whatever else is chosen, by the names in `Options`, which are those of plans: ``file_size``,
+            ``block``, ``outstanding``, ``scheduling``, ``page_cache`` and others. An option that one method only
+            has leaves the others alone.
 
     Returns:
         One row for each combination of layout, record, pattern and method, in this order. Columns, of which
@@ -105,18 +80,7 @@ def simulate(
         "layout": _listed("layout", layout),
         "trials": count("trials", trials, 1),
         "seed": count("seed", seed, 0),
-        "file_bytes": _bytes("file_size", file_size),
-        "block_bytes": _bytes("block", block),
-        "outstanding": count("outstanding", outstanding, 1),
-        "scheduling": scheduling,
-        "thread_per_request": thread_per_request,
-        "prefetch_blocks": count("prefetch", prefetch, 0),
-        "memget_writes": memget_writes,
-        "queued": queued,
-        "presort": presort,
-        "shape": _sides(shape),
-        "grid": _sides(grid),
-        "phantom": phantom,
+        "options": [(name, _plain(value)) for name, value in options.items() if value is not None],
     }
     with reporting(progress, "simulating") as report:
         return first(pd.DataFrame(_native.simulate(ask, thread_count(threads), report)), _FIRST)
@@ -163,5 +127,5 @@ def count(what: str, number: int, least: int) -> int:
     return number
 
 
-def _sides(sides: str | tuple[int, int] | None) -> str | None:
-    return sides if sides is None or isinstance(sides, str) else "x".join(map(str, sides))
+def _plain(value: object) -> object:
+    return "x".join(map(str, value)) if isinstance(value, tuple) else value

@@ -84,6 +84,18 @@ def test_options_reach_the_file_system() -> None:
     assert digest(overrides={"nodes.io": 4}) != plain
     assert digest(machine=starfish.Machine.load("starfish-1996", {"nodes.io": 4})) != plain
     assert digest(phantom=True) == plain
+    assert digest(outstanding=None, block="8 KiB") == plain
+    assert digest(page_cache="1 MiB") not in (plain, digest(page_cache="64 KiB"))
+
+
+def test_the_window_of_a_page_cache_can_be_chosen() -> None:
+    def seconds(**options: Any) -> float:
+        return float(
+            simulate("rn", method="traditional", trials=1, page_cache="1 MiB", **options)["virtual_s"][0]
+        )
+
+    assert seconds(window=16) < 0.5 * seconds(window="none")
+    assert seconds(window="adaptive") == seconds()
 
 
 @pytest.mark.parametrize(
@@ -105,6 +117,11 @@ def test_options_reach_the_file_system() -> None:
         ({"overrides": {"nodes.oi": 4}}, "unknown key"),
         ({"pattern": "rbb", "shape": (3, 3)}, "make rows x columns"),
         ({"shape": "wide"}, "shape: "),
+        ({"shape": (1, 2, 3)}, "shape: "),
+        ({"page_cash": 0}, 'unknown key "page_cash", did you mean page_cache?'),
+        ({"block": 0.5}, "block: expected a whole number of bytes"),
+        ({"method": "two-phase", "page_cache": "1 MiB"}, "page_cache: only the traditional method"),
+        ({"method": "traditional", "window": 4}, "choose its size (page_cache) too"),
         ({"trials": 0}, "trials: expected a whole number of at least 1, not 0"),
         ({"trials": 2.5}, "trials: expected a whole number of at least 1, not 2.5"),
         ({"seed": -1}, "seed: expected a whole number of at least 0, not -1"),

@@ -22,6 +22,7 @@ mod detached;
 mod diagnosis;
 mod explain;
 mod failure;
+mod fields;
 mod interrupt;
 mod local;
 mod memory;

@@ -45,7 +45,6 @@ fn values(command: &str, argument: &str) -> Option<Values> {
             fixed(or_all(Pattern::all().map(|pattern| pattern.to_string()).collect()))
         }
         ("simulate", "layout") => fixed(["contiguous", "random", "all"]),
-        ("simulate", "queued") => fixed(["never", "always", "small-records"]),
         ("run", "plans") => or_path([""; 0], TOML),
         ("reproduce", "study") => or_path(study::names(), "/"),
         (_, "agents") => Values::new(command_line::agents),
@@ -106,7 +105,6 @@ mod tests {
             ("rm", "names"),
             ("fsck", "names"),
             ("simulate", "layout"),
-            ("simulate", "queued"),
             ("run", "plans"),
             ("ls", "agents"),
         ] {

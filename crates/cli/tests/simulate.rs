@@ -71,6 +71,27 @@ fn phantoms_take_the_same_time_as_bytes() {
 }
 
 #[test]
+fn a_page_cache_and_its_window_can_be_chosen() {
+    let time = |more: &[&str]| -> f64 {
+        let args = [&["--pattern", "rn", "--method", "traditional", "--format", "csv"], more].concat();
+        let csv = simulate(&args);
+        csv.lines().nth(1).and_then(|row| row.split(',').nth(10)).expect("a row").parse().expect("a number")
+    };
+    let of_window = |pages| time(&["--page-cache", "2MiB", "--window", pages]);
+    assert!(of_window("16") < 0.5 * of_window("none"));
+    for (wrong, what, why) in [
+        (&["--page-cache", "2 parsec"][..], "--page-cache", "expected a whole number of bytes such as"),
+        (&["--window", "wide"], "--window", "expected a number of pages"),
+        (&["--outstanding", "0"], "--outstanding", "expected a whole number from 1 to 65536, not 0"),
+        (&["--method", "two-phase", "--page-cache", "1MiB"], "--page-cache", "leave --page-cache out"),
+        (&["--method", "traditional", "--window", "4"], "traditional rb", "choose its size (page_cache)"),
+    ] {
+        let told = fail(starfish([&["simulate"], wrong].concat()), 2);
+        assert!(told.contains(what) && told.contains(why), "{told}");
+    }
+}
+
+#[test]
 fn the_machine_can_be_changed() {
     let throughput = |set: &[&str]| -> f64 {
         let csv = simulate(&[&["--method", "disk-directed", "--format", "csv"], set].concat());

@@ -8,18 +8,23 @@
 //! - `experiment.rs`: the value, and what makes no sense of it; `error.rs`: what can go wrong
 //! - `trial.rs`: one trial, step by step
 //! - `case.rs`, `options.rs`: the experiments of the reports
+//! - `fields.rs`, `choices.rs`: what users can choose of them, by name
 //! - `summary.rs`: several trials
 
 mod case;
+mod choices;
 mod error;
 mod experiment;
+mod fields;
 mod options;
 mod summary;
 mod trial;
 
 pub use case::Case;
+pub use choices::{Choices, Comparison, ComparisonError};
 pub use error::Error;
 pub use experiment::{Beginning, DiskLayout, Experiment, FilePlace, Launch, StoredFile};
+pub use fields::{FIELDS, Field, Given, Shown, Takes, field_names};
 pub use jobs::{
     Arrangement, ArraysJob, Contents, Error as JobError, FlushTally, Job, LocalProgram, Order, Outcome,
     PatternAccess, PatternJob, Sequential, Workload,

@@ -14,7 +14,7 @@
 //! [`trial_table`] make tidy tables of them.
 //!
 //! - `value.rs`: TOML values that know where they stand
-//! - `reference.rs`, `settings.rs`: the keys of a plan, and what an experiment is made of, key by key
+//! - `reference.rs`: the keys of a plan beside the fields of its cases
 //! - `plan.rs`: the file, its check, its cells
 //! - `planned_trial.rs`, `run.rs`: trials, and the threads that run them; `selection.rs`: some of them by name
 //! - `measurement.rs`, `journal.rs`: what is kept of a trial, and where
@@ -32,7 +32,6 @@ pub mod reference;
 mod results;
 mod run;
 mod selection;
-mod settings;
 mod table;
 mod value;
 

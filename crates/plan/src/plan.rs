@@ -24,10 +24,9 @@
 //! value = "throughput"                     # or "movements"
 //! ```
 //!
-//! The keys of a setting (`machine`, `set`, `method`, `layout`, `file_size`, `block`, `shape`, `grid`, `contents`,
-//! `phantom`, `outstanding`, `scheduling`, `thread_per_request`, `prefetch`, `memget_writes`, `queued`, `presort`) may
-//! stand at the top, as defaults, in a variant, and in `[vary]`. They may be written as the options are, with hyphens;
-//! `phantom = true` is `contents = "phantom"`. Sizes are texts, or numbers of bytes.
+//! The keys of a setting are the fields of a case (`crates/experiment/src/fields.rs`), and `set`. They may stand at the
+//! top, as defaults, in a variant, and in `[vary]`. They may be written as the options are, with hyphens. Sizes are
+//! texts, or numbers of bytes.
 //!
 //! Patterns named as a group leave out what the reports leave out: where there are records of a block or more
 //! too, `ra`, `rn` and `wn` with smaller ones, since these nodes access all of the file in one request anyway. A
@@ -39,13 +38,12 @@ use std::path::Path;
 use std::rc::Rc;
 
 use description::{Error, MachineDescription, Misfit, SIZE_LIMIT};
-use experiment::{Case, JobError};
-use layout::{LayoutError, Operation, Pattern, Problem};
+use experiment::{Case, Choices, Field, JobError, field_names};
+use layout::{LayoutError, Operation, Pattern};
 use toml::de::{DeTable, DeValue};
 
 use crate::misfits::Misfits;
 use crate::reference::{TABLES, TOP, names};
-use crate::settings::{KEYS, Settings, spelled};
 use crate::value::{Written, entries, unknown_key};
 
 /// The most cells a plan may have.
@@ -192,7 +190,7 @@ struct Chosen<T> {
 
 struct Variant {
     name: Chosen<String>,
-    settings: Settings,
+    choices: Choices,
     /// Where a number of its machine or the machine itself was chosen.
     machine_span: Range<usize>,
     /// The keys that the plan chooses for it, `set.` before those of the machine.
@@ -210,7 +208,7 @@ struct Axis<'a> {
 struct Series {
     variant: Chosen<String>,
     varied: Vec<(String, String)>,
-    settings: Settings,
+    choices: Choices,
     machine: Rc<MachineDescription>,
 }
 
@@ -232,7 +230,7 @@ impl<'a> Draft<'a> {
         let span = name.map_or(0..0, |name| name.span());
         let defaults = Variant {
             name: Chosen { value: String::new(), span: span.clone() },
-            settings: Settings::default(),
+            choices: Choices::default(),
             machine_span: span,
             keys: BTreeSet::new(),
         };
@@ -280,7 +278,7 @@ impl<'a> Draft<'a> {
         for record in &self.records {
             for pattern in &self.patterns {
                 for series in &series {
-                    if !self.leaves_out(pattern.value, record.value, series.settings.options.block_bytes) {
+                    if !self.leaves_out(pattern.value, record.value, series.choices.options.block_bytes) {
                         cells.extend(misfits.note_once(self.cell(series, pattern, record)));
                     }
                 }
@@ -320,37 +318,37 @@ impl<'a> Draft<'a> {
             let count = self.axes.iter().map(|axis| axis.values.len()).product();
             for combination in 0..count {
                 let combined = misfits.note_once(self.combine(variant, combination));
-                let Some((varied, settings)) = combined else { continue };
-                let machine = machines.entry((settings.machine.clone(), settings.set.clone()));
-                let load = || misfits.note_once(self.machine(variant, &settings)).map(Rc::new);
+                let Some((varied, choices)) = combined else { continue };
+                let machine = machines.entry((choices.machine.clone(), choices.set.clone()));
+                let load = || misfits.note_once(self.machine(variant, &choices)).map(Rc::new);
                 let Some(machine) = machine.or_insert_with(load).clone() else { continue };
-                all.push(Series { variant: variant.name.clone(), varied, settings, machine });
+                all.push(Series { variant: variant.name.clone(), varied, choices, machine });
             }
         }
         all
     }
 
-    /// What varies, and the settings, in the combination of this number.
+    /// What varies, and the choices, in the combination of this number.
     fn combine(
         &self,
         variant: &Variant,
         mut number: usize,
-    ) -> Result<(Vec<(String, String)>, Settings), Misfit> {
-        let mut settings = variant.settings.clone();
+    ) -> Result<(Vec<(String, String)>, Choices), Misfit> {
+        let mut choices = variant.choices.clone();
         let mut varied = Vec::new();
         for axis in self.axes.iter().rev() {
             let value = axis.values[number % axis.values.len()];
             number /= axis.values.len();
-            choose(&mut settings, &axis.key, value, self.folder)?;
+            choose(&mut choices, &axis.key, value, self.folder)?;
             let key = axis.key.strip_prefix(SET).unwrap_or(&axis.key);
             varied.push((key.to_owned(), value.literal()?));
         }
         varied.reverse();
-        Ok((varied, settings))
+        Ok((varied, choices))
     }
 
-    fn machine(&self, variant: &Variant, settings: &Settings) -> Result<MachineDescription, Misfit> {
-        let machine = settings.load_machine();
+    fn machine(&self, variant: &Variant, choices: &Choices) -> Result<MachineDescription, Misfit> {
+        let machine = choices.load_machine();
         machine.map_err(|error| {
             let axis = self.axes.iter().find(|axis| axis.key.starts_with(SET) || axis.key == "machine");
             let span = axis.map_or(variant.machine_span.clone(), |axis| axis.span.clone());
@@ -360,28 +358,18 @@ impl<'a> Draft<'a> {
     }
 
     fn cell(&self, series: &Series, pattern: &Chosen<Pattern>, record: &Chosen<u64>) -> Result<Cell, Misfit> {
-        let Series { variant, varied, settings, machine } = series;
-        let method = settings.method.ok_or_else(|| {
+        let Series { variant, varied, choices, machine } = series;
+        let method = choices.method.ok_or_else(|| {
             let message = "the method is missing: expected one of traditional, two-phase, disk-directed";
             Misfit { span: variant.span.clone(), message: message.to_owned() }
         })?;
-        let problem = Problem::new(settings.file_bytes, record.value, machine.nodes.compute.value);
-        let case = Case {
-            machine: MachineDescription::clone(machine),
-            method,
-            pattern: pattern.value,
-            problem: Problem { shape: settings.shape, grid: settings.grid, ..problem },
-            layout: settings.layout,
-            options: settings.options,
-            contents: settings.contents,
-            seed: self.seed,
-        };
+        let machine = MachineDescription::clone(machine);
         let cell = Cell {
             variant: variant.value.clone(),
             varied: varied.clone(),
-            machine: settings.machine.clone(),
-            set: settings.set.clone().into_iter().collect(),
-            case,
+            machine: choices.machine.clone(),
+            set: choices.set.clone().into_iter().collect(),
+            case: choices.case(machine, method, pattern.value, record.value, self.seed),
         };
         cell.case.check().map_err(|error| {
             let span = match &error {
@@ -397,11 +385,16 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Chooses a value for a key of the settings or, after `set.`, for one of the machine's description.
-fn choose(settings: &mut Settings, key: &str, value: Written<'_>, folder: &Path) -> Result<(), Misfit> {
-    match key.strip_prefix(SET) {
-        Some(number) => drop(settings.set.insert(number.to_owned(), value.literal()?)),
-        None => settings.choose(key, value, folder)?,
+/// Chooses a value for a field or, after `set.`, for a number of the machine's description.
+fn choose(choices: &mut Choices, key: &str, value: Written<'_>, folder: &Path) -> Result<(), Misfit> {
+    if let Some(number) = key.strip_prefix(SET) {
+        choices.set.insert(number.to_owned(), value.literal()?);
+        return Ok(());
+    }
+    let field = Field::expect(key);
+    field.and_then(|field| field.choose(choices, value.given())).map_err(|why| value.misfit(why))?;
+    if key == "machine" && choices.machine.ends_with(".toml") {
+        choices.machine = folder.join(&choices.machine).to_string_lossy().into_owned();
     }
     Ok(())
 }
@@ -413,20 +406,22 @@ impl Variant {
             self.machine_span = value.span();
         }
         for (key, value) in if key == "set" { numbers(value)? } else { vec![(key.to_owned(), value)] } {
-            choose(&mut self.settings, &key, value, folder)?;
+            choose(&mut self.choices, &key, value, folder)?;
             self.keys.insert(key);
         }
         Ok(())
     }
 }
 
-/// The entries of a table with settings, whose keys are spelled as among [`KEYS`], and none of which stands there twice.
+/// The entries of a table with settings, whose keys are spelled as fields are, and none of which stands there twice.
 fn settings<'a>(
     table: &'a DeTable<'a>,
     misfits: &Misfits,
 ) -> impl Iterator<Item = (&'a str, Range<usize>, Written<'a>)> {
     let entries = entries(table).into_iter();
-    let entries: Vec<_> = entries.map(|(key, at, value)| (spelled(key).unwrap_or(key), at, value)).collect();
+    let entries: Vec<_> = entries
+        .map(|(key, at, value)| (Field::named(key).map_or(key, |field| field.name), at, value))
+        .collect();
     // The one says what the other does.
     let meant = |key| if key == "phantom" { "contents" } else { key };
     refuse_repetition(entries.iter().map(|(key, span, _)| (meant(*key).to_owned(), span.clone())), misfits);
@@ -460,15 +455,15 @@ fn variants<'a>(
     for (key, span, value) in settings(table, misfits) {
         match key {
             "variant" => written = misfits.note(value.list("[[variant]]")),
-            _ if key == "set" || KEYS.contains(&key) => {
+            _ if key == "set" || Field::named(key).is_some() => {
                 misfits.note(defaults.choose(key, value, folder));
             }
             _ if OWN_KEYS.contains(&key) => {}
-            _ => misfits.add(unknown_key(key, span, &[&OWN_KEYS[..], &TABLE_KEYS, &KEYS].concat())),
+            _ => misfits.add(unknown_key(key, span, &[&OWN_KEYS[..], &TABLE_KEYS, &field_names()].concat())),
         }
     }
     let Some(written) = written else {
-        defaults.name.value = defaults.settings.method.map_or_else(String::new, |method| method.to_string());
+        defaults.name.value = defaults.choices.method.map_or_else(String::new, |method| method.to_string());
         if defaults.name.value.is_empty() {
             defaults.name.value = "all".to_owned();
         }
@@ -500,15 +495,15 @@ fn variant(value: Written<'_>, defaults: &Variant, folder: &Path, misfits: &Misf
     let name = misfits.note(name);
     let mut variant = Variant {
         name: name.clone().unwrap_or(Chosen { value: String::new(), span: value.span() }),
-        settings: defaults.settings.clone(),
+        choices: defaults.choices.clone(),
         machine_span: defaults.machine_span.clone(),
         keys: defaults.keys.clone(),
     };
     for (key, span, value) in settings(table, misfits).filter(|(key, ..)| *key != "name") {
-        if key == "set" || KEYS.contains(&key) {
+        if key == "set" || Field::named(key).is_some() {
             misfits.note(variant.choose(key, value, folder));
         } else {
-            misfits.add(unknown_key(key, span, &[&["name", "set"][..], &KEYS].concat()));
+            misfits.add(unknown_key(key, span, &[&["name", "set"][..], &field_names()].concat()));
         }
     }
     name.map(|_| variant)
@@ -519,8 +514,8 @@ fn axes<'a>(vary: Written<'a>, folder: &Path, misfits: &Misfits) -> Vec<Axis<'a>
     for (key, span, value) in
         misfits.note(vary.table()).into_iter().flat_map(|table| settings(table, misfits))
     {
-        if key != "set" && !KEYS.contains(&key) {
-            misfits.add(unknown_key(key, span, &[&["set"][..], &KEYS].concat()));
+        if key != "set" && Field::named(key).is_none() {
+            misfits.add(unknown_key(key, span, &[&["set"][..], &field_names()].concat()));
             continue;
         }
         let lists = if key == "set" { numbers(value) } else { Ok(vec![(key.to_owned(), value)]) };
@@ -528,7 +523,7 @@ fn axes<'a>(vary: Written<'a>, folder: &Path, misfits: &Misfits) -> Vec<Axis<'a>
             let Some(values) = misfits.note(list.list("values")) else { continue };
             // Each is possible by itself, whatever it is combined with.
             let possible = |value: &Written<'_>| {
-                let chosen = choose(&mut Settings::default(), &key, *value, folder);
+                let chosen = choose(&mut Choices::default(), &key, *value, folder);
                 let literal = chosen.and_then(|()| value.literal());
                 misfits.note(literal).map(|literal| (literal, value.span()))
             };

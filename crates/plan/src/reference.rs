@@ -1,4 +1,4 @@
-//! The keys of a plan: what each takes, what it is if it is left out, and what it means.
+//! The keys of a plan that are no fields of its cases: what each takes, what it is if it is left out, what it means.
 //!
 //! The decoder accepts the names that stand here and no others, and the manual's page of them is made from here.
 
@@ -70,81 +70,6 @@ pub const TABLES: [PlanKey; 2] = [
     ),
 ];
 
-/// The settings of an experiment: at the top as defaults of all variants, in a variant, and in `[vary]` as lists.
-pub const SETTINGS: [PlanKey; 16] = [
-    key(
-        "machine",
-        "name or path",
-        "\"starfish-1996\"",
-        "The machine: a name that `starfish machines` lists, or a TOML file, relative to the plan.",
-    ),
-    key(
-        "method",
-        "`\"traditional\"`, `\"two-phase\"` or `\"disk-directed\"`",
-        "",
-        "The access method. Required, in each variant or for all.",
-    ),
-    key("layout", "`\"contiguous\"` or `\"random\"`", "\"contiguous\"", "How the file lies on each disk."),
-    key("file_size", "size", "\"10 MiB\"", "Size of the file."),
-    key("block", "size", "\"8 KiB\"", "Size of a block: of a disk request, and of the stripe unit."),
-    key(
-        "shape",
-        "`\"RxC\"`",
-        "",
-        "Rows and columns of the matrix in the file, in records. Without this: as square as can be.",
-    ),
-    key(
-        "grid",
-        "`\"RxC\"`",
-        "",
-        "Rows and columns of the grid of compute nodes. Without this: as square as can be.",
-    ),
-    key(
-        "contents",
-        "`\"real\"` or `\"phantom\"`",
-        "\"real\"",
-        "Whether bytes are moved, or only statements about bytes: for files larger than memory.",
-    ),
-    key("phantom", "flag", "false", "`true` is the same as `contents = \"phantom\"`."),
-    key(
-        "outstanding",
-        "1 to 65536",
-        "4",
-        "Requests that each compute node has in flight to each disk (the reports' K); traditional only.",
-    ),
-    key(
-        "scheduling",
-        "`\"fcfs\"`, `\"cyclic-scan\"` or `\"physical-cyclic-scan\"`",
-        "\"cyclic-scan\"",
-        "The order in which a disk serves queued requests; traditional only.",
-    ),
-    key(
-        "thread_per_request",
-        "flag",
-        "false",
-        "Start a thread for each request, instead of having a pool; traditional only.",
-    ),
-    key(
-        "prefetch",
-        "0 to 65536",
-        "1",
-        "Blocks that an I/O node prefetches after each read; traditional only.",
-    ),
-    key(
-        "memget_writes",
-        "flag",
-        "false",
-        "I/O nodes fetch the data of a write (Memget), instead of receiving them with the request; not disk-directed.",
-    ),
-    key(
-        "queued",
-        "`\"never\"`, `\"always\"` or `\"small-records\"`",
-        "\"small-records\"",
-        "Which Memputs and Memgets are queued, to go with others to the same node.",
-    ),
-    key("presort", "flag", "false", "Sort each disk's blocks by position first; disk-directed only."),
-];
-
 /// The names of some keys.
 pub(crate) const fn names<const N: usize>(keys: &[PlanKey; N]) -> [&'static str; N] {
     let mut names = [""; N];
@@ -158,6 +83,8 @@ pub(crate) const fn names<const N: usize>(keys: &[PlanKey; N]) -> [&'static str;
 
 #[cfg(test)]
 mod tests {
+    use experiment::FIELDS;
+
     use super::*;
     use crate::Plan;
 
@@ -172,21 +99,10 @@ mod tests {
     #[test]
     fn defaults_are_those_of_the_decoder() {
         let without = cells(REQUIRED);
-        for PlanKey { name, default, .. } in TOP.iter().chain(&SETTINGS).filter(|key| !key.default.is_empty())
-        {
+        let of_plans = TOP.iter().map(|key| (key.name, key.default));
+        let of_cases = FIELDS.iter().map(|field| (field.name, field.default));
+        for (name, default) in of_plans.chain(of_cases).filter(|(_, default)| !default.is_empty()) {
             assert_eq!(cells(&format!("{REQUIRED}{name} = {default}\n")), without, "{name}");
-        }
-    }
-
-    /// What stands in code style among the values can be chosen.
-    #[test]
-    fn values_that_are_named_are_accepted() {
-        for PlanKey { name, value, .. } in SETTINGS.iter().filter(|key| key.value.starts_with("`\"")) {
-            for value in value.split('`').filter(|part| part.starts_with('"')) {
-                let value = if value == "\"RxC\"" { "\"16x1\"" } else { value };
-                let required: Vec<&str> = REQUIRED.lines().filter(|line| !line.starts_with(name)).collect();
-                cells(&format!("{}\nrecords = [\"640 KiB\"]\n{name} = {value}\n", required.join("\n")));
-            }
         }
     }
 }

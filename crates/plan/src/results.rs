@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use experiment::Case;
+use experiment::{FIELDS, Field, Shown, Takes};
 use statistics::Sample;
 
 use crate::journal::Journal;
 use crate::measurement::{Busy, Measurement};
 use crate::plan::{Cell, Plan};
 use crate::planned_trial::PlannedTrial;
-use crate::settings::KEYS;
 use crate::table::{Column, Table, Type, Value};
 
 /// What came of a cell.
@@ -204,7 +203,7 @@ impl VariedNumber {
 fn varied_numbers(results: &[CellResult<'_>]) -> Vec<VariedNumber> {
     let mut kinds: BTreeMap<&str, Type> = BTreeMap::new();
     for (key, value) in results.iter().flat_map(|result| &result.cell.varied) {
-        if !KEYS.contains(&key.as_str()) {
+        if Field::named(key).is_none() {
             let kind = kinds.entry(key).or_insert(Type::Integer);
             *kind = if whole(value).is_some() { *kind } else { Type::Text };
         }
@@ -217,43 +216,32 @@ fn whole(text: &str) -> Option<u64> {
     text.parse::<i64>().ok()?.try_into().ok()
 }
 
+/// The fields that have a column.
+fn fields() -> impl Iterator<Item = &'static Field> {
+    FIELDS.iter().filter(|field| !field.column.is_empty())
+}
+
 fn setting_columns(numbers: &[VariedNumber]) -> Vec<Column> {
-    let columns = [
-        ("plan", Type::Text),
-        ("variant", Type::Text),
-        ("varied", Type::Text),
-        ("machine", Type::Text),
-        ("set", Type::Text),
-        ("method", Type::Text),
-        ("layout", Type::Text),
-        ("file_bytes", Type::Integer),
-        ("block_bytes", Type::Integer),
-        ("shape", Type::Text),
-        ("grid", Type::Text),
-        ("contents", Type::Text),
-        ("outstanding", Type::Integer),
-        ("scheduling", Type::Text),
-        ("thread_per_request", Type::Flag),
-        ("prefetch_blocks", Type::Integer),
-        ("memget_writes", Type::Flag),
-        ("queued", Type::Text),
-        ("presort", Type::Flag),
-        ("compute_nodes", Type::Integer),
-        ("io_nodes", Type::Integer),
-        ("disks", Type::Integer),
-        ("pattern", Type::Text),
-        ("record_bytes", Type::Integer),
-    ];
-    let (settings, place) = columns.split_at(22);
-    let settings = settings.iter().map(|(name, kind)| Column::new(*name, *kind));
-    let numbers = numbers.iter().map(VariedNumber::column);
-    let place = place.iter().map(|(name, kind)| Column::new(*name, *kind));
-    settings.chain(numbers).chain(place).collect()
+    let text = |name: &&str| Column::new(*name, Type::Text);
+    let whole = |name: &&str| Column::new(*name, Type::Integer);
+    let mut columns: Vec<Column> = ["plan", "variant", "varied", "machine", "set"].iter().map(text).collect();
+    columns.extend(fields().map(|field| Column::new(field.column, kind(field))));
+    columns.extend(["compute_nodes", "io_nodes", "disks"].iter().map(whole));
+    columns.extend(numbers.iter().map(VariedNumber::column));
+    columns.extend([Column::new("pattern", Type::Text), Column::new("record_bytes", Type::Integer)]);
+    columns
+}
+
+fn kind(field: &Field) -> Type {
+    match field.takes {
+        Takes::Flag(_) => Type::Flag,
+        Takes::Size(..) | Takes::Whole(..) => Type::Integer,
+        Takes::Name(..) | Takes::Text(..) | Takes::WholeOrName(..) => Type::Text,
+    }
 }
 
 fn settings(result: &CellResult<'_>, numbers: &[VariedNumber]) -> Vec<Value> {
     let Cell { variant, varied, machine, set, case } = result.cell;
-    let Case { method, pattern, problem, layout, options, contents, .. } = case;
     let nodes = &case.machine.nodes;
     let io_nodes = u64::from(nodes.io.value);
     let pairs = |pairs: &[(String, String)]| {
@@ -261,31 +249,25 @@ fn settings(result: &CellResult<'_>, numbers: &[VariedNumber]) -> Vec<Value> {
         Value::Text(pairs.join(" "))
     };
     let text = |value: &dyn ToString| Value::Text(value.to_string());
-    let mut row = vec![
-        text(&result.plan.name),
-        text(variant),
-        pairs(varied),
-        text(machine),
-        pairs(set),
-        text(method),
-        text(layout),
-        Value::Integer(problem.file_bytes),
-        Value::Integer(options.block_bytes),
-        problem.shape.map_or(Value::Missing, |shape| text(&shape)),
-        problem.grid.map_or(Value::Missing, |grid| text(&grid)),
-        text(contents),
-        Value::Integer(options.outstanding as u64),
-        text(&options.scheduling),
-        Value::Flag(options.thread_per_request),
-        Value::Integer(options.prefetch_blocks),
-        Value::Flag(options.memget_writes),
-        text(&options.queued),
-        Value::Flag(options.presort),
+    let mut row = vec![text(&result.plan.name), text(variant), pairs(varied), text(machine), pairs(set)];
+    row.extend(fields().map(|field| Value::from(field.shown(case))));
+    row.extend([
         Value::Integer(nodes.compute.value.into()),
         Value::Integer(io_nodes),
         Value::Integer(io_nodes * u64::from(case.machine.disks.per_io_node.value)),
-    ];
+    ]);
     row.extend(numbers.iter().map(|number| number.value(result.cell)));
-    row.extend([text(pattern), Value::Integer(problem.record_bytes)]);
+    row.extend([text(&case.pattern), Value::Integer(case.problem.record_bytes)]);
     row
+}
+
+impl From<Shown> for Value {
+    fn from(shown: Shown) -> Value {
+        match shown {
+            Shown::Text(text) => Value::Text(text),
+            Shown::Whole(number) => Value::Integer(number),
+            Shown::Flag(flag) => Value::Flag(flag),
+            Shown::Missing => Value::Missing,
+        }
+    }
 }

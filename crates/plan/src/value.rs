@@ -5,6 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
 
 use description::{Bytes, Misfit, Quantity};
+use experiment::Given;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -46,14 +47,14 @@ impl<'a> Written<'a> {
         }
     }
 
-    pub(crate) fn flag(&self) -> Result<bool, Misfit> {
-        self.0.get_ref().as_bool().ok_or_else(|| self.expected("true or false"))
+    /// The whole number that it is, if it is one and not negative.
+    fn whole(&self) -> Option<u64> {
+        let number = self.0.get_ref().as_integer()?;
+        u64::from_str_radix(number.as_str().trim_start_matches('+'), number.radix()).ok()
     }
 
     pub(crate) fn integer(&self, allowed: RangeInclusive<u64>) -> Result<u64, Misfit> {
-        let number = self.0.get_ref().as_integer().and_then(|number| {
-            u64::from_str_radix(number.as_str().trim_start_matches('+'), number.radix()).ok()
-        });
+        let number = self.whole();
         let (first, last) = (allowed.start(), allowed.end());
         number
             .filter(|number| allowed.contains(number))
@@ -70,6 +71,16 @@ impl<'a> Written<'a> {
         let (first, last) = (allowed.start(), allowed.end());
         let fits = allowed.contains(&bytes);
         fits.then_some(bytes).ok_or_else(|| self.expected(&format!("from {first} to {last} bytes")))
+    }
+
+    /// The value, to be chosen for a field.
+    pub(crate) fn given(&self) -> Given<'a> {
+        match self.0.get_ref() {
+            DeValue::String(text) => Given::Text(text),
+            DeValue::Boolean(flag) => Given::Flag(*flag),
+            DeValue::Integer(_) => self.whole().map_or_else(|| Given::Other(self.shown()), Given::Whole),
+            _ => Given::Other(self.shown()),
+        }
     }
 
     /// A text that is the name of something.

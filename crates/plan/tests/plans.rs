@@ -74,6 +74,10 @@ fn what_is_wrong_is_refused_with_its_line_and_what_would_be_right() {
         (&format!("{HEAD}thread_per_request = \"yes\"\n"), 4, "expected true or false, not \"yes\""),
         (&format!("{HEAD}queued = \"sometimes\"\n"), 4, "never, always and small-records"),
         (&format!("{HEAD}presort = true\n"), 1, "only the disk-directed method can presort"),
+        (&format!("{HEAD}page_cache = \"much\"\n"), 4, "expected a whole number of bytes such as"),
+        (&format!("{HEAD}window = \"wide\"\n"), 4, "no window \"wide\": expected a number of pages"),
+        (&format!("{HEAD}window = 4\n"), 1, "choose its size (page_cache) too"),
+        (&format!("{HEAD}page_cash = 4\n"), 4, "did you mean page_cache?"),
         (&format!("{HEAD}machine = \"cray\"\n"), 4, "no machine of the name \"cray\""),
         (&format!("{HEAD}machine = \"cray.toml\"\n"), 4, "folder/cray.toml"),
         (&format!("{HEAD}set = {{ \"nodes.disks\" = 8 }}\n"), 4, "unknown key \"disks\", expected one of"),
@@ -187,6 +191,16 @@ fn every_combination_is_a_cell_and_variants_stand_side_by_side() {
     let experiment = &plan.cells[1].case;
     assert_eq!((experiment.options.outstanding, experiment.machine.nodes.io.value), (1, 16));
     assert_eq!((plan.trials, plan.seed, plan.published), (5, 1, None));
+}
+
+#[test]
+fn the_window_of_a_page_cache_can_be_varied() {
+    let text = format!("{HEAD}page_cache = \"1 MiB\"\n[vary]\nwindow = [1, 16, \"adaptive\"]\n");
+    let plan = parse(&text).expect("a plan");
+    let chosen = |cell: &plan::Cell| (cell.case.options.page_cache_bytes, cell.label());
+    let expected =
+        ["1", "16", "adaptive"].map(|window| (1 << 20, format!("traditional,window={window}/rb/8192")));
+    assert_eq!(plan.cells.iter().map(chosen).collect::<Vec<_>>(), expected);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What Python asks for, as experiments, and the running of them.
+//! What Python asks for, as cases, and the running of them.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -6,8 +6,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use description::{Description, MachineDescription};
-use experiment::{Case, Contents, DiskLayout, Method, Options, Summary, Trial, summarise};
-use layout::{Pattern, Problem};
+use experiment::{
+    Case, Choices, Comparison, ComparisonError, DiskLayout, Field, Given, Method, Summary, Trial, summarise,
+};
+use layout::Pattern;
 use plan::PlannedTrial;
 use pyo3::prelude::*;
 
@@ -26,21 +28,49 @@ pub(crate) struct Ask {
     layout: Vec<String>,
     trials: usize,
     seed: u64,
-    file_bytes: u64,
-    block_bytes: u64,
-    outstanding: usize,
-    scheduling: String,
-    thread_per_request: bool,
-    prefetch_blocks: u64,
-    memget_writes: bool,
-    queued: String,
-    presort: bool,
-    shape: Option<String>,
-    grid: Option<String>,
-    phantom: bool,
+    /// Fields of the cases, by name.
+    options: Vec<(String, OptionValue)>,
 }
 
-/// What came of the trials of one experiment.
+/// The value of an option, as Python has it.
+enum OptionValue {
+    Flag(bool),
+    Whole(u64),
+    Text(String),
+    /// Something else, as Python shows it.
+    Other(String),
+}
+
+impl<'py> FromPyObject<'_, 'py> for OptionValue {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        // A flag is a number for Python, so it is asked for first.
+        if let Ok(flag) = value.extract::<bool>() {
+            return Ok(OptionValue::Flag(flag));
+        }
+        if let Ok(number) = value.extract::<u64>() {
+            return Ok(OptionValue::Whole(number));
+        }
+        match value.extract::<String>() {
+            Ok(text) => Ok(OptionValue::Text(text)),
+            Err(_) => Ok(OptionValue::Other(value.repr()?.to_string())),
+        }
+    }
+}
+
+impl OptionValue {
+    fn given(&self) -> Given<'_> {
+        match self {
+            OptionValue::Flag(flag) => Given::Flag(*flag),
+            OptionValue::Whole(number) => Given::Whole(*number),
+            OptionValue::Text(text) => Given::Text(text),
+            OptionValue::Other(shown) => Given::Other(shown.clone()),
+        }
+    }
+}
+
+/// What came of the trials of one case.
 pub(crate) struct Outcome {
     /// Of all of them.
     pub(crate) summary: Summary,
@@ -57,7 +87,7 @@ impl Ask {
         &self.machine_name
     }
 
-    /// How many trials of each experiment.
+    /// How many trials of each case.
     pub(crate) fn trials(&self) -> Result<usize> {
         if self.trials > 0 {
             Ok(self.trials)
@@ -67,76 +97,32 @@ impl Ask {
     }
 
     /// All combinations, each checked, in the order of the rows of the result.
-    pub(crate) fn experiments(&self) -> Result<Vec<Case>> {
-        let machine = MachineDescription::parse(&self.machine_text, &self.machine_name)?;
-        let methods = chosen("method", &self.method, &Method::ALL)?;
-        let layouts = chosen("layout", &self.layout, &[DiskLayout::Contiguous, DiskLayout::Random])?;
-        let patterns = chosen("pattern", &self.pattern, &Pattern::all().collect::<Vec<_>>())?;
-        let options = self.options()?;
-        if options.presort && !methods.contains(&Method::DiskDirected) {
-            return Err(Failure::Invalid("presort: only the disk-directed method can presort".into()));
+    pub(crate) fn cases(&self) -> Result<Vec<Case>> {
+        let mut choices = Choices::default();
+        for (name, value) in &self.options {
+            let field = Field::expect(name).map_err(Failure::Invalid)?;
+            let chosen = field.choose(&mut choices, value.given());
+            chosen.map_err(|why| Failure::Invalid(format!("{name}: {why}")))?;
         }
-        if options.memget_writes && methods == [Method::DiskDirected] {
-            let text = "memget_writes: the disk-directed method makes no write requests to fetch data for";
-            return Err(Failure::Invalid(text.into()));
-        }
-        let mut experiments = Vec::new();
-        for &layout in &layouts {
-            for &record_bytes in &self.record_bytes {
-                for &pattern in &patterns {
-                    for &method in &methods {
-                        let is_directed = method == Method::DiskDirected;
-                        let presort = options.presort && is_directed;
-                        let memget_writes = options.memget_writes && !is_directed;
-                        let experiment = Case {
-                            machine: machine.clone(),
-                            method,
-                            pattern,
-                            problem: self.problem(record_bytes, machine.nodes.compute.value)?,
-                            layout,
-                            options: Options { presort, memget_writes, ..options },
-                            contents: if self.phantom { Contents::Phantom } else { Contents::Real },
-                            seed: self.seed,
-                        };
-                        experiment.check().map_err(|error| about(&experiment, error.into()))?;
-                        experiments.push(experiment);
-                    }
-                }
-            }
-        }
-        Ok(experiments)
-    }
-
-    fn problem(&self, record_bytes: u64, nodes: u32) -> Result<Problem> {
-        let shape = self.shape.as_deref().map(|text| parse("shape", text)).transpose()?;
-        let grid = self.grid.as_deref().map(|text| parse("grid", text)).transpose()?;
-        Ok(Problem { shape, grid, ..Problem::new(self.file_bytes, record_bytes, nodes) })
-    }
-
-    fn options(&self) -> Result<Options> {
-        Ok(Options {
-            block_bytes: self.block_bytes,
-            outstanding: self.outstanding,
-            scheduling: parse("scheduling", &self.scheduling)?,
-            thread_per_request: self.thread_per_request,
-            prefetch_blocks: self.prefetch_blocks,
-            memget_writes: self.memget_writes,
-            queued: parse("queued", &self.queued)?,
-            presort: self.presort,
-            ..Options::default()
+        let compared = Comparison {
+            machine: MachineDescription::parse(&self.machine_text, &self.machine_name)?,
+            methods: chosen("method", &self.method, &Method::ALL)?,
+            layouts: chosen("layout", &self.layout, &[DiskLayout::Contiguous, DiskLayout::Random])?,
+            patterns: chosen("pattern", &self.pattern, &Pattern::all().collect::<Vec<_>>())?,
+            records: self.record_bytes.clone(),
+            seed: self.seed,
+        };
+        choices.cases(&compared).map_err(|error| match error {
+            ComparisonError::Case { what, error } => prefixed(&what, error.into()),
+            refused => Failure::Invalid(refused.to_string()),
         })
     }
 }
 
-/// Runs `trials` trials of each experiment on so many threads. The outcomes do not depend on how many.
-pub(crate) fn simulate(
-    experiments: &[Case],
-    trials: usize,
-    threads: usize,
-    watch: &Watch,
-) -> Result<Vec<Outcome>> {
+/// Runs `trials` trials of each case on so many threads. The outcomes do not depend on how many.
+pub(crate) fn simulate(cases: &[Case], trials: usize, threads: usize, watch: &Watch) -> Result<Vec<Outcome>> {
     let planned: Vec<PlannedTrial<'_>> =
-        experiments.iter().flat_map(|experiment| PlannedTrial::of(experiment, trials as u64)).collect();
+        cases.iter().flat_map(|case| PlannedTrial::of(case, trials as u64)).collect();
     let results: Vec<Mutex<Option<Result<Timed>>>> = planned.iter().map(|_| Mutex::default()).collect();
     let failed = AtomicBool::new(false);
     let stop = || failed.load(Ordering::Relaxed) || watch.is_cancelled();
@@ -159,9 +145,12 @@ fn outcome(trials: &[Timed]) -> Outcome {
 }
 
 /// The failure with what was to be simulated.
-fn about(experiment: &Case, failure: Failure) -> Failure {
-    let Case { method, pattern, problem, .. } = experiment;
-    let what = format!("{method} {pattern} with records of {} bytes", problem.record_bytes);
+fn about(case: &Case, failure: Failure) -> Failure {
+    let Case { method, pattern, problem, .. } = case;
+    prefixed(&format!("{method} {pattern} with records of {} bytes", problem.record_bytes), failure)
+}
+
+fn prefixed(what: &str, failure: Failure) -> Failure {
     match failure {
         Failure::Invalid(text) => Failure::Invalid(format!("{what}: {text}")),
         Failure::Simulation(text) => Failure::Simulation(format!("{what}: {text}")),

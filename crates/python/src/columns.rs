@@ -1,6 +1,6 @@
 //! Results as columns: a dictionary from a column's name to the list of its values, in the order of the columns.
 
-use experiment::Case;
+use experiment::{Case, FIELDS, Shown};
 use plan::{Table, Type, Value};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -8,19 +8,19 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::ask::Outcome;
 
-/// One row for each experiment: first the columns of `starfish simulate --format csv`, then what else was chosen.
+/// One row for each case: first the columns of `starfish simulate --format csv`, then what else was chosen.
 pub(crate) fn of_simulation<'py>(
     py: Python<'py>,
     machine: &str,
-    experiments: &[Case],
+    cases: &[Case],
     outcomes: &[Outcome],
 ) -> PyResult<Bound<'py, PyDict>> {
     let columns = PyDict::new(py);
-    columns.set_item("machine", vec![machine; experiments.len()])?;
-    of(&columns, "method", experiments, |experiment| experiment.method.to_string())?;
-    of(&columns, "layout", experiments, |experiment| experiment.layout.to_string())?;
-    of(&columns, "pattern", experiments, |experiment| experiment.pattern.to_string())?;
-    of(&columns, "record_bytes", experiments, |experiment| experiment.problem.record_bytes)?;
+    columns.set_item("machine", vec![machine; cases.len()])?;
+    of(&columns, "method", cases, |case| case.method.to_string())?;
+    of(&columns, "layout", cases, |case| case.layout.to_string())?;
+    of(&columns, "pattern", cases, |case| case.pattern.to_string())?;
+    of(&columns, "record_bytes", cases, |case| case.problem.record_bytes)?;
     of(&columns, "trials", outcomes, |outcome| outcome.summary.trials)?;
     of(&columns, "throughput_mib_s", outcomes, |outcome| outcome.summary.throughput_mib_s)?;
     of(&columns, "cv", outcomes, |outcome| outcome.summary.cv)?;
@@ -29,19 +29,21 @@ pub(crate) fn of_simulation<'py>(
     of(&columns, "virtual_s", outcomes, |outcome| outcome.summary.virtual_s)?;
     of(&columns, "wall_s", outcomes, |outcome| outcome.wall_s)?;
     of(&columns, "digest", outcomes, |outcome| format!("{:016x}", outcome.summary.digest))?;
-    of(&columns, "seed", experiments, |experiment| experiment.seed)?;
-    of(&columns, "file_bytes", experiments, |experiment| experiment.problem.file_bytes)?;
-    of(&columns, "shape", experiments, |experiment| experiment.problem.shape.map(|shape| shape.to_string()))?;
-    of(&columns, "grid", experiments, |experiment| experiment.problem.grid.map(|grid| grid.to_string()))?;
-    of(&columns, "block_bytes", experiments, |experiment| experiment.options.block_bytes)?;
-    of(&columns, "outstanding", experiments, |experiment| experiment.options.outstanding)?;
-    of(&columns, "scheduling", experiments, |experiment| experiment.options.scheduling.to_string())?;
-    of(&columns, "thread_per_request", experiments, |experiment| experiment.options.thread_per_request)?;
-    of(&columns, "prefetch_blocks", experiments, |experiment| experiment.options.prefetch_blocks)?;
-    of(&columns, "memget_writes", experiments, |experiment| experiment.options.memget_writes)?;
-    of(&columns, "queued", experiments, |experiment| experiment.options.queued.to_string())?;
-    of(&columns, "presort", experiments, |experiment| experiment.options.presort)?;
+    of(&columns, "seed", cases, |case| case.seed)?;
+    for field in FIELDS.iter().filter(|field| !field.column.is_empty()) {
+        let values = cases.iter().map(|case| shown(py, field.shown(case))).collect::<PyResult<Vec<_>>>()?;
+        columns.set_item(field.column, PyList::new(py, values)?)?;
+    }
     Ok(columns)
+}
+
+fn shown(py: Python<'_>, value: Shown) -> PyResult<Bound<'_, PyAny>> {
+    match value {
+        Shown::Text(text) => text.into_bound_py_any(py),
+        Shown::Whole(number) => number.into_bound_py_any(py),
+        Shown::Flag(flag) => flag.into_bound_py_any(py),
+        Shown::Missing => Ok(py.None().into_bound(py)),
+    }
 }
 
 /// Adds the column of what `value` takes from each row.

@@ -4,7 +4,7 @@
 //! to it. It keeps no state: values go in, columns come out.
 //!
 //! - `lib.rs`: the functions Python calls
-//! - `ask.rs`: what Python asks for, as experiments
+//! - `ask.rs`: what Python asks for, as cases
 //! - `plans.rs`: plans, run as a whole or in parts
 //! - `columns.rs`: results, as columns of a table
 //! - `attend.rs`: waiting for threads while attending to Python: progress, interrupts
@@ -92,14 +92,14 @@ mod _native {
         report: Option<Py<PyAny>>,
     ) -> Result<Bound<'py, PyDict>> {
         let ask: Ask = ask.extract()?;
-        let experiments = ask.experiments()?;
+        let cases = ask.cases()?;
         let trials = ask.trials()?;
-        let simulated = experiments.clone();
-        let total = (experiments.len() * trials) as u64;
+        let simulated = cases.clone();
+        let total = (cases.len() * trials) as u64;
         let outcomes = attend::run(py, total, report, move |watch| {
             crate::ask::simulate(&simulated, trials, threads, watch)
         })?;
-        Ok(columns::of_simulation(py, ask.machine_name(), &experiments, &outcomes?)?)
+        Ok(columns::of_simulation(py, ask.machine_name(), &cases, &outcomes?)?)
     }
 
     /// What is known of a plan, by the names that `Plan` has for it.

@@ -5,20 +5,19 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use description::MachineDescription;
-use experiment::{Case, Contents, DiskLayout, Method, Options, Queued};
-use fs::Scheduling;
-use layout::{Grid, Pattern, Problem, Shape};
+use experiment::{Case, Comparison, ComparisonError, DiskLayout, Method};
+use layout::Pattern;
 use serde::Serialize;
 
 use super::positive;
 use crate::explain::Account;
 use crate::failure::{Failure, Result};
+use crate::fields::{self, FieldOptions};
 use crate::local;
 use crate::progress::{Progress, Show};
 use crate::simulation::{self, Outcome};
 use crate::table::Table;
 use crate::trace_file::{TraceFile, Written};
-use crate::values;
 use node::Size;
 
 /// Read or write a file on a simulated machine, and see how fast it would be.
@@ -53,18 +52,6 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "LAYOUT,...", default_value = "contiguous", value_delimiter = ',')]
     layout: Vec<String>,
 
-    /// Sort each disk's blocks by position first; disk-directed only.
-    #[arg(long)]
-    presort: bool,
-
-    /// Size of the file.
-    #[arg(long, value_name = "SIZE", default_value = "10MiB")]
-    file_size: Size,
-
-    /// Size of a block: of a disk request, and of the stripe unit.
-    #[arg(long, value_name = "SIZE", default_value = "8KiB")]
-    block: Size,
-
     /// Number of trials of each row, which differ in their random numbers.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = positive::<u32>)]
     trials: u32,
@@ -77,42 +64,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 
-    /// Order in which a disk serves waiting requests; traditional only.
-    #[arg(long, default_value_t = Scheduling::CyclicScan, value_parser = values::scheduling())]
-    scheduling: Scheduling,
-
-    /// Number of requests that each compute node keeps in flight to each disk (the reports' K); traditional only.
-    #[arg(long, value_name = "K", default_value_t = 4, value_parser = positive::<u32>)]
-    outstanding: u32,
-
-    /// Start a thread for each request instead of using a pool; traditional only.
-    #[arg(long)]
-    thread_per_request: bool,
-
-    /// Number of blocks prefetched ahead of each read; traditional only.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    prefetch: u64,
-
-    /// Let I/O nodes fetch the data of a write (Memget), instead of sending them with the request; not disk-directed.
-    #[arg(long)]
-    memget_writes: bool,
-
-    /// Which Memputs and Memgets are queued, to go together with others to the same node: never, always, or
-    /// small-records.
-    #[arg(long, value_name = "WHICH", default_value_t = Queued::SmallRecords)]
-    queued: Queued,
-
-    /// Rows and columns of the matrix in the file, in records. Without this: as square as possible.
-    #[arg(long, value_name = "RxC")]
-    shape: Option<Shape>,
-
-    /// Rows and columns of the grid of compute nodes. Without this: as square as possible.
-    #[arg(long, value_name = "RxC")]
-    grid: Option<Grid>,
-
-    /// Move descriptions of data instead of bytes: for files larger than memory.
-    #[arg(long)]
-    phantom: bool,
+    #[command(flatten)]
+    fields: FieldOptions,
 
     /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
@@ -188,16 +141,16 @@ struct Row {
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let experiments = experiments(&arguments)?;
+    let cases = cases(&arguments)?;
     if let Some(path) = &arguments.trace {
-        trace(path, arguments.trace_limit, &experiments)?;
+        trace(path, arguments.trace_limit, &cases)?;
     }
     let trials = arguments.trials as usize;
-    let progress = Progress::count(arguments.progress, "simulating", (experiments.len() * trials) as u64);
-    let outcomes = simulation::run(&experiments, trials, &progress)?;
+    let progress = Progress::count(arguments.progress, "simulating", (cases.len() * trials) as u64);
+    let outcomes = simulation::run(&cases, trials, &progress)?;
     progress.finish();
-    let row = |(experiment, outcome)| row(&arguments, experiment, outcome);
-    let rows: Vec<Row> = experiments.iter().zip(&outcomes).map(row).collect();
+    let row = |(case, outcome)| row(&arguments, case, outcome);
+    let rows: Vec<Row> = cases.iter().zip(&outcomes).map(row).collect();
     match arguments.format {
         Format::Table => local::print(table(&rows).into_iter().chain(accounts(&rows))),
         Format::Csv => {
@@ -215,18 +168,16 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
 }
 
-/// Runs the first trial of the one experiment with a trace of it.
-fn trace(path: &Path, limit: u64, experiments: &[Case]) -> Result<()> {
-    let [experiment] = experiments else {
+/// Runs the first trial of the one case with a trace of it.
+fn trace(path: &Path, limit: u64, cases: &[Case]) -> Result<()> {
+    let [case] = cases else {
         let failure =
-            Failure::usage("--trace", format!("a trace is of one row, and there are {}", experiments.len()));
+            Failure::usage("--trace", format!("a trace is of one row, and there are {}", cases.len()));
         return Err(failure.remedy("Name one --method, one --pattern, one --record and one --layout."));
     };
-    let file = TraceFile::create(path, &experiment.machine, limit)?;
+    let file = TraceFile::create(path, &case.machine, limit)?;
     let recorder = Box::new(file.clone());
-    experiment
-        .recorded_trial(0, recorder)
-        .map_err(|error| Failure::new("simulating, with a trace", error))?;
+    case.recorded_trial(0, recorder).map_err(|error| Failure::new("simulating, with a trace", error))?;
     let Written { events, cut_at } = file.finish()?;
     if let Some(time) = cut_at {
         eprintln!(
@@ -239,70 +190,34 @@ fn trace(path: &Path, limit: u64, experiments: &[Case]) -> Result<()> {
 }
 
 /// All combinations, each checked before any of them runs.
-fn experiments(arguments: &Arguments) -> Result<Vec<Case>> {
-    let machine = load_machine(&arguments.machine, &arguments.set)?;
-    let methods = chosen("--method", &arguments.method, &Method::ALL)?;
-    let layouts = chosen("--layout", &arguments.layout, &[DiskLayout::Contiguous, DiskLayout::Random])?;
-    let patterns = chosen("--pattern", &arguments.pattern, &Pattern::all().collect::<Vec<_>>())?;
-    if arguments.presort && !methods.contains(&Method::DiskDirected) {
-        let failure = Failure::usage("--presort", "only the disk-directed method can presort");
-        return Err(failure.remedy("Add --method disk-directed, or leave --presort out."));
-    }
-    if !patterns.iter().any(Pattern::is_of_matrix) {
-        for (option, given) in [("--shape", arguments.shape.is_some()), ("--grid", arguments.grid.is_some())]
-        {
+fn cases(arguments: &Arguments) -> Result<Vec<Case>> {
+    let compared = Comparison {
+        machine: load_machine(&arguments.machine, &arguments.set)?,
+        methods: chosen("--method", &arguments.method, &Method::ALL)?,
+        layouts: chosen("--layout", &arguments.layout, &[DiskLayout::Contiguous, DiskLayout::Random])?,
+        patterns: chosen("--pattern", &arguments.pattern, &Pattern::all().collect::<Vec<_>>())?,
+        records: arguments.record.iter().map(|size| size.0).collect(),
+        seed: arguments.seed,
+    };
+    let choices = &arguments.fields.0;
+    if !compared.patterns.iter().any(Pattern::is_of_matrix) {
+        for (option, given) in [("--shape", choices.shape.is_some()), ("--grid", choices.grid.is_some())] {
             if given {
                 let failure = Failure::usage(option, "it would do nothing: no pattern chosen is of a matrix");
                 return Err(failure.remedy(format!("Choose one such as rbb or rcb, or leave {option} out.")));
             }
         }
     }
-    let mut experiments = Vec::new();
-    for &layout in &layouts {
-        for Size(record_bytes) in arguments.record.iter().copied() {
-            for &pattern in &patterns {
-                for &method in &methods {
-                    let experiment = experiment(arguments, &machine, method, layout, pattern, record_bytes);
-                    let what = format!("{method} {pattern} with records of {record_bytes} bytes");
-                    experiment.check().map_err(|error| Failure::usage(what, error))?;
-                    experiments.push(experiment);
-                }
-            }
+    choices.cases(&compared).map_err(|error| match error {
+        ComparisonError::Case { what, error } => Failure::usage(what, error),
+        ComparisonError::WithoutEffect { field, why, method } => {
+            let option = fields::option(field);
+            let instead =
+                method.map_or_else(|| "another --method".to_owned(), |method| format!("--method {method}"));
+            let remedy = format!("Add {instead}, or leave {option} out.");
+            Failure::usage(option, why).remedy(remedy)
         }
-    }
-    Ok(experiments)
-}
-
-fn experiment(
-    arguments: &Arguments,
-    machine: &MachineDescription,
-    method: Method,
-    layout: DiskLayout,
-    pattern: Pattern,
-    record_bytes: u64,
-) -> Case {
-    let Arguments { shape, grid, .. } = *arguments;
-    let nodes = machine.nodes.compute.value;
-    Case {
-        machine: machine.clone(),
-        method,
-        pattern,
-        problem: Problem { shape, grid, ..Problem::new(arguments.file_size.0, record_bytes, nodes) },
-        layout,
-        options: Options {
-            block_bytes: arguments.block.0,
-            outstanding: arguments.outstanding as usize,
-            scheduling: arguments.scheduling,
-            thread_per_request: arguments.thread_per_request,
-            prefetch_blocks: arguments.prefetch,
-            memget_writes: arguments.memget_writes && method != Method::DiskDirected,
-            queued: arguments.queued,
-            presort: arguments.presort && method == Method::DiskDirected,
-            ..Options::default()
-        },
-        contents: if arguments.phantom { Contents::Phantom } else { Contents::Real },
-        seed: arguments.seed,
-    }
+    })
 }
 
 /// Reads a machine by name or path, with values replaced.
@@ -344,14 +259,14 @@ where
     Ok(values)
 }
 
-fn row(arguments: &Arguments, experiment: &Case, outcome: &Outcome) -> Row {
+fn row(arguments: &Arguments, case: &Case, outcome: &Outcome) -> Row {
     let summary = &outcome.summary;
     Row {
         machine: arguments.machine.clone(),
-        method: experiment.method.to_string(),
-        layout: experiment.layout.to_string(),
-        pattern: experiment.pattern.to_string(),
-        record_bytes: experiment.problem.record_bytes,
+        method: case.method.to_string(),
+        layout: case.layout.to_string(),
+        pattern: case.pattern.to_string(),
+        record_bytes: case.problem.record_bytes,
         trials: summary.trials,
         throughput_mib_s: summary.throughput_mib_s,
         cv: summary.cv,
@@ -360,7 +275,7 @@ fn row(arguments: &Arguments, experiment: &Case, outcome: &Outcome) -> Row {
         virtual_s: summary.virtual_s,
         wall_s: outcome.wall.as_secs_f64(),
         digest: arguments.digest.then(|| format!("{:016x}", summary.digest)),
-        explain: arguments.explain.then(|| Account::new(experiment, &outcome.first)),
+        explain: arguments.explain.then(|| Account::new(case, &outcome.first)),
     }
 }
 

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use description::{Bytes, Frequency, Quantity, Rate, Rpm, Time};
+use experiment::{FIELDS, Field as CaseField, Takes};
 use machine::Work;
-use plan::reference::{PlanKey, SETTINGS, TABLES, TOP};
+use plan::reference::{PlanKey, TABLES, TOP};
 
 use crate::{assert_page_is, root};
 
@@ -33,20 +34,26 @@ fn plan_page() -> String {
         KiB, MiB and GiB are powers of 1024, KB, MB and GB of 1000. A flag is `true` or `false`. A key may be written with hyphens, as the \
         options of `starfish simulate` are: `file-size` is `file_size`.\n\n"
         .to_owned();
-    let parts: [(&str, &str, &[PlanKey]); 3] = [
-        ("At the top of the plan", "", &TOP),
-        ("Tables", "", &TABLES),
+    let of_plans = |keys: &[PlanKey]| -> Vec<[String; 4]> {
+        keys.iter().map(|key| [key.name, key.value, key.default, key.meaning].map(str::to_owned)).collect()
+    };
+    let of_cases = FIELDS.iter().map(|CaseField { name, takes, default, meaning, .. }| {
+        [(*name).to_owned(), takes.in_words(), (*default).to_owned(), (*meaning).to_owned()]
+    });
+    for (title, text, keys) in [
+        ("At the top of the plan", "", of_plans(&TOP)),
+        ("Tables", "", of_plans(&TABLES)),
         (
             "Settings",
             "At the top of the plan they are the defaults of all variants; a variant has its own; in `[vary]` \
-             each has a list of values.\n\n",
-            &SETTINGS,
+             each has a list of values. They are options of `starfish simulate` and arguments of `starfish.simulate` \
+             in Python, too.\n\n",
+            of_cases.collect(),
         ),
-    ];
-    for (title, text, keys) in parts {
+    ] {
         write!(page, "## {title}\n\n{text}| key | value | default | meaning |\n|---|---|---|---|\n")
             .expect("memory");
-        for PlanKey { name, value, default, meaning } in keys {
+        for [name, value, default, meaning] in keys {
             let default = if default.is_empty() { String::new() } else { format!("`{default}`") };
             writeln!(page, "| `{name}` | {value} | {default} | {meaning} |").expect("memory");
         }
@@ -54,6 +61,64 @@ fn plan_page() -> String {
     }
     page.truncate(page.trim_end().len());
     page + "\n"
+}
+
+/// Arguments that `starfish.simulate` has by name, since it takes several values of them.
+const NAMED_IN_PYTHON: [&str; 3] = ["machine", "method", "layout"];
+
+#[test]
+fn the_options_of_the_python_package_are_made_from_the_code() {
+    assert_page_is("python/starfish/options.py", &python_options());
+}
+
+fn python_options() -> String {
+    let mut module = "\"\"\"What can be chosen for `starfish.simulate`: made from crates/experiment/src/fields.rs.\"\"\"\n\n\
+        from __future__ import annotations\n\n\
+        from typing import TypedDict\n\n\
+        Size = int | str\n\
+        \"\"\"A number of bytes, or a text such as ``\"64 KiB\"`` or ``\"1.5 MiB\"``, powers of two; \
+        ``\"10 MB\"`` is ten million.\"\"\"\n\n\
+        Sides = str | tuple[int, int]\n\
+        \"\"\"Rows and columns: ``(40, 32)`` or ``\"40x32\"``.\"\"\"\n\n\n\
+        class Options(TypedDict, total=False):\n    \
+        \"\"\"What can be chosen besides what is compared; ``None`` is the same as nothing.\"\"\"\n"
+        .to_owned();
+    for field in FIELDS.iter().filter(|field| !NAMED_IN_PYTHON.contains(&field.name)) {
+        let kind = match &field.takes {
+            Takes::Flag(_) => "bool",
+            Takes::Size(..) => "Size",
+            Takes::Whole(..) => "int",
+            Takes::Name(..) => "str",
+            Takes::WholeOrName(..) => "int | str",
+            Takes::Text(..) => "Sides",
+        };
+        let (name, meaning) = (field.name, field.meaning.replace('`', "``"));
+        let default = match field.default.trim_matches('"') {
+            "" => String::new(),
+            default => format!(" Default: {default}."),
+        };
+        write!(
+            module,
+            "\n    {name}: {kind} | None\n    \"\"\"{}\"\"\"\n",
+            wrapped(&format!("{meaning}{default}"))
+        )
+        .expect("memory");
+    }
+    module
+}
+
+/// The text in lines of a docstring that is indented by four.
+fn wrapped(text: &str) -> String {
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    for word in text.split(' ') {
+        if !line.is_empty() && line.len() + word.len() > 95 {
+            lines.push(std::mem::take(&mut line));
+        }
+        line += if line.is_empty() { "" } else { " " };
+        line += word;
+    }
+    lines.push(line);
+    lines.join("\n    ")
 }
 
 fn machine_page() -> String {

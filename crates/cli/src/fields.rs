@@ -1,0 +1,79 @@
+//! The fields of a case as options of a command: `file_size` is `--file-size`.
+//!
+//! What they are called, take and mean is said in `crates/experiment/src/fields.rs`, for plans and Python too.
+
+use clap::builder::{PossibleValuesParser, ValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
+use experiment::{Choices, FIELDS, Field, Given, Takes};
+
+/// What was chosen of them.
+pub(crate) struct FieldOptions(pub(crate) Choices);
+
+/// Fields that a command has options of its own for, because it takes several values of them; and `contents`, for which
+/// there is `--phantom`.
+const ELSEWHERE: [&str; 4] = ["machine", "method", "layout", "contents"];
+
+fn offered() -> impl Iterator<Item = &'static Field> {
+    FIELDS.iter().filter(|field| !ELSEWHERE.contains(&field.name))
+}
+
+/// How a command line spells the name of a field.
+pub(crate) fn option(field: &str) -> String {
+    format!("--{}", field.replace('_', "-"))
+}
+
+fn argument(field: &'static Field) -> Arg {
+    // It lasts as long as the program, as clap wants it.
+    let long: &'static str = field.name.replace('_', "-").leak();
+    let argument = Arg::new(field.name).long(long).help(field.meaning.trim_end_matches('.'));
+    let argument = match &field.takes {
+        Takes::Flag(_) => return argument.action(ArgAction::SetTrue),
+        Takes::Size(..) => argument.value_name("SIZE").value_parser(words(field)),
+        Takes::Whole(..) => argument.value_name("N").value_parser(words(field)),
+        Takes::Text(name, ..) => argument.value_name(*name).value_parser(words(field)),
+        Takes::WholeOrName(..) => argument.value_name("N").value_parser(words(field)),
+        Takes::Name(names, _) => argument.value_name("NAME").value_parser(PossibleValuesParser::new(*names)),
+    };
+    match field.default.trim_matches('"') {
+        "" => argument,
+        default => argument.default_value(default),
+    }
+}
+
+/// The word that is given, if the field can be chosen so.
+fn words(field: &'static Field) -> ValueParser {
+    ValueParser::from(move |word: &str| {
+        field.choose(&mut Choices::default(), Given::Word(word)).map(|()| word.to_owned())
+    })
+}
+
+impl Args for FieldOptions {
+    fn augment_args(command: Command) -> Command {
+        command.args(offered().map(argument))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for FieldOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut choices = Choices::default();
+        for field in offered() {
+            let given = match field.takes {
+                Takes::Flag(_) => Some(Given::Flag(matches.get_flag(field.name))),
+                _ => matches.get_one::<String>(field.name).map(|word| Given::Word(word)),
+            };
+            let Some(given) = given else { continue };
+            field.choose(&mut choices, given).map_err(|why| Error::raw(ErrorKind::ValueValidation, why))?;
+        }
+        Ok(FieldOptions(choices))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}

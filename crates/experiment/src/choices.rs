@@ -1,0 +1,179 @@
+//! What a user has chosen: a value for every field, and the cases that come of it.
+
+use std::collections::BTreeMap;
+
+use description::MachineDescription;
+use jobs::Contents;
+use layout::{Grid, Pattern, Problem, Shape};
+
+use crate::case::Case;
+use crate::{DiskLayout, Error, Method, Options};
+
+/// A choice for every [field](crate::FIELDS).
+#[derive(Clone, Debug)]
+pub struct Choices {
+    /// Name or path of the machine, as [`MachineDescription::load_with`] takes it.
+    pub machine: String,
+    /// Numbers of the machine that are replaced, by dotted key.
+    pub set: BTreeMap<String, String>,
+    /// The access method; there is no default.
+    pub method: Option<Method>,
+    /// How the file lies on each disk.
+    pub layout: DiskLayout,
+    /// Size of the file.
+    pub file_bytes: u64,
+    /// Rows and columns of the matrix in it, if they are not to be as square as can be.
+    pub shape: Option<Shape>,
+    /// Rows and columns of the grid of compute nodes, likewise.
+    pub grid: Option<Grid>,
+    /// What the file contains.
+    pub contents: Contents,
+    /// What can be chosen of the methods.
+    pub options: Options,
+}
+
+/// What is compared with each other: every combination is a case.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// The machine, with its numbers replaced.
+    pub machine: MachineDescription,
+    /// Ways in which files lie on each disk.
+    pub layouts: Vec<DiskLayout>,
+    /// Sizes of records, in bytes.
+    pub records: Vec<u64>,
+    /// Access patterns.
+    pub patterns: Vec<Pattern>,
+    /// Access methods.
+    pub methods: Vec<Method>,
+    /// Where all randomness comes from.
+    pub seed: u64,
+}
+
+/// Why choices cannot be compared so.
+#[derive(Debug, thiserror::Error)]
+pub enum ComparisonError {
+    /// A choice that has an effect with one method only, which is not among those compared.
+    #[error("{field}: {why}")]
+    WithoutEffect {
+        /// The field.
+        field: &'static str,
+        /// Why it would do nothing.
+        why: &'static str,
+        /// The method that it is for, if it is one.
+        method: Option<Method>,
+    },
+    /// A case makes no sense.
+    #[error("{what}: {error}")]
+    Case {
+        /// Which.
+        what: String,
+        /// Why.
+        error: Error,
+    },
+}
+
+impl Default for Choices {
+    fn default() -> Self {
+        Choices {
+            machine: "starfish-1996".to_owned(),
+            set: BTreeMap::new(),
+            method: None,
+            layout: DiskLayout::Contiguous,
+            file_bytes: 10 << 20,
+            shape: None,
+            grid: None,
+            contents: Contents::Real,
+            options: Options::default(),
+        }
+    }
+}
+
+impl Choices {
+    /// The machine, with its numbers replaced.
+    pub fn load_machine(&self) -> Result<MachineDescription, description::Error> {
+        let set: Vec<(&str, &str)> = self.set.iter().map(|(key, value)| (&**key, &**value)).collect();
+        MachineDescription::load_with(&self.machine, &set)
+    }
+
+    /// The case of these choices.
+    pub fn case(
+        &self,
+        machine: MachineDescription,
+        method: Method,
+        pattern: Pattern,
+        record_bytes: u64,
+        seed: u64,
+    ) -> Case {
+        let problem = Problem::new(self.file_bytes, record_bytes, machine.nodes.compute.value);
+        Case {
+            machine,
+            method,
+            pattern,
+            problem: Problem { shape: self.shape, grid: self.grid, ..problem },
+            layout: self.layout,
+            options: self.options,
+            contents: self.contents,
+            seed,
+        }
+    }
+
+    /// Every combination of what is compared, each checked: for each layout, record size and pattern the methods in
+    /// their order. An option that one method only has leaves the others alone.
+    pub fn cases(&self, compared: &Comparison) -> Result<Vec<Case>, ComparisonError> {
+        self.check_methods(&compared.methods)?;
+        let mut cases = Vec::new();
+        for &layout in &compared.layouts {
+            for &record_bytes in &compared.records {
+                for &pattern in &compared.patterns {
+                    for &method in &compared.methods {
+                        let choices = Choices { layout, options: self.options.of(method), ..self.clone() };
+                        let machine = compared.machine.clone();
+                        let case = choices.case(machine, method, pattern, record_bytes, compared.seed);
+                        case.check().map_err(|error| {
+                            let what = format!("{method} {pattern} with records of {record_bytes} bytes");
+                            ComparisonError::Case { what, error }
+                        })?;
+                        cases.push(case);
+                    }
+                }
+            }
+        }
+        Ok(cases)
+    }
+
+    fn check_methods(&self, methods: &[Method]) -> Result<(), ComparisonError> {
+        let refused = |field, why, method| Err(ComparisonError::WithoutEffect { field, why, method });
+        let has = |method| methods.contains(&method);
+        if self.options.presort && !has(Method::DiskDirected) {
+            return refused(
+                "presort",
+                "only the disk-directed method can presort",
+                Some(Method::DiskDirected),
+            );
+        }
+        if self.options.memget_writes && methods == [Method::DiskDirected] {
+            let why = "the disk-directed method makes no write requests to fetch data for";
+            return refused("memget_writes", why, None);
+        }
+        if self.options.page_cache_bytes > 0 && !has(Method::Traditional) {
+            let why = "only the traditional method can use a page cache";
+            return refused("page_cache", why, Some(Method::Traditional));
+        }
+        Ok(())
+    }
+}
+
+impl Options {
+    /// Those of them that the method has.
+    fn of(self, method: Method) -> Options {
+        let (usual, is_directed) = (Options::default(), method == Method::DiskDirected);
+        let is_traditional = method == Method::Traditional;
+        Options {
+            presort: self.presort && is_directed,
+            memget_writes: self.memget_writes && !is_directed,
+            page_cache_bytes: if is_traditional { self.page_cache_bytes } else { usual.page_cache_bytes },
+            window: self.window.filter(|_| is_traditional || self.page_cache_bytes == 0),
+            ..self
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! The fields of a case: their names, what each takes and means, and how it is chosen.
+//!
+//! Options of `starfish simulate`, keys of plans and arguments in Python all come from [`FIELDS`], and so do the
+//! manual's pages, the types of the Python package and the columns of results. A new field is a row here, its place in
+//! [`Choices`], and its use.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use description::{Bytes, Quantity, unknown};
+use jobs::Contents;
+
+use crate::case::Case;
+use crate::choices::Choices;
+
+/// Something that can be chosen for a case.
+pub struct Field {
+    /// Its name, as plans and Python have it; an option has hyphens.
+    pub name: &'static str,
+    /// What it takes.
+    pub takes: Takes,
+    /// What it is if nothing is chosen, as TOML; empty if there is no such value.
+    pub default: &'static str,
+    /// What it says, in a sentence or two.
+    pub meaning: &'static str,
+    /// What its column is called in tables of results; empty if it has none.
+    pub column: &'static str,
+    shown: fn(&Case) -> Shown,
+}
+
+/// What a field takes, and where that goes.
+pub enum Takes {
+    /// True or false.
+    Flag(fn(&mut Choices, bool)),
+    /// A number of bytes within these limits.
+    Size(RangeInclusive<u64>, fn(&mut Choices, u64)),
+    /// A whole number within these limits.
+    Whole(RangeInclusive<u64>, fn(&mut Choices, u64)),
+    /// One of these names.
+    Name(&'static [&'static str], Choose),
+    /// A text of a form of its own: what it is called in a command line, and what it may be.
+    Text(&'static str, &'static str, Choose),
+    /// A whole number, or one of these names.
+    WholeOrName(&'static [&'static str], Choose),
+}
+
+/// Chooses what a text says, or fails with what would be right.
+type Choose = fn(&mut Choices, &str) -> Result<(), String>;
+
+/// A value as it was given for a field, wherever that was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Given<'a> {
+    /// A text.
+    Text(&'a str),
+    /// A whole number.
+    Whole(u64),
+    /// True or false.
+    Flag(bool),
+    /// A word of a command line, which may be any of these.
+    Word(&'a str),
+    /// Something else, as it is shown.
+    Other(String),
+}
+
+/// The value of a field, to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// Text.
+    Text(String),
+    /// A whole number.
+    Whole(u64),
+    /// True or false.
+    Flag(bool),
+    /// There is none.
+    Missing,
+}
+
+/// Larger numbers are mistakes, and would only make a simulation die of memory.
+const COUNT_MAX: u64 = 1 << 16;
+const BLOCK_BYTES_MAX: u64 = 1 << 30;
+const FILE_BYTES_MAX: u64 = 1 << 50;
+
+/// All of them, in the order in which results have their columns.
+pub static FIELDS: [Field; 18] = [
+    Field {
+        name: "machine",
+        takes: Takes::Text("NAME", "name or path", |choices, name| {
+            choices.machine = name.to_owned();
+            Ok(())
+        }),
+        default: "\"starfish-1996\"",
+        meaning: "The machine: a name that `starfish machines` lists, or a TOML file, relative to the plan.",
+        column: "",
+        shown: |case| Shown::Text(case.machine.name.clone()),
+    },
+    Field {
+        name: "method",
+        takes: Takes::Name(&["traditional", "two-phase", "disk-directed"], |choices, text| {
+            parsed(text).map(|method| choices.method = Some(method))
+        }),
+        default: "",
+        meaning: "The access method. Required, in each variant or for all.",
+        column: "method",
+        shown: |case| Shown::Text(case.method.to_string()),
+    },
+    Field {
+        name: "layout",
+        takes: Takes::Name(&["contiguous", "random"], |choices, text| {
+            parsed(text).map(|layout| choices.layout = layout)
+        }),
+        default: "\"contiguous\"",
+        meaning: "How the file lies on each disk.",
+        column: "layout",
+        shown: |case| Shown::Text(case.layout.to_string()),
+    },
+    Field {
+        name: "file_size",
+        takes: Takes::Size(1..=FILE_BYTES_MAX, |choices, bytes| choices.file_bytes = bytes),
+        default: "\"10 MiB\"",
+        meaning: "Size of the file.",
+        column: "file_bytes",
+        shown: |case| Shown::Whole(case.problem.file_bytes),
+    },
+    Field {
+        name: "block",
+        takes: Takes::Size(1..=BLOCK_BYTES_MAX, |choices, bytes| choices.options.block_bytes = bytes),
+        default: "\"8 KiB\"",
+        meaning: "Size of a block: of a disk request, and of the stripe unit.",
+        column: "block_bytes",
+        shown: |case| Shown::Whole(case.options.block_bytes),
+    },
+    Field {
+        name: "shape",
+        takes: Takes::Text(SIDES.0, SIDES.1, |choices, text| {
+            parsed(text).map(|shape| choices.shape = Some(shape))
+        }),
+        default: "",
+        meaning: "Rows and columns of the matrix in the file, in records. Without this: as square as can be.",
+        column: "shape",
+        shown: |case| case.problem.shape.map_or(Shown::Missing, |shape| Shown::Text(shape.to_string())),
+    },
+    Field {
+        name: "grid",
+        takes: Takes::Text(SIDES.0, SIDES.1, |choices, text| {
+            parsed(text).map(|grid| choices.grid = Some(grid))
+        }),
+        default: "",
+        meaning: "Rows and columns of the grid of compute nodes. Without this: as square as can be.",
+        column: "grid",
+        shown: |case| case.problem.grid.map_or(Shown::Missing, |grid| Shown::Text(grid.to_string())),
+    },
+    Field {
+        name: "contents",
+        takes: Takes::Name(&["real", "phantom"], |choices, text| {
+            parsed(text).map(|contents| choices.contents = contents)
+        }),
+        default: "\"real\"",
+        meaning: "Whether bytes are moved, or only statements about bytes: for files larger than memory.",
+        column: "contents",
+        shown: |case| Shown::Text(case.contents.to_string()),
+    },
+    Field {
+        name: "phantom",
+        takes: Takes::Flag(|choices, phantom| {
+            choices.contents = if phantom { Contents::Phantom } else { Contents::Real };
+        }),
+        default: "false",
+        meaning: "Move statements about bytes instead of bytes, as `contents` can say too: for files larger than memory.",
+        column: "",
+        shown: |case| Shown::Flag(case.contents == Contents::Phantom),
+    },
+    Field {
+        name: "outstanding",
+        takes: Takes::Whole(1..=COUNT_MAX, |choices, count| choices.options.outstanding = count as usize),
+        default: "4",
+        meaning: "Requests that each compute node has in flight to each disk (the reports' K); traditional only.",
+        column: "outstanding",
+        shown: |case| Shown::Whole(case.options.outstanding as u64),
+    },
+    Field {
+        name: "scheduling",
+        takes: Takes::Name(&["fcfs", "cyclic-scan", "physical-cyclic-scan"], |choices, text| {
+            parsed(text).map(|scheduling| choices.options.scheduling = scheduling)
+        }),
+        default: "\"cyclic-scan\"",
+        meaning: "The order in which a disk serves queued requests; traditional only.",
+        column: "scheduling",
+        shown: |case| Shown::Text(case.options.scheduling.to_string()),
+    },
+    Field {
+        name: "thread_per_request",
+        takes: Takes::Flag(|choices, flag| choices.options.thread_per_request = flag),
+        default: "false",
+        meaning: "Start a thread for each request, instead of having a pool; traditional only.",
+        column: "thread_per_request",
+        shown: |case| Shown::Flag(case.options.thread_per_request),
+    },
+    Field {
+        name: "prefetch",
+        takes: Takes::Whole(0..=COUNT_MAX, |choices, blocks| choices.options.prefetch_blocks = blocks),
+        default: "1",
+        meaning: "Blocks that an I/O node prefetches after each read; traditional only.",
+        column: "prefetch_blocks",
+        shown: |case| Shown::Whole(case.options.prefetch_blocks),
+    },
+    Field {
+        name: "memget_writes",
+        takes: Takes::Flag(|choices, flag| choices.options.memget_writes = flag),
+        default: "false",
+        meaning: "I/O nodes fetch the data of a write (Memget), instead of receiving them with the request; not \
+                  disk-directed.",
+        column: "memget_writes",
+        shown: |case| Shown::Flag(case.options.memget_writes),
+    },
+    Field {
+        name: "queued",
+        takes: Takes::Name(&["never", "always", "small-records"], |choices, text| {
+            parsed(text).map(|queued| choices.options.queued = queued)
+        }),
+        default: "\"small-records\"",
+        meaning: "Which Memputs and Memgets are queued, to go with others to the same node.",
+        column: "queued",
+        shown: |case| Shown::Text(case.options.queued.to_string()),
+    },
+    Field {
+        name: "presort",
+        takes: Takes::Flag(|choices, flag| choices.options.presort = flag),
+        default: "false",
+        meaning: "Sort each disk's blocks by position first; disk-directed only.",
+        column: "presort",
+        shown: |case| Shown::Flag(case.options.presort),
+    },
+    Field {
+        name: "page_cache",
+        takes: Takes::Size(0..=FILE_BYTES_MAX, |choices, bytes| choices.options.page_cache_bytes = bytes),
+        default: "\"0 B\"",
+        meaning: "Size of a page cache at each compute node, through which it then accesses the file; 0 for none; \
+                  traditional only.",
+        column: "page_cache_bytes",
+        shown: |case| Shown::Whole(case.options.page_cache_bytes),
+    },
+    Field {
+        name: "window",
+        takes: Takes::WholeOrName(&["adaptive", "none"], |choices, text| {
+            parsed(text).map(|window| choices.options.window = Some(window))
+        }),
+        default: "",
+        meaning: "Pages that a page cache brings in ahead of their use, the one in use among them. Without this: \
+                  adaptive, as many as pay off.",
+        column: "window",
+        shown: |case| case.options.window.map_or(Shown::Missing, |window| Shown::Text(window.to_string())),
+    },
+];
+
+/// Rows and columns.
+const SIDES: (&str, &str) = ("RxC", "`\"RxC\"`");
+
+/// The names of all fields.
+pub fn field_names() -> Vec<&'static str> {
+    FIELDS.iter().map(|field| field.name).collect()
+}
+
+impl Field {
+    /// The field of this name, which may have hyphens as an option has: `file-size` is `file_size`.
+    pub fn named(name: &str) -> Option<&'static Field> {
+        let name = name.replace('-', "_");
+        FIELDS.iter().find(|field| field.name == name)
+    }
+
+    /// The field of this name, or what to say if there is none.
+    pub fn expect(name: &str) -> Result<&'static Field, String> {
+        Field::named(name).ok_or_else(|| unknown("key", name, &field_names()))
+    }
+
+    /// Chooses a value for it. Fails with what would be right.
+    pub fn choose(&self, choices: &mut Choices, value: Given<'_>) -> Result<(), String> {
+        self.takes.choose(choices, value)
+    }
+
+    /// Its value in a case.
+    pub fn shown(&self, case: &Case) -> Shown {
+        (self.shown)(case)
+    }
+}
+
+impl Takes {
+    /// Chooses a value, if it is of the kind.
+    fn choose(&self, choices: &mut Choices, given: Given<'_>) -> Result<(), String> {
+        let expected = |what: &str| Err(format!("expected {what}, not {}", given.shown()));
+        match self {
+            Takes::Flag(choose) => match given {
+                Given::Flag(flag) => choose(choices, flag),
+                Given::Word("true") => choose(choices, true),
+                Given::Word("false") => choose(choices, false),
+                _ => return expected("true or false"),
+            },
+            Takes::Whole(allowed, choose) => match given.whole().filter(|number| allowed.contains(number)) {
+                Some(number) => choose(choices, number),
+                None => {
+                    return expected(&format!(
+                        "a whole number from {} to {}",
+                        allowed.start(),
+                        allowed.end()
+                    ));
+                }
+            },
+            Takes::Size(allowed, choose) => match given.bytes() {
+                None => return expected(Bytes::EXPECTED),
+                Some(bytes) if allowed.contains(&bytes) => choose(choices, bytes),
+                Some(_) => return expected(&format!("from {} to {} bytes", allowed.start(), allowed.end())),
+            },
+            Takes::WholeOrName(_, choose) if matches!(given, Given::Whole(_)) => {
+                return choose(choices, &given.shown());
+            }
+            Takes::Name(_, choose) | Takes::Text(_, _, choose) | Takes::WholeOrName(_, choose) => match given
+            {
+                Given::Text(text) | Given::Word(text) if !text.trim().is_empty() => {
+                    return choose(choices, text);
+                }
+                _ => return expected("a text in quotes"),
+            },
+        }
+        Ok(())
+    }
+
+    /// What it takes, in the manual's words.
+    pub fn in_words(&self) -> String {
+        match self {
+            Takes::Flag(_) => "flag".to_owned(),
+            Takes::Size(..) => "size".to_owned(),
+            Takes::Whole(allowed, _) => format!("{} to {}", allowed.start(), allowed.end()),
+            Takes::Name(names, _) => alternatives(names.iter().map(|name| format!("`\"{name}\"`"))),
+            Takes::WholeOrName(names, _) => {
+                let names = names.iter().map(|name| format!("`\"{name}\"`"));
+                alternatives(std::iter::once("whole number".to_owned()).chain(names))
+            }
+            Takes::Text(_, words, _) => (*words).to_owned(),
+        }
+    }
+}
+
+impl Given<'_> {
+    fn whole(&self) -> Option<u64> {
+        match self {
+            Given::Whole(number) => Some(*number),
+            Given::Word(word) => word.parse().ok(),
+            _ => None,
+        }
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        match self {
+            Given::Text(text) | Given::Word(text) => Bytes::parse(text).map(|bytes| bytes.0),
+            _ => self.whole(),
+        }
+    }
+
+    /// The value as a complaint shows it.
+    fn shown(&self) -> String {
+        match self {
+            Given::Text(text) => format!("{text:?}"),
+            Given::Whole(number) => number.to_string(),
+            Given::Flag(flag) => flag.to_string(),
+            Given::Word(words) => (*words).to_owned(),
+            Given::Other(words) => words.clone(),
+        }
+    }
+}
+
+/// These as a list in words.
+fn alternatives(of: impl Iterator<Item = String>) -> String {
+    let of: Vec<String> = of.collect();
+    match &of[..] {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => of.concat(),
+    }
+}
+
+fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: T::Err| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a field is said to be by default is what nothing chosen is.
+    #[test]
+    fn defaults_are_those_of_the_choices() {
+        for field in FIELDS.iter().filter(|field| !field.default.is_empty()) {
+            let mut choices = Choices::default();
+            let default = field.default.trim_matches('"');
+            field
+                .choose(&mut choices, Given::Word(default))
+                .unwrap_or_else(|why| panic!("{}: {why}", field.name));
+            assert_eq!(format!("{choices:?}"), format!("{:?}", Choices::default()), "{}", field.name);
+        }
+    }
+
+    #[test]
+    fn names_are_accepted_and_others_are_not() {
+        for field in &FIELDS {
+            let mut choices = Choices::default();
+            let (Takes::Name(names, _) | Takes::WholeOrName(names, _)) = &field.takes else { continue };
+            for name in *names {
+                assert_eq!(field.choose(&mut choices, Given::Text(name)), Ok(()), "{}", field.name);
+            }
+            let why = field.choose(&mut choices, Given::Text("nonsense")).expect_err("refused");
+            assert!(names.iter().all(|name| why.contains(name)), "{}: {why}", field.name);
+        }
+    }
+
+    #[test]
+    fn a_value_of_another_kind_is_refused_with_what_would_be_right() {
+        for (name, given, why) in [
+            ("outstanding", Given::Text("4"), "expected a whole number from 1 to 65536, not \"4\""),
+            ("outstanding", Given::Word("0"), "expected a whole number from 1 to 65536, not 0"),
+            ("block", Given::Flag(true), "not true"),
+            ("block", Given::Whole(0), "expected from 1 to 1073741824 bytes, not 0"),
+            ("presort", Given::Whole(1), "expected true or false, not 1"),
+            ("queued", Given::Other("a list".to_owned()), "expected a text in quotes, not a list"),
+            ("window", Given::Text("wide"), "expected a number of pages"),
+        ] {
+            let told = Field::expect(name).and_then(|field| field.choose(&mut Choices::default(), given));
+            let told = told.expect_err("refused");
+            assert!(told.contains(why), "{name}: {told}");
+        }
+        let unknown = Field::expect("page_cash").err().expect("unknown");
+        assert!(unknown.contains("did you mean page_cache?"), "{unknown}");
+    }
+}

@@ -1,0 +1,73 @@
+//! The experiments of the reports through a page cache at each compute node.
+
+use description::{Description, MachineDescription};
+use experiment::{Case, Contents, DiskLayout, Method, Options, Trial};
+use fs::Prefetch;
+use layout::{Operation, Pattern, Problem};
+
+fn case(pattern: Pattern, record_bytes: u64, page_cache_bytes: u64, window: Option<Prefetch>) -> Case {
+    let machine = MachineDescription::load("starfish-1996").expect("built in");
+    Case {
+        method: Method::Traditional,
+        pattern,
+        problem: Problem::new(256 << 10, record_bytes, machine.nodes.compute.value),
+        machine,
+        layout: DiskLayout::Contiguous,
+        options: Options { page_cache_bytes, window, ..Options::default() },
+        contents: Contents::Real,
+        seed: 1,
+    }
+}
+
+fn run(case: &Case) -> Trial {
+    case.trial(0).unwrap_or_else(|error| panic!("{case}: {error}"))
+}
+
+/// Every byte is checked, also where pages are shared by many nodes and where the cache is smaller than a node's part.
+#[test]
+fn every_pattern_passes_through_any_cache() {
+    for pattern in Pattern::all() {
+        for record_bytes in [1024, 8192] {
+            for page_cache_bytes in [16 << 10, 1 << 20] {
+                let trial = run(&case(pattern, record_bytes, page_cache_bytes, None));
+                assert!(trial.bytes_moved >= 256 << 10, "{pattern}");
+            }
+        }
+    }
+}
+
+/// Small records of a cached page are no requests of their own, and what is asked for ahead need not be waited for.
+#[test]
+fn caching_and_prefetching_pay_off() {
+    let pattern = "rn".parse().expect("a pattern");
+    let seconds = |cache, window| run(&case(pattern, 8192, cache, window)).elapsed.as_secs_f64();
+    let (one, wide) = (seconds(1 << 20, Some(Prefetch::None)), seconds(1 << 20, Some(Prefetch::Window(16))));
+    assert!(wide < 0.5 * one, "{wide} s with a window, {one} s without");
+    let events = |cache| run(&case("rc".parse().expect("a pattern"), 64, cache, None)).events;
+    assert!(events(1 << 20) < events(0), "{} and {}", events(1 << 20), events(0));
+}
+
+#[test]
+fn without_a_cache_nothing_is_different() {
+    for pattern in ["rb", "wcc"] {
+        let mut with = case(pattern.parse().expect("a pattern"), 8192, 0, None);
+        let without = with.clone();
+        with.options = Options::default();
+        assert_eq!(run(&with).digest, run(&without).digest);
+        assert_eq!(format!("{:?}", with.experiment()), format!("{:?}", without.experiment()));
+    }
+}
+
+#[test]
+fn what_cannot_be_cached_is_refused() {
+    let good = case("rb".parse().expect("a pattern"), 8192, 1 << 20, None);
+    assert_eq!(good.operation(), Operation::Read);
+    let mut directed = good.clone();
+    directed.method = Method::DiskDirected;
+    let window = case(good.pattern, 8192, 0, Some(Prefetch::Adaptive));
+    for (wrong, why) in [(directed, "only the traditional method"), (window, "choose its size (page_cache)")]
+    {
+        let told = wrong.check().expect_err("refused").to_string();
+        assert!(told.contains(why), "{told}");
+    }
+}
