@@ -51,6 +51,10 @@ pub(crate) struct Block {
     pub(crate) write_queued: bool,
     /// Tasks that are going to write, or are writing, bytes of the block to the disk.
     pub(crate) writers: u32,
+    /// Whether one of them is at the disk: the next waits, or the disk might end with the older bytes of the two.
+    pub(crate) at_disk: bool,
+    /// Woken when that one is done.
+    pub(crate) written: Rc<Condition>,
     /// Tasks that use the block now.
     pins: u32,
     last_use: u64,
@@ -163,6 +167,8 @@ impl Cache {
             loading: false,
             write_queued: false,
             writers: 0,
+            at_disk: false,
+            written: Rc::default(),
             pins: 1,
             last_use: self.uses,
             loaded: Rc::default(),

@@ -46,6 +46,36 @@ fn rows_of(blocks: u64, nodes: u32) -> View {
     "rb".parse::<Pattern>().and_then(|rb| rb.view(&problem)).expect("a view")
 }
 
+/// What is written to a block while earlier bytes of it are on their way to the disk comes after them, however many
+/// requests a disk takes at a time.
+pub fn later_writes_of_a_block_reach_the_disk_later(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 2, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let settings = IoNodeSettings { requests_at_disk: 3, ..settings(base) };
+        let client = start(base, &nodes, 1, settings).await.remove(0);
+        let file = finished(&client, "written", FileId(1)).await;
+        write(&file, 0, &contents(BLOCK)).await;
+        file.flush().await.expect("flushed");
+        let (tasks, faults) = (Tasks::default(), nodes[0].faults());
+        faults.hold();
+        // Two runs of dirty bytes go one after the other; what is written next overtakes the second of them.
+        for (offset, byte) in [(0, 1), (100, 1), (100, 2)] {
+            write(&file, offset, &[byte; 10]).await;
+            if offset == 100 {
+                let file = file.clone();
+                tasks.begin(&nodes[1], async move { file.flush().await.expect("flushed") });
+                rest(&nodes[1]).await;
+            }
+        }
+        faults.release();
+        tasks.wait().await;
+        let object = nodes[0].disks()[0].open("written", Stage::Published).await.expect("committed");
+        let into = nodes[0].buffers().take(BLOCK).await;
+        let found = nodes[0].disks()[0].read(object.id, 0, into).await.expect("read");
+        assert_eq!(found.slice(100..110).to_vec(), Some(vec![2; 10]));
+    });
+}
+
 /// A collective operation opens the file again at an I/O node that has been started anew, and asks once more.
 pub fn a_collective_operation_opens_its_file_again(testbed: &impl Testbed, base: Configuration) {
     run(testbed, 2, move |nodes| async move {

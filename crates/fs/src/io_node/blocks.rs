@@ -39,6 +39,21 @@ impl<M: Machine> Drop for Pin<'_, M> {
     }
 }
 
+/// The turn of a block to be written to its disk, until this is dropped.
+struct AtDisk<'a, M: Machine> {
+    node: &'a IoNode<M>,
+    place: Place,
+}
+
+impl<M: Machine> Drop for AtDisk<'_, M> {
+    fn drop(&mut self) {
+        let mut cache = self.node.cache.borrow_mut();
+        let block = cache.block(self.place);
+        block.at_disk = false;
+        block.written.wake_all();
+    }
+}
+
 /// The data of a write.
 pub(super) enum Data {
     /// They have come with the request.
@@ -423,6 +438,7 @@ impl<M: Machine> IoNode<M> {
     async fn write_behind(&self, stripe: &OpenStripe, place: Place) -> machine::Result<()> {
         let start = self.cache.borrow_mut().block(place).key.block * stripe.block_bytes();
         let turn = self.turn(stripe, start, Line::Behind).await;
+        let at_disk = self.enter_disk(place).await;
         // Taken only now, so that what was written while the request waited goes with it.
         let runs: Vec<(u64, Payload)> = {
             let mut cache = self.cache.borrow_mut();
@@ -447,9 +463,26 @@ impl<M: Machine> IoNode<M> {
             }
             outcome = outcome.and(written);
         }
+        drop(at_disk);
         self.machine.compute(Work::CompleteDiskRequest).await;
         drop(turn);
         outcome
+    }
+
+    /// Waits until nobody writes this block to the disk. Only one task waits here at a time, as only one is going to
+    /// write what is dirty.
+    async fn enter_disk(&self, place: Place) -> AtDisk<'_, M> {
+        loop {
+            let written = {
+                let mut cache = self.cache.borrow_mut();
+                let block = cache.block(place);
+                if !std::mem::replace(&mut block.at_disk, true) {
+                    return AtDisk { node: self, place };
+                }
+                block.written.clone()
+            };
+            written.wait().await;
+        }
     }
 
     /// Notes that a range of a stripe, which lies in this block, could not be written to the disk.
