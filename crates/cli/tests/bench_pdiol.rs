@@ -96,7 +96,7 @@ fn a_machine_is_predicted_without_measuring() {
 #[test]
 fn what_makes_no_sense_is_refused() {
     for (wrong, why) in [
-        (["--windows", "0"], "adaptive"),
+        (["--windows", "wide"], "adaptive"),
         (["--sizes", "1MiB"], "8 MiB"),
         (["--disks", "5"], "1..=4"),
         (["--html", "/nonexistent/page.html"], "/nonexistent/page.html: there is no directory /nonexistent"),
