@@ -10,8 +10,11 @@
 //!  extent   | n0 | n1 | n2 | n0 | n1 | n2 | n0 |
 //!  queues   n0: p p p | full: sent     n1: p p     n2: p p           until finish() sends what is left
 //! ```
+//!
+//! A compute node may be set to send one piece at a time, plain, and to sleep until that is in place, as in the report.
 
 use std::cell::{Cell, RefCell};
+use std::future::Future;
 use std::rc::Rc;
 
 use layout::{Extent, Piece};
@@ -22,6 +25,7 @@ use crate::endpoint::{Endpoint, Mailbox};
 use crate::error::{Error, Result};
 use crate::give_way::give_way;
 use crate::protocol::{MemoryId, PIECES_MAX, Request};
+use crate::settings::TwoPhaseExchange;
 
 /// Bytes that offset and length of a piece take in a queue.
 const PIECE_HEAD_BYTES: u64 = 8;
@@ -47,15 +51,23 @@ impl<I> Found<I> {
     }
 }
 
+/// What a member of the group itself brings to an exchange.
+pub(crate) struct Own {
+    /// Its memory: what goes there is no message.
+    pub(crate) memory: Memory,
+    /// How it exchanges pieces with the others.
+    pub(crate) exchange: TwoPhaseExchange,
+}
+
 /// One node's part of an exchange with the members of a group.
 pub(crate) struct Exchange<M: Machine> {
     endpoint: Rc<Endpoint<M>>,
-    /// The number of dimensions of the array in the file: finding a piece takes work in each.
+    /// In how many dimensions of the array in the file the place of each piece is looked for.
     dimensions: u64,
     memory: MemoryId,
     members: Vec<NodeId>,
-    /// This node's own part of the view, if it is a member: what goes there is no message.
-    own: Option<Memory>,
+    /// If this node is one of them.
+    own: Option<Own>,
     /// One for each member, if Memputs and Memgets are queued. That is so if they have buffers.
     queues: Vec<Queue>,
     queue_buffers: BufferPool,
@@ -103,7 +115,7 @@ impl<M: Machine> Exchange<M> {
         dimensions: u64,
         memory: MemoryId,
         members: Vec<NodeId>,
-        own: Option<Memory>,
+        own: Option<Own>,
         queue_buffers: Option<u64>,
         block_bytes: u64,
     ) -> Rc<Self> {
@@ -128,6 +140,11 @@ impl<M: Machine> Exchange<M> {
 
     fn is_queued(&self) -> bool {
         !self.queues.is_empty()
+    }
+
+    /// Whether this node exchanges one piece at a time.
+    fn is_one_by_one(&self) -> bool {
+        self.own.as_ref().is_some_and(|own| own.exchange == TwoPhaseExchange::OneByOne)
     }
 
     /// The next piece, once the processor has found it.
@@ -157,7 +174,7 @@ impl<M: Machine> Exchange<M> {
             }
             let payload = data(Extent::new(piece.file_offset, piece.bytes));
             if let Some(own) = self.own_memory(piece) {
-                self.machine().compute(Work::Copy { bytes: piece.bytes }).await;
+                self.machine().compute(Work::MovePiece { bytes: piece.bytes }).await;
                 own.place(piece.memory_offset, &payload);
             } else if self.is_queued() {
                 self.queue(piece, &payload).await?;
@@ -165,12 +182,24 @@ impl<M: Machine> Exchange<M> {
                 self.machine().compute(Work::CallMemput).await;
                 let request = Request::Memput { memory: self.memory, offset: piece.memory_offset };
                 self.endpoint.begin(self.member(piece), request, payload, &mailbox, 0).await;
-                under_way += 1;
+                if self.is_one_by_one() {
+                    self.asleep(self.end_memput(&mailbox)).await?;
+                } else {
+                    under_way += 1;
+                }
             }
         }
         for _ in 0..under_way {
             self.end_memput(&mailbox).await?;
         }
+        Ok(())
+    }
+
+    /// The thread sleeps until an answer has come and been taken in.
+    async fn asleep(&self, answer: impl Future<Output = Result<()>>) -> Result<()> {
+        self.machine().compute(Work::SuspendThread).await;
+        answer.await?;
+        self.machine().compute(Work::ResumeThread).await;
         Ok(())
     }
 
@@ -293,6 +322,9 @@ impl<M: Machine> Exchange<M> {
             let to = self.member(piece);
             let token = asked.insert(piece);
             self.endpoint.begin(to, request, Payload::empty(), &mailbox, token).await;
+            if self.is_one_by_one() {
+                self.asleep(self.end_memget(&mailbox, &mut asked, &mut place)).await?;
+            }
         }
         while !asked.is_empty() {
             self.end_memget(&mailbox, &mut asked, &mut place).await?;
@@ -391,12 +423,13 @@ impl<M: Machine> Exchange<M> {
 
     /// This node's memory, if the piece is its own.
     fn own_memory(&self, piece: Piece) -> Option<&Memory> {
-        self.own.as_ref().filter(|_| self.member(piece) == self.machine().node())
+        let own = self.own.as_ref().filter(|_| self.member(piece) == self.machine().node());
+        own.map(|own| &own.memory)
     }
 
     async fn copy_own(&self, piece: Piece, place: &mut impl FnMut(u64, &Payload)) -> bool {
         let Some(own) = self.own_memory(piece) else { return false };
-        self.machine().compute(Work::Copy { bytes: piece.bytes }).await;
+        self.machine().compute(Work::MovePiece { bytes: piece.bytes }).await;
         place(piece.file_offset, &own.get(piece.memory_offset, piece.bytes));
         true
     }

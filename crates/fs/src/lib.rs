@@ -51,7 +51,7 @@ pub use protocol::FileId;
 pub use schedule::Scheduling;
 pub use settings::{
     Answers, ClientSettings, Configuration, IoNodeSettings, Prefetching, Service, Sharing, Sweeps, Threads,
-    TwoPhaseFlush,
+    TwoPhaseExchange, TwoPhaseFlush,
 };
 
 /// The release of this file system, as its users know it. Nodes of different releases understand each other if their

@@ -202,8 +202,20 @@ pub struct ClientSettings {
     /// Whether I/O nodes fetch the data of a write with Memget, instead of finding them in the request: small
     /// requests, one copy less, one message more.
     pub memget_writes: bool,
+    /// How pieces that are not queued are exchanged between the phases of two-phase I/O.
+    pub two_phase_exchange: TwoPhaseExchange,
     /// Who flushes at the end of a two-phase write.
     pub two_phase_flush: TwoPhaseFlush,
+}
+
+/// How a member of a group exchanges pieces with the others between the phases of two-phase I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TwoPhaseExchange {
+    /// One piece after the other, from the beginning of its part to the end: its thread sleeps until a piece is in
+    /// place. If all members get all of the file, it serves one member after the other.
+    OneByOne,
+    /// All pieces of a block at once.
+    AllAtOnce,
 }
 
 /// Which members of a group flush at the end of a two-phase write.
@@ -221,6 +233,7 @@ impl ClientSettings {
         ClientSettings {
             outstanding_per_disk: 4,
             memget_writes: false,
+            two_phase_exchange: TwoPhaseExchange::OneByOne,
             two_phase_flush: TwoPhaseFlush::First,
         }
     }
@@ -231,6 +244,7 @@ impl ClientSettings {
         ClientSettings {
             outstanding_per_disk: 64,
             memget_writes: false,
+            two_phase_exchange: TwoPhaseExchange::AllAtOnce,
             two_phase_flush: TwoPhaseFlush::Each,
         }
     }

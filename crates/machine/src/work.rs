@@ -89,9 +89,15 @@ kinds_of_work! {
     } = "sort_blocks",
     /// A node finds the next piece of an extent that goes to, or comes from, one compute node's memory.
     MatchPiece {
-        /// How many dimensions the array in the file has.
+        /// In how many dimensions of the array in the file its place is looked for: none if it just follows the one
+        /// before.
         dimensions
     } = "match_piece",
+    /// A compute node moves a piece from one place in its own memory to another.
+    MovePiece {
+        /// How many bytes.
+        bytes
+    } = "move_piece",
     /// A node begins to put data into another node's memory.
     CallMemput = "call_memput",
     /// The other node places such data.

@@ -10,14 +10,14 @@
 //! that already, there is nothing to exchange. The I/O is done as single file requests. All members pass the same
 //! barriers, whatever fails: a failure goes with its member into the next one, and with all of them out of it.
 
-use layout::{Dimension, Extent, View};
+use layout::{Dimension, Extent, Piece, View};
 use machine::{Machine, Memory, Payload};
 
 use super::{File, Group};
 use crate::error::Result;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Own};
 use crate::protocol::{Direction, MemoryId};
-use crate::settings::TwoPhaseFlush;
+use crate::settings::{TwoPhaseExchange, TwoPhaseFlush};
 
 impl<M: Machine> File<M> {
     /// This member's work between the barriers at the beginning and the end; `id` is the name of the open memory.
@@ -38,24 +38,32 @@ impl<M: Machine> File<M> {
         }
         let staged = memory.another(part.bytes);
         let block_bytes = self.striping().block_bytes();
+        let how = self.client.inner.settings.two_phase_exchange;
         let exchange = Exchange::new(
             self.client.inner.endpoint.clone(),
-            view.dimensions().len() as u64,
+            // A member goes through its part from one end to the other, and never looks for the place of a piece anew.
+            0,
             id,
             group.members.to_vec(),
-            Some(memory.clone()),
+            Some(Own { memory: memory.clone(), exchange: how }),
             queued.then_some(2 * group.members.len() as u64),
             block_bytes,
         );
-        let steps = (0..part.bytes).step_by(block_bytes as usize);
-        let steps = steps.map(|at| Extent::new(part.offset + at, block_bytes).clip(part.end()));
+        // One by one, no piece waits for others of its block.
+        let step = match how {
+            TwoPhaseExchange::OneByOne if !queued => part.bytes.max(1),
+            TwoPhaseExchange::OneByOne | TwoPhaseExchange::AllAtOnce => block_bytes,
+        };
+        let steps = (0..part.bytes).step_by(step as usize);
+        let steps = steps.map(|at| Extent::new(part.offset + at, step).clip(part.end()));
+        let pieces = |step| cut(view.pieces(step), block_bytes);
         match direction {
             Direction::Read => {
                 let read = self.transfer_part(direction, part, &staged).await;
                 self.client.barrier_with(group, read).await?;
                 for step in steps {
                     let data = |piece: Extent| staged.get(piece.offset - part.offset, piece.bytes);
-                    exchange.put(view.pieces(step), data).await?;
+                    exchange.put(pieces(step), data).await?;
                 }
                 exchange.finish().await
             }
@@ -63,7 +71,7 @@ impl<M: Machine> File<M> {
                 let mut got = Ok(());
                 for step in steps {
                     let place = |offset, data: &Payload| staged.place(offset - part.offset, data);
-                    got = exchange.get(view.pieces(step), place).await;
+                    got = exchange.get(pieces(step), place).await;
                     if got.is_err() {
                         break;
                     }
@@ -95,6 +103,19 @@ impl<M: Machine> File<M> {
             TwoPhaseFlush::First | TwoPhaseFlush::Each => self.flush().await,
         }
     }
+}
+
+/// The pieces, none of them longer than a block.
+fn cut(pieces: impl Iterator<Item = Piece>, block_bytes: u64) -> impl Iterator<Item = Piece> {
+    pieces.flat_map(move |piece| {
+        let starts = (0..piece.bytes).step_by(block_bytes as usize);
+        starts.map(move |at| Piece {
+            memory_offset: piece.memory_offset + at,
+            file_offset: piece.file_offset + at,
+            bytes: block_bytes.min(piece.bytes - at),
+            ..piece
+        })
+    })
 }
 
 /// The view in which each node has one contiguous part of the records.
