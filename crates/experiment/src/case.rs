@@ -4,11 +4,11 @@ use std::fmt;
 
 use description::MachineDescription;
 use fs::{
-    ClientSettings, CollectiveMethod, CollectiveSettings, IoNodeSettings, PageCacheSettings, Prefetch,
-    Threads,
+    ClientSettings, CollectiveMethod, CollectiveSettings, Division, IoNodeSettings, PageCacheSettings,
+    Prefetch, Threads, WriteCacheSettings,
 };
-use jobs::{Contents, Job, PatternAccess, PatternJob};
-use layout::{Operation, Pattern, Problem};
+use jobs::{ArrayPattern, ArraysJob, Contents, Job, PatternAccess, PatternJob};
+use layout::{Operation, Problem};
 use machine::{Duration, Work};
 use sim::Recorder;
 
@@ -23,7 +23,7 @@ pub struct Case {
     /// The access method.
     pub method: Method,
     /// Who accesses what.
-    pub pattern: Pattern,
+    pub pattern: ArrayPattern,
     /// Size of the file, of its records, and the shape of the array in it.
     pub problem: Problem,
     /// How the file lies on the disks.
@@ -36,8 +36,10 @@ pub struct Case {
     pub seed: u64,
 }
 
-/// What its file is called.
-const NAME: &str = "experiment";
+/// What the file of an array is called, of so many.
+fn name_of(array: usize, arrays: usize) -> String {
+    if arrays == 1 { "experiment".to_owned() } else { format!("experiment {array}") }
+}
 
 impl Case {
     /// The experiment: all compute nodes are members of one job, on one file.
@@ -48,13 +50,16 @@ impl Case {
         let is_cached = options.page_cache_bytes > 0;
         let beginning =
             if self.operation() == Operation::Read { Beginning::OnDisks } else { Beginning::Empty };
-        let job = PatternJob { file: NAME.to_owned(), pattern: self.pattern, problem, access: self.access() };
-        let file = StoredFile {
+        let arrays = self.pattern.arrays();
+        let names: Vec<String> = (1..=arrays).map(|array| name_of(array, arrays)).collect();
+        let file = |name: &String| StoredFile {
             beginning,
             // A page cache opens what is finished.
             is_finished: is_cached,
-            ..StoredFile::on_disks(NAME, problem.file_bytes, options.block_bytes)
+            ..StoredFile::on_disks(name, problem.file_bytes / arrays as u64, options.block_bytes)
         };
+        let files = names.iter().map(file).collect();
+        let job = self.job(names, problem);
         Experiment {
             io_nodes: self.io_nodes(),
             clients: ClientSettings {
@@ -64,14 +69,33 @@ impl Case {
             },
             layout,
             contents,
-            files: vec![file],
+            files,
             jobs: vec![Launch {
                 stagger: self.stagger(),
-                ..Launch::at_once(Job::Pattern(job), 0..machine.nodes.compute.value)
+                ..Launch::at_once(job, 0..machine.nodes.compute.value)
             }],
             seed,
             machine,
         }
+    }
+
+    /// What the compute nodes do with files of these names.
+    fn job(&self, names: Vec<String>, problem: Problem) -> Job {
+        match (self.pattern, self.access()) {
+            (ArrayPattern::One(pattern), Some(access)) => {
+                Job::Pattern(PatternJob { file: names.concat(), pattern, problem, access })
+            }
+            (pattern, _) => {
+                let write_cache = (self.method == Method::WriteCached).then(|| self.write_cache());
+                Job::Arrays(ArraysJob { files: names, pattern, problem, write_cache })
+            }
+        }
+    }
+
+    fn write_cache(&self) -> WriteCacheSettings {
+        let Options { write_cache_bytes: bytes, directory_fraction, .. } = self.options;
+        let division = Division::Fixed { directory: directory_fraction };
+        WriteCacheSettings { bytes, division, queued: self.is_queued() }
     }
 
     /// Checks what can be checked before anything runs.
@@ -89,8 +113,25 @@ impl Case {
         if options.presort && *method != Method::DiskDirected {
             return Err(Error::invalid("only the disk-directed method can presort"));
         }
-        if options.memget_writes && *method == Method::DiskDirected {
-            return Err(Error::invalid("the disk-directed method makes no write requests to fetch data for"));
+        if options.memget_writes && matches!(method, Method::DiskDirected | Method::WriteCached) {
+            return Err(Error::invalid(format!(
+                "the {method} method makes no write requests to fetch data for"
+            )));
+        }
+        if *method == Method::WriteCached && self.operation() == Operation::Read {
+            return Err(Error::invalid("a write cache is for patterns that write"));
+        }
+        let is_of_starfish = matches!(self.pattern, ArrayPattern::One(_));
+        if !is_of_starfish && !matches!(method, Method::Traditional | Method::WriteCached) {
+            let text =
+                format!("{} is written by the traditional or the write-cached method only", self.pattern);
+            return Err(Error::invalid(text));
+        }
+        if !is_of_starfish && options.page_cache_bytes > 0 {
+            return Err(Error::invalid(format!("{} is not written through a page cache", self.pattern)));
+        }
+        if *method == Method::WriteCached {
+            self.write_cache().check().map_err(|error| Error::invalid(error.to_string()))?;
         }
         if options.page_cache_bytes > 0 && *method != Method::Traditional {
             return Err(Error::invalid("only the traditional method can use a page cache"));
@@ -138,19 +179,21 @@ impl Case {
         }
     }
 
-    fn access(&self) -> PatternAccess {
+    /// How one array is accessed; none if that is through a write cache.
+    fn access(&self) -> Option<PatternAccess> {
         let Options { page_cache_bytes, window, presort, .. } = self.options;
         let method = match self.method {
             Method::Traditional if page_cache_bytes > 0 => {
                 let prefetch = window.unwrap_or(Prefetch::Adaptive);
                 let settings = PageCacheSettings { bytes: page_cache_bytes, prefetch, write_behind: true };
-                return PatternAccess::Cached(settings);
+                return Some(PatternAccess::Cached(settings));
             }
-            Method::Traditional => return PatternAccess::Requests,
+            Method::Traditional => return Some(PatternAccess::Requests),
             Method::TwoPhase => CollectiveMethod::TwoPhase,
             Method::DiskDirected => CollectiveMethod::DiskDirected { presort },
+            Method::WriteCached => return None,
         };
-        PatternAccess::Collective(CollectiveSettings { method, queued: self.is_queued() })
+        Some(PatternAccess::Collective(CollectiveSettings { method, queued: self.is_queued() }))
     }
 
     /// The settings of the I/O nodes: the cache has two buffers for each compute node, disk and outstanding

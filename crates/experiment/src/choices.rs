@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use description::MachineDescription;
-use jobs::Contents;
-use layout::{Grid, Pattern, Problem, Shape};
+use jobs::{ArrayPattern, Contents};
+use layout::{Grid, Problem, Shape};
 
 use crate::case::Case;
 use crate::{DiskLayout, Error, Method, Options};
@@ -42,7 +42,7 @@ pub struct Comparison {
     /// Sizes of records, in bytes.
     pub records: Vec<u64>,
     /// Access patterns.
-    pub patterns: Vec<Pattern>,
+    pub patterns: Vec<ArrayPattern>,
     /// Access methods.
     pub methods: Vec<Method>,
     /// Where all randomness comes from.
@@ -100,7 +100,7 @@ impl Choices {
         &self,
         machine: MachineDescription,
         method: Method,
-        pattern: Pattern,
+        pattern: ArrayPattern,
         record_bytes: u64,
         seed: u64,
     ) -> Case {
@@ -151,9 +151,19 @@ impl Choices {
                 Some(Method::DiskDirected),
             );
         }
-        if self.options.memget_writes && methods == [Method::DiskDirected] {
-            let why = "the disk-directed method makes no write requests to fetch data for";
+        let fetches = |method: &Method| matches!(method, Method::Traditional | Method::TwoPhase);
+        if self.options.memget_writes && !methods.iter().any(fetches) {
+            let why = "only the traditional and the two-phase method make write requests to fetch data for";
             return refused("memget_writes", why, None);
+        }
+        let usual = Options::default();
+        if self.options.write_cache_bytes != usual.write_cache_bytes && !has(Method::WriteCached) {
+            let why = "only the write-cached method has a write cache";
+            return refused("write_cache", why, Some(Method::WriteCached));
+        }
+        if self.options.directory_fraction != usual.directory_fraction && !has(Method::WriteCached) {
+            let why = "only the write-cached method has a write cache";
+            return refused("directory_fraction", why, Some(Method::WriteCached));
         }
         if self.options.page_cache_bytes > 0 && !has(Method::Traditional) {
             let why = "only the traditional method can use a page cache";
@@ -170,7 +180,7 @@ impl Options {
         let is_traditional = method == Method::Traditional;
         Options {
             presort: self.presort && is_directed,
-            memget_writes: self.memget_writes && !is_directed,
+            memget_writes: self.memget_writes && matches!(method, Method::Traditional | Method::TwoPhase),
             page_cache_bytes: if is_traditional { self.page_cache_bytes } else { usual.page_cache_bytes },
             window: self.window.filter(|_| is_traditional || self.page_cache_bytes == 0),
             ..self

@@ -11,6 +11,7 @@ use std::str::FromStr;
 use description::{Bytes, Quantity, unknown};
 use jobs::Contents;
 
+use crate::Method;
 use crate::case::Case;
 use crate::choices::Choices;
 
@@ -82,7 +83,7 @@ const BLOCK_BYTES_MAX: u64 = 1 << 30;
 const FILE_BYTES_MAX: u64 = 1 << 50;
 
 /// All of them, in the order in which results have their columns.
-pub static FIELDS: [Field; 18] = [
+pub static FIELDS: [Field; 20] = [
     Field {
         name: "machine",
         takes: Takes::Text("NAME", "name or path", |choices, name| {
@@ -96,9 +97,10 @@ pub static FIELDS: [Field; 18] = [
     },
     Field {
         name: "method",
-        takes: Takes::Name(&["traditional", "two-phase", "disk-directed"], |choices, text| {
-            parsed(text).map(|method| choices.method = Some(method))
-        }),
+        takes: Takes::Name(
+            &["traditional", "two-phase", "disk-directed", "write-cached"],
+            |choices, text| parsed(text).map(|method| choices.method = Some(method)),
+        ),
         default: "",
         meaning: "The access method. Required, in each variant or for all.",
         column: "method",
@@ -250,6 +252,32 @@ pub static FIELDS: [Field; 18] = [
                   adaptive, as many as pay off.",
         column: "window",
         shown: |case| case.options.window.map_or(Shown::Missing, |window| Shown::Text(window.to_string())),
+    },
+    Field {
+        name: "write_cache",
+        takes: Takes::Size(4096..=FILE_BYTES_MAX, |choices, bytes| choices.options.write_cache_bytes = bytes),
+        default: "\"1 MiB\"",
+        meaning: "Size of each compute node's write cache, data and directory together; write-cached only.",
+        column: "write_cache_bytes",
+        shown: |case| match case.method {
+            Method::WriteCached => Shown::Whole(case.options.write_cache_bytes),
+            _ => Shown::Missing,
+        },
+    },
+    Field {
+        name: "directory_fraction",
+        takes: Takes::Text("FRACTION", "`\"0.01\"` to `\"0.99\"`", |choices, text| {
+            let fraction = text.parse().ok().filter(|fraction| (0.01..=0.99).contains(fraction));
+            choices.options.directory_fraction = fraction.ok_or("expected a number from 0.01 to 0.99")?;
+            Ok(())
+        }),
+        default: "\"0.1\"",
+        meaning: "The part of the write cache that is kept for its directory: 24 bytes for each write; write-cached only.",
+        column: "directory_fraction",
+        shown: |case| match case.method {
+            Method::WriteCached => Shown::Text(case.options.directory_fraction.to_string()),
+            _ => Shown::Missing,
+        },
     },
 ];
 

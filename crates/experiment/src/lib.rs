@@ -26,7 +26,7 @@ pub use error::Error;
 pub use experiment::{Beginning, DiskLayout, Experiment, FilePlace, Launch, StoredFile};
 pub use fields::{FIELDS, Field, Given, Shown, Takes, field_names};
 pub use jobs::{
-    Arrangement, ArraysJob, Contents, Error as JobError, FlushTally, Job, LocalProgram, Order, Outcome,
+    ArrayPattern, ArraysJob, Contents, Error as JobError, FlushTally, Job, LocalProgram, Order, Outcome,
     PatternAccess, PatternJob, Sequential, Workload,
 };
 pub use options::{Method, Options, Queued};

@@ -14,6 +14,8 @@ pub enum Method {
     TwoPhase,
     /// Compute nodes make one collective request; I/O nodes work through their disks in their own order.
     DiskDirected,
+    /// Compute nodes write into their memory, and flush it together when one of them has no more room: for writing only.
+    WriteCached,
 }
 
 /// What can be chosen of the methods. The default is the report's own choice (section 5).
@@ -40,6 +42,10 @@ pub struct Options {
     pub page_cache_bytes: u64,
     /// Which pages a page cache brings in ahead of their use; if nothing is said, as many as pay off.
     pub window: Option<Prefetch>,
+    /// Bytes of each compute node's write cache; write-cached only.
+    pub write_cache_bytes: u64,
+    /// The part of it that is kept for the directory; write-cached only.
+    pub directory_fraction: f64,
 }
 
 /// Which Memputs and Memgets are queued for their destination and sent a block at a time (gather/scatter).
@@ -66,12 +72,14 @@ impl Default for Options {
             presort: false,
             page_cache_bytes: 0,
             window: None,
+            write_cache_bytes: 1 << 20,
+            directory_fraction: 0.1,
         }
     }
 }
 
 impl Method {
-    /// All methods.
+    /// Those of the STARFISH report, by which every pattern can be read and written.
     pub const ALL: [Method; 3] = [Method::Traditional, Method::TwoPhase, Method::DiskDirected];
 }
 
@@ -81,6 +89,7 @@ impl fmt::Display for Method {
             Method::Traditional => "traditional",
             Method::TwoPhase => "two-phase",
             Method::DiskDirected => "disk-directed",
+            Method::WriteCached => "write-cached",
         })
     }
 }
@@ -89,8 +98,11 @@ impl FromStr for Method {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Method::ALL.into_iter().find(|method| method.to_string() == text);
-        found.ok_or_else(|| format!("no method {text:?}: traditional, two-phase or disk-directed"))
+        let mut all = Method::ALL.into_iter().chain([Method::WriteCached]);
+        let found = all.find(|method| method.to_string() == text);
+        found.ok_or_else(|| {
+            format!("no method {text:?}: traditional, two-phase, disk-directed or write-cached")
+        })
     }
 }
 

@@ -13,6 +13,8 @@ pub struct Summary {
     pub cv: f64,
     /// Mean number of disk movements, of all disks together.
     pub disk_movements: f64,
+    /// Mean number of flushes of the write cache, and of those because a directory was full; none without one.
+    pub flushes: Option<(f64, f64)>,
     /// Timed events of all trials.
     pub events: u64,
     /// Mean virtual time of the measured part, in seconds.
@@ -37,6 +39,10 @@ pub fn summarise(trials: &[Trial]) -> Summary {
         throughput_mib_s: throughput,
         cv: deviation / throughput,
         disk_movements: mean(&|trial| trial.disk_movements as f64),
+        flushes: trials[0].flushes().map(|_| {
+            let flushes = mean(&|trial| trial.flushes().map_or(0.0, |tally| tally.flushes as f64));
+            (flushes, mean(&|trial| trial.flushes().map_or(0.0, |tally| tally.directory_flushes() as f64)))
+        }),
         events: trials.iter().map(|trial| trial.events).sum(),
         virtual_s: mean(&|trial| trial.elapsed.as_secs_f64()),
         digest: trials.iter().fold(0, |digest, trial| digest.rotate_left(7) ^ trial.digest),

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use fs::protocol::Label;
 use fs::{Client, FileId};
 use futures_util::future::try_join_all;
-use jobs::{Member, Outcome, Part};
+use jobs::{FlushTally, Member, Outcome, Part};
 use layout::Striping;
 use machine::{Disk, Duration, Instant, Machine, NodeId, Stage, TaskGroup};
 use sim::{Layout, Recorder, Settings, SimMachine, Simulation, Statistics};
@@ -42,6 +42,11 @@ pub struct Trial {
 }
 
 impl Trial {
+    /// What the write cache did, if a job had one.
+    pub fn flushes(&self) -> Option<&FlushTally> {
+        self.jobs.iter().find_map(|job| job.flushes.as_ref())
+    }
+
     /// Throughput in MiB/s.
     pub fn throughput_mib_s(&self) -> f64 {
         self.bytes_moved as f64 / f64::from(1 << 20) / self.elapsed.as_secs_f64()

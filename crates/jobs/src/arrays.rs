@@ -25,18 +25,16 @@ pub struct ArraysJob {
     /// The files, one for each array.
     pub files: Vec<String>,
     /// Who writes what.
-    pub arrangement: Arrangement,
-    /// Bytes of all arrays together.
-    pub bytes: u64,
-    /// Bytes of a record.
-    pub record_bytes: u64,
+    pub pattern: ArrayPattern,
+    /// Bytes of all arrays together, of a record, how many members there are; the shape and the grid of each array.
+    pub problem: Problem,
     /// The write cache, if they write into one.
     pub write_cache: Option<WriteCacheSettings>,
 }
 
-/// Which arrays there are, and who writes them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrangement {
+/// Which arrays there are, and who writes them, or reads the one there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ArrayPattern {
     /// One array.
     One(Pattern),
     /// One array, record by record cyclically, each round of which begins for all members together.
@@ -47,27 +45,48 @@ pub enum Arrangement {
     Apart(Pattern, Pattern),
 }
 
-impl Arrangement {
+impl ArrayPattern {
     /// How many arrays there are.
     pub fn arrays(&self) -> usize {
         match self {
-            Arrangement::One(_) | Arrangement::InRounds => 1,
-            Arrangement::InTurn(..) | Arrangement::Apart(..) => 2,
+            ArrayPattern::One(_) | ArrayPattern::InRounds => 1,
+            ArrayPattern::InTurn(..) | ArrayPattern::Apart(..) => 2,
         }
     }
 
-    fn pattern(&self, array: usize) -> Pattern {
+    /// Which way the data go.
+    pub fn operation(&self) -> Operation {
+        self.of_array(0).operation()
+    }
+
+    /// Whether an array is a matrix: only then it matters what shape and grid there are.
+    pub fn is_of_matrix(&self) -> bool {
+        (0..self.arrays()).any(|array| self.of_array(array).is_of_matrix())
+    }
+
+    /// The patterns of the STARFISH report, in its order.
+    pub fn all() -> impl Iterator<Item = ArrayPattern> {
+        Pattern::all().map(ArrayPattern::One)
+    }
+
+    /// The pattern of one of the arrays, counted from 0.
+    ///
+    /// # Panics
+    /// If there is no such array.
+    pub fn of_array(&self, array: usize) -> Pattern {
         match *self {
-            Arrangement::InRounds => "wc".parse().expect("a pattern of the report"),
-            Arrangement::One(first) => first,
-            Arrangement::InTurn(first, second) | Arrangement::Apart(first, second) => [first, second][array],
+            ArrayPattern::InRounds => "wc".parse().expect("a pattern of the report"),
+            ArrayPattern::One(first) => first,
+            ArrayPattern::InTurn(first, second) | ArrayPattern::Apart(first, second) => {
+                [first, second][array]
+            }
         }
     }
 
     /// The members that write an array: from which on, and how many.
     fn writers(&self, array: usize, members: u32) -> (u32, u32) {
         match self {
-            Arrangement::Apart(..) => (members / 2 * array as u32, members / 2),
+            ArrayPattern::Apart(..) => (members / 2 * array as u32, members / 2),
             _ => (0, members),
         }
     }
@@ -76,29 +95,30 @@ impl Arrangement {
 impl ArraysJob {
     /// The size of each array in bytes, and so of its file.
     pub fn array_bytes(&self) -> u64 {
-        self.bytes / self.arrangement.arrays() as u64
+        self.problem.file_bytes / self.pattern.arrays() as u64
     }
 
-    fn problem(&self, members: u32) -> Problem {
-        Problem::new(self.array_bytes(), self.record_bytes, members)
+    /// The problem of one array, which so many members write.
+    fn problem_of_one(&self, members: u32) -> Problem {
+        Problem { file_bytes: self.array_bytes(), nodes: members, ..self.problem }
     }
 
     pub(crate) fn check(&self, members: u32) -> Result<(), Error> {
-        let arrays = self.arrangement.arrays();
+        let arrays = self.pattern.arrays();
         if self.files.len() != arrays {
-            let text = format!("{} is of {arrays} files, not {}", self.arrangement, self.files.len());
+            let text = format!("{} is of {arrays} files, not {}", self.pattern, self.files.len());
             return Err(Error::Invalid(text));
         }
-        if matches!(self.arrangement, Arrangement::Apart(..)) && (members < 2 || !members.is_multiple_of(2)) {
-            let text = format!("{} needs two halves of compute nodes, not {members}", self.arrangement);
+        if matches!(self.pattern, ArrayPattern::Apart(..)) && (members < 2 || !members.is_multiple_of(2)) {
+            let text = format!("{} needs two halves of compute nodes, not {members}", self.pattern);
             return Err(Error::Invalid(text));
         }
         for array in 0..arrays {
-            let pattern = self.arrangement.pattern(array);
+            let pattern = self.pattern.of_array(array);
             if pattern.operation() == Operation::Read {
                 return Err(Error::Invalid(format!("{pattern}: arrays are written")));
             }
-            pattern.view(&self.problem(self.arrangement.writers(array, members).1))?;
+            pattern.view(&self.problem_of_one(self.pattern.writers(array, members).1))?;
         }
         Ok(())
     }
@@ -133,25 +153,26 @@ impl<M: Machine> ArraysPart<M> {
         let members = member.group.members.len() as u32;
         let mut arrays = Vec::new();
         for (array, name) in job.files.iter().enumerate() {
-            let (first, count) = job.arrangement.writers(array, members);
+            let (first, count) = job.pattern.writers(array, members);
             let Some(rank) = member.rank().checked_sub(first).filter(|rank| *rank < count) else { continue };
             let file = client.open_unfinished(name).await?;
-            let problem = job.problem(count);
-            let view = job.arrangement.pattern(array).view(&problem)?;
+            let problem = job.problem_of_one(count);
+            let view = job.pattern.of_array(array).view(&problem)?;
             let memory = member.contents.memory(view.node_bytes(rank));
             for chunk in view.chunks(rank) {
                 let payload = member.contents.payload(chunk.file_offset, chunk.bytes);
                 memory.place(chunk.memory_offset, &payload);
             }
-            let row = Shape::most_square(problem.file_bytes / problem.record_bytes).columns;
-            let piece_bytes = match job.arrangement {
-                Arrangement::InTurn(..) => row * job.record_bytes,
+            let records = problem.file_bytes / problem.record_bytes;
+            let row = problem.shape.unwrap_or_else(|| Shape::most_square(records)).columns;
+            let piece_bytes = match job.pattern {
+                ArrayPattern::InTurn(..) => row * problem.record_bytes,
                 _ => u64::MAX,
             };
             arrays.push(ArrayPart { file, view, rank, piece_bytes, memory });
         }
-        let rounds = match (job.arrangement, arrays.first()) {
-            (Arrangement::InRounds, Some(array)) => Some(array.view.chunks(0).count()),
+        let rounds = match (job.pattern, arrays.first()) {
+            (ArrayPattern::InRounds, Some(array)) => Some(array.view.chunks(0).count()),
             _ => None,
         };
         let cache = match job.write_cache {
@@ -259,26 +280,25 @@ impl<M: Machine> ArrayPart<M> {
     }
 }
 
-impl fmt::Display for Arrangement {
+impl fmt::Display for ArrayPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letters = |pattern: &Pattern| pattern.to_string()[1..].to_owned();
         f.pad(&match self {
-            Arrangement::One(pattern) => pattern.to_string(),
-            Arrangement::InRounds => "wss".to_owned(),
-            Arrangement::InTurn(first, second) => format!("wr{}{}", letters(first), letters(second)),
-            Arrangement::Apart(first, second) => format!("wp{}{}", letters(first), letters(second)),
+            ArrayPattern::One(pattern) => pattern.to_string(),
+            ArrayPattern::InRounds => "wss".to_owned(),
+            ArrayPattern::InTurn(first, second) => format!("wr{}{}", letters(first), letters(second)),
+            ArrayPattern::Apart(first, second) => format!("wp{}{}", letters(first), letters(second)),
         })
     }
 }
 
-impl FromStr for Arrangement {
+impl FromStr for ArrayPattern {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let unknown =
-            || format!("no pattern {name:?}: one of an array to write such as wcc, wss, wrnncc or wpnncc");
+        let unknown = || format!("no pattern {name:?}: one array such as rcb or wcc, or wss, wrnncc, wpnncc");
         if name == "wss" {
-            return Ok(Arrangement::InRounds);
+            return Ok(ArrayPattern::InRounds);
         }
         let two = |letters: &str| -> Option<(Pattern, Pattern)> {
             let (first, second) = letters.split_at_checked(2)?;
@@ -286,14 +306,14 @@ impl FromStr for Arrangement {
             Some((pattern(first)?, pattern(second)?))
         };
         if let Some((first, second)) = name.strip_prefix("wr").and_then(two) {
-            return Ok(Arrangement::InTurn(first, second));
+            return Ok(ArrayPattern::InTurn(first, second));
         }
         if let Some((first, second)) = name.strip_prefix("wp").and_then(two) {
-            return Ok(Arrangement::Apart(first, second));
+            return Ok(ArrayPattern::Apart(first, second));
         }
         match name.parse::<Pattern>() {
-            Ok(pattern) if pattern.operation() == Operation::Write => Ok(Arrangement::One(pattern)),
-            _ => Err(unknown()),
+            Ok(pattern) => Ok(ArrayPattern::One(pattern)),
+            Err(_) => Err(unknown()),
         }
     }
 }
@@ -304,11 +324,11 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_report() {
-        for name in ["wnn", "wnc", "wcc", "wss", "wrnnbb", "wrnncc", "wpbccb", "wpnncc"] {
-            assert_eq!(name.parse::<Arrangement>().unwrap().to_string(), name);
+        for name in ["rb", "wnn", "wnc", "wcc", "wss", "wrnnbb", "wrnncc", "wpbccb", "wpnncc"] {
+            assert_eq!(name.parse::<ArrayPattern>().unwrap().to_string(), name);
         }
-        for name in ["", "w", "wr", "wrnn", "wrnnb", "wrnnbbb", "rcc", "wrxxbb", "wp\u{e9}bb"] {
-            assert!(name.parse::<Arrangement>().is_err(), "{name}");
+        for name in ["", "w", "wr", "wrnn", "wrnnb", "wrnnbbb", "rrnncc", "wrxxbb", "wp\u{e9}bb"] {
+            assert!(name.parse::<ArrayPattern>().is_err(), "{name}");
         }
     }
 }

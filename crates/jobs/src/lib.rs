@@ -36,7 +36,7 @@ use std::fmt;
 
 use machine::Machine;
 
-pub use arrays::{Arrangement, ArraysJob};
+pub use arrays::{ArrayPattern, ArraysJob};
 pub use contents::Contents;
 pub use error::Error;
 pub use latencies::Latencies;
@@ -153,7 +153,7 @@ impl fmt::Display for Job {
             Job::Pattern(job) => job.fmt(f),
             Job::Arrays(job) => {
                 let method = if job.write_cache.is_some() { "write-cached" } else { "traditional" };
-                write!(f, "{method} {} with records of {} bytes", job.arrangement, job.record_bytes)
+                write!(f, "{method} {} with records of {} bytes", job.pattern, job.problem.record_bytes)
             }
             Job::Sequential(job) => job.fmt(f),
             Job::Requests(file, workload) => {

@@ -40,6 +40,11 @@ pub struct FlushTally {
 }
 
 impl FlushTally {
+    /// How many flushes somebody asked for because a directory was full.
+    pub fn directory_flushes(&self) -> u64 {
+        self.by_directory.len() as u64
+    }
+
     fn add(&mut self, other: &FlushTally) {
         self.flushes = self.flushes.max(other.flushes);
         self.by_directory.extend(&other.by_directory);

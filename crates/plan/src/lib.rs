@@ -35,8 +35,9 @@ mod selection;
 mod table;
 mod value;
 
+pub use experiment::ArrayPattern;
 pub use journal::{Journal, JournalError, PROGRAM};
-pub use measurement::{Busy, Measurement};
+pub use measurement::{Busy, FlushCount, Measurement};
 pub use plan::{CELLS_MAX, Cell, Kind, Plan, Published, Quantity, TRIALS_MAX};
 pub use planned_trial::{Key, PlannedTrial, shard, trials};
 pub use results::{CellResult, cell_table, results, trial_table};

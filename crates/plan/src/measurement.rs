@@ -13,6 +13,9 @@ pub struct Measurement {
     pub bytes_moved: u64,
     /// Disk movements of all disks in it.
     pub disk_movements: u64,
+    /// What the write cache did, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flushes: Option<FlushCount>,
     /// Timed events in it.
     pub events: u64,
     /// Messages in it.
@@ -31,6 +34,42 @@ pub struct Measurement {
     pub compute_processors: Busy,
     /// The processors of the I/O nodes.
     pub io_processors: Busy,
+}
+
+/// What a write cache did in a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlushCount {
+    /// How often it was flushed.
+    pub flushes: u64,
+    /// How often because a directory was full.
+    pub directory_flushes: u64,
+    /// Blocks that the busiest disk wrote in the largest flush.
+    pub blocks_of_a_disk_most: u64,
+    /// Blocks that the idlest disk wrote in it.
+    pub blocks_of_a_disk_fewest: u64,
+    /// Mean latency of a write, in nanoseconds.
+    pub write_mean_ns: u64,
+    /// The latency that 99 % of the writes do not exceed.
+    pub write_99_ns: u64,
+    /// The longest.
+    pub write_longest_ns: u64,
+}
+
+impl FlushCount {
+    fn of(trial: &Trial) -> Option<Self> {
+        let tally = trial.flushes()?;
+        let latencies = &trial.jobs.first()?.writes.latencies;
+        let nanos = |latency: Option<Duration>| latency.map_or(0, Duration::as_nanos);
+        Some(FlushCount {
+            flushes: tally.flushes,
+            directory_flushes: tally.directory_flushes(),
+            blocks_of_a_disk_most: tally.blocks_most,
+            blocks_of_a_disk_fewest: tally.blocks_fewest,
+            write_mean_ns: nanos(latencies.mean()),
+            write_99_ns: nanos(latencies.percentile(99.0)),
+            write_longest_ns: nanos(latencies.longest()),
+        })
+    }
 }
 
 /// How long the parts of one kind were busy.
@@ -55,6 +94,7 @@ impl Measurement {
             elapsed_ns: trial.elapsed.as_nanos(),
             bytes_moved: trial.bytes_moved,
             disk_movements: trial.disk_movements,
+            flushes: FlushCount::of(trial),
             events: trial.events,
             messages: statistics.messages,
             digest: trial.digest,

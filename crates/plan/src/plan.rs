@@ -38,8 +38,8 @@ use std::path::Path;
 use std::rc::Rc;
 
 use description::{Error, MachineDescription, Misfit, SIZE_LIMIT};
-use experiment::{Case, Choices, Field, JobError, field_names};
-use layout::{LayoutError, Operation, Pattern};
+use experiment::{ArrayPattern, Case, Choices, Field, JobError, field_names};
+use layout::{LayoutError, Operation};
 use toml::de::{DeTable, DeValue};
 
 use crate::misfits::Misfits;
@@ -173,7 +173,7 @@ struct Draft<'a> {
     trials: u64,
     seed: u64,
     published: Option<Published>,
-    patterns: Vec<Chosen<Pattern>>,
+    patterns: Vec<Chosen<ArrayPattern>>,
     /// Whether the patterns were named as a group.
     by_group: bool,
     records: Vec<Chosen<u64>>,
@@ -304,7 +304,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn leaves_out(&self, pattern: Pattern, record_bytes: u64, block_bytes: u64) -> bool {
+    fn leaves_out(&self, pattern: ArrayPattern, record_bytes: u64, block_bytes: u64) -> bool {
         let larger = self.records.iter().any(|record| record.value >= block_bytes);
         let whole = ["ra", "rn", "wn"].contains(&pattern.to_string().as_str());
         self.by_group && whole && larger && record_bytes < block_bytes
@@ -357,7 +357,12 @@ impl<'a> Draft<'a> {
         })
     }
 
-    fn cell(&self, series: &Series, pattern: &Chosen<Pattern>, record: &Chosen<u64>) -> Result<Cell, Misfit> {
+    fn cell(
+        &self,
+        series: &Series,
+        pattern: &Chosen<ArrayPattern>,
+        record: &Chosen<u64>,
+    ) -> Result<Cell, Misfit> {
         let Series { variant, varied, choices, machine } = series;
         let method = choices.method.ok_or_else(|| {
             let message = "the method is missing: expected one of traditional, two-phase, disk-directed";
@@ -535,7 +540,7 @@ fn axes<'a>(vary: Written<'a>, folder: &Path, misfits: &Misfits) -> Vec<Axis<'a>
 }
 
 /// The patterns, and whether they were named as a group.
-fn patterns(written: Option<Written<'_>>, misfits: &Misfits) -> (Vec<Chosen<Pattern>>, bool) {
+fn patterns(written: Option<Written<'_>>, misfits: &Misfits) -> (Vec<Chosen<ArrayPattern>>, bool) {
     const EXPECTED: &str =
         "expected \"all\", \"reads\", \"writes\" or a list of patterns such as [\"rb\", \"wcc\"]";
     let Some(written) = written else {
@@ -547,7 +552,7 @@ fn patterns(written: Option<Written<'_>>, misfits: &Misfits) -> (Vec<Chosen<Patt
         let chosen = patterns.filter_map(|written| {
             misfits.note(written.parsed()).map(|value| Chosen { value, span: written.span() })
         });
-        let chosen: Vec<Chosen<Pattern>> = chosen.collect();
+        let chosen: Vec<Chosen<ArrayPattern>> = chosen.collect();
         refuse_repetition(
             chosen.iter().map(|chosen| (chosen.value.to_string(), chosen.span.clone())),
             misfits,
@@ -563,7 +568,7 @@ fn patterns(written: Option<Written<'_>>, misfits: &Misfits) -> (Vec<Chosen<Patt
             &[]
         }
     };
-    let group = Pattern::all().filter(|pattern| wanted.contains(&pattern.operation()));
+    let group = ArrayPattern::all().filter(|pattern| wanted.contains(&pattern.operation()));
     (group.map(|value| Chosen { value, span: written.span() }).collect(), true)
 }
 

@@ -81,10 +81,14 @@ fn hasher(case: &Case) -> blake3::Hasher {
 fn cost(case: &Case) -> u64 {
     let Case { problem, pattern, options, .. } = case;
     let blocks = problem.file_bytes / options.block_bytes.max(1);
-    let Ok(view) = pattern.view(problem) else { return 0 };
-    let bytes: u64 = (0..view.nodes()).map(|node| view.node_bytes(node)).sum();
-    let chunk = (0..view.nodes()).find_map(|node| view.chunks(node).next()).map_or(1, |chunk| chunk.bytes);
-    let pieces = bytes / chunk.clamp(1, options.block_bytes.max(1));
+    let mut pieces = 0;
+    for array in 0..pattern.arrays() {
+        let Ok(view) = pattern.of_array(array).view(problem) else { return 0 };
+        let bytes: u64 = (0..view.nodes()).map(|node| view.node_bytes(node)).sum();
+        let chunk =
+            (0..view.nodes()).find_map(|node| view.chunks(node).next()).map_or(1, |chunk| chunk.bytes);
+        pieces += bytes / pattern.arrays() as u64 / chunk.clamp(1, options.block_bytes.max(1));
+    }
     // Of the traditional method each piece is a request and a reply: about eight times as many events.
     let weight = if case.method == Method::Traditional { 8 } else { 1 };
     1 + blocks + weight * pieces

@@ -6,7 +6,7 @@ use experiment::{FIELDS, Field, Shown, Takes};
 use statistics::Sample;
 
 use crate::journal::Journal;
-use crate::measurement::{Busy, Measurement};
+use crate::measurement::{Busy, FlushCount, Measurement};
 use crate::plan::{Cell, Plan};
 use crate::planned_trial::PlannedTrial;
 use crate::table::{Column, Table, Type, Value};
@@ -90,6 +90,7 @@ pub fn cell_table(results: &[CellResult<'_>]) -> Table {
         ("disk_movements", Type::Number),
     ];
     columns.extend(measured.map(|(name, kind)| Column::new(name, kind)));
+    columns.extend(flush_columns(results, Type::Number));
     columns.extend(utilisation_columns());
     let rest = [
         ("messages", Type::Number),
@@ -98,11 +99,34 @@ pub fn cell_table(results: &[CellResult<'_>]) -> Table {
         ("digest", Type::Text),
     ];
     columns.extend(rest.map(|(name, kind)| Column::new(name, kind)));
-    let rows = results.iter().filter_map(|result| cell_row(result, &numbers)).collect();
+    let with_flushes = has_flushes(results);
+    let rows = results.iter().filter_map(|result| cell_row(result, &numbers, with_flushes)).collect();
     Table { columns, rows }
 }
 
-fn cell_row(result: &CellResult<'_>, numbers: &[VariedNumber]) -> Option<Vec<Value>> {
+/// What is told of write caches, if there is one among the results.
+const FLUSHES: [(&str, fn(FlushCount) -> u64); 7] = [
+    ("flushes", |count| count.flushes),
+    ("directory_flushes", |count| count.directory_flushes),
+    ("blocks_of_a_disk_most", |count| count.blocks_of_a_disk_most),
+    ("blocks_of_a_disk_fewest", |count| count.blocks_of_a_disk_fewest),
+    ("write_mean_ns", |count| count.write_mean_ns),
+    ("write_99_ns", |count| count.write_99_ns),
+    ("write_longest_ns", |count| count.write_longest_ns),
+];
+
+fn has_flushes(results: &[CellResult<'_>]) -> bool {
+    results.iter().flat_map(|result| &result.trials).any(|(_, measurement)| measurement.flushes.is_some())
+}
+
+fn flush_columns(results: &[CellResult<'_>], kind: Type) -> Vec<Column> {
+    if !has_flushes(results) {
+        return Vec::new();
+    }
+    FLUSHES.iter().map(|&(name, _)| Column::new(name, kind)).collect()
+}
+
+fn cell_row(result: &CellResult<'_>, numbers: &[VariedNumber], with_flushes: bool) -> Option<Vec<Value>> {
     let (throughput, movements) = (result.throughput()?, result.movements()?);
     let mut row = settings(result, numbers);
     row.extend([
@@ -113,6 +137,9 @@ fn cell_row(result: &CellResult<'_>, numbers: &[VariedNumber]) -> Option<Vec<Val
         throughput.half_width().into(),
         Value::Number(movements.mean()),
     ]);
+    for (_, count) in FLUSHES.iter().filter(|_| with_flushes) {
+        row.push(result.mean(|measurement| Some(count(measurement.flushes?) as f64)).into());
+    }
     for (_, busy) in PARTS {
         row.push(result.mean(|measurement| measurement.mean_utilisation(busy(measurement))).into());
         row.push(result.mean(|measurement| measurement.most_utilisation(busy(measurement))).into());
@@ -138,6 +165,8 @@ pub fn trial_table(results: &[CellResult<'_>]) -> Table {
         ("disk_movements", Type::Integer),
     ];
     columns.extend(measured.map(|(name, kind)| Column::new(name, kind)));
+    let with_flushes = has_flushes(results);
+    columns.extend(flush_columns(results, Type::Integer));
     columns.extend(utilisation_columns());
     let rest = [
         ("messages", Type::Integer),
@@ -155,6 +184,9 @@ pub fn trial_table(results: &[CellResult<'_>]) -> Table {
             Value::Number(measurement.throughput_mib_s()),
             Value::Integer(measurement.disk_movements),
         ]);
+        for (_, count) in FLUSHES.iter().filter(|_| with_flushes) {
+            row.push(measurement.flushes.map_or(Value::Missing, |of_trial| Value::Integer(count(of_trial))));
+        }
         for (_, busy) in PARTS {
             row.push(measurement.mean_utilisation(busy(measurement)).into());
             row.push(measurement.most_utilisation(busy(measurement)).into());

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use description::{Description, MachineDescription};
+use experiment::ArrayPattern;
 use experiment::{
     Case, Choices, Comparison, ComparisonError, DiskLayout, Field, Given, Method, Summary, Trial, summarise,
 };
-use layout::Pattern;
 use plan::PlannedTrial;
 use pyo3::prelude::*;
 
@@ -108,7 +108,7 @@ impl Ask {
             machine: MachineDescription::parse(&self.machine_text, &self.machine_name)?,
             methods: chosen("method", &self.method, &Method::ALL)?,
             layouts: chosen("layout", &self.layout, &[DiskLayout::Contiguous, DiskLayout::Random])?,
-            patterns: chosen("pattern", &self.pattern, &Pattern::all().collect::<Vec<_>>())?,
+            patterns: chosen("pattern", &self.pattern, &ArrayPattern::all().collect::<Vec<_>>())?,
             records: self.record_bytes.clone(),
             seed: self.seed,
         };

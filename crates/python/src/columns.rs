@@ -25,6 +25,12 @@ pub(crate) fn of_simulation<'py>(
     of(&columns, "throughput_mib_s", outcomes, |outcome| outcome.summary.throughput_mib_s)?;
     of(&columns, "cv", outcomes, |outcome| outcome.summary.cv)?;
     of(&columns, "disk_movements", outcomes, |outcome| outcome.summary.disk_movements)?;
+    if outcomes.iter().any(|outcome| outcome.summary.flushes.is_some()) {
+        of(&columns, "flushes", outcomes, |outcome| outcome.summary.flushes.map(|(flushes, _)| flushes))?;
+        of(&columns, "directory_flushes", outcomes, |outcome| {
+            outcome.summary.flushes.map(|(_, count)| count)
+        })?;
+    }
     of(&columns, "events", outcomes, |outcome| outcome.summary.events)?;
     of(&columns, "virtual_s", outcomes, |outcome| outcome.summary.virtual_s)?;
     of(&columns, "wall_s", outcomes, |outcome| outcome.wall_s)?;

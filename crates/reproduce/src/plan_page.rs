@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use layout::Pattern;
-use plan::{CellResult, Plan};
+use plan::{ArrayPattern, CellResult, Plan};
 use statistics::Sample;
 
 use crate::report::{NumbersBars, NumbersPage, NumbersPart, NumbersTable};
@@ -119,10 +118,10 @@ fn charts(plan: &Plan, results: &[Measured<'_, '_>], axis: Axis, figures: &mut u
 }
 
 /// The lines along an axis, each with its pattern.
-fn lines(results: &[Measured<'_, '_>], axis: Axis) -> Vec<(Pattern, Line)> {
+fn lines(results: &[Measured<'_, '_>], axis: Axis) -> Vec<(ArrayPattern, Line)> {
     let all: Vec<_> = results.iter().map(|(result, _)| *result).collect();
     let named = all.iter().map(|result| name_parts(result, Some(axis))).collect::<Vec<_>>();
-    let mut lines: Vec<(Pattern, Line)> = Vec::new();
+    let mut lines: Vec<(ArrayPattern, Line)> = Vec::new();
     for ((result, sample), name) in results.iter().zip(differing(&named)) {
         let Some(value) = axis.value(result) else { continue };
         let place = lines.iter().position(|(_, line)| line.name == name).unwrap_or_else(|| {
@@ -271,7 +270,7 @@ fn names_explained(results: &[CellResult<'_>]) -> NumbersTable {
 }
 
 /// The methods, and what they do.
-const METHODS: [(&str, &str); 3] = [
+const METHODS: [(&str, &str); 4] = [
     ("traditional", "every compute node asks I/O nodes, which have caches, for its own pieces"),
     (
         "two-phase",
@@ -281,16 +280,37 @@ const METHODS: [(&str, &str); 3] = [
         "disk-directed",
         "all compute nodes ask together, and each I/O node serves its disks in the order that suits them",
     ),
+    (
+        "write-cached",
+        "compute nodes write into their memory, and flush it together, disk-directed, when one has no more room",
+    ),
 ];
 
 /// A pattern, letter by letter: `rcb` reads a matrix whose rows are cyclic and whose columns are in blocks.
-fn pattern_in_words(pattern: Pattern) -> String {
+fn pattern_in_words(pattern: ArrayPattern) -> String {
     let name = pattern.to_string();
     let dealt = |letter: char| match letter {
         'b' => "in blocks",
         'c' => "cyclically",
         _ => "not at all",
     };
+    match pattern {
+        ArrayPattern::InRounds => {
+            return "write: as wc, but each round of one record a compute node begins for all together"
+                .to_owned();
+        }
+        ArrayPattern::InTurn(first, second) => {
+            return format!(
+                "write two arrays to two files: every node a piece of {first} and one of {second} in turn"
+            );
+        }
+        ArrayPattern::Apart(first, second) => {
+            return format!(
+                "write two arrays to two files: half of the nodes as {first}, the others as {second}"
+            );
+        }
+        ArrayPattern::One(_) => {}
+    }
     let (verb, rest) = name.split_at(1);
     let verb = if verb == "r" { "read" } else { "write" };
     match *rest.chars().collect::<Vec<_>>() {

@@ -6,8 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use layout::Pattern;
-use plan::{CellResult, Kind, Plan, Quantity};
+use plan::{ArrayPattern, CellResult, Kind, Plan, Quantity};
 use statistics::Sample;
 
 use crate::published::{Published, PublishedError, PublishedTable};
@@ -223,8 +222,8 @@ fn of_kind<'a, 'r>(results: &'a [CellResult<'r>], kind: Kind) -> Vec<(&'r Plan, 
 }
 
 /// Where the reports list the pattern.
-fn pattern_number(pattern: Pattern) -> usize {
-    Pattern::all().position(|other| other == pattern).unwrap_or(usize::MAX)
+fn pattern_number(pattern: ArrayPattern) -> usize {
+    ArrayPattern::all().position(|other| other == pattern).unwrap_or(usize::MAX)
 }
 
 fn table(plan: &Plan, results: &[&CellResult<'_>]) -> Table {

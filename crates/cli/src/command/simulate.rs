@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use description::MachineDescription;
+use experiment::ArrayPattern;
 use experiment::{Case, Comparison, ComparisonError, DiskLayout, Method};
-use layout::Pattern;
 use serde::Serialize;
 
 use super::positive;
@@ -118,6 +118,9 @@ enum Format {
 /// The columns of CSV, in their order.
 const HEADER: &str = "machine,method,layout,pattern,record_bytes,trials,throughput_mib_s,cv,disk_movements,events,virtual_s,wall_s";
 
+/// Further columns, if a method with a write cache is among the rows.
+const FLUSHES: &str = ",flushes,directory_flushes";
+
 /// A row of the result.
 #[derive(Serialize)]
 struct Row {
@@ -133,6 +136,10 @@ struct Row {
     events: u64,
     virtual_s: f64,
     wall_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flushes: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directory_flushes: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -158,7 +165,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             for digest in rows.iter().filter_map(|row| row.digest.as_deref()) {
                 eprintln!("{digest}");
             }
-            local::print(std::iter::once(HEADER.to_owned()).chain(rows.iter().map(csv)))
+            let with_flushes = has_flushes(&rows);
+            let header = format!("{HEADER}{}", if with_flushes { FLUSHES } else { "" });
+            local::print(std::iter::once(header).chain(rows.iter().map(|row| csv(row, with_flushes))))
         }
         Format::Json => {
             let text =
@@ -195,12 +204,12 @@ fn cases(arguments: &Arguments) -> Result<Vec<Case>> {
         machine: load_machine(&arguments.machine, &arguments.set)?,
         methods: chosen("--method", &arguments.method, &Method::ALL)?,
         layouts: chosen("--layout", &arguments.layout, &[DiskLayout::Contiguous, DiskLayout::Random])?,
-        patterns: chosen("--pattern", &arguments.pattern, &Pattern::all().collect::<Vec<_>>())?,
+        patterns: chosen("--pattern", &arguments.pattern, &ArrayPattern::all().collect::<Vec<_>>())?,
         records: arguments.record.iter().map(|size| size.0).collect(),
         seed: arguments.seed,
     };
     let choices = &arguments.fields.0;
-    if !compared.patterns.iter().any(Pattern::is_of_matrix) {
+    if !compared.patterns.iter().any(ArrayPattern::is_of_matrix) {
         for (option, given) in [("--shape", choices.shape.is_some()), ("--grid", choices.grid.is_some())] {
             if given {
                 let failure = Failure::usage(option, "it would do nothing: no pattern chosen is of a matrix");
@@ -274,6 +283,8 @@ fn row(arguments: &Arguments, case: &Case, outcome: &Outcome) -> Row {
         events: summary.events,
         virtual_s: summary.virtual_s,
         wall_s: outcome.wall.as_secs_f64(),
+        flushes: summary.flushes.map(|(flushes, _)| flushes),
+        directory_flushes: summary.flushes.map(|(_, by_directory)| by_directory),
         digest: arguments.digest.then(|| format!("{:016x}", summary.digest)),
         explain: arguments.explain.then(|| Account::new(case, &outcome.first)),
     }
@@ -289,14 +300,22 @@ fn accounts(rows: &[Row]) -> impl Iterator<Item = String> {
     })
 }
 
-fn csv(row: &Row) -> String {
+fn has_flushes(rows: &[Row]) -> bool {
+    rows.iter().any(|row| row.flushes.is_some())
+}
+
+fn csv(row: &Row, with_flushes: bool) -> String {
     let Row { method, layout, pattern, record_bytes, trials, throughput_mib_s, cv, .. } = row;
     let Row { disk_movements, events, virtual_s, wall_s, .. } = row;
     let machine = quoted(&row.machine);
     format!(
         "{machine},{method},{layout},{pattern},{record_bytes},{trials},{throughput_mib_s:.3},{cv:.5},\
          {disk_movements:.1},{events},{virtual_s:.6},{wall_s:.3}"
-    )
+    ) + &[row.flushes, row.directory_flushes]
+        .iter()
+        .filter(|_| with_flushes)
+        .map(|count| count.map_or(",".to_owned(), |count| format!(",{count:.1}")))
+        .collect::<String>()
 }
 
 /// A field of CSV (RFC 4180).
@@ -334,7 +353,8 @@ fn table(rows: &[Row]) -> Vec<String> {
         "events",
     ];
     let digest = rows.iter().any(|row| row.digest.is_some()).then_some("digest");
-    table.row(head.into_iter().chain(digest));
+    let flushes = if has_flushes(rows) { vec!["flushes", "by directory"] } else { Vec::new() };
+    table.row(head.into_iter().chain(flushes.clone()).chain(digest));
     for row in rows {
         let cells = [
             row.machine.clone(),
@@ -348,7 +368,9 @@ fn table(rows: &[Row]) -> Vec<String> {
             time(row.virtual_s),
             row.events.to_string(),
         ];
-        table.row(cells.into_iter().chain(row.digest.clone()));
+        let counts = [row.flushes, row.directory_flushes].into_iter().filter(|_| !flushes.is_empty());
+        let counts = counts.map(|count| count.map_or("-".to_owned(), |count| format!("{count:.0}")));
+        table.row(cells.into_iter().chain(counts).chain(row.digest.clone()));
     }
     table.lines().collect()
 }

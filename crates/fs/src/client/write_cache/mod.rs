@@ -52,7 +52,7 @@ impl WriteCacheSettings {
     }
 
     /// Refuses a cache that could take nothing.
-    fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         if self.bytes < BYTES_MIN {
             let why = format!("a write cache of {} bytes: it needs {BYTES_MIN}", self.bytes);
             return Err(Error::Invalid(why).into());
