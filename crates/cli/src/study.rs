@@ -11,8 +11,10 @@ use reproduce::{Study, TextFile};
 use crate::failure::{Failure, Result};
 
 /// The studies that are built in, by name.
-const BUILT_IN: [(&str, Dir<'_>); 1] =
-    [("starfish-3.0", include_dir!("$CARGO_MANIFEST_DIR/../../experiments/starfish-3.0"))];
+const BUILT_IN: [(&str, Dir<'_>); 2] = [
+    ("starfish-3.0", include_dir!("$CARGO_MANIFEST_DIR/../../experiments/starfish-3.0")),
+    ("enwrich", include_dir!("$CARGO_MANIFEST_DIR/../../experiments/enwrich")),
+];
 
 /// The names of the studies that are built in.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {

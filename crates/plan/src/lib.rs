@@ -35,7 +35,7 @@ mod selection;
 mod table;
 mod value;
 
-pub use experiment::ArrayPattern;
+pub use experiment::{ArrayPattern, Method};
 pub use journal::{Journal, JournalError, PROGRAM};
 pub use measurement::{Busy, FlushCount, Measurement};
 pub use plan::{CELLS_MAX, Cell, Kind, Plan, Published, Quantity, TRIALS_MAX};

@@ -14,9 +14,11 @@
 //! - `published.rs`: what the report printed
 //! - `agreement.rs`: how well the two agree
 //! - `tables_csv.rs`, `report/`: the two files
-//! - `plan_page.rs`: a page for plans that are no study
+//! - `cells_csv.rs`, `plan_page.rs`: the same for a study of figures only that tells more than throughput, cell by cell;
+//!   the page also for plans that are no study
 
 mod agreement;
+mod cells_csv;
 mod plan_page;
 mod published;
 mod report;
@@ -27,9 +29,10 @@ mod tables_csv;
 pub use agreement::{
     BOUNDS, Compared, Errors, RATIO_MARGIN, Ratio, compared, errors, of_quantity, ratio, ratios,
 };
+pub use cells_csv::cells_csv;
 pub use plan_page::plan_page;
 pub use published::{COLUMNS, Published, PublishedCell, PublishedError, PublishedTable};
 pub use report::{NumbersBars, NumbersPage, NumbersPart, NumbersTable, Provenance, Report};
 pub use results::{Cell, Figure, Line, Place, Table};
-pub use study::{Study, StudyError, TextFile};
+pub use study::{Form, Study, StudyError, TextFile};
 pub use tables_csv::tables_csv;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use plan::{ArrayPattern, CellResult, Kind, Plan, Quantity};
+use plan::{ArrayPattern, CellResult, Kind, Method, Plan, Quantity};
 use statistics::Sample;
 
 use crate::published::{Published, PublishedError, PublishedTable};
@@ -22,6 +22,17 @@ pub struct Study {
     pub plans: Vec<Plan>,
     /// What the report printed, as far as it is known.
     pub published: Published,
+    /// How its results are shown.
+    pub form: Form,
+}
+
+/// How the results of a study are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Tables, and figures that each have one plan and vary one number.
+    Report,
+    /// Any figures, of one plan or several, and no tables: cell by cell.
+    Cells,
 }
 
 /// A file that was read: its name, for complaints, and what is in it.
@@ -63,15 +74,16 @@ impl Study {
         plans: &[TextFile<'_>],
         published: &[TextFile<'_>],
     ) -> Result<Study, StudyError> {
-        let mut study = Study { name: name.to_owned(), plans: Vec::new(), published: Published::default() };
+        let plans = plans.iter().map(|file| Plan::parse(file.text, file.name));
+        let plans = plans.collect::<Result<Vec<_>, _>>()?;
+        let plans: Vec<Plan> = plans.into_iter().filter(|plan| plan.published.is_some()).collect();
+        let (form, name) = (form_of(&plans), name.to_owned());
+        let mut study = Study { name, plans: Vec::new(), published: Published::default(), form };
         for file in published {
             study.published.read(file.name, file.text)?;
         }
-        for file in plans {
-            let plan = Plan::parse(file.text, file.name)?;
-            if plan.published.is_some() {
-                study.add(plan)?;
-            }
+        for plan in plans {
+            study.add(plan)?;
         }
         if study.plans.is_empty() {
             return Err(StudyError::Empty);
@@ -82,6 +94,10 @@ impl Study {
 
     fn add(&mut self, plan: Plan) -> Result<(), StudyError> {
         let invalid = |what| StudyError::Invalid { file: plan.file.clone(), what };
+        if self.form == Form::Cells {
+            self.plans.push(plan);
+            return Ok(());
+        }
         if let Some(other) = self.plans.iter().find(|other| order(other) == order(&plan)) {
             return Err(invalid(format!("{} is the same table or figure", other.file)));
         }
@@ -97,7 +113,9 @@ impl Study {
     /// The numbers of its tables, or of its figures.
     pub fn numbers(&self, kind: Kind) -> Vec<u32> {
         let plans = self.plans.iter().map(identity);
-        plans.filter(|(of, _)| *of == kind).map(|(_, number)| number).collect()
+        let mut numbers: Vec<u32> = plans.filter(|(of, _)| *of == kind).map(|(_, number)| number).collect();
+        numbers.dedup();
+        numbers
     }
 
     /// Leaves out the tables, or the figures, that are not among `numbers`.
@@ -134,6 +152,14 @@ impl Study {
             trials: (trials.clone().min().unwrap_or(0), trials.max().unwrap_or(0)),
         }
     }
+}
+
+/// How these plans are shown: as a report, unless one of them, with a write cache, has more to tell.
+fn form_of(plans: &[Plan]) -> Form {
+    let has_tables = plans.iter().any(|plan| identity(plan).0 == Kind::Table);
+    let mut cells = plans.iter().flat_map(|plan| &plan.cells);
+    let has_write_cache = cells.any(|cell| cell.case.method == Method::WriteCached);
+    if has_write_cache && !has_tables { Form::Cells } else { Form::Report }
 }
 
 /// Which table or figure the plan is. A study has no plans that are neither.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use plan::{Journal, Kind, Plan, PlannedTrial};
-use reproduce::{Report, Study, compared, errors, tables_csv};
+use reproduce::{Form, Report, Study, cells_csv, compared, errors, tables_csv};
 
 use super::run;
 use crate::failure::{Failure, Result};
@@ -236,15 +236,25 @@ fn command(arguments: &Arguments, whole: &Study, shown: &Study) -> String {
 /// Writes the two files.
 fn write(study: &Study, journal: &Journal, folder: &Path, command: String) -> Result<()> {
     let results = plan::results(&study.plans, journal);
-    let (tables, figures) = (Study::tables(&results), Study::figures(&results));
-    let report = Report {
-        study: &study.name,
-        tables: &tables,
-        figures: &figures,
-        published: &study.published,
-        provenance: study.provenance(command, env!("CARGO_PKG_VERSION").to_owned()),
+    let version = env!("CARGO_PKG_VERSION");
+    let (csv, page) = match study.form {
+        Form::Report => {
+            let (tables, figures) = (Study::tables(&results), Study::figures(&results));
+            let report = Report {
+                study: &study.name,
+                tables: &tables,
+                figures: &figures,
+                published: &study.published,
+                provenance: study.provenance(command, version.to_owned()),
+            };
+            (tables_csv(&tables), report.html())
+        }
+        Form::Cells => {
+            let page = reproduce::plan_page(&study.plans, &results, &command, version);
+            (cells_csv(&results), page.html())
+        }
     };
-    for (name, text) in [(TABLES, tables_csv(&tables)), (REPORT, report.html())] {
+    for (name, text) in [(TABLES, csv), (REPORT, page)] {
         local::write(&folder.join(name), |file| file.write_all(text.as_bytes()))?;
     }
     Ok(())
@@ -253,6 +263,9 @@ fn write(study: &Study, journal: &Journal, folder: &Path, command: String) -> Re
 /// A line for each table: how well it agrees with what was published.
 fn summary(study: &Study, journal: &Journal) -> Vec<String> {
     let results = plan::results(&study.plans, journal);
+    if study.form == Form::Cells {
+        return summary_of_cells(study);
+    }
     let mut lines = Table::new(2);
     lines.row(["table", "what", "cells", "median error", "within 10 %"]);
     for table in Study::tables(&results) {
@@ -272,6 +285,17 @@ fn summary(study: &Study, journal: &Journal) -> Vec<String> {
             "predicted".to_owned(),
             String::new(),
         ]);
+    }
+    lines.lines().collect()
+}
+
+/// A line for each plan of a study that is shown cell by cell.
+fn summary_of_cells(study: &Study) -> Vec<String> {
+    let mut lines = Table::new(2);
+    lines.row(["figure", "what", "cells"]);
+    for plan in &study.plans {
+        let number = plan.published.as_ref().map_or(String::new(), |published| published.number.to_string());
+        lines.row([number, plan.title.clone(), plan.cells.len().to_string()]);
     }
     lines.lines().collect()
 }

@@ -50,6 +50,7 @@ pages! {
     using_your_disks: "docs/manual/using-your-disks.md",
     writing_programs: "docs/manual/writing-programs.md",
     studying: "docs/manual/studying.md",
+    methods: "docs/manual/methods.md",
     patterns: "docs/manual/patterns.md",
     plans: "docs/manual/plans.md",
     machines: "docs/manual/machines.md",
