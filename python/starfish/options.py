@@ -65,3 +65,11 @@ class Options(TypedDict, total=False):
     window: int | str | None
     """Pages that a page cache brings in ahead of their use, the one in use among them. Without this:
     adaptive, as many as pay off."""
+
+    write_cache: Size | None
+    """Size of each compute node's write cache, data and directory together; write-cached only.
+    Default: 1 MiB."""
+
+    directory_fraction: Sides | None
+    """The part of the write cache that is kept for its directory: 24 bytes for each write;
+    write-cached only. Default: 0.1."""
