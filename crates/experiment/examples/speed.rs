@@ -32,7 +32,7 @@ fn main() {
                         problem: Problem::new(file_bytes, record_bytes, machine.nodes.compute.value),
                         machine: machine.clone(),
                         method,
-                        pattern,
+                        pattern: pattern.into(),
                         layout,
                         options: Options::default(),
                         contents: Contents::Real,

@@ -26,7 +26,7 @@ fn what_has_no_effect_changes_no_event() {
                     problem: Problem::new(256 * 1024, record_bytes, machine.nodes.compute.value),
                     machine: machine.clone(),
                     method,
-                    pattern,
+                    pattern: pattern.into(),
                     layout: DiskLayout::Contiguous,
                     options: Options { queued, memget_writes, ..Options::default() },
                     contents: Contents::Real,

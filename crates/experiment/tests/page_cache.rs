@@ -9,7 +9,7 @@ fn case(pattern: Pattern, record_bytes: u64, page_cache_bytes: u64, window: Opti
     let machine = MachineDescription::load("starfish-1996").expect("built in");
     Case {
         method: Method::Traditional,
-        pattern,
+        pattern: pattern.into(),
         problem: Problem::new(256 << 10, record_bytes, machine.nodes.compute.value),
         machine,
         layout: DiskLayout::Contiguous,
@@ -64,7 +64,7 @@ fn what_cannot_be_cached_is_refused() {
     assert_eq!(good.operation(), Operation::Read);
     let mut directed = good.clone();
     directed.method = Method::DiskDirected;
-    let window = case(good.pattern, 8192, 0, Some(Prefetch::Adaptive));
+    let window = case(good.pattern.of_array(0), 8192, 0, Some(Prefetch::Adaptive));
     for (wrong, why) in [(directed, "only the traditional method"), (window, "choose its size (page_cache)")]
     {
         let told = wrong.check().expect_err("refused").to_string();

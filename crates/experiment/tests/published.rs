@@ -30,7 +30,7 @@ fn simulated(pattern: Pattern, method: Method, layout: DiskLayout, presort: bool
     let experiment = Case {
         machine: MachineDescription::load("starfish-1996").expect("built in"),
         method,
-        pattern,
+        pattern: pattern.into(),
         problem: Problem::new(10 << 20, RECORD_BYTES, 16),
         layout,
         options: Options { presort, ..Options::default() },
@@ -102,7 +102,7 @@ fn two_phase(variant: &str, queued: Queued, problem: Problem, is_compared: impl 
         let experiment = Case {
             machine: MachineDescription::load("starfish-1996").expect("built in"),
             method: Method::TwoPhase,
-            pattern,
+            pattern: pattern.into(),
             problem,
             layout: DiskLayout::Contiguous,
             options: Options { queued, ..Options::default() },
@@ -134,7 +134,8 @@ fn the_same_trial_is_the_same_event_by_event_and_another_is_another() {
     let (method, layout) = (Method::DiskDirected, DiskLayout::Contiguous);
     let problem = Problem::new(1 << 20, RECORD_BYTES, 16);
     let (options, contents) = (Options::default(), Contents::Phantom);
-    let experiment = Case { machine, method, pattern, problem, layout, options, contents, seed: 1 };
+    let experiment =
+        Case { machine, method, pattern: pattern.into(), problem, layout, options, contents, seed: 1 };
     let digest = |trial| experiment.trial(trial).expect("the trial succeeds").digest;
     assert_eq!(digest(0), digest(0));
     assert_ne!(digest(0), digest(1));

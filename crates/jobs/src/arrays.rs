@@ -14,7 +14,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use fs::{File, Moved, Section, WriteCache, WriteCacheSettings};
-use layout::{Chunk, Extent, Operation, Pattern, Problem, Shape, View};
+use layout::{Chunk, Extent, LayoutError, Operation, Pattern, Problem, Shape, View};
 use machine::{Machine, Memory};
 
 use crate::{Error, FlushTally, Member, Outcome};
@@ -280,6 +280,12 @@ impl<M: Machine> ArrayPart<M> {
     }
 }
 
+impl From<Pattern> for ArrayPattern {
+    fn from(pattern: Pattern) -> Self {
+        ArrayPattern::One(pattern)
+    }
+}
+
 impl fmt::Display for ArrayPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letters = |pattern: &Pattern| pattern.to_string()[1..].to_owned();
@@ -296,7 +302,6 @@ impl FromStr for ArrayPattern {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let unknown = || format!("no pattern {name:?}: one array such as rcb or wcc, or wss, wrnncc, wpnncc");
         if name == "wss" {
             return Ok(ArrayPattern::InRounds);
         }
@@ -311,9 +316,12 @@ impl FromStr for ArrayPattern {
         if let Some((first, second)) = name.strip_prefix("wp").and_then(two) {
             return Ok(ArrayPattern::Apart(first, second));
         }
-        match name.parse::<Pattern>() {
+        match name.parse() {
             Ok(pattern) => Ok(ArrayPattern::One(pattern)),
-            Err(_) => Err(unknown()),
+            Err(_) if ["wr", "wp"].iter().any(|both| name.starts_with(both)) => Err(format!(
+                "no pattern {name:?}: after wr or wp come the letters of two arrays, as in wrnncc or wpnbbn"
+            )),
+            Err(error) => Err(LayoutError::to_string(&error)),
         }
     }
 }
