@@ -64,7 +64,7 @@ fn folder_name(path: &Path) -> String {
 fn not_found(name: &str, error: std::io::Error) -> Failure {
     let known: Vec<&str> = names().collect();
     let failure = Failure::usage(format!("study {name}"), error);
-    failure.remedy(format!("Give {}, which is built in, or a folder with plans.", known.join(" or ")))
+    failure.remedy(format!("Give {}, which are built in, or a folder with plans.", known.join(" or ")))
 }
 
 /// The files of a built-in folder whose names end so, by name.

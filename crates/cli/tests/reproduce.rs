@@ -173,7 +173,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
         (&["study", "--trials", "0"], 2, "--trials"),
         (&["study", "--trials", "100000"], 2, "--trials"),
         (&["study", "--threads", "0"], 2, "--threads"),
-        (&["nowhere"], 2, "Give starfish-3.0, which is built in, or a folder with plans."),
+        (&["nowhere"], 2, "Give starfish-3.0 or enwrich, which are built in, or a folder with plans."),
         (&["empty"], 2, "nothing to reproduce"),
         (&["broken"], 2, "plan.toml:7: unknown key \"outstandin\""),
         (&["study", "--out", "file"], 1, "starfish: file: "),
@@ -195,4 +195,35 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     assert!(!made.path("results").exists());
     fs::write(made.path("study/published/two.csv"), "table,value\n2,1\n").expect("a file");
     assert!(fail(made.command(&["study"]), 2).contains("two.csv:1: the columns must be table,"));
+}
+
+/// Figures with write caches are told cell by cell, and one figure may be of several plans.
+#[test]
+fn figures_of_write_caches_are_told_cell_by_cell() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let study = folder.path().join("study");
+    fs::create_dir_all(&study).expect("a folder");
+    for record in ["512 B", "8 KiB"] {
+        let plan = format!(
+            "name = \"records of {record}\"\nmachine = \"enwrich-1995\"\npatterns = [\"wcc\", \"wrnncc\"]\n\
+             records = [\"{record}\"]\nfile_size = \"512 KiB\"\ntrials = 1\n[figure]\nnumber = 5\nvalue = \"throughput\"\n\
+             [[variant]]\nname = \"enwrich\"\nmethod = \"write-cached\"\n[[variant]]\nname = \"tc\"\nmethod = \"traditional\"\n"
+        );
+        fs::write(study.join(format!("{record}.toml")), plan).expect("a file");
+    }
+    let (study, out) = (study.display().to_string(), folder.path().join("out"));
+    succeed(starfish(["reproduce", &study, "--out", &out.display().to_string(), "--progress", "never"]));
+    let csv = fs::read_to_string(out.join("tables.csv")).expect("it is written");
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(
+        lines[0],
+        "figure,layout,variant,pattern,record_bytes,varied,varied_value,throughput_mb_s,cv,flushes,directory_flushes,\
+         blocks_of_a_disk_most,blocks_of_a_disk_fewest,trials"
+    );
+    assert_eq!(lines.len(), 9, "{csv}");
+    let cached = lines.iter().filter(|line| line.starts_with("5,contiguous,enwrich,"));
+    assert!(cached.clone().count() == 4 && cached.clone().all(|line| line.contains(",1,0,")), "{csv}");
+    assert!(lines.iter().filter(|line| line.contains(",tc,")).all(|line| line.ends_with(",,,,,1")), "{csv}");
+    let page = fs::read_to_string(out.join("report.html")).expect("it is written");
+    assert!(page.contains("wrnncc") && page.contains("write-cached"));
 }

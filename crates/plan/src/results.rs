@@ -104,8 +104,11 @@ pub fn cell_table(results: &[CellResult<'_>]) -> Table {
     Table { columns, rows }
 }
 
+/// Something that is told of a write cache.
+type OfWriteCache = fn(FlushCount) -> u64;
+
 /// What is told of write caches, if there is one among the results.
-const FLUSHES: [(&str, fn(FlushCount) -> u64); 7] = [
+const FLUSHES: [(&str, OfWriteCache); 7] = [
     ("flushes", |count| count.flushes),
     ("directory_flushes", |count| count.directory_flushes),
     ("blocks_of_a_disk_most", |count| count.blocks_of_a_disk_most),

@@ -22,8 +22,9 @@ const COLUMNS: [&str; 14] = [
 
 /// The cells of figures as the text of a CSV file; those without any trial are left out.
 ///
-/// Throughput is the mean over trials in MiB/s, `cv` their standard deviation over their mean. Counts of flushes are means
-/// over trials, and empty without a write cache; blocks are those of the busiest and the idlest disk in the largest flush.
+/// Throughput is the mean over trials in MiB/s, `cv` their standard deviation over their mean. Counts of flushes are
+/// means over trials, and empty without a write cache; blocks are those of the busiest and the idlest disk in the
+/// largest flush.
 pub fn cells_csv(results: &[CellResult<'_>]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let written = "writing to memory";

@@ -14,8 +14,8 @@
 //! - `published.rs`: what the report printed
 //! - `agreement.rs`: how well the two agree
 //! - `tables_csv.rs`, `report/`: the two files
-//! - `cells_csv.rs`, `plan_page.rs`: the same for a study of figures only that tells more than throughput, cell by cell;
-//!   the page also for plans that are no study
+//! - `cells_csv.rs`, `plan_page.rs`: the same for a study of figures only that tells more than throughput, cell by
+//!   cell; the page also for plans that are no study
 
 mod agreement;
 mod cells_csv;

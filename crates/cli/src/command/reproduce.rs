@@ -250,7 +250,8 @@ fn write(study: &Study, journal: &Journal, folder: &Path, command: String) -> Re
             (tables_csv(&tables), report.html())
         }
         Form::Cells => {
-            let page = reproduce::plan_page(&study.plans, &results, &command, version);
+            let mut page = reproduce::plan_page(&study.plans, &results, &command, version);
+            page.title = format!("The figures of {}", study.name);
             (cells_csv(&results), page.html())
         }
     };
