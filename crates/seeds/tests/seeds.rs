@@ -21,6 +21,16 @@ fn files_hold_what_operations_put_there() {
     check(Kind::Operations, 300);
 }
 
+/// In these a second write of a block overtook the first on its way to the disk.
+#[test]
+fn of_two_writes_of_a_block_the_later_stays() {
+    for seed in [5279, 6579] {
+        let sweep = Sweep::new(&[Kind::Operations], seed, Some(1));
+        sweep.run(1, Kind::run);
+        assert_eq!(sweep.counts().passed, 1, "seed {seed}");
+    }
+}
+
 #[test]
 fn so_they_do_behind_page_caches() {
     check(Kind::Cached, 60);
