@@ -30,7 +30,7 @@ def test_options_of_some_methods_leave_the_others_alone() -> None:
     table = simulate("wb", method=["traditional", "disk-directed"], memget_writes=True, presort=True)
     assert list(table["memget_writes"]) == [True, False]
     assert list(table["presort"]) == [False, True]
-    with pytest.raises(starfish.InvalidError, match="memget_writes: the disk-directed method"):
+    with pytest.raises(starfish.InvalidError, match="memget_writes: only the traditional and the two-phase"):
         simulate("wb", method="disk-directed", memget_writes=True)
 
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use include_dir::{Dir, include_dir};
-use reproduce::{Study, TextFile};
+use reproduce::{Statement, Study, TextFile};
 
 use crate::failure::{Failure, Result};
 
@@ -24,6 +24,9 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 /// Where published tables are.
 const PUBLISHED: &str = "published";
 
+/// Where it stands what a report says in words.
+const STATEMENTS: &str = "statements.csv";
+
 /// Longer files are no plans and no tables.
 const BYTES_MAX: u64 = 1 << 20;
 
@@ -36,10 +39,16 @@ struct Read {
 /// Finds, reads and checks the study of this name, or in this folder.
 pub(crate) fn load(name_or_path: &str) -> Result<Study> {
     let built_in = BUILT_IN.iter().find(|(name, _)| *name == name_or_path);
-    let (name, plans, published) = match built_in {
+    let (name, plans, published, statements) = match built_in {
         Some((name, dir)) => {
             let published = dir.get_dir(PUBLISHED).map_or(Vec::new(), |dir| embedded(name, dir, "csv"));
-            ((*name).to_owned(), embedded(name, dir, "toml"), published)
+            let statements = dir.get_file(STATEMENTS).and_then(|file| file.contents_utf8());
+            (
+                (*name).to_owned(),
+                embedded(name, dir, "toml"),
+                published,
+                statements.unwrap_or_default().to_owned(),
+            )
         }
         None => {
             let path = Path::new(name_or_path);
@@ -48,11 +57,17 @@ pub(crate) fn load(name_or_path: &str) -> Result<Study> {
             let published = path.join(PUBLISHED);
             let tables = if published.is_dir() { in_folder(&published, "csv") } else { Ok(Vec::new()) };
             let tables = tables.map_err(|error| Failure::usage(published.to_string_lossy(), error))?;
-            (folder_name(path), plans, tables)
+            let statements = path.join(STATEMENTS);
+            let text = if statements.is_file() { fs::read_to_string(&statements) } else { Ok(String::new()) };
+            let text = text.map_err(|error| Failure::usage(statements.to_string_lossy(), error))?;
+            (folder_name(path), plans, tables, text)
         }
     };
     let study = Study::parse(&name, &as_texts(&plans), &as_texts(&published));
-    study.map_err(|error| Failure::usage(name_or_path, error))
+    let mut study = study.map_err(|error| Failure::usage(name_or_path, error))?;
+    let statements = Statement::read(&format!("{name}/{STATEMENTS}"), &statements);
+    study.statements = statements.map_err(|error| Failure::usage(name_or_path, error))?;
+    Ok(study)
 }
 
 /// The name of a study in a folder: that of the folder.

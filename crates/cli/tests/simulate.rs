@@ -156,7 +156,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     let cases: [(&[&str], &str); 11] = [
         (&["--pattern", "rq"], "no pattern is called 'rq'"),
         (&["--pattern", "rb", "--record", "7"], "not a whole number of 7-byte records"),
-        (&["--method", "psychic"], "traditional, two-phase or disk-directed"),
+        (&["--method", "psychic"], "traditional, two-phase, disk-directed or write-cached"),
         (&["--method", "traditional", "--presort"], "only the disk-directed method can presort"),
         (&["--machine", "cray"], "starfish-1996"),
         (&["--set", "nodes.io"], "KEY=VALUE"),

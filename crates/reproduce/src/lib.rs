@@ -12,7 +12,7 @@
 //! - `study.rs`: plans and published values that belong together
 //! - `results.rs`: what was simulated
 //! - `published.rs`: what the report printed
-//! - `agreement.rs`: how well the two agree
+//! - `agreement.rs`: how well the two agree; `statements.rs`: likewise of what a report says in words
 //! - `tables_csv.rs`, `report/`: the two files
 //! - `cells_csv.rs`, `plan_page.rs`: the same for a study of figures only that tells more than throughput, cell by
 //!   cell; the page also for plans that are no study
@@ -23,6 +23,7 @@ mod plan_page;
 mod published;
 mod report;
 mod results;
+mod statements;
 mod study;
 mod tables_csv;
 
@@ -34,5 +35,6 @@ pub use plan_page::plan_page;
 pub use published::{COLUMNS, Published, PublishedCell, PublishedError, PublishedTable};
 pub use report::{NumbersBars, NumbersPage, NumbersPart, NumbersTable, Provenance, Report};
 pub use results::{Cell, Figure, Line, Place, Table};
+pub use statements::{Standing, Statement, statements_table};
 pub use study::{Form, Study, StudyError, TextFile};
 pub use tables_csv::tables_csv;

@@ -12,6 +12,7 @@ use statistics::Sample;
 use crate::published::{Published, PublishedError, PublishedTable};
 use crate::report::Provenance;
 use crate::results::{Cell, Figure, Line, Place, Table};
+use crate::statements::Statement;
 
 /// Plans and published values that belong together.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub struct Study {
     pub plans: Vec<Plan>,
     /// What the report printed, as far as it is known.
     pub published: Published,
+    /// What the report says of them in words.
+    pub statements: Vec<Statement>,
     /// How its results are shown.
     pub form: Form,
 }
@@ -78,7 +81,8 @@ impl Study {
         let plans = plans.collect::<Result<Vec<_>, _>>()?;
         let plans: Vec<Plan> = plans.into_iter().filter(|plan| plan.published.is_some()).collect();
         let (form, name) = (form_of(&plans), name.to_owned());
-        let mut study = Study { name, plans: Vec::new(), published: Published::default(), form };
+        let mut study =
+            Study { name, plans: Vec::new(), published: Published::default(), statements: Vec::new(), form };
         for file in published {
             study.published.read(file.name, file.text)?;
         }

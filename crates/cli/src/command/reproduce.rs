@@ -7,8 +7,10 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use plan::{Journal, Kind, Plan, PlannedTrial};
-use reproduce::{Form, Report, Study, cells_csv, compared, errors, tables_csv};
+use plan::{CellResult, Journal, Kind, Plan, PlannedTrial};
+use reproduce::{
+    Form, NumbersPart, Report, Study, cells_csv, compared, errors, statements_table, tables_csv,
+};
 
 use super::run;
 use crate::failure::{Failure, Result};
@@ -252,6 +254,10 @@ fn write(study: &Study, journal: &Journal, folder: &Path, command: String) -> Re
         Form::Cells => {
             let mut page = reproduce::plan_page(&study.plans, &results, &command, version);
             page.title = format!("The figures of {}", study.name);
+            let statements = statements_table(&study.statements, &results);
+            if !statements.rows.is_empty() {
+                page.parts.insert(0, NumbersPart::Table(statements));
+            }
             (cells_csv(&results), page.html())
         }
     };
@@ -265,7 +271,7 @@ fn write(study: &Study, journal: &Journal, folder: &Path, command: String) -> Re
 fn summary(study: &Study, journal: &Journal) -> Vec<String> {
     let results = plan::results(&study.plans, journal);
     if study.form == Form::Cells {
-        return summary_of_cells(study);
+        return summary_of_cells(study, &results);
     }
     let mut lines = Table::new(2);
     lines.row(["table", "what", "cells", "median error", "within 10 %"]);
@@ -291,14 +297,20 @@ fn summary(study: &Study, journal: &Journal) -> Vec<String> {
 }
 
 /// A line for each plan of a study that is shown cell by cell.
-fn summary_of_cells(study: &Study) -> Vec<String> {
+fn summary_of_cells(study: &Study, results: &[CellResult<'_>]) -> Vec<String> {
     let mut lines = Table::new(2);
     lines.row(["figure", "what", "cells"]);
     for plan in &study.plans {
         let number = plan.published.as_ref().map_or(String::new(), |published| published.number.to_string());
         lines.row([number, plan.title.clone(), plan.cells.len().to_string()]);
     }
-    lines.lines().collect()
+    let statements = statements_table(&study.statements, results);
+    let mut said = Table::new(3);
+    said.row(statements.head.clone());
+    statements.rows.iter().for_each(|row| said.row(row.clone()));
+    let said = if statements.rows.is_empty() { Vec::new() } else { said.lines().collect() };
+    let between = if said.is_empty() { None } else { Some(String::new()) };
+    lines.lines().chain(between).chain(said).collect()
 }
 
 /// Summary of where the time went.

@@ -178,10 +178,11 @@ impl<M: Machine> WriteCache<M> {
                     continue;
                 }
             };
+            // Entry and data at once, so that nobody reads the one without the other.
             let at = inner.log.borrow_mut().append(index, offset + done, bytes, inner.now());
+            inner.data.place(at, &data.slice(done..done + bytes));
             machine.compute(Work::AppendEntry).await;
             machine.compute(Work::Copy { bytes }).await;
-            inner.data.place(at, &data.slice(done..done + bytes));
             done += bytes;
             drop(append);
         }
@@ -275,7 +276,8 @@ impl<M: Machine> Inner<M> {
         self.failure.borrow_mut().take().map_or(Ok(()), Err)
     }
 
-    /// When a write is made. Clocks of different members may disagree: see the manual.
+    /// When a write is made. Of one member's writes the later has the later time (see [`Log::append`]); of different
+    /// members' as far as their clocks agree.
     fn now(&self) -> u64 {
         self.machine().date().as_nanos()
     }
