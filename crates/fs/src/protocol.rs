@@ -237,7 +237,7 @@ pub enum Request {
     Directory {
         /// The memory, which names the operation.
         memory: MemoryId,
-        /// Entries of each file; files and entries together [`ENTRIES_MAX`] at most.
+        /// Entries of each file; of files and entries together as many as a header holds.
         entries: Vec<(FileId, Vec<Entry>)>,
     },
     /// Move the stretches of files that the members of a group have told you in directories between your disks and

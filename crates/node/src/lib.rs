@@ -34,7 +34,7 @@
 //!
 //! - [`Session`] in `session.rs`, [`Handle`] in `handle.rs`, [`Pending`] in `pending.rs`: start here
 //! - `settings.rs`: what a session and an open file can be told; [`Size`]: bytes as people write them
-//! - [`agents`]: which agents make up the file system; [`key`]: the secret shared with them; [`random`]: identities
+//! - [`agents`]: which agents make up the file system; [`key`]: the secret shared with them; `random.rs`: identities
 //! - `thread.rs`: the node thread; `client_node.rs`: its client; `open_file.rs`: its half of an open file; `lease.rs`: pages lent to other threads
 //! - `connect.rs`: [`connect()`], for who needs no session; `error.rs`: what went wrong, with which agent, and what to do
 //!
