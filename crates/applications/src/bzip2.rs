@@ -15,7 +15,7 @@ use crate::behind::Behind;
 use crate::failure::{Failure, Result};
 use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
-use crate::store::{Output, Store};
+use crate::store::{Output, Storage};
 use crate::usage::{self, Stopwatch};
 
 /// Ending of the names of compressed files.
@@ -65,7 +65,7 @@ impl Arguments {
             false => Conversion::Compress { blocks: self.blocks },
         };
         convert(&files, &self.input, &name, self.force, conversion)?;
-        if self.files.time {
+        if self.files.striped.time {
             usage::print("pfsbzip2", &[("all", stopwatch.usage(&files))]);
         }
         Ok(ExitCode::SUCCESS)
@@ -102,7 +102,7 @@ pub enum Conversion {
 
 /// Reads the file `input` and writes `output`, which must not exist unless it is to `replace` a file.
 pub fn convert(
-    store: &dyn Store,
+    store: &dyn Storage,
     input: &FileName,
     output: &FileName,
     replace: bool,

@@ -6,25 +6,21 @@ use std::process::ExitCode;
 use clap::{Args, Parser, ValueHint};
 
 use crate::failure::{Failure, Result};
-use crate::files::{Files, FilesArgs, NAMES};
+use crate::files::{Files, FilesArgs, NAMES, StripedArgs};
 use crate::name::FileName;
-use crate::store::Store;
+use crate::store::Storage;
 use crate::usage::{self, Stopwatch};
 use node::Size;
 
-/// The options of all three.
+/// The options of copying whole files.
 #[derive(Args, Clone, Debug)]
-struct CopyArgs {
-    /// Bytes that are read and written at a time.
-    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = buffer)]
-    buffer: Size,
-
+struct WholeArgs {
     /// Replace an existing output file.
     #[arg(long, short)]
     force: bool,
 
     #[command(flatten)]
-    files: FilesArgs,
+    striped: StripedArgs,
 }
 
 /// Print files one after the other, ordinary and striped ones.
@@ -39,8 +35,16 @@ pub struct Cat {
     #[arg(long, short, value_name = "FILE", default_value = "-", add = command_line::file_or_stored())]
     output: FileName,
 
+    /// Bytes that are read and written at a time.
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = buffer)]
+    buffer: Size,
+
+    /// Replace an existing output file.
+    #[arg(long, short)]
+    force: bool,
+
     #[command(flatten)]
-    copy: CopyArgs,
+    files: FilesArgs,
 }
 
 /// Copy an ordinary file to a striped one. `starfish put` does the same, with progress and hashes.
@@ -56,7 +60,7 @@ pub struct ToStriped {
     output: Option<String>,
 
     #[command(flatten)]
-    copy: CopyArgs,
+    whole: WholeArgs,
 }
 
 /// Copy a striped file to an ordinary one. `starfish get` does the same, with progress and hashes.
@@ -72,7 +76,7 @@ pub struct FromStriped {
     output: FileName,
 
     #[command(flatten)]
-    copy: CopyArgs,
+    whole: WholeArgs,
 }
 
 fn buffer(text: &str) -> std::result::Result<Size, String> {
@@ -84,8 +88,29 @@ fn buffer(text: &str) -> std::result::Result<Size, String> {
 impl Cat {
     /// Runs the program.
     pub fn run(self) -> Result<ExitCode> {
+        let files = Files::new(&self.files);
+        let stopwatch = Stopwatch::start(&files);
         let names = if self.names.is_empty() { vec![FileName::Standard] } else { self.names };
-        copy("mycat", &names, &self.output, &self.copy)
+        names.iter().try_for_each(|name| name.check_is_not(&self.output))?;
+        let mut buffer = vec![0; self.buffer.0 as usize];
+        // A name that is wrong is told before anything is made.
+        let mut first = Some(files.open(&names[0])?);
+        let mut target = files.create(&self.output, self.force)?;
+        for name in &names {
+            let mut input = first.take().map_or_else(|| files.open(name), Ok)?;
+            loop {
+                let read = input.read(&mut buffer).map_err(|error| Failure::io(name, &error))?;
+                if read == 0 {
+                    break;
+                }
+                target.write_all(&buffer[..read]).map_err(|error| Failure::io(&self.output, &error))?;
+            }
+        }
+        target.finish()?;
+        if self.files.striped.time {
+            usage::print("mycat", &[("all", stopwatch.usage(&files))]);
+        }
+        Ok(ExitCode::SUCCESS)
     }
 }
 
@@ -98,38 +123,30 @@ impl ToStriped {
         };
         let name = self.output.clone().or_else(own);
         let name = name.ok_or_else(|| Failure::new(&self.input, "say what to call it: fs2pfs FILE NAME"))?;
-        copy("fs2pfs", &[self.input], &FileName::striped(&name), &self.copy)
+        self.whole.copy("fs2pfs", |files| files.put(&self.input, bare(&name), self.whole.force))
     }
 }
 
 impl FromStriped {
     /// Runs the program.
     pub fn run(self) -> Result<ExitCode> {
-        copy("pfs2fs", &[FileName::striped(&self.input)], &self.output, &self.copy)
+        self.whole.copy("pfs2fs", |files| files.get(bare(&self.input), &self.output, self.whole.force))
     }
 }
 
-fn copy(program: &str, names: &[FileName], output: &FileName, arguments: &CopyArgs) -> Result<ExitCode> {
-    let files = Files::new(&arguments.files);
-    let stopwatch = Stopwatch::start(&files);
-    names.iter().try_for_each(|name| name.check_is_not(output))?;
-    let mut buffer = vec![0; arguments.buffer.0 as usize];
-    // A name that is wrong is told before anything is made.
-    let mut first = Some(files.open(&names[0])?);
-    let mut target = files.create(output, arguments.force)?;
-    for name in names {
-        let mut input = first.take().map_or_else(|| files.open(name), Ok)?;
-        loop {
-            let read = input.read(&mut buffer).map_err(|error| Failure::io(name, &error))?;
-            if read == 0 {
-                break;
-            }
-            target.write_all(&buffer[..read]).map_err(|error| Failure::io(output, &error))?;
+/// A striped file's name without what may stand before it.
+fn bare(name: &str) -> &str {
+    name.strip_prefix(command_line::STRIPED).unwrap_or(name)
+}
+
+impl WholeArgs {
+    fn copy(&self, program: &str, copy: impl FnOnce(&Files) -> Result<()>) -> Result<ExitCode> {
+        let files = Files::new(&self.striped.clone().into());
+        let stopwatch = Stopwatch::start(&files);
+        copy(&files)?;
+        if self.striped.time {
+            usage::print(program, &[("all", stopwatch.usage(&files))]);
         }
+        Ok(ExitCode::SUCCESS)
     }
-    target.finish()?;
-    if arguments.files.time {
-        usage::print(program, &[("all", stopwatch.usage(&files))]);
-    }
-    Ok(ExitCode::SUCCESS)
 }

@@ -6,17 +6,18 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::{Args, FromArgMatches};
 use interruption::HalfDone;
 use node::agents;
+use node::whole_file::CopyError;
 use pdiol::{Advice, OpenOptions, Prefetch, Session, Settings};
 use replacement::NewFile;
 
 use crate::failure::{Failure, Result};
 use crate::name::{FileName, own};
-use crate::store::{self, Store};
+use crate::store::{self, Storage};
 use crate::take_place::take_place;
 use node::Size;
 
@@ -28,7 +29,7 @@ is called so begins with ./ as in ./pfs:x.";
 /// The options about striped files, the same in all programs.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Striped files")]
-pub struct FilesArgs {
+pub(crate) struct StripedArgs {
     /// Agents that store striped files, as HOST:PORT, separated by commas. Without this: those of STARFISH_AGENTS,
     /// of ~/.config/starfish/config.toml, or started by `starfish agents up`.
     #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',')]
@@ -39,14 +40,6 @@ pub struct FilesArgs {
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 
-    /// Number of pages to prefetch, or `adaptive` for as many as are useful.
-    #[arg(long, value_name = "PAGES", default_value = "adaptive")]
-    window: Prefetch,
-
-    /// Memory for pages of striped files.
-    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
-    cache: Size,
-
     /// Size of a block, and so of a page, of new files.
     #[arg(long, value_name = "SIZE", default_value = node::BLOCK)]
     block: Size,
@@ -55,13 +48,36 @@ pub struct FilesArgs {
     #[arg(long, value_name = "N")]
     disks: Option<NonZeroU32>,
 
+    /// Print the elapsed, user, system and waiting time on standard error, as CSV.
+    #[arg(long, help_heading = None)]
+    pub(crate) time: bool,
+}
+
+/// The options about striped files that are read and written in pages.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Striped files")]
+pub struct FilesArgs {
+    #[command(flatten)]
+    pub(crate) striped: StripedArgs,
+
+    /// Number of pages to prefetch, or `adaptive` for as many as are useful.
+    #[arg(long, value_name = "PAGES", default_value = "adaptive")]
+    window: Prefetch,
+
+    /// Memory for pages of striped files.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    cache: Size,
+
     /// Wait until the agents have each written page.
     #[arg(long)]
     no_write_behind: bool,
+}
 
-    /// Print the elapsed, user, system and waiting time on standard error, as CSV.
-    #[arg(long, help_heading = None)]
-    pub time: bool,
+impl From<StripedArgs> for FilesArgs {
+    /// With the defaults of the others.
+    fn from(striped: StripedArgs) -> Self {
+        FilesArgs { striped, ..FilesArgs::default() }
+    }
 }
 
 impl Default for FilesArgs {
@@ -132,21 +148,80 @@ impl Files {
 
     fn settings(&self) -> node::Result<Settings> {
         let arguments = &self.arguments;
-        let mut settings = Settings::of_environment(agents::find_among(&arguments.agents, None)?)?;
-        settings.key.clone_from(&arguments.key);
+        let striped = &arguments.striped;
+        let mut settings = Settings::of_environment(agents::find_among(&striped.agents, None)?)?;
+        settings.key.clone_from(&striped.key);
         settings.cache_bytes = arguments.cache.0;
         settings.prefetch = arguments.window;
-        settings.block_bytes = arguments.block.0;
-        settings.disks = arguments.disks;
+        settings.block_bytes = striped.block.0;
+        settings.disks = striped.disks;
         settings.write_behind = !arguments.no_write_behind;
         Ok(settings)
     }
 }
 
-impl Store for Files {
-    fn open(&self, name: &FileName) -> Result<Box<dyn Read + Send + '_>> {
+/// Whole files between this computer and the agents, past the page cache.
+impl Files {
+    /// Makes the striped file `name` of an ordinary one. What it replaces stays until it is whole.
+    pub(crate) fn put(&self, input: &FileName, name: &str, replace: bool) -> Result<()> {
+        let Source::Local(local) = self.source(input)? else {
+            return Err(not_ordinary(input));
+        };
+        let (session, striped) = (self.session()?, FileName::Striped(name.to_owned()));
+        let (again, owned) = (session.clone(), name.to_owned());
+        // Nothing can be done about what cannot be removed, and the reason is told where the work failed.
+        let undo = move || drop(again.discard(&owned));
+        let begin = || session.begin_upload(name, replace, local, |_| {});
+        let (copying, half_done) =
+            HalfDone::make(striped.to_string(), undo, begin).map_err(|error| not_made(&striped, error))?;
+        let copied = copying.wait().map_err(CopyError::from).flatten();
+        let (_, bytes) = copied.map_err(|error| not_copied(&striped, input, error))?;
+        half_done.keep();
+        self.count(bytes);
+        Ok(())
+    }
+
+    /// Makes an ordinary file of the striped file `name`.
+    pub(crate) fn get(&self, name: &str, output: &FileName, replace: bool) -> Result<()> {
+        let (session, striped) = (self.session()?, FileName::Striped(name.to_owned()));
+        let target = self.target(output, replace)?;
+        let (Target::Stream(file) | Target::Local { file, .. }) = &target else {
+            return Err(not_ordinary(output));
+        };
+        let local = file.try_clone().map_err(|error| Failure::io(output, &error))?;
+        let moved = Arc::new(AtomicU64::new(0));
+        let counted = moved.clone();
+        let copied = session.download(name, local, move |bytes| {
+            counted.fetch_add(bytes, Ordering::Relaxed);
+        });
+        copied.map_err(|error| not_copied(&striped, output, error))?;
+        self.count(moved.load(Ordering::Relaxed));
+        target.finish(output)
+    }
+
+    /// Counts what was read and written.
+    fn count(&self, bytes: u64) {
+        self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes_written.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+fn not_ordinary(name: &FileName) -> Failure {
+    Failure::new(name, "it is a striped file\n  From one striped file to another: mycat pfs:ONE -o pfs:OTHER")
+}
+
+fn not_copied(striped: &FileName, local: &FileName, error: CopyError) -> Failure {
+    match error {
+        CopyError::Striped(error) => Failure::new(striped, error),
+        CopyError::Local(error) => Failure::io(local, &error),
+    }
+}
+
+impl Files {
+    /// What a name stands for, to be read.
+    fn source(&self, name: &FileName) -> Result<Source> {
         let failed = |error: io::Error| Failure::io(name, &error);
-        let source = match name {
+        Ok(match name {
             FileName::Standard => Source::Local(own(io::stdin()).map_err(failed)?),
             FileName::Local(path) => {
                 let file = File::open(path).map_err(failed)?;
@@ -162,13 +237,12 @@ impl Store for Files {
                 self.inputs().push(striped.clone());
                 Source::Striped(file)
             }
-        };
-        Ok(Box::new(Input { source, files: self }))
+        })
     }
 
-    /// A replaced file stays until the new one is complete, except a striped file that has not been read.
-    fn create(&self, name: &FileName, replace: bool) -> Result<Box<dyn store::Output + '_>> {
-        let target = match name {
+    /// What a name stands for, to be written.
+    fn target(&self, name: &FileName, replace: bool) -> Result<Target> {
+        Ok(match name {
             FileName::Standard => {
                 let output = own(io::stdout()).map_err(|error| Failure::io("standard output", &error))?;
                 Target::Stream(output)
@@ -185,8 +259,18 @@ impl Store for Files {
                 let (file, half_done) = create_striped(&self.session()?, striped, replace)?;
                 Target::Striped { half_done, file }
             }
-        };
-        Ok(Box::new(Output { name: name.clone(), target, files: self }))
+        })
+    }
+}
+
+impl Storage for Files {
+    fn open(&self, name: &FileName) -> Result<Box<dyn Read + Send + '_>> {
+        Ok(Box::new(Input { source: self.source(name)?, files: self }))
+    }
+
+    /// A replaced file stays until the new one is complete, except a striped file that has not been read.
+    fn create(&self, name: &FileName, replace: bool) -> Result<Box<dyn store::Output + '_>> {
+        Ok(Box::new(Output { name: name.clone(), target: self.target(name, replace)?, files: self }))
     }
 
     fn temporary(&self) -> Result<Box<dyn store::Temporary>> {
@@ -204,7 +288,7 @@ impl Store for Files {
                 let (mut file, half_done) =
                     make_striped(&session, &name, || session.open(&name, options)).map_err(failed)?;
                 file.hint(Advice::Temporary).map_err(failed)?;
-                Ok(Box::new(Temporary::Striped { _half_done: half_done, file }))
+                Ok(Box::new(Temporary::Striped { _half_done: half_done, file: Box::new(file) }))
             }
         }
     }
@@ -244,13 +328,16 @@ fn make_striped<T, E>(
 fn create_striped(session: &Session, name: &str, replace: bool) -> Result<(pdiol::File, HalfDone)> {
     let options = OpenOptions::new().write(true);
     let options = if replace { options.create(true).truncate(true) } else { options.create_new(true) };
-    make_striped(session, name, || session.open(name, options)).map_err(|error| {
-        let name = format!("pfs:{name}");
-        match error.kind() {
-            node::ErrorKind::Exists => Failure::new(name, replacement::Error::Exists),
-            _ => Failure::new(name, error),
-        }
-    })
+    let made = make_striped(session, name, || session.open(name, options));
+    made.map_err(|error| not_made(&FileName::Striped(name.to_owned()), error))
+}
+
+/// Why a striped file was not made.
+fn not_made(name: &FileName, error: node::Error) -> Failure {
+    match error.kind() {
+        node::ErrorKind::Exists => Failure::new(name, replacement::Error::Exists),
+        _ => Failure::new(name, error),
+    }
 }
 
 /// A file that is read.
@@ -305,24 +392,32 @@ enum Target {
 
 impl store::Output for Output<'_> {
     fn finish(self: Box<Self>) -> Result<()> {
-        match self.target {
+        self.target.finish(&self.name)
+    }
+}
+
+impl Target {
+    /// All is written to the file of that name.
+    fn finish(self, name: &FileName) -> Result<()> {
+        let failed = |error: node::Error| Failure::new(name, error);
+        match self {
             Target::Stream(_) => Ok(()),
             Target::Local { file, new, half_done } => {
                 drop(file);
-                new.complete().map_err(|error| Failure::new(&self.name, error))?;
+                new.complete().map_err(|error| Failure::new(name, error))?;
                 half_done.keep();
                 Ok(())
             }
             Target::Striped { half_done, file } => {
-                file.close().map_err(|error| Failure::new(&self.name, error))?;
+                file.close().map_err(failed)?;
                 half_done.keep();
                 Ok(())
             }
-            Target::Beside { half_done, file, session, name } => {
+            Target::Beside { half_done, file, session, name: replaced } => {
                 let whole = file.name().to_owned();
-                file.close().map_err(|error| Failure::new(&self.name, error))?;
+                file.close().map_err(failed)?;
                 half_done.keep();
-                take_place(&session, &whole, &name)
+                take_place(&session, &whole, &replaced)
             }
         }
     }
@@ -373,7 +468,7 @@ enum Temporary {
     /// It has no name any more.
     Local(File),
     /// The name goes before the file is closed, so that nothing has to be written for it.
-    Striped { _half_done: HalfDone, file: pdiol::File },
+    Striped { _half_done: HalfDone, file: Box<pdiol::File> },
 }
 
 impl store::Temporary for Temporary {

@@ -14,7 +14,7 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch}
 use crate::failure::{Failure, Result};
 use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
-use crate::store::Store;
+use crate::store::Storage;
 use crate::usage::{self, Stopwatch};
 
 /// Print the lines of files, ordinary and striped ones, that match a pattern.
@@ -103,7 +103,7 @@ impl Arguments {
             }
         }
         printer.finish()?;
-        if self.files.time {
+        if self.files.striped.time {
             usage::print("pfsgrep", &[("all", stopwatch.usage(&files))]);
         }
         Ok(match (printer.found, failed) {

@@ -30,7 +30,7 @@ mod usage;
 pub use failure::{Failure, Result, run};
 pub use files::{Files, FilesArgs};
 pub use name::FileName;
-pub use store::{Output, Store, Temporary};
+pub use store::{Output, Storage, Temporary};
 pub use usage::{Stopwatch, Usage};
 
 use clap::{Command, CommandFactory};

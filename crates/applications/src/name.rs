@@ -33,11 +33,6 @@ impl FileName {
         matches!(self, FileName::Striped(_))
     }
 
-    /// A striped file's name, also if it was written without `pfs:`.
-    pub fn striped(text: &str) -> FileName {
-        FileName::Striped(text.strip_prefix(STRIPED).unwrap_or(text).to_owned())
-    }
-
     /// Refuses this as an input if it is the same file as `output`: the program would read its own output, or an
     /// emptied file.
     pub(crate) fn check_is_not(&self, output: &FileName) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::failure::Result;
 use crate::name::FileName;
 
 /// Opens and makes files, for all threads of a program.
-pub trait Store: Sync {
+pub trait Storage: Sync {
     /// Opens a file to read it from its beginning to its end.
     fn open(&self, name: &FileName) -> Result<Box<dyn Read + Send + '_>>;
 

@@ -2,12 +2,12 @@
 
 mod common;
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{FS2PFS, Home, MYCAT, PFSBZIP2, PFSSORT, text, wait};
+use common::{FS2PFS, Home, MYCAT, PFS2FS, PFSBZIP2, PFSSORT, text, wait};
 
 #[test]
 fn an_interrupted_program_leaves_nothing() {
@@ -43,11 +43,27 @@ fn an_interrupted_program_leaves_nothing() {
     }
 }
 
+/// More is read than can be under way, so some of it is on its way to the agents.
+#[test]
+fn a_file_stays_if_another_that_is_to_replace_it_is_interrupted() {
+    let home = Home::start(2);
+    std::fs::write(home.path("old"), text(1000)).expect("room");
+    home.succeed(FS2PFS, &["old"]);
+    let mut child = home.command(FS2PFS, ["-", "old", "--force"]).stdin(Stdio::piped()).spawn().expect("it");
+    let mut input = child.stdin.take().expect("piped");
+    input.write_all(&vec![0; 12 << 20]).expect("it is read");
+    let sent = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status();
+    assert!(sent.expect("a kill command").success());
+    assert_eq!(wait(&mut child).code(), Some(130));
+    assert_eq!(home.striped(), ["old"]);
+    assert!(home.succeed(MYCAT, &["pfs:old"]) == text(1000));
+}
+
 #[test]
 fn nobody_has_to_read_to_the_end() {
     let home = Home::start(2);
     home.make("text", &text(300_000));
-    for (program, arguments) in [(MYCAT, &["pfs:text"][..]), (PFSSORT, &["pfs:text"])] {
+    for (program, arguments) in [(MYCAT, ["pfs:text"]), (PFSSORT, ["pfs:text"]), (PFS2FS, ["text"])] {
         let mut child = home.command(program, arguments).spawn().expect("the program");
         let mut few = [0; 10];
         child.stdout.take().expect("piped").read_exact(&mut few).expect("some output");

@@ -113,14 +113,15 @@ fn a_striped_file_stays_if_no_other_can_be_made_of_that_name() {
     let home = Home::start(2);
     home.make("file", b"contents");
     home.succeed(FS2PFS, &["file", "small", "--block", "8KiB"]);
-    for (name, options, part) in [
-        ("file", &["--block", "2MiB"][..], "at most 1048576"),
-        ("file", &["--block", "0"], "use 1 to"),
-        ("small", &["--cache", "32KiB"], "does not fit into a cache"),
+    for (program, arguments, name, part) in [
+        (FS2PFS, &["file", "--block", "2MiB"][..], "file", "at most 1048576"),
+        (FS2PFS, &["file", "--block", "0"], "file", "use 1 to"),
+        (FS2PFS, &["pfs:small", "file"], "file", "mycat pfs:ONE -o pfs:OTHER"),
+        (MYCAT, &["file", "-o", "pfs:small", "--cache", "32KiB"], "small", "does not fit into a cache"),
     ] {
-        let said = home.fail(FS2PFS, &[&["-f", "file", name], options].concat());
-        assert!(said.contains(part), "{options:?}: {said}");
-        assert_eq!(home.succeed(MYCAT, &[&format!("pfs:{name}")]), b"contents", "{options:?}");
+        let said = home.fail(program, &[&["-f"], arguments].concat());
+        assert!(said.contains(part), "{arguments:?}: {said}");
+        assert_eq!(home.succeed(MYCAT, &[&format!("pfs:{name}")]), b"contents", "{arguments:?}");
     }
 }
 

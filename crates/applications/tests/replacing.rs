@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::io::{Read, Write};
 
-use applications::{FileName, Files, FilesArgs, Output, Store};
+use applications::{FileName, Files, FilesArgs, Output, Storage};
 use clap::{Args, Command, FromArgMatches};
 use common::{Home, MYCAT};
 
@@ -29,7 +29,7 @@ fn begin<'a>(files: &'a Files, name: &FileName, new: &[u8]) -> Box<dyn Output + 
 fn what_was_read_stays_until_the_new_one_is_whole() {
     let home = Home::start(2);
     home.make("x", b"old");
-    let (files, name) = (files(&home), FileName::striped("x"));
+    let (files, name) = (files(&home), FileName::Striped("x".into()));
     let output = begin(&files, &name, b"new");
     assert_eq!(home.succeed(MYCAT, &["pfs:x"]), b"old");
     drop(output);
@@ -42,7 +42,7 @@ fn what_was_read_stays_until_the_new_one_is_whole() {
 fn if_the_new_one_cannot_take_its_place_it_stays_and_is_named() {
     let home = Home::start(2);
     home.make("x", b"old");
-    let (files, name) = (files(&home), FileName::striped("x"));
+    let (files, name) = (files(&home), FileName::Striped("x".into()));
     let output = begin(&files, &name, b"new");
     let stripe = home.disk(0).join("x.stripe");
     fs::remove_file(&stripe).expect("a stripe");

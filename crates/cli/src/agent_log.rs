@@ -17,11 +17,11 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use command_line::failure::{Failure, Result};
 use log::{Level, LevelFilter};
 use node::key;
 use real::{Report, Reporter};
 
-use crate::failure::{Failure, Result};
 use crate::this_node;
 
 /// The environment variable that says how urgent a line must be to be written.

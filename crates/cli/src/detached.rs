@@ -9,10 +9,11 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::agent_set::process::Process;
-use crate::agent_set::start::{LOG, PROCESS, STAY};
-use crate::failure::{Failure, Result};
+use command_line::failure::{Failure, Result};
+
 use crate::local;
+use agent_set::process::Process;
+use agent_set::start::{LOG, PROCESS, STAY};
 
 const WHAT: &str = "starting an agent in the background";
 

@@ -18,7 +18,7 @@
 
 use std::fmt;
 
-use experiment::{Case, Trial};
+use experiment::Trial;
 use machine::Duration;
 use serde::Serialize;
 use sim::{DiskStatistics, LinkStatistics, NodeStatistics, Statistics, Waits};
@@ -97,11 +97,10 @@ struct Disks {
 }
 
 impl Account {
-    /// The account of the first trial of an experiment.
-    pub(crate) fn new(case: &Case, trial: &Trial) -> Self {
+    /// The account of the first trial of an experiment, on a machine of so many compute nodes.
+    pub(crate) fn new(compute_nodes: u32, trial: &Trial) -> Self {
         let statistics = &trial.statistics;
-        let compute_nodes = case.machine.nodes.compute.value as usize;
-        let (compute, io) = statistics.nodes.split_at(compute_nodes);
+        let (compute, io) = statistics.nodes.split_at(compute_nodes as usize);
         let resources = resources(statistics, compute, io);
         let queues = queues(statistics, compute, io);
         let (limited_by, limit) = limit(&resources, ProcessorPath::new(statistics, compute, io));

@@ -4,6 +4,7 @@
 
 use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use experiment::{Choices, FIELDS, Field, Given, Takes};
 
@@ -13,6 +14,13 @@ pub(crate) struct FieldOptions(pub(crate) Choices);
 /// Fields that a command has options of its own for, because it takes several values of them; and `contents`, for which
 /// there is `--phantom`.
 const ELSEWHERE: [&str; 4] = ["machine", "method", "layout", "contents"];
+
+/// Fields that say what array there is in the file, which a request log tells by itself.
+const OF_ARRAYS: [&str; 3] = ["file_size", "shape", "grid"];
+
+/// Fields that say how I/O nodes serve, and what is moved, which agents decide by themselves.
+const OF_SIMULATION: [&str; 6] =
+    ["phantom", "outstanding", "scheduling", "thread_per_request", "prefetch", "memget_writes"];
 
 fn offered() -> impl Iterator<Item = &'static Field> {
     FIELDS.iter().filter(|field| !ELSEWHERE.contains(&field.name))
@@ -58,18 +66,59 @@ impl Args for FieldOptions {
     }
 }
 
+/// What is given for these fields.
+fn given<'a>(fields: impl Iterator<Item = &'a Field>, matches: &ArgMatches) -> Result<Choices, Error> {
+    let mut choices = Choices::default();
+    for field in fields {
+        let given = match field.takes {
+            Takes::Flag(_) => Some(Given::Flag(matches.get_flag(field.name))),
+            _ => matches.get_one::<String>(field.name).map(|word| Given::Word(word)),
+        };
+        let Some(given) = given else { continue };
+        field.choose(&mut choices, given).map_err(|why| Error::raw(ErrorKind::ValueValidation, why))?;
+    }
+    Ok(choices)
+}
+
 impl FromArgMatches for FieldOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let mut choices = Choices::default();
-        for field in offered() {
-            let given = match field.takes {
-                Takes::Flag(_) => Some(Given::Flag(matches.get_flag(field.name))),
-                _ => matches.get_one::<String>(field.name).map(|word| Given::Word(word)),
-            };
-            let Some(given) = given else { continue };
-            field.choose(&mut choices, given).map_err(|why| Error::raw(ErrorKind::ValueValidation, why))?;
-        }
-        Ok(FieldOptions(choices))
+        given(offered(), matches).map(FieldOptions)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// What was chosen of them for the replay of a request log.
+pub(crate) struct ReplayOptions {
+    pub(crate) choices: Choices,
+    /// Whether the size of a block was.
+    pub(crate) is_block_given: bool,
+}
+
+fn offered_for_replays() -> impl Iterator<Item = &'static Field> {
+    offered().filter(|field| !OF_ARRAYS.contains(&field.name))
+}
+
+impl Args for ReplayOptions {
+    fn augment_args(command: Command) -> Command {
+        command.args(offered_for_replays().map(|field| match OF_SIMULATION.contains(&field.name) {
+            true => argument(field).conflicts_with("agents"),
+            false => argument(field),
+        }))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for ReplayOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let is_block_given = matches.value_source("block") == Some(ValueSource::CommandLine);
+        Ok(ReplayOptions { choices: given(offered_for_replays(), matches)?, is_block_given })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::failure::{Failure, Result};
+use command_line::failure::{Failure, Result};
 
 /// Time limit for undoing half-done work after Ctrl-C.
 const UNDOING_MAX: Duration = Duration::from_secs(3);
@@ -17,7 +17,7 @@ pub(crate) fn tidy_up_and_exit(tidy_up: impl FnMut() + Send + 'static) -> Result
 
 /// Ends the process when interrupted, after undoing what is half done. Replaces what was to happen before.
 pub(crate) fn undo_and_exit() -> Result<()> {
-    let out_of_time = |left: &[String]| left.iter().for_each(|left| eprintln!("{left}"));
+    let out_of_time = |left: &[String]| left.iter().for_each(|left| eprintln!("starfish: {left}"));
     interruption::undo_when_interrupted(UNDOING_MAX, out_of_time).map_err(unprepared)
 }
 
@@ -106,10 +106,10 @@ pub(crate) async fn unless<T>(stop: impl Future<Output = ()>, work: impl Future<
 
 impl Undertaking {
     /// It has been undone, or could not be. Returns what the interrupted work has failed with.
-    pub(crate) fn undone(self, what: &str, outcome: Result<()>) -> Failure {
-        if let Err(failure) = outcome {
+    pub(crate) fn undone(self, what: &str, outcome: node::Result<()>) -> Failure {
+        if let Err(failure) = outcome.map_err(Failure::from) {
             // Nobody else says it: what fails while the process ends is not told.
-            eprintln!("{failure}");
+            eprintln!("starfish: {failure}");
         }
         Failure::new(what, "interrupted")
     }

@@ -8,19 +8,19 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use command_line::failure::{Failure, Result};
 use interruption::HalfDone;
 use layout::Extent;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use replacement::NewFile;
 
-use crate::failure::{Failure, Result};
 use crate::interrupt;
 
 /// What stands for standard input and output.
 pub(crate) const STANDARD: &str = "-";
 
 /// Where data from the file system go.
-pub(crate) enum Target {
+pub(crate) enum Destination {
     /// A new file, or one that is replaced.
     File(PathBuf, NewFile, HalfDone),
     /// Something that exists and is no file: standard output, a device, a pipe.
@@ -28,10 +28,10 @@ pub(crate) enum Target {
 }
 
 /// Opens `path` to receive a file called `name`. A directory receives it under its own last name.
-pub(crate) fn create(path: &Path, name: &str, replace: bool) -> Result<(Target, File)> {
+pub(crate) fn create(path: &Path, name: &str, replace: bool) -> Result<(Destination, File)> {
     if path.as_os_str() == STANDARD {
         let output = io::stdout().as_fd().try_clone_to_owned();
-        return Ok((Target::Stream, File::from(output.map_err(|error| failed(path, error.into()))?)));
+        return Ok((Destination::Stream, File::from(output.map_err(|error| failed(path, error.into()))?)));
     }
     let path = if path.is_dir() { path.join(last_part(name)) } else { path.to_owned() };
     begin(&path, replace)
@@ -52,23 +52,23 @@ pub(crate) fn check_writable(path: &Path) -> Result<()> {
 }
 
 /// Begins the file that `path` stands for.
-fn begin(path: &Path, replace: bool) -> Result<(Target, File)> {
+fn begin(path: &Path, replace: bool) -> Result<(Destination, File)> {
     match replacement::create(path, replace, None).map_err(|error| failed(path, error))? {
-        replacement::Target::Stream(stream) => Ok((Target::Stream, stream)),
+        replacement::Target::Stream(stream) => Ok((Destination::Stream, stream)),
         replacement::Target::File(file, new) => {
             let leftover = new.temporary().to_owned();
             let left = Failure::new(leftover.display().to_string(), "there was no time to remove it");
             let half_done = HalfDone::begin(left.to_string(), move || drop(std::fs::remove_file(&leftover)));
             interrupt::undo_and_exit()?;
-            Ok((Target::File(path.to_owned(), new, half_done), file))
+            Ok((Destination::File(path.to_owned(), new, half_done), file))
         }
     }
 }
 
-impl Target {
+impl Destination {
     /// Gives a file that is whole now its name.
     pub(crate) fn complete(self) -> Result<()> {
-        let Target::File(path, new, half_done) = self else { return Ok(()) };
+        let Destination::File(path, new, half_done) = self else { return Ok(()) };
         new.complete().map_err(|error| failed(&path, error))?;
         half_done.keep();
         Ok(())
@@ -105,8 +105,8 @@ pub(crate) fn open(path: &Path) -> Result<(File, Option<u64>)> {
     Ok((file, found.is_file().then_some(found.len())))
 }
 
-/// Whether standard input was closed when the program began. Rust's runtime then opens /dev/null in its place, for reading
-/// and writing, which nobody else does who means it to be read.
+/// Whether standard input was closed when the program began. Rust's runtime then opens /dev/null in its place, for
+/// reading and writing, which nobody else does who means it to be read.
 fn was_closed(input: &File) -> bool {
     let (Ok(found), Ok(null)) = (input.metadata(), std::fs::metadata("/dev/null")) else { return false };
     let is_null = found.file_type().is_char_device() && found.rdev() == null.rdev();

@@ -3,25 +3,27 @@
 //! This page shows every command; each lives in a file of its own under `command/`. What they share:
 //!
 //! - `store/`: finding agents, connecting, moving files
-//! - `agent_set/`, `detached.rs`: starting agents in the background, here and elsewhere; `agent_log.rs`: what they say
+//! - `detached.rs`: agents in the background, which the crate `agent-set` starts; `agent_log.rs`: what they say
 //! - `agent_bench/`: the benchmark of the user's own agents
 //! - `diagnosis/`: what the doctor finds out about agents, and what is wrong
-//! - `pdiol_bench/`: the benchmark of the thesis on PDIOL
-//! - `local.rs`, `progress.rs`, `table.rs`: files, terminals and numbers of this computer
-//! - `values.rs`: what a shell offers as values of options
+//! - `pdiol_bench/`: the benchmark of the thesis on PDIOL; `bare_stripe.rs`: what benchmarks compare with
+//! - `replay/`: request logs, replayed
+//! - `local.rs`: files of this computer
+//! - `described.rs`: machines and disks that options name; `values.rs`: what a shell offers as values of options
 //! - `memory.rs`, `pointless.rs`: what is refused because it cannot be, or would do nothing
 //! - `pattern_picture.rs`: who has which record of a file
-//! - `node.rs`, `interrupt.rs`, `failure.rs`: starting nodes, stopping, and saying what went wrong
+//! - `this_node.rs`, `interrupt.rs`: starting nodes, and stopping
 
 mod agent_bench;
 mod agent_log;
-mod agent_set;
+mod bare_stripe;
 mod command;
 mod date;
+mod described;
 mod detached;
 mod diagnosis;
+mod enwrich_bench;
 mod explain;
-mod failure;
 mod fields;
 mod interrupt;
 mod local;
@@ -30,11 +32,10 @@ mod pattern_picture;
 mod pdiol_bench;
 mod pointless;
 mod processes;
-mod progress;
+mod replay;
 mod simulation;
 mod store;
 mod study;
-mod table;
 mod this_node;
 mod trace_file;
 mod values;
@@ -45,9 +46,9 @@ use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
     agent, agents, bench, cat, completions, demo, doctor, fsck, generate, get, ls, machines, patterns, put,
-    reproduce, rm, run, simulate, stat,
+    reproduce, request_log, rm, run, simulate, stat,
 };
-use failure::Result;
+use command_line::failure::Result;
 
 /// A simulated message makes and drops several small vectors; this allocator takes half the time of the C library's.
 #[global_allocator]
@@ -90,6 +91,8 @@ enum Command {
     Simulate(simulate::Arguments),
     Run(run::Arguments),
     Reproduce(reproduce::Arguments),
+    Replay(Box<command::replay::Arguments>),
+    RequestLog(request_log::Arguments),
     Machines(machines::Arguments),
     Patterns(patterns::Arguments),
     Bench(Box<bench::Arguments>),
@@ -123,7 +126,7 @@ fn main() -> ExitCode {
         Err(failure) if failure.is_told() => failure.code(),
         Err(failure) => {
             interruption::wait_if_ending();
-            eprintln!("{failure}");
+            eprintln!("starfish: {failure}");
             failure.code()
         }
     }
@@ -145,6 +148,8 @@ fn run(command: Command) -> Result<()> {
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Reproduce(arguments) => reproduce::run(arguments),
+        Command::Replay(arguments) => command::replay::run(*arguments),
+        Command::RequestLog(arguments) => request_log::run(arguments),
         Command::Machines(arguments) => machines::run(arguments),
         Command::Patterns(arguments) => patterns::run(arguments),
         Command::Bench(arguments) => bench::run(*arguments),

@@ -5,11 +5,12 @@
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use command_line::failure::{Failure, Result};
 
-use crate::failure::{Failure, Result};
 use crate::store::transfer::Method;
 
-/// Options of `simulate` that say how block requests are made and served, by their names in the program and for users.
+/// Options of `simulate` and `replay` that say how block requests are made and served, by their names in the program
+/// and for users.
 const OF_BLOCK_REQUESTS: [(&str, &str); 4] = [
     ("outstanding", "--outstanding"),
     ("scheduling", "--scheduling"),
@@ -26,7 +27,7 @@ pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
                 return Err(pointless("--compute-nodes", "the method traditional has one", "disk-directed"));
             }
         }
-        Some(("simulate", given)) => {
+        Some(("simulate" | "replay", given)) => {
             let methods = given.get_many::<String>("method").into_iter().flatten();
             let is_disk_directed = methods.into_iter().all(|method| method == "disk-directed");
             let option = OF_BLOCK_REQUESTS.iter().find(|(id, _)| is_given(given, id));

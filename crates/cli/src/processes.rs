@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use command_line::failure::{Failure, Result};
 use node::Agent;
 use tempfile::TempDir;
 
-use crate::agent_set::start::READY;
-use crate::failure::{Failure, Result};
 use crate::interrupt;
 use crate::store::agents::AgentsArgs;
+use agent_set::start::READY;
 
 /// An agent's complaints beyond this are not kept.
 const COMPLAINTS_BYTES_MAX: u64 = 16 << 10;
@@ -74,7 +74,8 @@ impl Agents {
         Ok(())
     }
 
-    /// The time that the processor has worked for the agents so far, in steps of 10 ms; nothing for those that are gone.
+    /// The time that the processor has worked for the agents so far, in steps of 10 ms; nothing for those that are
+    /// gone.
     pub(crate) fn processor_time(&self) -> Duration {
         self.lock().children.iter().filter_map(|process| processor_time(process.child.id())).sum()
     }

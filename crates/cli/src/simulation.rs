@@ -5,8 +5,8 @@ use std::time::Duration;
 use experiment::{Case, Summary, Trial, summarise};
 use plan::PlannedTrial;
 
-use crate::failure::{Failure, Result};
-use crate::progress::Progress;
+use command_line::failure::{Failure, Result};
+use command_line::progress::Progress;
 
 /// What came of a case.
 pub(crate) struct Outcome {

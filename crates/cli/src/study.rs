@@ -8,7 +8,7 @@ use std::path::Path;
 use include_dir::{Dir, include_dir};
 use reproduce::{Statement, Study, TextFile};
 
-use crate::failure::{Failure, Result};
+use command_line::failure::{Failure, Result};
 
 /// The studies that are built in, by name.
 const BUILT_IN: [(&str, Dir<'_>); 2] = [

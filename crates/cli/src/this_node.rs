@@ -1,12 +1,14 @@
-//! What all nodes that this program starts have in common: the cluster key, and what the environment asks for.
+//! What all nodes that this program starts have in common: the cluster key, and what the environment asks for; and work
+//! on such a node.
 
+use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use node::key;
+use node::{Agent, ConnectedNode, key};
 use real::{Limits, Settings};
 
-use crate::failure::{Failure, Result};
+use command_line::failure::{Failure, Result};
 
 /// The file of the cluster key that the command names, for all nodes of this process.
 static KEY_FILE: OnceLock<PathBuf> = OnceLock::new();
@@ -28,4 +30,45 @@ pub(crate) fn settings() -> Result<Settings> {
     let limits = Limits { silence: asked.silence, recall: asked.silence, ..Limits::default() };
     let key = key::find(key_file()).map_err(|error| Failure::from(error).of_usage())?;
     Ok(Settings { key, driver: asked.driver, limits, ..Settings::new(node::new_node_id()?) })
+}
+
+/// Connects to the agents, which all have to answer, and does `work` there.
+pub(crate) fn run<T, F>(agents: Vec<Agent>, work: impl FnOnce(ConnectedNode) -> F + 'static) -> Result<T>
+where
+    T: 'static,
+    F: Future<Output = Result<T>> + 'static,
+{
+    run_with_present(agents, |connection| async move {
+        connection.absence()?;
+        work(connection).await
+    })
+}
+
+/// Connects to those of the agents that answer and does `work` there, which does not need all of them: files that have
+/// no stripe on the others are whole.
+pub(crate) fn run_with_present<T, F>(
+    agents: Vec<Agent>,
+    work: impl FnOnce(ConnectedNode) -> F + 'static,
+) -> Result<T>
+where
+    T: 'static,
+    F: Future<Output = Result<T>> + 'static,
+{
+    run_as(settings()?, agents, work)
+}
+
+/// Like [`run_with_present`], as the node that `settings` describe.
+pub(crate) fn run_as<T, F>(
+    settings: Settings,
+    agents: Vec<Agent>,
+    work: impl FnOnce(ConnectedNode) -> F + 'static,
+) -> Result<T>
+where
+    T: 'static,
+    F: Future<Output = Result<T>> + 'static,
+{
+    let started = real::run(settings, |machine| async move {
+        work(ConnectedNode::to_present(&machine, &agents, key_file()).await?).await
+    });
+    started.map_err(|error| Failure::new("starting this node", error))?
 }

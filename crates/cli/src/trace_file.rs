@@ -22,7 +22,7 @@ use machine::Instant;
 use prost::Message;
 use sim::{Recorder, Slice, Track};
 
-use crate::failure::{Failure, Result};
+use command_line::failure::{Failure, Result};
 
 #[derive(Clone, PartialEq, Message)]
 struct Trace {
@@ -129,7 +129,7 @@ const SEQUENCE: u32 = 1;
 pub(crate) struct TraceFile(Rc<RefCell<Writer>>);
 
 /// What came of a trace.
-pub(crate) struct Written {
+pub(crate) struct WrittenEvents {
     /// How many slices and counts are in it.
     pub(crate) events: u64,
     /// When the limit was reached, if it was: nothing that ended later is in it.
@@ -186,12 +186,12 @@ impl TraceFile {
     }
 
     /// Ends the file; fails if any of it could not be written.
-    pub(crate) fn finish(&self) -> Result<Written> {
+    pub(crate) fn finish(&self) -> Result<WrittenEvents> {
         let mut writer = self.0.borrow_mut();
         let flushed = writer.file.flush();
         match writer.failed.take().or(flushed.err()) {
             Some(error) => Err(Failure::new(writer.path.display().to_string(), error)),
-            None => Ok(Written { events: writer.events, cut_at: writer.cut_at }),
+            None => Ok(WrittenEvents { events: writer.events, cut_at: writer.cut_at }),
         }
     }
 }

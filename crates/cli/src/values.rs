@@ -7,7 +7,7 @@ use clap::Command;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use command_line::{Values, fixed, or_path, stored};
 use description::{Description, DiskDescription, MachineDescription};
-use experiment::Method;
+use experiment::{Method, Replay};
 use fs::Scheduling;
 use layout::Pattern;
 
@@ -44,6 +44,8 @@ fn values(command: &str, argument: &str) -> Option<Values> {
         ("simulate", "pattern") | ("patterns", "patterns") => {
             fixed(or_all(Pattern::all().map(|pattern| pattern.to_string()).collect()))
         }
+        ("replay", "method") => fixed(or_all(Replay::METHODS.iter().map(ToString::to_string).collect())),
+        ("replay", "layout") => fixed(["contiguous", "random"]),
         ("simulate", "layout") => fixed(["contiguous", "random", "all"]),
         ("run", "plans") => or_path([""; 0], TOML),
         ("reproduce", "study") => or_path(study::names(), "/"),
@@ -105,6 +107,8 @@ mod tests {
             ("rm", "names"),
             ("fsck", "names"),
             ("simulate", "layout"),
+            ("replay", "layout"),
+            ("replay", "method"),
             ("run", "plans"),
             ("ls", "agents"),
         ] {

@@ -356,7 +356,7 @@ fn what_goes_wrong_on_a_host_is_said_with_its_name_and_a_remedy() {
 
     let taken = TcpListener::bind(("0.0.0.0", port)).expect("the port is free");
     let told = up(&home.ssh(""), program);
-    assert!(told.contains("127.0.0.1") && told.contains(&format!("listens at port {port} there")), "{told}");
+    assert!(told.contains("127.0.0.1") && told.contains(&format!("listens at port {port} here")), "{told}");
     drop(taken);
 
     let no_model = home.command(&["agents", "up", "--local", "1", "--disk-model", "floppy"]);

@@ -149,10 +149,10 @@ fn what_cannot_be_an_agent_says_why() {
 
     let first = Agent::start(vec![directory.path().to_owned()], &[]);
     let error = fail(agent(&["--listen", "127.0.0.1:0"]), 1);
-    assert!(error.contains("in use by another agent"), "{error}");
+    assert!(error.contains("in use by another agent") && error.contains("another directory"), "{error}");
     let error =
         fail(starfish(["agent", "--create", "--root", &format!("{root}/x"), "--listen", &first.address]), 1);
-    assert!(error.contains("in use"), "{error}");
+    assert!(error.contains("in use") && error.contains("Something else listens at port"), "{error}");
 }
 
 #[test]

@@ -177,7 +177,8 @@ fn swapped_and_deleted_stripes_are_named() {
     let stripes: Vec<PathBuf> = store.stripe_files();
     let (first, second) =
         (fs::read(&stripes[0]).expect("a stripe"), fs::read(&stripes[1]).expect("a stripe"));
-    // Swapped as a whole they are still all there; their data alone do not fit their headers. Any block tells that first.
+    // Swapped as a whole they are still all there; their data alone do not fit their headers. Any block tells that
+    // first.
     fs::write(&stripes[0], [&first[..SUMS_AT], &second[SUMS_AT..]].concat()).expect("room");
     restart_all(&mut store, &[]);
     let error = store.run_failing(&["get", "file", "back"]);

@@ -1,17 +1,22 @@
 //! Code that the command lines of all programs share.
 //!
-//! - `width.rs`: how wide help and tables may be
+//! - `width.rs`: how wide help and tables may be; [`TextTable`] in `table.rs`
+//! - [`failure`]: what went wrong, why, and what can be done; [`progress`]: how far a command has come
 //! - `completion.rs`, `bash.rs`, `stored.rs`: completion by Tab; in bash; of names of striped files
 //! - `manual.rs`: manual pages
 
 mod bash;
 mod completion;
+pub mod failure;
 pub mod manual;
+pub mod progress;
 mod stored;
+mod table;
 mod width;
 
 pub use completion::{SHELLS, Values, complete, fixed, or_path, registration};
 pub use stored::{STRIPED, agents, file_or_stored, stored};
+pub use table::TextTable;
 pub use width::{fitted, of_terminal};
 
 use clap::Parser;

@@ -1,7 +1,8 @@
-//! What can be said about a disk: two kinds, and what makes a description of either impossible.
+//! What can be said about a disk: three kinds, and what makes a description of any of them impossible.
 //!
 //! A *mechanical* disk has a geometry, an arm, a rotating medium and a controller with a cache, in the
 //! terms of Ruemmler & Wilkes (1994). A *streaming* disk has only a rate and a price for going elsewhere.
+//! A *drawn* disk has an arm, and a rotation of which nothing is known but how long it keeps one waiting on average.
 //! How each number acts is told in the crate `disk`.
 
 use std::fmt;
@@ -11,7 +12,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use toml::Spanned;
 
-use crate::quantity::{self, Bytes, Quantity, Rate, Rpm, Time};
+use crate::quantity::{self, Bytes, Rate, Rpm, Time, WrittenAsText};
 use crate::{Description, Misfit, Sourced};
 
 /// A disk, of one of the kinds that `kind = "..."` names.
@@ -21,6 +22,8 @@ pub enum DiskDescription {
     Mechanical(Box<MechanicalDisk>),
     /// `kind = "streaming"`: a rate, and a price for every access that does not continue the last.
     Streaming(Box<StreamingDisk>),
+    /// `kind = "drawn"`: a linear seek, and a rotational latency that is drawn anew for every access.
+    Drawn(Box<DrawnDisk>),
 }
 
 /// A disk with an arm over rotating platters, behind a controller with a read-ahead cache.
@@ -128,6 +131,32 @@ pub struct StreamingDisk {
     pub read_ahead: Option<Sourced<Bytes>>,
 }
 
+/// A disk without cache or buffer that seeks, waits for the rotation and transfers for every access, also for one that
+/// continues the one before: the usual model of analyses.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrawnDisk {
+    #[serde(rename = "kind")]
+    _kind: IgnoredAny,
+    /// What the disk is called.
+    pub name: String,
+    /// Bytes in a sector.
+    pub sector_bytes: Sourced<Bytes>,
+    /// Bytes in a cylinder: what the arm reaches without a seek.
+    pub cylinder_bytes: Sourced<Bytes>,
+    /// Cylinders.
+    pub cylinders: Sourced<u32>,
+    /// Where the arm stands when the machine starts.
+    pub initial_cylinder: Sourced<u32>,
+    /// Time to move the arm by one cylinder; moving it further takes so many times as long.
+    pub seek_per_cylinder: Sourced<Time>,
+    /// Time an access waits for the rotation, on average: each waits for any time from none to twice this, all alike
+    /// likely.
+    pub mean_latency: Sourced<Time>,
+    /// Rate at which data come off or go onto the medium.
+    pub rate: Sourced<Rate>,
+}
+
 impl Description for DiskDescription {
     const KIND: &'static str = "disk";
 
@@ -135,6 +164,7 @@ impl Description for DiskDescription {
         ("hp97560", include_str!("../../../machines/disks/hp97560.toml")),
         ("st318416w", include_str!("../../../machines/disks/st318416w.toml")),
         ("streaming-20", include_str!("../../../machines/disks/streaming-20.toml")),
+        ("drawn-3600", include_str!("../../../machines/disks/drawn-3600.toml")),
     ];
 
     fn decode(text: &str) -> Result<Self, toml::de::Error> {
@@ -143,6 +173,7 @@ impl Description for DiskDescription {
         match kind.get_ref() {
             Kind::Mechanical => toml::from_str(text).map(Box::new).map(Self::Mechanical),
             Kind::Streaming => toml::from_str(text).map(Box::new).map(Self::Streaming),
+            Kind::Drawn => toml::from_str(text).map(Box::new).map(Self::Drawn),
         }
     }
 
@@ -150,6 +181,7 @@ impl Description for DiskDescription {
         match self {
             Self::Mechanical(disk) => disk.check(),
             Self::Streaming(disk) => disk.check(),
+            Self::Drawn(disk) => disk.check(),
         }
     }
 }
@@ -160,6 +192,7 @@ impl DiskDescription {
         match self {
             Self::Mechanical(disk) => &disk.name,
             Self::Streaming(disk) => &disk.name,
+            Self::Drawn(disk) => &disk.name,
         }
     }
 }
@@ -175,9 +208,10 @@ struct Kinded {
 enum Kind {
     Mechanical,
     Streaming,
+    Drawn,
 }
 
-impl Quantity for TrackAddress {
+impl WrittenAsText for TrackAddress {
     const EXPECTED: &'static str = "a track such as \"646:3\" (cylinder:head)";
 
     fn parse(text: &str) -> Option<Self> {
@@ -186,7 +220,7 @@ impl Quantity for TrackAddress {
     }
 }
 
-impl Quantity for Region {
+impl WrittenAsText for Region {
     const EXPECTED: &'static str = "tracks such as \"1:4-646:3\" (first cylinder:head-last cylinder:head)";
 
     fn parse(text: &str) -> Option<Self> {
@@ -319,6 +353,24 @@ impl StreamingDisk {
             })?;
         }
         self.command_overhead.as_ref().map_or(Ok(()), check_time)
+    }
+}
+
+impl DrawnDisk {
+    fn check(&self) -> Result<(), Misfit> {
+        check_sector(&self.sector_bytes)?;
+        check_count(&self.cylinders)?;
+        let (Bytes(sector), Bytes(cylinder)) = (self.sector_bytes.value, self.cylinder_bytes.value);
+        self.cylinder_bytes.ensure(cylinder > 0 && cylinder.is_multiple_of(sector), || {
+            format!("expected a cylinder of whole sectors of {sector} bytes")
+        })?;
+        let bytes = cylinder.checked_mul(self.cylinders.value.into());
+        self.cylinders.ensure(bytes.is_some_and(|bytes| bytes <= DISK_BYTES_MAX), || {
+            format!("expected a disk of at most {DISK_BYTES_MAX} bytes")
+        })?;
+        check_below(&self.initial_cylinder, &self.cylinders, "cylinders")?;
+        check_time(&self.mean_latency)?;
+        check_time(&self.seek_per_cylinder)
     }
 }
 

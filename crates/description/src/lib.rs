@@ -5,7 +5,7 @@
 //! line and what was expected there. This crate knows nothing of how a disk behaves; the crate `disk`
 //! gives the numbers their meaning.
 //!
-//! Reading order: [`Quantity`] (a number with a unit), [`Sourced`] (a quantity with its source),
+//! Reading order: [`WrittenAsText`] (a number with a unit), [`Sourced`] (a quantity with its source),
 //! [`DiskDescription`] (the quantities of a disk), [`MachineDescription`] (those of a machine around it),
 //! [`Description`] (how text becomes any of these).
 
@@ -16,12 +16,14 @@ mod quantity;
 mod sourced;
 mod suggestion;
 
-pub use disk::{Controller, DiskDescription, MechanicalDisk, Region, Seek, StreamingDisk, TrackAddress};
+pub use disk::{
+    Controller, DiskDescription, DrawnDisk, MechanicalDisk, Region, Seek, StreamingDisk, TrackAddress,
+};
 pub use load::{Description, Error, Misfit, SIZE_LIMIT, read_text, text_of};
 pub use machine::{
     Buffers, Buses, Disks, Level, MachineDescription, Network, Nodes, Placement, Processor, SystemCosts,
     Topology, Torus, WorkCost, WorkCosts,
 };
-pub use quantity::{Bytes, Cycles, Frequency, Quantity, Rate, Rpm, Time};
+pub use quantity::{Bytes, Cycles, Frequency, Rate, Rpm, Time, WrittenAsText};
 pub use sourced::Sourced;
 pub use suggestion::unknown;

@@ -226,6 +226,7 @@ impl Description for MachineDescription {
         ("cluster-switch", include_str!("../../../machines/cluster-switch.toml")),
         ("loopback", include_str!("../../../machines/loopback.toml")),
         ("pdiol-2003", include_str!("../../../machines/pdiol-2003.toml")),
+        ("shared-disks-1996", include_str!("../../../machines/shared-disks-1996.toml")),
         ("golden", include_str!("../../../machines/golden.toml")),
     ];
 

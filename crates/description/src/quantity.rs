@@ -11,7 +11,7 @@ use machine::Duration;
 use serde::de::{Deserialize, Deserializer, Visitor};
 
 /// Something written as text in a description.
-pub trait Quantity: Sized {
+pub trait WrittenAsText: Sized {
     /// What a correct text looks like, to complete the sentence "expected ...".
     const EXPECTED: &'static str;
 
@@ -60,7 +60,7 @@ impl Cycles {
     }
 }
 
-impl Quantity for Time {
+impl WrittenAsText for Time {
     const EXPECTED: &'static str = "a time such as \"2.2 ms\" (in ns, us, ms or s)";
 
     fn parse(text: &str) -> Option<Self> {
@@ -76,7 +76,7 @@ impl Quantity for Time {
     }
 }
 
-impl Quantity for Bytes {
+impl WrittenAsText for Bytes {
     const EXPECTED: &'static str = "a whole number of bytes such as \"128 KiB\" (in B, KiB, MiB, GiB, TiB, PiB, or by \
                                     powers of ten KB, MB, GB, TB, PB)";
 
@@ -85,7 +85,7 @@ impl Quantity for Bytes {
     }
 }
 
-impl Quantity for Rate {
+impl WrittenAsText for Rate {
     const EXPECTED: &'static str = "a rate above zero such as \"20 MiB/s\" or \"125 MB/s\" (in B/s, KiB/s, MiB/s, \
                                     GiB/s, or by powers of ten KB/s, MB/s, GB/s)";
 
@@ -105,7 +105,7 @@ impl Quantity for Rate {
     }
 }
 
-impl Quantity for Frequency {
+impl WrittenAsText for Frequency {
     const EXPECTED: &'static str = "a frequency above zero such as \"50 MHz\" (in Hz, kHz, MHz or GHz)";
 
     fn parse(text: &str) -> Option<Self> {
@@ -121,7 +121,7 @@ impl Quantity for Frequency {
     }
 }
 
-impl Quantity for Rpm {
+impl WrittenAsText for Rpm {
     const EXPECTED: &'static str = "a whole rotation speed above zero such as \"4002 rpm\"";
 
     fn parse(text: &str) -> Option<Self> {
@@ -187,7 +187,7 @@ impl Number {
 
 struct QuantityVisitor<Q>(PhantomData<Q>);
 
-impl<Q: Quantity> Visitor<'_> for QuantityVisitor<Q> {
+impl<Q: WrittenAsText> Visitor<'_> for QuantityVisitor<Q> {
     type Value = Q;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -203,7 +203,7 @@ impl<Q: Quantity> Visitor<'_> for QuantityVisitor<Q> {
 pub(crate) fn deserialize<'de, D, Q>(deserializer: D) -> Result<Q, D::Error>
 where
     D: Deserializer<'de>,
-    Q: Quantity,
+    Q: WrittenAsText,
 {
     deserializer.deserialize_str(QuantityVisitor(PhantomData))
 }

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 const HP97560: &str = include_str!("../../../machines/disks/hp97560.toml");
+const DRAWN: &str = include_str!("../../../machines/disks/drawn-3600.toml");
 const STREAMING: &str = include_str!("../../../machines/disks/streaming-20.toml");
 
 /// The complaint about `text` after its only `from` has become `to`, and the line where that stands.
@@ -92,6 +93,17 @@ fn what_is_impossible_is_refused() {
     }
     assert_refused(STREAMING, "value = \"20 MiB/s\"", "value = \"0 MiB/s\"", "expected a rate above zero");
     assert_refused(STREAMING, "value = \"17 GiB\"", "value = \"100 B\"", "from one sector");
+    for (from, to, expected) in [
+        ("value = \"320 KiB\"", "value = \"1000 B\"", "expected a cylinder of whole sectors of 512 bytes"),
+        ("value = \"320 KiB\"", "value = \"0 B\"", "expected a cylinder of whole sectors"),
+        ("value = 4096,", "value = 0,", "expected a count from 1"),
+        ("value = 0,", "value = 4096,", "expected less than the 4096 cylinders"),
+        ("value = \"8.33 ms\"", "value = \"101 s\"", "expected a time of at most 100s"),
+        ("value = \"0.04 ms\"", "value = \"101 s\"", "expected a time of at most 100s"),
+    ] {
+        assert_refused(DRAWN, from, to, expected);
+    }
+    assert_refused(&DRAWN.replace("320 KiB", "1 PiB"), "value = 4096,", "value = 4097,", "a disk of at most");
 }
 
 #[test]

@@ -9,15 +9,15 @@ use description::MechanicalDisk;
 
 /// The track under the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Track {
+pub(crate) struct HeadTrack {
     pub(crate) cylinder: u64,
     pub(crate) head: u64,
 }
 
 /// The place of one sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) track: Track,
+pub(crate) struct SectorPlace {
+    pub(crate) track: HeadTrack,
     /// Sectors from the angle at which the rotation starts, skews included.
     pub(crate) angle: u64,
     /// Sectors from this one to the end of its track, itself included.
@@ -65,16 +65,18 @@ impl Geometry {
         }
     }
 
-    pub(crate) fn place(&self, sector: u64) -> Place {
+    pub(crate) fn place(&self, sector: u64) -> SectorPlace {
         debug_assert!(sector < self.capacity);
         let after = self.regions.partition_point(|region| region.first_sector <= sector);
         let region = &self.regions[after - 1];
         let in_region = sector - region.first_sector;
         let on_track = in_region % self.sectors_per_track;
         let number = region.first_track + in_region / self.sectors_per_track;
-        let track =
-            Track { cylinder: number / self.tracks_per_cylinder, head: number % self.tracks_per_cylinder };
-        Place {
+        let track = HeadTrack {
+            cylinder: number / self.tracks_per_cylinder,
+            head: number % self.tracks_per_cylinder,
+        };
+        SectorPlace {
             track,
             angle: (self.skew(track) + on_track) % self.sectors_per_track,
             left: self.sectors_per_track - on_track,
@@ -86,7 +88,7 @@ impl Geometry {
     }
 
     /// Sectors by which all tracks before this one have turned it.
-    fn skew(&self, track: Track) -> u64 {
+    fn skew(&self, track: HeadTrack) -> u64 {
         let per_cylinder = (self.tracks_per_cylinder - 1) * self.track_skew + self.cylinder_skew;
         track.cylinder * per_cylinder + track.head * self.track_skew
     }

@@ -64,8 +64,10 @@
 //! * One command at a time: there is no queue in the drive, as on disks of that age.
 //! * Published evaluations of such models stop at about four per cent of the measured times.
 //!
-//! A streaming disk keeps the buffer of this and drops the mechanics; `streaming.rs` says how.
+//! A streaming disk keeps the buffer of this and drops the mechanics; `streaming.rs` says how. A drawn disk keeps the
+//! mechanics and drops the rest, and what it does not know of the rotation it draws; `drawn.rs` says how.
 
+mod drawn;
 mod geometry;
 mod mechanical;
 mod mechanism;
@@ -79,6 +81,7 @@ use machine::{Duration, Instant};
 
 pub use phases::{Activity, Phase};
 
+use drawn::DrawnModel;
 use mechanical::Mechanical;
 use phases::Phases;
 use streaming::Streaming;
@@ -97,6 +100,7 @@ pub struct Model {
 enum Kind {
     Mechanical(Box<Mechanical>),
     Streaming(Streaming),
+    Drawn(Box<DrawnModel>),
 }
 
 /// What a disk has done since it was made.
@@ -144,8 +148,19 @@ impl Model {
                 Kind::Mechanical(Box::new(Mechanical::new(disk, rotation_phase)))
             }
             DiskDescription::Streaming(disk) => Kind::Streaming(Streaming::new(disk)),
+            DiskDescription::Drawn(disk) => Kind::Drawn(Box::new(DrawnModel::new(disk))),
         };
         Model { kind, latest: Instant::START }
+    }
+
+    /// The same disk, which draws from `seed` what is drawn: same seed and same commands, same times. Without this the
+    /// seed is 0. Only a drawn disk draws anything.
+    #[must_use]
+    pub fn drawing_from(mut self, seed: u64) -> Self {
+        if let Kind::Drawn(disk) = &mut self.kind {
+            disk.draw_from(seed);
+        }
+        self
     }
 
     /// Bytes in a sector.
@@ -153,6 +168,7 @@ impl Model {
         match &self.kind {
             Kind::Mechanical(disk) => disk.sector_bytes(),
             Kind::Streaming(disk) => disk.sector_bytes(),
+            Kind::Drawn(disk) => disk.sector_bytes(),
         }
     }
 
@@ -161,6 +177,7 @@ impl Model {
         match &self.kind {
             Kind::Mechanical(disk) => disk.capacity_sectors(),
             Kind::Streaming(disk) => disk.capacity_sectors(),
+            Kind::Drawn(disk) => disk.capacity_sectors(),
         }
     }
 
@@ -170,6 +187,7 @@ impl Model {
         match &mut self.kind {
             Kind::Mechanical(disk) => disk.read(now, first_sector, sectors),
             Kind::Streaming(disk) => disk.read(now, first_sector, sectors),
+            Kind::Drawn(disk) => disk.read(now, first_sector, sectors),
         }
     }
 
@@ -181,17 +199,20 @@ impl Model {
         match &mut self.kind {
             Kind::Mechanical(disk) => disk.write_ready(now, first_sector, sectors),
             Kind::Streaming(disk) => disk.write_ready(now),
+            Kind::Drawn(disk) => disk.write_ready(now),
         }
     }
 
     /// The data of the write have crossed the bus by `now`; returns when the drive reports completion.
     ///
-    /// They are then in its buffer; [`settled`](Self::settled) says when they will be on the medium.
+    /// They are then in its buffer; [`settled`](Self::settled) says when they will be on the medium. A drawn disk has
+    /// no buffer and reports when they are there.
     pub fn write(&mut self, now: Instant, first_sector: u64, sectors: u64) -> Instant {
         self.check_command(now, first_sector, sectors);
         match &mut self.kind {
             Kind::Mechanical(disk) => disk.write(now, first_sector, sectors),
             Kind::Streaming(disk) => disk.write(now, first_sector, sectors),
+            Kind::Drawn(disk) => disk.write(now, first_sector, sectors),
         }
     }
 
@@ -200,6 +221,7 @@ impl Model {
         match &self.kind {
             Kind::Mechanical(disk) => disk.settled(),
             Kind::Streaming(disk) => disk.settled(),
+            Kind::Drawn(disk) => disk.settled(),
         }
     }
 
@@ -208,6 +230,7 @@ impl Model {
         match &self.kind {
             Kind::Mechanical(disk) => disk.movements(),
             Kind::Streaming(disk) => disk.statistics().movements,
+            Kind::Drawn(disk) => disk.statistics().movements,
         }
     }
 
@@ -216,6 +239,7 @@ impl Model {
         match &self.kind {
             Kind::Mechanical(disk) => disk.statistics(now),
             Kind::Streaming(disk) => disk.statistics(),
+            Kind::Drawn(disk) => disk.statistics(),
         }
     }
 
@@ -235,6 +259,7 @@ impl Model {
         match &mut self.kind {
             Kind::Mechanical(disk) => disk.stop_recording_phases(now),
             Kind::Streaming(disk) => disk.phases().stop(),
+            Kind::Drawn(disk) => disk.phases().stop(),
         }
     }
 
@@ -242,6 +267,7 @@ impl Model {
         match &mut self.kind {
             Kind::Mechanical(disk) => disk.phases(),
             Kind::Streaming(disk) => disk.phases(),
+            Kind::Drawn(disk) => disk.phases(),
         }
     }
 

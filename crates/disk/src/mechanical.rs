@@ -22,7 +22,7 @@ use description::MechanicalDisk;
 use machine::{Duration, Instant};
 
 use crate::Statistics;
-use crate::mechanism::{Mechanism, Run};
+use crate::mechanism::{Mechanism, SectorRun};
 use crate::phases::{Phase, Phases};
 
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ struct Stream {
     first: u64,
     /// The sector before which read-ahead pauses.
     limit: u64,
-    run: Run,
+    run: SectorRun,
 }
 
 impl Stream {

@@ -16,11 +16,11 @@ pub(crate) struct Rotation {
 
 /// The passage of one sector, counted from angle 0 of the rotation in which the machine started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Slot(u64);
+pub(crate) struct SectorSlot(u64);
 
-impl Slot {
-    pub(crate) fn after(self, sectors: u64) -> Slot {
-        Slot(self.0 + sectors)
+impl SectorSlot {
+    pub(crate) fn after(self, sectors: u64) -> SectorSlot {
+        SectorSlot(self.0 + sectors)
     }
 }
 
@@ -35,21 +35,21 @@ impl Rotation {
     /// When `slot` begins, which is when the slot before it ends.
     ///
     /// A slot that began before the machine did counts as beginning with it.
-    pub(crate) fn begins(&self, slot: Slot) -> Instant {
+    pub(crate) fn begins(&self, slot: SectorSlot) -> Instant {
         let nanoseconds = (u128::from(slot.0) * self.period).div_ceil(self.sectors);
         let nanoseconds = u64::try_from(nanoseconds).expect("less than 584 years");
         Instant::from_nanos(nanoseconds.saturating_sub(self.phase))
     }
 
     /// The first slot at or after `now` in which the sector at `angle` passes from its beginning.
-    pub(crate) fn next(&self, now: Instant, angle: u64) -> Slot {
+    pub(crate) fn next(&self, now: Instant, angle: u64) -> SectorSlot {
         let sectors = self.sectors as u64;
         let first = self.first_at(now);
-        Slot(first + (angle + sectors - first % sectors) % sectors)
+        SectorSlot(first + (angle + sectors - first % sectors) % sectors)
     }
 
     /// How many whole slots, counted from `slot`, have passed by `now`.
-    pub(crate) fn passed(&self, slot: Slot, now: Instant) -> u64 {
+    pub(crate) fn passed(&self, slot: SectorSlot, now: Instant) -> u64 {
         if self.begins(slot) > now { 0 } else { self.last_begun(now).saturating_sub(slot.0) }
     }
 
@@ -80,14 +80,14 @@ mod tests {
     #[test]
     fn the_slot_that_begins_now_is_the_next() {
         let rotation = rotation(0.3);
-        for slot in (30..100_000).map(Slot) {
+        for slot in (30..100_000).map(SectorSlot) {
             let begins = rotation.begins(slot);
             let late = begins + Duration::from_nanos(1);
             assert_eq!(rotation.next(begins, slot.0 % 72), slot);
             assert_eq!(rotation.next(late, slot.0 % 72), slot.after(72));
             assert_eq!(rotation.passed(slot, begins), 0);
-            assert_eq!(rotation.passed(Slot(25), begins), slot.0 - 25);
-            assert_eq!(rotation.passed(Slot(25), late), slot.0 - 25);
+            assert_eq!(rotation.passed(SectorSlot(25), begins), slot.0 - 25);
+            assert_eq!(rotation.passed(SectorSlot(25), late), slot.0 - 25);
         }
     }
 
@@ -95,7 +95,7 @@ mod tests {
     fn a_thousand_million_rotations_do_not_drift() {
         let rotation = rotation(0.0);
         let rotations = 1_000_000_000;
-        assert_eq!(rotation.begins(Slot(72 * rotations)), Instant::from_nanos(14_992_504 * rotations));
+        assert_eq!(rotation.begins(SectorSlot(72 * rotations)), Instant::from_nanos(14_992_504 * rotations));
     }
 
     #[test]

@@ -10,14 +10,14 @@ const BUS: Duration = Duration::from_nanos(819_200);
 
 /// One of the disks, sometimes changed at the edges: little cache, or time exposed by writes.
 fn any_disk(random: &mut ChaCha8Rng) -> Model {
-    let name = ["hp97560", "hp97560", "streaming-20", "st318416w"][random.random_range(0..4)];
+    let name = ["hp97560", "hp97560", "streaming-20", "st318416w", "drawn-3600"][random.random_range(0..5)];
     let mut description = DiskDescription::load(name).unwrap();
     if let DiskDescription::Mechanical(disk) = &mut description {
         disk.controller.cache.value = Bytes([0, 512, 8_192, 131_072][random.random_range(0..4)]);
         let exposed = Sourced::new(Time(Duration::from_micros(250)), "this test");
         disk.controller.exposed_per_repositioned_write = random.random_bool(0.5).then_some(exposed);
     }
-    Model::new(&description, random.random())
+    Model::new(&description, random.random()).drawing_from(random.random())
 }
 
 /// A place that continues the last command, skips a little, goes back a little, or lies anywhere.
@@ -56,7 +56,7 @@ fn run(seed: u64) -> (Instant, disk::Statistics) {
             let ready = disk.write_ready(issued, first, sectors);
             assert!(ready >= issued, "seed {seed}, command {command}");
             now = disk.write(ready + BUS, first, sectors);
-            assert!(disk.settled() > now, "seed {seed}, command {command}");
+            assert!(disk.settled() >= now && disk.settled() > issued, "seed {seed}, command {command}");
         }
         let statistics = disk.statistics(now);
         let moved = statistics.movements - before.movements;

@@ -3,10 +3,7 @@
 use std::fmt;
 
 use description::MachineDescription;
-use fs::{
-    ClientSettings, CollectiveMethod, CollectiveSettings, Division, IoNodeSettings, PageCacheSettings,
-    Prefetch, Threads, WriteCacheSettings,
-};
+use fs::{ClientSettings, CollectiveMethod, CollectiveSettings, WriteCacheSettings};
 use jobs::{ArrayPattern, ArraysJob, Contents, Job, PatternAccess, PatternJob};
 use layout::{Operation, Problem};
 use machine::{Duration, Work};
@@ -61,7 +58,7 @@ impl Case {
         let files = names.iter().map(file).collect();
         let job = self.job(names, problem);
         Experiment {
-            io_nodes: self.io_nodes(),
+            io_nodes: self.options.io_nodes(&self.machine),
             clients: ClientSettings {
                 outstanding_per_disk: options.outstanding,
                 memget_writes: options.memget_writes,
@@ -93,9 +90,7 @@ impl Case {
     }
 
     fn write_cache(&self) -> WriteCacheSettings {
-        let Options { write_cache_bytes: bytes, directory_fraction, .. } = self.options;
-        let division = Division::Fixed { directory: directory_fraction };
-        WriteCacheSettings { bytes, division, queued: self.is_queued() }
+        self.options.write_cache(self.is_queued())
     }
 
     /// Checks what can be checked before anything runs.
@@ -172,45 +167,21 @@ impl Case {
 
     /// Whether its Memputs and Memgets are queued, if it makes any.
     fn is_queued(&self) -> bool {
-        match self.options.queued {
-            Queued::Never => false,
-            Queued::Always => true,
-            Queued::SmallRecords => self.problem.record_bytes < self.options.block_bytes,
-        }
+        self.options.is_queued(self.problem.record_bytes)
     }
 
     /// How one array is accessed; none if that is through a write cache.
     fn access(&self) -> Option<PatternAccess> {
-        let Options { page_cache_bytes, window, presort, .. } = self.options;
         let method = match self.method {
-            Method::Traditional if page_cache_bytes > 0 => {
-                let prefetch = window.unwrap_or(Prefetch::Adaptive);
-                let settings = PageCacheSettings { bytes: page_cache_bytes, prefetch, write_behind: true };
-                return Some(PatternAccess::Cached(settings));
+            Method::Traditional => {
+                let cached = self.options.page_cache().map(PatternAccess::Cached);
+                return Some(cached.unwrap_or(PatternAccess::Requests));
             }
-            Method::Traditional => return Some(PatternAccess::Requests),
             Method::TwoPhase => CollectiveMethod::TwoPhase,
-            Method::DiskDirected => CollectiveMethod::DiskDirected { presort },
+            Method::DiskDirected => CollectiveMethod::DiskDirected { presort: self.options.presort },
             Method::WriteCached => return None,
         };
         Some(PatternAccess::Collective(CollectiveSettings { method, queued: self.is_queued() }))
-    }
-
-    /// The settings of the I/O nodes: the cache has two buffers for each compute node, disk and outstanding
-    /// request, and a pool as many threads as buffers (the report, sections 2.2 and 3.2).
-    fn io_nodes(&self) -> IoNodeSettings {
-        let disks = self.machine.disks.per_io_node.value as usize;
-        let buffers = 2 * self.options.outstanding * self.problem.nodes as usize * disks;
-        let threads =
-            if self.options.thread_per_request { Threads::PerRequest } else { Threads::Pool(buffers) };
-        IoNodeSettings {
-            scheduling: self.options.scheduling,
-            cache_blocks: buffers,
-            block_bytes_max: self.options.block_bytes,
-            threads,
-            prefetch_blocks: self.options.prefetch_blocks,
-            ..IoNodeSettings::report()
-        }
     }
 
     /// The compute nodes start in their order, each later than its predecessor by the work of a barrier, as if one that

@@ -141,7 +141,8 @@ impl Choices {
         Ok(cases)
     }
 
-    fn check_methods(&self, methods: &[Method]) -> Result<(), ComparisonError> {
+    /// Refuses a choice that would do nothing with these methods.
+    pub fn check_methods(&self, methods: &[Method]) -> Result<(), ComparisonError> {
         let refused = |field, why, method| Err(ComparisonError::WithoutEffect { field, why, method });
         let has = |method| methods.contains(&method);
         if self.options.presort && !has(Method::DiskDirected) {
@@ -175,7 +176,7 @@ impl Choices {
 
 impl Options {
     /// Those of them that the method has.
-    fn of(self, method: Method) -> Options {
+    pub fn of(self, method: Method) -> Options {
         let (usual, is_directed) = (Options::default(), method == Method::DiskDirected);
         let is_traditional = method == Method::Traditional;
         Options {

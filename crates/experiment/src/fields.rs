@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use description::{Bytes, Quantity, unknown};
+use description::{Bytes, WrittenAsText, unknown};
 use jobs::Contents;
 
 use crate::Method;

@@ -1,13 +1,14 @@
 //! Experiments: jobs on files of a simulated machine, as values.
 //!
-//! An [`Experiment`] says what is done, with which files, by which nodes, on which machine; [`Experiment::trial`] does it
-//! once, with all that is random drawn from the seed and the trial's number, checks every byte, and tells how long it
-//! took. A [`Case`] is the experiment of the reports, by the names that users have for its parts: a group of compute
+//! An [`Experiment`] says what is done, with which files, by which nodes, on which machine; [`Experiment::trial`] does
+//! it once, with all that is random drawn from the seed and the trial's number, checks every byte, and tells how long
+//! it took. A [`Case`] is the experiment of the reports, by the names that users have for its parts: a group of compute
 //! nodes accesses one file in a pattern. [`summarise`] makes one line of several trials.
 //!
 //! - `experiment.rs`: the value, and what makes no sense of it; `error.rs`: what can go wrong
 //! - `trial.rs`: one trial, step by step
 //! - `case.rs`, `options.rs`: the experiments of the reports
+//! - `replay.rs`: the replay of a request log
 //! - `fields.rs`, `choices.rs`: what users can choose of them, by name
 //! - `summary.rs`: several trials
 
@@ -17,6 +18,7 @@ mod error;
 mod experiment;
 mod fields;
 mod options;
+mod replay;
 mod summary;
 mod trial;
 
@@ -27,8 +29,9 @@ pub use experiment::{Beginning, DiskLayout, Experiment, FilePlace, Launch, Store
 pub use fields::{FIELDS, Field, Given, Shown, Takes, field_names};
 pub use jobs::{
     ArrayPattern, ArraysJob, Contents, Error as JobError, FlushTally, Job, LocalProgram, Order, Outcome,
-    PatternAccess, PatternJob, Sequential, Workload,
+    PatternAccess, PatternJob, ReplayAccess, ReplayJob, Sequential, Think, Workload,
 };
 pub use options::{Method, Options, Queued};
+pub use replay::Replay;
 pub use summary::{Summary, summarise};
 pub use trial::Trial;

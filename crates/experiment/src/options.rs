@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use fs::{Prefetch, Scheduling};
+use description::MachineDescription;
+use fs::{Division, IoNodeSettings, PageCacheSettings, Prefetch, Scheduling, Threads, WriteCacheSettings};
 
 /// An access method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +15,8 @@ pub enum Method {
     TwoPhase,
     /// Compute nodes make one collective request; I/O nodes work through their disks in their own order.
     DiskDirected,
-    /// Compute nodes write into their memory, and flush it together when one of them has no more room: for writing only.
+    /// Compute nodes write into their memory, and flush it together when one of them has no more room: for writing
+    /// only.
     WriteCached,
 }
 
@@ -74,6 +76,45 @@ impl Default for Options {
             window: None,
             write_cache_bytes: 1 << 20,
             directory_fraction: 0.1,
+        }
+    }
+}
+
+impl Options {
+    /// The settings of the I/O nodes of a machine: the cache has two buffers for each compute node, disk and
+    /// outstanding request, and a pool as many threads as buffers (the report, sections 2.2 and 3.2).
+    pub fn io_nodes(&self, machine: &MachineDescription) -> IoNodeSettings {
+        let (nodes, disks) = (machine.nodes.compute.value as usize, machine.disks.per_io_node.value as usize);
+        let buffers = 2 * self.outstanding * nodes * disks;
+        let threads = if self.thread_per_request { Threads::PerRequest } else { Threads::Pool(buffers) };
+        IoNodeSettings {
+            scheduling: self.scheduling,
+            cache_blocks: buffers,
+            block_bytes_max: self.block_bytes,
+            threads,
+            prefetch_blocks: self.prefetch_blocks,
+            ..IoNodeSettings::report()
+        }
+    }
+
+    /// The page cache of each compute node, if it has one.
+    pub fn page_cache(&self) -> Option<PageCacheSettings> {
+        let (bytes, prefetch) = (self.page_cache_bytes, self.window.unwrap_or(Prefetch::Adaptive));
+        (bytes > 0).then_some(PageCacheSettings { bytes, prefetch, write_behind: true })
+    }
+
+    /// The write cache of each compute node.
+    pub fn write_cache(&self, queued: bool) -> WriteCacheSettings {
+        let division = Division::Fixed { directory: self.directory_fraction };
+        WriteCacheSettings { bytes: self.write_cache_bytes, division, queued, ..WriteCacheSettings::report() }
+    }
+
+    /// Whether Memputs and Memgets of records of so many bytes are queued.
+    pub fn is_queued(&self, record_bytes: u64) -> bool {
+        match self.queued {
+            Queued::Never => false,
+            Queued::Always => true,
+            Queued::SmallRecords => record_bytes < self.block_bytes,
         }
     }
 }

@@ -104,10 +104,25 @@ impl Experiment {
             // An odd multiplier keeps trials of neighbouring seeds apart.
             seed: self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(number),
             layout: match self.layout {
-                DiskLayout::Contiguous => Layout::default(),
+                DiskLayout::Contiguous => self.contiguous(),
                 DiskLayout::Random => Layout::Random,
             },
             block_bytes: self.allocation_bytes().unwrap_or(usual.block_bytes),
+        }
+    }
+
+    /// A contiguous layout, in which each file has as much space ahead as is usual, or less if there are so many that
+    /// this would be half of a disk.
+    fn contiguous(&self) -> Layout {
+        let disk = self.machine.disk().ok().flatten();
+        match (Layout::default(), disk) {
+            (Layout::Contiguous { reserve_bytes }, Some(disk)) => {
+                let model = disk::Model::new(&disk, 0.0);
+                let half = model.capacity_sectors() * model.sector_bytes() / 2;
+                let of_each = half / (self.files.len() as u64).max(1);
+                Layout::Contiguous { reserve_bytes: reserve_bytes.min(of_each) }
+            }
+            (usual, _) => usual,
         }
     }
 

@@ -31,8 +31,8 @@ fn trial(pattern: &str, bytes: u64, record_bytes: u64, layout: DiskLayout, metho
     case.trial(0).unwrap_or_else(|error| panic!("{pattern}: {error}"))
 }
 
-/// Section 5.1: "a whopping 72 cache flushes", "instead of just 5 flushes as in most other cases", and 34.1 MB/s for the
-/// favorable ones.
+/// Section 5.1: "a whopping 72 cache flushes", "instead of just 5 flushes as in most other cases", and 34.1 MB/s for
+/// the favorable ones.
 #[test]
 fn flushes_are_those_of_the_report() {
     let layout = DiskLayout::Contiguous;

@@ -1,7 +1,7 @@
 //! What the simulated machine of 1996 makes of the report's experiments, against what the report published.
 //!
-//! Records of 8192 bytes and five trials for each cell, as in the report; but of two-phase I/O one trial, and two patterns
-//! with records of 8 bytes. Every trial moves real bytes and checks each of them.
+//! Records of 8192 bytes and five trials for each cell, as in the report; but of two-phase I/O one trial, and two
+//! patterns with records of 8 bytes. Every trial moves real bytes and checks each of them.
 
 use std::fs::read_to_string;
 

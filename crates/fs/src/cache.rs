@@ -100,15 +100,15 @@ impl Block {
 }
 
 /// Where a block is in the cache. Good until the block is unpinned.
-pub(crate) type Place = usize;
+pub(crate) type CacheSlot = usize;
 
 /// A bounded set of blocks, least recently used out first.
 pub(crate) struct Cache {
     blocks_max: usize,
     blocks: Slab<Block>,
-    by_key: BTreeMap<BlockKey, Place>,
+    by_key: BTreeMap<BlockKey, CacheSlot>,
     /// Idle and busy blocks alike, by the time of their last use.
-    by_use: BTreeMap<u64, Place>,
+    by_use: BTreeMap<u64, CacheSlot>,
     uses: u64,
 }
 
@@ -137,7 +137,7 @@ impl Cache {
     }
 
     /// Finds and pins the block.
-    pub(crate) fn pin(&mut self, key: BlockKey) -> Option<Place> {
+    pub(crate) fn pin(&mut self, key: BlockKey) -> Option<CacheSlot> {
         let place = *self.by_key.get(&key)?;
         self.touch(place);
         self.blocks[place].pins += 1;
@@ -156,7 +156,7 @@ impl Cache {
     }
 
     /// Puts an empty block into the cache, pinned. Call [`make_room`](Self::make_room) first.
-    pub(crate) fn insert(&mut self, key: BlockKey, buffer: Buf) -> Place {
+    pub(crate) fn insert(&mut self, key: BlockKey, buffer: Buf) -> CacheSlot {
         assert!(self.blocks.len() < self.blocks_max, "the caller has made room");
         self.uses += 1;
         let place = self.blocks.insert(Block {
@@ -178,11 +178,11 @@ impl Cache {
         place
     }
 
-    pub(crate) fn unpin(&mut self, place: Place) {
+    pub(crate) fn unpin(&mut self, place: CacheSlot) {
         self.blocks[place].pins -= 1;
     }
 
-    pub(crate) fn block(&mut self, place: Place) -> &mut Block {
+    pub(crate) fn block(&mut self, place: CacheSlot) -> &mut Block {
         &mut self.blocks[place]
     }
 
@@ -197,7 +197,7 @@ impl Cache {
     }
 
     /// Where a block is that is dirty and that nobody is writing yet.
-    pub(crate) fn find_unwritten(&self, key: BlockKey) -> Option<Place> {
+    pub(crate) fn find_unwritten(&self, key: BlockKey) -> Option<CacheSlot> {
         self.by_key.get(&key).copied().filter(|&place| self.blocks[place].needs_writing())
     }
 
@@ -221,7 +221,7 @@ impl Cache {
     /// Forgets the blocks of a stripe from `first` on. Returns whether all were idle and are gone.
     pub(crate) fn forget(&mut self, stripe: StripeKey, first: u64) -> bool {
         let range = key_range(stripe, first);
-        let places: Vec<Place> = self.by_key.range(range).map(|(_, &place)| place).collect();
+        let places: Vec<CacheSlot> = self.by_key.range(range).map(|(_, &place)| place).collect();
         let mut all = true;
         for place in places {
             if self.blocks[place].is_idle() {
@@ -234,13 +234,13 @@ impl Cache {
     }
 
     /// Takes out a block that could not be loaded, if nobody else waits for it.
-    pub(crate) fn discard(&mut self, place: Place) {
+    pub(crate) fn discard(&mut self, place: CacheSlot) {
         if self.blocks[place].is_idle() && self.blocks[place].valid.is_empty() {
             self.remove(place);
         }
     }
 
-    fn touch(&mut self, place: Place) {
+    fn touch(&mut self, place: CacheSlot) {
         if self.blocks[place].last_use == self.uses {
             return;
         }
@@ -251,7 +251,7 @@ impl Cache {
         self.by_use.insert(self.uses, place);
     }
 
-    fn remove(&mut self, place: Place) {
+    fn remove(&mut self, place: CacheSlot) {
         let block = self.blocks.remove(place);
         self.by_use.remove(&block.last_use);
         self.by_key.remove(&block.key);

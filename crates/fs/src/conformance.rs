@@ -12,6 +12,7 @@ mod listed;
 mod pages;
 mod random;
 mod seeded;
+mod tasks;
 mod write_caches;
 
 use std::cell::Cell;
@@ -60,13 +61,14 @@ pub use random::random_requests_are_all_answered;
 pub use seeded::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
 
 pub use write_caches::{
+    a_flush_comes_by_itself_in_time, a_flush_has_what_all_members_have_written,
     a_member_that_is_gone_costs_only_what_it_had_not_flushed, what_a_group_writes_is_its_latest_writers,
     writes_that_are_not_flushed_are_read_by_their_writer,
 };
 
+use crate::name::NAME_BYTES_MAX;
 use crate::protocol::{
-    Collective, Committed, Direction, FoundStripe, Frame, Label, MemoryId, NAME_BYTES_MAX, Reply, Request,
-    StripePlace,
+    Collective, Committed, Direction, FoundStripe, Frame, Label, MemoryId, Reply, Request, StripeHome,
 };
 use crate::{
     Client, ClientSettings, CollectiveSettings, Configuration, Error, Failure, FailureKind, File, FileId,
@@ -139,6 +141,8 @@ macro_rules! for_all_promises {
             many_share_a_small_cache,
             what_a_group_writes_is_its_latest_writers,
             writes_that_are_not_flushed_are_read_by_their_writer,
+            a_flush_has_what_all_members_have_written,
+            a_flush_comes_by_itself_in_time,
             a_member_that_is_gone_costs_only_what_it_had_not_flushed,
         }
     };
@@ -615,7 +619,7 @@ pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed, base: Configur
                 striping: Striping::new(1 << 20, 1).expect("a striping"),
                 begun: 0,
                 replaces: None,
-                stripes: vec![StripePlace { stripe: 0, disk: 0 }],
+                stripes: vec![StripeHome { stripe: 0, disk: 0 }],
             },
             collective_read_of(FileId(77), vandal),
         ] {
@@ -952,4 +956,13 @@ pub fn a_write_that_an_io_node_has_lost_is_reported(testbed: &impl Testbed, base
         write(&file, 0, b"flushed").await;
         assert_eq!(file.flush().await, Ok(()));
     });
+}
+
+/// Writes to a file in memory.
+fn put(file: &mut Vec<u8>, offset: u64, data: &[u8]) {
+    if !data.is_empty() {
+        let end = offset as usize + data.len();
+        file.resize(file.len().max(end), 0);
+        file[offset as usize..end].copy_from_slice(data);
+    }
 }

@@ -58,6 +58,11 @@ impl Entry {
     }
 }
 
+/// The length of a directory, or of a part of it: how many files and entries it names.
+pub(crate) fn length<Id>(entries: &[(Id, Vec<Entry>)]) -> usize {
+    entries.iter().map(|(_, of_file)| of_file.len() + 1).sum()
+}
+
 /// The most pieces that an I/O node cuts the directories of one operation into.
 pub(crate) const PIECES_OF_OPERATION_MAX: u64 = 1 << 22;
 
@@ -244,8 +249,7 @@ impl Dealt {
 
 fn check_entry(entry: &Entry) -> Result<(), DirectoryError> {
     let Entry { offset, bytes, at, .. } = *entry;
-    let ends = offset.checked_add(bytes).is_some_and(|end| end <= layout::FILE_BYTES_MAX);
-    if ends && at.checked_add(bytes).is_some() {
+    if entry.extent().is_of_a_file() && at.checked_add(bytes).is_some() {
         Ok(())
     } else {
         Err(DirectoryError::Beyond { offset, bytes, at })

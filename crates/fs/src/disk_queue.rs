@@ -13,8 +13,7 @@ use std::task::{Context, Poll, Waker};
 use machine::Class;
 use slab::Slab;
 
-use crate::schedule::{Position, Scheduling, Waiting};
-use crate::settings::Sweeps;
+use crate::schedule::{Position, Scheduling, Sweeps, Waiting};
 
 /// The queue of one disk.
 pub(crate) struct DiskQueue {
@@ -35,24 +34,24 @@ enum Waiter {
 
 /// Where a request waits.
 #[derive(Clone, Copy)]
-pub(crate) enum Line {
+pub(crate) enum Urgency {
     Demand,
     /// With those on demand, but it has been accepted already, and few of these go at a time.
     Behind,
     Background,
 }
 
-impl From<Class> for Line {
+impl From<Class> for Urgency {
     fn from(class: Class) -> Self {
         match class {
-            Class::Control | Class::Demand => Line::Demand,
-            Class::Background => Line::Background,
+            Class::Control | Class::Demand => Urgency::Demand,
+            Class::Background => Urgency::Background,
         }
     }
 }
 
 /// The right to use the disk until dropped.
-pub(crate) struct Turn<'a>(&'a DiskQueue);
+pub(crate) struct DiskTurn<'a>(&'a DiskQueue);
 
 impl DiskQueue {
     /// The queue of a disk that is given `places` requests at a time, one at least.
@@ -68,14 +67,14 @@ impl DiskQueue {
     }
 
     /// Waits for a turn to use the disk at `position`.
-    pub(crate) async fn turn(&self, position: Position, line: Line) -> Turn<'_> {
+    pub(crate) async fn turn(&self, position: Position, line: Urgency) -> DiskTurn<'_> {
         if self.taken.get() == self.places {
             WaitForTurn { queue: self, position, line, waiter: None }.await;
         } else {
             self.taken.set(self.taken.get() + 1);
             self.arm.set(position);
         }
-        Turn(self)
+        DiskTurn(self)
     }
 
     /// Whether anybody waits in the background.
@@ -90,11 +89,11 @@ impl DiskQueue {
         }
     }
 
-    fn add(&self, line: Line, position: Position, request: usize) {
+    fn add(&self, line: Urgency, position: Position, request: usize) {
         match line {
-            Line::Demand => self.demand.borrow_mut().add(position, request),
-            Line::Behind => self.demand.borrow_mut().add_behind(position, request),
-            Line::Background => self.background.borrow_mut().add(position, request),
+            Urgency::Demand => self.demand.borrow_mut().add(position, request),
+            Urgency::Behind => self.demand.borrow_mut().add_behind(position, request),
+            Urgency::Background => self.background.borrow_mut().add(position, request),
         }
     }
 
@@ -115,7 +114,7 @@ impl DiskQueue {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for DiskTurn<'_> {
     fn drop(&mut self) {
         self.0.release();
     }
@@ -124,7 +123,7 @@ impl Drop for Turn<'_> {
 struct WaitForTurn<'a> {
     queue: &'a DiskQueue,
     position: Position,
-    line: Line,
+    line: Urgency,
     waiter: Option<usize>,
 }
 

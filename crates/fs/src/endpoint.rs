@@ -84,7 +84,7 @@ pub(crate) struct Asker {
 }
 
 /// How a node serves the requests it receives.
-pub(crate) trait Service {
+pub(crate) trait RequestHandler {
     /// Serves a request, or passes it on to be served.
     ///
     /// Nothing else is received meanwhile, so it must not wait for anything that has to be received.
@@ -204,7 +204,7 @@ impl<M: Machine> Endpoint<M> {
     }
 
     /// Receives until the network is closed: answers go to their mailboxes, questions to `service`.
-    pub(crate) async fn listen(self: &Rc<Self>, service: &impl Service) -> machine::Result<()> {
+    pub(crate) async fn listen(self: &Rc<Self>, service: &impl RequestHandler) -> machine::Result<()> {
         loop {
             let (from, delivery) = match self.machine.net().receive().await {
                 Err(error) if *error == machine::Error::Closed => return Ok(()),

@@ -41,16 +41,16 @@ pub use client::{
     Advice, Check, CheckedFile, Checking, Client, CollectiveMethod, CollectiveSettings, DiskExamination,
     Division, ENTRY_BYTES, Examination, File, FileEntries, FileParts, FileStat, Finding, FindingKind, Group,
     ListedSettings, Moved, PageCache, PageCacheSettings, PagedFile, Prefetch, Remains, Remnant, Section,
-    WriteCache, WriteCacheSettings,
+    WriteCache, WriteCacheSettings, Written,
 };
 pub use directory::Entry;
 pub use error::{Error, Failure, FailureKind, Result};
 pub use io_node::serve;
-pub use name::{NameError, check as check_name};
+pub use name::{NAME_BYTES_MAX, NameError, check as check_name};
 pub use protocol::FileId;
-pub use schedule::Scheduling;
+pub use schedule::{Scheduling, Sweeps};
 pub use settings::{
-    Answers, ClientSettings, Configuration, IoNodeSettings, Prefetching, Service, Sharing, Sweeps, Threads,
+    Answers, ClientSettings, Configuration, IoNodeSettings, Prefetching, Service, Sharing, Threads,
     TwoPhaseExchange, TwoPhaseFlush,
 };
 

@@ -1,6 +1,7 @@
 //! File names: what is one, and what is not.
 
-use crate::protocol::NAME_BYTES_MAX;
+/// The most bytes a file name has, in UTF-8.
+pub const NAME_BYTES_MAX: usize = 200;
 
 /// Why something cannot name a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -36,9 +36,6 @@ const COMMITTED_MAGIC: [u8; 2] = *b"SC";
 /// Block requests, their answers and single Memputs and Memgets have shorter headers, for which memory is asked once.
 const SHORT_BYTES: usize = 48;
 
-/// The most bytes a file name has, in UTF-8.
-pub const NAME_BYTES_MAX: usize = 200;
-
 /// Identifies a file for its whole life, whatever its name; drawn at random by its creator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FileId(pub u64);
@@ -88,7 +85,7 @@ pub enum Request {
         /// The finished file of that name, if there is one: it is to be replaced.
         replaces: Option<FileId>,
         /// Which stripes go to which of the I/O node's disks.
-        stripes: Vec<StripePlace>,
+        stripes: Vec<StripeHome>,
     },
     /// Open all the stripes you have of the file of this name.
     Open {
@@ -243,12 +240,36 @@ pub enum Request {
     /// Move the stretches of files that the members of a group have told you in directories between your disks and
     /// their memory.
     MoveListed(Box<Listed>),
-    /// The write cache of the group is to be flushed for the `flush`-th time: take part.
+    /// Count me among the members of a job, whose writes are cached and flushed together. Answered when no flush is
+    /// going on.
+    Join {
+        /// The job's name.
+        job: String,
+        /// What a person calls the member.
+        member: String,
+    },
+    /// Have the members of the group flush together, unless that has been begun.
+    Gather {
+        /// The group.
+        group: u64,
+        /// Sequence number of the flush that is wanted, or of an earlier one than will do; 1 for the first.
+        flush: u32,
+        /// Only what has been written to this file.
+        file: Option<FileId>,
+    },
+    /// The members of the group flush together now: come to the first meeting of that flush.
     FlushTogether {
         /// The group.
         group: u64,
         /// Sequence number of the flush; 1 for the first.
         flush: u32,
+        /// Only what has been written to this file.
+        file: Option<FileId>,
+    },
+    /// Count me among the members of the group no more.
+    Leave {
+        /// The group.
+        group: u64,
     },
 }
 
@@ -268,7 +289,10 @@ impl Request {
             | Request::Resize { .. }
             | Request::Flush { .. }
             | Request::Promote { .. }
+            | Request::Join { .. }
+            | Request::Gather { .. }
             | Request::FlushTogether { .. }
+            | Request::Leave { .. }
             | Request::Scrub { .. } => Class::Control,
             Request::Read { .. }
             | Request::Write { .. }
@@ -310,7 +334,7 @@ pub struct Fetch {
 
 /// A stripe of a file and the disk, counted within its I/O node, that it lies on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StripePlace {
+pub struct StripeHome {
     /// Index of the stripe.
     pub stripe: u32,
     /// Index of the disk within its node.
@@ -420,6 +444,23 @@ pub enum Reply {
         blocks: Vec<u64>,
         /// How many bytes of members gave way to what another member had written later.
         hidden: u64,
+    },
+    /// To [`Request::Join`].
+    Joined {
+        /// The group of the job's members.
+        group: u64,
+        /// How many flushes it has begun: the member takes part in all that follow.
+        flushes: u32,
+    },
+    /// To [`Request::Gather`].
+    Flushing {
+        /// Sequence number of the flush that has been begun.
+        flush: u32,
+    },
+    /// To [`Request::Enter`], of an I/O node: all have come.
+    Met {
+        /// The members that take part, in order.
+        members: Vec<u64>,
     },
 }
 

@@ -28,11 +28,11 @@ use crate::protocol::FileId;
 use crate::settings::Sharing;
 
 /// Where in which stripe something is.
-pub(crate) type Place = (FileId, u32, u64);
+pub(crate) type RequestPlace = (FileId, u32, u64);
 
 /// A request that can be found by its place.
 pub(crate) trait Placed {
-    fn place(&self) -> Place;
+    fn place(&self) -> RequestPlace;
 }
 
 /// Requests of clients, each known by a `T`.
@@ -180,7 +180,7 @@ struct FairLine<T> {
     now: u64,
     arrivals: u64,
     /// Index of the waiting requests by place, client and sequence number, if they are to be found by place.
-    index: Option<BTreeSet<(Place, NodeId, u64)>>,
+    index: Option<BTreeSet<(RequestPlace, NodeId, u64)>>,
 }
 
 /// The requests of a client.
@@ -271,7 +271,7 @@ impl<T: Placed> Line<T> {
         }
     }
 
-    fn take_out(&mut self, places: Range<Place>) -> Vec<(NodeId, u64, T)> {
+    fn take_out(&mut self, places: Range<RequestPlace>) -> Vec<(NodeId, u64, T)> {
         match self {
             Line::Arrival(queue) => {
                 let is_wanted = |entry: &(NodeId, u64, T)| places.contains(&entry.2.place());
@@ -335,7 +335,7 @@ impl<T: Placed> FairLine<T> {
         }
     }
 
-    fn take_out(&mut self, places: Range<Place>) -> Vec<(NodeId, u64, T)> {
+    fn take_out(&mut self, places: Range<RequestPlace>) -> Vec<(NodeId, u64, T)> {
         let index = self.index.iter_mut().flat_map(|index| {
             let first = (places.start, NodeId(0), 0);
             index.range(first..(places.end, NodeId(0), 0)).copied().collect::<Vec<_>>()
@@ -346,7 +346,7 @@ impl<T: Placed> FairLine<T> {
         found.into_iter().map(|(arrival, client, place)| self.take_out_one(place, client, arrival)).collect()
     }
 
-    fn take_out_one(&mut self, place: Place, client: NodeId, arrival: u64) -> (NodeId, u64, T) {
+    fn take_out_one(&mut self, place: RequestPlace, client: NodeId, arrival: u64) -> (NodeId, u64, T) {
         if let Some(index) = &mut self.index {
             index.remove(&(place, client, arrival));
         }
@@ -406,13 +406,13 @@ mod tests {
 
     /// Requests of tests are known by numbers, which are their places, too.
     impl Placed for u64 {
-        fn place(&self) -> Place {
+        fn place(&self) -> RequestPlace {
             (FileId(1), 0, *self)
         }
     }
 
     impl<T: Copy> Placed for (u64, T) {
-        fn place(&self) -> Place {
+        fn place(&self) -> RequestPlace {
             (FileId(self.0), 0, 0)
         }
     }

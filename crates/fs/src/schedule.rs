@@ -20,8 +20,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::str::FromStr;
 
-use crate::settings::Sweeps;
-
 /// The order in which a disk's waiting requests are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Scheduling {
@@ -32,6 +30,15 @@ pub enum Scheduling {
     CyclicScan,
     /// Cyclic scan, by physical position where the disk tells it.
     PhysicalCyclicScan,
+}
+
+/// Which requests a sweep of cyclic scan serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sweeps {
+    /// Every request ahead of the arm: a reader of one object from front to back keeps the disk.
+    Open,
+    /// The requests present at its beginning: none waits for more than the rest of one sweep and then its own.
+    Closed,
 }
 
 impl Scheduling {

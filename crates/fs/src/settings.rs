@@ -7,7 +7,7 @@
 
 use machine::{Class, Duration};
 
-use crate::schedule::Scheduling;
+use crate::schedule::{Scheduling, Sweeps};
 
 /// One of the two configurations in which nodes work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,15 +103,6 @@ pub enum Service {
     /// As many as there are threads and blocks in the cache, for each keeps the memory of a block; of one client at
     /// most as many as are free beside them, so that a client that takes no answers leaves half to others.
     Bounded,
-}
-
-/// Which requests a sweep of cyclic scan serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sweeps {
-    /// Every request ahead of the arm: a reader of one object from front to back keeps the disk.
-    Open,
-    /// The requests present at its beginning: none waits for more than the rest of one sweep and then its own.
-    Closed,
 }
 
 /// Who waits until the answer to a block request has left.

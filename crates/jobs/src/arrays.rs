@@ -9,11 +9,10 @@
 //!
 //! Nodes write by requests of their own, or into the write cache of all of them together.
 
-use std::cell::RefCell;
 use std::fmt;
 use std::str::FromStr;
 
-use fs::{File, Moved, Section, WriteCache, WriteCacheSettings};
+use fs::{File, WriteCache, WriteCacheSettings};
 use layout::{Chunk, Extent, LayoutError, Operation, Pattern, Problem, Shape, View};
 use machine::{Machine, Memory};
 
@@ -143,8 +142,6 @@ pub struct ArraysPart<M: Machine> {
     cache: Option<WriteCache<M>>,
     /// How many rounds there are, if each begins for all together: as many as the first member has pieces.
     rounds: Option<usize>,
-    /// What this member's last flushes have moved, until the outcome has it.
-    moved: RefCell<Vec<Moved>>,
 }
 
 impl<M: Machine> ArraysPart<M> {
@@ -176,18 +173,14 @@ impl<M: Machine> ArraysPart<M> {
             _ => None,
         };
         let cache = match job.write_cache {
-            // A group of its own: its members are the same.
             Some(settings) => {
-                let group = fs::Group::new(
-                    member.group.id.rotate_left(20) ^ 0x77,
-                    member.group.members.to_vec(),
-                    member.group.rank,
-                );
-                Some(WriteCache::new(client.clone(), group, settings, &member.contents.memory(0))?)
+                let (job, name) = (format!("{:016x}", member.group.id), format!("member {}", member.rank()));
+                let memory = member.contents.memory(0);
+                Some(WriteCache::join(client.clone(), &job, &name, settings, &memory).await?)
             }
             None => None,
         };
-        Ok(ArraysPart { job: job.clone(), member, arrays, cache, rounds, moved: RefCell::default() })
+        Ok(ArraysPart { job: job.clone(), member, arrays, cache, rounds })
     }
 
     pub(crate) async fn run(&self) -> Result<Outcome, Error> {
@@ -211,9 +204,10 @@ impl<M: Machine> ArraysPart<M> {
             }
         }
         if let Some(cache) = &self.cache {
-            cache.finish().await?;
-            self.moved.replace(cache.moved());
-            outcome.flushes = Some(self.flush_tally(cache));
+            // What is left of all goes together.
+            self.member.client()?.barrier(&self.member.group).await?;
+            cache.leave().await?;
+            outcome.flushes = Some(FlushTally::of(cache));
         }
         outcome.elapsed = machine.now().since(begin);
         Ok(outcome)
@@ -224,20 +218,6 @@ impl<M: Machine> ArraysPart<M> {
         match &self.cache {
             Some(cache) => cache.write(&array.file, offset, &array.memory.get(at, bytes)).await,
             None => array.file.write(offset, bytes, &array.memory, at).await,
-        }
-    }
-
-    fn flush_tally(&self, cache: &WriteCache<M>) -> FlushTally {
-        let of_directory = |(flush, section)| (section == Section::Directory).then_some(flush);
-        let fullest =
-            self.moved.borrow().iter().max_by_key(|moved| moved.blocks.iter().sum::<u64>()).cloned();
-        let blocks = fullest.map(|moved| moved.blocks).unwrap_or_default();
-        FlushTally {
-            flushes: u64::from(cache.flushes()),
-            by_directory: cache.causes().into_iter().filter_map(of_directory).collect(),
-            blocks_most: blocks.iter().copied().max().unwrap_or(0),
-            blocks_fewest: blocks.iter().copied().min().unwrap_or(0),
-            hidden_bytes: self.moved.borrow().iter().map(|moved| moved.hidden).sum(),
         }
     }
 

@@ -14,13 +14,16 @@
 //! - `pattern.rs`: a group accesses a file in one of the reports' patterns, by any method
 //! - `arrays.rs`: a group writes one or two arrays, each to a file, also through a write cache
 //! - `sequential.rs`: a program behind a page cache goes through a file from front to back
-//! - `workload.rs`, `requests.rs`: requests in any order, several in flight, reads mixed with writes
+//! - `workload.rs`, `requests.rs`, `clients.rs`: requests in any order, several in flight, reads mixed with writes
+//! - `replay.rs`: each member does what a node of a request log did; `byte_ranges.rs`: sets of bytes, for checking it
 //! - `local.rs`: a program reads a file of its own node's disk, without a file system
 //! - `contents.rs`: what is in a file, and whether it arrived; `error.rs`: what can go wrong
 //!
 //! A new kind of job is a file beside these, a variant of [`Job`] and one of [`Part`]; the compiler names the places.
 
 mod arrays;
+mod byte_ranges;
+mod clients;
 mod contents;
 mod error;
 mod latencies;
@@ -28,6 +31,7 @@ mod local;
 mod member;
 mod outcome;
 mod pattern;
+mod replay;
 mod requests;
 mod sequential;
 mod workload;
@@ -37,6 +41,7 @@ use std::fmt;
 use machine::Machine;
 
 pub use arrays::{ArrayPattern, ArraysJob};
+pub use clients::fill;
 pub use contents::Contents;
 pub use error::Error;
 pub use latencies::Latencies;
@@ -44,14 +49,16 @@ pub use local::{LocalProgram, LocalReader};
 pub use member::Member;
 pub use outcome::{FlushTally, Outcome, Tally};
 pub use pattern::{PatternAccess, PatternJob};
+pub use replay::{ReplayAccess, ReplayJob, Think};
 pub use sequential::Sequential;
-pub use workload::{Order, Workload, fill};
+pub use workload::{Order, Workload};
 
 use arrays::ArraysPart;
+use clients::WorkloadPart;
 use local::LocalPart;
 use pattern::PatternPart;
+use replay::ReplayPart;
 use sequential::SequentialPart;
-use workload::WorkloadPart;
 
 /// What the members of a job do.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +71,8 @@ pub enum Job {
     Sequential(Sequential),
     /// Each member makes requests of the file of this name, several in flight.
     Requests(String, Workload),
+    /// Each member does what a node of a request log did.
+    Replay(ReplayJob),
     /// Each member is a program that reads a file of a disk of its own node.
     Local(LocalProgram),
 }
@@ -78,6 +87,8 @@ pub enum Part<M: Machine> {
     Sequential(Box<SequentialPart<M>>),
     /// Of [`Job::Requests`].
     Requests(Box<WorkloadPart<M>>),
+    /// Of [`Job::Replay`].
+    Replay(Box<ReplayPart<M>>),
     /// Of [`Job::Local`].
     Local(Box<LocalPart<M>>),
 }
@@ -90,6 +101,7 @@ impl Job {
             Job::Arrays(job) => job.check(members),
             Job::Sequential(job) => job.check(members),
             Job::Requests(_, workload) => workload.check_members(members),
+            Job::Replay(job) => job.check(members),
             Job::Local(job) => job.check(),
         }
     }
@@ -108,6 +120,7 @@ impl Job {
             Job::Requests(file, workload) => {
                 Part::Requests(Box::new(WorkloadPart::prepare(file, workload, member).await?))
             }
+            Job::Replay(job) => Part::Replay(Box::new(ReplayPart::prepare(job, member).await?)),
             Job::Local(job) => Part::Local(Box::new(LocalPart::prepare(job, member))),
         })
     }
@@ -121,6 +134,7 @@ impl<M: Machine> Part<M> {
             Part::Arrays(part) => part.run().await,
             Part::Sequential(part) => part.run().await,
             Part::Requests(part) => part.run().await,
+            Part::Replay(part) => part.run().await,
             Part::Local(part) => part.run().await,
         }
     }
@@ -131,7 +145,7 @@ impl<M: Machine> Part<M> {
         match self {
             Part::Pattern(part) => part.finish().await,
             Part::Arrays(part) => part.finish().await,
-            Part::Sequential(_) | Part::Requests(_) | Part::Local(_) => Ok(()),
+            Part::Sequential(_) | Part::Requests(_) | Part::Replay(_) | Part::Local(_) => Ok(()),
         }
     }
 
@@ -140,6 +154,7 @@ impl<M: Machine> Part<M> {
         match self {
             Part::Pattern(part) => part.check().await,
             Part::Arrays(part) => part.check().await,
+            Part::Replay(part) => part.check().await,
             // They have checked what they read when they read it.
             Part::Sequential(_) | Part::Requests(_) | Part::Local(_) => Ok(()),
         }
@@ -159,6 +174,7 @@ impl fmt::Display for Job {
             Job::Requests(file, workload) => {
                 write!(f, "requests of {} bytes to {file}", workload.record_bytes)
             }
+            Job::Replay(job) => job.fmt(f),
             Job::Local(job) => write!(f, "reading {} from a disk used locally", job.object),
         }
     }

@@ -65,8 +65,8 @@ impl<M: Machine> LocalPart<M> {
     }
 }
 
-/// Reads an object of the first disk of a machine, page by page, ahead of who asks for them. A page is what is read with
-/// one access.
+/// Reads an object of the first disk of a machine, page by page, ahead of who asks for them. A page is what is read
+/// with one access.
 pub struct LocalReader<M: Machine> {
     machine: M,
     object: ObjectId,

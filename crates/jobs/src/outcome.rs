@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use machine::Duration;
+use fs::{Section, WriteCache};
+use machine::{Duration, Machine};
 
 use crate::Latencies;
 
@@ -40,6 +41,21 @@ pub struct FlushTally {
 }
 
 impl FlushTally {
+    /// What one member knows of a write cache.
+    pub(crate) fn of<M: Machine>(cache: &WriteCache<M>) -> Self {
+        let of_directory = |(flush, section)| (section == Section::Directory).then_some(flush);
+        let moved = cache.moved();
+        let fullest = moved.iter().max_by_key(|moved| moved.blocks.iter().sum::<u64>());
+        let blocks = fullest.map_or(&[][..], |moved| &moved.blocks);
+        FlushTally {
+            flushes: u64::from(cache.flushes()),
+            by_directory: cache.causes().into_iter().filter_map(of_directory).collect(),
+            blocks_most: blocks.iter().copied().max().unwrap_or(0),
+            blocks_fewest: blocks.iter().copied().min().unwrap_or(0),
+            hidden_bytes: moved.iter().map(|moved| moved.hidden).sum(),
+        }
+    }
+
     /// How many flushes somebody asked for because a directory was full.
     pub fn directory_flushes(&self) -> u64 {
         self.by_directory.len() as u64

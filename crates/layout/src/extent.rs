@@ -32,6 +32,11 @@ impl Extent {
         self.bytes == 0
     }
 
+    /// Whether a file can have all of its bytes.
+    pub fn is_of_a_file(self) -> bool {
+        self.clip(FILE_BYTES_MAX) == self
+    }
+
     /// The part of the extent that lies below `limit`; empty, at `limit`, if none does.
     pub fn clip(self, limit: u64) -> Self {
         let offset = self.offset.min(limit);
@@ -42,6 +47,14 @@ impl Extent {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_file_has_bytes_beyond_the_largest() {
+        assert!(Extent::new(FILE_BYTES_MAX - 2, 2).is_of_a_file());
+        for (offset, bytes) in [(FILE_BYTES_MAX - 2, 3), (u64::MAX, 2), (2, u64::MAX)] {
+            assert!(!Extent::new(offset, bytes).is_of_a_file(), "{bytes} at {offset}");
+        }
+    }
 
     #[test]
     fn clipping_keeps_what_lies_below_the_limit() {

@@ -43,7 +43,7 @@ pub use pattern::{Operation, Pattern, Problem};
 pub use pieces::{Piece, Pieces};
 pub use placement::{DiskPlace, stripe_disks};
 pub use selection::{
-    SELECTION_LEVELS_MAX, SELECTION_NODES_MAX, SelectedChunks, Selection, SelectionError, Side,
+    ArraySide, SELECTION_LEVELS_MAX, SELECTION_NODES_MAX, SelectedChunks, Selection, SelectionError,
 };
 pub use shape::{Grid, Shape};
 pub use striping::{BlockPlace, BlockRequest, BlockRequests, StripePlace, Striping};

@@ -3,8 +3,8 @@
 mod dealing;
 
 use layout::{
-    Chunk, Dimension, Distribution, Extent, FILE_BYTES_MAX, LayoutError, SELECTION_LEVELS_MAX, Selection,
-    SelectionError, Side, View,
+    ArraySide, Chunk, Dimension, Distribution, Extent, FILE_BYTES_MAX, LayoutError, SELECTION_LEVELS_MAX,
+    Selection, SelectionError, View,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -117,7 +117,7 @@ fn check(selection: &Selection, offsets: &[u64], extent: Extent) -> Result<(), T
 }
 
 /// The offsets of the bytes of a box, by the definition.
-fn box_by_definition(element_bytes: u64, sides: &[Side]) -> Vec<u64> {
+fn box_by_definition(element_bytes: u64, sides: &[ArraySide]) -> Vec<u64> {
     let mut offsets: Vec<u64> = vec![0];
     for side in sides {
         let rows =
@@ -128,11 +128,11 @@ fn box_by_definition(element_bytes: u64, sides: &[Side]) -> Vec<u64> {
     offsets.into_iter().flat_map(bytes).collect()
 }
 
-fn side() -> impl Strategy<Value = Side> {
+fn side() -> impl Strategy<Value = ArraySide> {
     (1..8_u64)
         .prop_flat_map(|length| (Just(length), 0..length))
         .prop_flat_map(|(length, first)| (Just(length), Just(first), 0..=length - first))
-        .prop_map(|(length, first, count)| Side { length, first, count })
+        .prop_map(|(length, first, count)| ArraySide { length, first, count })
 }
 
 fn extent() -> impl Strategy<Value = Extent> {
@@ -231,7 +231,7 @@ proptest! {
         record_bytes in number(), node in number(), sides in vec((number(), number(), number()), 0..6),
     ) {
         let boxes: Vec<_> =
-            sides.iter().map(|&(length, first, count)| Side { length, first, count }).collect();
+            sides.iter().map(|&(length, first, count)| ArraySide { length, first, count }).collect();
         if let Ok(selection) = Selection::subarray(record_bytes, &boxes) {
             exercise(&selection)?;
         }
@@ -359,8 +359,8 @@ fn what_makes_one_run_is_one_run() {
     let extents: Vec<_> = (0..4).map(|number| Extent::new(4 + number * 3, 3)).collect();
     assert_eq!(Selection::list(&extents).unwrap(), one);
     assert_eq!(Selection::vector(Extent::new(4, 2), 6, 2).unwrap(), one);
-    let whole = |length| Side { length, first: 0, count: length };
-    let of_box = Selection::subarray(1, &[Side { length: 9, first: 1, count: 3 }, whole(2), whole(2)]);
+    let whole = |length| ArraySide { length, first: 0, count: length };
+    let of_box = Selection::subarray(1, &[ArraySide { length: 9, first: 1, count: 3 }, whole(2), whole(2)]);
     assert_eq!(of_box.unwrap(), one);
 }
 
@@ -382,11 +382,11 @@ fn what_is_impossible_is_an_error() {
         Selection::list(&[at(0, 1), at(u64::MAX, 9)]),
         tile.shifted(FILE_BYTES_MAX - 3),
         tile.repeated(u64::MAX, 4),
-        Selection::subarray(1 << 32, &[Side { length: 1 << 32, first: 0, count: 1 }]),
+        Selection::subarray(1 << 32, &[ArraySide { length: 1 << 32, first: 0, count: 1 }]),
     ];
     assert_eq!(long, [const { Err(SelectionError::TooLong) }; 7]);
-    let outside = Side { length: 4, first: 3, count: 2 };
-    let error = Selection::subarray(1, &[Side { count: 1, ..outside }, outside]).unwrap_err();
+    let outside = ArraySide { length: 4, first: 3, count: 2 };
+    let error = Selection::subarray(1, &[ArraySide { count: 1, ..outside }, outside]).unwrap_err();
     assert_eq!(error, SelectionError::OutsideSide { side: 1, length: 4, first: 3, count: 2 });
     let no_parts = Selection::dealt(1, &[cyclic(4, 1, 0)], 0).unwrap_err();
     assert_eq!(no_parts, SelectionError::Array(LayoutError::NoParts { dimension: 0 }));

@@ -7,7 +7,6 @@
 
 #![expect(unsafe_code, reason = "a face for C: see above")]
 
-use std::cell::UnsafeCell;
 use std::ffi::{CStr, OsString, c_char, c_int, c_long, c_void};
 use std::io::SeekFrom;
 use std::os::unix::ffi::OsStringExt;
@@ -19,61 +18,15 @@ use pdiol::{Advice, Error, ErrorKind, Result, Stat};
 
 use crate::failure;
 use crate::front::Front;
-use crate::lock::Lock;
+use crate::handle::{Handle, Held};
 use crate::process;
 use crate::stream::Stream;
 
-/// The target of a `PFS_FILE *`: the front, followed by fields that the header does not show.
-#[repr(C)]
-pub(crate) struct Handle {
-    front: Front,
-    lock: Lock,
-    stream: UnsafeCell<Stream>,
-}
-
-// SAFETY: the stream is touched only by who has the lock (`Held`), and may go from thread to thread.
-unsafe impl Send for Handle {}
-// SAFETY: the same.
-unsafe impl Sync for Handle {}
-
-/// The lock of a file, until this is dropped.
-struct Held<'a>(&'a Handle);
-
-impl<'a> Held<'a> {
-    fn take(handle: &'a Handle) -> Self {
-        handle.lock.lock(&handle.front);
-        let mut held = Held(handle);
-        held.stream().take_in(&handle.front);
-        held
-    }
-
-    fn stream(&mut self) -> &mut Stream {
-        // SAFETY: this thread has the lock, and no other `Held`: nothing here is called back from within.
-        unsafe { &mut *self.0.stream.get() }
-    }
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.0.lock.unlock(&self.0.front);
-    }
-}
-
-impl Handle {
-    fn open(path: &str, mode: &str) -> Result<Arc<Handle>> {
-        let stream = Stream::open(&process::session(path)?, path, mode)?;
-        let front = Front::default();
-        let lock = Lock::new(&front);
-        let handle = Arc::new(Handle { front, lock, stream: UnsafeCell::new(stream) });
-        handle.front.clear();
-        process::enter(&handle);
-        Ok(handle)
-    }
-
-    /// Closes the file behind the handle, which stays.
-    pub(crate) fn close(&self) -> Result<()> {
-        Held::take(self).stream().close()
-    }
+/// Opens a file, and notes that it is open.
+fn open(path: &str, mode: &str) -> Result<Arc<Handle>> {
+    let handle = Handle::new(Stream::open(&process::session(path)?, path, mode)?);
+    process::enter(&handle);
+    Ok(handle)
 }
 
 /// The C return value of an outcome.
@@ -223,7 +176,7 @@ extern "C" fn finalize_pdiol() -> c_int {
 unsafe extern "C" fn pdiol_fopen(path: *const c_char, mode: *const c_char) -> *const Handle {
     // SAFETY: two strings, as the header asks for.
     let names = unsafe { string(path, "a path").and_then(|path| Ok((path, string(mode, "a mode")?))) };
-    let opened = names.and_then(|(path, mode)| Handle::open(path, mode));
+    let opened = names.and_then(|(path, mode)| open(path, mode));
     told(opened.map(Arc::into_raw), ptr::null())
 }
 

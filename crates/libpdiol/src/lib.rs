@@ -16,8 +16,8 @@
 //! Map of the code, in reading order:
 //!
 //! - `c.rs`: the functions of the header; start here
-//! - `stream.rs`: an open file; `front.rs`: the part of it that the header shows; `lock.rs`: who may use it;
-//!   `primitives.rs`: what that is made of
+//! - `handle.rs`: an open file as C holds it; `stream.rs`: what it does; `front.rs`: the part of it that the header
+//!   shows; `lock.rs`: who may use it; `primitives.rs`: what that is made of
 //! - `process.rs`: the session of this process, and its open files
 //! - `options.rs`, `nodes.rs`: what a process is told, and where its agents are
 //! - `failure.rs`: errno, and the text of the last error; `log.rs`: what happens, in a file
@@ -25,6 +25,7 @@
 mod c;
 mod failure;
 mod front;
+mod handle;
 mod lock;
 #[cfg(test)]
 mod lock_tests;

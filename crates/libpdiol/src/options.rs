@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::num::NonZeroU32;
 
-use node::{Error, ErrorKind, Prefetch, Result, Size, SocketBuffers};
+use node::{CacheWrites, Error, ErrorKind, Prefetch, Result, Size, SocketBuffers, flush_seconds};
 
 /// Options of programs that use PDIOL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub(crate) struct Options {
     pub(crate) sockets: SocketBuffers,
     /// Memory for pages, in bytes.
     pub(crate) cache_bytes: u64,
+    /// The write cache, if there is one.
+    pub(crate) write_cache: Option<CacheWrites>,
     /// The log file, if there is one.
     pub(crate) log: Option<LogFile>,
     /// Why values under old names were ignored: for the log.
@@ -46,6 +48,15 @@ impl fmt::Display for Options {
             None => write!(f, ", new files on all disks")?,
         }
         write!(f, ", cache of {}", Size(self.cache_bytes))?;
+        if let Some(CacheWrites { bytes, flush_after, job }) = &self.write_cache {
+            write!(f, ", write cache of {}", Size(*bytes))?;
+            if let Some(time) = flush_after {
+                write!(f, " flushed after {} s", time.as_secs_f64())?;
+            }
+            if let Some(job) = job {
+                write!(f, " with the job {job}")?;
+            }
+        }
         let SocketBuffers { send_bytes, receive_bytes } = self.sockets;
         for (which, bytes) in [("send", send_bytes), ("receive", receive_bytes)] {
             if let Some(bytes) = bytes {
@@ -92,8 +103,8 @@ const fn row(
     Row { long, short, variable, argument, default, meaning }
 }
 
-/// All options, in the order of the thesis's table A.1; the last one is new.
-const TABLE: [Row; 9] = [
+/// All options, in the order of the thesis's table A.1; those after it are new.
+const TABLE: [Row; 12] = [
     row(["prefetch", "p", "PREFETCH"], ["0|1", "1"], "fetch pages before they are asked for"),
     row(["write-behind", "w", "WRITEBEHIND"], ["0|1", "1"], "go on while written data travel to the agents"),
     row(["disk_number", "d", "DISKNUMBER"], ["N|all", "all"], "disks over which new files are striped"),
@@ -102,11 +113,22 @@ const TABLE: [Row; 9] = [
     row(["rsock", "r", "RCV_BUFF"], ["BYTES|auto", "auto"], "receive buffer of each socket of this program"),
     row(["LOG", "l", "LOG"], ["0|1", "0"], "write a log"),
     row(["log", "L", "LOG_FILE"], ["FILE", "log.txt"], "file that the log is appended to"),
-    row([NEW, "c", "CACHE"], ["BYTES", "256M"], "memory for pages; K, M and G count 1024s"),
+    row(["cache", "c", "CACHE"], ["BYTES", "256M"], "memory for pages; K, M and G count 1024s"),
+    row(
+        ["write_cache", "C", "WRITE_CACHE"],
+        ["BYTES|0", "0"],
+        "memory for writes until a job flushes together",
+    ),
+    row(
+        ["flush_seconds", "F", "FLUSH_SECONDS"],
+        ["SECONDS", "30"],
+        "longest time in the write cache; 0 for no limit",
+    ),
+    row(["job", "J", "JOB"], ["NAME", ""], "the job whose processes flush together"),
 ];
 
-/// The option that the thesis has not.
-const NEW: &str = "cache";
+/// The options that the thesis has not.
+const NEW: [&str; 4] = ["cache", "write_cache", "flush_seconds", "job"];
 
 /// Prefix of the environment variables.
 const PREFIX: &str = "PDIOL_";
@@ -126,7 +148,7 @@ impl Row {
 
     /// Its name in the thesis.
     fn old_variable(&self) -> Option<&'static str> {
-        (self.long != NEW).then_some(self.variable)
+        (!NEW.contains(&self.long)).then_some(self.variable)
     }
 
     /// The value that counts if the command line gives none.
@@ -232,9 +254,18 @@ impl Values {
                 receive_bytes: self.value("rsock", |text| number_or(text, "auto"))?,
             },
             cache_bytes: self.value("cache", cache_bytes)?,
+            write_cache: self.write_cache()?,
             log: logs.then(|| LogFile { path: self.given["log"].value.clone(), is_required }),
             ignored: self.ignored,
         })
+    }
+
+    fn write_cache(&mut self) -> Result<Option<CacheWrites>> {
+        let bytes = self.value("write_cache", write_cache_bytes)?;
+        let flush_after = self.value("flush_seconds", |text| flush_seconds(text.parse().ok()?))?;
+        let job = self.value("job", |text| Some(text.to_owned()))?;
+        let cache = |bytes| CacheWrites { bytes, flush_after, job: Some(job).filter(|job| !job.is_empty()) };
+        Ok(bytes.map(cache))
     }
 
     /// The value of an option, or an error that says where it comes from and what it may be. What stands under an old
@@ -276,6 +307,14 @@ fn number_or(text: &str, word: &str) -> Option<Option<NonZeroU32>> {
 /// The size of a cache in bytes: at least a page of 64 KiB.
 fn cache_bytes(text: &str) -> Option<u64> {
     text.parse().ok().map(|Size(bytes)| bytes).filter(|&bytes| bytes >= 1 << 16)
+}
+
+/// The size of a write cache in bytes, at least 4 KiB; 0 is none.
+fn write_cache_bytes(text: &str) -> Option<Option<u64>> {
+    match text.parse().ok()? {
+        Size(0) => Some(None),
+        Size(bytes) => (bytes >= 4096).then_some(Some(bytes)),
+    }
 }
 
 /// How options are given, for people.
@@ -358,6 +397,16 @@ mod tests {
         let log = LogFile { path: "my".into(), is_required: true };
         assert_eq!(options("prog -LOG 1 -log my -", &[("LOG", "1")]).log, Some(log));
         assert_eq!(options("prog -c 8M -", &[]).cache_bytes, 8 << 20);
+        let cached = options("prog -write_cache 1M -flush_seconds 0 -job sort -", &[]).write_cache;
+        assert_eq!(
+            cached,
+            Some(CacheWrites { flush_after: None, job: Some("sort".into()), ..CacheWrites::of(1 << 20) })
+        );
+        assert_eq!(
+            options("prog", &[("PDIOL_WRITE_CACHE", "1M")]).write_cache,
+            Some(CacheWrites::of(1 << 20))
+        );
+        assert_eq!(options("prog", &[("WRITE_CACHE", "1M"), ("JOB", "x")]).write_cache, None);
         let sockets = SocketBuffers { send_bytes: NonZeroU32::new(65_536), receive_bytes: None };
         assert_eq!(options("prog -S 65536 -r auto -", &[("PDIOL_RCV_BUFF", "9")]).sockets, sockets);
     }
@@ -398,6 +447,8 @@ mod tests {
             ),
             ("prog -c 99999999999G -", &[], "the option -cache"),
             ("prog -c 1 -", &[], "the option -cache"),
+            ("prog -C 1 -", &[], "the option -write_cache"),
+            ("prog -F -1 -", &[], "the option -flush_seconds"),
             ("prog -d -", &[], "-d: it needs a value, N|all"),
             ("prog -nonsense 1 -", &[], "-nonsense: PDIOL has no such option"),
             ("prog -w 0 stray -", &[], "stray: PDIOL has no such option"),

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pdiol::{Error, ErrorKind, Result, Session, Settings};
 
-use crate::c::Handle;
+use crate::handle::Handle;
 use crate::log::Log;
 use crate::nodes;
 use crate::options::{self, Asked, Options};
@@ -86,6 +86,7 @@ impl Process {
         let log = Log::begin(options.log.as_ref())?;
         let mut settings = Settings::of_environment(nodes::find()?)?;
         settings.cache_bytes = options.cache_bytes;
+        settings.write_cache = options.write_cache.clone().or(settings.write_cache);
         settings.prefetch = options.prefetch;
         settings.write_behind = options.write_behind;
         settings.disks = options.disks;

@@ -7,7 +7,7 @@
 mod killing;
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -202,6 +202,74 @@ fn no_file_of_a_killed_writer_that_is_called_whole_has_a_byte_that_was_not_writt
     println!(
         "{whole} whole, {as_before} as before, {partly} in place and in part, {unfinished} unfinished or not begun"
     );
+}
+
+/// Members of a job write into one file, and flush through small caches all the time. One of them is killed, the first
+/// of them or another: the others are told who it was, if they are told anything, and go on; what it said was flushed
+/// is there, and all that they wrote.
+#[test]
+fn a_killed_member_of_a_job_costs_only_what_it_had_not_flushed() {
+    const MEMBERS: usize = 3;
+    const RECORDS: usize = 20_000;
+    let agents = Agents::start(2);
+    let session = agents.session();
+    let options = [&WARNINGS[..], &["-O1", "-std=c11", "-D_GNU_SOURCE"]].concat();
+    let program = compile("cc", "crates/libpdiol/tests/c/member.c", agents.directory.path(), &options);
+    let mut were_told = 0;
+    for round in 0..6 {
+        let (name, killed) = (format!("shared {round}"), round as usize % MEMBERS);
+        let options = OpenOptions::new().write(true).create_new(true);
+        session.open(&name, options).and_then(|file| file.close()).expect("made");
+        let start = |rank: usize| {
+            let mut command = run(&program, &agents);
+            command.args(["-write_cache", "16K", "-job", &name, "-", &name, &rank.to_string()]);
+            // The one that is killed would go on for long.
+            let records = if rank == killed { 100 * RECORDS } else { RECORDS };
+            command.args([MEMBERS, records].map(|number| number.to_string()));
+            command.stdin(Stdio::piped());
+            let mut member =
+                command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program");
+            let mut told = BufReader::new(member.stdout.take().expect("piped")).lines();
+            assert_eq!(told.next().expect("it says so").expect("text"), "0", "it has joined");
+            (member, told)
+        };
+        let mut members: Vec<_> = (0..MEMBERS).map(start).collect();
+        for (member, _) in &mut members {
+            member.stdin.take().expect("piped").write_all(b"\n").expect("it waits for that");
+        }
+        let (victim, told) = members.remove(killed);
+        let pid = victim.id();
+        let is_done = kill_after(victim, Duration::from_micros(20_000 + draw(round, 1, 100_000)));
+        let flushed = told.map(|line| line.expect("text").parse().expect("a count")).last().unwrap_or(0);
+        assert!(!is_done, "round {round}: killed too late");
+        for (mut member, told) in members {
+            let last = told.map(|line| line.expect("text")).last();
+            let mut said = String::new();
+            member.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+            assert!(member.wait().expect("a child of ours").success(), "round {round}: {said}");
+            assert_eq!(last, Some(RECORDS.to_string()));
+            // The first of the members may hear it of an agent that fetches from it, which knows only its node.
+            let names_it = |line: &str| {
+                line.contains(&format!("process {pid} on "))
+                    || line.contains("node ") && line.contains(" is gone: ")
+            };
+            assert!(said.lines().all(names_it), "round {round}, {pid} was killed: {said}");
+            were_told += usize::from(!said.is_empty());
+        }
+        let found = finished(&session, &name).expect("it is there");
+        for (index, record) in found.chunks(8).enumerate() {
+            let (number, rank) = (index / MEMBERS, index % MEMBERS);
+            let value = u64::from_le_bytes(record.try_into().expect("all of them are whole"));
+            let is_missing = value == 0 && number >= if rank == killed { flushed } else { RECORDS };
+            assert!(
+                value == number as u64 + 1 || is_missing,
+                "round {round}: record {number} of {rank} is {value}"
+            );
+        }
+        let whole = 8 * (RECORDS * MEMBERS - usize::from(killed == MEMBERS - 1));
+        assert!(found.len() >= whole, "round {round}: {} bytes", found.len());
+    }
+    println!("{were_told} were told");
 }
 
 #[test]

@@ -5,63 +5,23 @@
 //! payload frozen from it, returns its bytes to the pool. The bound of the pool is a node's flow
 //! control: who finds none free waits, in order of arrival.
 
-use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::payload::{Payload, Piece, SharedBytes};
-use crate::permits::{Permit, Permits};
+use crate::payload::{Payload, PayloadPiece, SharedBytes};
+use crate::permits::Permit;
+use crate::slot::{Grant, Hoard, MemorySlot};
 
 /// A bounded set of buffers, by bytes. Cloning gives another handle on the same pool.
 #[derive(Clone)]
 pub struct BufferPool {
-    inner: Rc<PoolInner>,
-}
-
-struct PoolInner {
-    capacity_bytes: u64,
-    /// One for each byte.
-    permits: Permits,
-    spare: RefCell<Spare>,
-}
-
-/// Memory kept for the next taker, so that pages stay mapped and warm.
-#[derive(Default)]
-struct Spare {
-    memory: Vec<Vec<u8>>,
-    bytes: usize,
-}
-
-/// Maximum bytes of spare memory in a pool: some hundred pages, enough for bursts. More would hoard memory without
-/// helping.
-const SPARE_BYTES_MAX: usize = 32 << 20;
-
-impl Spare {
-    fn keep(&mut self, memory: Vec<u8>) {
-        if memory.capacity() > 0 && self.bytes + memory.capacity() <= SPARE_BYTES_MAX {
-            self.bytes += memory.capacity();
-            self.memory.push(memory);
-        }
-    }
-
-    /// Takes the memory kept last; an empty vector if there is none.
-    fn take(&mut self) -> Vec<u8> {
-        let memory = self.memory.pop().unwrap_or_default();
-        self.bytes -= memory.capacity();
-        memory
-    }
+    hoard: Rc<Hoard>,
 }
 
 impl BufferPool {
     /// A pool that never lends more than `capacity_bytes` at once.
     pub fn new(capacity_bytes: u64) -> Self {
-        BufferPool {
-            inner: Rc::new(PoolInner {
-                capacity_bytes,
-                permits: Permits::new(capacity_bytes),
-                spare: RefCell::default(),
-            }),
-        }
+        BufferPool { hoard: Rc::new(Hoard::new(capacity_bytes)) }
     }
 
     /// Takes a buffer of `bytes`, waiting behind earlier takers until there is room.
@@ -69,14 +29,8 @@ impl BufferPool {
     /// # Panics
     /// If `bytes` is more than the whole pool holds: that wait would never end.
     pub async fn take(&self, bytes: u64) -> Buf {
-        let pool = &self.inner;
-        assert!(
-            bytes <= pool.capacity_bytes,
-            "a buffer of {bytes} bytes from a pool of {}",
-            pool.capacity_bytes
-        );
-        let permit = pool.permits.take_many(bytes).await;
-        self.lend(bytes, permit)
+        let permit = self.permit(bytes).await;
+        self.lend(bytes, permit, None)
     }
 
     /// Takes a buffer as long as `share`, which is of a pool that bounds what one of several takers has of this one.
@@ -85,17 +39,21 @@ impl BufferPool {
     /// # Panics
     /// If that is more than the whole pool holds.
     pub async fn take_for(&self, share: Buf) -> Buf {
-        let mut buffer = self.take(share.len()).await;
-        let lease = Rc::get_mut(&mut buffer.lease).expect("just lent");
-        lease._share = Some(share);
-        buffer
+        let permit = self.permit(share.len()).await;
+        self.lend(share.len(), permit, Some(share.grant))
+    }
+
+    async fn permit(&self, bytes: u64) -> Permit {
+        let capacity = self.hoard.capacity_bytes;
+        assert!(bytes <= capacity, "a buffer of {bytes} bytes from a pool of {capacity}");
+        self.hoard.permits.take_many(bytes).await
     }
 
     /// Memory with room for `bytes`, and nothing in it, for a device that fills a vector before its buffer is taken:
     /// see
     /// [`fill_memory`](Buf::fill_memory).
     pub fn spare_memory(&self, bytes: usize) -> Vec<u8> {
-        let mut memory = self.inner.spare.borrow_mut().take();
+        let mut memory = self.hoard.take_spare();
         memory.clear();
         memory.reserve_exact(bytes);
         memory
@@ -103,92 +61,23 @@ impl BufferPool {
 
     /// Takes a buffer of `bytes` if there is room and nobody waits.
     pub fn try_take(&self, bytes: u64) -> Option<Buf> {
-        let permit = self.inner.permits.try_take_many(bytes)?;
-        Some(self.lend(bytes, permit))
+        let permit = self.hoard.permits.try_take_many(bytes)?;
+        Some(self.lend(bytes, permit, None))
     }
 
     /// Bytes that nobody holds.
     pub fn free_bytes(&self) -> u64 {
-        self.inner.permits.free()
+        self.hoard.permits.free()
     }
 
     /// Bytes the pool can lend in all.
     pub fn capacity_bytes(&self) -> u64 {
-        self.inner.capacity_bytes
+        self.hoard.capacity_bytes
     }
 
-    fn lend(&self, bytes: u64, permit: Permit) -> Buf {
-        let lease = Rc::new(Lease { pool: self.inner.clone(), _permit: permit, _share: None });
-        Buf { lease, contents: Payload::zeros(bytes) }
-    }
-}
-
-/// The right to a number of bytes of a pool; returned when dropped.
-struct Lease {
-    pool: Rc<PoolInner>,
-    _permit: Permit,
-    /// The part of the taker's own bound, until this is returned.
-    _share: Option<Buf>,
-}
-
-impl Lease {
-    fn recycle(&self, memory: Vec<u8>) {
-        self.pool.spare.borrow_mut().keep(memory);
-    }
-
-    /// The piece, with memory that no other pool misses.
-    fn take_over(self: &Rc<Self>, piece: Piece) -> Piece {
-        let Piece::Bytes(mut shared) = piece else { return piece };
-        let foreign = shared.slot().lease.as_ref().is_some_and(|lease| !Rc::ptr_eq(&lease.pool, &self.pool));
-        if !foreign {
-            return Piece::Bytes(shared);
-        }
-        let spare = self.pool.spare.borrow_mut().take();
-        if let Some(slot) = shared.exclusive_slot() {
-            if let Some(lender) = slot.lease.replace(self.clone()) {
-                lender.recycle(spare);
-            }
-            return Piece::Bytes(shared);
-        }
-        let mut memory = spare;
-        memory.clear();
-        memory.extend_from_slice(shared.as_slice());
-        let range = 0..memory.len();
-        let slot = Slot { bytes: memory, lease: Some(self.clone()) };
-        Piece::Bytes(SharedBytes::new(Rc::new(slot), range))
-    }
-}
-
-/// Memory shared by payloads, with the lease it was taken under, if any.
-pub(crate) struct Slot {
-    bytes: Vec<u8>,
-    lease: Option<Rc<Lease>>,
-}
-
-impl Slot {
-    pub(crate) fn unpooled(bytes: Vec<u8>) -> Self {
-        Slot { bytes, lease: None }
-    }
-
-    /// Takes the memory out, so that it is not recycled.
-    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
-        std::mem::take(&mut self.bytes)
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        if let Some(lease) = &self.lease {
-            lease.recycle(std::mem::take(&mut self.bytes));
-        }
+    fn lend(&self, bytes: u64, permit: Permit, share: Option<Rc<Grant>>) -> Buf {
+        let grant = Grant::new(self.hoard.clone(), permit, share);
+        Buf { grant, contents: Payload::zeros(bytes) }
     }
 }
 
@@ -197,7 +86,7 @@ impl Drop for Slot {
 /// Payloads sliced from it share its memory and keep it from returning to the pool. A payload without
 /// memory (zeros, phantoms) keeps nothing: hold the buffer itself until its transfer is over.
 pub struct Buf {
-    lease: Rc<Lease>,
+    grant: Rc<Grant>,
     contents: Payload,
 }
 
@@ -256,7 +145,7 @@ impl Buf {
         assert!(payload.len() <= bytes, "a payload no longer than the buffer");
         let mut contents = Payload::empty();
         for piece in payload.into_pieces() {
-            contents.push(&Payload::from(self.lease.take_over(piece)));
+            contents.push(&Payload::from(take_over(&self.grant, piece)));
         }
         contents.push(&Payload::zeros(bytes - contents.len()));
         self.contents = contents;
@@ -268,8 +157,8 @@ impl Buf {
     pub fn take_memory(&mut self) -> Vec<u8> {
         let bytes = self.len();
         let contents = std::mem::replace(&mut self.contents, Payload::zeros(bytes));
-        let own = contents.into_single_piece().and_then(Piece::into_exclusive_memory);
-        let mut memory = own.unwrap_or_else(|| self.lease.pool.spare.borrow_mut().take());
+        let own = contents.into_single_piece().and_then(PayloadPiece::into_exclusive_memory);
+        let mut memory = own.unwrap_or_else(|| self.grant.take_spare());
         memory.clear();
         memory.reserve_exact(bytes as usize);
         memory
@@ -283,8 +172,8 @@ impl Buf {
         let bytes = self.len() as usize;
         assert!(memory.len() <= bytes, "memory no longer than the buffer");
         memory.resize(bytes, 0);
-        let slot = Rc::new(Slot { bytes: memory, lease: Some(self.lease.clone()) });
-        self.contents = Payload::from(Piece::Bytes(SharedBytes::new(slot, 0..bytes)));
+        let slot = Rc::new(MemorySlot::pooled(memory, self.grant.clone()));
+        self.contents = Payload::from(PayloadPiece::Bytes(SharedBytes::new(slot, 0..bytes)));
     }
 
     /// The contents as memory nobody else sees, copied there if they are not yet.
@@ -301,8 +190,26 @@ impl Buf {
     }
 }
 
-fn is_real(piece: &Piece) -> bool {
-    matches!(piece, Piece::Bytes(_))
+/// The piece, with memory that no other pool misses.
+fn take_over(grant: &Rc<Grant>, piece: PayloadPiece) -> PayloadPiece {
+    let PayloadPiece::Bytes(mut shared) = piece else { return piece };
+    if !shared.slot().is_of_another(grant) {
+        return PayloadPiece::Bytes(shared);
+    }
+    let spare = grant.take_spare();
+    if let Some(slot) = shared.exclusive_slot() {
+        slot.change_pools(grant.clone(), spare);
+        return PayloadPiece::Bytes(shared);
+    }
+    let mut memory = spare;
+    memory.clear();
+    memory.extend_from_slice(shared.as_slice());
+    let range = 0..memory.len();
+    PayloadPiece::Bytes(SharedBytes::new(Rc::new(MemorySlot::pooled(memory, grant.clone())), range))
+}
+
+fn is_real(piece: &PayloadPiece) -> bool {
+    matches!(piece, PayloadPiece::Bytes(_))
 }
 
 #[cfg(test)]

@@ -35,6 +35,16 @@ pub enum Error {
         /// The version of this one.
         ours: u32,
     },
+    /// Another process has what a node has for itself alone.
+    #[error("{what}: {why}")]
+    InUse {
+        /// What it is of the node.
+        part: NodePart,
+        /// The address or the disk.
+        what: String,
+        /// Who has it, as far as that is known.
+        why: String,
+    },
     /// No object of that name is on the disk.
     #[error("{what} does not exist")]
     NotFound {
@@ -77,6 +87,15 @@ pub enum Error {
         /// The system's message.
         why: String,
     },
+}
+
+/// What a node has for itself alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodePart {
+    /// The address at which it listens.
+    Address,
+    /// One of its disks.
+    Disk,
 }
 
 /// How two nodes that should share a cluster key do not.

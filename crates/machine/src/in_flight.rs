@@ -25,9 +25,9 @@ impl InFlight {
     }
 
     /// Begins an operation. It is in flight until what this gives is dropped.
-    pub fn begin(&self) -> Operation {
+    pub fn begin(&self) -> OperationInFlight {
         self.0.count.set(self.0.count.get() + 1);
-        Operation(self.0.clone())
+        OperationInFlight(self.0.clone())
     }
 
     /// The number of operations in flight.
@@ -61,9 +61,9 @@ impl fmt::Debug for InFlight {
 
 /// An operation in flight. Dropping it, when and however that happens, ends it.
 #[must_use = "dropped at once, the operation ends at once"]
-pub struct Operation(Rc<Inner>);
+pub struct OperationInFlight(Rc<Inner>);
 
-impl Drop for Operation {
+impl Drop for OperationInFlight {
     fn drop(&mut self) {
         self.0.count.set(self.0.count.get() - 1);
         self.0.fell.wake_all();

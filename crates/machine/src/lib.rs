@@ -10,7 +10,8 @@
 //! - [`Machine`], [`Net`], [`Disk`] in `lib.rs`: the seam itself; start here
 //! - `time.rs`: instants and durations in nanoseconds
 //! - `payload.rs`: data that fs moves but never looks at, real or phantom
-//! - `buffer.rs`: pools of buffers; `memory.rs`: where a compute node wants its data
+//! - `buffer.rs`: pools of buffers; `slot.rs`: what they and payloads are made of; `memory.rs`: where a compute node
+//!   wants its data
 //! - `condition.rs`: how tasks of one node wait for each other; `in_flight.rs`, `permits.rs`, `task_group.rs`,
 //!   `first_failure.rs`: what they wait for
 //! - `work.rs`: names of processor work; `error.rs`: what can go wrong; `size.rs`: sizes as people write them
@@ -30,6 +31,7 @@ mod memory;
 mod payload;
 mod permits;
 mod size;
+mod slot;
 mod task_group;
 mod time;
 mod work;
@@ -39,11 +41,11 @@ use std::future::Future;
 
 pub use buffer::{Buf, BufferPool};
 pub use condition::{Condition, Wait};
-pub use error::{Error, KeyMismatch, Result};
+pub use error::{Error, KeyMismatch, NodePart, Result};
 pub use first_failure::FirstFailure;
-pub use in_flight::{InFlight, Operation};
+pub use in_flight::{InFlight, OperationInFlight};
 pub use memory::Memory;
-pub use payload::{Payload, Piece, SharedBytes, Source};
+pub use payload::{Payload, PayloadPiece, SharedBytes, Source};
 pub use permits::{Permit, Permits};
 pub use size::parse_bytes;
 pub use task_group::TaskGroup;

@@ -11,7 +11,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::buffer::Slot;
+use crate::slot::MemorySlot;
 
 /// Where the bytes of a phantom come from: a file's identity, or any number a test chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,13 +34,13 @@ pub struct Payload {
 enum Pieces {
     #[default]
     None,
-    One(Piece),
-    Many(Vec<Piece>),
+    One(PayloadPiece),
+    Many(Vec<PayloadPiece>),
 }
 
 /// A maximal run of a payload that is of one kind.
 #[derive(Clone)]
-pub enum Piece {
+pub enum PayloadPiece {
     /// Real bytes.
     Bytes(SharedBytes),
     /// The bytes `offset..offset + bytes` of `source`, which exist only as this statement.
@@ -57,13 +57,13 @@ pub enum Piece {
 /// A range of immutable shared memory.
 #[derive(Clone)]
 pub struct SharedBytes {
-    slot: Rc<Slot>,
+    slot: Rc<MemorySlot>,
     start: usize,
     end: usize,
 }
 
 impl SharedBytes {
-    pub(crate) fn new(slot: Rc<Slot>, range: Range<usize>) -> Self {
+    pub(crate) fn new(slot: Rc<MemorySlot>, range: Range<usize>) -> Self {
         debug_assert!(range.start <= range.end && range.end <= slot.bytes().len());
         SharedBytes { slot, start: range.start, end: range.end }
     }
@@ -82,12 +82,12 @@ impl SharedBytes {
         SharedBytes { slot: self.slot.clone(), start, end: start + (range.end - range.start) as usize }
     }
 
-    pub(crate) fn slot(&self) -> &Slot {
+    pub(crate) fn slot(&self) -> &MemorySlot {
         &self.slot
     }
 
     /// The memory with its lease, if nobody else shares it.
-    pub(crate) fn exclusive_slot(&mut self) -> Option<&mut Slot> {
+    pub(crate) fn exclusive_slot(&mut self) -> Option<&mut MemorySlot> {
         Rc::get_mut(&mut self.slot)
     }
 
@@ -97,12 +97,12 @@ impl SharedBytes {
     }
 }
 
-impl Piece {
+impl PayloadPiece {
     /// Length in bytes.
     pub fn len(&self) -> u64 {
         match self {
-            Piece::Bytes(shared) => (shared.end - shared.start) as u64,
-            Piece::Phantom { bytes, .. } => *bytes,
+            PayloadPiece::Bytes(shared) => (shared.end - shared.start) as u64,
+            PayloadPiece::Phantom { bytes, .. } => *bytes,
         }
     }
 
@@ -114,15 +114,15 @@ impl Piece {
     /// The memory behind the piece, if it is real and nobody else shares it.
     pub(crate) fn into_exclusive_memory(self) -> Option<Vec<u8>> {
         match self {
-            Piece::Bytes(shared) => Rc::try_unwrap(shared.slot).ok().map(Slot::into_bytes),
-            Piece::Phantom { .. } => None,
+            PayloadPiece::Bytes(shared) => Rc::try_unwrap(shared.slot).ok().map(MemorySlot::into_bytes),
+            PayloadPiece::Phantom { .. } => None,
         }
     }
 
-    fn slice(&self, range: Range<u64>) -> Piece {
+    fn slice(&self, range: Range<u64>) -> PayloadPiece {
         match self {
-            Piece::Bytes(shared) => Piece::Bytes(shared.slice(range)),
-            Piece::Phantom { source, offset, .. } => Piece::Phantom {
+            PayloadPiece::Bytes(shared) => PayloadPiece::Bytes(shared.slice(range)),
+            PayloadPiece::Phantom { source, offset, .. } => PayloadPiece::Phantom {
                 source: *source,
                 offset: if *source == Source::ZEROS { 0 } else { offset + range.start },
                 bytes: range.end - range.start,
@@ -131,9 +131,9 @@ impl Piece {
     }
 
     /// Appends `next` if the two are one run of the same thing.
-    fn merge(&mut self, next: &Piece) -> bool {
+    fn merge(&mut self, next: &PayloadPiece) -> bool {
         match (self, next) {
-            (Piece::Bytes(mine), Piece::Bytes(theirs)) => {
+            (PayloadPiece::Bytes(mine), PayloadPiece::Bytes(theirs)) => {
                 let adjacent = Rc::ptr_eq(&mine.slot, &theirs.slot) && mine.end == theirs.start;
                 if adjacent {
                     mine.end = theirs.end;
@@ -141,8 +141,8 @@ impl Piece {
                 adjacent
             }
             (
-                Piece::Phantom { source, offset, bytes },
-                Piece::Phantom { source: next_source, offset: next_offset, bytes: next_bytes },
+                PayloadPiece::Phantom { source, offset, bytes },
+                PayloadPiece::Phantom { source: next_source, offset: next_offset, bytes: next_bytes },
             ) => {
                 let adjacent =
                     source == next_source && (*source == Source::ZEROS || *offset + *bytes == *next_offset);
@@ -165,7 +165,7 @@ impl Payload {
     /// A phantom: the bytes `offset..offset + bytes` of `source`.
     pub fn phantom(source: Source, offset: u64, bytes: u64) -> Self {
         let offset = if source == Source::ZEROS { 0 } else { offset };
-        Self::from(Piece::Phantom { source, offset, bytes })
+        Self::from(PayloadPiece::Phantom { source, offset, bytes })
     }
 
     /// So many zero bytes, without storing them.
@@ -184,7 +184,7 @@ impl Payload {
     }
 
     /// The pieces in order.
-    pub fn pieces(&self) -> &[Piece] {
+    pub fn pieces(&self) -> &[PayloadPiece] {
         match &self.pieces {
             Pieces::None => &[],
             Pieces::One(piece) => std::slice::from_ref(piece),
@@ -233,7 +233,7 @@ impl Payload {
         whole
     }
 
-    fn push_piece(&mut self, piece: Piece) {
+    fn push_piece(&mut self, piece: PayloadPiece) {
         if piece.is_empty() {
             return;
         }
@@ -259,7 +259,7 @@ impl Payload {
     pub fn as_contiguous(&self) -> Option<&[u8]> {
         match self.pieces() {
             [] => Some(&[]),
-            [Piece::Bytes(shared)] => Some(shared.as_slice()),
+            [PayloadPiece::Bytes(shared)] => Some(shared.as_slice()),
             _ => None,
         }
     }
@@ -277,9 +277,9 @@ impl Payload {
         for piece in self.pieces() {
             let (here, later) = rest.split_at_mut(piece.len() as usize);
             match piece {
-                Piece::Bytes(shared) => here.copy_from_slice(shared.as_slice()),
-                Piece::Phantom { source: Source::ZEROS, .. } => here.fill(0),
-                Piece::Phantom { .. } => return false,
+                PayloadPiece::Bytes(shared) => here.copy_from_slice(shared.as_slice()),
+                PayloadPiece::Phantom { source: Source::ZEROS, .. } => here.fill(0),
+                PayloadPiece::Phantom { .. } => return false,
             }
             rest = later;
         }
@@ -295,15 +295,18 @@ impl Payload {
     /// The bytes as a vector, without copying where nobody else shares them.
     pub fn into_vec(self) -> Option<Vec<u8>> {
         match self.pieces() {
-            [Piece::Bytes(shared)] if shared.is_whole() => {
-                let Pieces::One(Piece::Bytes(shared)) = self.pieces else { unreachable!() };
-                Some(Rc::try_unwrap(shared.slot).map_or_else(|slot| slot.bytes().to_vec(), Slot::into_bytes))
+            [PayloadPiece::Bytes(shared)] if shared.is_whole() => {
+                let Pieces::One(PayloadPiece::Bytes(shared)) = self.pieces else { unreachable!() };
+                Some(
+                    Rc::try_unwrap(shared.slot)
+                        .map_or_else(|slot| slot.bytes().to_vec(), MemorySlot::into_bytes),
+                )
             }
             _ => self.to_vec(),
         }
     }
 
-    pub(crate) fn into_pieces(mut self) -> Vec<Piece> {
+    pub(crate) fn into_pieces(mut self) -> Vec<PayloadPiece> {
         match std::mem::take(&mut self.pieces) {
             Pieces::None => Vec::new(),
             Pieces::One(piece) => vec![piece],
@@ -311,7 +314,7 @@ impl Payload {
         }
     }
 
-    pub(crate) fn into_single_piece(mut self) -> Option<Piece> {
+    pub(crate) fn into_single_piece(mut self) -> Option<PayloadPiece> {
         match std::mem::take(&mut self.pieces) {
             Pieces::One(piece) => Some(piece),
             _ => None,
@@ -321,14 +324,14 @@ impl Payload {
     /// The memory of the payload for writing, if it is one run of real bytes that nobody else shares.
     pub(crate) fn exclusive_bytes(&mut self) -> Option<&mut [u8]> {
         match &mut self.pieces {
-            Pieces::One(Piece::Bytes(shared)) => shared.slot_mut(),
+            Pieces::One(PayloadPiece::Bytes(shared)) => shared.slot_mut(),
             _ => None,
         }
     }
 }
 
-impl From<Piece> for Payload {
-    fn from(piece: Piece) -> Self {
+impl From<PayloadPiece> for Payload {
+    fn from(piece: PayloadPiece) -> Self {
         let bytes = piece.len();
         Payload { bytes, pieces: if bytes == 0 { Pieces::None } else { Pieces::One(piece) } }
     }
@@ -337,7 +340,7 @@ impl From<Piece> for Payload {
 impl From<Vec<u8>> for Payload {
     fn from(bytes: Vec<u8>) -> Self {
         let range = 0..bytes.len();
-        Payload::from(Piece::Bytes(SharedBytes::new(Rc::new(Slot::unpooled(bytes)), range)))
+        Payload::from(PayloadPiece::Bytes(SharedBytes::new(Rc::new(MemorySlot::unpooled(bytes)), range)))
     }
 }
 
@@ -370,7 +373,7 @@ impl PartialEq for Payload {
 
 impl Payload {
     /// The rest, from byte `at` on, of the piece that holds it.
-    fn piece_at(&self, at: u64) -> Piece {
+    fn piece_at(&self, at: u64) -> PayloadPiece {
         let mut start = 0;
         for piece in self.pieces() {
             if at < start + piece.len() {
@@ -382,16 +385,16 @@ impl Payload {
     }
 }
 
-fn same_bytes(left: &Piece, right: &Piece) -> bool {
+fn same_bytes(left: &PayloadPiece, right: &PayloadPiece) -> bool {
     match (left, right) {
-        (Piece::Bytes(left), Piece::Bytes(right)) => left.as_slice() == right.as_slice(),
-        (Piece::Bytes(real), Piece::Phantom { source, .. })
-        | (Piece::Phantom { source, .. }, Piece::Bytes(real)) => {
+        (PayloadPiece::Bytes(left), PayloadPiece::Bytes(right)) => left.as_slice() == right.as_slice(),
+        (PayloadPiece::Bytes(real), PayloadPiece::Phantom { source, .. })
+        | (PayloadPiece::Phantom { source, .. }, PayloadPiece::Bytes(real)) => {
             *source == Source::ZEROS && real.as_slice().iter().all(|&byte| byte == 0)
         }
         (
-            Piece::Phantom { source, offset, .. },
-            Piece::Phantom { source: other_source, offset: other_offset, .. },
+            PayloadPiece::Phantom { source, offset, .. },
+            PayloadPiece::Phantom { source: other_source, offset: other_offset, .. },
         ) => source == other_source && offset == other_offset,
     }
 }

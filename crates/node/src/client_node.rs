@@ -1,37 +1,67 @@
 //! What the node thread works with: the client of the file system and its page cache.
 
 use std::cell::RefCell;
+use std::process;
 
-use fs::{PageCache, PageCacheSettings};
+use fs::{PageCache, PageCacheSettings, WriteCache, WriteCacheSettings};
+use machine::{Duration, Memory};
 use real::RealMachine;
 
-use crate::connect::{Names, connect};
+use crate::connected::ConnectedNode;
 use crate::error::Result;
 use crate::lease::Lending;
-use crate::settings::Settings;
+use crate::random::random;
+use crate::settings::{CacheWrites, Settings};
 
 /// A client node that is connected to the agents.
 pub(crate) struct ClientNode {
     pub(crate) cache: PageCache<RealMachine>,
+    /// If files are written through one.
+    pub(crate) write_cache: Option<WriteCache<RealMachine>>,
     pub(crate) settings: Settings,
     pub(crate) lending: RefCell<Lending>,
-    names: Names,
+    pub(crate) connection: ConnectedNode,
 }
 
 impl ClientNode {
     pub(crate) async fn connect(machine: RealMachine, settings: Settings) -> Result<ClientNode> {
-        let (client, names) = connect(&machine, &settings.agents, settings.key.as_deref()).await?;
+        let connection = ConnectedNode::to_all(&machine, &settings.agents, settings.key.as_deref()).await?;
         let cache_settings = PageCacheSettings {
             bytes: settings.cache_bytes,
             prefetch: settings.prefetch,
             write_behind: settings.write_behind,
         };
-        let cache = PageCache::new(client, cache_settings);
-        Ok(ClientNode { cache, settings, lending: RefCell::default(), names })
+        let cache = PageCache::new(connection.client.clone(), cache_settings);
+        let write_cache = match &settings.write_cache {
+            Some(settings) => Some(join_job(&connection, settings).await?),
+            None => None,
+        };
+        Ok(ClientNode { cache, write_cache, settings, lending: RefCell::default(), connection })
     }
 
     /// Puts an error of the file system into words the user knows; `what` is what was to be done.
     pub(crate) fn told<T>(&self, what: &str, outcome: fs::Result<T>) -> Result<T> {
-        outcome.map_err(|error| self.names.explain(what, &error))
+        self.connection.told(what, outcome)
     }
+}
+
+/// Makes a client's part of the write cache of the job that the settings name, or of one of its own.
+async fn join_job(connection: &ConnectedNode, settings: &CacheWrites) -> Result<WriteCache<RealMachine>> {
+    let CacheWrites { bytes, flush_after, job } = settings;
+    let flush_after = flush_after.map(|time| Duration::from_nanos(time.as_nanos() as u64));
+    let settings = WriteCacheSettings { bytes: *bytes, flush_after, ..WriteCacheSettings::agent() };
+    let job = match job {
+        Some(job) => job.clone(),
+        None => format!("{:016x}", random()?),
+    };
+    let member = format!("process {} on {}", process::id(), hostname());
+    let kind = Memory::real(Vec::new());
+    let cache = WriteCache::join(connection.client.clone(), &job, &member, settings, &kind).await;
+    connection.told(&format!("joining the job {job}"), cache)
+}
+
+/// What this computer calls itself.
+fn hostname() -> String {
+    let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "an unnamed computer".into())
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use fs::Advice;
 
+use crate::cached_write;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lease::LentPage;
 use crate::open_file::OpenFile;
@@ -14,6 +15,7 @@ use crate::pending::Pending;
 use crate::settings::OpenOptions;
 use crate::stat::Stat;
 use crate::thread::{NodeThread, undisturbed};
+use crate::write_queue::WriteQueue;
 
 /// Maximum bytes that [`Handle::read_at`] has lent at a time: many, so that handing over is cheap; bounded, because the
 /// page cache cannot use what is lent.
@@ -111,9 +113,34 @@ impl Handle {
         self.begin_write(offset, bytes).wait()
     }
 
+    /// Does what [`write_at`](Self::write_at) does, with bytes that are copied: what a write cache does anyway.
+    ///
+    /// # Errors
+    /// As those of [`write_at`](Self::write_at).
+    pub fn write_from(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        match self.write_queue() {
+            Some(queue) => {
+                cached_write::write(&self.0.node, queue, &self.0.name, self.0.number, offset, bytes)
+            }
+            None => self.write_at(offset, bytes),
+        }
+    }
+
+    /// Whether what is written through this handle goes into a write cache.
+    pub fn caches_writes(&self) -> bool {
+        self.write_queue().is_some()
+    }
+
+    fn write_queue(&self) -> Option<&WriteQueue> {
+        self.0.node.writes.as_deref().filter(|_| self.0.options.writes())
+    }
+
     /// Begins what [`write_at`](Self::write_at) does.
     pub fn begin_write(&self, offset: u64, bytes: impl Into<Vec<u8>>) -> Pending<()> {
         let bytes = bytes.into();
+        if self.caches_writes() {
+            return Pending::over(&self.0.name, self.write_from(offset, &bytes));
+        }
         self.begin_writing(move |file| async move { file.write(offset, bytes).await })
     }
 
@@ -184,7 +211,7 @@ impl Handle {
         let (number, name) = (self.0.number, self.0.name.clone());
         self.0
             .node
-            .begin(&self.0.name, move |node| async move { node.files.close(number, &name).await })
+            .begin(&self.0.name, move |node| async move { node.close_file(number, &name).await })
             .wait()
     }
 
@@ -216,7 +243,7 @@ impl Handle {
     {
         match allowed {
             true => self.begin(call),
-            false => Pending::failed(&self.0.name, Error::new(ErrorKind::BadMode, self.name(), why_not)),
+            false => Pending::over(&self.0.name, Err(Error::new(ErrorKind::BadMode, self.name(), why_not))),
         }
     }
 
@@ -227,6 +254,8 @@ impl Handle {
     {
         let (number, name) = (self.0.number, self.0.name.clone());
         self.0.node.begin(&self.0.name, move |node| async move {
+            // They were written before.
+            node.take_in_writes().await?;
             let (file, operation) = node.files.begin_call(number, &name)?;
             // The call has the file, and has let go of it when it ends.
             let outcome = call(file).await;
@@ -242,7 +271,7 @@ impl Drop for Shared {
         // Who wants to know whether that worked calls `close`, and then there is no such file any more.
         undisturbed(|| {
             let closing =
-                self.node.begin(&self.name, move |node| async move { node.files.close(number, &name).await });
+                self.node.begin(&self.name, move |node| async move { node.close_file(number, &name).await });
             drop(closing.wait());
         });
     }

@@ -1,9 +1,9 @@
 //! The file of the cluster key: where it is, what is in it, and who may read it.
 //!
 //! The key is 32 bytes as 64 hexadecimal digits, in a file that nobody but its user may read. Of several that could be
-//! meant it is the first of these: what the caller names, what STARFISH_KEY_FILE names, and `starfish/key` in the user's
-//! configuration directory if it is there. A file that is named has to be there; `none` instead of one means that there
-//! is to be no key.
+//! meant it is the first of these: what the caller names, what STARFISH_KEY_FILE names, and `starfish/key` in the
+//! user's configuration directory if it is there. A file that is named has to be there; `none` instead of one means
+//! that there is to be no key.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
@@ -98,8 +98,8 @@ fn parse(text: &str) -> Option<Key> {
     Some(Key::new(bytes))
 }
 
-/// Makes a key that nobody else has, in a file that only its user may read; whether there was none. A file that is there
-/// is left as it is.
+/// Makes a key that nobody else has, in a file that only its user may read; whether there was none. A file that is
+/// there is left as it is.
 pub fn make(path: &Path) -> Result<bool> {
     if path.exists() {
         return Ok(false);

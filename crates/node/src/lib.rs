@@ -35,19 +35,25 @@
 //! - [`Session`] in `session.rs`, [`Handle`] in `handle.rs`, [`Pending`] in `pending.rs`: start here
 //! - `settings.rs`: what a session and an open file can be told; [`Size`]: bytes as people write them
 //! - [`agents`]: which agents make up the file system; [`key`]: the secret shared with them; `random.rs`: identities
-//! - `thread.rs`: the node thread; `client_node.rs`: its client; `open_file.rs`: its half of an open file; `lease.rs`: pages lent to other threads
-//! - `connect.rs`: [`connect()`], for who needs no session; `error.rs`: what went wrong, with which agent, and what to do
+//! - `thread.rs`: the node thread; `client_node.rs`: its client; `open_file.rs`: its half of an open file; `lease.rs`:
+//!   pages lent to other threads; `write_queue.rs`: writes on their way to the write
+//!   cache, which `cached_write.rs` puts there and `taker.rs` takes out
+//! - [`ConnectedNode`] in `connected.rs`: a connected node, for who needs no thread; [`whole_file`]: files copied in
+//!   and out
+//! - `names.rs`, `error.rs`: what went wrong, with which agent, and what to do
 //!
-//! What is not here, on purpose: positions and buffers (crate `pdiol`), and prefetching, replacing and writing behind (the
-//! page cache of `fs`).
+//! What is not here, on purpose: positions and buffers (crate `pdiol`), and prefetching, replacing and writing behind
+//! (the page cache of `fs`).
 
 pub mod agents;
+mod cached_write;
 mod client_node;
-mod connect;
+mod connected;
 mod error;
 mod handle;
 pub mod key;
 mod lease;
+mod names;
 mod open_file;
 mod pending;
 mod random;
@@ -55,10 +61,13 @@ mod session;
 mod settings;
 mod size;
 mod stat;
+mod taker;
 mod thread;
+pub mod whole_file;
+mod write_queue;
 
 pub use agents::Agent;
-pub use connect::{Names, connect, connect_to_present};
+pub use connected::ConnectedNode;
 pub use error::{Error, ErrorKind, Result};
 pub use fs::{Advice, Prefetch};
 pub use handle::Handle;
@@ -67,7 +76,7 @@ pub use pending::Pending;
 pub use random::{new_file_id, new_node_id, random};
 pub use real::{Driver, Report, Reporter, SocketBuffers};
 pub use session::Session;
-pub use settings::{BLOCK, OpenOptions, Settings};
+pub use settings::{BLOCK, CacheWrites, OpenOptions, Settings, flush_seconds};
 pub use size::Size;
 pub use stat::Stat;
 pub use thread::undisturbed;

@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use fs::{Advice, PagedFile, Prefetch};
-use machine::{InFlight, Operation, Payload, Permits};
+use fs::{Advice, File, PagedFile, Prefetch, WriteCache};
+use machine::{InFlight, Memory, OperationInFlight, Payload, Permits};
 use real::RealMachine;
 
 use crate::client_node::ClientNode;
@@ -51,7 +51,7 @@ impl OpenFiles {
     }
 
     /// The file of this number, and a guard that keeps it open; drop the file first.
-    pub(crate) fn begin_call(&self, number: u64, name: &str) -> Result<(Rc<OpenFile>, Operation)> {
+    pub(crate) fn begin_call(&self, number: u64, name: &str) -> Result<(Rc<OpenFile>, OperationInFlight)> {
         let file = self.files.borrow().get(&number).cloned().ok_or_else(|| Error::file_closed(name))?;
         let operation = file.calls.begin();
         Ok((file, operation))
@@ -62,15 +62,43 @@ impl OpenFiles {
         let removed = self.files.borrow_mut().remove(&number);
         let file = removed.ok_or_else(|| Error::file_closed(name))?;
         file.calls.none().await;
+        let flushed = file.flush_written().await;
         let OpenFile { client, name, file, .. } =
             Rc::into_inner(file).expect("a call lets go of the file before it ends");
-        client.told(&name, file.close().await)
+        let closed = client.told(&name, file.close().await);
+        flushed.and(closed)
     }
 }
 
 impl OpenFile {
+    /// The file itself, past the page cache.
+    pub(crate) fn file(&self) -> &File<RealMachine> {
+        self.file.file()
+    }
+
+    /// The write cache, if there is one that the file has been written through: only it knows what is in the file then.
+    fn writer(&self) -> Option<&WriteCache<RealMachine>> {
+        self.client.write_cache.as_ref().filter(|cache| cache.has_written(self.file()))
+    }
+
+    /// The bytes from an offset on past the page cache, what the write cache has of them included.
+    async fn read_written(
+        &self,
+        cache: &WriteCache<RealMachine>,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<Vec<LentPage>> {
+        let bytes = bytes.min(self.known_bytes().saturating_sub(offset));
+        let memory = Memory::real(vec![0; bytes as usize]);
+        let read = self.told(cache.read(self.file(), offset, bytes, &memory, 0).await)?;
+        Ok(if read == 0 { Vec::new() } else { vec![self.lend(memory.get(0, read))] })
+    }
+
     /// The bytes from an offset on, in pages: fewer at the end of the file. All of their pages are requested at once.
     pub(crate) async fn read(&self, offset: u64, bytes: u64) -> Result<Vec<LentPage>> {
+        if let Some(cache) = self.writer() {
+            return self.read_written(cache, offset, bytes).await;
+        }
         let (mut at, end, mut lent) = (offset, offset.saturating_add(bytes), Vec::new());
         while at < end {
             let page = self.rest_of_page(at, end - at).await?;
@@ -84,9 +112,13 @@ impl OpenFile {
     }
 
     /// The page at an offset, from there on, and those of the following ones that are ready then, until they have
-    /// `most` bytes; none at the end of the file. The caller will read `wanted` bytes: their pages are requested at once.
+    /// `most` bytes; none at the end of the file. The caller will read `wanted` bytes: their pages are requested at
+    /// once.
     pub(crate) async fn read_ready(&self, offset: u64, wanted: u64, most: u64) -> Result<Vec<LentPage>> {
         let (page_bytes, wanted_end) = (self.file.page_bytes(), offset.saturating_add(wanted));
+        if let Some(cache) = self.writer() {
+            return self.read_written(cache, offset, wanted.clamp(page_bytes, most.max(page_bytes))).await;
+        }
         let (mut at, mut lent) = (offset, Vec::new());
         while lent.is_empty() || (at - offset < most && self.file.is_ready(at)) {
             let rest_of_page = page_bytes - at % page_bytes;
@@ -130,35 +162,49 @@ impl OpenFile {
             self.told(self.file.refresh().await)?;
         }
         self.knows_end.set(self.client.settings.write_behind);
-        let end = self.file.bytes();
-        self.write(end, bytes).await?;
+        let end = self.known_bytes();
+        match &self.client.write_cache {
+            Some(cache) => self.told(cache.write(self.file(), end, &Payload::from(bytes)).await)?,
+            None => self.write(end, bytes).await?,
+        }
         Ok(end)
     }
 
     /// The size as far as this client knows.
     pub(crate) fn known_bytes(&self) -> u64 {
-        self.file.bytes()
+        let cached = self.writer().map_or(0, |cache| cache.end_of(self.file()).max(self.file().bytes()));
+        self.file.bytes().max(cached)
     }
 
     pub(crate) async fn stat(&self) -> Result<Stat> {
-        let bytes = self.told(self.file.refresh().await)?;
-        Ok(Stat::of(bytes, self.file.striping()))
+        self.told(self.file.refresh().await)?;
+        Ok(Stat::of(self.known_bytes(), self.file.striping()))
     }
 
     pub(crate) async fn set_len(&self, bytes: u64) -> Result<()> {
+        self.flush_written().await?;
         self.told(self.file.truncate(bytes).await)
     }
 
     pub(crate) async fn flush(&self) -> Result<()> {
         self.knows_end.set(false);
+        self.flush_written().await?;
         self.told(self.file.flush().await)
+    }
+
+    /// Has the members of the job flush, if this one has written anything to the file that is not flushed.
+    async fn flush_written(&self) -> Result<()> {
+        match self.writer().filter(|cache| cache.end_of(self.file()) > 0) {
+            Some(cache) => self.told(cache.flush().await),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn advise(&self, advice: Advice) {
         self.file.advise(advice);
     }
 
-    fn told<T>(&self, outcome: fs::Result<T>) -> Result<T> {
+    pub(crate) fn told<T>(&self, outcome: fs::Result<T>) -> Result<T> {
         self.client.told(&self.name, outcome)
     }
 }

@@ -24,10 +24,10 @@ impl<T> Pending<T> {
         Pending { what, answer }
     }
 
-    /// A call that has failed before it was begun.
-    pub(crate) fn failed(what: &Arc<str>, error: Error) -> Self {
+    /// A call that is over already.
+    pub(crate) fn over(what: &Arc<str>, outcome: Result<T>) -> Self {
         let (tell, answer) = flume::bounded(1);
-        tell.send(Err(error)).expect("there is room for one");
+        tell.send(outcome).expect("there is room for one");
         Pending::new(what.clone(), answer)
     }
 

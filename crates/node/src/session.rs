@@ -1,7 +1,7 @@
 //! A session: the node thread as programs have it, and operations on names.
 
 use std::fmt;
-use std::num::NonZeroU32;
+use std::io::{Read, Write};
 use std::sync::Arc;
 
 use fs::PagedFile;
@@ -11,10 +11,12 @@ use real::RealMachine;
 use crate::client_node::ClientNode;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Handle;
+use crate::pending::Pending;
 use crate::random::new_file_id;
 use crate::settings::{OpenOptions, Settings};
 use crate::stat::Stat;
 use crate::thread::NodeThread;
+use crate::whole_file::{self, CopyError};
 
 /// A connection to the file system, usable from any thread. Cloning gives another handle on the same; dropping the
 /// last of them and of the files opened with it ends the node thread.
@@ -35,6 +37,12 @@ impl Session {
         let owned = name.to_owned();
         let (number, page_bytes) = self.node.call(name, move |node| async move {
             let file = open(&node.client, &owned, options).await?;
+            if let Some(write_cache) = node.client.write_cache.as_ref().filter(|_| !options.writes()) {
+                // What others of the job have written is to be read.
+                node.take_in_writes().await?;
+                node.client.told(&owned, write_cache.flush_file(file.file()).await)?;
+                node.client.told(&owned, file.refresh().await)?;
+            }
             let page_bytes = file.page_bytes();
             Ok((node.files.enter(&node.client, &owned, file), page_bytes))
         })?;
@@ -65,12 +73,74 @@ impl Session {
             .call(WHAT, |node| async move { node.client.told(WHAT, node.client.cache.client().list().await) })
     }
 
+    /// Copies a whole file to `output`, which comes back, past the page cache: what this session has not written out is
+    /// not in it. `moved` hears how many more bytes have come.
+    ///
+    /// # Errors
+    /// Those of the file, and of writing to `output`.
+    pub fn download<W: Write + Send + 'static>(
+        &self,
+        name: &str,
+        output: W,
+        moved: impl Fn(u64) + Clone + Send + 'static,
+    ) -> std::result::Result<W, CopyError> {
+        let owned = name.to_owned();
+        self.node.call(name, move |node| async move {
+            let connection = &node.client.connection;
+            let file = connection.open(&owned, false).await?;
+            Ok(whole_file::download(connection, &file, output, moved).await)
+        })?
+    }
+
+    /// Makes a file of this name, and begins to copy all that `input` holds to it, past the page cache. The answer is
+    /// the input, and the number of bytes it had; then the file is on the disks, under its name. A file that is
+    /// replaced stays until then. `moved` hears how many more bytes have gone.
+    ///
+    /// If copying fails the file stays as it is, unfinished: see [`discard`](Self::discard).
+    ///
+    /// # Errors
+    /// If no such file can be made, or there is one that is not to be replaced.
+    pub fn begin_upload<R: Read + Send + 'static>(
+        &self,
+        name: &str,
+        replace: bool,
+        input: R,
+        moved: impl Fn(u64) + Clone + Send + 'static,
+    ) -> Result<Pending<std::result::Result<(R, u64), CopyError>>> {
+        let (made, is_made) = flume::bounded(1);
+        let owned = name.to_owned();
+        let copying = self.node.begin(&name.into(), move |node| async move {
+            let (connection, settings) = (&node.client.connection, &node.client.settings);
+            let striping = connection.striping(settings.block_bytes, settings.disks)?;
+            let file = connection.create(&owned, striping, replace).await?;
+            // Who has begun this waits for it.
+            let _ = made.send(());
+            Ok(whole_file::upload(connection, &file, input, moved).await)
+        });
+        match is_made.recv() {
+            Ok(()) => Ok(copying),
+            Err(_) => Err(copying.wait().err().unwrap_or_else(|| Error::closed(name))),
+        }
+    }
+
+    /// Removes the unfinished file of this name, if there is one.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn discard(&self, name: &str) -> Result<()> {
+        let owned = name.to_owned();
+        self.node.call(name, move |node| async move { node.client.connection.discard(&owned).await })
+    }
+
     /// Flushes everything written to the disks, removes temporary files, and reports any write that failed.
     ///
     /// The node thread ends with the last handle of the session and its files.
     pub fn finish(&self) -> Result<()> {
         const WHAT: &str = "writing out what was written behind";
-        self.node.call(WHAT, |node| async move { node.client.told(WHAT, node.client.cache.finish().await) })
+        self.node.call(WHAT, |node| async move {
+            let ended = node.end_write_cache().await;
+            ended.and(node.client.told(WHAT, node.client.cache.finish().await))
+        })
     }
 }
 
@@ -107,15 +177,8 @@ async fn open(client: &ClientNode, name: &str, options: OpenOptions) -> Result<P
 
 /// How a file is striped that is made now.
 fn striping(client: &ClientNode, options: OpenOptions) -> Result<Striping> {
-    let disks = client.cache.client().disks();
-    let wanted = client.settings.disks.map_or(disks, NonZeroU32::get);
-    if wanted > disks {
-        let why = format!("files are to lie on {wanted} disks each, and there are {disks}");
-        let remedy = format!("Ask for {disks} disks or fewer, or for all of them; or name more agents");
-        return Err(Error::new(ErrorKind::Invalid, "making a file", why).with_remedy(remedy));
-    }
     let block_bytes = options.block_bytes.unwrap_or(client.settings.block_bytes);
-    client.told("making a file", Striping::new(block_bytes, wanted).map_err(Box::<fs::Error>::from))
+    client.connection.striping(block_bytes, client.settings.disks)
 }
 
 async fn create(client: &ClientNode, name: &str, striping: Striping) -> Result<PagedFile<RealMachine>> {
@@ -123,7 +186,8 @@ async fn create(client: &ClientNode, name: &str, striping: Striping) -> Result<P
     client.told(name, client.cache.create_striped(name, file, striping).await)
 }
 
-/// The file without contents. If it is to be striped differently, it is another one, which replaces it when it is closed.
+/// The file without contents. If it is to be striped differently, it is another one, which replaces it when it is
+/// closed.
 async fn emptied(
     client: &ClientNode,
     name: &str,

@@ -10,12 +10,21 @@ use real::{Driver, Limits, Reporter, SocketBuffers};
 
 use crate::agents::Agent;
 use crate::error::{Error, ErrorKind, Result};
+use crate::size::Size;
 
 /// The environment variable that chooses how nodes talk to the operating system.
 const DRIVER: &str = "STARFISH_DRIVER";
 
 /// The environment variable with the seconds to wait for an agent that does not answer.
 const SILENCE: &str = "STARFISH_SILENCE";
+
+/// The environment variables of a write cache.
+const WRITE_CACHE: &str = "STARFISH_WRITE_CACHE";
+const FLUSH_SECONDS: &str = "STARFISH_FLUSH_SECONDS";
+const JOB: &str = "STARFISH_JOB";
+
+/// What [`flush_seconds`] takes.
+const FLUSH_SECONDS_EXPECTED: &str = "seconds, from 0.001 on, or 0 for no limit";
 
 /// Default size of the blocks of files that people put, by whatever command: see `docs/adr/0030-one-middle.md`.
 pub const BLOCK: &str = "256KiB";
@@ -32,6 +41,8 @@ pub struct Settings {
     pub prefetch: Prefetch,
     /// Whether a write returns when the page cache has it. Otherwise it returns when the agents have it.
     pub write_behind: bool,
+    /// The write cache through which files are written, if there is one; the page cache is for reading then.
+    pub write_cache: Option<CacheWrites>,
     /// Block size of new files in bytes, which is also that of their pages.
     pub block_bytes: u64,
     /// Number of disks to stripe new files over; `None` for all.
@@ -40,8 +51,8 @@ pub struct Settings {
     pub driver: Driver,
     /// The file of the cluster key, if it is not the one that [`key::find`](crate::key::find) finds by itself.
     pub key: Option<PathBuf>,
-    /// How long an agent is waited for: while it is connected to, while it says nothing though it is asked, and while it
-    /// is gone, until it is there again.
+    /// How long an agent is waited for: while it is connected to, while it says nothing though it is asked, and while
+    /// it is gone, until it is there again.
     pub silence: Duration,
     /// The buffers of the sockets on this side.
     pub sockets: SocketBuffers,
@@ -63,6 +74,7 @@ impl Settings {
             cache_bytes: Self::CACHE_BYTES,
             prefetch: Prefetch::Adaptive,
             write_behind: true,
+            write_cache: None,
             block_bytes: Self::BLOCK_BYTES,
             disks: None,
             driver: Driver::default(),
@@ -74,7 +86,8 @@ impl Settings {
     }
 
     /// The usual settings, overridden by the environment: STARFISH_DRIVER is one of [`Driver::NAMES`],
-    /// STARFISH_SILENCE a number of seconds.
+    /// STARFISH_SILENCE a number of seconds; STARFISH_WRITE_CACHE the size of a write cache, and with that
+    /// STARFISH_FLUSH_SECONDS and STARFISH_JOB what [`CacheWrites`] has of these names.
     pub fn of_environment(agents: Vec<Agent>) -> Result<Self> {
         let mut settings = Self::new(agents);
         if let Ok(name) = env::var(DRIVER) {
@@ -87,7 +100,58 @@ impl Settings {
             };
             settings.silence = seconds(&text).ok_or_else(wrong)?;
         }
+        settings.write_cache = CacheWrites::of_environment()?;
         Ok(settings)
+    }
+}
+
+/// A session's part of a write cache (ENWRICH): what is written stays in the memory of the program that wrote it, and
+/// all who name the same job flush together, the agents fetching it in the order of their disks. See the manual's page
+/// on write caches for what is durable when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheWrites {
+    /// Memory for what has been written and not flushed, in bytes.
+    pub bytes: u64,
+    /// After what time something written is flushed at the latest; `None` to wait until there is much of it, or
+    /// somebody asks.
+    pub flush_after: Option<Duration>,
+    /// The job whose members flush together, on whatever computers; `None` for this session alone.
+    pub job: Option<String>,
+}
+
+impl CacheWrites {
+    /// A cache of this size, for this session alone, flushed after the usual time of 30 seconds.
+    pub fn of(bytes: u64) -> Self {
+        let flush_after = fs::WriteCacheSettings::agent().flush_after;
+        CacheWrites {
+            bytes,
+            flush_after: flush_after.map(|time| Duration::from_nanos(time.as_nanos())),
+            job: None,
+        }
+    }
+
+    fn of_environment() -> Result<Option<Self>> {
+        let set = |name: &str| env::var(name).ok().filter(|text| !text.is_empty());
+        let wrong = |name: &str, text: &str, expected: &str| {
+            Error::new(ErrorKind::Invalid, format!("{name}={text}"), format!("expected {expected}"))
+        };
+        let Some(text) = set(WRITE_CACHE) else { return Ok(None) };
+        let Size(bytes) = text.parse().map_err(|_| wrong(WRITE_CACHE, &text, "a size, as in 16MiB"))?;
+        let mut cache = CacheWrites::of(bytes);
+        if let Some(text) = set(FLUSH_SECONDS) {
+            let seconds = text.parse().ok().and_then(flush_seconds);
+            cache.flush_after = seconds.ok_or_else(|| wrong(FLUSH_SECONDS, &text, FLUSH_SECONDS_EXPECTED))?;
+        }
+        cache.job = set(JOB);
+        Ok(Some(cache))
+    }
+}
+
+/// The time limit that a number of seconds stands for: 0 for none.
+pub fn flush_seconds(seconds: f64) -> Option<Option<Duration>> {
+    match Duration::try_from_secs_f64(seconds).ok()? {
+        Duration::ZERO => Some(None),
+        time => Some(Some(time)).filter(|_| time >= Duration::from_millis(1)),
     }
 }
 

@@ -20,6 +20,8 @@ use crate::open_file::OpenFiles;
 use crate::pending::Pending;
 use crate::random::new_node_id;
 use crate::settings::Settings;
+use crate::taker::Taker;
+use crate::write_queue::WriteQueue;
 
 type Job = Box<dyn FnOnce(Rc<Node>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;
 
@@ -27,6 +29,34 @@ type Job = Box<dyn FnOnce(Rc<Node>) -> Pin<Box<dyn Future<Output = ()>>> + Send>
 pub(crate) struct Node {
     pub(crate) client: Rc<ClientNode>,
     pub(crate) files: OpenFiles,
+    /// If the session has a write cache.
+    pub(crate) taker: Option<Taker>,
+}
+
+impl Node {
+    /// Takes what is in the queue of writes into the write cache, if there is one.
+    pub(crate) async fn take_in_writes(&self) -> Result<()> {
+        match (&self.taker, &self.client.write_cache) {
+            (Some(taker), Some(cache)) => taker.take_in(&self.files, cache).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Closes the file of this number, with all that has been written to it.
+    pub(crate) async fn close_file(&self, number: u64, name: &str) -> Result<()> {
+        let taken_in = self.take_in_writes().await;
+        let closed = self.files.close(number, name).await;
+        taken_in.and(closed)
+    }
+
+    /// Flushes all that has been written through the write cache, and leaves the job.
+    pub(crate) async fn end_write_cache(&self) -> Result<()> {
+        self.take_in_writes().await?;
+        match &self.client.write_cache {
+            Some(cache) => self.client.told("flushing the write cache", cache.leave().await),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The node thread, as others have it. The thread ends with this.
@@ -34,6 +64,8 @@ pub(crate) struct NodeThread {
     /// There until the end.
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
+    /// What is on its way to the write cache, if the session has one.
+    pub(crate) writes: Option<Arc<WriteQueue>>,
 }
 
 impl NodeThread {
@@ -43,17 +75,19 @@ impl NodeThread {
             return Err(Error::new(ErrorKind::Invalid, "starting a session", "there are no agents"));
         }
         let key = key::find(settings.key.as_deref())?;
+        let writes = settings.write_cache.as_ref().map(|_| Arc::<WriteQueue>::default());
         let (jobs, taken) = flume::unbounded();
         let (told, started) = flume::bounded(1);
+        let queue = writes.clone();
         let node = move || {
             // If nobody hears it any more, there is nobody to tell.
-            let _ = told.clone().send(run(settings, key, taken, told));
+            let _ = told.clone().send(run(settings, key, queue, taken, told));
         };
         let thread = without_signals(|| thread::Builder::new().name("starfish node".into()).spawn(node));
         let failed = |why: &dyn std::fmt::Display| Error::new(ErrorKind::Io, "starting the node thread", why);
         let thread = thread.map_err(|error| failed(&error))?;
         started.recv().unwrap_or_else(|_| Err(failed(&"it panicked; its message is on standard error")))?;
-        Ok(NodeThread { jobs: Some(jobs), thread: Some(thread) })
+        Ok(NodeThread { jobs: Some(jobs), thread: Some(thread), writes })
     }
 
     /// Begins to run `job` on the node thread; `what` names it in errors.
@@ -130,7 +164,13 @@ fn without_signals<T>(start: impl FnOnce() -> T) -> T {
 }
 
 /// Runs the node thread. Reports when it is connected; returns why it never was.
-fn run(settings: Settings, key: Option<Key>, jobs: Receiver<Job>, started: Sender<Result<()>>) -> Result<()> {
+fn run(
+    settings: Settings,
+    key: Option<Key>,
+    writes: Option<Arc<WriteQueue>>,
+    jobs: Receiver<Job>,
+    started: Sender<Result<()>>,
+) -> Result<()> {
     let mut machine_settings = real::Settings::new(new_node_id()?);
     machine_settings.key = key;
     machine_settings.driver = settings.driver;
@@ -140,7 +180,11 @@ fn run(settings: Settings, key: Option<Key>, jobs: Receiver<Job>, started: Sende
     machine_settings.reporter = settings.reporter.clone();
     let lived = real::run(machine_settings, |machine| async move {
         let client = ClientNode::connect(machine.clone(), settings).await?;
-        let node = Rc::new(Node { client: Rc::new(client), files: OpenFiles::default() });
+        let taker = writes.map(|queue| {
+            queue.set_date(machine.date());
+            Taker::new(queue)
+        });
+        let node = Rc::new(Node { client: Rc::new(client), files: OpenFiles::default(), taker });
         // Nobody to tell: then nobody has jobs either.
         let _ = started.send(Ok(()));
         drop(started);
@@ -155,6 +199,8 @@ fn run(settings: Settings, key: Option<Key>, jobs: Receiver<Job>, started: Sende
         }
         // Nobody asks for more. What has been asked for is done, and answered.
         under_way.none().await;
+        // Who wants to know whether that worked finishes the session.
+        drop(node.end_write_cache().await);
         Ok(())
     });
     lived.map_err(|error| Error::new(ErrorKind::Io, "starting the node thread", error))?

@@ -27,6 +27,8 @@ pub struct File {
     position: u64,
     buffer: Buffer,
     writes: Writes,
+    /// Memory for the next buffer of writes, if a write cache has copied what was in it.
+    spare: Vec<u8>,
 }
 
 /// The buffer of a file.
@@ -47,7 +49,14 @@ enum Buffer {
 impl From<Handle> for File {
     /// A buffer over this handle, at the beginning of the file.
     fn from(handle: Handle) -> Self {
-        File { handle, is_closed: false, position: 0, buffer: Buffer::Empty, writes: Writes::default() }
+        File {
+            handle,
+            is_closed: false,
+            position: 0,
+            buffer: Buffer::Empty,
+            writes: Writes::default(),
+            spare: Vec::new(),
+        }
     }
 }
 
@@ -129,8 +138,11 @@ impl File {
         let room = self.room_bytes();
         match &mut self.buffer {
             Buffer::Writing { bytes, filled } if *filled > 0 => {
-                bytes.resize(*filled + room, 0);
-                &mut bytes[*filled..]
+                let end = *filled + room;
+                if bytes.len() < end {
+                    bytes.resize(end, 0);
+                }
+                &mut bytes[*filled..end]
             }
             _ => &mut [],
         }
@@ -214,7 +226,9 @@ impl File {
         }
         let page_bytes = self.handle.page_bytes();
         let capacity = (page_bytes - self.position % page_bytes) as usize;
-        self.buffer = Buffer::Writing { bytes: Vec::with_capacity(capacity), filled: 0 };
+        let mut bytes = mem::take(&mut self.spare);
+        bytes.reserve_exact(capacity.saturating_sub(bytes.len()));
+        self.buffer = Buffer::Writing { bytes, filled: 0 };
         Ok(())
     }
 
@@ -228,6 +242,11 @@ impl File {
         };
         if filled == 0 {
             return;
+        }
+        if self.handle.caches_writes() && !self.handle.options().appends() {
+            let written = self.handle.write_from(self.position - filled as u64, &bytes[..filled]);
+            self.spare = bytes;
+            return written.unwrap_or_else(|error| self.writes.note(error));
         }
         bytes.truncate(filled);
         if self.handle.options().appends() {

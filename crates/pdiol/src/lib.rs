@@ -1,7 +1,7 @@
 //! Striped files with the face of ordinary ones: synchronous, buffered, usable from any thread.
 //!
-//! A [`Session`] is a thread of its own with the file system's client and its page cache (crate [`node`]). A [`File`] is
-//! a handle on a striped file that any thread may hold, with the traits of `std::io`:
+//! A [`Session`] is a thread of its own with the file system's client and its page cache (crate [`node`]). A [`File`]
+//! is a handle on a striped file that any thread may hold, with the traits of `std::io`:
 //!
 //! ```no_run
 //! use std::io::{BufRead, Write};
@@ -32,8 +32,8 @@
 //! ```
 //!
 //! Reading a byte or a line takes no lock and sends no message: the handle has a page at hand. The node thread is asked
-//! when that is used up, and lends all pages that are ready ([`node::LentPage`]); so there is one copy, into the caller's
-//! buffer, and [`BufRead`](std::io::BufRead) has none.
+//! when that is used up, and lends all pages that are ready ([`node::LentPage`]); so there is one copy, into the
+//! caller's buffer, and [`BufRead`](std::io::BufRead) has none.
 //!
 //! Map of the code, in reading order:
 //!

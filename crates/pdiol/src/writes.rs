@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use node::{Error, Handle, Pending, Result};
 
-/// Writes that may be under way at once: with fewer, two threads wake each other for nearly every page. Each has memory,
-/// of a page at most.
+/// Writes that may be under way at once: with fewer, two threads wake each other for nearly every page. Each has
+/// memory, of a page at most.
 const UNDER_WAY_MAX: usize = 16;
 
 /// Writes under way in the order in which they were begun, and the first failure that was not told.

@@ -18,7 +18,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::measurement::Measurement;
-use crate::planned_trial::Key;
+use crate::planned_trial::TrialKey;
 
 /// The version of the program, and a hash of the sources that decide what a simulation comes to.
 pub const PROGRAM: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("SIMULATOR"));
@@ -26,7 +26,7 @@ pub const PROGRAM: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("SIMULATO
 /// The trials that were run.
 #[derive(Debug, Default)]
 pub struct Journal {
-    entries: BTreeMap<Key, (Measurement, Duration)>,
+    entries: BTreeMap<TrialKey, (Measurement, Duration)>,
     foreign: usize,
     damaged: usize,
     file: Option<(PathBuf, File)>,
@@ -62,7 +62,7 @@ pub enum JournalError {
         /// The journal's file.
         path: PathBuf,
         /// The trial.
-        key: Key,
+        key: TrialKey,
     },
 }
 
@@ -73,7 +73,7 @@ const LINE_START: &[u8] = b"{\"program\":\"";
 #[derive(Serialize, Deserialize)]
 struct Line {
     program: String,
-    key: Key,
+    key: TrialKey,
     wall_ns: u64,
     trial: Measurement,
 }
@@ -149,7 +149,12 @@ impl Journal {
     }
 
     /// Adds a trial and how long it took on this computer, and writes it to the file if there is one.
-    pub fn record(&mut self, key: Key, measurement: Measurement, wall: Duration) -> Result<(), JournalError> {
+    pub fn record(
+        &mut self,
+        key: TrialKey,
+        measurement: Measurement,
+        wall: Duration,
+    ) -> Result<(), JournalError> {
         if let Some((path, file)) = &mut self.file {
             let written =
                 file.write_all(line(key, &measurement, wall).as_bytes()).and_then(|()| file.sync_data());
@@ -160,7 +165,7 @@ impl Journal {
     }
 
     /// All that it has, in the order of the keys.
-    pub fn entries(&self) -> impl Iterator<Item = (Key, &Measurement, Duration)> {
+    pub fn entries(&self) -> impl Iterator<Item = (TrialKey, &Measurement, Duration)> {
         self.entries.iter().map(|(key, (measurement, wall))| (*key, measurement, *wall))
     }
 
@@ -170,12 +175,12 @@ impl Journal {
     }
 
     /// What the trial came to, if it was run.
-    pub fn get(&self, key: Key) -> Option<&Measurement> {
+    pub fn get(&self, key: TrialKey) -> Option<&Measurement> {
         self.entries.get(&key).map(|(measurement, _)| measurement)
     }
 
     /// How long the trial took on the computer that ran it.
-    pub fn wall(&self, key: Key) -> Option<Duration> {
+    pub fn wall(&self, key: TrialKey) -> Option<Duration> {
         self.entries.get(&key).map(|(_, wall)| *wall)
     }
 
@@ -212,7 +217,7 @@ fn expect_journal(text: &[u8], path: &Path) -> Result<(), JournalError> {
 }
 
 /// The line of a trial, with its end.
-fn line(key: Key, measurement: &Measurement, wall: Duration) -> String {
+fn line(key: TrialKey, measurement: &Measurement, wall: Duration) -> String {
     let wall_ns = wall.as_nanos() as u64;
     let line = Line { program: PROGRAM.to_owned(), key, wall_ns, trial: measurement.clone() };
     serde_json::to_string(&line).expect("numbers and texts can be written") + "\n"

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A [`Plan`] is a TOML file that says what is to be simulated: every combination of its variants, of what is to
-//! vary, of patterns and of record sizes is a [`Cell`]. It is checked as a whole before anything runs. The
+//! vary, of patterns and of record sizes is a [`PlannedCell`]. It is checked as a whole before anything runs. The
 //! trials of all cells are [`PlannedTrial`]s, in which equal ones occur once, also across plans. [`execute`] runs those
 //! that a [`Journal`] does not have yet. [`results()`] brings plans and journal together, and [`cell_table`] and
 //! [`trial_table`] make tidy tables of them.
@@ -38,9 +38,9 @@ mod value;
 pub use experiment::{ArrayPattern, Method};
 pub use journal::{Journal, JournalError, PROGRAM};
 pub use measurement::{Busy, FlushCount, Measurement};
-pub use plan::{CELLS_MAX, Cell, Kind, Plan, Published, Quantity, TRIALS_MAX};
-pub use planned_trial::{Key, PlannedTrial, shard, trials};
+pub use plan::{CELLS_MAX, Kind, Plan, PlannedCell, Publication, Quantity, TRIALS_MAX};
+pub use planned_trial::{PlannedTrial, TrialKey, shard, trials};
 pub use results::{CellResult, cell_table, results, trial_table};
 pub use run::{Failure, Progress, TrialError, execute, run, run_all, threads_here};
-pub use selection::Selection;
-pub use table::{Column, Table, Type, Value};
+pub use selection::TrialSelection;
+pub use table::{Column, ResultTable, Type, Value};

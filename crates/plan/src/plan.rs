@@ -44,7 +44,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::misfits::Misfits;
 use crate::reference::{TABLES, TOP, names};
-use crate::value::{Written, entries, unknown_key};
+use crate::value::{TomlValue, entries, unknown_key};
 
 /// The most cells a plan may have.
 pub const CELLS_MAX: usize = 10_000;
@@ -72,14 +72,14 @@ pub struct Plan {
     /// Where all randomness comes from.
     pub seed: u64,
     /// Which published table or figure it is to be compared with.
-    pub published: Option<Published>,
+    pub published: Option<Publication>,
     /// All combinations: for each record size and each pattern, the variants in their order.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<PlannedCell>,
 }
 
 /// One combination of a plan.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub struct PlannedCell {
     /// The name of the variant.
     pub variant: String,
     /// Keys and values of what is varied, in the order of the plan.
@@ -94,7 +94,7 @@ pub struct Cell {
 
 /// A published table or figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Published {
+pub struct Publication {
     /// Which of the two.
     pub kind: Kind,
     /// Its number.
@@ -150,7 +150,7 @@ impl Plan {
     }
 }
 
-impl Cell {
+impl PlannedCell {
     /// What names the cell within its plan: `variant/pattern/record`, as in `fcfs/rb/8192` or, where something is
     /// varied, `fcfs,outstanding=4/rb/8192`.
     pub fn label(&self) -> String {
@@ -172,7 +172,7 @@ struct Draft<'a> {
     title: String,
     trials: u64,
     seed: u64,
-    published: Option<Published>,
+    published: Option<Publication>,
     patterns: Vec<Chosen<ArrayPattern>>,
     /// Whether the patterns were named as a group.
     by_group: bool,
@@ -201,7 +201,7 @@ struct Variant {
 struct Axis<'a> {
     key: String,
     span: Range<usize>,
-    values: Vec<Written<'a>>,
+    values: Vec<TomlValue<'a>>,
 }
 
 /// A variant with a value of every axis.
@@ -221,7 +221,7 @@ const TABLE_KEYS: [&str; TABLES.len()] = names(&TABLES);
 impl<'a> Draft<'a> {
     /// What stands there, as far as nothing is wrong with it.
     fn read(table: &'a DeTable<'a>, folder: &'a Path, misfits: &Misfits) -> Self {
-        let get = |key: &str| table.get(key).map(Written);
+        let get = |key: &str| table.get(key).map(TomlValue);
         let name = misfits.note(get("name").ok_or_else(|| Misfit {
             span: 0..0,
             message: "the name is missing: expected a line such as name = \"table-02\"".to_owned(),
@@ -235,8 +235,8 @@ impl<'a> Draft<'a> {
             keys: BTreeSet::new(),
         };
         let text =
-            |written: Option<Written<'a>>| misfits.note_or(written.map_or(Ok(""), |text| text.text()), "");
-        let number = |written: Option<Written<'_>>, allowed: RangeInclusive<u64>, usual| {
+            |written: Option<TomlValue<'a>>| misfits.note_or(written.map_or(Ok(""), |text| text.text()), "");
+        let number = |written: Option<TomlValue<'_>>, allowed: RangeInclusive<u64>, usual| {
             misfits.note_or(written.map_or(Ok(usual), |number| number.integer(allowed)), usual)
         };
         let draft = Draft {
@@ -362,14 +362,14 @@ impl<'a> Draft<'a> {
         series: &Series,
         pattern: &Chosen<ArrayPattern>,
         record: &Chosen<u64>,
-    ) -> Result<Cell, Misfit> {
+    ) -> Result<PlannedCell, Misfit> {
         let Series { variant, varied, choices, machine } = series;
         let method = choices.method.ok_or_else(|| {
             let message = "the method is missing: expected one of traditional, two-phase, disk-directed";
             Misfit { span: variant.span.clone(), message: message.to_owned() }
         })?;
         let machine = MachineDescription::clone(machine);
-        let cell = Cell {
+        let cell = PlannedCell {
             variant: variant.value.clone(),
             varied: varied.clone(),
             machine: choices.machine.clone(),
@@ -391,7 +391,7 @@ impl<'a> Draft<'a> {
 }
 
 /// Chooses a value for a field or, after `set.`, for a number of the machine's description.
-fn choose(choices: &mut Choices, key: &str, value: Written<'_>, folder: &Path) -> Result<(), Misfit> {
+fn choose(choices: &mut Choices, key: &str, value: TomlValue<'_>, folder: &Path) -> Result<(), Misfit> {
     if let Some(number) = key.strip_prefix(SET) {
         choices.set.insert(number.to_owned(), value.literal()?);
         return Ok(());
@@ -406,7 +406,7 @@ fn choose(choices: &mut Choices, key: &str, value: Written<'_>, folder: &Path) -
 
 impl Variant {
     /// Chooses what stands at `key`, which may be `set`.
-    fn choose(&mut self, key: &str, value: Written<'_>, folder: &Path) -> Result<(), Misfit> {
+    fn choose(&mut self, key: &str, value: TomlValue<'_>, folder: &Path) -> Result<(), Misfit> {
         if key == "set" || key == "machine" {
             self.machine_span = value.span();
         }
@@ -422,7 +422,7 @@ impl Variant {
 fn settings<'a>(
     table: &'a DeTable<'a>,
     misfits: &Misfits,
-) -> impl Iterator<Item = (&'a str, Range<usize>, Written<'a>)> {
+) -> impl Iterator<Item = (&'a str, Range<usize>, TomlValue<'a>)> {
     let entries = entries(table).into_iter();
     let entries: Vec<_> = entries
         .map(|(key, at, value)| (Field::named(key).map_or(key, |field| field.name), at, value))
@@ -434,7 +434,7 @@ fn settings<'a>(
 }
 
 /// The dotted keys below a table `set`, with `set.` before them: `{ "nodes.io" = 8 }` and `nodes.io = 8` are equal.
-fn numbers(value: Written<'_>) -> Result<Vec<(String, Written<'_>)>, Misfit> {
+fn numbers(value: TomlValue<'_>) -> Result<Vec<(String, TomlValue<'_>)>, Misfit> {
     let mut found = Vec::new();
     let mut below = vec![(SET.to_owned(), value)];
     while let Some((prefix, value)) = below.pop() {
@@ -488,9 +488,9 @@ fn variants<'a>(
 }
 
 /// A variant, if it has a name.
-fn variant(value: Written<'_>, defaults: &Variant, folder: &Path, misfits: &Misfits) -> Option<Variant> {
+fn variant(value: TomlValue<'_>, defaults: &Variant, folder: &Path, misfits: &Misfits) -> Option<Variant> {
     let table = misfits.note(value.table())?;
-    let named = table.get("name").map(Written).ok_or_else(|| {
+    let named = table.get("name").map(TomlValue).ok_or_else(|| {
         value.misfit("the variant's name is missing: expected a line such as name = \"fcfs\"")
     });
     let name = named.and_then(|name| match name.text()? {
@@ -514,7 +514,7 @@ fn variant(value: Written<'_>, defaults: &Variant, folder: &Path, misfits: &Misf
     name.map(|_| variant)
 }
 
-fn axes<'a>(vary: Written<'a>, folder: &Path, misfits: &Misfits) -> Vec<Axis<'a>> {
+fn axes<'a>(vary: TomlValue<'a>, folder: &Path, misfits: &Misfits) -> Vec<Axis<'a>> {
     let mut axes = Vec::new();
     for (key, span, value) in
         misfits.note(vary.table()).into_iter().flat_map(|table| settings(table, misfits))
@@ -527,7 +527,7 @@ fn axes<'a>(vary: Written<'a>, folder: &Path, misfits: &Misfits) -> Vec<Axis<'a>
         for (key, list) in misfits.note(lists).unwrap_or_default() {
             let Some(values) = misfits.note(list.list("values")) else { continue };
             // Each is possible by itself, whatever it is combined with.
-            let possible = |value: &Written<'_>| {
+            let possible = |value: &TomlValue<'_>| {
                 let chosen = choose(&mut Choices::default(), &key, *value, folder);
                 let literal = chosen.and_then(|()| value.literal());
                 misfits.note(literal).map(|literal| (literal, value.span()))
@@ -540,7 +540,7 @@ fn axes<'a>(vary: Written<'a>, folder: &Path, misfits: &Misfits) -> Vec<Axis<'a>
 }
 
 /// The patterns, and whether they were named as a group.
-fn patterns(written: Option<Written<'_>>, misfits: &Misfits) -> (Vec<Chosen<ArrayPattern>>, bool) {
+fn patterns(written: Option<TomlValue<'_>>, misfits: &Misfits) -> (Vec<Chosen<ArrayPattern>>, bool) {
     const EXPECTED: &str =
         "expected \"all\", \"reads\", \"writes\" or a list of patterns such as [\"rb\", \"wcc\"]";
     let Some(written) = written else {
@@ -572,7 +572,7 @@ fn patterns(written: Option<Written<'_>>, misfits: &Misfits) -> (Vec<Chosen<Arra
     (group.map(|value| Chosen { value, span: written.span() }).collect(), true)
 }
 
-fn records(written: Option<Written<'_>>, misfits: &Misfits) -> Vec<Chosen<u64>> {
+fn records(written: Option<TomlValue<'_>>, misfits: &Misfits) -> Vec<Chosen<u64>> {
     let Some(written) = written else { return vec![Chosen { value: RECORD_BYTES, span: 0..0 }] };
     let sizes = misfits.note(written.list("sizes of records")).unwrap_or_default().into_iter();
     let records = sizes.filter_map(|written| {
@@ -597,10 +597,10 @@ fn refuse_repetition(values: impl IntoIterator<Item = (String, Range<usize>)>, m
 
 /// Which published table or figure it is, if it says so.
 fn published(
-    table: Option<Written<'_>>,
-    figure: Option<Written<'_>>,
+    table: Option<TomlValue<'_>>,
+    figure: Option<TomlValue<'_>>,
     misfits: &Misfits,
-) -> Option<Published> {
+) -> Option<Publication> {
     let (kind, written, keys): (_, _, &[&str]) = match (table, figure) {
         (None, None) => return None,
         (Some(table), None) => (Kind::Table, table, &["number", "system", "value"]),
@@ -615,7 +615,7 @@ fn published(
         misfits.add(unknown_key(key, span, keys));
     }
     let get = |key: &str| {
-        let value = table.get(key).map(Written);
+        let value = table.get(key).map(TomlValue);
         value.ok_or_else(|| written.misfit(format!("{key} is missing: expected {}", keys.join(", "))))
     };
     let number = misfits.note(get("number").and_then(|number| number.integer(1..=u64::from(u32::MAX))));
@@ -629,5 +629,5 @@ fn published(
         _ => Err(value.misfit("expected throughput or movements")),
     });
     let quantity = misfits.note(quantity);
-    Some(Published { kind, number: number? as u32, system: system?.to_owned(), quantity: quantity? })
+    Some(Publication { kind, number: number? as u32, system: system?.to_owned(), quantity: quantity? })
 }

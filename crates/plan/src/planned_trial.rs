@@ -17,7 +17,7 @@ pub struct PlannedTrial<'a> {
     /// Which trial of it.
     pub number: u64,
     /// What tells it from all other trials of all other experiments.
-    pub key: Key,
+    pub key: TrialKey,
     /// About how long it takes, compared with others: the pieces that are moved.
     pub cost: u64,
 }
@@ -26,13 +26,13 @@ pub struct PlannedTrial<'a> {
 /// included, and of the trial's number. Written as 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Key([u8; 16]);
+pub struct TrialKey([u8; 16]);
 
 impl<'a> PlannedTrial<'a> {
     /// The first `count` trials of `case`.
     pub fn of(case: &'a Case, count: u64) -> impl Iterator<Item = PlannedTrial<'a>> {
         let (hasher, cost) = (hasher(case), cost(case));
-        (0..count).map(move |number| PlannedTrial { case, number, key: Key::of(&hasher, number), cost })
+        (0..count).map(move |number| PlannedTrial { case, number, key: TrialKey::of(&hasher, number), cost })
     }
 
     /// What it is, for people.
@@ -61,10 +61,10 @@ pub fn shard(trials: Vec<PlannedTrial<'_>>, index: usize, count: usize) -> Vec<P
     trials.into_iter().skip(index).step_by(count).collect()
 }
 
-impl Key {
-    fn of(hasher: &blake3::Hasher, trial: u64) -> Key {
+impl TrialKey {
+    fn of(hasher: &blake3::Hasher, trial: u64) -> TrialKey {
         let hash = hasher.clone().update(&trial.to_le_bytes()).finalize();
-        Key(hash.as_bytes()[..16].try_into().expect("a hash has 32 bytes"))
+        TrialKey(hash.as_bytes()[..16].try_into().expect("a hash has 32 bytes"))
     }
 }
 
@@ -94,13 +94,13 @@ fn cost(case: &Case) -> u64 {
     1 + blocks + weight * pieces
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for TrialKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-impl FromStr for Key {
+impl FromStr for TrialKey {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -108,20 +108,20 @@ impl FromStr for Key {
             .then(|| u128::from_str_radix(text, 16).ok())
             .flatten();
         number
-            .map(|number| Key(number.to_be_bytes()))
+            .map(|number| TrialKey(number.to_be_bytes()))
             .ok_or_else(|| format!("expected 32 hexadecimal digits, not {text:?}"))
     }
 }
 
-impl TryFrom<String> for Key {
+impl TryFrom<String> for TrialKey {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
         text.parse()
     }
 }
 
-impl From<Key> for String {
-    fn from(key: Key) -> String {
+impl From<TrialKey> for String {
+    fn from(key: TrialKey) -> String {
         key.to_string()
     }
 }

@@ -7,9 +7,9 @@ use statistics::Sample;
 
 use crate::journal::Journal;
 use crate::measurement::{Busy, FlushCount, Measurement};
-use crate::plan::{Cell, Plan};
+use crate::plan::{Plan, PlannedCell};
 use crate::planned_trial::PlannedTrial;
-use crate::table::{Column, Table, Type, Value};
+use crate::table::{Column, ResultTable, Type, Value};
 
 /// What came of a cell.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct CellResult<'a> {
     /// The plan.
     pub plan: &'a Plan,
     /// The cell of it.
-    pub cell: &'a Cell,
+    pub cell: &'a PlannedCell,
     /// Number and measurement of each trial that is there, in order.
     pub trials: Vec<(u64, &'a Measurement)>,
 }
@@ -25,7 +25,7 @@ pub struct CellResult<'a> {
 /// What `journal` has of the cells of `plans`, in their order; a cell of which no trial is there has none.
 pub fn results<'a>(plans: &'a [Plan], journal: &'a Journal) -> Vec<CellResult<'a>> {
     let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
-    let result = |(plan, cell): (&'a Plan, &'a Cell)| {
+    let result = |(plan, cell): (&'a Plan, &'a PlannedCell)| {
         let planned = PlannedTrial::of(&cell.case, plan.trials);
         let trials = planned.filter_map(|one| Some((one.number, journal.get(one.key)?))).collect();
         CellResult { plan, cell, trials }
@@ -78,7 +78,7 @@ const PARTS: [(&str, Parts); 6] = [
 ///
 /// Means of several trials are told as such; utilisations are parts of the measured time, `_utilisation` of all parts
 /// of a kind on average and `_utilisation_max` of the busiest, each the mean of the trials.
-pub fn cell_table(results: &[CellResult<'_>]) -> Table {
+pub fn cell_table(results: &[CellResult<'_>]) -> ResultTable {
     let numbers = varied_numbers(results);
     let mut columns = setting_columns(&numbers);
     let measured = [
@@ -101,7 +101,7 @@ pub fn cell_table(results: &[CellResult<'_>]) -> Table {
     columns.extend(rest.map(|(name, kind)| Column::new(name, kind)));
     let with_flushes = has_flushes(results);
     let rows = results.iter().filter_map(|result| cell_row(result, &numbers, with_flushes)).collect();
-    Table { columns, rows }
+    ResultTable { columns, rows }
 }
 
 /// Something that is told of a write cache.
@@ -158,7 +158,7 @@ fn cell_row(result: &CellResult<'_>, numbers: &[VariedNumber], with_flushes: boo
 }
 
 /// A row for each trial that is there.
-pub fn trial_table(results: &[CellResult<'_>]) -> Table {
+pub fn trial_table(results: &[CellResult<'_>]) -> ResultTable {
     let numbers = varied_numbers(results);
     let mut columns = setting_columns(&numbers);
     let measured = [
@@ -203,7 +203,7 @@ pub fn trial_table(results: &[CellResult<'_>]) -> Table {
         row
     });
     let rows = rows.collect();
-    Table { columns, rows }
+    ResultTable { columns, rows }
 }
 
 fn utilisation_columns() -> impl Iterator<Item = Column> {
@@ -224,7 +224,7 @@ impl VariedNumber {
         Column::new(self.key.replace('.', "_"), self.kind)
     }
 
-    fn value(&self, cell: &Cell) -> Value {
+    fn value(&self, cell: &PlannedCell) -> Value {
         let Some((_, value)) = cell.varied.iter().find(|(key, _)| *key == self.key) else {
             return Value::Missing;
         };
@@ -276,7 +276,7 @@ fn kind(field: &Field) -> Type {
 }
 
 fn settings(result: &CellResult<'_>, numbers: &[VariedNumber]) -> Vec<Value> {
-    let Cell { variant, varied, machine, set, case } = result.cell;
+    let PlannedCell { variant, varied, machine, set, case } = result.cell;
     let nodes = &case.machine.nodes;
     let io_nodes = u64::from(nodes.io.value);
     let pairs = |pairs: &[(String, String)]| {

@@ -13,7 +13,7 @@ use experiment::Trial;
 
 use crate::journal::{Journal, JournalError};
 use crate::measurement::Measurement;
-use crate::planned_trial::{Key, PlannedTrial};
+use crate::planned_trial::{PlannedTrial, TrialKey};
 
 /// Why a trial came to nothing.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum TrialError {
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// Which.
-    pub key: Key,
+    pub key: TrialKey,
     /// What it was, for people.
     pub what: String,
     /// Why it failed.

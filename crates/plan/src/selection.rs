@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use description::{Bytes, Quantity};
+use description::{Bytes, WrittenAsText};
 
-use crate::plan::{Cell, Plan};
+use crate::plan::{Plan, PlannedCell};
 use crate::planned_trial::PlannedTrial;
 
 /// Which trials: `VARIANT/PATTERN/RECORD/TRIAL`, as in `fcfs/rb/8192/0` or `fcfs/rb/8KiB/0`.
@@ -13,14 +13,14 @@ use crate::planned_trial::PlannedTrial;
 /// The variant may be followed by what is varied, as in `fcfs,outstanding=4`; without that, all of it is meant. `*`
 /// stands for all, and so do parts left out at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Selection {
+pub struct TrialSelection {
     variant: Option<String>,
     pattern: Option<String>,
     record_bytes: Option<u64>,
     trial: Option<u64>,
 }
 
-impl Selection {
+impl TrialSelection {
     /// The trials of `plans` that are meant, each once, in the order of the plans.
     pub fn trials<'a>(&self, plans: &'a [Plan]) -> Vec<PlannedTrial<'a>> {
         let mut seen = BTreeSet::new();
@@ -31,7 +31,7 @@ impl Selection {
         planned.filter(meant).filter(|one| seen.insert(one.key)).collect()
     }
 
-    fn selects(&self, cell: &Cell) -> bool {
+    fn selects(&self, cell: &PlannedCell) -> bool {
         let pattern = cell.case.pattern.to_string();
         self.variant.as_ref().is_none_or(|name| *name == cell.variant || *name == cell.series())
             && self.pattern.as_ref().is_none_or(|name| *name == pattern)
@@ -39,7 +39,7 @@ impl Selection {
     }
 }
 
-impl FromStr for Selection {
+impl FromStr for TrialSelection {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -56,7 +56,7 @@ impl FromStr for Selection {
         };
         let plain = |text: &str| text.parse().ok();
         let bytes = |text: &str| text.parse().ok().or_else(|| Some(Bytes::parse(text)?.0));
-        Ok(Selection {
+        Ok(TrialSelection {
             variant: part(0).map(str::to_owned),
             pattern: part(1).map(str::to_owned),
             record_bytes: number(2, "the bytes of a record such as 8192 or 8KiB", bytes)?,

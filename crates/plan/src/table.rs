@@ -16,7 +16,7 @@ use crate::journal::PROGRAM;
 
 /// Rows of values of the same columns.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Table {
+pub struct ResultTable {
     /// The columns.
     pub columns: Vec<Column>,
     /// The rows, each with a value for each column.
@@ -66,7 +66,7 @@ impl Column {
     }
 }
 
-impl Table {
+impl ResultTable {
     /// Writes it as comma-separated values with a header (RFC 4180). Numbers are exact: read back, they are equal.
     /// What is missing is empty.
     pub fn write_csv(&self, to: impl Write) -> io::Result<()> {

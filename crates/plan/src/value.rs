@@ -4,16 +4,16 @@ use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
 
-use description::{Bytes, Misfit, Quantity};
+use description::{Bytes, Misfit, WrittenAsText};
 use experiment::Given;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// A value, and where it stands.
 #[derive(Clone, Copy)]
-pub(crate) struct Written<'a>(pub(crate) &'a Spanned<DeValue<'a>>);
+pub(crate) struct TomlValue<'a>(pub(crate) &'a Spanned<DeValue<'a>>);
 
-impl<'a> Written<'a> {
+impl<'a> TomlValue<'a> {
     pub(crate) fn span(&self) -> Range<usize> {
         self.0.span()
     }
@@ -89,12 +89,12 @@ impl<'a> Written<'a> {
     }
 
     /// The elements of a list that has some.
-    pub(crate) fn list(&self, of: &str) -> Result<Vec<Written<'a>>, Misfit> {
+    pub(crate) fn list(&self, of: &str) -> Result<Vec<TomlValue<'a>>, Misfit> {
         let list = self.0.get_ref().as_array().ok_or_else(|| self.expected(&format!("a list of {of}")))?;
         if list.is_empty() {
             return Err(self.misfit(format!("the list is empty: expected at least one of {of}")));
         }
-        Ok(list.iter().map(Written).collect())
+        Ok(list.iter().map(TomlValue).collect())
     }
 
     pub(crate) fn table(&self) -> Result<&'a DeTable<'a>, Misfit> {
@@ -112,10 +112,10 @@ impl<'a> Written<'a> {
 }
 
 /// The entries of a table in the order in which they stand, each with the place of its key.
-pub(crate) fn entries<'a>(table: &'a DeTable<'a>) -> Vec<(&'a str, Range<usize>, Written<'a>)> {
+pub(crate) fn entries<'a>(table: &'a DeTable<'a>) -> Vec<(&'a str, Range<usize>, TomlValue<'a>)> {
     let entry = |(key, value): (&'a Spanned<_>, &'a Spanned<_>)| {
         let name: &std::borrow::Cow<'a, str> = key.get_ref();
-        (&**name, key.span(), Written(value))
+        (&**name, key.span(), TomlValue(value))
     };
     let mut entries: Vec<_> = table.iter().map(entry).collect();
     entries.sort_by_key(|(_, key, _)| key.start);

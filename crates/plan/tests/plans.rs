@@ -9,7 +9,7 @@ fn parse(text: &str) -> Result<Plan, String> {
 
 fn labels(text: &str) -> Vec<String> {
     let plan = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    plan.cells.iter().map(plan::Cell::label).collect()
+    plan.cells.iter().map(plan::PlannedCell::label).collect()
 }
 
 /// Three lines that are right.
@@ -197,7 +197,7 @@ fn every_combination_is_a_cell_and_variants_stand_side_by_side() {
 fn the_window_of_a_page_cache_can_be_varied() {
     let text = format!("{HEAD}page_cache = \"1 MiB\"\n[vary]\nwindow = [1, 16, \"adaptive\"]\n");
     let plan = parse(&text).expect("a plan");
-    let chosen = |cell: &plan::Cell| (cell.case.options.page_cache_bytes, cell.label());
+    let chosen = |cell: &plan::PlannedCell| (cell.case.options.page_cache_bytes, cell.label());
     let expected =
         ["1", "16", "adaptive"].map(|window| (1 << 20, format!("traditional,window={window}/rb/8192")));
     assert_eq!(plan.cells.iter().map(chosen).collect::<Vec<_>>(), expected);
@@ -229,8 +229,9 @@ fn a_variant_overrides_what_stands_at_the_top() {
         seed = 7\ntrials = 2\ntitle = \"t\"\n[table]\nnumber = 3\nsystem = \"tpfs-moves\"\nvalue = \"movements\"\n\
         [[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\noutstanding = 3\nset = { \"nodes.io\" = 4 }\n";
     let plan = parse(text).expect("it is right");
-    let chosen =
-        |cell: &plan::Cell| (cell.case.options.outstanding, cell.case.machine.nodes.io.value, cell.case.seed);
+    let chosen = |cell: &plan::PlannedCell| {
+        (cell.case.options.outstanding, cell.case.machine.nodes.io.value, cell.case.seed)
+    };
     assert_eq!(plan.cells.iter().map(chosen).collect::<Vec<_>>(), [(2, 8, 7), (3, 4, 7)]);
     let published = plan.published.expect("it has a number");
     assert_eq!((published.kind, published.number), (Kind::Table, 3));

@@ -96,7 +96,7 @@ fn the_published_tables_have_a_cell_for_each_of_their_values() {
         let rows: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("a row")).collect();
         let number: u32 = rows[0][0].parse().expect("a number");
         let plan = load(&format!("table-{number:02}"));
-        let place = |cell: &plan::Cell| cell.label();
+        let place = |cell: &plan::PlannedCell| cell.label();
         let simulated: BTreeSet<String> = plan.cells.iter().map(place).collect();
         let published: BTreeSet<String> =
             rows.iter().map(|row| format!("{}/{}/{}", &row[3], &row[4], &row[5])).collect();

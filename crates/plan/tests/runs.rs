@@ -33,7 +33,7 @@ fn run(planned: &[PlannedTrial<'_>], journal: &mut Journal) -> usize {
     journal.len() - before
 }
 
-fn csv(table: &plan::Table) -> String {
+fn csv(table: &plan::ResultTable) -> String {
     let mut bytes = Vec::new();
     table.write_csv(&mut bytes).expect("memory");
     String::from_utf8(bytes).expect("text")

@@ -4,14 +4,16 @@ use std::fs::File;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
-use plan::{Column, Journal, Plan, Table, Type, Value, cell_table, execute, results, trial_table, trials};
+use plan::{
+    Column, Journal, Plan, ResultTable, Type, Value, cell_table, execute, results, trial_table, trials,
+};
 
 fn column(name: &str, kind: Type) -> Column {
     Column { name: name.to_owned(), kind }
 }
 
 /// Every kind of value, with what is awkward in each.
-fn awkward() -> Table {
+fn awkward() -> ResultTable {
     let columns = vec![
         column("text", Type::Text),
         column("integer", Type::Integer),
@@ -28,10 +30,10 @@ fn awkward() -> Table {
         row("r\u{e9}sum\u{e9}", i64::MAX as u64, f64::MIN_POSITIVE, false),
         row("", 7, 1e300, true),
     ];
-    Table { columns, rows }
+    ResultTable { columns, rows }
 }
 
-fn parquet(table: &Table) -> SerializedFileReader<File> {
+fn parquet(table: &ResultTable) -> SerializedFileReader<File> {
     let file = tempfile::tempfile().expect("a temporary file");
     table.write_parquet(&file).expect("there is room");
     SerializedFileReader::new(file).expect("a Parquet file")
@@ -62,7 +64,7 @@ fn a_parquet_file_holds_the_table_and_says_who_wrote_it() {
     assert_eq!(names, ["text", "integer", "number_mib_s", "flag"]);
     let program = metadata.key_value_metadata().expect("metadata").iter().find(|pair| pair.key == "starfish");
     assert_eq!(program.and_then(|pair| pair.value.as_deref()), Some(plan::PROGRAM));
-    let empty = Table { rows: Vec::new(), ..table };
+    let empty = ResultTable { rows: Vec::new(), ..table };
     assert_eq!(read_back(&parquet(&empty)), empty.rows);
 }
 

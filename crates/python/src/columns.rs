@@ -1,7 +1,7 @@
 //! Results as columns: a dictionary from a column's name to the list of its values, in the order of the columns.
 
 use experiment::{Case, FIELDS, Shown};
-use plan::{Table, Type, Value};
+use plan::{ResultTable, Type, Value};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -63,7 +63,7 @@ fn of<'py, Row, Value: IntoPyObject<'py>>(
 }
 
 /// Name, kind and values of each column of a table; what is missing is None.
-pub(crate) fn of_table<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyList>> {
+pub(crate) fn of_table<'py>(py: Python<'py>, table: &ResultTable) -> PyResult<Bound<'py, PyList>> {
     let columns = PyList::empty(py);
     for (index, column) in table.columns.iter().enumerate() {
         let values = table.rows.iter().map(|row| to_python(py, &row[index])).collect::<PyResult<Vec<_>>>()?;

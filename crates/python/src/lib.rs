@@ -21,7 +21,7 @@ mod plans;
 mod _native {
     use std::path::PathBuf;
 
-    use description::{Bytes, Description, MachineDescription, Quantity, Topology, text_of};
+    use description::{Bytes, Description, MachineDescription, Topology, WrittenAsText, text_of};
     use pyo3::prelude::*;
     use pyo3::types::{PyDict, PyList};
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use plan::{CellResult, Failure as TrialFailure, Journal, Key, Plan, PlannedTrial, Table};
+use plan::{CellResult, Failure as TrialFailure, Journal, Plan, PlannedTrial, ResultTable, TrialKey};
 
 use crate::attend::Watch;
 use crate::error::{Failure, Result};
@@ -35,7 +35,7 @@ pub(crate) fn missing<'a>(plans: &'a [Plan], known: Option<&Path>) -> Result<Vec
 pub(crate) fn chosen<'a>(plans: &'a [Plan], keys: &[String]) -> Result<Vec<PlannedTrial<'a>>> {
     let mut wanted = BTreeSet::new();
     for key in keys {
-        wanted.insert(key.parse::<Key>().map_err(Failure::Invalid)?);
+        wanted.insert(key.parse::<TrialKey>().map_err(Failure::Invalid)?);
     }
     let planned: Vec<PlannedTrial<'a>> =
         plan::trials(plans).into_iter().filter(|one| wanted.remove(&one.key)).collect();
@@ -59,7 +59,7 @@ pub(crate) fn run(
     let failures = plan::execute(planned, &mut journal, threads, &|| watch.is_cancelled(), &|progress| {
         watch.set(progress.trials_done as u64);
     })?;
-    let keys: BTreeSet<Key> = planned.iter().map(|one| one.key).collect();
+    let keys: BTreeSet<TrialKey> = planned.iter().map(|one| one.key).collect();
     let mut outcome = Journal::in_memory();
     for (key, measurement, wall) in journal.entries().filter(|(key, ..)| keys.contains(key)) {
         outcome.record(key, measurement.clone(), wall)?;
@@ -91,7 +91,7 @@ pub(crate) fn append(path: &Path, part: &str) -> Result<()> {
 }
 
 /// The table of what `parts` have of `plans`, which must be all: a row for each cell, or for each trial.
-pub(crate) fn table(plans: &[Plan], parts: &[String], of_trials: bool) -> Result<Table> {
+pub(crate) fn table(plans: &[Plan], parts: &[String], of_trials: bool) -> Result<ResultTable> {
     let journal = merge(parts)?;
     let results = plan::results(plans, &journal);
     let missing: u64 = results.iter().map(|cell| cell.plan.trials - cell.trials.len() as u64).sum();
@@ -100,7 +100,8 @@ pub(crate) fn table(plans: &[Plan], parts: &[String], of_trials: bool) -> Result
             format!("{missing} trials are missing: expected the outcome of every shard of these plans");
         return Err(Failure::Invalid(text));
     }
-    let make: fn(&[CellResult<'_>]) -> Table = if of_trials { plan::trial_table } else { plan::cell_table };
+    let make: fn(&[CellResult<'_>]) -> ResultTable =
+        if of_trials { plan::trial_table } else { plan::cell_table };
     Ok(make(&results))
 }
 

@@ -45,7 +45,7 @@ mod task;
 
 pub use disk::Disk;
 pub use machine::RealMachine;
-pub use net::{Key, Net};
+pub use net::Net;
 pub use report::{Report, Reporter};
 pub use runtime::{block_on, run};
-pub use settings::{DiskSettings, Driver, Limits, Peer, Settings, SocketBuffers};
+pub use settings::{DiskSettings, Driver, Key, Limits, Peer, Settings, SocketBuffers};

@@ -10,7 +10,6 @@ use std::time::Duration;
 use description::DiskDescription;
 use machine::NodeId;
 
-use crate::net::Key;
 use crate::report::Reporter;
 
 /// How a node is to be: its name, its disks, and whom it talks to.
@@ -36,6 +35,32 @@ pub struct Settings {
     pub sockets: SocketBuffers,
     /// Who hears what no caller is told.
     pub reporter: Reporter,
+}
+
+/// The secret that nodes of one file system share.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(blake3::Hash);
+
+impl Key {
+    /// Length in bytes.
+    pub const BYTES: usize = blake3::KEY_LEN;
+
+    /// The key of these bytes, which nobody can guess.
+    pub fn new(bytes: [u8; Self::BYTES]) -> Self {
+        // Hashes are compared in constant time, so it is one.
+        Key(bytes.into())
+    }
+
+    pub(crate) fn hash(&self) -> &blake3::Hash {
+        &self.0
+    }
+}
+
+/// Says only that it is one.
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(..)")
+    }
 }
 
 /// Another node and where it listens.

@@ -141,26 +141,6 @@ fn panicked(task: &str, panic: &(dyn Any + Send)) -> Box<Error> {
     Error::Failed { task: task.to_owned(), why: format!("panicked: {text}") }.into()
 }
 
-/// A turn at something only one task may do at a time, first come, first served.
-///
-/// That is what a pool of a single byte gives, so it is one.
-pub(crate) struct Turns(machine::BufferPool);
-
-/// Ends a turn when dropped.
-pub(crate) struct Turn {
-    _byte: machine::Buf,
-}
-
-impl Turns {
-    pub(crate) fn new() -> Self {
-        Turns(machine::BufferPool::new(1))
-    }
-
-    pub(crate) async fn take(&self) -> Turn {
-        Turn { _byte: self.0.take(1).await }
-    }
-}
-
 /// Waits for whichever comes first; `None` if that is `end`.
 pub(crate) async fn unless<T>(end: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
     let (mut end, mut work) = (pin!(end), pin!(work));

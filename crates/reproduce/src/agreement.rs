@@ -8,8 +8,8 @@
 //! values were rounded, and the simulated one not on that side of 1. Of 2.8 and 3.0, for instance, the ratio may be
 //! anything from 0.90 to 0.97; where this stands, the report itself says 0.95.
 
-use crate::published::{Published, PublishedCell};
-use crate::results::{Cell, Table};
+use crate::published::{PublishedCell, PublishedTables};
+use crate::results::{ReportTable, TableCell};
 use plan::Quantity;
 
 /// A ratio closer to 1 than this says nothing about which variant is better.
@@ -19,9 +19,9 @@ pub const RATIO_MARGIN: f64 = 0.05;
 #[derive(Clone, Copy, Debug)]
 pub struct Compared<'a> {
     /// The table it stands in.
-    pub table: &'a Table,
+    pub table: &'a ReportTable,
     /// What was simulated.
-    pub cell: &'a Cell,
+    pub cell: &'a TableCell,
     /// What was published.
     pub published: PublishedCell,
 }
@@ -30,11 +30,11 @@ pub struct Compared<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Ratio<'a> {
     /// The table it stands in.
-    pub table: &'a Table,
+    pub table: &'a ReportTable,
     /// The cell of the later variant.
-    pub cell: &'a Cell,
+    pub cell: &'a TableCell,
     /// The cell of the first variant.
-    pub base: &'a Cell,
+    pub base: &'a TableCell,
     /// The ratio of the published values, if both are known.
     pub published: Option<f64>,
     /// The ratio nearest to 1 of values that are rounded to those.
@@ -91,7 +91,10 @@ impl Ratio<'_> {
 }
 
 /// All cells of these tables that have a published value, in order.
-pub fn compared<'a>(tables: impl IntoIterator<Item = &'a Table>, published: &Published) -> Vec<Compared<'a>> {
+pub fn compared<'a>(
+    tables: impl IntoIterator<Item = &'a ReportTable>,
+    published: &PublishedTables,
+) -> Vec<Compared<'a>> {
     let mut compared = Vec::new();
     for table in tables {
         let Some(known) = published.table(table.number) else { continue };
@@ -105,8 +108,11 @@ pub fn compared<'a>(tables: impl IntoIterator<Item = &'a Table>, published: &Pub
 }
 
 /// All ratios of these tables, in order.
-pub fn ratios<'a>(tables: impl IntoIterator<Item = &'a Table>, published: &Published) -> Vec<Ratio<'a>> {
-    let of_table = |table: &'a Table| {
+pub fn ratios<'a>(
+    tables: impl IntoIterator<Item = &'a ReportTable>,
+    published: &PublishedTables,
+) -> Vec<Ratio<'a>> {
+    let of_table = |table: &'a ReportTable| {
         let cells = table.in_order().into_iter();
         cells.filter_map(|cell| ratio(table, cell, published)).collect::<Vec<_>>()
     };
@@ -114,9 +120,13 @@ pub fn ratios<'a>(tables: impl IntoIterator<Item = &'a Table>, published: &Publi
 }
 
 /// The ratio of this cell to that of the first variant; `None` for the first variant itself.
-pub fn ratio<'a>(table: &'a Table, cell: &'a Cell, published: &Published) -> Option<Ratio<'a>> {
+pub fn ratio<'a>(
+    table: &'a ReportTable,
+    cell: &'a TableCell,
+    published: &PublishedTables,
+) -> Option<Ratio<'a>> {
     let base = table.base(cell)?;
-    let known = |cell: &Cell| published.table(table.number)?.cell(&cell.place());
+    let known = |cell: &TableCell| published.table(table.number)?.cell(&cell.place());
     let (later, first) = (known(cell), known(base));
     let both = later.zip(first);
     Some(Ratio {

@@ -32,9 +32,9 @@ pub use agreement::{
 };
 pub use cells_csv::cells_csv;
 pub use plan_page::plan_page;
-pub use published::{COLUMNS, Published, PublishedCell, PublishedError, PublishedTable};
-pub use report::{NumbersBars, NumbersPage, NumbersPart, NumbersTable, Provenance, Report};
-pub use results::{Cell, Figure, Line, Place, Table};
+pub use published::{COLUMNS, PublishedCell, PublishedError, PublishedTable, PublishedTables};
+pub use report::{Provenance, Report};
+pub use results::{CellPlace, ReportTable, TableCell};
 pub use statements::{Standing, Statement, statements_table};
 pub use study::{Form, Study, StudyError, TextFile};
 pub use tables_csv::tables_csv;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use page::{Curve, Figure, NumbersBars, NumbersPage, NumbersPart, NumbersTable};
 use plan::{ArrayPattern, CellResult, Plan};
 use statistics::Sample;
 
-use crate::report::{NumbersBars, NumbersPage, NumbersPart, NumbersTable};
-use crate::results::{Figure, Line, distinct};
+use crate::results::distinct;
 use crate::study::axis_name;
 
 /// So many lines can be told apart in one chart.
@@ -93,7 +93,7 @@ fn axis(results: &[Measured<'_, '_>]) -> Option<Axis> {
 /// A chart, or one for each pattern where one would have too many lines.
 fn charts(plan: &Plan, results: &[Measured<'_, '_>], axis: Axis, figures: &mut u32) -> Vec<NumbersPart> {
     let lines = lines(results, axis);
-    let groups: Vec<(String, Vec<Line>)> = if lines.len() <= LINES_MAX {
+    let groups: Vec<(String, Vec<Curve>)> = if lines.len() <= LINES_MAX {
         vec![(heading(plan), lines.into_iter().map(|(_, line)| line).collect())]
     } else {
         let of = |pattern| lines.iter().filter(move |(of, _)| *of == pattern).map(|(_, line)| line.clone());
@@ -118,14 +118,14 @@ fn charts(plan: &Plan, results: &[Measured<'_, '_>], axis: Axis, figures: &mut u
 }
 
 /// The lines along an axis, each with its pattern.
-fn lines(results: &[Measured<'_, '_>], axis: Axis) -> Vec<(ArrayPattern, Line)> {
+fn lines(results: &[Measured<'_, '_>], axis: Axis) -> Vec<(ArrayPattern, Curve)> {
     let all: Vec<_> = results.iter().map(|(result, _)| *result).collect();
     let named = all.iter().map(|result| name_parts(result, Some(axis))).collect::<Vec<_>>();
-    let mut lines: Vec<(ArrayPattern, Line)> = Vec::new();
+    let mut lines: Vec<(ArrayPattern, Curve)> = Vec::new();
     for ((result, sample), name) in results.iter().zip(differing(&named)) {
         let Some(value) = axis.value(result) else { continue };
         let place = lines.iter().position(|(_, line)| line.name == name).unwrap_or_else(|| {
-            lines.push((result.cell.case.pattern, Line { name, per_node: None, points: Vec::new() }));
+            lines.push((result.cell.case.pattern, Curve { name, per_node: None, points: Vec::new() }));
             lines.len() - 1
         });
         lines[place].1.points.push((value, sample.clone()));

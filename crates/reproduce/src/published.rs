@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::results::Place;
+use crate::results::CellPlace;
 
 /// The columns of the published tables, in their order.
 pub const COLUMNS: [&str; 8] =
@@ -15,7 +15,7 @@ pub const COLUMNS: [&str; 8] =
 
 /// The published values of several tables.
 #[derive(Clone, Debug, Default)]
-pub struct Published {
+pub struct PublishedTables {
     tables: BTreeMap<u32, PublishedTable>,
 }
 
@@ -26,7 +26,7 @@ pub struct PublishedTable {
     pub system: String,
     /// How the file lies on the disks.
     pub layout: String,
-    cells: BTreeMap<Place, PublishedCell>,
+    cells: BTreeMap<CellPlace, PublishedCell>,
 }
 
 /// A published value.
@@ -82,7 +82,7 @@ struct Row {
     differs_significantly: String,
 }
 
-impl Published {
+impl PublishedTables {
     /// Adds what stands in `text`, the contents of a file called `file`.
     pub fn read(&mut self, file: &str, text: &str) -> Result<(), PublishedError> {
         let error = |source| PublishedError::Csv { file: file.to_owned(), source };
@@ -123,7 +123,7 @@ impl Published {
                 table.system, table.layout
             ));
         }
-        let place = Place { variant: row.variant, pattern: row.pattern, record_bytes: row.record_bytes };
+        let place = CellPlace { variant: row.variant, pattern: row.pattern, record_bytes: row.record_bytes };
         let cell = PublishedCell { value, rounding, differs };
         match table.cells.insert(place.clone(), cell) {
             None => Ok(()),
@@ -139,12 +139,12 @@ impl Published {
 
 impl PublishedTable {
     /// The value at this place.
-    pub fn cell(&self, place: &Place) -> Option<PublishedCell> {
+    pub fn cell(&self, place: &CellPlace) -> Option<PublishedCell> {
         self.cells.get(place).copied()
     }
 
     /// All places that have a value.
-    pub fn places(&self) -> impl Iterator<Item = &Place> {
+    pub fn places(&self) -> impl Iterator<Item = &CellPlace> {
         self.cells.keys()
     }
 }
@@ -155,8 +155,8 @@ mod tests {
 
     const HEAD: &str = "table,system,layout,variant,pattern,record_bytes,value,differs_significantly\n";
 
-    fn read(rows: &str) -> Result<Published, String> {
-        let mut published = Published::default();
+    fn read(rows: &str) -> Result<PublishedTables, String> {
+        let mut published = PublishedTables::default();
         published.read("t.csv", &format!("{HEAD}{rows}")).map_err(|error| error.to_string())?;
         Ok(published)
     }
@@ -167,7 +167,8 @@ mod tests {
             read("15,compare,random,tpfs,rb,8,4.5,\n15,compare,random,ddio,rb,8,46,yes\n").unwrap();
         let table = published.table(15).expect("a table");
         assert_eq!((&*table.system, &*table.layout), ("compare", "random"));
-        let place = |variant: &str| Place { variant: variant.into(), pattern: "rb".into(), record_bytes: 8 };
+        let place =
+            |variant: &str| CellPlace { variant: variant.into(), pattern: "rb".into(), record_bytes: 8 };
         assert_eq!(
             table.cell(&place("tpfs")),
             Some(PublishedCell { value: 4.5, rounding: 0.05, differs: None })
@@ -194,7 +195,7 @@ mod tests {
             let error = read(rows).unwrap_err();
             assert!(error.contains(expected) && error.contains("t.csv"), "{rows}: {error}");
         }
-        let error = Published::default().read("t.csv", "table,value\n").unwrap_err().to_string();
+        let error = PublishedTables::default().read("t.csv", "table,value\n").unwrap_err().to_string();
         assert!(error.starts_with("t.csv:1: the columns must be table,system"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! What was simulated: the tables and figures of a study, cell by cell.
+//! What was simulated: the tables of a study, cell by cell.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use statistics::Sample;
 
 /// A table of the study.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct ReportTable {
     /// Its number in the report.
     pub number: u32,
     /// What it is about, in a line.
@@ -19,12 +19,12 @@ pub struct Table {
     /// What its values are.
     pub quantity: Quantity,
     /// Its cells, in any order; the variants and the patterns stand in the order in which they come up.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<TableCell>,
 }
 
 /// One value of a table, from several trials.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub struct TableCell {
     /// The variant that is compared with others in this table.
     pub variant: String,
     /// The access pattern.
@@ -35,33 +35,9 @@ pub struct Cell {
     pub sample: Sample,
 }
 
-/// A figure of the study: throughput against something varied, one line for each pattern.
-#[derive(Clone, Debug)]
-pub struct Figure {
-    /// Its number in the report.
-    pub number: u32,
-    /// What it is about, in a line.
-    pub title: String,
-    /// What varies along the horizontal axis.
-    pub varied: String,
-    /// The lines, in the order of the legend.
-    pub lines: Vec<Line>,
-}
-
-/// A line of a figure.
-#[derive(Clone, Debug)]
-pub struct Line {
-    /// The access pattern, and what else tells it from other lines.
-    pub name: String,
-    /// How many nodes get the same data, if they do. The throughputs are divided by that.
-    pub per_node: Option<u64>,
-    /// Value varied, and the throughput in MiB/s there; from left to right.
-    pub points: Vec<(f64, Sample)>,
-}
-
 /// Where a cell stands within its table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct CellPlace {
     /// The variant.
     pub variant: String,
     /// The access pattern.
@@ -70,15 +46,15 @@ pub struct Place {
     pub record_bytes: u64,
 }
 
-impl Cell {
+impl TableCell {
     /// Where it stands.
-    pub fn place(&self) -> Place {
-        let Cell { variant, pattern, record_bytes, .. } = self;
-        Place { variant: variant.clone(), pattern: pattern.clone(), record_bytes: *record_bytes }
+    pub fn place(&self) -> CellPlace {
+        let TableCell { variant, pattern, record_bytes, .. } = self;
+        CellPlace { variant: variant.clone(), pattern: pattern.clone(), record_bytes: *record_bytes }
     }
 }
 
-impl Table {
+impl ReportTable {
     /// The variants that are compared, in their order. Each later one is compared with the first.
     pub fn variants(&self) -> Vec<&str> {
         distinct(self.cells.iter().map(|cell| cell.variant.as_str()))
@@ -97,14 +73,14 @@ impl Table {
     }
 
     /// The cell at this place, if the table has one there.
-    pub fn cell(&self, variant: &str, pattern: &str, record_bytes: u64) -> Option<&Cell> {
+    pub fn cell(&self, variant: &str, pattern: &str, record_bytes: u64) -> Option<&TableCell> {
         self.cells.iter().find(|cell| {
             (&*cell.variant, &*cell.pattern, cell.record_bytes) == (variant, pattern, record_bytes)
         })
     }
 
     /// The cells in the order of the published files: by pattern, then size of records, then variant.
-    pub fn in_order(&self) -> Vec<&Cell> {
+    pub fn in_order(&self) -> Vec<&TableCell> {
         let (variants, sizes) = (self.variants(), self.record_sizes());
         let patterns = self.patterns().into_iter();
         let places = patterns.flat_map(|pattern| sizes.iter().map(move |&size| (pattern, size)));
@@ -115,13 +91,13 @@ impl Table {
 
     /// The cell that `cell` is compared with: that of the first variant, for the same pattern and records.
     /// `None` for the first variant itself.
-    pub fn base(&self, cell: &Cell) -> Option<&Cell> {
+    pub fn base(&self, cell: &TableCell) -> Option<&TableCell> {
         let first = *self.variants().first()?;
         self.cell(first, &cell.pattern, cell.record_bytes).filter(|_| cell.variant != first)
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for CellPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} with {}-byte records", self.variant, self.pattern, self.record_bytes)
     }

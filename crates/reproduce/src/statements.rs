@@ -3,10 +3,9 @@
 //! A statement is about a number that is measured over some cells of a figure, and says within which bounds it is. They
 //! are read from CSV with the columns of [`Row`]; what is empty there stands for all.
 
+use page::NumbersTable;
 use plan::CellResult;
 use serde::Deserialize;
-
-use crate::report::NumbersTable;
 
 /// A statement of a report.
 #[derive(Clone, Debug)]

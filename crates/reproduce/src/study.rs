@@ -6,12 +6,13 @@
 
 use std::collections::BTreeSet;
 
+use page::{Curve, Figure};
 use plan::{ArrayPattern, CellResult, Kind, Method, Plan, Quantity};
 use statistics::Sample;
 
-use crate::published::{Published, PublishedError, PublishedTable};
+use crate::published::{PublishedError, PublishedTable, PublishedTables};
 use crate::report::Provenance;
-use crate::results::{Cell, Figure, Line, Place, Table};
+use crate::results::{CellPlace, ReportTable, TableCell};
 use crate::statements::Statement;
 
 /// Plans and published values that belong together.
@@ -22,7 +23,7 @@ pub struct Study {
     /// The plans of its tables, then those of its figures, each by number.
     pub plans: Vec<Plan>,
     /// What the report printed, as far as it is known.
-    pub published: Published,
+    pub published: PublishedTables,
     /// What the report says of them in words.
     pub statements: Vec<Statement>,
     /// How its results are shown.
@@ -81,8 +82,13 @@ impl Study {
         let plans = plans.collect::<Result<Vec<_>, _>>()?;
         let plans: Vec<Plan> = plans.into_iter().filter(|plan| plan.published.is_some()).collect();
         let (form, name) = (form_of(&plans), name.to_owned());
-        let mut study =
-            Study { name, plans: Vec::new(), published: Published::default(), statements: Vec::new(), form };
+        let mut study = Study {
+            name,
+            plans: Vec::new(),
+            published: PublishedTables::default(),
+            statements: Vec::new(),
+            form,
+        };
         for file in published {
             study.published.read(file.name, file.text)?;
         }
@@ -131,7 +137,7 @@ impl Study {
     }
 
     /// The tables that these results make, in order. Cells without any trial are left out.
-    pub fn tables(results: &[CellResult<'_>]) -> Vec<Table> {
+    pub fn tables(results: &[CellResult<'_>]) -> Vec<ReportTable> {
         let of = of_kind(results, Kind::Table);
         of.iter().map(|(plan, results)| table(plan, results)).collect()
     }
@@ -177,9 +183,9 @@ fn order(plan: &Plan) -> (bool, u32) {
     (kind == Kind::Figure, number)
 }
 
-fn place(cell: &plan::Cell) -> Place {
+fn place(cell: &plan::PlannedCell) -> CellPlace {
     let experiment = &cell.case;
-    Place {
+    CellPlace {
         variant: cell.variant.clone(),
         pattern: experiment.pattern.to_string(),
         record_bytes: experiment.problem.record_bytes,
@@ -225,7 +231,7 @@ fn check_figure(plan: &Plan) -> Result<(), String> {
 }
 
 /// The one number that is varied.
-fn varied(cell: &plan::Cell) -> Option<f64> {
+fn varied(cell: &plan::PlannedCell) -> Option<f64> {
     match &cell.varied[..] {
         [(_, value)] => value.parse().ok().filter(|value: &f64| value.is_finite()),
         _ => None,
@@ -256,7 +262,7 @@ fn pattern_number(pattern: ArrayPattern) -> usize {
     ArrayPattern::all().position(|other| other == pattern).unwrap_or(usize::MAX)
 }
 
-fn table(plan: &Plan, results: &[&CellResult<'_>]) -> Table {
+fn table(plan: &Plan, results: &[&CellResult<'_>]) -> ReportTable {
     let (system, quantity) =
         plan.published.as_ref().map_or((String::new(), Quantity::Throughput), |published| {
             (published.system.clone(), published.quantity)
@@ -266,10 +272,10 @@ fn table(plan: &Plan, results: &[&CellResult<'_>]) -> Table {
             Quantity::Throughput => result.throughput(),
             Quantity::Movements => result.movements(),
         };
-        let Place { variant, pattern, record_bytes } = place(result.cell);
-        Some(Cell { variant, pattern, record_bytes, sample: sample? })
+        let CellPlace { variant, pattern, record_bytes } = place(result.cell);
+        Some(TableCell { variant, pattern, record_bytes, sample: sample? })
     };
-    Table {
+    ReportTable {
         number: identity(plan).1,
         title: plan.title.clone(),
         system,
@@ -281,14 +287,14 @@ fn table(plan: &Plan, results: &[&CellResult<'_>]) -> Table {
 
 fn figure(plan: &Plan, results: &[&CellResult<'_>]) -> Figure {
     let key = plan.cells.first().and_then(|cell| cell.varied.first()).map_or("", |(key, _)| key);
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<Curve> = Vec::new();
     for result in results {
         let (Some(value), Some(sample)) = (varied(result.cell), file_throughput(result)) else { continue };
         let per_node = nodes_with_the_same(result);
         let name = line_name(plan, result.cell, per_node);
         let found = lines.iter().position(|line| line.name == name);
         let place = found.unwrap_or_else(|| {
-            lines.push(Line { name, per_node, points: Vec::new() });
+            lines.push(Curve { name, per_node, points: Vec::new() });
             lines.len() - 1
         });
         lines[place].points.push((value, sample));
@@ -313,8 +319,8 @@ fn nodes_with_the_same(result: &CellResult<'_>) -> Option<u64> {
 }
 
 /// The pattern, with whatever else tells lines of this figure apart.
-fn line_name(plan: &Plan, cell: &plan::Cell, per_node: Option<u64>) -> String {
-    let Place { variant, pattern, record_bytes } = place(cell);
+fn line_name(plan: &Plan, cell: &plan::PlannedCell, per_node: Option<u64>) -> String {
+    let CellPlace { variant, pattern, record_bytes } = place(cell);
     let mut name = pattern;
     if let Some(nodes) = per_node {
         name += &format!(" / {nodes}");

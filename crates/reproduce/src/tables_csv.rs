@@ -1,7 +1,7 @@
 //! The simulated tables as CSV: the columns of the published ones, then `cv` and `trials`.
 
 use crate::published::COLUMNS;
-use crate::results::Table;
+use crate::results::ReportTable;
 use plan::Quantity;
 
 /// The tables in the form of the published ones, as the text of a CSV file.
@@ -10,7 +10,7 @@ use plan::Quantity;
 /// is `yes` or `no` on the rows of every variant after the first of its table, which it is compared with by
 /// Student's two-sided t-test for pairs of trials at 95 %; empty where there is only one trial. `cv` is standard
 /// deviation over mean.
-pub fn tables_csv(tables: &[Table]) -> String {
+pub fn tables_csv(tables: &[ReportTable]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let written = "writing to memory";
     writer.write_record(COLUMNS.iter().chain(&["cv", "trials"])).expect(written);

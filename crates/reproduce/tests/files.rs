@@ -2,17 +2,17 @@
 
 mod made_up;
 
-use reproduce::{COLUMNS, Published, Report, tables_csv};
+use reproduce::{COLUMNS, PublishedTables, Report, tables_csv};
 use scraper::{Html, Selector};
 
-fn page(published: &Published) -> String {
+fn page(published: &PublishedTables) -> String {
     let (tables, figures) = (made_up::tables(), made_up::figures());
     let provenance = made_up::provenance();
     Report { study: "made-up", tables: &tables, figures: &figures, published, provenance }.html()
 }
 
 /// The page, read as a browser would read it.
-fn parsed(published: &Published) -> Html {
+fn parsed(published: &PublishedTables) -> Html {
     let page = Html::parse_document(&page(published));
     assert!(page.errors.is_empty(), "{:?}", page.errors);
     page
@@ -120,7 +120,7 @@ fn the_summary_names_what_does_not_agree() {
 
 #[test]
 fn a_page_of_predictions_says_so() {
-    let page = parsed(&Published::default());
+    let page = parsed(&PublishedTables::default());
     assert!(texts(&page, "#summary p").concat().contains("all of it is prediction"));
     assert_eq!(texts(&page, "h3 .predicted").len(), 3);
 }

@@ -15,7 +15,7 @@
 
 /// What a timed event is for: one of eight kinds, and the index of whom it concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Target(u32);
+pub(crate) struct EventTarget(u32);
 
 /// The kinds of timed events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,13 +42,13 @@ const INDEX_BITS: u32 = 24;
 const TARGET_BITS: u32 = INDEX_BITS + 3;
 const SERIAL_MAX: u64 = 1 << (64 - TARGET_BITS);
 
-/// No index in a [`Target`] reaches this: a bound on tasks, messages and transfers alive at once.
+/// No index in a [`EventTarget`] reaches this: a bound on tasks, messages and transfers alive at once.
 pub(crate) const INDEX_END: usize = 1 << INDEX_BITS;
 
-impl Target {
+impl EventTarget {
     pub(crate) fn new(kind: Kind, index: usize) -> Self {
         debug_assert!(index < INDEX_END);
-        Target((kind as u32) << INDEX_BITS | index as u32)
+        EventTarget((kind as u32) << INDEX_BITS | index as u32)
     }
 
     pub(crate) fn kind(self) -> Kind {
@@ -102,7 +102,7 @@ impl Default for Agenda {
 impl Agenda {
     /// Adds an event; among those of the same time it is the last.
     #[inline]
-    pub(crate) fn push(&mut self, time: u64, target: Target) {
+    pub(crate) fn push(&mut self, time: u64, target: EventTarget) {
         // What is rare is elsewhere as a whole, so that nothing has to be saved for it.
         if time >= self.later_from || self.soon_count() >= SOON_MAX || self.next_serial == SERIAL_MAX {
             self.make_room_and_push(time, target);
@@ -114,7 +114,7 @@ impl Agenda {
 
     #[cold]
     #[inline(never)]
-    fn make_room_and_push(&mut self, time: u64, target: Target) {
+    fn make_room_and_push(&mut self, time: u64, target: EventTarget) {
         if self.next_serial == SERIAL_MAX {
             self.renumber();
         }
@@ -138,7 +138,7 @@ impl Agenda {
     }
 
     #[inline(always)]
-    fn entry(&mut self, time: u64, target: Target) -> u128 {
+    fn entry(&mut self, time: u64, target: EventTarget) -> u128 {
         let serial = self.next_serial << TARGET_BITS | u64::from(target.0);
         self.next_serial += 1;
         u128::from(time) << 64 | u128::from(serial)
@@ -180,7 +180,7 @@ impl Agenda {
 
     /// Takes out the first event.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<(u64, Target)> {
+    pub(crate) fn pop(&mut self) -> Option<(u64, EventTarget)> {
         if self.first == self.end {
             return None;
         }
@@ -189,7 +189,7 @@ impl Agenda {
         if self.first == self.end && !self.later.entries.is_empty() {
             self.refill();
         }
-        Some((time_of(first), Target(first as u32 & ((1 << TARGET_BITS) - 1))))
+        Some((time_of(first), EventTarget(first as u32 & ((1 << TARGET_BITS) - 1))))
     }
 
     /// The time of the first event.
@@ -317,7 +317,7 @@ mod tests {
         for index in 0..1000 {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let time = state >> 60;
-            agenda.push(time, Target::new(Kind::Delivery, index));
+            agenda.push(time, EventTarget::new(Kind::Delivery, index));
             expected.push((time, index));
             if index == 500 {
                 agenda.renumber();
@@ -325,7 +325,7 @@ mod tests {
         }
         expected.sort();
         for (time, index) in expected {
-            assert_eq!(agenda.pop(), Some((time, Target::new(Kind::Delivery, index))));
+            assert_eq!(agenda.pop(), Some((time, EventTarget::new(Kind::Delivery, index))));
         }
         assert_eq!(agenda.pop(), None);
     }
@@ -340,12 +340,12 @@ mod tests {
                 let expected = reference.pop_first();
                 assert_eq!(
                     agenda.pop(),
-                    expected.map(|(time, index)| (time, Target::new(Kind::Disk, index)))
+                    expected.map(|(time, index)| (time, EventTarget::new(Kind::Disk, index)))
                 );
                 now = expected.map_or(now, |(time, _)| time);
             } else {
                 let time = now + (state >> 40) % 64;
-                agenda.push(time, Target::new(Kind::Disk, index));
+                agenda.push(time, EventTarget::new(Kind::Disk, index));
                 reference.insert((time, index));
             }
         }
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn events_at_the_end_of_time_come_last_and_in_order() {
         let mut agenda = Agenda::default();
-        let target = |index| Target::new(Kind::Task, index);
+        let target = |index| EventTarget::new(Kind::Task, index);
         [u64::MAX, 5, u64::MAX].into_iter().enumerate().for_each(|(at, time)| agenda.push(time, target(at)));
         assert_eq!(agenda.first_time(), Some(5));
         let order = [(5, target(1)), (u64::MAX, target(0)), (u64::MAX, target(2))];
@@ -376,7 +376,7 @@ mod tests {
             Kind::Transfer,
         ];
         for kind in kinds {
-            let target = Target::new(kind, INDEX_END - 1);
+            let target = EventTarget::new(kind, INDEX_END - 1);
             assert_eq!((target.kind(), target.index()), (kind, INDEX_END - 1));
         }
     }

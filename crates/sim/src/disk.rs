@@ -19,47 +19,43 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use ::disk::{Activity, Model, Phase};
 use description::MachineDescription;
-use machine::{Buf, Duration, Error, Instant, NOTE_BYTES_MAX, Object, ObjectId, Payload, Result, Stage};
+use machine::{Buf, Duration, Error, Instant, ObjectId, Payload, Result};
 
-use crate::agenda::{Kind, Target};
+use crate::agenda::{EventTarget, Kind};
 use crate::executor::{Executor, Waiter};
-use crate::network::own;
 use crate::processor::{Costs, Processors};
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::settings::Settings;
 use crate::statistics::{BusStatistics, DiskCounts, DiskStatistics, Waits};
-use crate::store::{Run, Space, Store, Stored};
-use crate::table::Table;
+use crate::store::{BlockRun, ObjectStore, Space};
+use crate::table::IndexTable;
 use crate::trace::{self, Trace, Track};
-use crate::unflushed::Unflushed;
-use crate::world::World;
 
 pub(crate) struct Disks {
     drives: Vec<RefCell<Drive>>,
     buses: Vec<RefCell<Bus>>,
-    transfers: RefCell<Table<Transfer>>,
+    transfers: RefCell<IndexTable<Transfer>>,
     wait_for_disk_buffer: bool,
 }
 
-struct Drive {
-    node: usize,
+pub(crate) struct Drive {
+    pub(crate) node: usize,
     bus: Option<usize>,
     model: Option<Model>,
     sectors_per_block: u64,
-    store: Store,
+    pub(crate) store: ObjectStore,
     queue: VecDeque<u32>,
     command: Option<Command>,
     /// What the command has still to access, last first.
-    runs: Vec<Run>,
+    runs: Vec<BlockRun>,
     counts: DiskCounts,
-    waits: Waits,
+    pub(crate) waits: Waits,
     /// Parts of objects that cannot be read.
-    damaged: Vec<(u64, Range<u64>)>,
+    pub(crate) damaged: Vec<(u64, Range<u64>)>,
 }
 
 /// What a drive is doing for the transfer with this index.
@@ -87,17 +83,18 @@ struct Bus {
     statistics: BusStatistics,
 }
 
-struct Transfer {
+/// What is to be done at a disk, and how far that is.
+pub(crate) struct Transfer {
     disk: u32,
     object: u64,
     offset: u64,
-    access: Access,
+    access: DiskAccess,
     state: State,
     /// Whether its node has crashed: it takes its time, and does nothing.
     lost: bool,
 }
 
-enum Access {
+pub(crate) enum DiskAccess {
     Read(Buf),
     Write(Payload),
     Flush,
@@ -110,6 +107,13 @@ enum State {
     Abandoned,
     /// Over; the buffer of a read is back in the access.
     Over(Result<()>),
+}
+
+impl Transfer {
+    pub(crate) fn new(disk: usize, object: ObjectId, offset: u64, access: DiskAccess) -> Self {
+        let (disk, state) = (disk as u32, State::Begun(None));
+        Transfer { disk, object: object.0, offset, access, state, lost: false }
+    }
 }
 
 impl Disks {
@@ -127,8 +131,10 @@ impl Disks {
             (description.nodes.io.value as usize, description.nodes.compute.value as usize);
         let buses_per_node = description.buses.as_ref().map(|buses| buses.per_io_node.value as usize);
         let drive = |index: usize| {
-            let stream = |what| Stream::new(settings.seed, &format!("disk {index} {what}"));
-            let model = disk.as_ref().map(|disk| Model::new(disk, stream("phase").fraction()));
+            let stream = |what| RandomStream::new(settings.seed, &format!("disk {index} {what}"));
+            let seed = stream("latency").below(u64::MAX);
+            let model =
+                disk.as_ref().map(|disk| Model::new(disk, stream("phase").fraction()).drawing_from(seed));
             let space = model.as_ref().map(|model| {
                 let blocks = model.capacity_sectors() * model.sector_bytes() / settings.block_bytes;
                 Space::new(settings.block_bytes, blocks, settings.layout, stream("layout"))
@@ -141,7 +147,7 @@ impl Disks {
                     .as_ref()
                     .map_or(1, |model| settings.block_bytes / model.sector_bytes()),
                 model,
-                store: Store::new(space),
+                store: ObjectStore::new(space),
                 queue: VecDeque::new(),
                 command: None,
                 runs: Vec::new(),
@@ -190,19 +196,30 @@ impl Disks {
     }
 
     /// The node of a disk has crashed.
-    pub(crate) fn crash(&self, disk: usize, stream: &mut Stream) {
+    pub(crate) fn crash(&self, disk: usize, stream: &mut RandomStream) {
         for transfer in self.transfers.borrow_mut().iter_mut() {
             transfer.lost |= transfer.disk == disk as u32;
         }
         self.drives[disk].borrow_mut().store.crash(stream);
     }
 
-    /// Begins a transfer, and says where in the table it is.
-    fn begin(&self, world: &World, disk: usize, transfer: Transfer) -> usize {
+    pub(crate) fn drive(&self, disk: usize) -> &RefCell<Drive> {
+        &self.drives[disk]
+    }
+
+    /// Begins a transfer.
+    pub(crate) fn begin(
+        &self,
+        executor: &Executor,
+        processors: &Processors,
+        costs: &Costs,
+        transfer: Transfer,
+    ) -> Ongoing<'_> {
+        let disk = transfer.disk as usize;
         let index = self.transfers.borrow_mut().insert(transfer);
         self.drives[disk].borrow_mut().queue.push_back(index as u32);
-        self.advance(&world.executor, &world.processors, &world.costs, disk);
-        index
+        self.advance(executor, processors, costs, disk);
+        Ongoing { disks: self, index: Some(index) }
     }
 
     /// Lets an idle drive take the next transfers from its queue, as many as end at once and one that does not.
@@ -223,7 +240,7 @@ impl Disks {
                     let settled = drive.model.as_ref().map_or(0, |model| model.settled().as_nanos());
                     drop(drive);
                     if self.wait_for_disk_buffer && settled > executor.now() {
-                        executor.schedule(settled, Target::new(Kind::Transfer, index));
+                        executor.schedule(settled, EventTarget::new(Kind::Transfer, index));
                     } else {
                         self.end(executor, index, Ok(()));
                     }
@@ -261,7 +278,7 @@ impl Disks {
         time: Instant,
     ) {
         if time.as_nanos() > executor.now() {
-            executor.schedule(time.as_nanos(), Target::new(Kind::Disk, disk));
+            executor.schedule(time.as_nanos(), EventTarget::new(Kind::Disk, disk));
         } else {
             self.fire(executor, processors, costs, disk);
         }
@@ -272,9 +289,9 @@ impl Disks {
         let transfers = self.transfers.borrow();
         let Transfer { object, offset, access, .. } = transfers.get(index);
         let (begin, bytes) = match access {
-            Access::Flush => return Ok(Begin::Flush),
-            Access::Read(buffer) => (Begin::Read, buffer.len()),
-            Access::Write(payload) => (Begin::Write, payload.len()),
+            DiskAccess::Flush => return Ok(Begin::Flush),
+            DiskAccess::Read(buffer) => (Begin::Read, buffer.len()),
+            DiskAccess::Write(payload) => (Begin::Write, payload.len()),
         };
         let Some(end) = offset.checked_add(bytes) else { return Err(no_space(drive.node)) };
         if matches!(begin, Begin::Write) && bytes > 0 && !drive.store.reserve(*object, *offset, end) {
@@ -326,9 +343,9 @@ impl Disks {
         let transfers = self.transfers.borrow();
         let Transfer { object, offset, access, .. } = transfers.get(command.transfer);
         let bytes = match access {
-            Access::Read(buffer) => buffer.len(),
-            Access::Write(payload) => payload.len(),
-            Access::Flush => 0,
+            DiskAccess::Read(buffer) => buffer.len(),
+            DiskAccess::Write(payload) => payload.len(),
+            DiskAccess::Flush => 0,
         };
         let position = drive.store.position(*object, *offset);
         let arguments = [("bytes", bytes), ("object", *object), ("offset", *offset), ("position", position)];
@@ -376,17 +393,17 @@ impl Disks {
         }
         let stored = drive.store.object_mut(*object).expect("checked when it began");
         match access {
-            Access::Read(buffer) => {
+            DiskAccess::Read(buffer) => {
                 drive.counts.reads += 1;
                 drive.counts.bytes_read += buffer.len();
                 buffer.fill(stored.get(*offset, buffer.len()));
             }
-            Access::Write(payload) => {
+            DiskAccess::Write(payload) => {
                 drive.counts.writes += 1;
                 drive.counts.bytes_written += payload.len();
                 stored.put(*offset, payload);
             }
-            Access::Flush => {}
+            DiskAccess::Flush => {}
         }
     }
 
@@ -403,9 +420,9 @@ impl Disks {
         }
         let end = processors.interrupt(executor, node, costs.disk_interrupt);
         if let Some(trace) = executor.trace() {
-            trace.interrupt(node, trace::Activity::DiskInterrupt, costs.disk_interrupt, end);
+            trace.interrupt(node, trace::ProcessorActivity::DiskInterrupt, costs.disk_interrupt, end);
         }
-        executor.schedule(end, Target::new(Kind::Transfer, transfer));
+        executor.schedule(end, EventTarget::new(Kind::Transfer, transfer));
     }
 
     /// The transfer is over, without error.
@@ -544,226 +561,18 @@ impl Drive {
     }
 }
 
-fn no_space(node: usize) -> Box<Error> {
+pub(crate) fn no_space(node: usize) -> Box<Error> {
     Error::NoSpace { what: format!("a disk of {}", machine::NodeId(node as u64)) }.into()
 }
 
-/// A disk of a simulated node.
-#[derive(Clone)]
-pub struct Disk {
-    world: Rc<World>,
-    index: usize,
-}
-
-impl Disk {
-    pub(crate) fn new(world: Rc<World>, index: usize) -> Self {
-        Disk { world, index }
-    }
-
-    /// The number of the disk among all disks of the machine.
-    pub fn index(&self) -> usize {
-        self.index
-    }
-
-    /// Puts `payload` at `offset` of the object named `name` without taking any time, making a pending one, with
-    /// an empty label, if need be. For the files that an experiment finds when it starts.
-    pub fn install(&self, name: &str, offset: u64, payload: &Payload) -> Result<ObjectId> {
-        let mut drive = self.drive().borrow_mut();
-        let found = drive.store.find(name, Stage::Published).or(drive.store.find(name, Stage::Pending));
-        let id = match found {
-            Some(id) => id,
-            None => drive.store.create(name, b"").expect("there is none yet"),
-        };
-        drop(drive);
-        self.put(ObjectId(id), offset, payload)?;
-        Ok(ObjectId(id))
-    }
-
-    /// Puts `payload` at `offset` of an object without taking any time.
-    pub fn put(&self, object: ObjectId, offset: u64, payload: &Payload) -> Result<()> {
-        self.check(object)?;
-        let mut payload = payload.clone();
-        own(&mut payload);
-        let mut drive = self.drive().borrow_mut();
-        let end = offset.checked_add(payload.len()).ok_or_else(|| no_space(drive.node))?;
-        if !payload.is_empty() && !drive.store.reserve(object.0, offset, end) {
-            return Err(no_space(drive.node));
-        }
-        drive.store.object_mut(object.0).expect("checked").put(offset, &payload);
-        Ok(())
-    }
-
-    /// Damages `bytes` bytes at `offset` of an object: whoever reads any of them is told so, in the time that the
-    /// read takes, until all of them have been written again by one write.
-    pub fn damage(&self, object: ObjectId, offset: u64, bytes: u64) {
-        self.drive().borrow_mut().damaged.push((object.0, offset..offset.saturating_add(bytes)));
-    }
-
-    /// Fails if part of what was read is damaged.
-    fn check_damage(&self, object: ObjectId, offset: u64, bytes: u64) -> Result<()> {
-        let read = offset..offset.saturating_add(bytes);
-        let drive = self.drive().borrow();
-        let is_hit = |(id, part): &&(u64, Range<u64>)| {
-            *id == object.0 && part.start < read.end && read.start < part.end
-        };
-        let Some(place) = drive.damaged.iter().find(is_hit).map(|(_, part)| part.start) else {
-            return Ok(());
-        };
-        drop(drive);
-        let what = self.what(&format!("number {}", object.0));
-        Err(Error::Damaged { what, why: format!("the bytes at offset {place} are not what was written") }
-            .into())
-    }
-
-    /// What has been written is sound.
-    fn mend(&self, object: ObjectId, offset: u64, bytes: u64) {
-        let covers = |part: &Range<u64>| offset <= part.start && part.end <= offset.saturating_add(bytes);
-        self.drive().borrow_mut().damaged.retain(|(id, part)| *id != object.0 || !covers(part));
-    }
-
-    fn drive(&self) -> &RefCell<Drive> {
-        &self.world.disks.drives[self.index]
-    }
-
-    fn what(&self, name: &str) -> String {
-        let node = machine::NodeId(self.drive().borrow().node as u64);
-        format!("object {name:?} on disk {} ({node})", self.index)
-    }
-
-    fn not_found(&self, name: &str) -> Box<Error> {
-        Error::NotFound { what: self.what(name) }.into()
-    }
-
-    fn check(&self, object: ObjectId) -> Result<()> {
-        let known = self.drive().borrow().store.object(object.0).is_some();
-        if known { Ok(()) } else { Err(self.not_found(&format!("number {}", object.0))) }
-    }
-
-    fn last_change(&self, object: ObjectId) -> u64 {
-        let drive = self.drive().borrow();
-        let unflushed = drive.store.object(object.0).and_then(|stored| stored.unflushed.as_ref());
-        unflushed.map_or(0, Unflushed::last)
-    }
-
-    fn change(&self, object: ObjectId, change: impl FnOnce(&mut Stored)) {
-        self.drive().borrow_mut().store.object_mut(object.0).map(change).unwrap_or(());
-    }
-
-    fn transfer(&self, object: ObjectId, offset: u64, access: Access) -> Ongoing<'_> {
-        let (disk, state) = (self.index as u32, State::Begun(None));
-        let transfer = Transfer { disk, object: object.0, offset, access, state, lost: false };
-        let index = self.world.disks.begin(&self.world, self.index, transfer);
-        Ongoing { disks: &self.world.disks, index: Some(index) }
-    }
-}
-
-impl machine::Disk for Disk {
-    async fn create(&self, name: &str, label: &[u8]) -> Result<Object> {
-        let made = self.drive().borrow_mut().store.create(name, label);
-        match made {
-            Some(id) => Ok(Object { id: ObjectId(id), label: label.to_vec(), bytes: 0, note: Vec::new() }),
-            None => Err(Error::Exists { what: self.what(name) }.into()),
-        }
-    }
-
-    async fn open(&self, name: &str, stage: Stage) -> Result<Object> {
-        let drive = self.drive().borrow();
-        let id = drive.store.find(name, stage);
-        match id.and_then(|id| Some((id, drive.store.object(id)?))) {
-            Some((id, stored)) => Ok(Object {
-                id: ObjectId(id),
-                label: stored.label.clone(),
-                bytes: stored.bytes,
-                note: stored.note.clone(),
-            }),
-            None => {
-                drop(drive);
-                Err(self.not_found(name))
-            }
-        }
-    }
-
-    async fn list(&self) -> Result<Vec<String>> {
-        Ok(self.drive().borrow().store.list())
-    }
-
-    async fn remove(&self, name: &str, stage: Stage) -> Result<()> {
-        let removed = self.drive().borrow_mut().store.remove(name, stage);
-        if removed { Ok(()) } else { Err(self.not_found(name)) }
-    }
-
-    async fn publish(&self, name: &str) -> Result<()> {
-        let published = self.drive().borrow_mut().store.publish(name);
-        if published { Ok(()) } else { Err(self.not_found(name)) }
-    }
-
-    async fn resize(&self, object: ObjectId, bytes: u64) -> Result<()> {
-        self.check(object)?;
-        let mut drive = self.drive().borrow_mut();
-        if drive.store.resize(object.0, bytes) { Ok(()) } else { Err(no_space(drive.node)) }
-    }
-
-    async fn read(&self, object: ObjectId, offset: u64, into: Buf) -> Result<Buf> {
-        self.check(object)?;
-        match self.transfer(object, offset, Access::Read(into)).await? {
-            Access::Read(buffer) => self.check_damage(object, offset, buffer.len()).map(|()| buffer),
-            Access::Write(_) | Access::Flush => unreachable!("a read was begun"),
-        }
-    }
-
-    async fn write(&self, object: ObjectId, offset: u64, mut from: Payload) -> Result<()> {
-        self.check(object)?;
-        own(&mut from);
-        let bytes = from.len();
-        self.transfer(object, offset, Access::Write(from)).await?;
-        self.mend(object, offset, bytes);
-        Ok(())
-    }
-
-    async fn flush(&self, object: ObjectId) -> Result<()> {
-        self.check(object)?;
-        let last = self.last_change(object);
-        self.transfer(object, 0, Access::Flush).await?;
-        self.drive().borrow_mut().store.flushed(object.0, last);
-        Ok(())
-    }
-
-    async fn commit(&self, object: ObjectId, note: &[u8]) -> Result<()> {
-        self.check(object)?;
-        if note.len() > NOTE_BYTES_MAX {
-            let why = format!("a note of {} bytes is longer than {NOTE_BYTES_MAX}", note.len());
-            return Err(Error::Io { what: self.what(&format!("number {}", object.0)), why }.into());
-        }
-        let last = self.last_change(object);
-        self.change(object, |stored| stored.unflushed.iter_mut().for_each(|all| all.begin_commit(note)));
-        self.transfer(object, 0, Access::Flush).await?;
-        self.change(object, |stored| {
-            stored.note = note.to_vec();
-            stored.unflushed.iter_mut().for_each(Unflushed::end_commit);
-        });
-        self.drive().borrow_mut().store.flushed(object.0, last);
-        Ok(())
-    }
-
-    fn position(&self, object: ObjectId, offset: u64) -> u64 {
-        let drive = self.drive().borrow();
-        drive.store.position(object.0, offset)
-    }
-
-    fn waited_since(&self, since: Instant) {
-        let nanoseconds = self.world.executor.now() - since.as_nanos();
-        self.drive().borrow_mut().waits.add(nanoseconds);
-    }
-}
-
 /// Waits for a transfer to end, and gives back what it was about.
-struct Ongoing<'a> {
+pub(crate) struct Ongoing<'a> {
     disks: &'a Disks,
     index: Option<usize>,
 }
 
 impl Future for Ongoing<'_> {
-    type Output = Result<Access>;
+    type Output = Result<DiskAccess>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let index = self.index.expect("a transfer that is not over");

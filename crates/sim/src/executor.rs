@@ -15,6 +15,8 @@
 //!
 //! The ready queue is the place for a second task order (seeded random, to hunt for bugs), should it be wanted.
 
+mod waker;
+
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -27,10 +29,10 @@ use std::task::{Context, Poll, Waker};
 
 use machine::{Error, Instant, NodeId, Result};
 
-use crate::agenda::{Agenda, INDEX_END, Kind, Target};
-use crate::table::Table;
+use crate::agenda::{Agenda, EventTarget, INDEX_END, Kind};
+use crate::table::IndexTable;
 use crate::trace::Trace;
-use crate::waker::TaskKey;
+pub(crate) use waker::TaskKey;
 
 type Task = Pin<Box<dyn Future<Output = Result<()>>>>;
 
@@ -106,7 +108,7 @@ struct Core {
     ready: VecDeque<u32>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    foreign: Table<Waker>,
+    foreign: IndexTable<Waker>,
     event_count: u64,
     digest: u64,
     polls_now: u64,
@@ -178,7 +180,7 @@ impl Executor {
             ready: VecDeque::new(),
             slots: vec![main],
             free: Vec::new(),
-            foreign: Table::default(),
+            foreign: IndexTable::default(),
             event_count: 0,
             digest: 0,
             polls_now: 0,
@@ -262,7 +264,7 @@ impl Executor {
 
     /// Lets `target` happen at `time`.
     #[inline]
-    pub(crate) fn schedule(&self, time: u64, target: Target) {
+    pub(crate) fn schedule(&self, time: u64, target: EventTarget) {
         debug_assert!(time >= self.now(), "no event in the past");
         self.core.borrow_mut().events.push(time, target);
     }
@@ -277,15 +279,15 @@ impl Executor {
     #[inline]
     pub(crate) fn schedule_wake(&self, time: u64, waker: &Waker) {
         let target = match TaskKey::of(waker) {
-            Some(key) if key.executor() == self.number => Target::new(Kind::Task, key.index()),
+            Some(key) if key.executor() == self.number => EventTarget::new(Kind::Task, key.index()),
             _ => self.foreign_target(waker.clone()),
         };
         self.schedule(time, target);
     }
 
     #[cold]
-    fn foreign_target(&self, waker: Waker) -> Target {
-        Target::new(Kind::Foreign, self.core.borrow_mut().foreign.insert(waker))
+    fn foreign_target(&self, waker: Waker) -> EventTarget {
+        EventTarget::new(Kind::Foreign, self.core.borrow_mut().foreign.insert(waker))
     }
 
     /// Runs until `main` is over; `fire` is told of all events that are not for tasks, and gives whom to wake in the
@@ -485,7 +487,7 @@ impl Executor {
 impl Core {
     /// Lets time move to an event, and counts it.
     #[inline]
-    fn count(&mut self, now: &Cell<u64>, time: u64, target: Target) {
+    fn count(&mut self, now: &Cell<u64>, time: u64, target: EventTarget) {
         if time != now.get() {
             now.set(time);
             self.polls_now = 0;

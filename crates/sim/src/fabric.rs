@@ -17,16 +17,10 @@ use description::{MachineDescription, Topology};
 use machine::{Class, Duration};
 
 use crate::executor::Executor;
+use crate::link::{LinkRate, MESSAGE, Passage, message_arguments};
 use crate::statistics::{LinkStatistics, RouterLinkStatistics, Waits};
 use crate::torus::Torus;
 use crate::trace::Track;
-
-/// When a message has left its source, and when the whole of it is at its target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Passage {
-    pub(crate) departure: u64,
-    pub(crate) arrival: u64,
-}
 
 pub(crate) enum Fabric {
     Constant { delay: u64 },
@@ -69,25 +63,10 @@ impl Link {
 }
 
 pub(crate) struct Switch {
-    rate: Transfer,
+    rate: LinkRate,
     latency: u64,
     out: Vec<Link>,
     into: Vec<Link>,
-}
-
-/// The time of bytes at a rate.
-#[derive(Clone, Copy)]
-pub(crate) struct Transfer {
-    pub(crate) bytes_per_second: u64,
-}
-
-impl Transfer {
-    pub(crate) fn time(self, bytes: u64) -> u64 {
-        match bytes.checked_mul(1_000_000_000) {
-            Some(scaled) => scaled.div_ceil(self.bytes_per_second),
-            None => Duration::of_transfer(bytes, self.bytes_per_second).as_nanos(),
-        }
-    }
 }
 
 impl Fabric {
@@ -96,7 +75,7 @@ impl Fabric {
         match &description.network.topology {
             Topology::Constant { delay } => Fabric::Constant { delay: delay.value.0.as_nanos() },
             Topology::Switch { link_bandwidth, latency } => Fabric::Switch(Switch {
-                rate: Transfer { bytes_per_second: link_bandwidth.value.0 },
+                rate: LinkRate { bytes_per_second: link_bandwidth.value.0 },
                 latency: latency.value.0.as_nanos(),
                 out: vec![Link::default(); nodes],
                 into: vec![Link::default(); nodes],
@@ -173,12 +152,4 @@ impl Switch {
         }
         Passage { departure: start + body, arrival: through + body }
     }
-}
-
-/// The name of slices on links.
-pub(crate) const MESSAGE: &str = "message";
-
-/// What is told of a message that goes over a link.
-pub(crate) fn message_arguments(source: usize, target: usize, bytes: u64) -> [(&'static str, u64); 3] {
-    [("from_node", source as u64), ("to_node", target as u64), ("bytes", bytes)]
 }

@@ -10,12 +10,13 @@
 //!   `settings.rs`: what it is made with
 //! - `statistics.rs`: what is told of what a machine has done
 //! - `trace.rs`: telling a recorder, slice by slice, what happens
-//! - `machine.rs`: a node, [`SimMachine`]; each of its calls leads to one of the models below
+//! - `machine.rs`: a node, [`SimMachine`]; each of its calls leads to one of the models below; `machine/net.rs`,
+//!   `machine/disk.rs`: what it has of them
 //! - `processor.rs`: threads, interrupts and what work costs
-//! - `network.rs`: messages; `fabric.rs`, `torus.rs`: how they travel
+//! - `network.rs`: messages; `fabric.rs`, `torus.rs`: how they travel; `link.rs`: what both tell of it
 //! - `disk.rs`: transfers over drives and buses; `store.rs`: what lies on a disk and where; `unflushed.rs`: what a
 //!   crash leaves of it
-//! - `executor.rs`: tasks, time and the main loop; `agenda.rs`: what happens when; `waker.rs`: whom to wake
+//! - `executor.rs`: tasks, time and the main loop; `agenda.rs`: what happens when; `executor/waker.rs`: whom to wake
 //! - `world.rs`: all of it tied together; `random.rs`, `sleep.rs`, `table.rs`: small parts
 //!
 //! What is not here: threads, clocks, files, sockets, and anything that iterates in an order that is not ours.
@@ -24,6 +25,7 @@ mod agenda;
 mod disk;
 mod executor;
 mod fabric;
+mod link;
 mod machine;
 mod network;
 mod processor;
@@ -37,12 +39,9 @@ mod table;
 mod torus;
 mod trace;
 mod unflushed;
-mod waker;
 mod world;
 
-pub use disk::Disk;
-pub use machine::SimMachine;
-pub use network::Net;
+pub use machine::{Disk, Net, SimMachine};
 pub use settings::{Layout, Settings};
 pub use simulation::Simulation;
 pub use statistics::{

@@ -1,16 +1,20 @@
 //! A simulated node, as the file system sees it.
 
+mod disk;
+mod net;
+
 use std::future::Future;
 use std::ops::Range;
 use std::rc::Rc;
 
 use machine::{BufferPool, Duration, Instant, Machine, Net as _, NodeId, Result, Work};
 
-use crate::disk::Disk;
-use crate::network::Net;
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::sleep::Sleep;
 use crate::world::World;
+
+pub use disk::Disk;
+pub use net::Net;
 
 /// One node of a simulated machine.
 #[derive(Clone)]
@@ -50,7 +54,7 @@ impl SimMachine {
         net.close();
         world.network.reopen(*index);
         for disk in disks {
-            let mut stream = Stream::new(seed, &format!("crash of disk {}", disk.index()));
+            let mut stream = RandomStream::new(seed, &format!("crash of disk {}", disk.index()));
             world.disks.crash(disk.index(), &mut stream);
         }
     }

@@ -19,23 +19,19 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
-use description::{Level, MachineDescription};
-use machine::{Class, Delivery, Error, Message, NodeId, Payload, Piece, Result};
+use description::MachineDescription;
+use machine::{Class, Delivery, Error, Message, NodeId, Payload, PayloadPiece, Result};
 
-use crate::agenda::{Kind, Target};
-use crate::executor::{Executor, Waiter, WakerId};
+use crate::agenda::{EventTarget, Kind};
+use crate::executor::{Executor, Waiter};
 use crate::fabric::Fabric;
 use crate::processor::{Costs, Processors};
 use crate::statistics::{LinkStatistics, RouterLinkStatistics};
-use crate::table::Table;
+use crate::table::IndexTable;
 use crate::torus::Through;
-use crate::trace::Activity;
-use crate::world::World;
+use crate::trace::ProcessorActivity;
 
 pub(crate) struct Network {
     state: RefCell<State>,
@@ -46,12 +42,12 @@ pub(crate) struct Network {
 /// All that changes. Borrowed for moments only: nothing is woken and no message dropped meanwhile.
 struct State {
     fabric: Fabric,
-    in_flight: Table<Delivery>,
+    in_flight: IndexTable<Delivery>,
     /// Of the deliveries of the same index.
     routes: Vec<Route>,
     ports: Vec<Port>,
     /// Departures that senders wait for and that were not known when they began to.
-    departures: Table<Departure>,
+    departures: IndexTable<Departure>,
     /// Messages under way to nodes that have crashed since.
     lost: Vec<u32>,
     /// To whom each node ever sent anything.
@@ -101,13 +97,21 @@ impl State {
 }
 
 /// What became of a message that was to get on its way.
-enum Injection {
+pub(crate) enum Injection {
     /// It leaves at this time.
     Leaves(u64),
     /// When it leaves is not known yet.
     Begun,
     /// It has to wait at its source: until this time, or until another that waits there has left.
     Held { again: Option<u64> },
+}
+
+/// What there is to receive.
+pub(crate) enum Next {
+    /// The message of this index.
+    Message(usize),
+    Closed,
+    NotYet,
 }
 
 /// When a message leaves its source, once that is known, and who waits for it.
@@ -144,9 +148,9 @@ impl Network {
         let node_count = description.node_count() as usize;
         let state = State {
             fabric: Fabric::new(description),
-            in_flight: Table::default(),
+            in_flight: IndexTable::default(),
             routes: Vec::new(),
-            departures: Table::default(),
+            departures: IndexTable::default(),
             lost: Vec::new(),
             ports: (0..node_count).map(|_| Port::default()).collect(),
             acquainted: (0..node_count).map(|_| NodeSet::default()).collect(),
@@ -175,7 +179,7 @@ impl Network {
 
     /// Takes a message to be sent into the table.
     #[inline(never)]
-    fn accept(&self, source: usize, to: NodeId, mut message: Message) -> Result<usize> {
+    pub(crate) fn accept(&self, source: usize, to: NodeId, mut message: Message) -> Result<usize> {
         let mut state = self.state.borrow_mut();
         let port = &state.ports[source];
         if port.closed || !port.gone.is_empty() || to.0 >= self.node_count as u64 {
@@ -189,7 +193,7 @@ impl Network {
 
     /// The bytes of payload of a message of the table.
     #[cold]
-    fn payload_bytes(&self, index: usize) -> u64 {
+    pub(crate) fn payload_bytes(&self, index: usize) -> u64 {
         match self.state.borrow().in_flight.get(index) {
             Delivery::Message(message) => message.payload.len(),
             Delivery::Gone(_) => 0,
@@ -197,7 +201,7 @@ impl Network {
     }
 
     /// Why a message of the table cannot be sent any more, if it cannot.
-    fn check(&self, index: usize) -> Result<()> {
+    pub(crate) fn check(&self, index: usize) -> Result<()> {
         let state = self.state.borrow();
         let Route { source, target, .. } = state.routes[index];
         state.ports[source as usize].check(NodeId(u64::from(target)), self.node_count)
@@ -205,7 +209,7 @@ impl Network {
 
     /// Sends a message of the table on its way.
     #[inline]
-    fn inject(&self, executor: &Executor, index: usize) -> Injection {
+    pub(crate) fn inject(&self, executor: &Executor, index: usize) -> Injection {
         let mut state = self.state.borrow_mut();
         let State { fabric, in_flight, routes, ports, acquainted, messages, bytes, .. } = &mut *state;
         let (source, target) = (routes[index].source as usize, routes[index].target as usize);
@@ -225,7 +229,7 @@ impl Network {
         *messages += 1;
         *bytes += wire_bytes;
         if let Some(passage) = fabric.pass(executor, source, target, wire_bytes, class) {
-            executor.schedule(passage.arrival, Target::new(Kind::Arrival, index));
+            executor.schedule(passage.arrival, EventTarget::new(Kind::Arrival, index));
             return Injection::Leaves(passage.departure);
         }
         if let Fabric::Torus(torus) = fabric {
@@ -239,7 +243,7 @@ impl Network {
 
     /// Lets the sender of a message in the background wait in line, to look again at a time if one is known.
     #[cold]
-    fn hold(&self, executor: &Executor, index: usize, again: Option<u64>, waker: &Waker) {
+    pub(crate) fn hold(&self, executor: &Executor, index: usize, again: Option<u64>, waker: &Waker) {
         let mut state = self.state.borrow_mut();
         let source = state.routes[index].source as usize;
         let held = &mut state.ports[source].held;
@@ -254,7 +258,7 @@ impl Network {
 
     /// A message does not wait in line any more: it has got on its way, or nobody wants it to.
     #[cold]
-    fn let_go(&self, index: usize) {
+    pub(crate) fn let_go(&self, index: usize) {
         let mut state = self.state.borrow_mut();
         let source = state.routes[index].source as usize;
         let held = &mut state.ports[source].held;
@@ -275,7 +279,7 @@ impl Network {
         let quiet_until = executor.quiet_until();
         let through = torus.advance(executor, worm, quiet_until);
         let Some(Through { message, passage }) = through else { return };
-        executor.schedule(passage.arrival, Target::new(Kind::Arrival, message));
+        executor.schedule(passage.arrival, EventTarget::new(Kind::Arrival, message));
         if let Some(index) = routes[message].departure.take() {
             let departure = departures.get_mut(index as usize);
             departure.time = Some(passage.departure);
@@ -284,7 +288,7 @@ impl Network {
     }
 
     /// Registers the sender of a message whose departure is not known yet.
-    fn await_departure(&self, index: usize, waker: &Waker) -> usize {
+    pub(crate) fn await_departure(&self, index: usize, waker: &Waker) -> usize {
         let mut state = self.state.borrow_mut();
         let departure = state.departures.insert(Departure { time: None, waker: waker.clone() });
         state.routes[index].departure = Some(departure as u32);
@@ -292,7 +296,7 @@ impl Network {
     }
 
     /// Whether the message of this departure has left.
-    fn poll_departure(&self, executor: &Executor, index: usize, waker: &Waker) -> bool {
+    pub(crate) fn poll_departure(&self, executor: &Executor, index: usize, waker: &Waker) -> bool {
         let mut state = self.state.borrow_mut();
         let departure = state.departures.get_mut(index);
         match departure.time {
@@ -308,7 +312,7 @@ impl Network {
     }
 
     /// Nobody waits any more for the departure of the message of this index.
-    fn forget_departure(&self, message: usize, index: usize) {
+    pub(crate) fn forget_departure(&self, message: usize, index: usize) {
         let mut state = self.state.borrow_mut();
         let departure = state.departures.remove(index);
         if departure.time.is_none() {
@@ -318,7 +322,7 @@ impl Network {
     }
 
     /// A message that did not get on its way is gone.
-    fn discard(&self, index: usize) {
+    pub(crate) fn discard(&self, index: usize) {
         let delivery = self.state.borrow_mut().in_flight.remove(index);
         drop(delivery);
     }
@@ -338,9 +342,9 @@ impl Network {
         let target = self.state.borrow().routes[index].target as usize;
         let end = processors.interrupt(executor, target, costs.receive_message);
         if let Some(trace) = executor.trace() {
-            trace.interrupt(target, Activity::ReceiveMessage, costs.receive_message, end);
+            trace.interrupt(target, ProcessorActivity::ReceiveMessage, costs.receive_message, end);
         }
-        executor.schedule(end, Target::new(Kind::Delivery, index));
+        executor.schedule(end, EventTarget::new(Kind::Delivery, index));
         None
     }
 
@@ -382,15 +386,31 @@ impl Network {
         waiters.into_iter().for_each(|waiter| executor.wake_waiter(waiter));
     }
 
+    /// What there is to receive on a node; if nothing, the task is woken when there is.
+    pub(crate) fn next(&self, node: usize, context: &Context<'_>) -> Next {
+        let mut state = self.state.borrow_mut();
+        let port = &mut state.ports[node];
+        if port.closed {
+            return Next::Closed;
+        }
+        match port.inbox.pop_front() {
+            Some(index) => Next::Message(index as usize),
+            None => {
+                port.add_waiter(context);
+                Next::NotYet
+            }
+        }
+    }
+
     /// Takes a message that is received out of the table.
     #[inline(always)]
-    fn take(&self, index: usize) -> (NodeId, Delivery) {
+    pub(crate) fn take(&self, index: usize) -> (NodeId, Delivery) {
         let mut state = self.state.borrow_mut();
         (NodeId(u64::from(state.routes[index].source)), state.in_flight.remove(index))
     }
 
     /// Ends the connection of a node to a peer: each hears that the other is gone.
-    fn give_up(&self, executor: &Executor, node: usize, peer: NodeId, why: &str) {
+    pub(crate) fn give_up(&self, executor: &Executor, node: usize, peer: NodeId, why: &str) {
         let peer = peer.0 as usize;
         let mut state = self.state.borrow_mut();
         let port = &state.ports[node];
@@ -406,7 +426,7 @@ impl Network {
         self.inject(executor, there);
     }
 
-    fn close(&self, executor: &Executor, node: usize) {
+    pub(crate) fn close(&self, executor: &Executor, node: usize) {
         let mut state = self.state.borrow_mut();
         let port = &mut state.ports[node];
         if std::mem::replace(&mut port.closed, true) {
@@ -481,247 +501,22 @@ const GIVEN_UP: &str = "it has closed the connection";
 #[inline]
 pub(crate) fn own(payload: &mut Payload) {
     match payload.pieces() {
-        [Piece::Bytes(shared)] => *payload = Payload::from(shared.as_slice()),
-        pieces if pieces.iter().any(|piece| matches!(piece, Piece::Bytes(_))) => *payload = copy(pieces),
+        [PayloadPiece::Bytes(shared)] => *payload = Payload::from(shared.as_slice()),
+        pieces if pieces.iter().any(|piece| matches!(piece, PayloadPiece::Bytes(_))) => {
+            *payload = copy(pieces)
+        }
         _ => {}
     }
 }
 
 #[inline(never)]
-fn copy(pieces: &[Piece]) -> Payload {
+fn copy(pieces: &[PayloadPiece]) -> Payload {
     let mut copy = Payload::empty();
     for piece in pieces {
         copy.push(&match piece {
-            Piece::Bytes(shared) => Payload::from(shared.as_slice()),
-            Piece::Phantom { source, offset, bytes } => Payload::phantom(*source, *offset, *bytes),
+            PayloadPiece::Bytes(shared) => Payload::from(shared.as_slice()),
+            PayloadPiece::Phantom { source, offset, bytes } => Payload::phantom(*source, *offset, *bytes),
         });
     }
     copy
-}
-
-/// A simulated node's access to its network.
-#[derive(Clone)]
-pub struct Net {
-    world: Rc<World>,
-    node: usize,
-}
-
-impl Net {
-    pub(crate) fn new(world: Rc<World>, node: usize) -> Self {
-        Net { world, node }
-    }
-}
-
-impl machine::Net for Net {
-    // Inlined, so that the future is made where it is to be; what it is made of comes in registers.
-    #[inline(always)]
-    fn send(&self, to: NodeId, message: Message) -> impl Future<Output = Result<()>> {
-        let stage = match self.world.network.accept(self.node, to, message) {
-            Ok(index) => Stage::Accepted { index },
-            Err(error) => Stage::Refused(error),
-        };
-        Send { net: self, stage }
-    }
-
-    #[inline]
-    fn receive(&self) -> impl Future<Output = Result<(NodeId, Delivery)>> {
-        Receive { network: &self.world.network, node: self.node }
-    }
-
-    fn give_up(&self, peer: NodeId, why: &str) {
-        self.world.network.give_up(&self.world.executor, self.node, peer, why);
-    }
-
-    fn close(&self) {
-        self.world.network.close(&self.world.executor, self.node);
-    }
-}
-
-/// Sends a message, which lies in the table from the call on.
-struct Send<'a> {
-    net: &'a Net,
-    stage: Stage,
-}
-
-enum Stage {
-    /// Nothing has been done yet.
-    Accepted {
-        index: usize,
-    },
-    /// The processor does work of this number.
-    Charged {
-        index: usize,
-        work: u64,
-    },
-    /// The message is in the background and waits in line.
-    Held {
-        index: usize,
-    },
-    /// The message is on its way and has not left yet.
-    Leaving {
-        departure: u64,
-        scheduled: WakerId,
-    },
-    /// The message waits to get on its way; this is its entry among the departures.
-    Waiting {
-        index: usize,
-        departure: usize,
-    },
-    Refused(Box<Error>),
-    Over,
-}
-
-impl Future for Send<'_> {
-    type Output = Result<()>;
-
-    #[inline]
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        let Net { world, node } = self.net;
-        let World { executor, processors, network, costs, .. } = &**world;
-        match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Accepted { index } if costs.send_message == 0 => self.inject(index, context),
-            Stage::Accepted { index } => {
-                let work = processors.begin(executor, *node, costs.send_message, Level::Thread, context);
-                if let Some(trace) = executor.trace() {
-                    trace.ask(*node, work, Activity::SendMessage(network.payload_bytes(index)));
-                }
-                self.stage = Stage::Charged { index, work };
-                Poll::Pending
-            }
-            Stage::Charged { index, work } => {
-                if processors.poll_work(*node, work, context).is_pending() {
-                    self.stage = Stage::Charged { index, work };
-                    return Poll::Pending;
-                }
-                if let Err(error) = network.check(index) {
-                    network.discard(index);
-                    return Poll::Ready(Err(error));
-                }
-                self.inject(index, context)
-            }
-            Stage::Held { index } => {
-                self.stage = Stage::Held { index };
-                let poll = self.inject(index, context);
-                if !matches!(self.stage, Stage::Held { .. }) {
-                    network.let_go(index);
-                }
-                poll
-            }
-            Stage::Leaving { departure, scheduled } => {
-                if executor.now() >= departure {
-                    return Poll::Ready(Ok(()));
-                }
-                self.leave(departure, Some(scheduled), context)
-            }
-            Stage::Waiting { index, departure } => {
-                if network.poll_departure(executor, departure, context.waker()) {
-                    return Poll::Ready(Ok(()));
-                }
-                self.stage = Stage::Waiting { index, departure };
-                Poll::Pending
-            }
-            Stage::Refused(error) => Poll::Ready(Err(error)),
-            Stage::Over => panic!("a send polled after its end"),
-        }
-    }
-}
-
-impl Send<'_> {
-    #[inline]
-    fn inject(&mut self, index: usize, context: &Context<'_>) -> Poll<Result<()>> {
-        let World { executor, network, .. } = &*self.net.world;
-        match network.inject(executor, index) {
-            Injection::Leaves(departure) if departure > executor.now() => {
-                self.leave(departure, None, context)
-            }
-            Injection::Leaves(_) => {
-                self.stage = Stage::Over;
-                Poll::Ready(Ok(()))
-            }
-            Injection::Held { again } => {
-                network.hold(executor, index, again, context.waker());
-                self.stage = Stage::Held { index };
-                Poll::Pending
-            }
-            Injection::Begun => {
-                let departure = network.await_departure(index, context.waker());
-                self.stage = Stage::Waiting { index, departure };
-                Poll::Pending
-            }
-        }
-    }
-
-    fn leave(
-        &mut self,
-        departure: u64,
-        scheduled: Option<WakerId>,
-        context: &Context<'_>,
-    ) -> Poll<Result<()>> {
-        let waker = context.waker();
-        if scheduled != Some(WakerId::of(waker)) {
-            self.net.world.executor.schedule_wake(departure, waker);
-        }
-        self.stage = Stage::Leaving { departure, scheduled: WakerId::of(waker) };
-        Poll::Pending
-    }
-}
-
-impl Drop for Send<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        match self.stage {
-            Stage::Accepted { index } | Stage::Charged { index, .. } => self.net.world.network.discard(index),
-            Stage::Held { index } => {
-                self.net.world.network.let_go(index);
-                self.net.world.network.discard(index);
-            }
-            Stage::Waiting { index, departure } => {
-                self.net.world.network.forget_departure(index, departure);
-            }
-            Stage::Leaving { .. } | Stage::Refused(_) | Stage::Over => {}
-        }
-    }
-}
-
-struct Receive<'a> {
-    network: &'a Network,
-    node: usize,
-}
-
-impl Future for Receive<'_> {
-    type Output = Result<(NodeId, Delivery)>;
-
-    // Inlined, so that the message goes from the table to where the caller wants it at once: every stop on the
-    // way of 64 bytes that were just written waits for them to leave the store buffer.
-    #[inline(always)]
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.next(context) {
-            Next::Message(index) => Poll::Ready(Ok(self.network.take(index))),
-            Next::Closed => Poll::Ready(Err(Error::Closed.into())),
-            Next::NotYet => Poll::Pending,
-        }
-    }
-}
-
-enum Next {
-    Message(usize),
-    Closed,
-    NotYet,
-}
-
-impl Receive<'_> {
-    fn next(&self, context: &Context<'_>) -> Next {
-        let mut state = self.network.state.borrow_mut();
-        let port = &mut state.ports[self.node];
-        if port.closed {
-            return Next::Closed;
-        }
-        match port.inbox.pop_front() {
-            Some(index) => Next::Message(index as usize),
-            None => {
-                port.add_waiter(context);
-                Next::NotYet
-            }
-        }
-    }
 }

@@ -25,12 +25,11 @@ use std::task::{Context, Poll};
 use description::{Cycles, Level, MachineDescription};
 use machine::{Duration, Work};
 
-use crate::agenda::{Kind, Target};
-use crate::executor::{Executor, Waiter};
+use crate::agenda::{EventTarget, Kind};
+use crate::executor::{Executor, TaskKey, Waiter};
 use crate::sleep::Sleep;
 use crate::statistics::{ProcessorStatistics, Waits};
-use crate::trace::Activity;
-use crate::waker::TaskKey;
+use crate::trace::{Ended, ProcessorActivity};
 
 /// What everything costs a processor of the machine, in nanoseconds where possible.
 pub(crate) struct Costs {
@@ -135,14 +134,14 @@ struct Processor {
 }
 
 /// Work of a thread.
-pub(crate) struct ThreadWork {
-    pub(crate) number: u64,
+struct ThreadWork {
+    number: u64,
     waiter: Waiter,
     thread: TaskKey,
     /// How long it takes undisturbed; once it has begun, with the change of threads before it.
-    pub(crate) nanoseconds: u64,
+    nanoseconds: u64,
     /// When it was asked for.
-    pub(crate) asked: u64,
+    asked: u64,
 }
 
 impl Processors {
@@ -251,19 +250,20 @@ impl Processors {
             processor.finish += std::mem::take(&mut processor.stolen);
             let finish = processor.finish;
             drop(processor);
-            executor.schedule(finish, Target::new(Kind::Processor, node));
+            executor.schedule(finish, EventTarget::new(Kind::Processor, node));
             return None;
         }
         let ended = processor.running.take().expect("work that ends");
         processor.last_ended = ended.number;
         if processor.threads_waiting() > 0 {
             processor.handing_over = true;
-            executor.schedule(executor.now(), Target::new(Kind::Processor, node));
+            executor.schedule(executor.now(), EventTarget::new(Kind::Processor, node));
         }
         let begun = processor.begun;
         drop(processor);
         if let Some(trace) = executor.trace() {
-            trace.end_work(node, &ended, begun, executor.now());
+            let ThreadWork { number, asked, nanoseconds, .. } = ended;
+            trace.end_work(node, Ended { number, asked, begin: begun, end: executor.now(), nanoseconds });
         }
         Some(ended.waiter)
     }
@@ -293,7 +293,7 @@ impl Processor {
         self.begun = self.interrupts_until.max(executor.now());
         self.finish = self.begun + work.nanoseconds;
         self.running = Some(work);
-        executor.schedule(self.finish, Target::new(Kind::Processor, node));
+        executor.schedule(self.finish, EventTarget::new(Kind::Processor, node));
     }
 
     fn threads_waiting(&self) -> usize {
@@ -358,7 +358,7 @@ impl Compute<'_> {
             Stage::New(level @ (Level::Thread | Level::Yielding | Level::Urgent), work) => {
                 let number = processors.begin(executor, *node, *nanoseconds, *level, context);
                 if let Some(trace) = executor.trace() {
-                    trace.ask(*node, number, Activity::Work(*work));
+                    trace.ask(*node, number, ProcessorActivity::Work(*work));
                 }
                 *stage = Stage::Working(number);
                 Poll::Pending
@@ -366,7 +366,7 @@ impl Compute<'_> {
             Stage::New(Level::Interrupt, work) => {
                 let end = processors.interrupt(executor, *node, *nanoseconds);
                 if let Some(trace) = executor.trace() {
-                    trace.interrupt(*node, Activity::Work(*work), *nanoseconds, end);
+                    trace.interrupt(*node, ProcessorActivity::Work(*work), *nanoseconds, end);
                 }
                 let mut sleep = Sleep::until(executor, end);
                 let polled = Pin::new(&mut sleep).poll(context);

@@ -7,15 +7,15 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 /// A stream of random numbers.
-pub(crate) struct Stream(Box<ChaCha8Rng>);
+pub(crate) struct RandomStream(Box<ChaCha8Rng>);
 
-impl Stream {
+impl RandomStream {
     /// The stream called `name` of the run with this `seed`.
     pub(crate) fn new(seed: u64, name: &str) -> Self {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         key[8..16].copy_from_slice(&hash(name).to_le_bytes());
-        Stream(Box::new(ChaCha8Rng::from_seed(key)))
+        RandomStream(Box::new(ChaCha8Rng::from_seed(key)))
     }
 
     /// A number below `end`, all alike likely but for one part in 2^64 / `end`.
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn streams_differ_by_name_and_by_seed_and_by_nothing_else() {
-        let draw = |seed, name| Stream::new(seed, name).below(u64::MAX);
+        let draw = |seed, name| RandomStream::new(seed, name).below(u64::MAX);
         assert_eq!(draw(1, "disk 1 phase"), draw(1, "disk 1 phase"));
         assert_ne!(draw(1, "disk 1 phase"), draw(1, "disk 2 phase"));
         assert_ne!(draw(1, "disk 1 phase"), draw(2, "disk 1 phase"));

@@ -20,20 +20,20 @@ use std::collections::BTreeMap;
 
 use machine::{Memory, Payload, Stage};
 
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::settings::Layout;
 use crate::unflushed::{Change, Left, Redone, Unflushed};
 
 /// Consecutive blocks of an object that lie on consecutive blocks of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct BlockRun {
     /// The first block on the disk.
     pub(crate) place: u64,
     /// How many.
     pub(crate) blocks: u64,
 }
 
-pub(crate) struct Stored {
+pub(crate) struct StoredObject {
     pub(crate) label: Vec<u8>,
     pub(crate) bytes: u64,
     pub(crate) note: Vec<u8>,
@@ -43,10 +43,10 @@ pub(crate) struct Stored {
     /// Whether its name is known to be on the medium.
     is_named: bool,
     /// Its runs by their first block in the object.
-    runs: BTreeMap<u64, Run>,
+    runs: BTreeMap<u64, BlockRun>,
 }
 
-impl Stored {
+impl StoredObject {
     pub(crate) fn get(&self, offset: u64, bytes: u64) -> Payload {
         // What a cut has left is beyond the end and must not come back.
         let kept = bytes.min(self.bytes.saturating_sub(offset));
@@ -82,7 +82,7 @@ impl Stored {
     }
 
     /// Leaves of what was not flushed what a crash has left.
-    fn crash(&mut self, stream: &mut Stream) {
+    fn crash(&mut self, stream: &mut RandomStream) {
         let Some(unflushed) = &mut self.unflushed else { return };
         let Left { undone, redone, note } = unflushed.crash(stream);
         for change in undone {
@@ -113,7 +113,7 @@ impl Stored {
     }
 
     /// The runs that hold blocks `first..end`, clipped to them; places that do not exist are left out.
-    pub(crate) fn runs(&self, first: u64, end: u64, into: &mut Vec<Run>) {
+    pub(crate) fn runs(&self, first: u64, end: u64, into: &mut Vec<BlockRun>) {
         into.clear();
         let before = self.runs.range(..=first).next_back();
         let after = self.runs.range(first + 1..end.max(first + 1));
@@ -122,7 +122,7 @@ impl Stored {
             if from >= until {
                 continue;
             }
-            let clipped = Run { place: run.place + (from - start), blocks: until - from };
+            let clipped = BlockRun { place: run.place + (from - start), blocks: until - from };
             match into.last_mut() {
                 Some(last) if last.place + last.blocks == clipped.place => last.blocks += clipped.blocks,
                 _ => into.push(clipped),
@@ -138,9 +138,9 @@ impl Stored {
 }
 
 /// The objects of one disk and its free space.
-pub(crate) struct Store {
+pub(crate) struct ObjectStore {
     names: BTreeMap<(String, Stage), u64>,
-    objects: Vec<Stored>,
+    objects: Vec<StoredObject>,
     space: Option<Space>,
     expects_crashes: bool,
 }
@@ -148,10 +148,10 @@ pub(crate) struct Store {
 /// Offsets in objects are below this.
 const OBJECT_BYTES_MAX: u64 = 1 << 60;
 
-impl Store {
+impl ObjectStore {
     /// A store on a disk with these places; on none if it is mere memory.
     pub(crate) fn new(space: Option<Space>) -> Self {
-        Store { names: BTreeMap::new(), objects: Vec::new(), space, expects_crashes: false }
+        ObjectStore { names: BTreeMap::new(), objects: Vec::new(), space, expects_crashes: false }
     }
 
     /// Makes a pending object; none if there is one of that name.
@@ -161,7 +161,7 @@ impl Store {
             return None;
         }
         let id = self.objects.len() as u64;
-        self.objects.push(Stored {
+        self.objects.push(StoredObject {
             label: label.to_vec(),
             bytes: 0,
             note: Vec::new(),
@@ -191,7 +191,7 @@ impl Store {
 
     /// The node has crashed: objects are left with what was flushed and some of what was not; of those whose names
     /// were not on the medium, some are gone.
-    pub(crate) fn crash(&mut self, stream: &mut Stream) {
+    pub(crate) fn crash(&mut self, stream: &mut RandomStream) {
         let names: Vec<(String, Stage, u64)> =
             self.names.iter().map(|((name, stage), id)| (name.clone(), *stage, *id)).collect();
         for (name, stage, id) in names {
@@ -234,11 +234,11 @@ impl Store {
         true
     }
 
-    pub(crate) fn object(&self, id: u64) -> Option<&Stored> {
+    pub(crate) fn object(&self, id: u64) -> Option<&StoredObject> {
         self.objects.get(usize::try_from(id).ok()?)
     }
 
-    pub(crate) fn object_mut(&mut self, id: u64) -> Option<&mut Stored> {
+    pub(crate) fn object_mut(&mut self, id: u64) -> Option<&mut StoredObject> {
         self.objects.get_mut(usize::try_from(id).ok()?)
     }
 
@@ -289,14 +289,14 @@ impl Store {
 }
 
 /// Forgets the blocks from `kept_blocks` on.
-fn cut(runs: &mut BTreeMap<u64, Run>, kept_blocks: u64, mut free: impl FnMut(Run)) {
+fn cut(runs: &mut BTreeMap<u64, BlockRun>, kept_blocks: u64, mut free: impl FnMut(BlockRun)) {
     for (_, run) in runs.split_off(&kept_blocks) {
         free(run);
     }
     if let Some((&start, last)) = runs.iter_mut().next_back() {
         let kept = (kept_blocks - start).min(last.blocks);
         if kept < last.blocks {
-            free(Run { place: last.place + kept, blocks: last.blocks - kept });
+            free(BlockRun { place: last.place + kept, blocks: last.blocks - kept });
             last.blocks = kept;
         }
     }
@@ -313,11 +313,11 @@ enum Free {
     /// Free runs by their first block, and how many blocks are reserved at a time.
     Runs { by_place: BTreeMap<u64, u64>, reserved_ahead: u64 },
     /// Which blocks are used, how many are not, and where places are drawn from.
-    Blocks { used: Vec<bool>, count: u64, stream: Stream },
+    Blocks { used: Vec<bool>, count: u64, stream: RandomStream },
 }
 
 impl Space {
-    pub(crate) fn new(block_bytes: u64, blocks: u64, layout: Layout, stream: Stream) -> Self {
+    pub(crate) fn new(block_bytes: u64, blocks: u64, layout: Layout, stream: RandomStream) -> Self {
         let free = match layout {
             Layout::Contiguous { reserve_bytes } => Free::Runs {
                 by_place: BTreeMap::from([(0, blocks)]),
@@ -333,9 +333,10 @@ impl Space {
         self.blocks * self.block_bytes
     }
 
-    fn reserve(&mut self, runs: &mut BTreeMap<u64, Run>, first: u64, end: u64) -> bool {
-        let reserved =
-            |runs: &BTreeMap<u64, Run>| runs.last_key_value().map_or(0, |(&start, run)| start + run.blocks);
+    fn reserve(&mut self, runs: &mut BTreeMap<u64, BlockRun>, first: u64, end: u64) -> bool {
+        let reserved = |runs: &BTreeMap<u64, BlockRun>| {
+            runs.last_key_value().map_or(0, |(&start, run)| start + run.blocks)
+        };
         match &mut self.free {
             Free::Runs { by_place, reserved_ahead } => {
                 while reserved(runs) < end {
@@ -359,14 +360,14 @@ impl Space {
                     let place = draw(used, stream);
                     used[place as usize] = true;
                     *count -= 1;
-                    runs.insert(block, Run { place, blocks: 1 });
+                    runs.insert(block, BlockRun { place, blocks: 1 });
                 }
                 true
             }
         }
     }
 
-    fn free(&mut self, run: Run) {
+    fn free(&mut self, run: BlockRun) {
         match &mut self.free {
             Free::Runs { by_place, .. } => {
                 let mut run = run;
@@ -387,7 +388,7 @@ impl Space {
 }
 
 /// Takes up to `wanted` blocks: what is free at `after`, or the first free run that has all, or the largest.
-fn take_run(free: &mut BTreeMap<u64, u64>, after: Option<u64>, wanted: u64) -> Option<Run> {
+fn take_run(free: &mut BTreeMap<u64, u64>, after: Option<u64>, wanted: u64) -> Option<BlockRun> {
     let place = after
         .filter(|place| free.contains_key(place))
         .or_else(|| free.iter().find(|&(_, &blocks)| blocks >= wanted).map(|(&place, _)| place))
@@ -399,10 +400,10 @@ fn take_run(free: &mut BTreeMap<u64, u64>, after: Option<u64>, wanted: u64) -> O
     if taken < blocks {
         free.insert(place + taken, blocks - taken);
     }
-    Some(Run { place, blocks: taken })
+    Some(BlockRun { place, blocks: taken })
 }
 
-fn append(runs: &mut BTreeMap<u64, Run>, start: u64, run: Run) {
+fn append(runs: &mut BTreeMap<u64, BlockRun>, start: u64, run: BlockRun) {
     if let Some((_, last)) = runs.iter_mut().next_back()
         && last.place + last.blocks == run.place
     {
@@ -413,7 +414,7 @@ fn append(runs: &mut BTreeMap<u64, Run>, start: u64, run: Run) {
 }
 
 /// An even choice among the free blocks; there is at least one.
-fn draw(used: &[bool], stream: &mut Stream) -> u64 {
+fn draw(used: &[bool], stream: &mut RandomStream) -> u64 {
     for _ in 0..64 {
         let place = stream.below(used.len() as u64);
         if !used[place as usize] {
@@ -431,11 +432,11 @@ fn draw(used: &[bool], stream: &mut Stream) -> u64 {
 mod tests {
     use super::*;
 
-    fn store(layout: Layout, blocks: u64) -> Store {
-        Store::new(Some(Space::new(8192, blocks, layout, Stream::new(7, "test"))))
+    fn store(layout: Layout, blocks: u64) -> ObjectStore {
+        ObjectStore::new(Some(Space::new(8192, blocks, layout, RandomStream::new(7, "test"))))
     }
 
-    fn runs(store: &Store, id: u64, end: u64) -> Vec<Run> {
+    fn runs(store: &ObjectStore, id: u64, end: u64) -> Vec<BlockRun> {
         let mut runs = Vec::new();
         store.object(id).expect("made").runs(0, end, &mut runs);
         runs
@@ -446,12 +447,15 @@ mod tests {
         let mut store = store(Layout::Contiguous { reserve_bytes: 10 * 8192 }, 100);
         let (first, second) = (store.create("a", b"").expect("new"), store.create("b", b"").expect("new"));
         assert!(store.reserve(first, 0, 8192) && store.reserve(second, 5 * 8192, 6 * 8192));
-        assert_eq!(runs(&store, first, 8), [Run { place: 0, blocks: 8 }]);
-        assert_eq!(runs(&store, second, 8), [Run { place: 10, blocks: 8 }]);
+        assert_eq!(runs(&store, first, 8), [BlockRun { place: 0, blocks: 8 }]);
+        assert_eq!(runs(&store, second, 8), [BlockRun { place: 10, blocks: 8 }]);
         assert!(store.reserve(second, 0, 25 * 8192));
-        assert_eq!(runs(&store, second, 25), [Run { place: 10, blocks: 25 }]);
+        assert_eq!(runs(&store, second, 25), [BlockRun { place: 10, blocks: 25 }]);
         assert!(store.reserve(first, 0, 15 * 8192));
-        assert_eq!(runs(&store, first, 15), [Run { place: 0, blocks: 10 }, Run { place: 35, blocks: 5 }]);
+        assert_eq!(
+            runs(&store, first, 15),
+            [BlockRun { place: 0, blocks: 10 }, BlockRun { place: 35, blocks: 5 }]
+        );
         assert!(!store.reserve(first, 0, 100 * 8192));
     }
 

@@ -4,18 +4,18 @@
 
 use crate::agenda::INDEX_END;
 
-pub(crate) struct Table<T> {
+pub(crate) struct IndexTable<T> {
     entries: Vec<Option<T>>,
     free: Vec<u32>,
 }
 
-impl<T> Default for Table<T> {
+impl<T> Default for IndexTable<T> {
     fn default() -> Self {
-        Table { entries: Vec::new(), free: Vec::new() }
+        IndexTable { entries: Vec::new(), free: Vec::new() }
     }
 }
 
-impl<T> Table<T> {
+impl<T> IndexTable<T> {
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> usize {
         let index = self.vacancy();

@@ -35,9 +35,9 @@ use std::collections::VecDeque;
 use description::{MachineDescription, Placement};
 use machine::{Class, Duration};
 
-use crate::agenda::{Kind, Target};
+use crate::agenda::{EventTarget, Kind};
 use crate::executor::Executor;
-use crate::fabric::{MESSAGE, Passage, Transfer, message_arguments};
+use crate::link::{LinkRate, MESSAGE, Passage, message_arguments};
 use crate::statistics::{LinkStatistics, RouterLinkStatistics, Waits};
 use crate::trace::{Trace, Track};
 
@@ -45,7 +45,7 @@ use crate::trace::{Trace, Track};
 const HELD: u64 = u64::MAX;
 
 pub(crate) struct Torus {
-    rate: Transfer,
+    rate: LinkRate,
     latency: u64,
     columns: u32,
     rows: u32,
@@ -150,7 +150,7 @@ impl Torus {
             .collect();
         let links = 2 * nodes + 8 * columns * rows;
         Torus {
-            rate: Transfer { bytes_per_second: torus.link_bandwidth.value.0 },
+            rate: LinkRate { bytes_per_second: torus.link_bandwidth.value.0 },
             latency: torus.router_latency.value.0.as_nanos(),
             columns,
             rows,
@@ -358,7 +358,7 @@ impl Link {
 
 /// Lets the worm go on at `time`.
 fn advance_at(executor: &Executor, time: u64, worm: usize) {
-    executor.schedule(time, Target::new(Kind::Head, worm));
+    executor.schedule(time, EventTarget::new(Kind::Head, worm));
 }
 
 /// Tells that a message held the link of this step of its way until `free`, if it is the link of a node.

@@ -12,8 +12,6 @@ use std::collections::BTreeMap;
 
 use machine::{Instant, Work};
 
-use crate::processor::ThreadWork;
-
 /// A part of the machine that does one thing at a time, or a number that changes with time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Track {
@@ -62,7 +60,7 @@ pub trait Recorder {
 
 /// What a processor does, by name and size.
 #[derive(Clone, Copy)]
-pub(crate) enum Activity {
+pub(crate) enum ProcessorActivity {
     Work(Work),
     /// A message with this number of bytes of payload is sent.
     SendMessage(u64),
@@ -70,24 +68,38 @@ pub(crate) enum Activity {
     DiskInterrupt,
 }
 
-impl Activity {
+impl ProcessorActivity {
     fn name(self) -> &'static str {
         match self {
-            Activity::Work(work) => work.name(),
-            Activity::SendMessage(_) => "send_message",
-            Activity::ReceiveMessage => "receive_message",
-            Activity::DiskInterrupt => "disk_interrupt",
+            ProcessorActivity::Work(work) => work.name(),
+            ProcessorActivity::SendMessage(_) => "send_message",
+            ProcessorActivity::ReceiveMessage => "receive_message",
+            ProcessorActivity::DiskInterrupt => "disk_interrupt",
         }
     }
 
     /// Its size, if it has one.
     fn argument(self) -> Option<(&'static str, u64)> {
         match self {
-            Activity::Work(work) => work.unit().filter(|_| work.units() > 0).map(|unit| (unit, work.units())),
-            Activity::SendMessage(bytes) => Some(("bytes", bytes)),
+            ProcessorActivity::Work(work) => {
+                work.unit().filter(|_| work.units() > 0).map(|unit| (unit, work.units()))
+            }
+            ProcessorActivity::SendMessage(bytes) => Some(("bytes", bytes)),
             _ => None,
         }
     }
+}
+
+/// Work of a thread that is through.
+pub(crate) struct Ended {
+    /// The number it was [asked](Trace::ask) for under.
+    pub(crate) number: u64,
+    /// When it was asked for, when it began, and when it ended, in nanoseconds.
+    pub(crate) asked: u64,
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+    /// How long it would have taken undisturbed.
+    pub(crate) nanoseconds: u64,
 }
 
 /// The recorder, if there is one, and what was asked for.
@@ -100,7 +112,7 @@ pub(crate) struct Trace {
 struct State {
     recorder: Box<dyn Recorder>,
     /// What work of threads each node was asked for, by its number.
-    asked: Vec<BTreeMap<u64, Activity>>,
+    asked: Vec<BTreeMap<u64, ProcessorActivity>>,
 }
 
 impl Trace {
@@ -123,17 +135,18 @@ impl Trace {
     /// A thread of `node` has asked for work of this number.
     #[cold]
     #[inline(never)]
-    pub(crate) fn ask(&self, node: usize, number: u64, activity: Activity) {
+    pub(crate) fn ask(&self, node: usize, number: u64, activity: ProcessorActivity) {
         self.with(|state| state.asked[node].insert(number, activity));
     }
 
-    /// Work ends that had begun at `begin`.
+    /// Work of a thread of `node` ends.
     #[cold]
     #[inline(never)]
-    pub(crate) fn end_work(&self, node: usize, work: &ThreadWork, begin: u64, end: u64) {
+    pub(crate) fn end_work(&self, node: usize, work: Ended) {
         self.with(|State { recorder, asked }| {
             // What was asked for before the recorder came has no name.
             let Some(activity) = asked[node].remove(&work.number) else { return };
+            let Ended { begin, end, .. } = work;
             let interrupted = end - begin - work.nanoseconds;
             let times = [("waited_ns", begin - work.asked), ("interrupted_ns", interrupted)];
             let times = times.into_iter().filter(|(_, time)| *time > 0);
@@ -155,7 +168,7 @@ impl Trace {
     /// An interrupt of `nanoseconds` ends at `end`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn interrupt(&self, node: usize, activity: Activity, nanoseconds: u64, end: u64) {
+    pub(crate) fn interrupt(&self, node: usize, activity: ProcessorActivity, nanoseconds: u64, end: u64) {
         let argument = activity.argument();
         self.slice(Track::Interrupts(node), activity.name(), (end - nanoseconds, end), argument.as_slice());
     }

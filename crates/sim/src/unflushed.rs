@@ -6,7 +6,7 @@
 
 use machine::Payload;
 
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 /// What a disk writes whole or not at all.
 const SECTOR_BYTES: u64 = 512;
@@ -82,7 +82,7 @@ impl Unflushed {
     }
 
     /// Chooses what is left of the changes.
-    pub(crate) fn crash(&mut self, stream: &mut Stream) -> Left {
+    pub(crate) fn crash(&mut self, stream: &mut RandomStream) -> Left {
         let commit = self.commit.take().filter(|_| stream.below(2) == 0);
         if let Some(commit) = &commit {
             self.flushed(commit.through);
@@ -94,7 +94,7 @@ impl Unflushed {
 }
 
 impl Change {
-    fn after_crash(&self, stream: &mut Stream) -> Option<Redone> {
+    fn after_crash(&self, stream: &mut RandomStream) -> Option<Redone> {
         match (self, stream.below(4)) {
             (_, 0) => None,
             (Change::Write { offset, new, .. }, 1) => {

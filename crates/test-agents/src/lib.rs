@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use fs::IoNodeSettings;
 use machine::{Machine, Net, NodeId};
-use node::key;
+use node::{ConnectedNode, key};
 use pdiol::{Session, Settings};
 use real::{DiskSettings, Key, Limits};
 use tempfile::TempDir;
@@ -143,9 +143,9 @@ impl Agents {
         // No other node has this name: those of programs are drawn, and the agents are numbered from 2^62 on.
         let node = real::Settings { key, ..real::Settings::new(NodeId(1)) };
         let removed = real::run(node, |machine| async move {
-            let connected = node::connect(&machine, &settings.agents, settings.key.as_deref()).await;
-            let (client, names) = connected.expect("they are there");
-            client.unlink_unfinished(&name).await.map_err(|error| names.explain(&name, &error))
+            let connected = ConnectedNode::to_all(&machine, &settings.agents, settings.key.as_deref()).await;
+            let connection = connected.expect("they are there");
+            connection.told(&name, connection.client.unlink_unfinished(&name).await)
         });
         removed.expect("a node")
     }

@@ -10,34 +10,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::{Text, Tree};
 
-/// Circles that are there still, by the folder and the modules on the way around.
-const FOR_NOW: [(&str, &str); 24] = [
-    ("crates/applications", "merge, runs"),
-    ("crates/cli", "agent_bench, command"),
-    ("crates/cli", "bench, bench_pdiol"),
-    ("crates/cli", "command, pdiol_bench"),
-    ("crates/cli", "report, targets"),
-    ("crates/fs", "account, listing"),
-    ("crates/fs", "commit, stripes"),
-    ("crates/fs", "error, name, protocol"),
-    ("crates/fs", "failures, pages, random, seeded"),
-    ("crates/fs", "failures, pages, seeded"),
-    ("crates/fs", "pages, seeded"),
-    ("crates/fs", "schedule, settings"),
-    ("crates/jobs", "requests, workload"),
-    ("crates/libpdiol", "c, process"),
-    ("crates/machine", "buffer, payload"),
-    ("crates/real", "directory, lock"),
-    ("crates/real", "header, layout"),
-    ("crates/real", "net, settings"),
-    ("crates/sim", "disk, world"),
-    ("crates/sim", "executor, processor, sleep, trace"),
-    ("crates/sim", "executor, waker"),
-    ("crates/sim", "fabric, torus"),
-    ("crates/sim", "network, world"),
-    ("crates/sim", "processor, trace"),
-];
-
 /// The path of a module from the root of its crate.
 type Path = Vec<String>;
 
@@ -52,23 +24,14 @@ struct Module<'a> {
 
 /// No files of a crate use each other in a circle.
 pub fn no_files_go_in_circles(tree: &Tree) -> Vec<String> {
-    let mut complaints = Vec::new();
-    let mut seen = Vec::new();
     let folders: BTreeSet<&str> =
         tree.ending(".rs").filter_map(|text| Some(text.path.split_once("/src/")?.0)).collect();
-    for &folder in &folders {
-        for (circle, why) in circles_of(tree, folder) {
-            match FOR_NOW.iter().find(|listed| **listed == (folder, circle.as_str())) {
-                Some(listed) => seen.push(listed),
-                None => complaints.push(format!("{folder}: {circle} go in a circle: {why}")),
-            }
-        }
-    }
-    let stale = FOR_NOW.iter().filter(|listed| folders.contains(listed.0) && !seen.contains(listed));
-    complaints.extend(stale.map(|(folder, circle)| {
-        format!("{folder}: {circle} go in no circle any more: take them off the list in the crate tidy")
-    }));
-    complaints
+    let complaints = |folder: &&str| {
+        let folder = (*folder).to_owned();
+        let circles = circles_of(tree, &folder).into_iter();
+        circles.map(|(circle, why)| format!("{folder}: {circle} go in a circle: {why}")).collect::<Vec<_>>()
+    };
+    folders.iter().flat_map(complaints).collect()
 }
 
 /// The circles of a crate: who is in it, and who uses whom.

@@ -2,18 +2,22 @@
 //!
 //! ```text
 //!   machine, layout, statistics,
-//!   interruption, replacement      nothing of ours
+//!   interruption, replacement,
+//!   placement                      nothing of ours
 //!   description, disk              machine
 //!   fs                             machine, layout     never sim or real: that is the wall
 //!   sim, real                      machine, description, disk; fs in tests only
-//!   jobs                           fs
+//!   request-log                    machine, layout
+//!   jobs                           fs, request-log
 //!   experiment                     sim and jobs
 //!   plan                           experiment
-//!   reproduce                      plan, statistics
+//!   page                           statistics
+//!   reproduce                      plan, statistics, page
 //!   node                           real and fs
 //!   pdiol                          node
 //!   libpdiol                       pdiol, node; nothing depends on it
 //!   command-line                   node
+//!   agent-set                      command-line, node
 //!   applications                   command-line, pdiol, node, interruption, replacement
 //!   test-agents                    pdiol, node, real and fs; tests only depend on it
 //!   fuzz                           nothing of ours; tests only depend on it
@@ -27,9 +31,10 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 25] = [
+const ARROWS: [(&str, &[&str]); 29] = [
     ("applications", &["command-line", "interruption", "node", "pdiol", "replacement"]),
-    ("command-line", &["node"]),
+    ("agent-set", &["command-line", "node"]),
+    ("command-line", &["machine", "node"]),
     ("interruption", &[]),
     ("machine", &[]),
     ("layout", &[]),
@@ -38,16 +43,19 @@ const ARROWS: [(&str, &[&str]); 25] = [
     ("fs", &["layout", "machine"]),
     ("sim", &["description", "disk", "machine"]),
     ("real", &["description", "disk", "machine"]),
-    ("jobs", &["fs", "layout", "machine"]),
-    ("experiment", &["description", "disk", "fs", "jobs", "layout", "machine", "sim"]),
+    ("request-log", &["layout", "machine"]),
+    ("jobs", &["fs", "layout", "machine", "request-log"]),
+    ("experiment", &["description", "disk", "fs", "jobs", "layout", "machine", "request-log", "sim"]),
     ("node", &["fs", "layout", "machine", "real"]),
     ("pdiol", &["layout", "node"]),
     ("libpdiol", &["node", "pdiol"]),
     ("plan", &["description", "experiment", "fs", "layout", "machine", "sim", "statistics"]),
-    ("reproduce", &["description", "layout", "plan", "statistics"]),
+    ("page", &["statistics"]),
+    ("reproduce", &["description", "layout", "page", "plan", "statistics"]),
     (
         "starfish",
         &[
+            "agent-set",
             "applications",
             "command-line",
             "description",
@@ -58,16 +66,19 @@ const ARROWS: [(&str, &[&str]); 25] = [
             "layout",
             "machine",
             "node",
+            "page",
             "pdiol",
             "plan",
             "real",
             "replacement",
             "reproduce",
+            "request-log",
             "sim",
             "statistics",
         ],
     ),
     ("fuzz", &[]),
+    ("placement", &[]),
     ("replacement", &[]),
     ("seeds", &["description", "fs", "interruption", "layout", "machine", "sim"]),
     ("statistics", &[]),

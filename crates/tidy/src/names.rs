@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::Tree;
 
 /// Names that several types may have, and why.
-const SHARED: [(&str, &[&str]); 5] = [
+const SHARED: [(&str, &[&str]); 4] = [
     (
         "each crate, command or module has its own, and nobody means another's",
         &[
@@ -32,43 +32,6 @@ const SHARED: [(&str, &[&str]); 5] = [
     (
         "what is described, and what is made of the description",
         &["Disks", "Network", "Torus", "Layout", "Space"],
-    ),
-    (
-        "still to be told apart",
-        &[
-            "Activity",
-            "Answer",
-            "Cell",
-            "Contents",
-            "Extent",
-            "Finding",
-            "Key",
-            "Line",
-            "Moved",
-            "Operation",
-            "Piece",
-            "Place",
-            "Predictor",
-            "Published",
-            "Quantity",
-            "Row",
-            "Run",
-            "Selection",
-            "Service",
-            "Side",
-            "Slot",
-            "Store",
-            "Stored",
-            "Stream",
-            "StripePlace",
-            "Table",
-            "Target",
-            "Testbed",
-            "Track",
-            "Turn",
-            "Turns",
-            "Written",
-        ],
     ),
 ];
 

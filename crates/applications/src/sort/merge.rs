@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, Scope};
 
 use super::order::Order;
-use super::runs::Sorting;
+use super::resources::Sorting;
 use crate::ahead::fill;
 use crate::behind::Behind;
 use crate::failure::{Failure, Result};

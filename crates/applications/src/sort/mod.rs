@@ -10,12 +10,14 @@
 //!
 //! - `order.rs`: which of two lines comes first
 //! - `block.rs`: a block of lines, and sorting it
+//! - `resources.rs`: what sorting has to work with
 //! - `runs.rs`: from the input to sorted runs
 //! - `merge.rs`: from runs to one
 
 mod block;
 mod merge;
 mod order;
+mod resources;
 mod runs;
 
 use std::io::Write;
@@ -28,12 +30,13 @@ use crate::behind::Behind;
 use crate::failure::{Failure, Result};
 use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
-use crate::store::Store;
+use crate::store::Storage;
 use crate::usage::{self, Stopwatch};
 use merge::Merging;
 use node::Size;
 use order::Order;
-use runs::{Sorted, Sorting};
+use resources::Sorting;
+use runs::Sorted;
 
 /// Sort the lines of files, ordinary and striped ones, by their bytes.
 ///
@@ -108,7 +111,7 @@ impl Arguments {
         let block_sort = block_sort.usage(&files);
         let merge = Stopwatch::start(&files);
         sorting.write(sorted, &self.output)?;
-        if self.files.time {
+        if self.files.striped.time {
             let phases =
                 [("block sort", block_sort), ("merge", merge.usage(&files)), ("all", all.usage(&files))];
             usage::print("pfssort", &phases);
@@ -127,9 +130,9 @@ impl Arguments {
     }
 }
 
-/// Sorts the lines of the file `input` by their bytes into `output`, which is replaced. `memory` is in bytes, for lines,
-/// as that of the program's option.
-pub fn sort(store: &dyn Store, input: &FileName, output: &FileName, memory: u64) -> Result<()> {
+/// Sorts the lines of the file `input` by their bytes into `output`, which is replaced. `memory` is in bytes, for
+/// lines, as that of the program's option.
+pub fn sort(store: &dyn Storage, input: &FileName, output: &FileName, memory: u64) -> Result<()> {
     let sorting = Sorting { store, order: Order::default(), memory: memory.max(MEMORY_MIN) };
     let sorted = sorting.sort(std::slice::from_ref(input))?;
     sorting.write(sorted, output)

@@ -6,26 +6,16 @@ use std::thread::{self, ScopedJoinHandle};
 
 use super::block::Block;
 use super::merge::Runs;
-use super::order::Order;
+use super::resources::Sorting;
 use crate::failure::{Failure, Result};
 use crate::name::FileName;
-use crate::store::{Store, Temporary};
+use crate::store::{Storage, Temporary};
 
 /// Blocks at once: one is read, one sorted, one written.
 const BLOCKS: u64 = 3;
 
 /// Bytes of a run that are written at a time.
 const PIECE_BYTES: usize = 256 << 10;
-
-/// Resources for sorting.
-pub(super) struct Sorting<'a> {
-    /// Opens inputs and makes temporary files.
-    pub(super) store: &'a dyn Store,
-    /// The order.
-    pub(super) order: Order,
-    /// Bytes for lines.
-    pub(super) memory: u64,
-}
 
 /// The sorted input.
 pub(super) enum Sorted {
@@ -117,7 +107,7 @@ fn read_blocks(
 
 /// Files that are read as if they were one; each ends with a newline.
 struct Inputs<'a> {
-    store: &'a dyn Store,
+    store: &'a dyn Storage,
     names: &'a [FileName],
     current: usize,
     /// None after the last.
@@ -128,7 +118,7 @@ struct Inputs<'a> {
 
 impl<'a> Inputs<'a> {
     /// A wrong first name is reported at once.
-    fn open(store: &'a dyn Store, names: &'a [FileName]) -> Result<Self> {
+    fn open(store: &'a dyn Storage, names: &'a [FileName]) -> Result<Self> {
         let input = Some(store.open(&names[0])?);
         Ok(Inputs { store, names, current: 0, input, ends_with_newline: true, failure: None })
     }

@@ -1,10 +1,10 @@
 //! What the simulated machine says of the same workload.
 
+use command_line::failure::{Failure, Result};
 use description::MachineDescription;
 use experiment::{Beginning, Experiment, Job, Launch, Outcome, StoredFile, Workload};
 
-use crate::command::simulate::load_machine;
-use crate::failure::{Failure, Result};
+use crate::described::load_machine_of_agents;
 
 /// Requests of all clients together that are simulated at most for a workload: in some seconds, and enough for a
 /// percentile of 99.9.
@@ -20,8 +20,8 @@ pub(crate) struct Predictor {
 }
 
 impl Predictor {
-    /// Predicts for a machine as it is described, but with a compute node for each client and an I/O node for each agent,
-    /// of which `disks` are the numbers of disks. `set` changes any of its numbers, also these.
+    /// Predicts for a machine as it is described, but with a compute node for each client and an I/O node for each
+    /// agent, of which `disks` are the numbers of disks. `set` changes any of its numbers, also these.
     pub(crate) fn of(
         machine: &str,
         set: &[String],
@@ -29,7 +29,6 @@ impl Predictor {
         disks: &[u32],
         block_bytes: u64,
     ) -> Result<Predictor> {
-        let described = load_machine(machine, &[])?;
         let (Some(&first), count) = (disks.first(), disks.len()) else {
             return Err(Failure::new("predicting", "there are no agents"));
         };
@@ -37,17 +36,8 @@ impl Predictor {
             let failure = Failure::usage("--machine", "the agents have different numbers of disks");
             return Err(failure.remedy("All I/O nodes of a machine are alike. Name agents that are, too."));
         }
-        let mut changes = vec![
-            format!("nodes.compute={clients}"),
-            format!("nodes.io={count}"),
-            format!("disks.per_io_node={first}"),
-        ];
-        if described.buses.is_some_and(|buses| buses.per_io_node.value > first) {
-            // There are no more buses than disks.
-            changes.push(format!("buses.per_io_node={first}"));
-        }
-        changes.extend_from_slice(set);
-        Ok(Predictor { machine: load_machine(machine, &changes)?, block_bytes })
+        let machine = load_machine_of_agents(machine, clients, count, first, set)?;
+        Ok(Predictor { machine, block_bytes })
     }
 
     /// What the machine is called that it is for.

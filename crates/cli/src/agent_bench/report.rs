@@ -6,8 +6,8 @@ use machine::Duration;
 use node::Size;
 use serde::Serialize;
 
-use crate::command::agent;
-use crate::table::Table;
+use agent_set::AGENT_CACHE;
+use command_line::TextTable;
 
 /// All of it, as JSON has it. Keys stay what they are.
 #[derive(Serialize)]
@@ -188,7 +188,7 @@ fn rounded(value: f64) -> String {
 impl Report {
     /// For people.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let mut table = Table::new(1);
+        let mut table = TextTable::new(1);
         table.row(["", "MiB/s", "reqs/s", "mean", "50 %", "99 %", "99.9 %", "max"]);
         table.row(["", "", "", "ms", "ms", "ms", "ms", "ms"]);
         let cells = |label: String, values: [Option<f64>; 7], show: fn(f64) -> String| {
@@ -246,7 +246,7 @@ impl Report {
             let share = Size(self.file_bytes / self.agents.len().max(1) as u64).rounded();
             notes.push(format!(
                 "Each agent has {share} of the file. What it keeps in memory ({} unless",
-                agent::CACHE
+                AGENT_CACHE
             ));
             notes.push("--cache says otherwise), or its computer does, is not read from disks.".into());
         }

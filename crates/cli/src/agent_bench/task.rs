@@ -11,15 +11,15 @@
 use std::cell::Cell;
 use std::thread;
 
+use command_line::failure::{Failure, Result};
+use command_line::progress::{Progress, Show};
 use flume::{Receiver, Sender};
 use jobs::{Contents, Error, Outcome, Workload};
 use layout::Striping;
-use node::Agent;
+use node::{Agent, ConnectedNode};
 
-use crate::failure::{Failure, Result};
 use crate::interrupt::{Interruption, unless};
-use crate::progress::{Progress, Show};
-use crate::store::session::{self, Session};
+use crate::this_node;
 
 /// A workload, and where it is to be done.
 #[derive(Clone)]
@@ -40,15 +40,15 @@ type Done = Result<Option<Outcome>>;
 impl Task {
     /// Does it. Nothing is left of the file, also if it fails or is interrupted.
     pub(crate) fn run(self, interruption: Interruption) -> Result<Outcome> {
-        session::run(self.agents.clone(), move |session| async move {
-            self.refuse_existing(&session).await?;
+        this_node::run(self.agents.clone(), move |connection| async move {
+            self.refuse_existing(&connection).await?;
             let half_done = interruption.begin(self.left_behind());
             let is_made = Cell::new(false);
-            match interruption.unless(self.make_and_use(&session, &is_made)).await {
-                None => Err(half_done.undone("bench", self.remove(&session, is_made.get()).await)),
-                Some(outcome) if is_made.get() => match (outcome, self.remove(&session, true).await) {
+            match interruption.unless(self.make_and_use(&connection, &is_made)).await {
+                None => Err(half_done.undone("bench", self.remove(&connection, is_made.get()).await)),
+                Some(outcome) if is_made.get() => match (outcome, self.remove(&connection, true).await) {
                     (Err(failure), Err(_)) => Err(failure.also(&self.remedy())),
-                    (outcome, removed) => outcome.and_then(|outcome| removed.map(|()| outcome)),
+                    (outcome, removed) => outcome.and_then(|outcome| Ok(removed.map(|()| outcome)?)),
                 },
                 // Somebody else may have a file of this name.
                 Some(outcome) => outcome,
@@ -65,8 +65,8 @@ impl Task {
     }
 
     /// Nobody's file is to give way, not even an unfinished one.
-    async fn refuse_existing(&self, session: &Session) -> Result<()> {
-        let found = session.told(&self.name, session.client.find_all(&self.name).await)?;
+    async fn refuse_existing(&self, connection: &ConnectedNode) -> Result<()> {
+        let found = connection.told(&self.name, connection.client.find_all(&self.name).await)?;
         if found.is_empty() {
             return Ok(());
         }
@@ -75,38 +75,34 @@ impl Task {
     }
 
     /// Removes the file; before it is known to be made, what there may be of it already.
-    async fn remove(&self, session: &Session, is_made: bool) -> Result<()> {
-        let removed = match is_made {
-            true => session.client.unlink(&self.name).await,
-            false => session.client.unlink_unfinished(&self.name).await,
-        };
-        match removed {
-            Err(error) if matches!(*error, fs::Error::NotFound { .. }) => Ok(()),
-            removed => session.told(&self.name, removed),
+    async fn remove(&self, connection: &ConnectedNode, is_made: bool) -> node::Result<()> {
+        match is_made {
+            true => connection.unlink_if_there(&self.name).await,
+            false => connection.discard(&self.name).await,
         }
     }
 
-    async fn make_and_use(&self, session: &Session, is_made: &Cell<bool>) -> Result<Outcome> {
+    async fn make_and_use(&self, connection: &ConnectedNode, is_made: &Cell<bool>) -> Result<Outcome> {
         let striping =
-            Striping::new(self.block_bytes, session.client.disks()).map_err(Box::<fs::Error>::from);
-        let striping = session.told(&self.name, striping)?;
-        let created = session.client.create_striped(&self.name, node::new_file_id()?, striping).await;
+            Striping::new(self.block_bytes, connection.client.disks()).map_err(Box::<fs::Error>::from);
+        let striping = connection.told(&self.name, striping)?;
+        let created = connection.client.create_striped(&self.name, node::new_file_id()?, striping).await;
         // Open until all is done: an unfinished file belongs to who has begun it for as long as that is there.
-        let file = session.told(&self.name, created)?;
+        let file = connection.told(&self.name, created)?;
         is_made.set(true);
         let progress = Progress::bytes(self.show, &format!("laying out for {}", self.label));
         progress.expect(self.workload.file_bytes);
         let told = adding_to(&progress);
-        let laid_out = self.workload.lay_out(&session.machine, &file, Contents::Real, told).await;
+        let laid_out = self.workload.lay_out(&connection.machine, &file, Contents::Real, told).await;
         progress.finish();
-        self.told(session, laid_out)?;
+        self.told(connection, laid_out)?;
         self.have_clients_use_it().await
     }
 
     /// Puts what a workload has failed with into words the user knows.
-    fn told<T>(&self, session: &Session, outcome: std::result::Result<T, Error>) -> Result<T> {
+    fn told<T>(&self, connection: &ConnectedNode, outcome: std::result::Result<T, Error>) -> Result<T> {
         outcome.map_err(|error| match error {
-            Error::FileSystem(error) => session.explain(&self.name, &error).into(),
+            Error::FileSystem(error) => connection.explain(&self.name, &error).into(),
             Error::WrongData(what) => {
                 let failure = Failure::new(&self.name, format!("read back with wrong contents: {what}"));
                 failure
@@ -174,8 +170,8 @@ impl Task {
     /// The life of a client: it says that it is ready, is told to begin, and stops when nobody can tell it anything any
     /// more.
     fn be_client(self, number: u32, ready: Sender<()>, go: Receiver<()>, progress: Progress) -> Done {
-        session::run(self.agents.clone(), move |session| async move {
-            let file = session.open(&self.name, true).await?;
+        this_node::run(self.agents.clone(), move |connection| async move {
+            let file = connection.open(&self.name, true).await?;
             // The keeper may have been interrupted.
             let _ = ready.send(());
             drop(ready);
@@ -186,9 +182,9 @@ impl Task {
                 let _ = go.recv_async().await;
             };
             let told = adding_to(&progress);
-            let work = self.workload.run(&session.machine, &file, Contents::Real, number, told);
+            let work = self.workload.run(&connection.machine, &file, Contents::Real, number, told);
             let outcome = unless(stop, work).await;
-            outcome.map(|outcome| self.told(&session, outcome)).transpose()
+            outcome.map(|outcome| self.told(&connection, outcome)).transpose()
         })
     }
 }

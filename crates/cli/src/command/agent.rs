@@ -6,16 +6,17 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::UnknownArgumentValueParser;
-use description::{Description, DiskDescription};
+use command_line::failure::{Failure, Result};
 use fs::{IoNodeSettings, Scheduling};
-use machine::{Machine, Message, Net};
+use machine::{Machine, Message, Net, NodePart};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real::{DiskSettings, RealMachine, Settings};
 
-use crate::agent_set::start::{READY, STAY};
-use crate::failure::{Failure, Result};
+use crate::described::load_model;
 use crate::store::agents::KeyArgs;
 use crate::{agent_log, detached, interrupt, local, memory, this_node, values};
+use agent_set::AGENT_CACHE;
+use agent_set::start::{READY, STAY};
 use node::{Size, key};
 
 /// Serve disks of this machine to the file system (one I/O node).
@@ -53,7 +54,7 @@ pub(crate) struct Arguments {
     block_max: Size,
 
     /// Memory for cached blocks of files, clean and dirty.
-    #[arg(long, value_name = "SIZE", default_value = CACHE)]
+    #[arg(long, value_name = "SIZE", default_value = AGENT_CACHE)]
     cache: Size,
 
     /// Number of blocks to prefetch ahead of each read.
@@ -83,9 +84,6 @@ pub(crate) struct Arguments {
 /// Default size of the largest block.
 const BLOCK_MAX: &str = "1MiB";
 
-/// Default memory for blocks.
-pub(crate) const CACHE: &str = "256MiB";
-
 /// Default number of blocks to prefetch.
 const PREFETCH: u64 = 1;
 
@@ -111,7 +109,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
     check_roots(&arguments)?;
     let settings = settings(&arguments)?;
-    let is_keyless = settings.key.is_none();
+    let (is_keyless, listen) = (settings.key.is_none(), settings.listen);
     let patience = settings.limits.silence;
     let io_node = IoNodeSettings { patience: Some(patience.into()), ..io_node_settings(&arguments)? };
     let stop = interrupt::channel()?;
@@ -138,7 +136,23 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         }
         served.map_err(|error| Failure::new("serving", error).told())
     });
-    served.map_err(|error| Failure::new("starting the agent", error))?
+    served.map_err(|error| not_started(*error, listen))?
+}
+
+/// Why the agent did not start, and what can be done if another process has what it needs for itself.
+fn not_started(error: machine::Error, listen: Option<SocketAddr>) -> Failure {
+    let failure = Failure::new("starting the agent", &error);
+    let machine::Error::InUse { part, .. } = error else { return failure };
+    match part {
+        NodePart::Disk => failure.remedy("Stop that agent, or give this one another directory."),
+        NodePart::Address => {
+            let (port, address) = listen.map_or((0, String::new()), |at| (at.port(), at.to_string()));
+            failure.remedy(format!(
+                "Something else listens at port {port} here: give another one, or stop it. An agent started by hand \
+                 is reached with --agents {address}."
+            ))
+        }
+    }
 }
 
 /// Raises the limit of open files and connections to the most that the system allows. Shells set a low one, for old
@@ -230,14 +244,6 @@ fn io_node_settings(arguments: &Arguments) -> Result<IoNodeSettings> {
         prefetch_blocks: arguments.prefetch,
         incarnation: node::random()?,
         ..IoNodeSettings::agent()
-    })
-}
-
-/// Reads a disk model by name or path.
-pub(crate) fn load_model(name: &str) -> Result<DiskDescription> {
-    let model = DiskDescription::load(name);
-    model.map_err(|error| {
-        Failure::usage("--disk-model", error).remedy("`starfish machines` lists the models.")
     })
 }
 

@@ -3,21 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
+use command_line::TextTable;
+use command_line::failure::{Failure, Result};
 use node::key;
 use serde::Serialize;
 
-use crate::agent_set::at_once;
-use crate::agent_set::host::{Host, SshArgs, quoted, quoted_if_need_be};
-use crate::agent_set::hosts::{self, Wanted};
-use crate::agent_set::process::Stopped;
-use crate::agent_set::record::{self, Record, Started, State};
-use crate::agent_set::start::{KeyFile, Start, Starting};
-use crate::command::agent::load_model;
-use crate::failure::{Failure, Result};
+use crate::described::load_model;
 use crate::store::agents::{AgentsArgs, KeyArgs};
-use crate::store::session;
-use crate::table::Table;
 use crate::{local, this_node};
+use agent_set::at_once;
+use agent_set::host::{Host, SshArgs, quoted, quoted_if_need_be};
+use agent_set::hosts::{self, Wanted};
+use agent_set::process::Stopped;
+use agent_set::record::{self, Record, Started, State};
+use agent_set::start::{KeyFile, Start, Starting};
 
 /// Start, inspect and stop a set of agents, on this computer or over ssh on others.
 ///
@@ -374,10 +373,9 @@ fn in_words(options: &[String]) -> String {
 /// The names of files that these agents have stripes of.
 fn files_on(addresses: &[String]) -> Result<Vec<String>> {
     let agents = AgentsArgs::of(addresses.to_vec()).find()?;
-    session::run(
-        agents,
-        |session| async move { session.told("listing the files", session.client.list().await) },
-    )
+    this_node::run(agents, |connection| async move {
+        Ok(connection.told("listing the files", connection.client.list().await)?)
+    })
 }
 
 impl CommonArguments {
@@ -400,14 +398,14 @@ fn all_or_failures<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
         }
     }
     let Some(last) = failures.pop() else { return Ok(all) };
-    failures.iter().for_each(|failure| eprintln!("{failure}"));
+    failures.iter().for_each(|failure| eprintln!("starfish: {failure}"));
     Err(last)
 }
 
 /// Connects to all of them as any client would. That tells whether they can be reached and are of this version.
 fn check(addresses: &[String]) -> Result<()> {
     let agents = AgentsArgs::of(addresses.to_vec()).find()?;
-    session::run(agents, |_| async { Ok(()) })
+    this_node::run(agents, |_| async { Ok(()) })
 }
 
 /// Warns if programs without further options use other agents, or none.
@@ -533,7 +531,7 @@ fn last_lines(agent: &Started, ssh: &SshArgs) -> Vec<String> {
 const LINES: usize = 3;
 
 fn print_table(rows: &[Row<'_>]) -> Result<()> {
-    let mut table = Table::new(5);
+    let mut table = TextTable::new(5);
     table.row(["agent", "address", "process", "state", "disks"]);
     for row in rows {
         let process = row.process.map_or_else(|| "-".to_owned(), |process| process.to_string());

@@ -1,28 +1,25 @@
 //! `starfish bench`: how near the file system comes to what this computer can do at most; or what agents give that the
 //! user has started.
 //!
-//! Two yardsticks of the former. A *bare stripe*: four processes that read a file each and write it to a socket, one that
-//! receives, no protocol. And disks whose speed is known because they are modelled.
+//! Two yardsticks of the former. A *bare stripe* (`bare_stripe.rs`), and disks whose speed is known because they are
+//! modelled.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use command_line::TextTable;
+use command_line::failure::{Failure, Result};
+use command_line::progress::{Progress, Show};
 
-use crate::command::agent::load_model;
-use crate::command::{bench_agents, bench_pdiol};
-use crate::failure::{Failure, Result};
+use crate::bare_stripe::{self, bare, median, mib_s, receive_in_threads, receive_in_turn, stripe_files};
+use crate::command::{bench_agents, bench_enwrich, bench_pdiol};
+use crate::described::load_model;
 use crate::interrupt::Interruption;
 use crate::local::{self, Hashing};
 use crate::processes::{self, Agents};
-use crate::progress::{Progress, Show};
 use crate::store::transfer::{self, Get, Method, MethodArgs, Put};
-use crate::table::Table;
 use node::Size;
 
 /// Measure your own agents (--agents), or the file system on this computer against a bare stripe or modelled disks.
@@ -83,6 +80,7 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum Which {
     Pdiol(bench_pdiol::Arguments),
+    Enwrich(bench_enwrich::Arguments),
 }
 
 /// Refuses a size that four senders cannot share.
@@ -105,6 +103,7 @@ Examples:
   starfish bench --agents --operation mixed --record 64KiB --duration 30s
   starfish bench --agents --machine loopback --set disks.model=streaming-20
   starfish bench pdiol --html pdiol.html
+  starfish bench enwrich --patterns wcc --html enwrich.html
 
 JSON with --agents: agents, disks, clients, outstanding, file_bytes, block_bytes, record_bytes, mix, seed, machine, \
 and rows, one for the reads and one for the writes of each workload: order, workload (read, write, mixed), operation \
@@ -117,8 +116,8 @@ A predicted machine has a compute node for each client and an I/O node for each 
 by an agent without options. What agents do not tell is the description's: --set disks.model=NAME names the disks, \
 and --set changes any other key, too. At most 20,000 requests of each workload are simulated.";
 
-/// Agents, and senders.
-const AGENTS: usize = 4;
+/// As many agents as the bare stripe has senders.
+const AGENTS: usize = bare_stripe::SENDERS;
 
 /// The agents' own cache is small, so that data come from the page cache or the modelled disk.
 const CACHE: &str = "16MiB";
@@ -127,8 +126,10 @@ const NAME: &str = "bench";
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    if let Some(Which::Pdiol(arguments)) = arguments.which {
-        return bench_pdiol::run(arguments);
+    match arguments.which {
+        Some(Which::Pdiol(arguments)) => return bench_pdiol::run(arguments),
+        Some(Which::Enwrich(arguments)) => return bench_enwrich::run(&arguments),
+        None => {}
     }
     if arguments.agents.is_asked_for() {
         let file = bench_agents::File { bytes: arguments.file_size, block: arguments.block };
@@ -136,9 +137,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
     check_shared(arguments.file_size)?;
     match (&arguments.send, arguments.to) {
-        (Some(file), Some(to)) => send(file, to, arguments.block.0 as usize).map_err(bare_failure),
+        (Some(file), Some(to)) => bare_stripe::send(file, to, arguments.block.0 as usize),
         _ if arguments.modelled => modelled(&arguments),
-        _ => bare_stripe(&arguments),
+        _ => against_bare_stripe(&arguments),
     }
 }
 
@@ -180,12 +181,13 @@ fn read(agents: &Agents, method: Method) -> Result<f64> {
 fn modelled(arguments: &Arguments) -> Result<()> {
     let rate = match load_model(&arguments.disk_model)? {
         description::DiskDescription::Streaming(disk) => disk.rate.value.0 as f64 / f64::from(1 << 20),
-        description::DiskDescription::Mechanical(_) => {
-            let failure = Failure::usage("--disk-model", "the rate of a mechanical disk is not one number");
+        description::DiskDescription::Mechanical(_) | description::DiskDescription::Drawn(_) => {
+            let what = "the rate of a disk that seeks is not one number";
+            let failure = Failure::usage("--disk-model", what);
             return Err(failure.remedy("Choose a streaming disk."));
         }
     };
-    let mut table = Table::new(1);
+    let mut table = TextTable::new(1);
     table.row(["modelled disks", "disks' rate", "traditional", "of it", "disk-directed", "of it"]);
     for count in [AGENTS, 1] {
         let bytes = arguments.file_size.0 * count as u64 / AGENTS as u64;
@@ -208,7 +210,7 @@ fn modelled(arguments: &Arguments) -> Result<()> {
     local::print(table.lines())
 }
 
-fn bare_stripe(arguments: &Arguments) -> Result<()> {
+fn against_bare_stripe(arguments: &Arguments) -> Result<()> {
     let bytes = arguments.file_size.0;
     let agents = agents_with_file(AGENTS, &options(&[]), arguments.block, bytes)?;
     let files = stripe_files(&agents, bytes)?;
@@ -227,7 +229,7 @@ fn bare_stripe(arguments: &Arguments) -> Result<()> {
     }
     let medians = measured.map(|(what, values)| (what, median(values.clone()), values));
     let (one, four) = (medians[0].1, medians[1].1);
-    let mut table = Table::new(1);
+    let mut table = TextTable::new(1);
     let yardstick = [
         "the target, 100 %, is a bare stripe: four plain senders, one receiver (one thread)",
         "senders and agents are processes, four of each; what receives is this process",
@@ -247,132 +249,4 @@ fn bare_stripe(arguments: &Arguments) -> Result<()> {
         table.row([what.to_owned(), mib_s(median), mib_s(lowest), mib_s(highest), part(one), part(four)]);
     }
     local::print(yardstick.map(str::to_owned).into_iter().chain(table.lines()))
-}
-
-/// A file for each sender, together as long as the file of the benchmark.
-pub(crate) fn stripe_files(agents: &Agents, bytes: u64) -> Result<Vec<PathBuf>> {
-    let files = (0..AGENTS).map(|index| agents.path(&format!("stripe{index}")));
-    let files: Vec<PathBuf> = files.collect();
-    for file in &files {
-        processes::make_file(file, bytes / AGENTS as u64)?;
-    }
-    Ok(files)
-}
-
-/// Has a process for each file send it, without any protocol, and returns the MiB/s of `receive`.
-pub(crate) fn bare(
-    files: &[PathBuf],
-    block: usize,
-    receive: fn(Vec<TcpStream>, usize) -> io::Result<u64>,
-) -> Result<f64> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(bare_failure)?;
-    let address = listener.local_addr().map_err(bare_failure)?;
-    let (mut senders, mut streams) = (Vec::new(), Vec::new());
-    for file in files {
-        senders.push(start_sender(file, address, block).map_err(bare_failure)?);
-        streams.push(listener.accept().map_err(bare_failure)?.0);
-    }
-    // Each sender waits for this byte, so that all begin together.
-    let start = Instant::now();
-    for stream in &mut streams {
-        stream.write_all(&[0]).map_err(bare_failure)?;
-    }
-    let bytes = receive(streams, block).map_err(bare_failure)?;
-    let elapsed = start.elapsed();
-    for mut sender in senders {
-        let status = sender.wait().map_err(bare_failure)?;
-        if !status.success() {
-            return Err(Failure::new("a sender of the bare stripe", status));
-        }
-    }
-    Ok(throughput(bytes, elapsed))
-}
-
-fn bare_failure(error: io::Error) -> Failure {
-    Failure::new("the bare stripe", error)
-}
-
-fn start_sender(file: &Path, to: SocketAddr, block: usize) -> io::Result<Child> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command
-        .args(["bench", "--block", &block.to_string(), "--to", &to.to_string(), "--send"])
-        .arg(file)
-        .spawn()
-}
-
-/// Runs a sender.
-fn send(file: &Path, to: SocketAddr, block: usize) -> io::Result<()> {
-    let mut stream = TcpStream::connect(to)?;
-    let (mut file, mut buffer) = (File::open(file)?, vec![0; block]);
-    stream.read_exact(&mut [0])?;
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(()),
-            length => stream.write_all(&buffer[..length])?,
-        }
-    }
-}
-
-/// One thread takes a block from each sender in turn, as the file has them.
-pub(crate) fn receive_in_turn(mut streams: Vec<TcpStream>, block: usize) -> io::Result<u64> {
-    let (mut buffer, mut total) = (vec![0; block], 0);
-    while !streams.is_empty() {
-        let mut open = Vec::new();
-        for mut stream in streams {
-            let length = read_full(&mut stream, &mut buffer)?;
-            total += length as u64;
-            if length == block {
-                open.push(stream);
-            }
-        }
-        streams = open;
-    }
-    Ok(total)
-}
-
-/// A thread for each sender.
-fn receive_in_threads(streams: Vec<TcpStream>, block: usize) -> io::Result<u64> {
-    let threads =
-        streams.into_iter().map(|stream| thread::spawn(move || receive_in_turn(vec![stream], block)));
-    let threads: Vec<_> = threads.collect();
-    threads.into_iter().map(|thread| thread.join().expect("a receiver does not panic")).sum()
-}
-
-fn read_full(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match stream.read(&mut buffer[filled..])? {
-            0 => break,
-            read => filled += read,
-        }
-    }
-    Ok(filled)
-}
-
-/// Throughput in MiB/s.
-pub(crate) fn throughput(bytes: u64, elapsed: Duration) -> f64 {
-    bytes as f64 / f64::from(1 << 20) / elapsed.as_secs_f64()
-}
-
-/// A throughput with its unit.
-pub(crate) fn mib_s(throughput: f64) -> String {
-    format!("{throughput:.1} MiB/s")
-}
-
-/// The median: the middle value, or the mean of the two middle ones.
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let half = values.len() / 2;
-    if values.len() % 2 == 1 { values[half] } else { (values[half - 1] + values[half]) / 2.0 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_median_is_in_the_middle() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
-    }
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use command_line::failure::{Failure, Result};
+use command_line::progress::{Progress, Show};
 use jobs::{Order, Workload};
 use layout::Operation;
 use node::{Agent, Size, agents};
@@ -12,11 +14,10 @@ use super::positive;
 use crate::agent_bench::prediction::Predictor;
 use crate::agent_bench::report::{Report, Row};
 use crate::agent_bench::task::Task;
-use crate::failure::{Failure, Result};
 use crate::interrupt::Interruption;
-use crate::progress::{Progress, Show};
 use crate::store::agents::{AgentsArgs, KeyArgs};
-use crate::store::{beforehand, session};
+use crate::store::beforehand;
+use crate::this_node;
 use crate::{date, local, memory};
 
 /// Default percentage of reads in a mixed workload, the usual one.
@@ -358,8 +359,8 @@ impl Options {
 /// How many disks each agent has. All have to answer, and to take such blocks.
 fn disks(agents: Vec<Agent>, file: &File) -> Result<Vec<u32>> {
     let block = file.block;
-    session::run(agents, move |session| async move {
-        let client = &session.client;
+    this_node::run(agents, move |connection| async move {
+        let client = &connection.client;
         if block.0 > client.block_bytes_max() {
             let most = Size(client.block_bytes_max());
             return Err(Failure::usage(
@@ -369,7 +370,7 @@ fn disks(agents: Vec<Agent>, file: &File) -> Result<Vec<u32>> {
         }
         let mut disks = Vec::new();
         for &node in client.io_nodes() {
-            let examined = session.told("asking for disks", client.examine(node).await)?;
+            let examined = connection.told("asking for disks", client.examine(node).await)?;
             disks.push(examined.disks.len() as u32);
         }
         Ok(disks)

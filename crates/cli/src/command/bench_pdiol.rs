@@ -7,21 +7,23 @@ use std::path::PathBuf;
 use ::fs::Prefetch;
 use blake3::Hash;
 use clap::{Args, ValueEnum};
+use command_line::failure::{Failure, Result};
+use command_line::progress::{Progress, Show};
 use description::DiskDescription;
 
-use super::agent::load_model;
-use super::bench::median;
-use crate::failure::{Failure, Result};
+use crate::bare_stripe::median;
+use crate::described::load_model;
 use crate::local;
 use crate::pdiol_bench::PAGE_BYTES;
 use crate::pdiol_bench::application::Application;
 use crate::pdiol_bench::limits::{self, measure_limits};
 use crate::pdiol_bench::page::page;
-use crate::pdiol_bench::prediction::Predictor;
-use crate::pdiol_bench::report::{Results, Row};
-use crate::pdiol_bench::testbed::{CACHE_FOR_BOTH, CACHE_FOR_READING, CACHE_FOR_WRITING, Disks, Testbed};
+use crate::pdiol_bench::prediction::ProgramPredictor;
+use crate::pdiol_bench::results::{ProgramRow, Results};
+use crate::pdiol_bench::testbed::{
+    CACHE_FOR_BOTH, CACHE_FOR_READING, CACHE_FOR_WRITING, Disks, ProgramTestbed,
+};
 use crate::pdiol_bench::times::Times;
-use crate::progress::{Progress, Show};
 use node::Size;
 
 /// Run the benchmark of the thesis on PDIOL: sequential programs on one disk used locally, and on 1, 2 and 4 agents.
@@ -132,7 +134,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     // What cannot be written is found out now, not after an hour.
     arguments.html.as_deref().map_or(Ok(()), local::check_writable)?;
     let mut results = match &arguments.predict {
-        Some(machine) => predicted(&plan, &Predictor::of(machine)?)?,
+        Some(machine) => predicted(&plan, &ProgramPredictor::of(machine)?)?,
         None => measured(&arguments, &plan)?,
     };
     results.compare();
@@ -214,18 +216,18 @@ fn windows(arguments: &Arguments, application: Application) -> Vec<Prefetch> {
     arguments.windows.clone()
 }
 
-fn predict(predictor: &Predictor, cell: &Cell) -> Result<f64> {
+fn predict(predictor: &ProgramPredictor, cell: &Cell) -> Result<f64> {
     match cell.place {
         Some((disks, window)) => predictor.read(disks, cell.bytes, window),
         None => predictor.read_local(cell.bytes),
     }
 }
 
-fn row(cell: &Cell, times: Option<Times>, predicted: Option<f64>) -> Row {
-    Row::new(cell.application.name(), cell.bytes, cell.place, times, predicted)
+fn row(cell: &Cell, times: Option<Times>, predicted: Option<f64>) -> ProgramRow {
+    ProgramRow::new(cell.application.name(), cell.bytes, cell.place, times, predicted)
 }
 
-fn predicted(plan: &[Cell], predictor: &Predictor) -> Result<Results> {
+fn predicted(plan: &[Cell], predictor: &ProgramPredictor) -> Result<Results> {
     let rows = plan.iter().map(|cell| Ok(row(cell, None, Some(predict(predictor, cell)?))));
     let rows = rows.collect::<Result<_>>()?;
     Ok(Results { limits: None, host_disks: false, write_share: None, write_bytes: 0, rows })
@@ -234,11 +236,12 @@ fn predicted(plan: &[Cell], predictor: &Predictor) -> Result<Results> {
 fn measured(arguments: &Arguments, plan: &[Cell]) -> Result<Results> {
     let (disks, rate) = disks(arguments)?;
     let progress = Progress::count(arguments.progress, "measuring", plan.len() as u64);
-    let mut testbed = Testbed::start(limits::AGENTS, disks)?;
+    let mut testbed = ProgramTestbed::start(limits::AGENTS, disks)?;
     make_files(&testbed, plan)?;
     let Size(write_bytes) = arguments.limit_size;
     let limits = measure_limits(&mut testbed, write_bytes, 3)?;
-    let predictor = rate.map(|_| Predictor::of_this_computer(&limits, &arguments.disk_model)).transpose()?;
+    let predictor =
+        rate.map(|_| ProgramPredictor::of_this_computer(&limits, &arguments.disk_model)).transpose()?;
     let (mut rows, mut outputs) = (Vec::new(), BTreeMap::new());
     let mut cache = None;
     for cell in plan {
@@ -272,7 +275,8 @@ fn disks(arguments: &Arguments) -> Result<(Disks, Option<f64>)> {
     }
     let model = load_model(&arguments.disk_model)?;
     let DiskDescription::Streaming(disk) = &model else {
-        let failure = Failure::usage("--disk-model", "the rate of a mechanical disk is not one number");
+        let what = "the rate of a disk that seeks is not one number";
+        let failure = Failure::usage("--disk-model", what);
         return Err(failure.remedy("Choose a streaming disk."));
     };
     let rate = disk.rate.value.0 as f64;
@@ -280,7 +284,7 @@ fn disks(arguments: &Arguments) -> Result<(Disks, Option<f64>)> {
 }
 
 /// Makes the files that the cells read, each once, while the disks are fast.
-fn make_files(testbed: &Testbed, plan: &[Cell]) -> Result<()> {
+fn make_files(testbed: &ProgramTestbed, plan: &[Cell]) -> Result<()> {
     let mut files: Vec<_> =
         plan.iter().map(|cell| (cell.bytes, cell.place.map(|(disks, _)| disks))).collect();
     files.sort_unstable();
@@ -298,7 +302,7 @@ fn make_files(testbed: &Testbed, plan: &[Cell]) -> Result<()> {
 type Outputs = BTreeMap<(&'static str, u64), Hash>;
 
 /// Runs a cell once. The program's output must be the same everywhere.
-fn measure(testbed: &Testbed, cell: &Cell, outputs: &mut Outputs) -> Result<Times> {
+fn measure(testbed: &ProgramTestbed, cell: &Cell, outputs: &mut Outputs) -> Result<Times> {
     let place = cell.place;
     let (times, made) = testbed.run(cell.application, cell.bytes, place)?;
     if let Some(made) = made {

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use clap::Args;
+use command_line::failure::Result;
+use command_line::progress::{Progress, Show};
 
-use crate::failure::Result;
 use crate::local::{self, Hashing, STANDARD};
-use crate::progress::{Progress, Show};
 use crate::store::agents::AgentsArgs;
 use crate::store::transfer::{self, Get, Method, MethodArgs};
 

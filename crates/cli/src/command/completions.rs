@@ -2,14 +2,14 @@
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use command_line::failure::{Failure, Result};
 
-use crate::failure::{Failure, Result};
 use crate::local;
 
 /// Print the script with which a shell completes command lines on Tab.
 ///
-/// The shell then asks the program that it completes: for commands and options, and for values such as machines, patterns
-/// and the names of the files that the agents have. `make install` puts it where shells look.
+/// The shell then asks the program that it completes: for commands and options, and for values such as machines,
+/// patterns and the names of the files that the agents have. `make install` puts it where shells look.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

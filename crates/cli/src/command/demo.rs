@@ -12,22 +12,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use command_line::TextTable;
+use command_line::failure::{Failure, Result};
+use command_line::progress::{Progress, Show};
 use console::style;
 use description::MachineDescription;
 use experiment::{Case, Contents, DiskLayout, Options};
 use layout::Problem;
 
-use super::agent::load_model;
-use super::simulate::load_machine;
-use crate::failure::{Failure, Result};
+use crate::described::{load_machine, load_model};
 use crate::interrupt::Interruption;
 use crate::local::{self, Hashing};
 use crate::processes::{self, Agents};
-use crate::progress::{Progress, Show};
 use crate::simulation;
 use crate::store::beforehand;
 use crate::store::transfer::{self, Done, Get, Method, MethodArgs, Put};
-use crate::table::Table;
 use node::Size;
 
 /// See Starfish work: a file on four disks of this computer, and on simulated machines.
@@ -277,7 +276,7 @@ fn with_size(experiment: &Case, bytes: u64) -> Case {
 }
 
 fn table(rows: &[(&str, Throughputs)]) -> Vec<String> {
-    let mut table = Table::new(1);
+    let mut table = TextTable::new(1);
     table.row(["", "write", "write", "read", "read"]);
     table.row(["", "traditional", "disk-directed", "traditional", "disk-directed"]);
     for (index, (what, throughputs)) in rows.iter().enumerate() {

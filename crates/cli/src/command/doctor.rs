@@ -1,18 +1,18 @@
 //! `starfish doctor`: what is wrong with the agents, and what to do about it.
 //!
-//! Each agent is asked on its own, all at once; then they are measured, in turn and several times. What is wrong is told
-//! as failures are: what, why, and a remedy. The work is done in `diagnosis/`.
+//! Each agent is asked on its own, all at once; then they are measured, in turn and several times. What is wrong is
+//! told as failures are: what, why, and a remedy. The work is done in `diagnosis/`.
 
 use clap::{Args, ValueEnum};
+use command_line::TextTable;
+use command_line::failure::{Failure, Result};
 use node::Size;
 use serde::Serialize;
 
-use crate::agent_set::at_once;
-use crate::diagnosis::{self, Finding, judge, measure, unfinished};
-use crate::failure::{Failure, Result};
+use crate::diagnosis::{self, AgentFinding, judge, measure, unfinished};
 use crate::local;
 use crate::store::agents::AgentsArgs;
-use crate::table::Table;
+use agent_set::at_once;
 
 /// Check the agents for problems, and say how to solve them.
 ///
@@ -72,7 +72,7 @@ fn measured(text: &str) -> std::result::Result<Size, String> {
 /// What was found, as JSON has it.
 #[derive(Serialize)]
 struct Report<'a> {
-    agents: &'a [Finding],
+    agents: &'a [AgentFinding],
     notes: &'a [String],
     problems: Vec<String>,
 }
@@ -83,8 +83,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let (mut findings, mut before, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for (name, examined) in names.iter().zip(at_once(&names, |name| diagnosis::examine(name))) {
         let examined = examined.map_err(|failure| problems.push(failure)).ok();
-        let unknown = || Finding { agent: name.clone(), ..Finding::default() };
-        findings.push(examined.as_ref().map_or_else(unknown, |examined| Finding::of(name, examined)));
+        let unknown = || AgentFinding { agent: name.clone(), ..AgentFinding::default() };
+        findings.push(examined.as_ref().map_or_else(unknown, |examined| AgentFinding::of(name, examined)));
         before.push(examined);
     }
     if !arguments.quick {
@@ -108,7 +108,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
 }
 
-fn print(format: Format, findings: &[Finding], notes: &[String], problems: &[Failure]) -> Result<()> {
+fn print(format: Format, findings: &[AgentFinding], notes: &[String], problems: &[Failure]) -> Result<()> {
     match format {
         Format::Table => {
             let notes = notes.iter().flat_map(|note| [note.clone(), String::new()]);
@@ -116,20 +116,15 @@ fn print(format: Format, findings: &[Finding], notes: &[String], problems: &[Fai
         }
         Format::Csv => {
             notes.iter().for_each(|note| eprintln!("{note}"));
-            problems.iter().for_each(|problem| eprintln!("{problem}"));
+            problems.iter().for_each(|problem| eprintln!("starfish: {problem}"));
             local::print(std::iter::once(CSV_HEAD.to_owned()).chain(findings.iter().map(csv_row)))
         }
         Format::Json => {
-            let problems = problems.iter().map(plain).collect();
+            let problems = problems.iter().map(Failure::to_string).collect();
             let text = serde_json::to_string_pretty(&Report { agents: findings, notes, problems });
             local::print([text.map_err(|error| Failure::new("writing JSON", error))?])
         }
     }
-}
-
-/// A failure without the name of the program.
-fn plain(problem: &Failure) -> String {
-    problem.to_string().trim_start_matches("starfish: ").to_owned()
 }
 
 fn told(problems: &[Failure]) -> Vec<String> {
@@ -137,12 +132,12 @@ fn told(problems: &[Failure]) -> Vec<String> {
         return vec!["All is well.".into()];
     }
     std::iter::once("What is wrong, and what to do about it:".to_owned())
-        .chain(problems.iter().map(plain))
+        .chain(problems.iter().map(Failure::to_string))
         .collect()
 }
 
-fn table(findings: &[Finding]) -> impl Iterator<Item = String> {
-    let mut table = Table::new(2);
+fn table(findings: &[AgentFinding]) -> impl Iterator<Item = String> {
+    let mut table = TextTable::new(2);
     table.row(["agent", "version", "disks", "free", "round trip", "clock", "write", "read"]);
     for finding in findings {
         let number = |value: Option<f64>, digits: usize, unit: &str| {
@@ -167,7 +162,7 @@ fn table(findings: &[Finding]) -> impl Iterator<Item = String> {
 const CSV_HEAD: &str =
     "agent,reachable,version,disks,free_bytes_min,round_trip_ms,clock_ahead_s,write_mib_s,read_mib_s";
 
-fn csv_row(finding: &Finding) -> String {
+fn csv_row(finding: &AgentFinding) -> String {
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));
     let least = finding.free_bytes.iter().flatten().min();
     [

@@ -4,18 +4,18 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
+use command_line::TextTable;
+use command_line::failure::{Failure, Result};
+use command_line::progress::{Progress, Show};
 use fs::{Check, Checking, Finding, FindingKind};
 use layout::Extent;
 use serde::Serialize;
 
 use crate::date;
-use crate::failure::{Failure, Result};
 use crate::local;
-use crate::progress::{Progress, Show};
 use crate::store::agents::AgentsArgs;
-use crate::store::session::{self, Session};
-use crate::table::Table;
-use node::Size;
+use crate::this_node;
+use node::{ConnectedNode, Size};
 
 /// Read files back on the agents, verify checksums, and report what is damaged, missing, foreign or unfinished.
 ///
@@ -95,14 +95,14 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let (names, rate) = (arguments.names, arguments.rate.map(|rate| rate.0));
     let progress = Progress::bytes(arguments.progress, "reading back");
     let shown = progress.clone();
-    let report = session::run(agents, move |session| async move {
+    let report = this_node::run(agents, move |connection| async move {
         let begun = Instant::now();
         let hear = move |checking| match checking {
             Checking::Expected(bytes) => shown.expect(bytes),
             Checking::Done(bytes) => shown.add(bytes),
         };
-        let check = session.told("checking files", session.client.check(&names, rate, hear).await)?;
-        Ok(Report::of(&session, check, begun.elapsed().as_secs_f64()))
+        let check = connection.told("checking files", connection.client.check(&names, rate, hear).await)?;
+        Ok(Report::of(&connection, check, begun.elapsed().as_secs_f64()))
     })?;
     progress.finish();
     match arguments.format {
@@ -116,12 +116,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 }
 
 impl Report {
-    fn of(session: &Session, check: Check, seconds: f64) -> Report {
+    fn of(connection: &ConnectedNode, check: Check, seconds: f64) -> Report {
         let row = |name: &Rc<str>, finding: Finding| Row {
             file: name.to_string(),
             kind: kind(finding.kind),
             stripe: finding.stripe,
-            agent: finding.place.map(|(node, _)| session.name(node).to_owned()),
+            agent: finding.place.map(|(node, _)| connection.name(node).to_owned()),
             disk: finding.place.map(|(_, disk)| disk),
             damaged: finding.damaged.iter().map(|extent| [extent.offset, extent.bytes]).collect(),
             text: match finding.since {
@@ -130,7 +130,7 @@ impl Report {
             },
         };
         let (files, bytes) = (check.files.len(), check.bytes);
-        let explain = |error: &fs::Error| session.explain("checking files", error).to_string();
+        let explain = |error: &fs::Error| connection.explain("checking files", error).to_string();
         let failures = check.failures.iter().map(explain).collect();
         let findings = check.files.into_iter().flat_map(|(name, file)| {
             let name: Rc<str> = name.into();
@@ -149,7 +149,7 @@ impl Report {
     fn table(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if !self.findings.is_empty() {
-            let mut table = Table::new(6);
+            let mut table = TextTable::new(6);
             table.row(["file", "stripe", "agent", "disk", "kind", "what is wrong"]);
             for row in &self.findings {
                 let number =

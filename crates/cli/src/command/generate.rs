@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
 
-use crate::failure::{Failure, Result};
+use command_line::failure::{Failure, Result};
 
 /// Write the manual pages and completions of all programs.
 #[derive(Args)]

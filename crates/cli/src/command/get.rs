@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use command_line::failure::{Failure, Result};
+use command_line::progress::{Progress, Show};
 use layout::Extent;
 
-use crate::failure::{Failure, Result};
 use crate::local::{self, Hashing, STANDARD};
-use crate::progress::{Progress, Show};
 use crate::store::agents::AgentsArgs;
-use crate::store::salvage;
 use crate::store::transfer::{self, Get, MethodArgs};
 
 /// Get a file from the agents, reading all their disks at once.
@@ -74,7 +73,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let progress = Progress::bytes(arguments.progress, name);
     let output = Hashing::new(output, arguments.hash);
     let (hash, lost) = if arguments.skip_damaged {
-        salvage::get(&agents, name, arguments.method, output, &progress)?
+        transfer::salvage(&agents, name, arguments.method, output, &progress)?
     } else {
         let get = Get { method: arguments.method, unfinished: arguments.unfinished };
         let done = transfer::get(&agents, name, get, output, &progress)?;

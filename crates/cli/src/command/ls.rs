@@ -1,15 +1,15 @@
 //! `starfish ls`: which files there are.
 
 use clap::Args;
+use command_line::TextTable;
+use command_line::failure::{Failure, Result};
 use fs::FileParts;
 
 use crate::date;
-use crate::failure::Result;
 use crate::local;
 use crate::store::agents::AgentsArgs;
-use crate::store::session::{self, Session};
-use crate::table::Table;
-use node::{ErrorKind, Size};
+use crate::this_node;
+use node::{ConnectedNode, ErrorKind, Size};
 
 /// List the files that the agents keep.
 ///
@@ -36,10 +36,10 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
-    let (lines, outcome) = session::run_with_present(agents, move |session| async move {
-        let names = session.told("listing the files", session.client.list().await)?;
-        let (lines, outcome) = if arguments.long { long(&session, names).await } else { (names, Ok(())) };
-        let absence = session.absence().map_err(|failure| failure.also(UNLISTED));
+    let (lines, outcome) = this_node::run_with_present(agents, move |connection| async move {
+        let names = connection.told("listing the files", connection.client.list().await)?;
+        let (lines, outcome) = if arguments.long { long(&connection, names).await } else { (names, Ok(())) };
+        let absence = connection.absence().map_err(|error| Failure::from(error).also(UNLISTED));
         Ok((lines, absence.and(outcome)))
     })?;
     local::print(lines)?;
@@ -49,23 +49,23 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 const UNLISTED: &str = "Files that have no stripe anywhere else are not listed.";
 
 /// A line for each file, and the first failure that is not a file's own.
-async fn long(session: &Session, names: Vec<String>) -> (Vec<String>, Result<()>) {
-    let mut table = Table::new(0);
+async fn long(connection: &ConnectedNode, names: Vec<String>) -> (Vec<String>, Result<()>) {
+    let mut table = TextTable::new(0);
     let (mut last_column, mut outcome) = (Vec::new(), Ok(()));
     for name in names {
-        match session.client.find_all(&name).await {
+        match connection.client.find_all(&name).await {
             // There are none if it was removed since it was listed.
             Ok(all) => {
                 for parts in all {
                     let since = parts.unfinished_since.map(date::of);
-                    table.row(row(session, &name, parts));
+                    table.row(row(connection, &name, parts));
                     let mark =
                         since.map_or_else(String::new, |since| format!("  (unfinished since {since})"));
                     last_column.push(format!("{name}{mark}"));
                 }
             }
             Err(error) => {
-                let error = session.explain(&name, &error);
+                let error = connection.explain(&name, &error);
                 let is_damaged = error.kind() == ErrorKind::Damaged;
                 table.row([if is_damaged { "damaged" } else { "?" }, "-", "-"]);
                 if !is_damaged {
@@ -82,14 +82,14 @@ async fn long(session: &Session, names: Vec<String>) -> (Vec<String>, Result<()>
 }
 
 /// The size of a file, of its blocks, and its number of stripes, as far as they are known.
-fn row(session: &Session, name: &str, parts: FileParts) -> [String; 3] {
+fn row(connection: &ConnectedNode, name: &str, parts: FileParts) -> [String; 3] {
     let (block, stripes) = (Size(parts.striping.block_bytes()), parts.striping.stripe_count());
     let unfinished = parts.unfinished_since.is_some();
     let bytes = match parts.complete(name) {
         Ok(stat) => stat.bytes.to_string(),
         // Its writer may have come no further than to make some of its stripes.
         Err(_) if unfinished => "?".into(),
-        Err(_) if session.absence().is_err() => "?".into(),
+        Err(_) if connection.absence().is_err() => "?".into(),
         Err(_) => return ["damaged", "-", "-"].map(Into::into),
     };
     [bytes, block.to_string(), stripes.to_string()]

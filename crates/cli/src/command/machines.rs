@@ -1,11 +1,11 @@
 //! `starfish machines`: the machines and disks that are part of the program.
 
 use clap::Args;
+use command_line::TextTable;
+use command_line::failure::{Failure, Result};
 use description::{Description, DiskDescription, MachineDescription};
 
-use crate::failure::{Failure, Result};
 use crate::local;
-use crate::table::Table;
 
 /// List the machines that can be simulated and the disk models, or print one of them.
 ///
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 
 fn list() -> Result<Vec<String>> {
     let failed = |error: description::Error| Failure::new("reading a built-in description", error);
-    let mut table = Table::new(3);
+    let mut table = TextTable::new(3);
     for (name, _) in MachineDescription::BUILT_IN {
         let machine = MachineDescription::load(name).map_err(failed)?;
         let (nodes, disks) = (&machine.nodes, &machine.disks);

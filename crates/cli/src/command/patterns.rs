@@ -1,13 +1,13 @@
 //! `starfish patterns`: the access patterns, and pictures of them.
 
 use clap::{Args, ValueEnum};
+use command_line::TextTable;
+use command_line::failure::{Failure, Result};
 use layout::{Grid, Pattern, Problem, Shape};
 
 use super::positive;
-use crate::failure::{Failure, Result};
 use crate::local;
 use crate::pattern_picture::{Picture, sentence};
-use crate::table::Table;
 
 /// List the access patterns, or draw some of them.
 ///
@@ -96,7 +96,7 @@ fn chosen(names: &[String]) -> Result<Vec<Pattern>> {
 }
 
 fn list() -> Vec<String> {
-    let mut table = Table::new(2);
+    let mut table = TextTable::new(2);
     for name in Pattern::NAMES {
         table.row([name, &sentence(name)]);
     }

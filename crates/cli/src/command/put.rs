@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use command_line::failure::{Failure, Result};
+use command_line::progress::{Progress, Show};
 use node::{Agent, ErrorKind};
 
-use crate::failure::{Failure, Result};
 use crate::interrupt::Interruption;
 use crate::local::{self, Hashing, STANDARD};
-use crate::progress::{Progress, Show};
 use crate::store::agents::AgentsArgs;
 use crate::store::beforehand;
-use crate::store::session;
 use crate::store::transfer::{self, Get, Method, MethodArgs, Put};
+use crate::this_node;
 use node::Size;
 
 /// Put a local file onto the agents, in stripes over all their disks.
@@ -103,14 +103,14 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 /// The agents that answer, over whose disks the file is to lie. What it replaces must have no stripe elsewhere.
 fn those_that_answer(agents: Vec<Agent>, name: &str, replaces: bool) -> Result<Vec<Agent>> {
     let (all, name) = (agents.clone(), name.to_owned());
-    session::run_with_present(all, move |session| async move {
-        if replaces && session.absence().is_err() {
-            match session.client.stat(&name).await {
+    this_node::run_with_present(all, move |connection| async move {
+        if replaces && connection.absence().is_err() {
+            match connection.client.stat(&name).await {
                 Err(error) if matches!(*error, fs::Error::NotFound { .. }) => {}
-                other => drop(session.told(&name, other)?),
+                other => drop(connection.told(&name, other)?),
             }
         }
-        Ok(agents.into_iter().filter(|agent| session.present().any(|name| name == agent.name)).collect())
+        Ok(agents.into_iter().filter(|agent| connection.present().any(|name| name == agent.name)).collect())
     })
 }
 

@@ -7,17 +7,16 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use command_line::TextTable;
+use command_line::failure::{Failure, Result};
+use command_line::progress::Show;
+use page::NumbersPart;
 use plan::{CellResult, Journal, Kind, Plan, PlannedTrial};
-use reproduce::{
-    Form, NumbersPart, Report, Study, cells_csv, compared, errors, statements_table, tables_csv,
-};
+use reproduce::{Form, Report, Study, cells_csv, compared, errors, statements_table, tables_csv};
 
 use super::run;
-use crate::failure::{Failure, Result};
 use crate::local;
-use crate::progress::Show;
 use crate::study;
-use crate::table::Table;
 
 /// Simulate all tables and figures of a report, and compare them with what it printed.
 ///
@@ -203,7 +202,7 @@ fn shown(whole: &Study, asked: &Study, journal: &Journal) -> Study {
 
 /// How many trials the journal has of every cell of the plan.
 fn trials_there(plan: &Plan, journal: &Journal) -> u64 {
-    let of_cell = |cell: &plan::Cell| {
+    let of_cell = |cell: &plan::PlannedCell| {
         let trials = PlannedTrial::of(&cell.case, plan::TRIALS_MAX);
         trials.take_while(|one| journal.get(one.key).is_some()).count() as u64
     };
@@ -273,7 +272,7 @@ fn summary(study: &Study, journal: &Journal) -> Vec<String> {
     if study.form == Form::Cells {
         return summary_of_cells(study, &results);
     }
-    let mut lines = Table::new(2);
+    let mut lines = TextTable::new(2);
     lines.row(["table", "what", "cells", "median error", "within 10 %"]);
     for table in Study::tables(&results) {
         let errors = errors(&compared([&table], &study.published));
@@ -298,14 +297,14 @@ fn summary(study: &Study, journal: &Journal) -> Vec<String> {
 
 /// A line for each plan of a study that is shown cell by cell.
 fn summary_of_cells(study: &Study, results: &[CellResult<'_>]) -> Vec<String> {
-    let mut lines = Table::new(2);
+    let mut lines = TextTable::new(2);
     lines.row(["figure", "what", "cells"]);
     for plan in &study.plans {
         let number = plan.published.as_ref().map_or(String::new(), |published| published.number.to_string());
         lines.row([number, plan.title.clone(), plan.cells.len().to_string()]);
     }
     let statements = statements_table(&study.statements, results);
-    let mut said = Table::new(3);
+    let mut said = TextTable::new(3);
     said.row(statements.head.clone());
     statements.rows.iter().for_each(|row| said.row(row.clone()));
     let said = if statements.rows.is_empty() { Vec::new() } else { said.lines().collect() };

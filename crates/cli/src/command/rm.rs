@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use clap::Args;
+use command_line::failure::{Failure, Result};
 use fs::FileParts;
-use node::ErrorKind;
+use node::{ConnectedNode, ErrorKind};
 
 use crate::date;
-use crate::failure::Result;
 use crate::local;
 use crate::store::agents::AgentsArgs;
-use crate::store::session::{self, Session};
+use crate::this_node;
 
 /// Remove files from the agents, even damaged ones.
 ///
@@ -47,21 +47,21 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
-    session::run_with_present(agents, move |session| async move {
+    this_node::run_with_present(agents, move |connection| async move {
         let is_of_all = arguments.names.is_empty();
         let names = match is_of_all {
-            true => session.told("listing the files", session.client.list().await)?,
+            true => connection.told("listing the files", connection.client.list().await)?,
             false => arguments.names,
         };
-        let mut outcome = if is_of_all { session.absence() } else { Ok(()) };
+        let mut outcome = if is_of_all { connection.absence().map_err(Failure::from) } else { Ok(()) };
         for name in &names {
             let removed = match arguments.unfinished {
-                true => remove_unfinished(&session, name, arguments.older_than, is_of_all).await,
-                false => session.unlink(name).await,
+                true => remove_unfinished(&connection, name, arguments.older_than, is_of_all).await,
+                false => connection.unlink(name).await.map_err(Failure::from),
             };
             match (&outcome, removed) {
                 (Ok(()), removed) => outcome = removed,
-                (Err(_), Err(failure)) => eprintln!("{failure}"),
+                (Err(_), Err(failure)) => eprintln!("starfish: {failure}"),
                 (Err(_), Ok(())) => {}
             }
         }
@@ -72,30 +72,33 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 /// Removes what is unfinished of a name, if it is old enough. If it is not the user who has named it, it may be that
 /// there is nothing, or that somebody is writing it.
 async fn remove_unfinished(
-    session: &Session,
+    connection: &ConnectedNode,
     name: &str,
     older_than: Option<Duration>,
     is_one_of_all: bool,
 ) -> Result<()> {
-    let all = match session.client.find_all(name).await {
+    let all = match connection.client.find_all(name).await {
         // What cannot be told apart is not collected by the way.
         Err(_) if is_one_of_all => return Ok(()),
-        all => session.told(name, all)?,
+        all => connection.told(name, all)?,
     };
     let since = all.iter().filter_map(|parts: &FileParts| parts.unfinished_since).max();
     let is_old_enough = |since| older_than.is_none_or(|age| date::age(since) >= age);
     match since {
         Some(since) if is_old_enough(since) => {
-            let removed = session.told(name, session.client.unlink_unfinished(name).await);
+            let removed = connection.told(name, connection.client.unlink_unfinished(name).await);
             match removed {
-                Err(failure) if is_one_of_all && failure.kind() == Some(ErrorKind::BeingWritten) => Ok(()),
+                Err(error) if is_one_of_all && error.kind() == ErrorKind::BeingWritten => Ok(()),
                 removed => {
                     removed?;
                     local::print([format!("{name}  (unfinished since {})", date::of(since))])
                 }
             }
         }
-        None if !is_one_of_all => session.told(name, session.client.find_unfinished(name).await).map(drop),
+        None if !is_one_of_all => {
+            connection.told(name, connection.client.find_unfinished(name).await)?;
+            Ok(())
+        }
         _ => Ok(()),
     }
 }

@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use plan::{Busy, CellResult, Journal, Measurement, Plan, PlannedTrial, Selection, TRIALS_MAX, Table};
+use command_line::TextTable;
+use command_line::failure::{Failure, Result};
+use command_line::progress::{Progress, Show};
+use plan::{
+    Busy, CellResult, Journal, Measurement, Plan, PlannedTrial, ResultTable, TRIALS_MAX, TrialSelection,
+};
 
-use crate::failure::{Failure, Result};
 use crate::interrupt;
 use crate::local;
-use crate::progress::{Progress, Show};
-use crate::table;
 use node::Size;
 
 /// Simulate all trials of a plan, on all processors, and write the results to files.
@@ -171,7 +173,7 @@ fn command(arguments: &Arguments) -> String {
 
 /// Runs only some trials, again, and prints them.
 fn run_only(arguments: &Arguments, plans: &[Plan], only: &str, threads: usize) -> Result<()> {
-    let selection: Selection =
+    let selection: TrialSelection =
         only.parse().map_err(|error| Failure::usage(format!("--only {only}"), error))?;
     let planned = selection.trials(plans);
     if planned.is_empty() {
@@ -257,7 +259,7 @@ pub(crate) fn execute(
     failures.map_err(|error| Failure::new("recording a trial", error))
 }
 
-fn write_files(folder: &Path, cells: &Table, trials: &Table) -> Result<()> {
+fn write_files(folder: &Path, cells: &ResultTable, trials: &ResultTable) -> Result<()> {
     for (name, table) in [("results", cells), ("trials", trials)] {
         local::write(&folder.join(format!("{name}.csv")), |file| table.write_csv(file))?;
         local::write(&folder.join(format!("{name}.parquet")), |file| table.write_parquet(file))?;
@@ -278,7 +280,7 @@ fn report(failures: &[plan::Failure], planned: usize) -> Result<()> {
     }
 }
 
-fn print(format: Format, table: &Table, results: &[CellResult<'_>]) -> Result<()> {
+fn print(format: Format, table: &ResultTable, results: &[CellResult<'_>]) -> Result<()> {
     match format {
         Format::Table => local::print(cell_lines(results)),
         Format::Csv => {
@@ -298,7 +300,7 @@ fn cell_lines(results: &[CellResult<'_>]) -> Vec<String> {
     let head =
         ["plan", "variant", "pattern", "record", "throughput", "+-95 %", "cv", "movements", "disks", "buses"];
     let head = head.into_iter().chain(["links", "compute", "I/O"]);
-    let mut lines = table::Table::new(3);
+    let mut lines = TextTable::new(3);
     lines.row(head);
     for result in results {
         let (Some(throughput), Some(movements)) = (result.throughput(), result.movements()) else { continue };
@@ -327,7 +329,7 @@ fn cell_lines(results: &[CellResult<'_>]) -> Vec<String> {
 
 /// A line for each trial, with what it takes to recognise it.
 fn trial_lines(results: &[CellResult<'_>]) -> Vec<String> {
-    let mut lines = table::Table::new(3);
+    let mut lines = TextTable::new(3);
     let head = [
         "plan",
         "variant",

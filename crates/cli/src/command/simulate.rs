@@ -4,20 +4,20 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use description::MachineDescription;
+use command_line::TextTable;
+use command_line::failure::{Failure, Result};
+use command_line::progress::{Progress, Show};
 use experiment::ArrayPattern;
 use experiment::{Case, Comparison, ComparisonError, DiskLayout, Method};
 use serde::Serialize;
 
 use super::positive;
+use crate::described::load_machine;
 use crate::explain::Account;
-use crate::failure::{Failure, Result};
 use crate::fields::{self, FieldOptions};
 use crate::local;
-use crate::progress::{Progress, Show};
 use crate::simulation::{self, Outcome};
-use crate::table::Table;
-use crate::trace_file::{TraceFile, Written};
+use crate::trace_file::{TraceFile, WrittenEvents};
 use node::Size;
 
 /// Read or write a file on a simulated machine, and see how fast it would be.
@@ -187,7 +187,7 @@ fn trace(path: &Path, limit: u64, cases: &[Case]) -> Result<()> {
     let file = TraceFile::create(path, &case.machine, limit)?;
     let recorder = Box::new(file.clone());
     case.recorded_trial(0, recorder).map_err(|error| Failure::new("simulating, with a trace", error))?;
-    let Written { events, cut_at } = file.finish()?;
+    let WrittenEvents { events, cut_at } = file.finish()?;
     if let Some(time) = cut_at {
         eprintln!(
             "{}: the trace ends at {time} of the machine's time, at its limit of {events} slices and counts; \
@@ -217,7 +217,12 @@ fn cases(arguments: &Arguments) -> Result<Vec<Case>> {
             }
         }
     }
-    choices.cases(&compared).map_err(|error| match error {
+    choices.cases(&compared).map_err(refused)
+}
+
+/// What is said of choices that cannot be compared.
+pub(crate) fn refused(error: ComparisonError) -> Failure {
+    match error {
         ComparisonError::Case { what, error } => Failure::usage(what, error),
         ComparisonError::WithoutEffect { field, why, method } => {
             let option = fields::option(field);
@@ -226,33 +231,11 @@ fn cases(arguments: &Arguments) -> Result<Vec<Case>> {
             let remedy = format!("Add {instead}, or leave {option} out.");
             Failure::usage(option, why).remedy(remedy)
         }
-    })
-}
-
-/// Reads a machine by name or path, with values replaced.
-pub(crate) fn load_machine(name: &str, set: &[String]) -> Result<MachineDescription> {
-    let overrides = set.iter().map(|text| {
-        text.split_once('=').map(|(key, value)| (key.trim(), value.trim())).ok_or_else(|| {
-            let failure = Failure::usage(format!("--set {text}"), "expected KEY=VALUE");
-            failure.remedy("For example: --set nodes.io=8 or --set \"disks.model=streaming-20\".")
-        })
-    });
-    let overrides = overrides.collect::<Result<Vec<_>>>()?;
-    MachineDescription::load_with(name, &overrides).map_err(|error| {
-        let failure = match error {
-            description::Error::Override { overrides, message } => {
-                Failure::usage(format!("--set {overrides}"), message)
-            }
-            error => Failure::usage("--machine", error),
-        };
-        failure.remedy(
-            "`starfish machines` lists the machines; `starfish machines NAME` prints one with its keys.",
-        )
-    })
+    }
 }
 
 /// The values named, without repetition; `all` stands for `all`.
-fn chosen<T>(option: &str, names: &[String], all: &[T]) -> Result<Vec<T>>
+pub(crate) fn chosen<T>(option: &str, names: &[String], all: &[T]) -> Result<Vec<T>>
 where
     T: std::str::FromStr + Copy,
     T::Err: std::fmt::Display,
@@ -286,7 +269,7 @@ fn row(arguments: &Arguments, case: &Case, outcome: &Outcome) -> Row {
         flushes: summary.flushes.map(|(flushes, _)| flushes),
         directory_flushes: summary.flushes.map(|(_, by_directory)| by_directory),
         digest: arguments.digest.then(|| format!("{:016x}", summary.digest)),
-        explain: arguments.explain.then(|| Account::new(case, &outcome.first)),
+        explain: arguments.explain.then(|| Account::new(case.machine.nodes.compute.value, &outcome.first)),
     }
 }
 
@@ -339,7 +322,7 @@ fn time(seconds: f64) -> String {
 }
 
 fn table(rows: &[Row]) -> Vec<String> {
-    let mut table = Table::new(4);
+    let mut table = TextTable::new(4);
     let head = [
         "machine",
         "layout",

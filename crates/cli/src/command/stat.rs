@@ -1,15 +1,15 @@
 //! `starfish stat`: what is known of a file, and where its stripes lie.
 
 use clap::Args;
+use command_line::TextTable;
+use command_line::failure::{Failure, Result};
 use fs::FileParts;
 
 use crate::date;
-use crate::failure::Result;
 use crate::local;
 use crate::store::agents::AgentsArgs;
-use crate::store::session::{self, Session};
-use crate::table::Table;
-use node::Size;
+use crate::this_node;
+use node::{ConnectedNode, Size};
 
 /// Show the size of a file, its blocks, and which disk has which stripe.
 ///
@@ -34,19 +34,20 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
-    let (lines, outcome) = session::run_with_present(agents, move |session| async move {
-        let mut all = session.told(&arguments.name, session.client.find_all(&arguments.name).await)?;
+    let (lines, outcome) = this_node::run_with_present(agents, move |connection| async move {
+        let mut all = connection.told(&arguments.name, connection.client.find_all(&arguments.name).await)?;
         let parts = match all.is_empty() {
             // That there is none is for the file system to say.
-            true => session.told(&arguments.name, session.client.find(&arguments.name).await)?,
+            true => connection.told(&arguments.name, connection.client.find(&arguments.name).await)?,
             false => all.remove(0),
         };
-        let whole = session.told(&arguments.name, parts.clone().complete(&arguments.name));
-        if whole.is_err() && session.absence().is_ok() && parts.unfinished_since.is_none() {
+        let whole =
+            connection.told(&arguments.name, parts.clone().complete(&arguments.name)).map_err(Failure::from);
+        if whole.is_err() && connection.absence().is_ok() && parts.unfinished_since.is_none() {
             return Err(whole.expect_err("just seen"));
         }
         let bytes = whole.as_ref().map_or_else(|_| "?".to_owned(), |stat| stat.bytes.to_string());
-        let mut lines = lines(&session, &arguments.name, &bytes, &parts);
+        let mut lines = lines(&connection, &arguments.name, &bytes, &parts);
         lines.extend(all.iter().filter_map(|other| other.unfinished_since).map(|since| {
             format!("Another file of this name is unfinished: it was begun {}.", date::of(since))
         }));
@@ -59,7 +60,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 
 const UNFINISHED: &str = "it is being written, or its writer was stopped";
 
-fn lines(session: &Session, name: &str, bytes: &str, parts: &FileParts) -> Vec<String> {
+fn lines(connection: &ConnectedNode, name: &str, bytes: &str, parts: &FileParts) -> Vec<String> {
     let (block, stripes) = (Size(parts.striping.block_bytes()), parts.striping.stripe_count());
     let mut lines = vec![
         format!("name      {name}"),
@@ -70,12 +71,12 @@ fn lines(session: &Session, name: &str, bytes: &str, parts: &FileParts) -> Vec<S
     if let Some(since) = parts.unfinished_since {
         lines.push(format!("unfinished since {}: {UNFINISHED}", date::of(since)));
     }
-    let mut table = Table::new(3);
+    let mut table = TextTable::new(3);
     table.row(["stripe", "agent", "disk", "bytes"]);
     for index in 0..stripes {
         let place = parts.stripes.get(&index);
         let [agent, disk, bytes] = place.map_or(["?", "?", "?"].map(String::from), |&(node, disk, bytes)| {
-            [session.name(node).to_owned(), disk.to_string(), bytes.to_string()]
+            [connection.name(node).to_owned(), disk.to_string(), bytes.to_string()]
         });
         table.row([index.to_string(), agent, disk, bytes]);
     }

@@ -10,10 +10,10 @@
 //! - Nobody is compared with a unit that had it easier: one on the computer of this program, which needs no network, or
 //!   on a computer with less other work.
 
+use command_line::failure::Failure;
 use node::Size;
 
-use super::Finding;
-use crate::failure::Failure;
+use super::AgentFinding;
 
 /// A disk with less than this share free is nearly full, unless that is plenty.
 const FREE_SHARE_MIN: f64 = 0.02;
@@ -35,10 +35,10 @@ const SLOW_SHARE: f64 = 2.0 / 3.0;
 const NAMED_MAX: usize = 4;
 
 /// What is wrong with agents that answer.
-pub(crate) fn problems(findings: &[Finding]) -> Vec<Failure> {
+pub(crate) fn problems(findings: &[AgentFinding]) -> Vec<Failure> {
     let mut problems: Vec<Failure> = findings.iter().flat_map(alone).collect();
     for (index, finding) in findings.iter().enumerate() {
-        let same = |other: &&Finding| other.node.is_some() && other.node == finding.node;
+        let same = |other: &&AgentFinding| other.node.is_some() && other.node == finding.node;
         if let Some(same) = findings[..index].iter().find(same) {
             let failure = about(&[finding], format!("it is the same agent as {}", same.agent));
             problems.push(failure.remedy("Name every agent once."));
@@ -50,7 +50,7 @@ pub(crate) fn problems(findings: &[Finding]) -> Vec<Failure> {
 }
 
 /// What is not wrong, but explains the figures.
-pub(crate) fn notes(findings: &[Finding]) -> Vec<String> {
+pub(crate) fn notes(findings: &[AgentFinding]) -> Vec<String> {
     let mut notes = Vec::new();
     for unit in units(findings, shares_device, |_| None).iter().filter(|unit| unit.agents.len() > 1) {
         notes.push(format!(
@@ -73,7 +73,7 @@ pub(crate) fn notes(findings: &[Finding]) -> Vec<String> {
     notes
 }
 
-fn alone(finding: &Finding) -> Vec<Failure> {
+fn alone(finding: &AgentFinding) -> Vec<Failure> {
     let mut problems = Vec::new();
     let ours = fs::RELEASE;
     if let Some(version) = finding.version.as_deref().filter(|version| *version != ours) {
@@ -113,7 +113,7 @@ fn is_nearly_full(free: u64, bytes: u64) -> bool {
 
 /// Agents that cannot be told apart by what is measured.
 struct Unit<'a> {
-    agents: Vec<&'a Finding>,
+    agents: Vec<&'a AgentFinding>,
     /// What they give at their better times, in MiB/s.
     best: Option<f64>,
     is_here: bool,
@@ -122,21 +122,21 @@ struct Unit<'a> {
 
 /// The agents in units: those of one `share` something, directly or over others.
 fn units<'a>(
-    findings: &'a [Finding],
-    share: fn(&Finding, &Finding) -> bool,
-    best: impl Fn(&Finding) -> Option<f64>,
+    findings: &'a [AgentFinding],
+    share: fn(&AgentFinding, &AgentFinding) -> bool,
+    best: impl Fn(&AgentFinding) -> Option<f64>,
 ) -> Vec<Unit<'a>> {
-    let mut units: Vec<Vec<&Finding>> = Vec::new();
+    let mut units: Vec<Vec<&AgentFinding>> = Vec::new();
     for finding in findings.iter().filter(|finding| finding.reachable) {
         let (same, others) = units
             .into_iter()
-            .partition(|unit: &Vec<&Finding>| unit.iter().any(|other| share(finding, other)));
+            .partition(|unit: &Vec<&AgentFinding>| unit.iter().any(|other| share(finding, other)));
         units = others;
-        let mut joined: Vec<&Finding> = same.into_iter().flatten().collect();
+        let mut joined: Vec<&AgentFinding> = same.into_iter().flatten().collect();
         joined.push(finding);
         units.push(joined);
     }
-    let unit = |agents: Vec<&'a Finding>| Unit {
+    let unit = |agents: Vec<&'a AgentFinding>| Unit {
         best: agents.iter().filter_map(|agent| best(agent)).reduce(f64::max),
         is_here: agents.iter().all(|agent| agent.is_here),
         is_busy: agents.iter().any(|agent| agent.is_busy()),
@@ -145,11 +145,11 @@ fn units<'a>(
     units.into_iter().map(unit).collect()
 }
 
-fn shares_computer(one: &Finding, other: &Finding) -> bool {
+fn shares_computer(one: &AgentFinding, other: &AgentFinding) -> bool {
     one.computer.is_some() && one.computer == other.computer
 }
 
-fn shares_device(one: &Finding, other: &Finding) -> bool {
+fn shares_device(one: &AgentFinding, other: &AgentFinding) -> bool {
     shares_computer(one, other)
         && one.devices.iter().flatten().any(|device| other.devices.contains(&Some(*device)))
 }
@@ -162,7 +162,7 @@ fn best(measured: &[f64]) -> Option<f64> {
 }
 
 /// What each of its disks writes at its better times: all work when it is written to.
-fn per_disk(finding: &Finding) -> Option<f64> {
+fn per_disk(finding: &AgentFinding) -> Option<f64> {
     best(&finding.writes_mib_s).map(|all| all / finding.disks.max(1) as f64)
 }
 
@@ -205,12 +205,12 @@ fn slow(units: &[Unit<'_>], measured: &Measured) -> Vec<Failure> {
     slow.collect()
 }
 
-fn about(agents: &[&Finding], why: String) -> Failure {
+fn about(agents: &[&AgentFinding], why: String) -> Failure {
     Failure::new(names(agents), why)
 }
 
 /// The agents by name, as the subject of a sentence.
-fn names(agents: &[&Finding]) -> String {
+fn names(agents: &[&AgentFinding]) -> String {
     let all: Vec<&str> = agents.iter().take(NAMED_MAX).map(|agent| &*agent.agent).collect();
     match agents.len() {
         1 => format!("agent {}", all[0]),
@@ -231,44 +231,47 @@ mod tests {
 
     use super::*;
 
-    fn finding(agent: &str) -> Finding {
-        Finding {
+    fn finding(agent: &str) -> AgentFinding {
+        AgentFinding {
             agent: agent.into(),
             reachable: true,
             version: Some(fs::RELEASE.into()),
             disks: 1,
-            ..Finding::default()
+            ..AgentFinding::default()
         }
     }
 
     /// An agent of a computer of its own with these measurements.
-    fn writing(agent: &str, writes: &[f64]) -> Finding {
+    fn writing(agent: &str, writes: &[f64]) -> AgentFinding {
         let computer = agent.bytes().map(u64::from).sum();
-        Finding { writes_mib_s: writes.to_vec(), computer: Some(computer), ..finding(agent) }
+        AgentFinding { writes_mib_s: writes.to_vec(), computer: Some(computer), ..finding(agent) }
     }
 
-    fn told(findings: &[Finding]) -> String {
+    fn told(findings: &[AgentFinding]) -> String {
         problems(findings).iter().map(|problem| format!("{problem}\n")).collect()
     }
 
     #[test]
     fn what_is_in_order_is_no_problem() {
-        let well = Finding {
+        let well = AgentFinding {
             free_bytes: vec![Some(100 << 30)],
             disk_bytes: vec![Some(200 << 30)],
             clock_ahead_s: Some(-0.9),
             writes_mib_s: vec![50.0, 65.0],
             ..finding("a:1")
         };
-        let faster = Finding { agent: "b:1".into(), writes_mib_s: vec![90.0], ..well.clone() };
-        let small =
-            Finding { free_bytes: vec![Some(20 << 20)], disk_bytes: vec![Some(20 << 20)], ..finding("a:2") };
+        let faster = AgentFinding { agent: "b:1".into(), writes_mib_s: vec![90.0], ..well.clone() };
+        let small = AgentFinding {
+            free_bytes: vec![Some(20 << 20)],
+            disk_bytes: vec![Some(20 << 20)],
+            ..finding("a:2")
+        };
         assert_eq!(told(&[well, faster, small, finding("c:1")]), "");
     }
 
     #[test]
     fn a_full_disk_a_wrong_clock_and_another_version_are() {
-        let sick = Finding {
+        let sick = AgentFinding {
             free_bytes: vec![Some(3 << 30), None, Some(1 << 20)],
             disk_bytes: vec![Some(200 << 30), None, Some(20 << 20)],
             clock_ahead_s: Some(-75.0),
@@ -310,14 +313,14 @@ mod tests {
 
     #[test]
     fn an_agent_with_two_disks_is_judged_by_what_each_gives() {
-        let two = |writes: &[f64]| Finding { disks: 2, ..writing("b:1", writes) };
+        let two = |writes: &[f64]| AgentFinding { disks: 2, ..writing("b:1", writes) };
         assert_eq!(told(&[writing("a:1", &[20.0]), two(&[40.0])]), "");
         assert!(told(&[writing("a:1", &[20.0]), two(&[20.0])]).contains("agent b:1: its disk is slow"));
     }
 
     #[test]
     fn agents_that_share_a_disk_are_judged_together() {
-        let on = |agent: &str, device: u64, writes: &[f64]| Finding {
+        let on = |agent: &str, device: u64, writes: &[f64]| AgentFinding {
             computer: Some(1),
             devices: vec![Some(device)],
             ..writing(agent, writes)
@@ -326,18 +329,18 @@ mod tests {
         assert_eq!(told(&shared), "");
         assert_eq!(notes(&shared).len(), 1);
         assert!(notes(&shared)[0].starts_with("Agents a:1, a:2 share one disk."), "{:?}", notes(&shared));
-        let of_another = Finding { computer: Some(2), ..shared[1].clone() };
+        let of_another = AgentFinding { computer: Some(2), ..shared[1].clone() };
         assert_eq!(notes(&[shared[0].clone(), of_another]), [""; 0], "the number is of another computer");
 
         let slow = told(&[on("a:1", 5, &[30.0]), on("a:2", 5, &[10.0]), on("a:3", 6, &[100.0])]);
         assert!(slow.contains("agents a:1, a:2: its disk is slow: hardly more than 30.0 MiB/s"), "{slow}");
-        let many: Vec<Finding> = (0..64).map(|index| on(&format!("a:{index}"), 5, &[])).collect();
+        let many: Vec<AgentFinding> = (0..64).map(|index| on(&format!("a:{index}"), 5, &[])).collect();
         assert!(notes(&many)[0].starts_with("Agents a:0, a:1, a:2, a:3 and 60 more share one disk"));
     }
 
     #[test]
     fn what_a_computer_reads_is_that_of_all_its_agents() {
-        let reading = |agent: &str, computer: u64, reads: &[f64]| Finding {
+        let reading = |agent: &str, computer: u64, reads: &[f64]| AgentFinding {
             reads_mib_s: reads.to_vec(),
             computer: Some(computer),
             ..finding(agent)
@@ -350,13 +353,15 @@ mod tests {
             "{third}"
         );
         // Here there is no network between.
-        let here: Vec<Finding> = two.iter().map(|agent| Finding { is_here: true, ..agent.clone() }).collect();
+        let here: Vec<AgentFinding> =
+            two.iter().map(|agent| AgentFinding { is_here: true, ..agent.clone() }).collect();
         assert_eq!(told(&[&here[..], &[reading("b:1", 2, &[100.0])]].concat()), "");
     }
 
     #[test]
     fn who_is_measured_under_load_is_compared_with_others_that_are() {
-        let busy = |agent: &str, writes: &[f64]| Finding { other_work: Some(0.9), ..writing(agent, writes) };
+        let busy =
+            |agent: &str, writes: &[f64]| AgentFinding { other_work: Some(0.9), ..writing(agent, writes) };
         assert_eq!(told(&[writing("a:1", &[100.0]), busy("b:1", &[20.0])]), "");
         assert!(told(&[busy("a:1", &[100.0]), busy("b:1", &[20.0])]).contains("agent b:1"));
         assert!(told(&[busy("a:1", &[100.0]), writing("b:1", &[20.0])]).contains("agent b:1"));
@@ -366,13 +371,13 @@ mod tests {
             said[0].starts_with("The computer of agent a:1 is busy: other programs took 90 %"),
             "{said:?}"
         );
-        let here = notes(&[Finding { is_here: true, ..busy("a:1", &[]) }]);
+        let here = notes(&[AgentFinding { is_here: true, ..busy("a:1", &[]) }]);
         assert!(here[0].starts_with("This computer is busy"), "{here:?}");
     }
 
     #[test]
     fn one_agent_by_two_names_is_noticed() {
-        let same = |agent| Finding { node: Some(NodeId(7)), ..finding(agent) };
+        let same = |agent| AgentFinding { node: Some(NodeId(7)), ..finding(agent) };
         assert!(told(&[same("a:1"), same("b:1")]).contains("agent b:1: it is the same agent as a:1"));
     }
 }

@@ -7,17 +7,16 @@
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
+use command_line::failure::{Failure, Result};
+use command_line::progress::{Progress, Show};
 use machine::Computer;
-use node::{Size, agents};
+use node::{ConnectedNode, Size, agents, whole_file};
 
-use super::{Examined, Finding, examine};
-use crate::agent_set::at_once;
-use crate::failure::{Failure, Result};
+use super::{AgentFinding, Examined, examine};
 use crate::interrupt::Interruption;
-use crate::local::Hashing;
-use crate::progress::{Progress, Show};
-use crate::store::session::{self, Session};
-use crate::store::stream;
+use crate::store::transfer;
+use crate::this_node;
+use agent_set::at_once;
 
 /// Measurements of each agent. If a computer is busy there are as many again: the best of them is to be one that was
 /// hardly disturbed.
@@ -33,13 +32,13 @@ const TRIAL_BYTES: u64 = 1 << 20;
 /// Measures all agents that answer; at most `bytes_max` are written to each at a time. `before` is what they said
 /// before that, in their order.
 pub(crate) fn all(
-    findings: &mut [Finding],
+    findings: &mut [AgentFinding],
     before: &[Option<Examined>],
     bytes_max: u64,
     problems: &mut Vec<Failure>,
 ) -> Result<()> {
-    let can_be = |finding: &Finding| finding.reachable && finding.failures.is_empty();
-    let first = |finding: &Finding| can_be(finding).then_some(TRIAL_BYTES.min(bytes_max));
+    let can_be = |finding: &AgentFinding| finding.reachable && finding.failures.is_empty();
+    let first = |finding: &AgentFinding| can_be(finding).then_some(TRIAL_BYTES.min(bytes_max));
     let mut measuring = Measuring {
         interruption: Interruption::prepare()?,
         progress: Progress::count(Show::Auto, "measuring", (findings.len() * (ROUNDS + 1)) as u64),
@@ -48,9 +47,9 @@ pub(crate) fn all(
         failures: problems,
     };
     measuring.round(findings);
-    findings.iter_mut().for_each(Finding::forget_measurements);
+    findings.iter_mut().for_each(AgentFinding::forget_measurements);
     measuring.rounds(findings, before);
-    if findings.iter().any(Finding::is_busy) {
+    if findings.iter().any(AgentFinding::is_busy) {
         measuring.progress.expect_more((findings.len() * ROUNDS) as u64);
         measuring.rounds(findings, before);
     }
@@ -69,7 +68,7 @@ struct Measuring<'a> {
 }
 
 impl Measuring<'_> {
-    fn rounds(&mut self, findings: &mut [Finding], before: &[Option<Examined>]) {
+    fn rounds(&mut self, findings: &mut [AgentFinding], before: &[Option<Examined>]) {
         (0..ROUNDS).for_each(|_| self.round(findings));
         let names: Vec<&str> = findings.iter().map(|finding| &*finding.agent).collect();
         let after = at_once(&names, |name| examine(name).ok());
@@ -81,7 +80,7 @@ impl Measuring<'_> {
     }
 
     /// Measures each once.
-    fn round(&mut self, findings: &mut [Finding]) {
+    fn round(&mut self, findings: &mut [AgentFinding]) {
         for (finding, size) in findings.iter_mut().zip(&mut self.sizes) {
             self.progress.add(1);
             let Some(bytes) = *size else { continue };
@@ -105,35 +104,36 @@ impl Measuring<'_> {
 fn measure(name: &str, bytes: u64, interruption: Interruption) -> Result<(f64, f64)> {
     let agents = agents::named([name])?;
     let (owned, file) = (name.to_owned(), format!("starfish-doctor-{:016x}", node::random()?));
-    session::run(agents, move |session| async move {
+    this_node::run(agents, move |connection| async move {
         let remedy = format!("Remove it with `starfish rm {file} --agents {owned}`.");
         let left = Failure::new(&file, "it may be left, there was no time to remove it").remedy(remedy);
         let half_done = interruption.begin(left);
-        let measured = interruption.unless(write_and_read(&session, &file, bytes)).await;
-        let removed = match session.client.unlink(&file).await {
-            Err(error) if matches!(*error, fs::Error::NotFound { .. }) => Ok(()),
-            other => session.told(&file, other),
-        };
+        let measured = interruption.unless(write_and_read(&connection, &file, bytes)).await;
+        let removed = connection.unlink_if_there(&file).await;
         match measured {
             None => Err(half_done.undone("doctor", removed)),
-            Some(measured) => measured.and_then(|measured| removed.map(|()| measured)),
+            Some(measured) => {
+                let measured = measured?;
+                removed?;
+                Ok(measured)
+            }
         }
     })
 }
 
-async fn write_and_read(session: &Session, name: &str, bytes: u64) -> Result<(f64, f64)> {
+async fn write_and_read(connection: &ConnectedNode, name: &str, bytes: u64) -> Result<(f64, f64)> {
     let usual: Size = node::BLOCK.parse().expect("it is a size");
-    let block = usual.0.min(session.client.block_bytes_max());
-    let created = session.client.create(name, node::new_file_id()?, block).await;
-    let file = session.told(name, created)?;
-    let progress = Progress::bytes(Show::Never, name);
-    let input = Hashing::new(io::repeat(0).take(bytes), false);
+    let block = usual.0.min(connection.client.block_bytes_max());
+    let created = connection.client.create(name, node::new_file_id()?, block).await;
+    let file = connection.told(name, created)?;
     let start = Instant::now();
-    stream::upload(session, &file, input, &progress).await?;
+    let input = io::repeat(0).take(bytes);
+    whole_file::upload(connection, &file, input, |_| {}).await.map_err(transfer::failed_to_put)?;
     let write = mib_s(bytes, start.elapsed());
-    let file = session.open(name, false).await?;
+    let file = connection.open(name, false).await?;
     let start = Instant::now();
-    stream::download(session, &file, Hashing::new(io::sink(), false), &progress).await?;
+    let read = whole_file::download(connection, &file, io::sink(), |_| {}).await;
+    read.map_err(|error| transfer::failed_to_get(name, error))?;
     Ok((write, mib_s(bytes, start.elapsed())))
 }
 

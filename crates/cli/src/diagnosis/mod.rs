@@ -15,12 +15,12 @@ use machine::{Computer, Machine, NodeId};
 use node::agents;
 use serde::Serialize;
 
-use crate::failure::Result;
-use crate::store::session;
+use crate::this_node;
+use command_line::failure::Result;
 
 /// What is known of an agent.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Finding {
+pub(crate) struct AgentFinding {
     /// What the user calls it.
     pub(crate) agent: String,
     /// Whether it answers as an agent.
@@ -71,18 +71,18 @@ pub(crate) struct Examined {
 pub(crate) fn examine(name: &str) -> Result<Examined> {
     let agents = agents::named([name])?;
     let name = name.to_owned();
-    session::run(agents, |session| async move {
-        let client = &session.client;
+    this_node::run(agents, |connection| async move {
+        let client = &connection.client;
         let node = client.io_nodes()[0];
         let (asked, date) = (Instant::now(), SystemTime::now());
-        let examination = session.told(&name, client.examine(node).await)?;
+        let examination = connection.told(&name, client.examine(node).await)?;
         let round_trip = asked.elapsed();
         // It looked at its clock about in the middle.
         let ours = date.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default() + round_trip / 2;
         let ahead = examination.date.map(|its| its.as_secs_f64() - ours.as_secs_f64());
         // Less than that nobody can tell.
         let ahead = ahead.map(|ahead| if ahead.abs() > round_trip.as_secs_f64() { ahead } else { 0.0 });
-        let own = session.machine.computer();
+        let own = connection.machine.computer();
         Ok(Examined { examination, node, round_trip, ahead, own, at: Instant::now() })
     })
 }
@@ -90,7 +90,7 @@ pub(crate) fn examine(name: &str) -> Result<Examined> {
 /// Other work that takes more of a computer's processors than this makes it busy.
 const OTHER_WORK_MAX: f64 = 0.5;
 
-impl Finding {
+impl AgentFinding {
     /// Whether other programs kept the agent's computer busy while it was measured.
     fn is_busy(&self) -> bool {
         self.other_work.is_some_and(|share| share > OTHER_WORK_MAX)
@@ -102,11 +102,11 @@ impl Finding {
     }
 
     /// What an agent of this name has said of itself.
-    pub(crate) fn of(name: &str, examined: &Examined) -> Finding {
+    pub(crate) fn of(name: &str, examined: &Examined) -> AgentFinding {
         let Examination { release, disks, computer, .. } = &examined.examination;
         let space = |disk: &DiskExamination| disk.space;
         let computer = computer.map(|computer| computer.id);
-        Finding {
+        AgentFinding {
             agent: name.to_owned(),
             reachable: true,
             version: Some(release.clone()),
@@ -120,7 +120,7 @@ impl Finding {
             round_trip_ms: Some(examined.round_trip.as_secs_f64() * 1e3),
             clock_ahead_s: examined.ahead,
             node: Some(examined.node),
-            ..Finding::default()
+            ..AgentFinding::default()
         }
     }
 }

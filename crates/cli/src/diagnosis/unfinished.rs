@@ -1,11 +1,11 @@
 //! Files that were begun and not written to their end.
 
+use command_line::failure::Result;
 use machine::Duration;
 use node::Agent;
 
 use crate::date;
-use crate::failure::Result;
-use crate::store::session;
+use crate::this_node;
 
 /// So many names are looked at. A store with more has other ways to find them: `starfish ls -l`, `starfish rm`.
 const NAMES_MAX: usize = 2000;
@@ -15,12 +15,12 @@ const NAMED_MAX: usize = 5;
 
 /// What is to be known of unfinished files, if there are any.
 pub(crate) fn note(agents: Vec<Agent>) -> Result<Option<String>> {
-    let mut found = session::run_with_present(agents, |session| async move {
-        let names = session.told("listing the files", session.client.list().await)?;
+    let mut found = this_node::run_with_present(agents, |connection| async move {
+        let names = connection.told("listing the files", connection.client.list().await)?;
         let mut found: Vec<(Duration, String)> = Vec::new();
         for name in names.into_iter().take(NAMES_MAX) {
             // What is damaged is for `starfish fsck`.
-            let all = session.client.find_all(&name).await.unwrap_or_default();
+            let all = connection.client.find_all(&name).await.unwrap_or_default();
             found.extend(
                 all.iter().filter_map(|parts| parts.unfinished_since).map(|since| (since, name.clone())),
             );

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 
 use applications::bzip2::Conversion;
-use applications::{FileName, Store};
+use applications::{FileName, Storage};
 use blake3::Hash;
 use clap::ValueEnum;
 use memchr::memmem::Finder;
@@ -65,7 +65,7 @@ impl Application {
     /// Runs on a text of `bytes` bytes. What only reads fails if `input` is not that.
     pub(crate) fn run(
         self,
-        store: &dyn Store,
+        store: &dyn Storage,
         input: &FileName,
         output: &FileName,
         bytes: u64,
@@ -97,8 +97,8 @@ impl Application {
         Err(io::Error::other(format!("{} found {read} {what} where there are {expected}", self.name())))
     }
 
-    /// The hash of what it has made of a text of `bytes` bytes. Fails if that is not what it should be, as far as can be
-    /// told.
+    /// The hash of what it has made of a text of `bytes` bytes. Fails if that is not what it should be, as far as can
+    /// be told.
     pub(crate) fn check(self, output: impl Read, bytes: u64) -> io::Result<Hash> {
         let mut output = BufReader::with_capacity(TEXT_BYTES, Hashing(output, blake3::Hasher::new()));
         if self == Application::Sort {

@@ -5,15 +5,15 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use command_line::failure::{Failure, Result};
 use fs::Prefetch;
 use serde::Serialize;
 
 use super::PAGE_BYTES;
 use super::application::Application;
-use super::testbed::Testbed;
+use super::testbed::ProgramTestbed;
 use super::times::{Times, measure};
-use crate::command::bench::{bare, median, receive_in_turn, stripe_files, throughput};
-use crate::failure::{Failure, Result};
+use crate::bare_stripe::{bare, median, receive_in_turn, stripe_files, throughput};
 
 /// Physical limits, and how near the file system comes to them when no disk is slow. Throughputs are in MiB/s,
 /// processor time in seconds for each GiB.
@@ -52,7 +52,7 @@ const SMALL_ROUNDS: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(3);
 
 /// Measures all of them, with `bytes` bytes, before the disks are slowed down. What is compared is measured in turn.
-pub(crate) fn measure_limits(testbed: &mut Testbed, bytes: u64, rounds: u32) -> Result<Limits> {
+pub(crate) fn measure_limits(testbed: &mut ProgramTestbed, bytes: u64, rounds: u32) -> Result<Limits> {
     testbed.write(AGENTS, bytes)?;
     testbed.write(1, SMALL_BYTES)?;
     let files = stripe_files(testbed.agents(), bytes)?;
@@ -95,7 +95,7 @@ pub(crate) fn measure_limits(testbed: &mut Testbed, bytes: u64, rounds: u32) -> 
 }
 
 /// The throughput of reading the file of the given size from all agents, and the processor's time for it.
-fn read_striped(testbed: &Testbed, bytes: u64) -> Result<[f64; 2]> {
+fn read_striped(testbed: &ProgramTestbed, bytes: u64) -> Result<[f64; 2]> {
     let (times, _) = testbed.run(Application::Cat, bytes, Some((AGENTS, Prefetch::Adaptive)))?;
     Ok([throughput(bytes, times.elapsed), processor_for_gib(bytes, times)])
 }
@@ -132,7 +132,7 @@ fn read_local(path: &Path) -> Result<f64> {
 
 /// What a page takes on the average that is asked for alone, after as long as a disk would take. Between such calls
 /// processes sleep, and on a busy computer waking them up is most of it.
-fn page(testbed: &Testbed) -> Result<f64> {
+fn page(testbed: &ProgramTestbed) -> Result<f64> {
     let mut times = Vec::new();
     for _ in 0..SMALL_ROUNDS {
         times.extend(testbed.page_times(SMALL_BYTES, PAUSE)?);

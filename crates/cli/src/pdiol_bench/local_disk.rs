@@ -15,13 +15,13 @@ use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
-use applications::{FileName, Output, Store, Temporary};
+use applications::{FileName, Output, Storage, Temporary};
 use flume::{Receiver, Sender};
 use jobs::LocalReader;
 use machine::{Disk, Machine, Payload, Stage};
 use real::RealMachine;
 
-use crate::failure::{Failure, Result};
+use command_line::failure::{Failure, Result};
 
 /// Bytes that are read or written with one access.
 const STRETCH_BYTES: u64 = 512 << 10;
@@ -92,7 +92,7 @@ impl Drop for LocalDisk {
     }
 }
 
-impl Store for LocalDisk {
+impl Storage for LocalDisk {
     fn open(&self, name: &FileName) -> applications::Result<Box<dyn Read + Send + '_>> {
         Ok(Box::new(Pages::begin(&self.commands(), name.to_string())))
     }

@@ -18,7 +18,8 @@
 //! - `local_disk.rs`, `striped.rs`: the files of a modelled disk and of agents, as these programs have them
 //! - `testbed.rs`: agents and a local disk with files on them, and one run of a program
 //! - `limits.rs`, `prediction.rs`: as above
-//! - `targets.rs`: what is to be reached; `report.rs`, `page.rs`: results as table, CSV, JSON; as a page
+//! - `results.rs`, `targets.rs`: what was found, and what is to be reached; `report.rs`, `page.rs`: both as table, CSV,
+//!   JSON; as a page
 
 pub(crate) mod application;
 pub(crate) mod limits;
@@ -26,6 +27,7 @@ pub(crate) mod local_disk;
 pub(crate) mod page;
 pub(crate) mod prediction;
 pub(crate) mod report;
+pub(crate) mod results;
 pub(crate) mod striped;
 pub(crate) mod targets;
 pub(crate) mod testbed;

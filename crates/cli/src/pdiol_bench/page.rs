@@ -1,9 +1,10 @@
 //! The results as a page: plots of throughput, all numbers, and at the end what we hold the program to.
 
-use reproduce::{Figure, Line, NumbersPage, NumbersPart, NumbersTable};
+use page::{Curve, Figure, NumbersPage, NumbersPart, NumbersTable};
 use statistics::Sample;
 
-use super::report::{HEAD, LIMITS_HEAD, Results, Row, cells, limit_cells};
+use super::report::{HEAD, LIMITS_HEAD, cells, limit_cells};
+use super::results::{ProgramRow, Results};
 use super::targets::targets;
 use node::Size;
 
@@ -78,7 +79,7 @@ fn table<const N: usize>(
 }
 
 /// A figure for each program and file.
-fn figures(rows: &[Row]) -> Vec<Figure> {
+fn figures(rows: &[ProgramRow]) -> Vec<Figure> {
     let files =
         rows.chunk_by(|one, next| (one.application, one.file_bytes) == (next.application, next.file_bytes));
     files.zip(1..).map(|(rows, number)| figure(number, rows)).collect()
@@ -86,7 +87,7 @@ fn figures(rows: &[Row]) -> Vec<Figure> {
 
 /// Throughput against the window, a line for each number of disks; if there are not two windows to compare, against
 /// the number of disks.
-fn figure(number: u32, rows: &[Row]) -> Figure {
+fn figure(number: u32, rows: &[ProgramRow]) -> Figure {
     let windows = distinct(rows.iter().filter_map(|row| row.window.parse::<f64>().ok()));
     let (varied, what, mut lines) = match windows.len() {
         0 | 1 => ("disks", "different windows", by_disks(rows)),
@@ -102,12 +103,12 @@ fn figure(number: u32, rows: &[Row]) -> Figure {
     Figure { number, title, varied: varied.into(), lines }
 }
 
-fn by_windows(rows: &[Row], windows: &[f64]) -> Vec<Line> {
+fn by_windows(rows: &[ProgramRow], windows: &[f64]) -> Vec<Curve> {
     let mut lines = Vec::new();
     for disks in disks(rows) {
-        let rows: Vec<&Row> = rows.iter().filter(|row| row.disks == disks).collect();
-        let points = |seconds: fn(&Row) -> Option<f64>| -> Vec<(f64, Sample)> {
-            let point = |row: &&Row| Some((row.window.parse().ok()?, throughput(row, seconds(row)?)?));
+        let rows: Vec<&ProgramRow> = rows.iter().filter(|row| row.disks == disks).collect();
+        let points = |seconds: fn(&ProgramRow) -> Option<f64>| -> Vec<(f64, Sample)> {
+            let point = |row: &&ProgramRow| Some((row.window.parse().ok()?, throughput(row, seconds(row)?)?));
             rows.iter().filter_map(point).collect()
         };
         let plural = if disks == 1 { "disk" } else { "disks" };
@@ -118,9 +119,9 @@ fn by_windows(rows: &[Row], windows: &[f64]) -> Vec<Line> {
     lines
 }
 
-fn by_disks(rows: &[Row]) -> Vec<Line> {
+fn by_disks(rows: &[ProgramRow]) -> Vec<Curve> {
     let windows = distinct(rows.iter().filter(|row| !row.is_local()).map(|row| row.window.as_str()));
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<Curve> = Vec::new();
     for window in windows {
         let rows = rows.iter().filter(|row| row.window == window);
         let points = rows.filter_map(|row| Some((row.disks as f64, throughput(row, row.seconds())?)));
@@ -133,22 +134,22 @@ fn by_disks(rows: &[Row]) -> Vec<Line> {
 }
 
 /// The disk used locally, whatever varies.
-fn local(rows: &[Row], varied: &[f64]) -> Line {
+fn local(rows: &[ProgramRow], varied: &[f64]) -> Curve {
     let local = rows.iter().find(|row| row.is_local());
     let sample = local.and_then(|row| throughput(row, row.seconds()));
     let points = sample.map(|sample| varied.iter().map(|&value| (value, sample.clone())).collect());
     line("local".into(), points.unwrap_or_default())
 }
 
-fn line(name: String, points: Vec<(f64, Sample)>) -> Line {
-    Line { name, per_node: None, points }
+fn line(name: String, points: Vec<(f64, Sample)>) -> Curve {
+    Curve { name, per_node: None, points }
 }
 
-fn throughput(row: &Row, seconds: f64) -> Option<Sample> {
+fn throughput(row: &ProgramRow, seconds: f64) -> Option<Sample> {
     Sample::of(&[row.file_bytes as f64 / f64::from(1 << 20) / seconds])
 }
 
-fn disks(rows: &[Row]) -> Vec<usize> {
+fn disks(rows: &[ProgramRow]) -> Vec<usize> {
     distinct(rows.iter().map(|row| row.disks).filter(|&disks| disks > 0))
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use command_line::failure::{Failure, Result};
 use description::{Description, MachineDescription};
 use experiment::{Experiment, FilePlace, Job, Launch, LocalProgram, Sequential, StoredFile};
 use fs::{FileId, PageCacheSettings, Prefetch};
@@ -10,7 +11,6 @@ use layout::Operation;
 use super::PAGE_BYTES;
 use super::limits::Limits;
 use super::testbed::{self, CACHE_FOR_READING};
-use crate::failure::{Failure, Result};
 
 /// The page cache of the thesis, and of a session.
 const CACHE_BYTES: u64 = 256 << 20;
@@ -22,7 +22,7 @@ const PAGES: u64 = 8;
 const FILE: &str = "sequential";
 
 /// Predicts runs on one machine.
-pub(crate) struct Predictor {
+pub(crate) struct ProgramPredictor {
     machine: MachineDescription,
 }
 
@@ -30,14 +30,14 @@ fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::new("predicting", error)
 }
 
-impl Predictor {
+impl ProgramPredictor {
     /// Predicts for a machine as it is described.
-    pub(crate) fn of(machine: &str) -> Result<Predictor> {
-        Ok(Predictor { machine: MachineDescription::load(machine).map_err(failed)? })
+    pub(crate) fn of(machine: &str) -> Result<ProgramPredictor> {
+        Ok(ProgramPredictor { machine: MachineDescription::load(machine).map_err(failed)? })
     }
 
     /// Predicts for this computer: the machine `loopback` with what was measured of it, and these disks.
-    pub(crate) fn of_this_computer(limits: &Limits, disk_model: &str) -> Result<Predictor> {
+    pub(crate) fn of_this_computer(limits: &Limits, disk_model: &str) -> Result<ProgramPredictor> {
         let machine = |model: &str, latency: Duration| {
             let bandwidth = format!("{} B/s", (limits.one_sender * f64::from(1 << 20)).max(1.0) as u64);
             let latency = format!("{} ns", latency.as_nanos());
@@ -49,7 +49,7 @@ impl Predictor {
                 ("network.latency", &latency),
                 ("processor.cost.copy.cycles_per_word", &copy),
             ];
-            MachineDescription::load_with("loopback", &values).map(|machine| Predictor { machine })
+            MachineDescription::load_with("loopback", &values).map(|machine| ProgramPredictor { machine })
         };
         // What a page takes beyond the simulated steps is the latency, there and back.
         let steps = machine("memory", Duration::ZERO).map_err(failed)?;

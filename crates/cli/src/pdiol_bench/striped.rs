@@ -3,7 +3,7 @@
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use applications::{Failure, FileName, Output, Result, Store, Temporary};
+use applications::{Failure, FileName, Output, Result, Storage, Temporary};
 use pdiol::{Advice, OpenOptions, Session};
 
 /// What becomes of temporary files.
@@ -38,7 +38,7 @@ impl Striped {
     }
 }
 
-impl Store for Striped {
+impl Storage for Striped {
     fn open(&self, name: &FileName) -> Result<Box<dyn Read + Send + '_>> {
         Ok(Box::new(self.open_as(&name.to_string(), OpenOptions::new().read(true))?))
     }

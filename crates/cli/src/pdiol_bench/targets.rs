@@ -1,11 +1,11 @@
 //! What is to be reached, and whether it was.
 
-use super::report::{Results, Row, percent};
+use super::results::{ProgramRow, Results, percent};
 use node::Size;
 
 /// Something that is to be reached.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Target {
+pub(crate) struct Goal {
     what: String,
     wanted: Wanted,
     found: f64,
@@ -24,9 +24,9 @@ enum Wanted {
     Nothing,
 }
 
-impl Target {
-    fn new(what: String, wanted: Wanted, found: f64) -> Target {
-        Target { what, wanted, found }
+impl Goal {
+    fn new(what: String, wanted: Wanted, found: f64) -> Goal {
+        Goal { what, wanted, found }
     }
 
     /// What it is, what is to be reached, what was found, and whether that will do.
@@ -47,18 +47,18 @@ impl Target {
 }
 
 /// What is to be reached and can be told from the results.
-pub(crate) fn targets(results: &Results) -> Vec<Target> {
+pub(crate) fn targets(results: &Results) -> Vec<Goal> {
     let mut targets = Vec::new();
     let rows = if results.host_disks { &[][..] } else { &results.rows };
     for rows in rows.chunk_by(|one, next| one.application == next.application) {
         let largest = rows.iter().map(|row| row.file_bytes).max().unwrap_or(0);
-        let rows: Vec<&Row> = rows.iter().filter(|row| row.file_bytes == largest).collect();
+        let rows: Vec<&ProgramRow> = rows.iter().filter(|row| row.file_bytes == largest).collect();
         targets.extend(speed_up_targets(&rows));
     }
     targets.extend(prediction_target(rows));
     if let Some(share) = results.write_share {
         let what = format!("writing {}, 4 disks: part of their rate", Size(results.write_bytes));
-        targets.push(Target::new(what, Wanted::AtLeast(0.97), share));
+        targets.push(Goal::new(what, Wanted::AtLeast(0.97), share));
     }
     if let Some(limits) = &results.limits {
         for (place, throughput, processor) in [
@@ -66,17 +66,17 @@ pub(crate) fn targets(results: &Results) -> Vec<Target> {
             ("the agents' caches", limits.cached, limits.cached_processor),
         ] {
             let what = format!("reading from {place}: throughput against the bare stripe");
-            targets.push(Target::new(what, Wanted::AtLeast(0.8), throughput / limits.bare_stripe));
+            targets.push(Goal::new(what, Wanted::AtLeast(0.8), throughput / limits.bare_stripe));
             let what = format!("reading from {place}: processor time against the bare stripe");
             let time = processor / limits.bare_stripe_processor;
-            targets.push(Target::new(what, Wanted::AtMost(1.5), time));
+            targets.push(Goal::new(what, Wanted::AtMost(1.5), time));
         }
     }
     targets
 }
 
 /// What is to be reached by one program on one file.
-fn speed_up_targets(rows: &[&Row]) -> Vec<Target> {
+fn speed_up_targets(rows: &[&ProgramRow]) -> Vec<Goal> {
     let Some(application) = rows.first().map(|row| row.application) else { return Vec::new() };
     let least = |four| [Wanted::AtLeast(0.99), Wanted::AtLeast(1.95), Wanted::AtLeast(four)];
     let wanted = match application {
@@ -87,27 +87,27 @@ fn speed_up_targets(rows: &[&Row]) -> Vec<Target> {
     };
     let mut targets = Vec::new();
     for (disks, wanted) in [1, 2, 4].into_iter().zip(wanted) {
-        let of_these: Vec<&&Row> = rows.iter().filter(|row| row.disks == disks).collect();
+        let of_these: Vec<&&ProgramRow> = rows.iter().filter(|row| row.disks == disks).collect();
         let Some(adaptive) = of_these.iter().find(|row| row.is_adaptive()) else { continue };
         let plural = if disks == 1 { "" } else { "s" };
         let what = format!("{application}, {disks} disk{plural}: speed-up over the local disk");
-        targets.push(Target::new(what, wanted, adaptive.speed_up));
+        targets.push(Goal::new(what, wanted, adaptive.speed_up));
         let fixed = of_these.iter().filter(|row| !row.is_adaptive()).map(|row| row.seconds());
         let best = fixed.fold(f64::INFINITY, f64::min);
         if best.is_finite() && wanted != Wanted::Nothing {
             let what = format!("{application}, {disks} disk{plural}: time against the best fixed window");
-            targets.push(Target::new(what, Wanted::PartMore(0.03), adaptive.seconds() / best - 1.0));
+            targets.push(Goal::new(what, Wanted::PartMore(0.03), adaptive.seconds() / best - 1.0));
         }
     }
     let without_window = rows.iter().find(|row| row.disks == 4 && row.window == "1");
     if let Some(row) = without_window.filter(|_| matches!(wanted[2], Wanted::AtLeast(_))) {
         let what = format!("{application}, 4 disks, window 1: speed-up over the local disk");
-        targets.push(Target::new(what, Wanted::Below(1.0), row.speed_up));
+        targets.push(Goal::new(what, Wanted::Below(1.0), row.speed_up));
     }
     targets
 }
 
-fn prediction_target(rows: &[Row]) -> Option<Target> {
+fn prediction_target(rows: &[ProgramRow]) -> Option<Goal> {
     let differences = rows.iter().filter_map(|row| Some((row, row.difference()?)));
     let (worst, difference) = differences.max_by(|(_, one), (_, other)| one.abs().total_cmp(&other.abs()))?;
     let place = match worst.is_local() {
@@ -119,7 +119,7 @@ fn prediction_target(rows: &[Row]) -> Option<Target> {
         worst.application,
         Size(worst.file_bytes)
     );
-    Some(Target::new(what, Wanted::PartAway(0.1), difference))
+    Some(Goal::new(what, Wanted::PartAway(0.1), difference))
 }
 
 #[cfg(test)]
@@ -129,13 +129,13 @@ mod tests {
     use fs::Prefetch;
     use std::time::Duration;
 
-    fn row(application: &'static str, place: Option<(usize, &str)>, seconds: u64) -> Row {
+    fn row(application: &'static str, place: Option<(usize, &str)>, seconds: u64) -> ProgramRow {
         let place = place.map(|(disks, window)| (disks, window.parse::<Prefetch>().expect("a window")));
         let times = Times { elapsed: Duration::from_secs(seconds), ..Times::default() };
-        Row::new(application, 8 << 20, place, Some(times), None)
+        ProgramRow::new(application, 8 << 20, place, Some(times), None)
     }
 
-    fn results(rows: Vec<Row>, host_disks: bool) -> Results {
+    fn results(rows: Vec<ProgramRow>, host_disks: bool) -> Results {
         let mut results = Results { limits: None, host_disks, write_share: None, write_bytes: 0, rows };
         results.compare();
         results
@@ -149,7 +149,7 @@ mod tests {
             row("sort", Some((4, "1")), 99),
             row("sort", Some((4, "adaptive")), 50),
         ];
-        let told: Vec<_> = targets(&results(rows.clone(), false)).iter().map(Target::cells).collect();
+        let told: Vec<_> = targets(&results(rows.clone(), false)).iter().map(Goal::cells).collect();
         let expected = [
             ["sort, 1 disk: speed-up over the local disk", "at least 0.97", "0.962", "no"],
             ["sort, 4 disks: speed-up over the local disk", "-", "2.000", "-"],
@@ -162,7 +162,7 @@ mod tests {
     fn the_worst_prediction_counts() {
         let mut rows = vec![row("cat", None, 100), row("cat", Some((4, "1")), 50)];
         (rows[0].predicted_s, rows[1].predicted_s) = (Some(101.0), Some(44.0));
-        let told: Vec<_> = targets(&results(rows, false)).iter().map(Target::cells).collect();
+        let told: Vec<_> = targets(&results(rows, false)).iter().map(Goal::cells).collect();
         let last = told.last().expect("a target");
         assert!(last[0].ends_with("cat 8 MiB, disks 4, window 1"), "{last:?}");
         assert_eq!(last[1..], ["within 10 %", "-12.0 %", "no"].map(str::to_owned));

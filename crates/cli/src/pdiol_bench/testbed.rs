@@ -7,8 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ::fs::{IoNodeSettings, Prefetch, Scheduling};
-use applications::{FileName, Files, FilesArgs, Store};
+use applications::{FileName, Files, FilesArgs, Storage};
 use blake3::Hash;
+use command_line::failure::{Failure, Result};
 use description::DiskDescription;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use node::Size;
@@ -20,7 +21,6 @@ use super::application::{Application, text};
 use super::local_disk::LocalDisk;
 use super::striped::{Striped, TemporaryFiles};
 use super::times::{Times, measure};
-use crate::failure::{Failure, Result};
 use crate::processes::Agents;
 use crate::this_node;
 
@@ -44,7 +44,7 @@ const LOCAL: &str = "file";
 const OUTPUT: &str = "output";
 
 /// Agents, a disk used locally, and what all of their disks are.
-pub(crate) struct Testbed {
+pub(crate) struct ProgramTestbed {
     agents: Agents,
     disks: Disks,
 }
@@ -58,12 +58,12 @@ pub(crate) enum Disks {
 }
 
 /// Where a program runs: on the disk used locally, or on a number of agents with a window.
-pub(crate) type Place = Option<(usize, Prefetch)>;
+pub(crate) type RunPlace = Option<(usize, Prefetch)>;
 
-impl Testbed {
+impl ProgramTestbed {
     /// Starts agents with disks that are as fast as they can.
-    pub(crate) fn start(agents: usize, disks: Disks) -> Result<Testbed> {
-        Ok(Testbed { agents: Agents::start(agents, &options(CACHE, &[]))?, disks })
+    pub(crate) fn start(agents: usize, disks: Disks) -> Result<ProgramTestbed> {
+        Ok(ProgramTestbed { agents: Agents::start(agents, &options(CACHE, &[]))?, disks })
     }
 
     /// The agents.
@@ -76,7 +76,8 @@ impl Testbed {
         self.agents.restart(&options(&(bytes + (16 << 20)).to_string(), &[]))
     }
 
-    /// Starts the agents anew, with disks that take the times of their model if they have one, and a cache of this size.
+    /// Starts the agents anew, with disks that take the times of their model if they have one, and a cache of this
+    /// size.
     pub(crate) fn slow_down(&mut self, cache: &str) -> Result<()> {
         match &self.disks {
             Disks::Modelled(name, _) => self.agents.restart(&options(cache, &["--disk-model", name])),
@@ -106,7 +107,7 @@ impl Testbed {
         &self,
         application: Application,
         bytes: u64,
-        place: Place,
+        place: RunPlace,
     ) -> Result<(Times, Option<Hash>)> {
         if matches!(self.disks, Disks::Host) {
             drop_pages(&self.agents.path("."))?;
@@ -226,7 +227,7 @@ impl Run<'_> {
     /// disk only when they are synced; others when they are finished.
     fn on(
         &self,
-        store: &dyn Store,
+        store: &dyn Storage,
         [input, output]: &[FileName; 2],
         to_sync: Option<&Path>,
     ) -> Result<(Times, Option<Hash>)> {

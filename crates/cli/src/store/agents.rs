@@ -8,9 +8,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use command_line::failure::{Failure, Result};
 use node::{Agent, agents, key};
 
-use crate::failure::{Failure, Result};
 use crate::this_node;
 
 /// The options that say where the agents are.

@@ -1,10 +1,10 @@
 //! What is refused before a file is put, instead of after half of it has been moved.
 
+use command_line::failure::{Failure, Result};
 use machine::Message;
 use node::{Agent, Size};
 
-use super::session;
-use crate::failure::{Failure, Result};
+use crate::this_node;
 
 /// A smaller file is written before it is found out whether there is room: asking would take longer.
 const WORTH_ASKING: u64 = 64 << 20;
@@ -34,11 +34,11 @@ pub(crate) fn check_space(agents: &[Agent], name: &str, bytes: u64) -> Result<()
     if bytes < WORTH_ASKING {
         return Ok(());
     }
-    let free = session::run_with_present(agents.to_vec(), |session| async move {
-        let client = &session.client;
+    let free = this_node::run_with_present(agents.to_vec(), |connection| async move {
+        let client = &connection.client;
         let mut disks = Vec::new();
         for &node in client.io_nodes() {
-            let examined = session.told("asking for free space", client.examine(node).await)?;
+            let examined = connection.told("asking for free space", client.examine(node).await)?;
             let computer = examined.computer.map(|computer| computer.id);
             disks.extend(examined.disks.into_iter().map(|disk| Free {
                 device: computer.zip(disk.device),

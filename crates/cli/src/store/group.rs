@@ -13,21 +13,20 @@ use std::panic::resume_unwind;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use command_line::failure::{Failure, Result};
 use flume::{Receiver, Sender};
 use fs::{CollectiveSettings, Group};
 use layout::{Operation, Pattern, Problem, View};
 use machine::{Memory, NodeId};
-use node::Agent;
+use node::{Agent, ConnectedNode};
 use real::{Peer, Settings};
 
-use super::session::{self, Session};
-use crate::failure::{Failure, Result};
 use crate::memory;
 use crate::this_node;
 use node::Size;
 
 /// A file that a group has moved.
-pub(crate) struct Moved {
+pub(crate) struct MovedByGroup {
     /// The parts of the file in order; each was one node's.
     pub(crate) parts: Vec<Vec<u8>>,
     /// How long the collective operation took, from the moment all nodes were ready.
@@ -59,7 +58,13 @@ struct Start {
 }
 
 /// Reads a file of `bytes` bytes, finished or not, with `nodes` compute nodes.
-pub(crate) fn read(agents: &[Agent], name: &str, bytes: u64, nodes: u32, unfinished: bool) -> Result<Moved> {
+pub(crate) fn read(
+    agents: &[Agent],
+    name: &str,
+    bytes: u64,
+    nodes: u32,
+    unfinished: bool,
+) -> Result<MovedByGroup> {
     check_memory(name, bytes)?;
     let lengths = lengths(name, bytes, nodes)?;
     let parts = lengths.into_iter().map(|length| vec![0; length as usize]).collect();
@@ -69,7 +74,7 @@ pub(crate) fn read(agents: &[Agent], name: &str, bytes: u64, nodes: u32, unfinis
 /// Writes an unfinished file that is there already, of the parts in order; each is one compute node's.
 ///
 /// Their lengths are those that [`lengths`] says.
-pub(crate) fn write(agents: &[Agent], name: &str, parts: Vec<Vec<u8>>) -> Result<Moved> {
+pub(crate) fn write(agents: &[Agent], name: &str, parts: Vec<Vec<u8>>) -> Result<MovedByGroup> {
     carry_out(agents, name, Operation::Write, true, parts)
 }
 
@@ -110,10 +115,10 @@ fn carry_out(
     operation: Operation,
     unfinished: bool,
     parts: Vec<Vec<u8>>,
-) -> Result<Moved> {
+) -> Result<MovedByGroup> {
     let bytes = parts.iter().map(|part| part.len() as u64).sum();
     if bytes == 0 {
-        return Ok(Moved { parts, elapsed: Duration::ZERO });
+        return Ok(MovedByGroup { parts, elapsed: Duration::ZERO });
     }
     let task = Task {
         name: name.into(),
@@ -147,7 +152,7 @@ fn carry_out(
     let members = outcomes.collect::<Vec<_>>().into_iter().collect::<Result<Vec<(Vec<u8>, Instant)>>>()?;
     let end = members.iter().map(|&(_, end)| end).max().unwrap_or(start);
     let parts = members.into_iter().map(|(part, _)| part).collect();
-    Ok(Moved { parts, elapsed: end.saturating_duration_since(start) })
+    Ok(MovedByGroup { parts, elapsed: end.saturating_duration_since(start) })
 }
 
 impl Task {
@@ -155,10 +160,10 @@ impl Task {
     fn member(self, start: Start, part: Vec<u8>) -> Result<(Vec<u8>, Instant)> {
         let listen = (start.rank == 0).then(|| ([127, 0, 0, 1], 0).into());
         let settings = Settings { node: self.members[start.rank], listen, ..this_node::settings()? };
-        session::run_node(settings, self.agents.clone(), move |session| async move {
-            let file = session.open(&self.name, self.unfinished).await?;
+        this_node::run_as(settings, self.agents.clone(), move |connection| async move {
+            let file = connection.open(&self.name, self.unfinished).await?;
             let Start { rank, leader, ready, go } = start;
-            self.meet(&session, rank, leader).await?;
+            self.meet(&connection, rank, leader).await?;
             let _ = ready.send(());
             drop(ready);
             if go.recv_async().await.is_err() {
@@ -178,16 +183,16 @@ impl Task {
                 }
             };
             let end = Instant::now();
-            session.told(&self.name, moved)?;
+            connection.told(&self.name, moved)?;
             Ok((memory.into_vec().expect("real memory"), end))
         })
     }
 
     /// Connects this member to the first, which keeps the barriers; the others need no connections.
-    async fn meet(&self, session: &Session, rank: usize, leader: Leader) -> Result<()> {
+    async fn meet(&self, connection: &ConnectedNode, rank: usize, leader: Leader) -> Result<()> {
         let (tell, hear) = leader;
         if rank == 0 {
-            let address = session.machine.address().expect("it listens");
+            let address = connection.machine.address().expect("it listens");
             for _ in &self.members[1..] {
                 // A member that could not start does not listen, and says why itself.
                 let _ = tell.send(address);
@@ -198,7 +203,7 @@ impl Task {
         let failed = |why: String| Failure::new("joining the group of compute nodes", why);
         let address = hear.recv_async().await.map_err(|_| failed("its first node could not start".into()))?;
         let peer = Peer { node: self.members[0], address };
-        session.machine.connect(&[peer]).await.map_err(|error| failed(error.to_string()))
+        connection.machine.connect(&[peer]).await.map_err(|error| failed(error.to_string()))
     }
 }
 

@@ -6,16 +6,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use layout::Striping;
-use node::{Agent, ErrorKind};
-use real::RealMachine;
+use command_line::failure::{Failure, Result};
+use command_line::progress::Progress;
+use layout::Extent;
+use node::whole_file::{self, CopyError};
+use node::{Agent, ConnectedNode, ErrorKind};
 
-use super::session::{self, Session};
-use super::{group, stream};
-use crate::failure::{Failure, Result};
+use super::group;
 use crate::interrupt::{Interruption, Undertaking};
 use crate::local::Hashing;
-use crate::progress::Progress;
+use crate::this_node;
 
 /// How data get from disks to memory and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -95,12 +95,50 @@ fn get_traditional<W: Write + Send + 'static>(
     progress: &Progress,
 ) -> Result<Done> {
     let (name, progress) = (name.to_owned(), progress.clone());
-    session::run_with_present(agents.to_vec(), move |session| async move {
-        let file = session.open(&name, unfinished).await?;
+    this_node::run_with_present(agents.to_vec(), move |connection| async move {
+        let file = connection.open(&name, unfinished).await?;
         progress.expect(file.bytes());
         let start = Instant::now();
-        let output = stream::download(&session, &file, output, &progress).await?;
+        let output = whole_file::download(&connection, &file, output, adding_to(&progress)).await;
+        let output = output.map_err(|error| failed_to_get(&name, error))?;
         Ok(Done { bytes: file.bytes(), elapsed: start.elapsed(), hash: output.hash() })
+    })
+}
+
+/// Counts what is done in a progress.
+fn adding_to(progress: &Progress) -> impl Fn(u64) + Clone + 'static {
+    let progress = progress.clone();
+    move |bytes| progress.add(bytes)
+}
+
+/// Why a file was not got.
+pub(crate) fn failed_to_get(name: &str, error: CopyError) -> Failure {
+    match error {
+        CopyError::Striped(error) => error.into(),
+        CopyError::Local(error) => Failure::writing(format!("what {name} holds"), &error),
+    }
+}
+
+/// Reads what can be read of a file and writes it to `output`, with zeros in place of the rest. Says which bytes those
+/// are, and the hash of all that was written, if it was asked for.
+pub(crate) fn salvage<W: Write + Send + 'static>(
+    agents: &[Agent],
+    name: &str,
+    method: MethodArgs,
+    output: Hashing<W>,
+    progress: &Progress,
+) -> Result<(Option<blake3::Hash>, Vec<Extent>)> {
+    if method.method == Method::DiskDirected {
+        let why = "only the method traditional skips damaged parts";
+        return Err(Failure::usage("--skip-damaged", why).remedy("Leave out --method."));
+    }
+    let (name, progress) = (name.to_owned(), progress.clone());
+    this_node::run_with_present(agents.to_vec(), move |connection| async move {
+        let remains = connection.told(&name, connection.client.open_remains(&name).await)?;
+        progress.expect(remains.bytes());
+        let salvaged = whole_file::salvage(&connection, &name, remains, output, adding_to(&progress)).await;
+        let (output, lost) = salvaged.map_err(|error| failed_to_get(&name, error))?;
+        Ok((output.hash(), lost))
     })
 }
 
@@ -112,8 +150,8 @@ fn get_disk_directed<W: Write>(
     progress: &Progress,
 ) -> Result<Done> {
     let owned = name.to_owned();
-    let bytes = session::run_with_present(agents.to_vec(), move |session| async move {
-        Ok(session.open(&owned, get.unfinished).await?.bytes())
+    let bytes = this_node::run_with_present(agents.to_vec(), move |connection| async move {
+        Ok(connection.open(&owned, get.unfinished).await?.bytes())
     })?;
     progress.expect(bytes);
     let moved = group::read(agents, name, bytes, get.method.compute_nodes, get.unfinished)?;
@@ -170,30 +208,30 @@ fn put_traditional<R: Read + Send + 'static>(
     interruption: Interruption,
 ) -> Result<Done> {
     let (name, progress) = (name.to_owned(), progress.clone());
-    session::run(agents.to_vec(), move |session| async move {
+    this_node::run(agents.to_vec(), move |connection| async move {
         let half_done = begin(&interruption, &name);
-        let file = create(&session, &name, put).await?;
+        let file = create(&connection, &name, put).await?;
         let start = Instant::now();
-        match interruption.unless(stream::upload(&session, &file, input, &progress)).await {
+        let copied = whole_file::upload(&connection, &file, input, adding_to(&progress));
+        match interruption.unless(copied).await {
             Some(Ok((input, bytes))) => Ok(Done { bytes, elapsed: start.elapsed(), hash: input.hash() }),
-            Some(Err(failure)) => Err(discard_failed(&session, &name, failure).await),
-            None => Err(half_done.undone(&name, discard(&session, &name).await)),
+            Some(Err(error)) => Err(discard_failed(&connection, &name, failed_to_put(error)).await),
+            None => Err(half_done.undone(&name, connection.discard(&name).await)),
         }
     })
 }
 
-/// Removes the unfinished file of this name that was being put.
-async fn discard(session: &Session, name: &str) -> Result<()> {
-    match session.client.unlink_unfinished(name).await {
-        // It was never made.
-        Err(error) if matches!(*error, fs::Error::NotFound { .. }) => Ok(()),
-        removed => session.told(name, removed),
+/// Why a file was not put.
+pub(crate) fn failed_to_put(error: CopyError) -> Failure {
+    match error {
+        CopyError::Striped(error) => error.into(),
+        CopyError::Local(error) => Failure::new("reading the input", error),
     }
 }
 
-/// The same after a failure, which is what counts; but what is left is told, too.
-async fn discard_failed(session: &Session, name: &str, failure: Failure) -> Failure {
-    match discard(session, name).await {
+/// Removes the unfinished file after a failure, which is what counts; but what is left is told, too.
+async fn discard_failed(connection: &ConnectedNode, name: &str, failure: Failure) -> Failure {
+    match connection.discard(name).await {
         Ok(()) => failure,
         Err(_) => failure.also(&left_behind(name)),
     }
@@ -228,28 +266,28 @@ fn put_disk_directed<R: Read>(
     }
     let (all, name, interruption) = (agents.to_vec(), name.to_owned(), interruption.clone());
     let progress = progress.clone();
-    let moved = session::run(agents.to_vec(), move |session| async move {
+    let moved = this_node::run(agents.to_vec(), move |connection| async move {
         let half_done = begin(&interruption, &name);
         // Open until the group is done: the file is being written for as long as who has begun it is there.
-        let file = create(&session, &name, put).await?;
+        let file = create(&connection, &name, put).await?;
         let written = interruption.unless(async {
             let moved = write_in_group(&all, &name, parts).await?;
             progress.add(bytes);
             let committing = Instant::now();
-            session.told(&name, file.commit().await)?;
+            connection.told(&name, file.commit().await)?;
             Ok(moved.elapsed + committing.elapsed())
         });
         match written.await {
             Some(Ok(elapsed)) => Ok(elapsed),
-            Some(Err(failure)) => Err(discard_failed(&session, &name, failure).await),
-            None => Err(half_done.undone(&name, discard(&session, &name).await)),
+            Some(Err(failure)) => Err(discard_failed(&connection, &name, failure).await),
+            None => Err(half_done.undone(&name, connection.discard(&name).await)),
         }
     });
     Ok(Done { bytes, elapsed: moved?, hash: input.hash() })
 }
 
 /// What [`group::write`] comes to.
-async fn write_in_group(agents: &[Agent], name: &str, parts: Vec<Vec<u8>>) -> Result<group::Moved> {
+async fn write_in_group(agents: &[Agent], name: &str, parts: Vec<Vec<u8>>) -> Result<group::MovedByGroup> {
     let (agents, owned) = (agents.to_vec(), name.to_owned());
     let (done, outcome) = flume::bounded(1);
     let writing = thread::spawn(move || {
@@ -262,35 +300,12 @@ async fn write_in_group(agents: &[Agent], name: &str, parts: Vec<Vec<u8>>) -> Re
     }
 }
 
-async fn create(session: &Session, name: &str, put: Put) -> Result<fs::File<RealMachine>> {
-    let striping = Striping::new(put.block_bytes, session.client.disks()).map_err(Box::<fs::Error>::from);
-    let striping = session.told(name, striping)?;
-    // What cannot be made must not cost what there is.
-    session.told(name, session.client.check_striping(name, striping))?;
-    let file = node::new_file_id()?;
-    let created = match put.replace {
-        true => create_replacing(session, name, file, striping).await,
-        false => session.client.create_striped(name, file, striping).await,
-    };
-    let exists = created.as_ref().is_err_and(|error| matches!(**error, fs::Error::Exists { .. }));
-    session.told(name, created).map_err(|failure| match exists {
-        true => failure.remedy("Remove it with `starfish rm`, or put with --replace."),
-        false => failure,
-    })
-}
-
-async fn create_replacing(
-    session: &Session,
-    name: &str,
-    file: fs::FileId,
-    striping: Striping,
-) -> fs::Result<fs::File<RealMachine>> {
-    match session.client.create_replacing(name, file, striping).await {
-        // What cannot be read need not be kept until there is another.
-        Err(error) if session.explain(name, &error).kind() == ErrorKind::Damaged => {
-            session.client.unlink(name).await?;
-            session.client.create_striped(name, file, striping).await
+async fn create(connection: &ConnectedNode, name: &str, put: Put) -> Result<fs::File<real::RealMachine>> {
+    let striping = connection.striping(put.block_bytes, None)?;
+    connection.create(name, striping, put.replace).await.map_err(|error| match error.kind() {
+        ErrorKind::Exists => {
+            Failure::from(error).remedy("Remove it with `starfish rm`, or put with --replace.")
         }
-        created => created,
-    }
+        _ => error.into(),
+    })
 }

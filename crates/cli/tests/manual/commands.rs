@@ -49,6 +49,8 @@ pages! {
     choosing_storage: "docs/manual/choosing-storage.md",
     using_your_disks: "docs/manual/using-your-disks.md",
     writing_programs: "docs/manual/writing-programs.md",
+    write_caches: "docs/manual/write-caches.md",
+    replaying: "docs/manual/replaying.md",
     studying: "docs/manual/studying.md",
     methods: "docs/manual/methods.md",
     patterns: "docs/manual/patterns.md",

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use description::{Bytes, Frequency, Quantity, Rate, Rpm, Time};
+use description::{Bytes, Frequency, Rate, Rpm, Time, WrittenAsText};
 use experiment::{FIELDS, Field as CaseField, Takes};
 use machine::Work;
 use plan::reference::{PlanKey, TABLES, TOP};
@@ -326,7 +326,7 @@ impl Types {
             "Rpm" => "rotation",
             "Cycles" => "cycles",
             "Region" => "list of `\"first-last\"`",
-            "IgnoredAny" => "`\"mechanical\"` or `\"streaming\"`",
+            "IgnoredAny" => "`\"mechanical\"`, `\"streaming\"` or `\"drawn\"`",
             name => return self.variants(name).map(|(value, _)| value).collect::<Vec<_>>().join(", "),
         };
         word.to_owned()

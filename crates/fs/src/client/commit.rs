@@ -204,6 +204,17 @@ impl<M: Machine> File<M> {
         }
     }
 
+    /// Makes a finished file as long for all as there is of it on the disks, whoever has written that.
+    pub(super) async fn commit_all_there_is(&self) -> Result<()> {
+        if self.is_unfinished() {
+            return Ok(());
+        }
+        let stat = self.client.stat(self.name()).await?;
+        let lengths: Vec<u64> = stat.stripes.iter().map(|&(_, _, bytes)| bytes).collect();
+        let bytes = stat.striping.file_bytes(&lengths)?;
+        if stat.file == self.id() && bytes > stat.bytes { self.commit_bytes(bytes).await } else { Ok(()) }
+    }
+
     /// Has all I/O nodes commit the file with a size of `bytes`.
     async fn commit_bytes(&self, bytes: u64) -> Result<()> {
         // Before anything is noted: what lacks a write is not to be called whole.

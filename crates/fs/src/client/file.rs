@@ -11,6 +11,7 @@ use std::rc::Rc;
 use layout::{BlockRequest, Extent, StripePlace, Striping};
 use machine::{Class, Machine, Memory, NodeId, Payload, Work};
 
+use super::length::Length;
 use super::{Client, FileStat, OpenMemory};
 use crate::endpoint::{Answer, Mailbox};
 use crate::error::{Error, FailureKind, Result};
@@ -34,11 +35,9 @@ struct FileInner {
     striping: Striping,
     /// The I/O node of each stripe.
     homes: Vec<NodeId>,
-    /// The size as far as this client knows: others may have made the file longer.
-    bytes: Cell<u64>,
+    /// What is kept apart in it is what this client has done since the last commit.
+    length: Length,
     unfinished: Cell<bool>,
-    /// Where the furthest write of this client ends since the last that was committed; how long it has made the file.
-    uncommitted_end: Cell<u64>,
     unflushed: RefCell<Unflushed>,
 }
 
@@ -88,9 +87,8 @@ impl<M: Machine> File<M> {
             file,
             striping,
             homes,
-            bytes: Cell::new(bytes),
+            length: Length::heard(bytes),
             unfinished: Cell::new(unfinished_since.is_some()),
-            uncommitted_end: Cell::new(0),
             unflushed: RefCell::default(),
         };
         File { client, inner: Rc::new(inner) }
@@ -113,7 +111,7 @@ impl<M: Machine> File<M> {
 
     /// The size in bytes, as of the last time this client heard of it or changed it.
     pub fn bytes(&self) -> u64 {
-        self.inner.bytes.get()
+        self.inner.length.bytes()
     }
 
     /// Whether the file has not been [committed](Self::commit) since it was begun.
@@ -128,7 +126,7 @@ impl<M: Machine> File<M> {
         if self.is_unfinished() {
             match self.client.stat_unfinished(name).await {
                 Ok(stat) if stat.file == self.inner.file => {
-                    self.inner.bytes.set(stat.bytes);
+                    self.inner.length.hear_all(stat.bytes);
                     return Ok(stat.bytes);
                 }
                 Err(error) if !matches!(*error, Error::NotFound { .. }) => return Err(error),
@@ -148,19 +146,17 @@ impl<M: Machine> File<M> {
     pub(super) fn note_finished(&self, bytes: u64) {
         self.inner.unfinished.set(false);
         self.client.inner.begun.borrow_mut().remove(&self.inner.file);
-        self.inner.bytes.set(bytes.max(self.inner.uncommitted_end.get()));
+        self.inner.length.hear(bytes);
     }
 
     /// Notes that what was written up to here has been committed.
     pub(super) fn note_committed(&self, bytes: u64) {
-        if self.inner.uncommitted_end.get() <= bytes {
-            self.inner.uncommitted_end.set(0);
-        }
+        self.inner.length.settle(bytes);
     }
 
     /// How long at least a finished file has to be for all by what this client has done since the last commit.
     pub(super) fn uncommitted_end(&self) -> Option<u64> {
-        Some(self.inner.uncommitted_end.get()).filter(|end| *end > 0 && !self.is_unfinished())
+        Some(self.inner.length.own_end()).filter(|end| *end > 0 && !self.is_unfinished())
     }
 
     /// Which run of each I/O node has accepted what has not been flushed.
@@ -187,8 +183,7 @@ impl<M: Machine> File<M> {
     }
 
     pub(super) fn note_end(&self, end: u64) {
-        self.inner.bytes.set(self.bytes().max(end));
-        self.inner.uncommitted_end.set(self.inner.uncommitted_end.get().max(end));
+        self.inner.length.reach(end);
     }
 
     /// Cuts the file to `bytes`, or extends it to them with zeros.
@@ -203,8 +198,8 @@ impl<M: Machine> File<M> {
             Request::Resize { file: self.inner.file, bytes, stripes }
         })
         .await?;
-        self.inner.bytes.set(bytes);
-        self.inner.uncommitted_end.set(bytes);
+        self.inner.length.cut(bytes);
+        self.inner.length.reach(bytes);
         Ok(())
     }
 
@@ -434,7 +429,7 @@ impl<M: Machine> File<M> {
     }
 }
 
-fn check_memory(memory: &Memory, at: u64, bytes: u64) -> Result<()> {
+pub(super) fn check_memory(memory: &Memory, at: u64, bytes: u64) -> Result<()> {
     if memory.holds(at, bytes) {
         Ok(())
     } else {
@@ -443,8 +438,8 @@ fn check_memory(memory: &Memory, at: u64, bytes: u64) -> Result<()> {
     }
 }
 
-fn check_no_file_ends_before(extent: Extent) -> Result<()> {
-    if extent.clip(layout::FILE_BYTES_MAX) == extent {
+pub(super) fn check_no_file_ends_before(extent: Extent) -> Result<()> {
+    if extent.is_of_a_file() {
         Ok(())
     } else {
         let Extent { offset, bytes } = extent;

@@ -7,13 +7,16 @@
 //!
 //! The members may have entries of different files, or none.
 
+use std::rc::Rc;
+
 use machine::{Machine, Memory, NodeId, Payload, Work};
 
+use super::file::{check_memory, check_no_file_ends_before};
 use super::{Client, ClientInner, File, Group, unexpected};
-use crate::directory::Entry;
+use crate::directory::{Entry, length};
 use crate::endpoint::Mailbox;
 use crate::error::{Error, Failure, Result};
-use crate::protocol::{Direction, ENTRIES_MAX, FileId, Listed, MemoryId, Reply, Request};
+use crate::protocol::{Direction, ENTRIES_MAX, FileId, Listed, MeetingId, MemoryId, Reply, Request};
 
 /// How a group moves listed stretches of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +42,33 @@ pub struct FileEntries<M: Machine> {
     pub file: File<M>,
     /// The stretches, in any order. If they overlap, a write keeps the latest.
     pub entries: Vec<Entry>,
+}
+
+/// What is common to all attempts at an operation.
+pub(super) struct ListedOperation<'a> {
+    pub(super) direction: Direction,
+    pub(super) memory: &'a Memory,
+    pub(super) settings: ListedSettings,
+}
+
+/// Members who meet, before and after an operation.
+pub(super) trait Gathering<M: Machine> {
+    /// Begins the next operation: its name, by which the memory of its members is known.
+    fn next(&self) -> MeetingId;
+
+    /// Waits for all members, and tells who they are; if any of them brings a failure, all leave with the same one.
+    async fn meet(&self, client: &Client<M>, failure: Option<&Error>) -> Result<Rc<[NodeId]>>;
+}
+
+impl<M: Machine> Gathering<M> for Group {
+    fn next(&self) -> MeetingId {
+        Group::next(self)
+    }
+
+    async fn meet(&self, client: &Client<M>, failure: Option<&Error>) -> Result<Rc<[NodeId]>> {
+        client.meet_with(self, failure.map(|error| Failure::from(error.clone()))).await?;
+        Ok(self.members.clone())
+    }
 }
 
 impl<M: Machine> Client<M> {
@@ -82,10 +112,11 @@ impl<M: Machine> Client<M> {
         memory: &Memory,
         settings: ListedSettings,
     ) -> Result<Moved> {
+        let operation = ListedOperation { direction, memory, settings };
         let mut fits = check_parts(parts, memory);
         let mut again = true;
         loop {
-            let (own, common) = self.move_once(direction, group, parts, memory, settings, &fits).await;
+            let (own, common) = self.move_once(&operation, group, parts, &fits).await;
             match common {
                 // What is common to all members decides, so that all begin again or none.
                 Err(error) if again && error.is_of_new_start() => {
@@ -102,30 +133,31 @@ impl<M: Machine> Client<M> {
     }
 
     /// One attempt: what came of this member's part, and what is common to all.
-    async fn move_once(
+    pub(super) async fn move_once(
         &self,
-        direction: Direction,
-        group: &Group,
+        operation: &ListedOperation<'_>,
+        gathering: &impl Gathering<M>,
         parts: &[FileEntries<M>],
-        memory: &Memory,
-        ListedSettings { presort, queued }: ListedSettings,
         fits: &Result<()>,
     ) -> (Result<Moved>, Result<()>) {
-        let id = MemoryId::Collective(group.next());
+        let ListedOperation { direction, memory, settings: ListedSettings { presort, queued } } = *operation;
+        let id = MemoryId::Collective(gathering.next());
         let _opened = self.inner.open_memory(id, memory);
         let told = match fits {
             Ok(()) => self.tell_directories(id, parts).await,
             Err(error) => Err(error.clone()),
         };
-        let met = self.meet(group, told.as_ref().err().map(|error| &**error)).await;
+        let met = gathering.meet(self, told.as_ref().err().map(|error| &**error)).await;
         let mut own = told.map(|()| Moved::default());
-        if met.is_ok() && group.rank == 0 {
-            let members = group.members.iter().map(|member| member.0).collect();
+        if let Ok(members) = &met
+            && members[0] == self.inner.endpoint.machine().node()
+        {
+            let members = members.iter().map(|member| member.0).collect();
             let request = Listed { direction, presort, queued, memory: id, members };
             own = self.ask_to_move(request).await;
         }
-        let done = self.meet(group, own.as_ref().err().map(|error| &**error)).await;
-        (own, met.and(done))
+        let done = gathering.meet(self, own.as_ref().err().map(|error| &**error)).await;
+        (own, met.and(done).map(drop))
     }
 
     /// Tells each I/O node the entries that concern it.
@@ -182,21 +214,13 @@ impl<M: Machine> Client<M> {
         }
         outcome.map(|()| moved)
     }
-
-    /// Waits for all members; if any of them brings a failure, all leave with the same one.
-    async fn meet(&self, group: &Group, failure: Option<&Error>) -> Result<()> {
-        let failure = failure.map(|error| Failure::from(error.clone()));
-        self.meet_with(group, failure).await
-    }
 }
 
 /// Entries of files that go in one message.
 type Message = Vec<(FileId, Vec<Entry>)>;
 
 fn push_entry(messages: &mut Vec<Message>, file: FileId, entry: Entry) {
-    let is_full = |message: &Message| {
-        message.iter().map(|(_, entries)| entries.len() + 1).sum::<usize>() + 2 > ENTRIES_MAX
-    };
+    let is_full = |message: &Message| length(message) + 2 > ENTRIES_MAX;
     if messages.last().is_none_or(is_full) {
         messages.push(Vec::new());
     }
@@ -208,18 +232,12 @@ fn push_entry(messages: &mut Vec<Message>, file: FileId, entry: Entry) {
 }
 
 /// Refuses entries that reach beyond the memory or beyond any file.
-fn check_parts<M: Machine>(parts: &[FileEntries<M>], memory: &Memory) -> Result<()> {
+pub(super) fn check_parts<M: Machine>(parts: &[FileEntries<M>], memory: &Memory) -> Result<()> {
     for FileEntries { file, entries } in parts {
-        for &Entry { offset, bytes, at, .. } in entries {
-            let ends = offset.checked_add(bytes).is_some_and(|end| end <= layout::FILE_BYTES_MAX);
-            if !ends {
-                let why = format!("{}: {bytes} bytes at {offset} reach beyond any file", file.name());
-                return Err(Error::Invalid(why).into());
-            }
-            if !memory.holds(at, bytes) {
-                let why = format!("{bytes} bytes at {at} do not lie in a memory of {}", memory.len());
-                return Err(Error::Invalid(why).into());
-            }
+        for entry in entries {
+            let of_file = |error| Error::Invalid(format!("{}: {error}", file.name()));
+            check_no_file_ends_before(entry.extent()).map_err(of_file)?;
+            check_memory(memory, entry.at, entry.bytes)?;
         }
     }
     Ok(())

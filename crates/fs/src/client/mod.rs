@@ -15,6 +15,7 @@ mod check;
 mod collective;
 mod commit;
 mod file;
+mod length;
 mod listed;
 mod pages;
 mod remains;
@@ -26,7 +27,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use layout::{DiskPlace, Striping, stripe_disks};
-use machine::{Computer, Condition, Duration, Machine, Memory, Message, NodeId, Payload, Space, Work};
+use machine::{
+    Computer, Condition, Duration, InFlight, Machine, Memory, Message, NodeId, Payload, Space, Work,
+};
 
 pub use assembly::{FileParts, FileStat};
 pub use check::{Check, CheckedFile, Checking, Finding, FindingKind};
@@ -35,12 +38,12 @@ pub use file::File;
 pub use listed::{FileEntries, ListedSettings, Moved};
 pub use pages::{Advice, PageCache, PageCacheSettings, PagedFile, Prefetch};
 pub use remains::{Remains, Remnant};
-pub use write_cache::{Division, ENTRY_BYTES, Section, WriteCache, WriteCacheSettings};
+pub use write_cache::{Division, ENTRY_BYTES, Section, WriteCache, WriteCacheSettings, Written};
 
-use crate::endpoint::{Answer, Asker, Endpoint, Mailbox, Service};
+use crate::endpoint::{Answer, Asker, Endpoint, Mailbox, RequestHandler};
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::name;
-use crate::protocol::{ExaminedDisk, FileId, MeetingId, MemoryId, Reply, Request, StripePlace};
+use crate::protocol::{ExaminedDisk, FileId, MeetingId, MemoryId, Reply, Request, StripeHome};
 use crate::settings::ClientSettings;
 use collective::Meeting;
 use commit::about;
@@ -97,6 +100,8 @@ struct ClientInner<M: Machine> {
     meetings: RefCell<BTreeMap<MeetingId, Meeting>>,
     meeting_changed: Condition,
     gone: RefCell<BTreeSet<NodeId>>,
+    /// Write caches that are joining a job: what its keeper asks of them waits until they have.
+    joining: InFlight,
     /// Unfinished files that this client has begun.
     begun: RefCell<BTreeSet<FileId>>,
     /// How many file requests have opened their memory.
@@ -137,6 +142,7 @@ impl<M: Machine> Client<M> {
             meetings: RefCell::default(),
             meeting_changed: Condition::new(),
             gone: RefCell::default(),
+            joining: InFlight::new(),
             begun: RefCell::default(),
             opened: Cell::new(0),
             write_caches: RefCell::default(),
@@ -271,7 +277,7 @@ impl<M: Machine> Client<M> {
         let begun = self.inner.endpoint.machine().date().as_nanos();
         let request_to = |node: usize| {
             let here = (0..).zip(&disks).filter(|(_, place)| place.node as usize == node);
-            let stripes = here.map(|(stripe, place)| StripePlace { stripe, disk: place.disk }).collect();
+            let stripes = here.map(|(stripe, place)| StripeHome { stripe, disk: place.disk }).collect();
             Some(Request::Create { name: name.into(), file, striping, begun, replaces, stripes })
         };
         let answers = self.ask_all(request_to).await;
@@ -391,7 +397,7 @@ fn unexpected(node: NodeId) -> Box<Error> {
     Error::Protocol { node, why: "sent a reply to another question".into() }.into()
 }
 
-impl<M: Machine> Service for Rc<ClientInner<M>> {
+impl<M: Machine> RequestHandler for Rc<ClientInner<M>> {
     async fn handle(&self, asker: Asker, request: Request, payload: Payload) -> machine::Result<()> {
         let machine = self.endpoint.machine();
         match request {
@@ -427,9 +433,19 @@ impl<M: Machine> Service for Rc<ClientInner<M>> {
                 }
                 self.endpoint.reply(asker, outcome.map(|data| (Reply::Done, data))).await
             }
-            Request::FlushTogether { group, flush } => {
-                let outcome = self.flush_together(group, flush);
-                self.endpoint.reply(asker, outcome).await
+            Request::FlushTogether { group, flush, file } => {
+                if self.joining.count() == 0 {
+                    let outcome = self.flush_together(group, flush, file);
+                    return self.endpoint.reply(asker, outcome).await;
+                }
+                // It may be of a job whose keeper has let this node in just now.
+                let client = self.clone();
+                machine.spawn("flush after joining", async move {
+                    client.joining.none().await;
+                    let outcome = client.flush_together(group, flush, file);
+                    client.endpoint.reply(asker, outcome).await
+                });
+                Ok(())
             }
             Request::Enter { meeting, failure } => self.enter(meeting, asker, failure).await,
             other => {

@@ -8,9 +8,9 @@ use layout::{Pattern, Problem, Striping};
 use machine::conformance::Testbed;
 use machine::{Class, Delivery, Disk, Duration, Machine, Memory, Message, Net, NodeId, Payload};
 
-use super::failures::Tasks;
 use super::faulty::Faulty;
-use super::pages::rest;
+use super::tasks::Tasks;
+use super::tasks::rest;
 use super::{BLOCK, contents, read, run, small, start, write};
 use crate::protocol::{Collective, Direction, Fetch, Frame, Label, MeetingId, MemoryId, Reply, Request};
 use crate::{

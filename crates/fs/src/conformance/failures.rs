@@ -1,40 +1,20 @@
 //! What holds when disks fail, when agents are started anew, and when operations meet that are in each other's way.
 
 use std::cell::Cell;
-use std::future::Future;
 use std::rc::Rc;
 
 use layout::{Pattern, Problem, Striping, View};
 use machine::conformance::Testbed;
-use machine::{Disk, InFlight, Machine, Memory, Net, NodeId, Stage};
+use machine::{Disk, Machine, Memory, Net, NodeId, Stage};
 
 use super::faulty::Faulty;
-use super::pages::rest;
+use super::tasks::{Tasks, rest};
 use super::{BLOCK, Restarting, contents, finished, read, run, small, start, start_with, write};
 use crate::protocol::Label;
 use crate::{
     Client, ClientSettings, CollectiveSettings, Configuration, Error, FailureKind, File, FileId, Group,
     IoNodeSettings, Result, Scheduling, Threads, TwoPhaseFlush, serve,
 };
-
-/// Tasks that a promise waits for. One that panics fails the promise, and is not waited for.
-#[derive(Clone, Default)]
-pub(super) struct Tasks(InFlight);
-
-impl Tasks {
-    pub(super) fn begin(&self, node: &impl Machine, task: impl Future<Output = ()> + 'static) {
-        let operation = self.0.begin();
-        node.spawn("task of a promise", async move {
-            task.await;
-            drop(operation);
-            Ok(())
-        });
-    }
-
-    pub(super) async fn wait(&self) {
-        self.0.none().await;
-    }
-}
 
 fn settings(base: Configuration) -> IoNodeSettings {
     small(base, Scheduling::CyclicScan, Threads::Pool(4))

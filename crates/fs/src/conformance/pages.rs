@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use machine::conformance::Testbed;
-use machine::{Condition, Disk, Duration, Machine, Net, Payload, Stage};
+use machine::{Condition, Disk, Machine, Net, Payload, Stage};
 
-use super::seeded::put;
-use super::{BLOCK, Draw, contents, run, small, start};
+use super::tasks::rest;
+use super::{BLOCK, Draw, contents, put, run, small, start};
 use crate::{
     Advice, Client, Configuration, Error, FileId, IoNodeSettings, PageCache, PageCacheSettings, PagedFile,
     Prefetch, Result, Scheduling, Threads,
@@ -28,11 +28,6 @@ async fn read<M: Machine>(file: &PagedFile<M>, offset: u64, bytes: u64) -> Vec<u
 
 async fn write<M: Machine>(file: &PagedFile<M>, offset: u64, data: &[u8]) {
     file.write(offset, Payload::from(data)).await.expect("the write succeeds");
-}
-
-/// Lets everything under way come to its end.
-pub(super) async fn rest<M: Machine>(node: &M) {
-    node.sleep_until(node.now() + Duration::from_nanos(200_000_000)).await;
 }
 
 /// A file of any size goes through a cache of any size: read back at once, and by a client that opens it anew.

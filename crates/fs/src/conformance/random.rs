@@ -8,10 +8,10 @@ use layout::{Pattern, Problem, Striping};
 use machine::conformance::Testbed;
 use machine::{Class, Condition, Delivery, Duration, Error, Machine, Message, Net, NodeId, Payload};
 
-use super::failures::Tasks;
+use super::tasks::Tasks;
 use super::{BLOCK, Draw, contents, read, run, small, start, write};
 use crate::protocol::{
-    Collective, Direction, Fetch, Frame, Listed, MeetingId, MemoryId, Reply, Request, StripePlace,
+    Collective, Direction, Fetch, Frame, Listed, MeetingId, MemoryId, Reply, Request, StripeHome,
 };
 use crate::{Configuration, Entry, FailureKind, FileId, IoNodeSettings, Scheduling, Threads};
 
@@ -243,7 +243,7 @@ impl<M: Machine> RandomAsker<M> {
         let (file, stripe) = (FileId(self.number()), u32::from(self.below(20) == 0));
         let (offset, bytes) =
             (self.offset(), self.below(if self.below(2) == 0 { 64 } else { BLOCK + 2 }) as u32);
-        let request = match self.below(48) {
+        let request = match self.below(50) {
             0..=1 => self.create(),
             40..=41 => {
                 let incarnation = (self.below(9) == 0).then_some(3);
@@ -261,6 +261,8 @@ impl<M: Machine> RandomAsker<M> {
                 let memory = self.meeting();
                 Request::MoveListed(Box::new(Listed { direction, presort, queued, memory, members }))
             }
+            48 => Request::Join { job: self.name(), member: self.name() },
+            49 => self.of_group(self.below(3)),
             2..=4 => Request::Open { name: self.name() },
             5 => Request::Unlink { name: self.name() },
             6 => Request::List { after: if self.below(2) == 0 { String::new() } else { self.name() } },
@@ -287,6 +289,19 @@ impl<M: Machine> RandomAsker<M> {
         (request, Payload::empty())
     }
 
+    /// A request of a group that this node is no member of.
+    fn of_group(&self, which: u64) -> Request {
+        let (group, number) = (self.number(), self.below(4) as u32);
+        match which {
+            0 => Request::Gather { group, flush: number, file: self.other_file() },
+            1 => {
+                let failure = (number > 2).then(|| crate::Failure::invalid("none"));
+                Request::Enter { meeting: MeetingId { group, operation: number }, failure }
+            }
+            _ => Request::Leave { group },
+        }
+    }
+
     fn other_file(&self) -> Option<FileId> {
         (self.below(2) == 0).then(|| FileId(self.number()))
     }
@@ -294,7 +309,7 @@ impl<M: Machine> RandomAsker<M> {
     fn create(&self) -> Request {
         let block = [BLOCK, 2 * BLOCK, 4096, 8192][self.below(4) as usize];
         let striping = Striping::new(block, 1 + self.below(2) as u32).expect("a striping");
-        let stripes = vec![StripePlace { stripe: 0, disk: u32::from(self.below(20) == 0) }];
+        let stripes = vec![StripeHome { stripe: 0, disk: u32::from(self.below(20) == 0) }];
         let (name, file, replaces) = (self.name(), FileId(self.number()), self.other_file());
         Request::Create { name, file, striping, begun: 1, replaces, stripes }
     }

@@ -7,10 +7,10 @@ use layout::{Operation, Pattern, Problem, Striping, View};
 use machine::conformance::Testbed;
 use machine::{Duration, Machine, Memory, Payload};
 
-use super::failures::Tasks;
 use super::pages::cached_operations;
 use super::random::{Asking, ask_at_random};
-use super::{BLOCK, Draw, contents, read, run, small, start_with, write};
+use super::tasks::Tasks;
+use super::{BLOCK, Draw, contents, put, read, run, small, start_with, write};
 use crate::{
     Client, ClientSettings, CollectiveMethod, CollectiveSettings, Configuration, File, FileId, Group,
     IoNodeSettings, Prefetch, Scheduling, Threads,
@@ -352,13 +352,4 @@ fn part_of(contents: &[u8], view: &View, member: u32) -> Vec<u8> {
         part[memory..memory + bytes].copy_from_slice(&contents[file..file + bytes]);
     }
     part
-}
-
-/// Writes to a file in memory.
-pub(super) fn put(file: &mut Vec<u8>, offset: u64, data: &[u8]) {
-    if !data.is_empty() {
-        let end = offset as usize + data.len();
-        file.resize(file.len().max(end), 0);
-        file[offset as usize..end].copy_from_slice(data);
-    }
 }

@@ -29,21 +29,18 @@ struct Write {
 fn settings(seed: u64) -> WriteCacheSettings {
     let division =
         if seed.is_multiple_of(2) { Division::Shared } else { Division::Fixed { directory: 0.25 } };
-    WriteCacheSettings { bytes: 4096, division, queued: seed.is_multiple_of(3) }
+    let background = (seed % 4 > 1).then_some(0.7);
+    let (bytes, queued) = (4096, seed.is_multiple_of(3));
+    WriteCacheSettings { bytes, division, queued, background, flush_after: None }
 }
 
 async fn cache_of<M: Machine>(
     client: &Client<M>,
-    nodes: &[M],
     rank: usize,
     settings: WriteCacheSettings,
 ) -> WriteCache<M> {
-    let members = nodes.iter().map(|node| node.node()).collect();
-    let group = Group::new(77, members, rank);
-    let cache = WriteCache::new(client.clone(), group, settings, &Memory::real(Vec::new()));
-    let cache = cache.expect("a sound cache");
-    cache.ready().await.expect("all make it");
-    cache
+    let (member, kind) = (format!("member {rank}"), Memory::real(Vec::new()));
+    WriteCache::join(client.clone(), "a job", &member, settings, &kind).await.expect("it joins")
 }
 
 /// Runs one task on each of the nodes, and gives what they give.
@@ -72,7 +69,7 @@ where
 /// Whatever the members of a group write, large or small, over each other or not, some of them more than others: after
 /// the last flush each byte has the value of a write that no other followed.
 pub fn what_a_group_writes_is_its_latest_writers(testbed: &impl Testbed, base: Configuration) {
-    for seed in 1..4 {
+    for seed in 1..5 {
         run(testbed, 2 + MEMBERS, move |nodes| async move {
             let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
             let file = clients[0].create("shared", FileId(1), BLOCK).await.expect("created");
@@ -83,7 +80,7 @@ pub fn what_a_group_writes_is_its_latest_writers(testbed: &impl Testbed, base: C
             let writes = on_each(&nodes[2..], |rank| {
                 let (client, members) = (clients[rank].clone(), members.clone());
                 async move {
-                    let cache = cache_of(&client, &members, rank, settings(seed)).await;
+                    let cache = cache_of(&client, rank, settings(seed)).await;
                     let file = client.open("shared").await.expect("it is there");
                     let mut draw = Draw(100 * seed + rank as u64);
                     let mut writes = Vec::new();
@@ -97,14 +94,13 @@ pub fn what_a_group_writes_is_its_latest_writers(testbed: &impl Testbed, base: C
                         cache.write(&file, offset, &data).await.expect("written");
                         writes.push(Write { began, ended: members[rank].date(), offset, bytes, value });
                     }
-                    cache.finish().await.expect("flushed");
+                    cache.leave().await.expect("flushed");
                     file.commit().await.expect("committed");
                     (writes, cache.flushes())
                 }
             })
             .await;
-            let flushes = writes[0].1;
-            assert!(flushes > 1 && writes.iter().all(|(_, of_member)| *of_member == flushes), "{flushes}");
+            assert!(writes[MEMBERS - 1].1 > 1, "{} flushes", writes[MEMBERS - 1].1);
             let writes: Vec<Write> = writes.into_iter().flat_map(|(writes, _)| writes).collect();
             let now = read(&clients[0].open("shared").await.expect("there"), 0, BYTES).await;
             for (at, &value) in (0..).zip(&now) {
@@ -130,7 +126,7 @@ pub fn writes_that_are_not_flushed_are_read_by_their_writer(testbed: &impl Testb
         let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
         let file = clients[0].create("own", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &[1; 100]).await;
-        let cache = cache_of(&clients[0], &nodes[2..], 0, settings(1)).await;
+        let cache = cache_of(&clients[0], 0, settings(1)).await;
         for (offset, value) in [(10, 2), (15, 3), (150, 4)] {
             cache.write(&file, offset, &Payload::from(vec![value; 10])).await.expect("written");
         }
@@ -150,52 +146,107 @@ pub fn writes_that_are_not_flushed_are_read_by_their_writer(testbed: &impl Testb
     });
 }
 
-/// A member that goes away ends the flushes of its group with an error; what the others have written they can flush
-/// without it.
-pub fn a_member_that_is_gone_costs_only_what_it_had_not_flushed(testbed: &impl Testbed, base: Configuration) {
-    run(testbed, 2 + 3, move |nodes| async move {
-        let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
-        let file = clients[0].create("shared", FileId(1), BLOCK).await.expect("created");
-        file.commit().await.expect("committed");
-        let members = nodes[2..].to_vec();
-        on_each(&nodes[2..], |rank| {
-            let (client, members) = (clients[rank].clone(), members.clone());
-            async move {
-                let cache = cache_of(&client, &members, rank, settings(1)).await;
-                let file = client.open("shared").await.expect("it is there");
-                let (offset, value) = (100 * rank as u64, 1 + rank as u8);
-                let one = || Payload::from(vec![value; 100]);
-                cache.write(&file, offset, &one()).await.expect("written");
-                let written = Group::new(78, members.iter().map(|node| node.node()).collect(), rank);
-                client.barrier(&written).await.expect("all have written");
-                // All of it so far gets to the media.
-                if rank == 1 {
-                    cache.flush().await.expect("flushed");
-                } else {
-                    while cache.flushes() < 1 {
-                        let pause = members[rank].now() + Duration::from_millis(1);
-                        members[rank].sleep_until(pause).await;
-                    }
-                }
-                file.commit().await.expect("committed");
-                cache.write(&file, 1000 + offset, &one()).await.expect("written");
-                if rank == 2 {
-                    members[rank].net().close();
-                    return;
-                }
-                let told = cache.finish().await.expect_err("a member is gone");
-                assert!(told.to_string().contains("gone"), "{told}");
-                // What this member had not flushed is here, and can be written without the group.
-                let memory = Memory::real(vec![0; 100]);
-                let bytes = cache.read(&file, 1000 + offset, 100, &memory, 0).await.expect("read");
-                assert_eq!((bytes, bytes_of(memory)), (100, vec![value; 100]));
-                cache.flush_alone().await.expect("flushed");
+/// What a group has written is on the media when one of its members has flushed, whatever the others do; what it has
+/// written to one file, if only that is asked for.
+pub fn a_flush_has_what_all_members_have_written(testbed: &impl Testbed, base: Configuration) {
+    for seed in 0..4 {
+        run(testbed, 2 + 3, move |nodes| async move {
+            let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
+            for (name, id) in [("one", 1), ("other", 2)] {
+                let file = clients[0].create(name, FileId(id), BLOCK).await.expect("created");
                 file.commit().await.expect("committed");
             }
-        })
-        .await;
-        let other = clients[0].open("shared").await.expect("there");
-        let flushed = [vec![1; 100], vec![2; 100], vec![3; 100], vec![0; 700], vec![1; 100], vec![2; 100]];
-        assert!(read(&other, 0, 2000).await == flushed.concat());
+            let members: Vec<_> = nodes[2..].iter().map(|node| node.node()).collect();
+            on_each(&nodes[2..], |rank| {
+                let (client, members) = (clients[rank].clone(), members.clone());
+                async move {
+                    let cache = cache_of(&client, rank, settings(seed)).await;
+                    let together = Group::new(78, members, rank);
+                    for name in ["one", "other"] {
+                        let file = client.open(name).await.expect("it is there");
+                        let data = Payload::from(vec![1 + rank as u8; 100]);
+                        cache.write(&file, 100 * rank as u64, &data).await.expect("written");
+                    }
+                    client.barrier(&together).await.expect("all have written");
+                    if rank == 1 {
+                        let files = (client.open("one").await.unwrap(), client.open("other").await.unwrap());
+                        cache.flush_file(&files.0).await.expect("flushed");
+                        assert_eq!((cache.end_of(&files.0), cache.end_of(&files.1)), (0, 200));
+                        let found = async |name| read(&client.open(name).await.unwrap(), 0, 1000).await;
+                        let all = [vec![1; 100], vec![2; 100], vec![3; 100]].concat();
+                        assert_eq!((found("one").await, found("other").await), (all.clone(), vec![]));
+                        cache.flush().await.expect("flushed");
+                        assert!(found("other").await == all);
+                    }
+                    client.barrier(&together).await.expect("all have looked");
+                    cache.leave().await.expect("nothing is left");
+                }
+            })
+            .await;
+        });
+    }
+}
+
+/// What is written is flushed in time, without a word from anybody.
+pub fn a_flush_comes_by_itself_in_time(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
+        let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
+        let file = clients[0].create("own", FileId(1), BLOCK).await.expect("created");
+        let settings = WriteCacheSettings { flush_after: Some(Duration::from_millis(20)), ..settings(2) };
+        let cache = cache_of(&clients[0], 0, settings).await;
+        for round in 1..3 {
+            cache.write(&file, 10 * round, &Payload::from(vec![7; 10])).await.expect("written");
+            while cache.end_of(&file) > 0 {
+                nodes[2].sleep_until(nodes[2].now() + Duration::from_millis(1)).await;
+            }
+            assert_eq!(read(&file, 10 * round, 10).await, [7; 10]);
+        }
     });
+}
+
+/// A member that goes away costs what it had not flushed, and no more: the others are told who it was, if it was in the
+/// middle of a flush, and flush without it.
+pub fn a_member_that_is_gone_costs_only_what_it_had_not_flushed(testbed: &impl Testbed, base: Configuration) {
+    for seed in 1..4 {
+        run(testbed, 2 + 3, move |nodes| async move {
+            let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
+            let file = clients[0].create("shared", FileId(1), BLOCK).await.expect("created");
+            file.commit().await.expect("committed");
+            let members = nodes[2..].to_vec();
+            on_each(&nodes[2..], |rank| {
+                let (client, members) = (clients[rank].clone(), members.clone());
+                async move {
+                    let cache = cache_of(&client, rank, settings(seed)).await;
+                    let file = client.open("shared").await.expect("it is there");
+                    let (offset, value) = (100 * rank as u64, 1 + rank as u8);
+                    let one = || Payload::from(vec![value; 100]);
+                    cache.write(&file, offset, &one()).await.expect("written");
+                    let together = Group::new(78, members.iter().map(|node| node.node()).collect(), rank);
+                    client.barrier(&together).await.expect("all have written");
+                    // All of it so far gets to the media.
+                    if rank == 1 {
+                        cache.flush().await.expect("flushed");
+                    }
+                    client.barrier(&together).await.expect("all is flushed");
+                    cache.write(&file, 1000 + offset, &one()).await.expect("written");
+                    if rank == 2 {
+                        members[rank].net().close();
+                        return;
+                    }
+                    // It may have been in the middle of a flush, or gone before.
+                    if let Err(told) = cache.flush().await {
+                        assert!(told.to_string().contains("member 2 of the job a job"), "{told}");
+                        cache.flush().await.expect("flushed without it");
+                    }
+                    cache.leave().await.expect("nothing is left");
+                    file.commit().await.expect("committed");
+                }
+            })
+            .await;
+            let other = clients[0].open("shared").await.expect("there");
+            let flushed =
+                [vec![1; 100], vec![2; 100], vec![3; 100], vec![0; 700], vec![1; 100], vec![2; 100]];
+            assert!(read(&other, 0, 2000).await == flushed.concat());
+        });
+    }
 }

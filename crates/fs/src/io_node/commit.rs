@@ -10,46 +10,17 @@
 //! A client that finds a file committed but not published everywhere publishes it, so that it does not matter where
 //! a client or an I/O node is stopped. The rules that make this safe are in record 19.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use machine::{Disk, Machine, NodeId, Object, Stage};
+use machine::{Disk, Machine, NodeId, Stage};
 
 use super::IoNode;
-use super::stripes::{OpenStripe, not_open, read_label};
+use super::creators::being_written;
+use super::objects::{committed, found};
+use super::open_stripe::{OpenStripe, not_open};
 use crate::error::{Failure, FailureKind};
 use crate::name;
 use crate::protocol::{Committed, FileId, Label, Reply};
-
-/// Who is writing the unfinished files that were begun since this I/O node was started.
-#[derive(Default)]
-pub(super) struct Creators(RefCell<BTreeMap<FileId, NodeId>>);
-
-impl Creators {
-    pub(super) fn note(&self, file: FileId, creator: NodeId) {
-        self.0.borrow_mut().insert(file, creator);
-    }
-
-    fn forget(&self, file: FileId) {
-        self.0.borrow_mut().remove(&file);
-    }
-
-    /// Notes that a client is gone: it writes no file any more.
-    pub(super) fn gone(&self, client: NodeId) {
-        self.0.borrow_mut().retain(|_, creator| *creator != client);
-    }
-
-    /// Whether a client other than this one is writing the file.
-    pub(super) fn has_other(&self, file: FileId, client: NodeId) -> bool {
-        self.0.borrow().get(&file).is_some_and(|&creator| creator != client)
-    }
-}
-
-pub(super) fn being_written(name: &str) -> Box<Failure> {
-    let text = format!("{name}: another client is writing a file of that name");
-    Failure::new(FailureKind::BeingWritten, text).into()
-}
 
 fn not_committed(label: Label) -> Box<Failure> {
     Failure::invalid(format!("{label} has not been committed, and cannot be published")).into()
@@ -92,28 +63,14 @@ impl<M: Machine> IoNode<M> {
         bytes: impl FnOnce(Option<u64>) -> u64,
     ) -> Result<(), Box<Failure>> {
         // One after the other, so that none goes by what another is about to replace.
-        let _turn = self.notes.take((stripe.file(), stripe.label.stripe)).await;
+        let _turn = self.stripes.notes.take((stripe.file(), stripe.label.stripe)).await;
         let bytes = bytes(stripe.committed.get());
         stripe.check_not_removed()?;
         let note = Committed { bytes }.encode();
-        let noted = self.machine.disks()[stripe.disk].commit(stripe.object, &note).await;
-        noted.map_err(Box::<Failure>::from).inspect_err(|failure| stripe.fail(failure))?;
+        let noted = self.disks.of(stripe.home).commit(stripe.home.object, &note).await;
+        noted.map_err(Box::<Failure>::from).inspect_err(|failure| stripe.writers.fail(failure))?;
         stripe.committed.set(Some(bytes));
         Ok(())
-    }
-
-    /// The stripe that a disk has under this name, if it has one of this stage.
-    pub(super) async fn find_stripe(
-        &self,
-        name: &str,
-        disk: usize,
-        stage: Stage,
-    ) -> Result<Option<(Object, Label)>, Box<Failure>> {
-        let Some(object) = found(self.machine.disks()[disk].open(name, stage).await)? else {
-            return Ok(None);
-        };
-        let label = read_label(name, disk, &object.label)?;
-        Ok(Some((object, label)))
     }
 
     /// Gives the committed stripes of a file its name, and removes those of the file that has it.
@@ -124,7 +81,7 @@ impl<M: Machine> IoNode<M> {
         replaces: Option<FileId>,
     ) -> Result<Reply, Box<Failure>> {
         name::check(name)?;
-        let _turn = self.names.take(name.to_owned()).await;
+        let _turn = self.names.turns.take(name.to_owned()).await;
         for (index, disk) in self.machine.disks().iter().enumerate() {
             let pending = self.find_stripe(name, index, Stage::Pending).await?;
             let ours = pending.filter(|(_, label)| label.file == file);
@@ -148,7 +105,7 @@ impl<M: Machine> IoNode<M> {
                 disk.publish(name).await?;
             }
         }
-        self.creators.forget(file);
+        self.names.creators.forget(file);
         Ok(Reply::Done)
     }
 
@@ -161,7 +118,7 @@ impl<M: Machine> IoNode<M> {
         uncommitted: bool,
     ) -> Result<Reply, Box<Failure>> {
         name::check(name)?;
-        let _turn = self.names.take(name.to_owned()).await;
+        let _turn = self.names.turns.take(name.to_owned()).await;
         let mut removed = false;
         for (index, disk) in self.machine.disks().iter().enumerate() {
             let label = match found(disk.open(name, Stage::Pending).await) {
@@ -180,12 +137,12 @@ impl<M: Machine> IoNode<M> {
                 if file.is_some_and(|file| file != label.file) {
                     continue;
                 }
-                if self.creators.has_other(label.file, asker) {
+                if self.names.creators.has_other(label.file, asker) {
                     return Err(being_written(name));
                 }
             }
             self.remove_stripe(disk, name, Stage::Pending, label, true).await?;
-            label.into_iter().for_each(|label| self.creators.forget(label.file));
+            label.into_iter().for_each(|label| self.names.creators.forget(label.file));
             removed = true;
         }
         if uncommitted && !removed {
@@ -194,21 +151,4 @@ impl<M: Machine> IoNode<M> {
         }
         Ok(Reply::Done)
     }
-}
-
-/// An object that was opened, or none if there is none.
-pub(super) fn found(opened: machine::Result<Object>) -> Result<Option<Object>, Box<Failure>> {
-    match opened {
-        Err(error) if matches!(*error, machine::Error::NotFound { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-        Ok(object) => Ok(Some(object)),
-    }
-}
-
-/// The note of a stripe from the last commit of its file.
-pub(super) fn committed(name: &str, disk: usize, object: &Object) -> Result<Option<Committed>, Box<Failure>> {
-    Committed::decode(&object.note).map_err(|why| {
-        let text = format!("{name}: the note on its stripe on disk {disk} is none of ours: {why}");
-        Failure::new(FailureKind::Damaged, text).into()
-    })
 }

@@ -11,14 +11,15 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::iter::once;
 use std::rc::Rc;
 
 use layout::{BlockRequest, BlockRequests, Extent};
 use machine::{Buf, BufferPool, Class, Disk, Machine, NodeId, Payload, TaskGroup, Work};
 
 use super::account::Account;
-use super::stripes::OpenStripe;
-use super::{COLLECTIVES_MAX, IoNode, QUEUE_BYTES, of_defect};
+use super::open_stripe::OpenStripe;
+use super::{IoNode, of_defect};
 use crate::error::{Failure, FailureKind};
 use crate::exchange::Exchange;
 use crate::protocol::{Collective, Direction, Reply};
@@ -61,15 +62,9 @@ impl<M: Machine> IoNode<M> {
         account: &Account,
         serve: impl Future<Output = Result<T, Box<Failure>>>,
     ) -> Result<T, Box<Failure>> {
-        while account.collectives.count() >= COLLECTIVES_MAX - self.collectives.count() {
-            self.collective_done.wait().await;
-            account.check()?;
-        }
-        let served = {
-            let _operations = (self.collectives.begin(), account.collectives.begin());
-            self.machine.contain("collective request", serve).await
-        };
-        self.collective_done.wake_all();
+        let turn = self.collectives.turn(account).await?;
+        let served = self.machine.contain("collective request", serve).await;
+        drop(turn);
         served.unwrap_or_else(|defect| Err(of_defect(defect)))
     }
 
@@ -88,7 +83,7 @@ impl<M: Machine> IoNode<M> {
         }
         let block_bytes = stripes.iter().map(|stripe| stripe.block_bytes()).max().unwrap_or(0);
         let (queue_buffers, _queue_memory) =
-            self.queue_buffers_for(request.queued, request.members.len(), block_bytes).await;
+            self.collectives.queue_buffers_for(request.queued, request.members.len(), block_bytes).await;
         account.check()?;
         let exchange = Exchange::new(
             self.endpoint.clone(),
@@ -109,7 +104,7 @@ impl<M: Machine> IoNode<M> {
         if request.direction == Direction::Write {
             for stripe in &stripes {
                 // What others read meanwhile may be from before.
-                self.forget_blocks(&stripe.bar_writes(), 0).await;
+                self.blocks.forget(&stripe.bar_writes(), 0).await;
                 self.flush_disk(stripe).await?;
                 let end = stripe.label.striping.stripe_bytes(request.view.file_bytes(), stripe.label.stripe);
                 stripe.losses.mend(&(0..end));
@@ -130,8 +125,8 @@ impl<M: Machine> IoNode<M> {
     ) -> Result<(), Box<Failure>> {
         for stripe in stripes {
             // The cache is bypassed: what it holds goes to the disk first, and is not valid after.
-            self.write_out(stripe).await;
-            stripe.check(asker)?;
+            self.blocks.write_out(stripe).await;
+            stripe.writers.tell(asker)?;
             if request.direction == Direction::Read {
                 stripe.losses.check(&(0..u64::MAX))?;
             }
@@ -173,21 +168,6 @@ impl<M: Machine> IoNode<M> {
         Ok(members)
     }
 
-    /// How many buffers the queues of a collective request have, if it has queues, and the right to that much memory,
-    /// until it is dropped.
-    pub(super) async fn queue_buffers_for(
-        &self,
-        queued: bool,
-        members: usize,
-        block_bytes: u64,
-    ) -> (Option<u64>, Option<Buf>) {
-        if !queued {
-            return (None, None);
-        }
-        let buffers = queue_buffers(members, block_bytes);
-        (Some(buffers), Some(self.queue_memory.take(buffers * block_bytes).await))
-    }
-
     /// Makes ready to list the blocks of the stripe in the order in which they will be moved.
     async fn plan(
         self: &Rc<Self>,
@@ -196,7 +176,7 @@ impl<M: Machine> IoNode<M> {
         exchange: Rc<Exchange<M>>,
     ) -> Result<StripeTransfer<M>, Box<Failure>> {
         if request.direction == Direction::Write {
-            self.forget_blocks(&stripe.bar_writes(), 0).await;
+            self.blocks.forget(&stripe.bar_writes(), 0).await;
         }
         let striping = stripe.label.striping;
         let file_bytes = request.view.file_bytes();
@@ -205,9 +185,9 @@ impl<M: Machine> IoNode<M> {
         self.machine.compute(Work::ListBlocks { blocks }).await;
         if request.direction == Direction::Write {
             // All the space first, so that sorting knows where each block will be.
-            if end > stripe.bytes.get() {
-                self.check_space(stripe, end).await?;
-                self.machine.disks()[stripe.disk].resize(stripe.object, end).await?;
+            if end > stripe.length.bytes() {
+                self.disks.check_space(stripe, end).await?;
+                self.disks.of(stripe.home).resize(stripe.home.object, end).await?;
                 stripe.set_end(end);
             }
         }
@@ -226,29 +206,35 @@ impl<M: Machine> IoNode<M> {
     }
 }
 
-/// How many buffers the queues of a collective request have: two for each member, one that fills and one that is on its
-/// way, as far as these are no more than its part of the memory for all queues.
-fn queue_buffers(members: usize, block_bytes: u64) -> u64 {
-    (2 * members as u64).min((QUEUE_BYTES / 4 / block_bytes.max(1)).max(1))
+/// Moves one block after the other with a buffer until none is left, something has failed, or nobody wants it.
+pub(super) async fn move_each<Block>(
+    mut buffer: Buf,
+    buffers: &TaskGroup<Box<Failure>>,
+    account: &Account,
+    next_block: impl Fn() -> Option<Block>,
+    move_block: impl AsyncFn(Block, Buf) -> Result<Buf, Box<Failure>>,
+) -> Result<(), Box<Failure>> {
+    while !buffers.has_failed() {
+        account.check()?;
+        let Some(block) = next_block() else { break };
+        buffer = move_block(block, buffer).await?;
+    }
+    Ok(())
 }
 
 impl<M: Machine> StripeTransfer<M> {
-    /// A buffer's life: moves one block after the other until none is left, something has failed, or nobody wants it.
+    /// A buffer's life.
     async fn move_blocks(
         &self,
         buffers: &TaskGroup<Box<Failure>>,
         account: &Account,
     ) -> Result<(), Box<Failure>> {
-        let mut buffer = self.buffers.take(self.stripe.block_bytes()).await;
-        while !buffers.has_failed() {
-            account.check()?;
-            let Some(block) = self.next_block() else { break };
-            buffer = match self.request.direction {
-                Direction::Read => self.read_block(block, buffer).await?,
-                Direction::Write => self.write_block(block, buffer).await?,
-            };
-        }
-        Ok(())
+        let buffer = self.buffers.take(self.stripe.block_bytes()).await;
+        let move_block = async |block, buffer| match self.request.direction {
+            Direction::Read => self.read_block(block, buffer).await,
+            Direction::Write => self.write_block(block, buffer).await,
+        };
+        move_each(buffer, buffers, account, || self.next_block(), move_block).await
     }
 
     fn next_block(&self) -> Option<BlockRequest> {
@@ -257,25 +243,18 @@ impl<M: Machine> StripeTransfer<M> {
         if listed.is_empty() {
             listed.extend(rest.take(LISTED_MAX));
             if self.request.presort {
-                let disk = &self.node.machine.disks()[self.stripe.disk];
-                listed.sort_by_cached_key(|block| disk.position(self.stripe.object, block.stripe_offset));
+                let home = self.stripe.home;
+                let disk = self.node.disks.of(home);
+                listed.sort_by_cached_key(|block| disk.position(home.object, block.stripe_offset));
             }
             listed.reverse();
         }
         listed.pop()
     }
 
-    async fn load_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Box<Failure>> {
-        let (node, stripe) = (&self.node, &self.stripe);
-        let _turn = node.turn(stripe, block.stripe_offset, Class::Demand).await;
-        let outcome =
-            node.machine.disks()[stripe.disk].read(stripe.object, block.stripe_offset, buffer).await;
-        node.machine.compute(Work::CompleteDiskRequest).await;
-        Ok(outcome?)
-    }
-
     async fn read_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Box<Failure>> {
-        let buffer = self.load_block(block, buffer).await?;
+        let buffer =
+            self.node.disks.read(self.stripe.home, block.stripe_offset, buffer, Class::Demand).await?;
         let data = |part: Extent| {
             let at = part.offset - block.file_offset;
             buffer.slice(at..at + part.bytes)
@@ -290,12 +269,10 @@ impl<M: Machine> StripeTransfer<M> {
         let place = |offset, data: &Payload| buffer.put(offset - block.file_offset, data);
         let pieces = self.request.view.pieces(Extent::new(block.file_offset, block.bytes));
         self.exchange.get(pieces, place).await?;
-        let (node, stripe) = (&self.node, &self.stripe);
-        let _turn = node.turn(stripe, block.stripe_offset, Class::Demand).await;
-        let data = buffer.slice(0..block.bytes);
-        let outcome = node.machine.disks()[stripe.disk].write(stripe.object, block.stripe_offset, data).await;
-        node.machine.compute(Work::CompleteDiskRequest).await;
-        outcome?;
+        self.node
+            .disks
+            .write_runs(self.stripe.home, block.stripe_offset, &buffer, once(0..block.bytes))
+            .await?;
         Ok(buffer)
     }
 }

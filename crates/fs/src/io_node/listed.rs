@@ -19,8 +19,9 @@ use machine::{Buf, BufferPool, Class, Disk, Machine, NodeId, Payload, TaskGroup,
 
 use super::IoNode;
 use super::account::Account;
-use super::stripes::{Barred, OpenStripe};
-use crate::directory::{BlockPieces, Dealt, Entry};
+use super::disk_directed::move_each;
+use super::open_stripe::{Barred, OpenStripe};
+use crate::directory::{BlockPieces, Dealt, Entry, length};
 use crate::error::{Failure, FailureKind};
 use crate::exchange::Exchange;
 use crate::protocol::{Direction, FileId, Listed, MemoryId, Reply};
@@ -52,14 +53,10 @@ impl Directories {
     ) -> Result<(), Box<Failure>> {
         let group = group_of(memory)?;
         let mut all = self.0.borrow_mut();
+        // What it has told for an earlier operation of the group is forgotten.
         let of_client = all.range((client, 0)..=(client, u64::MAX));
-        let others = of_client.filter(|(_, told)| told.memory != memory || group_of(told.memory).is_err());
-        let own = all.get(&(client, group)).filter(|told| told.memory == memory);
-        let told: usize =
-            others.filter(|((_, other), _)| *other != group).map(|(_, told)| told.count()).sum();
-        let count = told
-            + own.map_or(0, Told::count)
-            + entries.iter().map(|(_, of_file)| of_file.len() + 1).sum::<usize>();
+        let kept = of_client.filter(|((_, other), told)| *other != group || told.memory == memory);
+        let count = kept.map(|(_, told)| length(&told.entries)).sum::<usize>() + length(&entries);
         if count > ENTRIES_OF_CLIENT_MAX {
             let text =
                 format!("directories of {count} entries from {client}; at most {ENTRIES_OF_CLIENT_MAX} here");
@@ -85,12 +82,6 @@ impl Directories {
     }
 }
 
-impl Told {
-    fn count(&self) -> usize {
-        self.entries.iter().map(|(_, entries)| entries.len() + 1).sum()
-    }
-}
-
 fn group_of(memory: MemoryId) -> Result<u64, Box<Failure>> {
     match memory {
         MemoryId::Collective(meeting) => Ok(meeting.group),
@@ -102,7 +93,6 @@ fn group_of(memory: MemoryId) -> Result<u64, Box<Failure>> {
 struct DiskTransfer<M: Machine> {
     node: Rc<IoNode<M>>,
     request: Rc<Listed>,
-    disk: usize,
     exchange: Rc<Exchange<M>>,
     /// Blocks that are still to be moved, the next one last.
     blocks: RefCell<Vec<ListedBlock>>,
@@ -162,7 +152,7 @@ impl<M: Machine> IoNode<M> {
         let block_bytes =
             blocks.iter().flatten().map(|block| block.stripe.stripe.block_bytes()).max().unwrap_or(0);
         let (queue_buffers, _queue_memory) =
-            self.queue_buffers_for(request.queued, members.len(), block_bytes).await;
+            self.collectives.queue_buffers_for(request.queued, members.len(), block_bytes).await;
         account.check()?;
         let (endpoint, memory) = (self.endpoint.clone(), request.memory);
         let exchange = Exchange::new(endpoint, 1, memory, members, None, queue_buffers, block_bytes);
@@ -181,8 +171,10 @@ impl<M: Machine> IoNode<M> {
         let finished = exchange.finish().await;
         outcome.and(finished.map_err(Box::<Failure>::from))?;
         if request.direction == Direction::Write {
-            for stripe in &stripes {
-                self.flush_disk(&stripe.stripe).await?;
+            for part in &stripes {
+                // What others read meanwhile may be from before.
+                self.blocks.forget(&part.stripe.bar_writes(), 0).await;
+                self.flush_disk(&part.stripe).await?;
             }
         }
         Ok(Reply::Moved { blocks: counts, hidden })
@@ -221,7 +213,7 @@ impl<M: Machine> IoNode<M> {
             }
             for stripe in stripes {
                 let Some(of_stripe) = by_stripe.remove(&stripe.label.stripe) else { continue };
-                let disk = stripe.disk;
+                let disk = stripe.home.disk;
                 let part = Rc::new(self.make_ready(asker, stripe, is_write, &of_stripe).await?);
                 let listed = |pieces| ListedBlock { stripe: part.clone(), pieces };
                 blocks[disk].extend(of_stripe.into_iter().map(listed));
@@ -250,19 +242,19 @@ impl<M: Machine> IoNode<M> {
         is_write: bool,
         blocks: &[BlockPieces],
     ) -> Result<StripePart, Box<Failure>> {
-        self.write_out(&stripe).await;
-        stripe.check(asker)?;
-        let bytes_before = stripe.bytes.get();
+        self.blocks.write_out(&stripe).await;
+        stripe.writers.tell(asker)?;
+        let bytes_before = stripe.length.bytes();
         if !is_write {
             stripe.losses.check(&(0..u64::MAX))?;
             return Ok(StripePart { stripe, _barred: None, bytes_before });
         }
         let barred = stripe.bar_writes();
-        self.forget_blocks(&barred, 0).await;
+        self.blocks.forget(&barred, 0).await;
         let end = blocks.last().map_or(0, BlockPieces::end);
-        if end > stripe.bytes.get() {
-            self.check_space(&stripe, end).await?;
-            self.machine.disks()[stripe.disk].resize(stripe.object, end).await?;
+        if end > stripe.length.bytes() {
+            self.disks.check_space(&stripe, end).await?;
+            self.disks.of(stripe.home).resize(stripe.home.object, end).await?;
             stripe.set_end(end);
         }
         Ok(StripePart { stripe, _barred: Some(barred), bytes_before })
@@ -281,8 +273,9 @@ impl<M: Machine> IoNode<M> {
         if request.presort {
             self.machine.compute(Work::SortBlocks { blocks: count }).await;
             let device = &self.machine.disks()[disk];
-            let position =
-                |block: &ListedBlock| device.position(block.stripe.stripe.object, block.pieces.stripe_offset);
+            let position = |block: &ListedBlock| {
+                device.position(block.stripe.stripe.home.object, block.pieces.stripe_offset)
+            };
             blocks.sort_by_cached_key(position);
         }
         blocks.reverse();
@@ -290,7 +283,6 @@ impl<M: Machine> IoNode<M> {
         DiskTransfer {
             node: self.clone(),
             request: request.clone(),
-            disk,
             exchange,
             blocks: RefCell::new(blocks),
             buffers: BufferPool::new(block_bytes * self.settings.buffers_per_disk as u64),
@@ -314,32 +306,24 @@ fn stripes_of(blocks: &[Vec<ListedBlock>]) -> Vec<Rc<StripePart>> {
 }
 
 impl<M: Machine> DiskTransfer<M> {
-    /// A buffer's life: moves one block after the other until none is left, something has failed, or nobody wants it.
+    /// A buffer's life.
     async fn move_blocks(
         &self,
         buffers: &TaskGroup<Box<Failure>>,
         account: &Account,
     ) -> Result<(), Box<Failure>> {
-        let mut buffer = self.buffers.take(self.block_bytes).await;
-        while !buffers.has_failed() {
-            account.check()?;
-            let next = self.blocks.borrow_mut().pop();
-            let Some(block) = next else { break };
-            buffer = match self.request.direction {
-                Direction::Read => self.read_block(&block, buffer).await?,
-                Direction::Write => self.write_block(&block, buffer).await?,
-            };
-        }
-        Ok(())
+        let buffer = self.buffers.take(self.block_bytes).await;
+        let move_block = async |block: ListedBlock, buffer| match self.request.direction {
+            Direction::Read => self.read_block(&block, buffer).await,
+            Direction::Write => self.write_block(&block, buffer).await,
+        };
+        move_each(buffer, buffers, account, || self.blocks.borrow_mut().pop(), move_block).await
     }
 
     /// Fills a buffer with a block as it is on the disk.
     async fn load(&self, block: &ListedBlock, buffer: Buf) -> Result<Buf, Box<Failure>> {
-        let (node, stripe, offset) = (&self.node, &block.stripe.stripe, block.pieces.stripe_offset);
-        let _turn = node.turn(stripe, offset, Class::Demand).await;
-        let outcome = node.machine.disks()[self.disk].read(stripe.object, offset, buffer).await;
-        node.machine.compute(Work::CompleteDiskRequest).await;
-        Ok(outcome?)
+        let (stripe, offset) = (&block.stripe.stripe, block.pieces.stripe_offset);
+        Ok(self.node.disks.read(stripe.home, offset, buffer, Class::Demand).await?)
     }
 
     async fn read_block(&self, block: &ListedBlock, buffer: Buf) -> Result<Buf, Box<Failure>> {
@@ -358,7 +342,8 @@ impl<M: Machine> DiskTransfer<M> {
         // operations wait for their turn.
         let mut _turn_at_block = None;
         if runs.len() > RUNS_MAX {
-            _turn_at_block = Some(node.patched.take((stripe.file(), stripe.label.stripe, offset)).await);
+            _turn_at_block =
+                Some(node.collectives.patched.take((stripe.file(), stripe.label.stripe, offset)).await);
             buffer = self.load_around(block, buffer).await?;
         }
         let start = block.pieces.file_offset();
@@ -369,16 +354,7 @@ impl<M: Machine> DiskTransfer<M> {
             runs.truncate(1);
             runs[0] = 0..end;
         }
-        let turn = node.turn(stripe, offset, Class::Demand).await;
-        let mut outcome = Ok(());
-        for Range { start, end } in runs.iter().cloned() {
-            let data = buffer.slice(start..end);
-            let written = node.machine.disks()[self.disk].write(stripe.object, offset + start, data).await;
-            outcome = outcome.and(written);
-        }
-        node.machine.compute(Work::CompleteDiskRequest).await;
-        drop(turn);
-        outcome?;
+        node.disks.write_runs(stripe.home, offset, &buffer, runs.iter().cloned()).await?;
         for Range { start, end } in runs {
             stripe.losses.mend(&(offset + start..offset + end));
         }

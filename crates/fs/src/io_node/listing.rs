@@ -7,7 +7,6 @@ use std::rc::Rc;
 use machine::{Condition, Disk, Machine};
 
 use super::IoNode;
-use super::account::Account;
 use crate::error::Failure;
 use crate::protocol::{LISTED_BYTES_MAX, Reply};
 
@@ -74,12 +73,16 @@ impl Listings {
 }
 
 impl<M: Machine> IoNode<M> {
-    pub(super) async fn list(&self, account: &Account, after: &str) -> Result<Reply, Box<Failure>> {
-        let reader = self.listings.reader.clone();
-        let bookmark = account.bookmark.take();
+    /// Names after this one, as many as an answer holds; notes at `bookmark` how far the client has read.
+    pub(super) async fn list(
+        &self,
+        bookmark: &RefCell<Option<Bookmark>>,
+        after: &str,
+    ) -> Result<Reply, Box<Failure>> {
+        let reader = self.names.listings.reader.clone();
         // A client may continue in any listing that is no older than the one it began with.
-        let reads_on = bookmark.is_some_and(|bookmark| bookmark.last == after);
-        let known = if reads_on { self.listings.newest_from(0) } else { None };
+        let reads_on = bookmark.take().is_some_and(|bookmark| bookmark.last == after);
+        let known = if reads_on { self.names.listings.newest_from(0) } else { None };
         let all = match known {
             Some(all) => all,
             None => self.new_listing().await?,
@@ -93,17 +96,17 @@ impl<M: Machine> IoNode<M> {
         let names = rest[..fitting.count()].to_vec();
         let more = names.len() < rest.len();
         if let Some(last) = names.last().filter(|_| more) {
-            *account.bookmark.borrow_mut() = Some(Bookmark { last: last.clone(), _reader: reader });
+            *bookmark.borrow_mut() = Some(Bookmark { last: last.clone(), _reader: reader });
         } else {
             drop(reader);
         }
-        self.listings.forget_if_unread();
+        self.names.listings.forget_if_unread();
         Ok(Reply::Listed { names, more })
     }
 
     /// All names there are now: those of a listing that begins after this has been called.
     async fn new_listing(&self) -> Result<Rc<[String]>, Box<Failure>> {
-        let listings = &self.listings;
+        let listings = &self.names.listings;
         let wanted = listings.begun.get() + 1;
         loop {
             if let Some(names) = listings.newest_from(wanted) {

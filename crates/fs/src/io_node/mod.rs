@@ -6,92 +6,80 @@
 //!                    \--> names, sizes, flush: a task each
 //! ```
 //!
-//! - this file: the service, the threads that serve block requests
-//! - `stripes.rs`: which stripes are open, and the operations on names
-//! - `commit.rs`: how files come to be finished
-//! - `blocks.rs`: block requests through the cache (the traditional method)
-//! - `disk_directed.rs`: collective requests; `listed.rs`: those on whatever their members list
-//! - `losses.rs`: what was accepted and did not get to its disk
-//! - `listing.rs`: which names there are
-//! - `scrub.rs`: reading back what lies on the disks
+//! Its rooms, in the order in which a request comes to them; each keeps its own laws, stated at the head of its file:
+//!
+//! - this file: the service, and who does what is asked
 //! - `account.rs`: what is under way for each client
+//! - `pool.rs`: the threads that serve block requests
+//! - `stripes.rs`: which stripes are open; `open_stripe.rs`: one of them, with its length (`length.rs`), who has
+//!   written to it (`writers.rs`), and what did not get to its disk (`losses.rs`)
+//! - `blocks.rs`: the blocks in memory (the traditional method)
+//! - `disks.rs`: whose turn it is at each disk; `home.rs`: where on them a stripe is
+//! - `names.rs`: operations on names; `objects.rs`: what the disks have under them; `creators.rs`: who is writing what
+//!   is unfinished; `listing.rs`: which names there are; `commit.rs`: how files come to be finished
+//! - `flush.rs`: bringing what was accepted onto the media
+//! - `collectives.rs`: collective requests that are served together; `disk_directed.rs`: one on a dense view;
+//!   `listed.rs`: one on whatever its members list; `rosters.rs`: who flushes write caches together
+//! - `scrub.rs`: reading back what lies on the disks
 
 mod account;
 mod blocks;
+mod collectives;
 mod commit;
+mod creators;
 mod disk_directed;
+mod disks;
+mod flush;
+mod home;
+mod length;
 mod listed;
 mod listing;
 mod losses;
+mod names;
+mod objects;
+mod open_stripe;
+mod pool;
+mod rosters;
 mod scrub;
 mod stripes;
+mod writers;
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 
-use machine::{BufferPool, Class, Condition, Disk, InFlight, Machine, Net, NodeId, Payload, Work};
+use machine::{BufferPool, Disk, Machine, Net, NodeId, Payload, Work};
 
 use crate::RELEASE;
-use crate::cache::Cache;
-use crate::disk_queue::{DiskQueue, Line, Turn};
-use crate::endpoint::{Asker, Endpoint, Service};
+use crate::endpoint::{Asker, Endpoint, RequestHandler};
 use crate::error::{Failure, FailureKind};
 use crate::protocol::{ExaminedComputer, ExaminedDisk, FileId, Label, Reply, Request};
-use crate::request_queue::{KEPT_FOR_DEMAND, Place, Placed, RequestQueue};
-use crate::schedule::{Position, Scheduling};
+use crate::request_queue::{Placed, RequestPlace};
 use crate::settings::{Answers, IoNodeSettings, Threads};
-use crate::turns::Turns;
 use account::{Account, Accounts};
-use blocks::Data;
-use commit::Creators;
+use blocks::{Blocks, Data};
+use collectives::Collectives;
+use disks::Disks;
 use listed::Directories;
-use listing::Listings;
-use stripes::{NewStripes, OpenStripe, Stripes};
-
-/// Collective requests served at a time; others wait. Of one client as many are served as there is room left for.
-const COLLECTIVES_MAX: usize = 16;
-
-/// Memory for the queues of all collective requests together, in bytes. It is more than any two of them need: a block
-/// is no larger than a message's payload.
-const QUEUE_BYTES: u64 = 64 << 20;
+use names::{Names, NewStripes};
+use pool::{Pool, Serving};
+use rosters::Rosters;
+use stripes::Stripes;
 
 /// An I/O node at work.
 struct IoNode<M: Machine> {
     machine: M,
     endpoint: Rc<Endpoint<M>>,
     settings: IoNodeSettings,
-    stripes: Stripes,
-    /// Names under which objects are made, opened, renamed and removed.
-    names: Turns<String>,
-    /// Stripes whose notes are changed.
-    notes: Turns<(FileId, u32)>,
-    creators: Creators,
-    cache: RefCell<Cache>,
-    /// Woken when a block of the cache may have become idle.
-    room: Condition,
-    /// The same, for who waits in the background, and is woken after those on demand.
-    room_in_background: Condition,
-    cache_buffers: BufferPool,
-    scrub_buffers: BufferPool,
-    disk_queues: Vec<DiskQueue>,
-    /// Of each disk how many bytes it has at least.
-    disk_bytes: Vec<Cell<u64>>,
-    requests: RefCell<RequestQueue<BlockRequest>>,
-    request_came: Condition,
-    /// Threads of the pool there are, and those of them that wait for a request and have not been woken.
-    pool_threads: Cell<usize>,
-    pool_idle: Cell<usize>,
-    /// Requests in the background that threads of the pool are serving.
-    background: InFlight,
-    collectives: InFlight,
-    collective_done: Condition,
-    /// Memory that the queues of collective requests may have.
-    queue_memory: BufferPool,
+    stripes: Rc<Stripes>,
+    disks: Rc<Disks<M>>,
+    blocks: Rc<Blocks<M>>,
+    pool: Pool<BlockRequest>,
+    names: Names,
+    collectives: Collectives,
     directories: Directories,
-    /// Blocks of which listed parts are written among others that are read first.
-    patched: Turns<(FileId, u32, u64)>,
+    rosters: Rosters,
+    scrub_buffers: BufferPool,
     accounts: Accounts,
-    listings: Listings,
 }
 
 /// A request for part of one block, and where the answer goes.
@@ -129,7 +117,7 @@ impl BlockRequest {
 }
 
 impl Placed for BlockRequest {
-    fn place(&self) -> Place {
+    fn place(&self) -> RequestPlace {
         (self.file, self.stripe, self.offset)
     }
 }
@@ -143,36 +131,22 @@ pub async fn serve<M: Machine>(machine: M, settings: IoNodeSettings) -> machine:
 
 impl<M: Machine> IoNode<M> {
     fn new(machine: M, settings: IoNodeSettings) -> Self {
-        let disks = machine.disks().len();
-        // Beside the cached blocks, each disk may be loading the rest of a block that is partly written.
-        let buffers = (settings.cache_blocks + disks) as u64;
+        let endpoint = Endpoint::with_patience(machine.clone(), settings.patience);
+        let (stripes, disks) = (Rc::default(), Rc::new(Disks::new(machine.clone(), &settings)));
+        let blocks =
+            Blocks::new(machine.clone(), endpoint.clone(), Rc::clone(&stripes), disks.clone(), &settings);
         IoNode {
-            endpoint: Endpoint::with_patience(machine.clone(), settings.patience),
-            stripes: Stripes::default(),
-            names: Turns::default(),
-            notes: Turns::default(),
-            creators: Creators::default(),
-            cache: RefCell::new(Cache::new(settings.cache_blocks)),
-            room: Condition::new(),
-            room_in_background: Condition::new(),
-            cache_buffers: BufferPool::new(buffers * settings.block_bytes_max),
-            scrub_buffers: BufferPool::new(disks as u64 * scrub::BYTES_PER_DISK),
-            disk_bytes: vec![Cell::new(0); disks],
-            disk_queues: (0..disks)
-                .map(|_| DiskQueue::new(settings.scheduling, settings.sweeps, settings.requests_at_disk))
-                .collect(),
-            requests: RefCell::new(RequestQueue::new(settings.sharing, settings.service_slots())),
-            request_came: Condition::new(),
-            pool_threads: Cell::new(0),
-            pool_idle: Cell::new(0),
-            background: InFlight::new(),
-            collectives: InFlight::new(),
-            collective_done: Condition::new(),
-            queue_memory: BufferPool::new(QUEUE_BYTES),
+            endpoint,
+            stripes,
+            disks,
+            blocks: Rc::new(blocks),
+            pool: Pool::new(&settings),
+            names: Names::default(),
+            collectives: Collectives::new(),
             directories: Directories::default(),
-            patched: Turns::default(),
+            rosters: Rosters::default(),
+            scrub_buffers: BufferPool::new(machine.disks().len() as u64 * scrub::BYTES_PER_DISK),
             accounts: Accounts::default(),
-            listings: Listings::default(),
             machine,
             settings,
         }
@@ -192,39 +166,16 @@ impl<M: Machine> IoNode<M> {
     /// Serves one block request after the other.
     async fn serve_requests(self: &Rc<Self>, serving: &Cell<Option<Asker>>) -> machine::Result<()> {
         loop {
-            let background_allowed = self.background.count() < self.background_max();
-            let request = self.requests.borrow_mut().pop(background_allowed);
-            match request {
-                Some((class, mut request)) => {
-                    // It may have been promoted.
-                    request.asker.class = class;
-                    let _operation = (class == Class::Background).then(|| self.background.begin());
-                    self.serve_block_request(request, serving).await?;
-                }
-                None => {
-                    self.pool_idle.set(self.pool_idle.get() + 1);
-                    self.request_came.wait().await;
-                }
-            }
+            let Serving { mut request, class, background: _until_served } = self.pool.next().await;
+            // It may have been promoted.
+            request.asker.class = class;
+            self.serve_block_request(request, serving).await?;
         }
     }
 
-    /// How many requests in the background are served at a time. At least one is, or it would wait for ever.
-    fn background_max(&self) -> usize {
-        match self.settings.threads {
-            Threads::Pool(threads) => (threads - threads / KEPT_FOR_DEMAND).max(1),
-            Threads::PerRequest => usize::MAX,
-        }
-    }
-
-    /// Lets a thread of the pool know that there is a request. Those of the pool that were never needed are not
-    /// made: a pool for thousands of compute nodes is large.
-    fn wake_pool(self: &Rc<Self>, threads: usize) {
-        if let Some(idle) = self.pool_idle.get().checked_sub(1) {
-            self.pool_idle.set(idle);
-            self.request_came.wake_newest();
-        } else if self.pool_threads.get() < threads {
-            self.pool_threads.set(self.pool_threads.get() + 1);
+    /// Makes threads of the pool.
+    fn make_threads(self: &Rc<Self>, count: usize) {
+        for _ in 0..count {
             self.machine.spawn("request thread", self.clone().run_thread());
         }
     }
@@ -235,17 +186,17 @@ impl<M: Machine> IoNode<M> {
             self.machine.compute(Work::AcceptData { bytes: data.len() }).await;
         }
         match self.settings.threads {
-            Threads::Pool(threads) => {
+            Threads::Pool(_) => {
                 self.machine.compute(Work::WakeThread).await;
-                if !self.requests.borrow().has_room_for(request.asker.node) {
+                if !self.pool.has_room_for(request.asker.node) {
                     let asker = request.asker;
                     // Its data go first: what is refused is to hold no memory.
                     drop(request);
                     return self.refuse(asker, "block requests are waiting");
                 }
                 let (Asker { node, class, .. }, bytes) = (request.asker, request.bytes);
-                self.requests.borrow_mut().push(class, node, bytes, request);
-                self.wake_pool(threads);
+                let needs_thread = self.pool.put(class, node, bytes, request);
+                self.make_threads(usize::from(needs_thread));
             }
             Threads::PerRequest => {
                 self.machine.compute(Work::StartThread).await;
@@ -277,11 +228,11 @@ impl<M: Machine> IoNode<M> {
         let reads = matches!(access, Access::Read);
         let outcome = match access {
             Access::Read => {
-                let data = self.read(file, stripe, offset, bytes, asker.class).await;
+                let data = self.blocks.read(file, stripe, offset, bytes, asker.class).await;
                 data.map(|data| (Reply::Done, data))
             }
             Access::Write(data) => {
-                let written = self.write(file, stripe, offset, data, asker).await;
+                let written = self.blocks.write(file, stripe, offset, data, asker).await;
                 written.map(|()| (self.accepted(), Payload::empty()))
             }
         };
@@ -296,7 +247,7 @@ impl<M: Machine> IoNode<M> {
             Answers::Apart => self.start_answer(asker, outcome),
         }
         if prefetches {
-            self.prefetch(file, stripe, offset, self.settings.prefetching.class(asker.class));
+            self.blocks.prefetch(file, stripe, offset, self.settings.prefetching.class(asker.class));
         }
         Ok(())
     }
@@ -320,10 +271,7 @@ impl<M: Machine> IoNode<M> {
 
     /// The answer to a request has left: others may be taken.
     fn request_done(self: &Rc<Self>, asker: Asker) {
-        let others = self.requests.borrow_mut().done(asker.node);
-        if let Threads::Pool(threads) = self.settings.threads {
-            (0..others).for_each(|_| self.wake_pool(threads));
-        }
+        self.make_threads(self.pool.done(asker.node));
     }
 
     /// The answer to a write or a flush.
@@ -334,46 +282,15 @@ impl<M: Machine> IoNode<M> {
         }
     }
 
-    /// Where the stripe at `offset` within it lies, for the order of turns.
-    fn position(&self, stripe: &OpenStripe, offset: u64) -> Position {
-        match self.settings.scheduling {
-            Scheduling::PhysicalCyclicScan => {
-                (0, self.machine.disks()[stripe.disk].position(stripe.object, offset))
-            }
-            Scheduling::Fcfs | Scheduling::CyclicScan => (stripe.object.0, offset),
-        }
-    }
-
-    /// Waits for a turn to use the disk of the stripe at `offset` within it.
-    async fn turn(&self, stripe: &OpenStripe, offset: u64, line: impl Into<Line>) -> Turn<'_> {
-        let position = self.position(stripe, offset);
-        let asked = self.machine.now();
-        let turn = self.disk_queues[stripe.disk].turn(position, line.into()).await;
-        self.machine.disks()[stripe.disk].waited_since(asked);
-        turn
-    }
-
-    /// Promotes requests that wait in the background to load this block to on demand.
-    fn promote_turn(&self, stripe: &OpenStripe, block: u64) {
-        let queue = &self.disk_queues[stripe.disk];
-        if queue.has_background() {
-            queue.promote(self.position(stripe, block * stripe.block_bytes()));
-        }
-    }
-
     /// Serves requests in the background for a block as if on demand, wherever they wait.
     fn promote(self: &Rc<Self>, file: FileId, stripe: u32, offset: u64) {
         // Of a stripe that is not open nothing waits that could succeed.
         let Ok(open) = self.stripes.get(file, stripe) else { return };
         let block = offset / open.block_bytes();
         let start = block * open.block_bytes();
-        let promoted =
-            self.requests.borrow_mut().promote(file, stripe, start..start.saturating_add(open.block_bytes()));
-        if let Threads::Pool(threads) = self.settings.threads {
-            // All that was waiting may have been what no thread was allowed to serve.
-            (0..promoted).for_each(|_| self.wake_pool(threads));
-        }
-        self.promote_turn(&open, block);
+        let part = start..start.saturating_add(open.block_bytes());
+        self.make_threads(self.pool.promote(file, stripe, part));
+        self.blocks.promote(&open, block);
     }
 
     /// Starts a task for anything but a block request.
@@ -448,7 +365,7 @@ impl<M: Machine> IoNode<M> {
                 self.create(asker, account, NewStripes { name: &name, label, stripes: &stripes }).await
             }
             Request::Open { name } => self.open(&name).await,
-            Request::List { after } => self.list(account, &after).await,
+            Request::List { after } => self.list(&account.bookmark, &after).await,
             Request::Unlink { name } => self.unlink(&name).await,
             Request::Discard { name, file, uncommitted } => {
                 self.discard(asker, &name, file, uncommitted).await
@@ -467,6 +384,10 @@ impl<M: Machine> IoNode<M> {
             Request::Collective(collective) => self.serve_collective(asker, account, *collective).await,
             Request::Directory { memory, entries } => self.take_directory(asker, memory, entries).await,
             Request::MoveListed(listed) => self.serve_listed(asker, account, *listed).await,
+            Request::Join { job, member } => self.join(asker, account, job, member).await,
+            Request::Gather { group, flush, file } => self.gather(asker, group, flush, file).await,
+            Request::Enter { meeting, failure } => self.rosters.enter(asker, meeting, failure).await,
+            Request::Leave { group } => self.rosters.leave(asker, group).await,
             other => Err(Failure::invalid(format!("an I/O node does not serve {other:?}")).into()),
         }
     }
@@ -477,7 +398,7 @@ fn of_defect(defect: Box<machine::Error>) -> Box<Failure> {
     Failure::new(FailureKind::Io, format!("a defect of the I/O node: {defect}")).into()
 }
 
-impl<M: Machine> Service for Rc<IoNode<M>> {
+impl<M: Machine> RequestHandler for Rc<IoNode<M>> {
     async fn handle(&self, asker: Asker, request: Request, payload: Payload) -> machine::Result<()> {
         match BlockRequest::of(asker, request, payload) {
             Ok(request) => self.dispatch(request).await,
@@ -487,12 +408,12 @@ impl<M: Machine> Service for Rc<IoNode<M>> {
     }
 
     fn peer_gone(&self, peer: NodeId) {
-        self.creators.gone(peer);
-        self.requests.borrow_mut().forget(peer);
+        self.names.creators.gone(peer);
+        self.pool.forget(peer);
         self.accounts.end(peer);
         self.directories.forget(peer);
-        self.listings.forget_if_unread();
-        // Those of its collective requests that wait for their turn need not.
-        self.collective_done.wake_all();
+        self.rosters.gone(peer);
+        self.names.listings.forget_if_unread();
+        self.collectives.client_gone();
     }
 }

@@ -5,16 +5,16 @@
 //! soon, so what is done for a client that has gone is not much.
 
 use layout::Extent;
-use machine::{Disk, Error, Machine, ObjectId, Stage, Work};
+use machine::{Disk, Error, Machine, Stage, Work};
 
 use super::IoNode;
-use super::stripes::read_label;
-use crate::disk_queue::Line;
+use super::home::Home;
+use super::objects::read_label;
+use crate::disk_queue::Urgency;
 use crate::error::Failure;
 use crate::give_way::give_way;
 use crate::name;
 use crate::protocol::{Damage, Reply, SCRUB_BYTES_MAX};
-use crate::schedule::Scheduling;
 use crate::scrub_unit::UNIT_BYTES;
 
 /// Bytes read from the disk at a time: no other request waits longer than for one such read.
@@ -47,7 +47,8 @@ impl<M: Machine> IoNode<M> {
         while let Some(part) = parts.pop().filter(|part| !part.is_empty()) {
             let (part, rest) = split(part, STEP_BYTES);
             parts.extend(rest);
-            match self.read_back(index, object.id, part).await.map_err(|error| *error) {
+            match self.read_back(Home { disk: index, object: object.id }, part).await.map_err(|error| *error)
+            {
                 Ok(()) => {}
                 Err(Error::Damaged { why: found, .. }) => {
                     let (first, second) = halves(part);
@@ -66,16 +67,12 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Reads a part of an object and forgets it.
-    async fn read_back(&self, disk: usize, object: ObjectId, part: Extent) -> machine::Result<()> {
+    async fn read_back(&self, home: Home, part: Extent) -> machine::Result<()> {
         let buffer = self.scrub_buffers.take(part.bytes).await;
         self.machine.compute(Work::QueueDiskRequest).await;
-        let position = match self.settings.scheduling {
-            Scheduling::PhysicalCyclicScan => (0, self.machine.disks()[disk].position(object, part.offset)),
-            Scheduling::Fcfs | Scheduling::CyclicScan => (object.0, part.offset),
-        };
         let outcome = {
-            let _turn = self.disk_queues[disk].turn(position, Line::Background).await;
-            self.machine.disks()[disk].read(object, part.offset, buffer).await
+            let _turn = self.disks.turn(home, part.offset, Urgency::Background).await;
+            self.disks.of(home).read(home.object, part.offset, buffer).await
         };
         self.machine.compute(Work::CompleteDiskRequest).await;
         // A disk that has everything in memory answers at once; nobody else would come to anything meanwhile.

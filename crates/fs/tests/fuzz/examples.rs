@@ -3,7 +3,7 @@
 use fs::FileId;
 use fs::protocol::{
     Collective, Committed, Direction, Fetch, FoundStripe, Frame, Label, MeetingId, MemoryId, Reply, Request,
-    StripePlace,
+    StripeHome,
 };
 use layout::{Pattern, Problem, Striping};
 
@@ -20,7 +20,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
             striping: Striping::new(8192, 4).expect("a striping"),
             begun: 1,
             replaces: Some(FileId(8)),
-            stripes: vec![StripePlace { stripe: 0, disk: 1 }, StripePlace { stripe: 3, disk: 0 }],
+            stripes: vec![StripeHome { stripe: 0, disk: 1 }, StripeHome { stripe: 3, disk: 0 }],
         },
         Request::Open { name: name.clone() },
         Request::Discard { name: name.clone(), file: Some(file), uncommitted: true },

@@ -10,7 +10,7 @@ use crate::distribution::Dimension;
 
 /// One side of an array, and what is selected of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Side {
+pub struct ArraySide {
     /// Its length in elements (or rows, or planes).
     pub length: u64,
     /// The first that is selected.
@@ -59,9 +59,9 @@ impl Inner {
 }
 
 /// A box of an array with these sides, outermost first, and where it begins.
-pub(super) fn of_box(element_bytes: u64, sides: &[Side]) -> Result<(u64, Tree), SelectionError> {
+pub(super) fn of_box(element_bytes: u64, sides: &[ArraySide]) -> Result<(u64, Tree), SelectionError> {
     let mut inner = Inner::element(element_bytes)?;
-    for (side, &Side { length, first, count }) in sides.iter().enumerate().rev() {
+    for (side, &ArraySide { length, first, count }) in sides.iter().enumerate().rev() {
         if first.checked_add(count).is_none_or(|end| end > length) {
             return Err(SelectionError::OutsideSide { side, length, first, count });
         }

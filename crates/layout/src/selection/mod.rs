@@ -28,7 +28,7 @@ mod wire;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub use array::Side;
+pub use array::ArraySide;
 pub use error::{SELECTION_LEVELS_MAX, SELECTION_NODES_MAX, SelectionError};
 pub use walk::SelectedChunks;
 
@@ -84,7 +84,7 @@ impl Selection {
     /// A box of an array of elements of `element_bytes` bytes; the sides are given outermost first.
     ///
     /// There may be any number of sides, also none: then it is one element.
-    pub fn subarray(element_bytes: u64, sides: &[Side]) -> Result<Self, SelectionError> {
+    pub fn subarray(element_bytes: u64, sides: &[ArraySide]) -> Result<Self, SelectionError> {
         let (offset, tree) = array::of_box(element_bytes, sides)?;
         Selection::placed(offset, tree)
     }

@@ -19,7 +19,7 @@ use nix::libc;
 use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use nix::sys::uio::pwritev;
 
-use crate::bytes::Run;
+use crate::bytes::ByteRun;
 
 /// How files of a directory can be used without waiting.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl AtOnce {
     }
 
     /// Writes what can be written without waiting of these bytes, from `position` on; says how many.
-    pub(crate) fn write(&self, file: BorrowedFd<'_>, runs: &[Run], position: u64) -> io::Result<usize> {
+    pub(crate) fn write(&self, file: BorrowedFd<'_>, runs: &[ByteRun], position: u64) -> io::Result<usize> {
         if self.0.get() != Extent::Everything {
             return Ok(0);
         }
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn only_memory_is_written_at_once() {
         let file = tempfile::tempfile().expect("a file");
-        let runs = [b"one ".to_vec(), b"two".to_vec()].map(Run::Owned);
+        let runs = [b"one ".to_vec(), b"two".to_vec()].map(ByteRun::Owned);
         let write = |extent| AtOnce(Cell::new(extent)).write(file.as_fd(), &runs, 0).expect("room");
         assert_eq!(write(Extent::WhatIsCached), 0);
         assert_eq!(file.metadata().expect("a file").len(), 0);

@@ -3,8 +3,8 @@
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 
-use super::header::{self, Header, Refusal};
-use super::layout::{GROUP_BYTES, UNIT_BYTES, group_of};
+use super::header::{Header, Refusal};
+use super::layout::{GROUP_BYTES, HEADER_BYTES, UNIT_BYTES, group_of};
 use super::record::Record;
 use super::units::{Seal, UnitSums};
 
@@ -13,7 +13,7 @@ const UNFLUSHED_GROUPS_MAX: u64 = (64 << 30) / GROUP_BYTES;
 
 /// What is known of an object when its file is opened.
 #[derive(Clone, Debug)]
-pub(crate) struct Contents {
+pub(crate) struct FoundContents {
     pub(crate) seal: Seal,
     pub(crate) bytes: u64,
     /// Whether the file has more, which nobody has written.
@@ -28,11 +28,11 @@ pub(crate) struct Contents {
 
 /// The header of an object's file, or what is wrong with it.
 pub(super) fn read_header(file: &impl FileExt) -> io::Result<std::result::Result<Header, Refusal>> {
-    let mut bytes = [0; header::BYTES];
+    let mut bytes = [0; HEADER_BYTES];
     match file.read_exact_at(&mut bytes, 0) {
         Ok(()) => Ok(Header::decode(&bytes)),
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-            let why = format!("its file is shorter than the header of {} bytes", header::BYTES);
+            let why = format!("its file is shorter than the header of {} bytes", HEADER_BYTES);
             Ok(Err(Refusal::Damaged(why)))
         }
         Err(error) => Err(error),
@@ -44,7 +44,7 @@ pub(super) fn read_contents(
     file: &impl FileExt,
     file_bytes: u64,
     seal: Seal,
-) -> io::Result<std::result::Result<Contents, Refusal>> {
+) -> io::Result<std::result::Result<FoundContents, Refusal>> {
     let Some(in_file) = seal.layout.object_bytes(file_bytes) else {
         let why = format!("its file is shorter than the {} bytes before data", seal.layout.groups);
         return Ok(Err(Refusal::Damaged(why)));
@@ -63,7 +63,7 @@ pub(super) fn read_contents(
     let bytes = length(file, &seal, &record, in_file)?;
     let is_cut = in_file < bytes;
     let has_excess = file_bytes > seal.layout.file_bytes(bytes);
-    Ok(Ok(Contents { seal, bytes, has_excess, is_cut, is_read_only: false, record }))
+    Ok(Ok(FoundContents { seal, bytes, has_excess, is_cut, is_read_only: false, record }))
 }
 
 /// How long an object is whose file has room for `in_file` bytes: as it was flushed, or as it was written since.

@@ -10,7 +10,7 @@
 
 use std::fs::{self, DirBuilder, File, FileType, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,8 +18,10 @@ use machine::{Error, NodeId, Result, Space, Stage};
 use nix::libc;
 use nix::sys::statvfs::statvfs;
 
-use super::contents::{Contents, read_contents, read_header};
+use super::contents::{FoundContents, read_contents, read_header};
+use super::failures::{describe, io_error, refuses_writing};
 use super::header::{self, Header, Refusal};
+use super::identity::Identity;
 use super::layout::Layout;
 use super::lock::Lock;
 use super::name::{self, Decoded};
@@ -30,13 +32,6 @@ use super::units::Seal;
 /// that of the object without a name.
 const UNBORN: &str = ".unborn-";
 
-/// What tells a file from all others, those that have its name later among them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
-    pub(super) device: u64,
-    pub(super) inode: u64,
-}
-
 /// An object's file, opened.
 pub(crate) struct Found {
     pub(crate) file: File,
@@ -44,7 +39,7 @@ pub(crate) struct Found {
     pub(crate) identity: Identity,
     pub(crate) header: Header,
     /// What is known of what is in it, the note of the file system with the record among it.
-    pub(crate) contents: Contents,
+    pub(crate) contents: FoundContents,
 }
 
 /// A directory that belongs to this process.
@@ -157,7 +152,7 @@ impl Directory {
             label: label.to_vec(),
             identity: seal.identity,
         };
-        let contents = Contents {
+        let contents = FoundContents {
             seal,
             bytes: 0,
             has_excess: false,
@@ -199,7 +194,7 @@ impl Directory {
         let seal = Seal { layout: header.layout, identity: header.identity };
         let metadata = file.metadata().map_err(failed)?;
         let contents = read_contents(&file, metadata.len(), seal).map_err(failed)?.map_err(refused)?;
-        let contents = Contents { is_read_only, ..contents };
+        let contents = FoundContents { is_read_only, ..contents };
         let identity = Identity::of(&metadata);
         Ok(Found { file, stage, identity, header, contents })
     }
@@ -267,17 +262,6 @@ impl Directory {
     }
 }
 
-impl Identity {
-    pub(super) fn of(metadata: &fs::Metadata) -> Self {
-        Identity { device: metadata.dev(), inode: metadata.ino() }
-    }
-}
-
-/// A directory as error messages call it.
-pub(super) fn describe(path: &Path) -> String {
-    format!("disk directory {}", path.display())
-}
-
 /// Opens a file, for reading only where nothing may be written; says which it was.
 fn open_file(path: &Path) -> io::Result<(File, bool)> {
     let open = |writes| OpenOptions::new().read(true).write(writes).custom_flags(libc::O_NOFOLLOW).open(path);
@@ -285,11 +269,6 @@ fn open_file(path: &Path) -> io::Result<(File, bool)> {
         Err(error) if refuses_writing(&error) => Ok((open(false)?, true)),
         opened => Ok((opened?, false)),
     }
-}
-
-/// Whether the system refused what it would have let somebody do who only wants to read.
-pub(super) fn refuses_writing(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied)
 }
 
 fn not_a_file(kind: FileType) -> Refusal {
@@ -310,21 +289,6 @@ fn full_name(path: &Path) -> Option<String> {
     let header = read_header(&File::open(path).ok()?).ok()?.ok()?;
     let file_name = path.file_name()?.to_str()?;
     Stage::ALL.iter().any(|&stage| file_name == name::encode(&header.name, stage)).then_some(header.name)
-}
-
-/// The failure of an operation on `what`, told apart as far as callers care.
-pub(crate) fn io_error(what: &str, error: io::Error) -> Box<Error> {
-    let what = what.to_owned();
-    let error = match error.kind() {
-        ErrorKind::NotFound => Error::NotFound { what },
-        ErrorKind::AlreadyExists => Error::Exists { what },
-        // The last one: a limit on the length of files, of the system or of the process.
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            Error::NoSpace { what }
-        }
-        _ => Error::Io { what, why: error.to_string() },
-    };
-    error.into()
 }
 
 #[cfg(test)]

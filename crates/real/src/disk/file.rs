@@ -12,7 +12,7 @@ use compio::io::{AsyncReadAt, AsyncWriteAtExt};
 
 use super::at_once::AtOnce;
 use super::write_back::WriteBack;
-use crate::bytes::{Run, next_batch};
+use crate::bytes::{ByteRun, next_batch};
 
 /// What an object asks of its file.
 pub(crate) trait ObjectFile {
@@ -20,7 +20,7 @@ pub(crate) trait ObjectFile {
     async fn fill(&self, memory: Vec<u8>, until: usize, position: u64) -> io::Result<Vec<u8>>;
 
     /// Writes all of the runs, one after the other, from `position` on.
-    async fn write(&self, runs: Vec<Run>, position: u64) -> io::Result<()>;
+    async fn write(&self, runs: Vec<ByteRun>, position: u64) -> io::Result<()>;
 
     /// Cuts the file to `bytes`, or extends it to them with zeros.
     async fn set_len(&self, bytes: u64) -> io::Result<()>;
@@ -69,7 +69,7 @@ impl ObjectFile for SystemFile {
         Ok(memory)
     }
 
-    async fn write(&self, mut runs: Vec<Run>, mut position: u64) -> io::Result<()> {
+    async fn write(&self, mut runs: Vec<ByteRun>, mut position: u64) -> io::Result<()> {
         while let Some(batch) = next_batch(&mut runs) {
             let bytes: usize = batch.iter().map(IoBuf::buf_len).sum();
             let written = self.at_once.write(self.file.as_fd(), &batch, position)?;

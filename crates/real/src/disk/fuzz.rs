@@ -2,8 +2,8 @@
 
 use machine::Stage;
 
-use super::header::{self, Header};
-use super::layout::Layout;
+use super::header::Header;
+use super::layout::{HEADER_BYTES, Layout};
 use super::name::{self, Decoded};
 use super::record::{Groups, Record};
 
@@ -21,11 +21,11 @@ fn look_at_records(bytes: &[u8]) {
 }
 
 fn look_at_header(bytes: &[u8]) {
-    let mut whole = [0; header::BYTES];
-    let taken = bytes.len().min(header::BYTES);
+    let mut whole = [0; HEADER_BYTES];
+    let taken = bytes.len().min(HEADER_BYTES);
     whole[..taken].copy_from_slice(&bytes[..taken]);
     if let Ok(header) = Header::decode(&whole) {
-        assert!(header.name.len() + header.label.len() <= header::BYTES);
+        assert!(header.name.len() + header.label.len() <= HEADER_BYTES);
     }
 }
 

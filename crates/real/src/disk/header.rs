@@ -11,16 +11,13 @@
 
 use machine::{Error, Result};
 
-use super::layout::Layout;
-
-/// Length of the header.
-pub(crate) const BYTES: usize = 4096;
+use super::layout::{HEADER_BYTES, Layout};
 
 const MAGIC: [u8; 8] = *b"STARFISH";
 /// The version whose files had no checksums.
 const WITHOUT_SUMS: u32 = 1;
 const FIXED_BYTES: usize = 20;
-const HASHED_BYTES: usize = BYTES - 32;
+const HASHED_BYTES: usize = HEADER_BYTES - 32;
 
 /// Why a header cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +57,7 @@ impl Header {
             let why = format!("name and label together have more than {room} bytes");
             return Err(Error::Io { what: format!("creating object `{name}`"), why }.into());
         }
-        let mut bytes = Vec::with_capacity(BYTES);
+        let mut bytes = Vec::with_capacity(HEADER_BYTES);
         bytes.extend_from_slice(&MAGIC);
         for number in [Layout::V3.version, name.len() as u32, label.len() as u32] {
             bytes.extend_from_slice(&number.to_le_bytes());
@@ -74,7 +71,7 @@ impl Header {
     }
 
     /// Reads a header, or says what is wrong with it.
-    pub(crate) fn decode(bytes: &[u8; BYTES]) -> std::result::Result<Self, Refusal> {
+    pub(crate) fn decode(bytes: &[u8; HEADER_BYTES]) -> std::result::Result<Self, Refusal> {
         let damaged = |why: &str| Refusal::Damaged(why.to_owned());
         let number = |at| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         if bytes[..8] != MAGIC {
@@ -122,7 +119,7 @@ pub(crate) fn identity_of(header: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    fn encoded() -> [u8; BYTES] {
+    fn encoded() -> [u8; HEADER_BYTES] {
         Header::encode("name", b"label").expect("short").try_into().expect("one block")
     }
 
@@ -136,7 +133,7 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_is_noticed() {
-        for at in (0..BYTES).step_by(7) {
+        for at in (0..HEADER_BYTES).step_by(7) {
             let mut bytes = encoded();
             bytes[at] ^= 1 << (at % 8);
             assert!(Header::decode(&bytes).is_err(), "byte {at}");

@@ -10,7 +10,8 @@
 //! Data begin at multiples of 4 KiB, the page of the system. The records of version 3 are in pages of their own, so
 //! that a disk that fails in writing one of them, in sectors of 4 KiB, leaves the other. New files are of version 3.
 
-use super::header;
+/// Length of the header.
+pub(crate) const HEADER_BYTES: usize = 4096;
 
 /// What one sum vouches for.
 pub(crate) const UNIT_BYTES: u64 = 4096;
@@ -42,16 +43,16 @@ pub(crate) struct Layout {
 impl Layout {
     pub(crate) const V2: Layout = Layout {
         version: 2,
-        records: [header::BYTES as u64, header::BYTES as u64 + 2048],
-        groups: header::BYTES as u64 + 4096,
+        records: [HEADER_BYTES as u64, HEADER_BYTES as u64 + 2048],
+        groups: HEADER_BYTES as u64 + 4096,
         entry_bytes: 16,
         keeps_flushed: false,
     };
 
     pub(crate) const V3: Layout = Layout {
         version: 3,
-        records: [header::BYTES as u64, header::BYTES as u64 + 4096],
-        groups: header::BYTES as u64 + 2 * 4096,
+        records: [HEADER_BYTES as u64, HEADER_BYTES as u64 + 4096],
+        groups: HEADER_BYTES as u64 + 2 * 4096,
         entry_bytes: 32,
         keeps_flushed: true,
     };

@@ -13,13 +13,14 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use machine::{Error, NodeId, Result};
+use machine::{Error, NodeId, NodePart, Result};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::libc;
 use nix::unistd::{AccessFlags, faccessat};
 
-use super::directory::{Identity, describe, io_error, refuses_writing};
+use super::failures::{describe, io_error, refuses_writing};
+use super::identity::Identity;
 
 /// The file that says who has the directory.
 const HOLDER: &str = ".starfish.lock";
@@ -72,7 +73,8 @@ impl Lock {
                 let mut text = String::new();
                 // Who it is helps, but that it is so suffices.
                 let _ = holder.map(|mut holder| holder.read_to_string(&mut text));
-                return Err(refused(format!("it is in use by another agent ({})", text.trim())));
+                let why = format!("it is in use by another agent ({})", text.trim());
+                return Err(Error::InUse { part: NodePart::Disk, what: describe(path), why }.into());
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }

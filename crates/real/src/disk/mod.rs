@@ -1,11 +1,11 @@
 //! A disk: a directory with one file for each object, perhaps slowed down to a model.
 //!
-//! Reading order: `directory.rs` (the files, by name), `lock.rs` (whose they are to be alone), `header.rs` and
-//! `name.rs` (whose they are and how they are called), `layout.rs` (what is where in them), `units.rs` (the checksums,
-//! and why they survive power cuts), `record.rs` (what was flushed), `contents.rs` (what is found when a file is
-//! opened), `stored.rs` (an object that is open), `file.rs` (its file), `at_once.rs` (what needs no waiting),
-//! `write_back.rs` (what goes on to the medium), `objects.rs` (which are open), `pace.rs` (modelled time). Here these
-//! become the operations of a [`machine::Disk`].
+//! Reading order: `directory.rs` (the files, by name), `lock.rs` (whose they are to be alone), `identity.rs` (how the
+//! system tells them apart), `failures.rs` (what its refusals mean), `header.rs` and `name.rs` (whose they are and how
+//! they are called), `layout.rs` (what is where in them), `units.rs` (the checksums, and why they survive power cuts),
+//! `record.rs` (what was flushed), `contents.rs` (what is found when a file is opened), `stored.rs` (an object that is
+//! open), `file.rs` (its file), `at_once.rs` (what needs no waiting), `write_back.rs` (what goes on to the medium),
+//! `objects.rs` (which are open), `pace.rs` (modelled time). Here these become the operations of a [`machine::Disk`].
 //!
 //! Data go through the system's page cache. Every operation runs as a transfer: it is completed even if
 //! nobody waits for it any more.
@@ -13,10 +13,12 @@
 mod at_once;
 mod contents;
 mod directory;
+mod failures;
 mod file;
 #[cfg(test)]
 mod fuzz;
 mod header;
+mod identity;
 mod layout;
 mod lock;
 mod name;
@@ -36,18 +38,19 @@ use std::rc::Rc;
 
 use compio::fs::File;
 use compio::runtime::ResumeUnwind;
-use machine::{Buf, Error, NodeId, Object, ObjectId, Payload, Result, Space, Stage};
+use machine::{Buf, Error, NodeId, Object, ObjectId, Payload, Permits, Result, Space, Stage};
 
 use crate::clock::Clock;
 use crate::report::Report;
 use crate::settings::DiskSettings;
-use crate::task::{Tasks, Turns};
+use crate::task::Tasks;
 use at_once::AtOnce;
-use directory::{Directory, Found, io_error};
+use directory::{Directory, Found};
+use failures::io_error;
 use file::SystemFile;
 use objects::{Access, Objects};
-use pace::{Extent, Kind, Pace};
-use stored::{Fault, Stored};
+use pace::{Kind, ObjectExtent, Pace};
+use stored::{Fault, OpenObject};
 
 /// A disk of a real node. Cloning gives another handle.
 #[derive(Clone)]
@@ -60,8 +63,8 @@ struct Inner {
     tasks: Tasks,
     directory: std::sync::Arc<Directory>,
     /// The directory and the table of objects change together, by one task at a time.
-    catalogue: Turns,
-    objects: RefCell<Objects<Stored>>,
+    catalogue: Permits,
+    objects: RefCell<Objects<OpenObject>>,
     /// Those of which it has been reported that they are damaged: once, not for each part of them.
     known_damaged: RefCell<BTreeSet<ObjectId>>,
     /// Whether objects were made or removed since the directory was last flushed.
@@ -84,15 +87,16 @@ impl Disk {
         if let Some(text) = directory.read_only() {
             tasks.report(&Report::ReadOnly { node, text });
         }
+        let pace = settings.model.as_ref().map(|model| Pace::new(model, clock)).transpose()?;
         let inner = Inner {
             tasks: tasks.clone(),
             directory: directory.into(),
-            catalogue: Turns::new(),
+            catalogue: Permits::new(1),
             objects: RefCell::new(Objects::new(open_max)),
             known_damaged: RefCell::default(),
             directory_changed: Cell::new(false),
             at_once: AtOnce::of(&settings.directory).into(),
-            pace: settings.model.as_ref().map(|model| Pace::new(model, clock)),
+            pace,
         };
         Ok(Disk { tasks, inner: Rc::new(inner) })
     }
@@ -183,7 +187,7 @@ impl machine::Disk for Disk {
     }
 
     async fn read(&self, object: ObjectId, offset: u64, into: Buf) -> Result<Buf> {
-        let (inner, extent) = (self.inner.clone(), Extent { object, offset, bytes: into.len() });
+        let (inner, extent) = (self.inner.clone(), ObjectExtent { object, offset, bytes: into.len() });
         let read = async move {
             let transfer = inner.read(extent, into);
             match &inner.pace {
@@ -195,7 +199,7 @@ impl machine::Disk for Disk {
     }
 
     async fn write(&self, object: ObjectId, offset: u64, from: Payload) -> Result<()> {
-        let (inner, extent) = (self.inner.clone(), Extent { object, offset, bytes: from.len() });
+        let (inner, extent) = (self.inner.clone(), ObjectExtent { object, offset, bytes: from.len() });
         let write = async move {
             let transfer = inner.write(extent, from);
             match &inner.pace {
@@ -243,13 +247,13 @@ impl Inner {
     fn enter(&self, found: Found) -> Object {
         let Found { file, stage, identity, header, contents } = found;
         let file = SystemFile::new(for_runtime(file), self.at_once.clone());
-        let stored = Stored::new(file, contents);
+        let stored = OpenObject::new(file, contents);
         let (id, stored) = self.objects.borrow_mut().enter(&header.name, stage, identity, stored);
         Object { id, label: header.label, bytes: stored.bytes(), note: stored.note() }
     }
 
     /// An object, opened again if it was closed to make room.
-    async fn stored(&self, object: ObjectId) -> Result<Rc<Stored>> {
+    async fn stored(&self, object: ObjectId) -> Result<Rc<OpenObject>> {
         if let Access::Open(file) = self.objects.borrow_mut().access(object) {
             return Ok(file);
         }
@@ -267,12 +271,12 @@ impl Inner {
         }
     }
 
-    async fn read(&self, extent: Extent, into: Buf) -> Result<Buf> {
+    async fn read(&self, extent: ObjectExtent, into: Buf) -> Result<Buf> {
         let read = self.stored(extent.object).await?.read(extent.offset, into).await;
         read.map_err(|fault| self.failure(extent.object, fault))
     }
 
-    async fn write(&self, extent: Extent, from: Payload) -> Result<()> {
+    async fn write(&self, extent: ObjectExtent, from: Payload) -> Result<()> {
         let written = self.stored(extent.object).await?.write(extent.offset, &from).await;
         written.map_err(|fault| self.failure(extent.object, fault))?;
         if !self.known_damaged.borrow().is_empty() {

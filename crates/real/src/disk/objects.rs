@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use machine::{ObjectId, Stage};
 
-use super::directory::Identity;
+use super::identity::Identity;
 
 /// The objects of one disk that have been opened; `F` is an open file.
 pub(crate) struct Objects<F> {

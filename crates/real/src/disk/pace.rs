@@ -24,10 +24,9 @@ use std::future::Future;
 
 use description::DiskDescription;
 use disk::Model;
-use machine::{Duration, Instant, ObjectId, Result};
+use machine::{Duration, Error, Instant, ObjectId, Permits, Result};
 
 use crate::clock::Clock;
-use crate::task::Turns;
 
 /// Regions into which a modelled disk is divided; each object lies in one, from its beginning on.
 ///
@@ -40,7 +39,8 @@ const REGIONS_MIN: u64 = 16;
 /// The times of a modelled disk.
 pub(crate) struct Pace {
     model: RefCell<Model>,
-    turns: Turns,
+    /// One: commands come one after the other.
+    turns: Permits,
     /// When the last command was answered as the model has it.
     answered: Cell<Instant>,
     /// How much later its caller learned of it.
@@ -66,26 +66,31 @@ pub(crate) enum Kind {
 
 /// A part of an object.
 #[derive(Clone, Copy)]
-pub(crate) struct Extent {
+pub(crate) struct ObjectExtent {
     pub(crate) object: ObjectId,
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
 }
 
 impl Pace {
-    pub(crate) fn new(description: &DiskDescription, clock: Clock) -> Self {
-        let model = Model::new(description, 0.0);
+    /// The disk of the description. What it draws is drawn anew at every start, that no two disks do the same.
+    pub(crate) fn new(description: &DiskDescription, clock: Clock) -> Result<Self> {
+        let seed = getrandom::u64().map_err(|error| {
+            let what = "drawing the seed of a modelled disk".to_owned();
+            Error::Io { what, why: error.to_string() }
+        })?;
+        let model = Model::new(description, 0.0).drawing_from(seed);
         let place = Place::new(model.sector_bytes(), model.capacity_sectors());
         let answered = Cell::new(Instant::START);
         let late = Cell::new(Duration::ZERO);
-        Pace { model: RefCell::new(model), turns: Turns::new(), answered, late, place, clock }
+        Ok(Pace { model: RefCell::new(model), turns: Permits::new(1), answered, late, place, clock })
     }
 
     /// Makes `transfer` in the time a command of this kind takes.
     pub(crate) async fn keep<T>(
         &self,
         kind: Kind,
-        extent: Extent,
+        extent: ObjectExtent,
         transfer: impl Future<Output = Result<T>>,
     ) -> Result<T> {
         if extent.bytes == 0 {
@@ -117,7 +122,7 @@ impl Pace {
         (self.place.first_sector(object) * self.place.sector_bytes).saturating_add(offset)
     }
 
-    fn command(&self, kind: Kind, extent: Extent, now: Instant) -> Instant {
+    fn command(&self, kind: Kind, extent: ObjectExtent, now: Instant) -> Instant {
         let (first, sectors) = self.place.sectors(extent);
         let mut model = self.model.borrow_mut();
         match kind {
@@ -143,7 +148,7 @@ impl Place {
 
     /// The sectors an access touches: the first of them, and how many. An object that goes beyond the end
     /// of the disk goes on at its beginning; an access that would span the two is put before the end.
-    fn sectors(&self, extent: Extent) -> (u64, u64) {
+    fn sectors(&self, extent: ObjectExtent) -> (u64, u64) {
         let first = extent.offset / self.sector_bytes;
         let last = extent.offset.saturating_add(extent.bytes - 1) / self.sector_bytes;
         let sectors = (last - first + 1).min(self.capacity_sectors);
@@ -160,7 +165,7 @@ mod tests {
     fn objects_are_contiguous_and_apart() {
         let place = Place::new(512, 1 << 25);
         let sectors =
-            |object, offset, bytes| place.sectors(Extent { object: ObjectId(object), offset, bytes });
+            |object, offset, bytes| place.sectors(ObjectExtent { object: ObjectId(object), offset, bytes });
         assert_eq!(sectors(1, 0, 4096), (1 << 21, 8));
         assert_eq!(sectors(1, 4096, 4096), ((1 << 21) + 8, 8));
         assert_eq!(sectors(2, 0, 1), (2 << 21, 1));
@@ -173,7 +178,8 @@ mod tests {
         for object in 0..40 {
             for offset in [0, 511, 100_000, 511_000, 10_000_000, u64::MAX - 9000] {
                 for bytes in [1, 512, 9000, 600_000] {
-                    let (first, sectors) = place.sectors(Extent { object: ObjectId(object), offset, bytes });
+                    let (first, sectors) =
+                        place.sectors(ObjectExtent { object: ObjectId(object), offset, bytes });
                     assert!(sectors > 0 && first + sectors <= 1000, "{object} {offset} {bytes}");
                 }
             }

@@ -10,15 +10,14 @@ use std::io;
 use std::ops::Range;
 
 use compio::buf::IoBuf;
-use machine::{Buf, Error, NOTE_BYTES_MAX, Payload};
+use machine::{Buf, Error, NOTE_BYTES_MAX, Payload, Permit, Permits};
 
-use super::contents::Contents;
+use super::contents::FoundContents;
 use super::file::{ObjectFile, SystemFile};
 use super::layout::{GROUP_BYTES, Layout, UNIT_BYTES, group_end, group_of};
 use super::record::{Groups, Record};
 use super::units::{Seal, Sums, UnitSums};
-use crate::bytes::{Run, push_runs};
-use crate::task::{Turn, Turns};
+use crate::bytes::{ByteRun, push_runs};
 
 /// Groups of which an open object keeps the sums in memory: 8 KiB for each MiB, 128 KiB for each object.
 const GROUPS_MAX: usize = 16;
@@ -43,7 +42,7 @@ impl From<io::Error> for Fault {
 }
 
 /// An open object.
-pub(crate) struct Stored<F = SystemFile> {
+pub(crate) struct OpenObject<F = SystemFile> {
     file: F,
     seal: Seal,
     bytes: Cell<u64>,
@@ -55,7 +54,7 @@ pub(crate) struct Stored<F = SystemFile> {
     sums: RefCell<Vec<Kept>>,
     /// Groups that we have written since the last flush, and that are not kept: not all of their units are settled.
     unsettled: RefCell<BTreeSet<u64>>,
-    turns: Turns,
+    turns: Permits,
 }
 
 /// The sums of a group in memory, the latest used last.
@@ -70,10 +69,10 @@ struct Kept {
     is_certain: bool,
 }
 
-impl<F: ObjectFile> Stored<F> {
-    pub(crate) fn new(file: F, contents: Contents) -> Self {
-        let Contents { seal, bytes, has_excess, is_read_only, record, .. } = contents;
-        Stored {
+impl<F: ObjectFile> OpenObject<F> {
+    pub(crate) fn new(file: F, contents: FoundContents) -> Self {
+        let FoundContents { seal, bytes, has_excess, is_read_only, record, .. } = contents;
+        OpenObject {
             file,
             seal,
             bytes: Cell::new(bytes),
@@ -83,7 +82,7 @@ impl<F: ObjectFile> Stored<F> {
             record: RefCell::new(record),
             sums: RefCell::default(),
             unsettled: RefCell::default(),
-            turns: Turns::new(),
+            turns: Permits::new(1),
         }
     }
 
@@ -201,7 +200,13 @@ impl<F: ObjectFile> Stored<F> {
     }
 
     /// Writes to one group.
-    async fn write_part(&self, offset: u64, bytes: u64, runs: Vec<Run>, turn: &Turn) -> Result<(), Fault> {
+    async fn write_part(
+        &self,
+        offset: u64,
+        bytes: u64,
+        runs: Vec<ByteRun>,
+        turn: &Permit,
+    ) -> Result<(), Fault> {
         let (group, end) = (group_of(offset), offset + bytes);
         self.clear_past_end(end, turn).await?;
         self.load_sums(group, turn).await?;
@@ -301,7 +306,7 @@ impl<F: ObjectFile> Stored<F> {
         marked
     }
 
-    async fn cut(&self, bytes: u64, turn: &Turn) -> Result<(), Fault> {
+    async fn cut(&self, bytes: u64, turn: &Permit) -> Result<(), Fault> {
         // First, so that the file is never shorter than is said; nor is what remains, if all that told of its end is
         // cut away.
         self.file.sync().await?;
@@ -345,7 +350,7 @@ impl<F: ObjectFile> Stored<F> {
     }
 
     /// Cuts off what the file had more than the object when it was opened.
-    async fn cut_excess(&self, _turn: &Turn) -> Result<(), Fault> {
+    async fn cut_excess(&self, _turn: &Permit) -> Result<(), Fault> {
         if self.has_excess.get() {
             self.cut_file(self.bytes.get()).await?;
             self.has_excess.set(false);
@@ -355,7 +360,7 @@ impl<F: ObjectFile> Stored<F> {
 
     /// Before the object grows to `bytes`: clears sums that a cut or a write, when it was interrupted, left behind the
     /// end.
-    async fn clear_past_end(&self, bytes: u64, turn: &Turn) -> Result<(), Fault> {
+    async fn clear_past_end(&self, bytes: u64, turn: &Permit) -> Result<(), Fault> {
         let Some(last) = self.bytes.get().checked_sub(1) else { return Ok(()) };
         let group = group_of(last);
         if bytes <= self.bytes.get() {
@@ -369,7 +374,7 @@ impl<F: ObjectFile> Stored<F> {
     }
 
     /// Notes with the last unit that it is there, and where in it the object ends.
-    async fn mark_end(&self, turn: &Turn) -> Result<(), Fault> {
+    async fn mark_end(&self, turn: &Permit) -> Result<(), Fault> {
         let Some(last) = self.bytes.get().checked_sub(1) else { return Ok(()) };
         let (group, at) = (group_of(last), last / UNIT_BYTES * UNIT_BYTES);
         self.load_sums(group, turn).await?;
@@ -398,8 +403,8 @@ impl<F: ObjectFile> Stored<F> {
         Ok(())
     }
 
-    /// As [`flush`](Stored::flush), and replaces the note in the same step: after a power cut there is the old one or
-    /// the new one, with the length and the data that go with it.
+    /// As [`flush`](OpenObject::flush), and replaces the note in the same step: after a power cut there is the old
+    /// one or the new one, with the length and the data that go with it.
     pub(crate) async fn commit(&self, note: &[u8]) -> Result<(), Fault> {
         if note.len() > NOTE_BYTES_MAX {
             let (what, why) = ("a note on an object", format!("it is longer than {NOTE_BYTES_MAX} bytes"));
@@ -412,7 +417,7 @@ impl<F: ObjectFile> Stored<F> {
         Ok(self.file.sync().await?)
     }
 
-    async fn flush_units(&self, turn: &Turn) -> Result<(), Fault> {
+    async fn flush_units(&self, turn: &Permit) -> Result<(), Fault> {
         self.mark_flushed(turn).await?;
         self.write_changed_sums().await?;
         self.file.sync().await?;
@@ -420,7 +425,7 @@ impl<F: ObjectFile> Stored<F> {
     }
 
     /// Before a flush whose end no record tells yet: notes with the last unit that the object reaches there.
-    async fn mark_flushed(&self, turn: &Turn) -> Result<(), Fault> {
+    async fn mark_flushed(&self, turn: &Permit) -> Result<(), Fault> {
         let bytes = self.bytes.get();
         let is_told = !self.seal.layout.keeps_flushed || self.record.borrow().bytes == bytes;
         let Some(last) = bytes.checked_sub(1).filter(|_| !is_told) else { return Ok(()) };
@@ -433,7 +438,7 @@ impl<F: ObjectFile> Stored<F> {
     }
 
     /// Notes that what we have written is on the medium.
-    async fn settle(&self, turn: &Turn) -> Result<(), Fault> {
+    async fn settle(&self, turn: &Permit) -> Result<(), Fault> {
         for kept in self.sums.borrow_mut().iter_mut() {
             kept.settle(&self.seal.layout);
         }
@@ -456,7 +461,7 @@ impl<F: ObjectFile> Stored<F> {
         record.written = self.written.borrow().clone();
         change(&mut record);
         let (bytes, position) = record.encode(&self.seal.layout, self.seal.identity);
-        self.file.write(vec![Run::Owned(bytes)], position).await?;
+        self.file.write(vec![ByteRun::Owned(bytes)], position).await?;
         *self.record.borrow_mut() = record;
         Ok(())
     }
@@ -469,7 +474,7 @@ impl<F: ObjectFile> Stored<F> {
     }
 
     /// Sees to it that the sums of a group are in memory, as those used last.
-    async fn load_sums(&self, group: u64, _turn: &Turn) -> Result<(), Fault> {
+    async fn load_sums(&self, group: u64, _turn: &Permit) -> Result<(), Fault> {
         if self.has_sums(group) {
             return Ok(());
         }
@@ -496,7 +501,7 @@ impl<F: ObjectFile> Stored<F> {
     }
 
     /// Finds out what is there in the place of units that others were about to write when they were killed.
-    async fn make_certain(&self, group: u64, _turn: &Turn) -> Result<(), Fault> {
+    async fn make_certain(&self, group: u64, _turn: &Permit) -> Result<(), Fault> {
         let unsettled: Vec<u64> = match of_group(&mut self.sums.borrow_mut(), group) {
             Some(kept) if !kept.is_certain => kept.unsettled().collect(),
             _ => return Ok(()),
@@ -538,7 +543,7 @@ impl<F: ObjectFile> Stored<F> {
         let changed = of_group(&mut self.sums.borrow_mut(), group).and_then(|kept| kept.to_write());
         let Some((sectors, bytes)) = changed else { return Ok(()) };
         let position = layout.sums_in_file(group) + sectors.start as u64;
-        self.file.write(vec![Run::Owned(bytes)], position).await.inspect_err(|_| self.doubt(group))?;
+        self.file.write(vec![ByteRun::Owned(bytes)], position).await.inspect_err(|_| self.doubt(group))?;
         if layout.keeps_flushed {
             self.written.borrow_mut().insert(group);
         }
@@ -608,14 +613,14 @@ struct OldUnit {
 
 /// Bytes of runs, in order.
 struct Pieces<'a> {
-    runs: &'a [Run],
+    runs: &'a [ByteRun],
     /// Of the first run, what has been taken.
     taken: usize,
     scratch: Vec<u8>,
 }
 
 impl<'a> Pieces<'a> {
-    fn new(runs: &'a [Run]) -> Self {
+    fn new(runs: &'a [ByteRun]) -> Self {
         Pieces { runs, taken: 0, scratch: Vec::new() }
     }
 
@@ -688,9 +693,9 @@ mod tests {
         crate::block_on(Driver::Automatic, test(place.path(), &directory)).expect("a runtime");
     }
 
-    fn stored(place: &Path, found: super::super::directory::Found) -> Stored {
+    fn stored(place: &Path, found: super::super::directory::Found) -> OpenObject {
         let file = SystemFile::new(for_runtime(found.file), AtOnce::of(place).into());
-        Stored::new(file, found.contents)
+        OpenObject::new(file, found.contents)
     }
 
     #[test]

@@ -21,9 +21,9 @@ use machine::{BufferPool, Class, Condition, Error, Message, NodeId, Payload, Res
 
 use super::arrivals::{Arrival, Arrivals};
 use super::frame::{Kind, Prelude};
-use super::inbox::Place;
+use super::inbox::InboxShare;
 use super::outbox::Outbox;
-use crate::bytes::{Run, next_batch};
+use crate::bytes::{ByteRun, next_batch};
 use crate::task::unless;
 
 /// Which of the two TCP connections.
@@ -68,11 +68,11 @@ pub(crate) struct Connection {
 #[derive(Default)]
 pub(crate) struct Side {
     pub(crate) outbox: Outbox,
-    pub(crate) place: Rc<Place>,
+    pub(crate) place: Rc<InboxShare>,
 }
 
 /// The two halves of one TCP connection.
-pub(crate) struct Stream {
+pub(crate) struct TcpHalves {
     pub(crate) stream: TcpStream,
     pub(crate) reader: Reader,
 }
@@ -209,7 +209,7 @@ impl Room {
 const SHARES: u64 = 4;
 
 /// Writes `runs`, of which none is left then.
-async fn write_all(stream: &mut TcpStream, runs: &mut Vec<Run>) -> io::Result<()> {
+async fn write_all(stream: &mut TcpStream, runs: &mut Vec<ByteRun>) -> io::Result<()> {
     while let Some(batch) = next_batch(runs) {
         let BufResult(outcome, _batch) = stream.write_vectored_all(batch).await;
         outcome?;

@@ -231,7 +231,7 @@ impl Introduction {
 
 /// What a listening node answers to an introduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct HandshakeAnswer {
     pub(crate) verdict: Verdict,
     /// Who answers.
     pub(crate) node: NodeId,
@@ -252,7 +252,7 @@ pub(crate) enum Verdict {
     OtherKey,
 }
 
-impl Answer {
+impl HandshakeAnswer {
     pub(crate) const BYTES: usize = 32;
 
     pub(crate) fn encode(self) -> [u8; Self::BYTES] {
@@ -268,7 +268,7 @@ impl Answer {
         let verdict = Verdict::ALL.into_iter().find(|&verdict| verdict as u32 == code);
         let verdict = verdict.ok_or(NotUnderstood::Answer(code))?;
         let ticket = *bytes.last_chunk().expect("more than that");
-        Ok(Answer { verdict, node: NodeId(u64_at(bytes, 8)), ticket })
+        Ok(HandshakeAnswer { verdict, node: NodeId(u64_at(bytes, 8)), ticket })
     }
 }
 
@@ -342,8 +342,8 @@ mod tests {
             assert_eq!(Introduction::decode(&introduction.encode()), Ok(introduction));
         }
         for verdict in Verdict::ALL {
-            let answer = Answer { verdict, node: NodeId(3), ticket: [4; 16] };
-            assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
+            let answer = HandshakeAnswer { verdict, node: NodeId(3), ticket: [4; 16] };
+            assert_eq!(HandshakeAnswer::decode(&answer.encode()), Ok(answer));
         }
     }
 
@@ -393,8 +393,8 @@ mod tests {
                 if let Ok(introduction) = Introduction::decode(&body) {
                     prop_assert_eq!(Introduction::decode(&introduction.encode()), Ok(introduction));
                 }
-                if let Ok(answer) = Answer::decode(&body) {
-                    prop_assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
+                if let Ok(answer) = HandshakeAnswer::decode(&body) {
+                    prop_assert_eq!(HandshakeAnswer::decode(&answer.encode()), Ok(answer));
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use machine::{Class, Message, NodeId};
 
-use super::frame::{Answer, Greeting, Introduction, Kind, Prelude, Verdict, Whom};
+use super::frame::{Greeting, HandshakeAnswer, Introduction, Kind, Prelude, Verdict, Whom};
 
 /// What is understood is within its bounds, and is what would be said.
 fn look_at(bytes: &[u8]) {
@@ -19,8 +19,8 @@ fn look_at(bytes: &[u8]) {
     if let Some(Ok(introduction)) = bytes.first_chunk().map(Introduction::decode) {
         assert_eq!(Introduction::decode(&introduction.encode()), Ok(introduction));
     }
-    if let Some(Ok(answer)) = bytes.first_chunk().map(Answer::decode) {
-        assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
+    if let Some(Ok(answer)) = bytes.first_chunk().map(HandshakeAnswer::decode) {
+        assert_eq!(HandshakeAnswer::decode(&answer.encode()), Ok(answer));
     }
 }
 
@@ -36,7 +36,7 @@ fn examples() -> Vec<Vec<u8>> {
         introduction(Whom::Node(NodeId(1))),
         introduction(Whom::Anyone),
         introduction(Whom::Ticket([7; 16])),
-        Answer { verdict: Verdict::Full, node: NodeId(3), ticket: [4; 16] }.encode().to_vec(),
+        HandshakeAnswer { verdict: Verdict::Full, node: NodeId(3), ticket: [4; 16] }.encode().to_vec(),
     ]
 }
 

@@ -14,16 +14,16 @@ use compio::BufResult;
 use compio::io::{AsyncWrite, AsyncWriteExt};
 use compio::net::{TcpListener, TcpStream};
 use compio::time::timeout;
-use machine::{Condition, Error, KeyMismatch, NodeId, Result};
+use machine::{Condition, Error, KeyMismatch, NodeId, NodePart, Permits, Result};
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 
-use super::connection::{Connection, Reader, Stream};
-use super::frame::{Answer, Greeting, Introduction, NotUnderstood, Ticket, VERSION, Verdict, Whom};
+use super::connection::{Connection, Reader, TcpHalves};
+use super::frame::{Greeting, HandshakeAnswer, Introduction, NotUnderstood, Ticket, VERSION, Verdict, Whom};
 use super::key::{Proof, Role, Transcript};
 use super::{Called, Joining, Net, Origin, in_words};
 use crate::report::Report;
 use crate::settings::{Peer, SocketBuffers};
-use crate::task::{Turns, unless};
+use crate::task::unless;
 
 /// Handshakes under way at once. When there are more, the caller gives way that has been there for longest without
 /// introducing itself.
@@ -53,8 +53,13 @@ pub(super) fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
         let address = listener.local_addr()?;
         Ok((TcpListener::from_std(listener)?, address))
     });
-    listener
-        .map_err(|error| Error::Io { what: format!("listening at {address}"), why: error.to_string() }.into())
+    listener.map_err(|error| {
+        let (what, why) = (format!("listening at {address}"), error.to_string());
+        match error.kind() {
+            io::ErrorKind::AddrInUse => Error::InUse { part: NodePart::Address, what, why }.into(),
+            _ => Error::Io { what, why }.into(),
+        }
+    })
 }
 
 /// How long an address that is in use is waited for.
@@ -172,7 +177,7 @@ impl Net {
         known_as: Option<NodeId>,
     ) -> std::result::Result<NodeId, Fault> {
         let whom = to.map_or(Whom::Anyone, Whom::Node);
-        let (control, Answer { verdict, node, ticket }) = self.introduce(address, whom).await?;
+        let (control, HandshakeAnswer { verdict, node, ticket }) = self.introduce(address, whom).await?;
         if node == self.inner.node {
             return Err("this node itself listens there, or another of its name".into());
         }
@@ -200,7 +205,7 @@ impl Net {
         if self.connection(peer).is_none() {
             self.begin(peer, [control, data], Origin::Called);
             self.inner.called.borrow_mut().entry(peer).or_insert_with(|| {
-                let (turns, loss, failed) = (Turns::new(), RefCell::default(), RefCell::default());
+                let (turns, loss, failed) = (Permits::new(1), RefCell::default(), RefCell::default());
                 let last_word = Cell::new(Instant::now());
                 Rc::new(Called { address, is_named: to.is_some(), turns, loss, last_word, failed })
             });
@@ -209,10 +214,14 @@ impl Net {
     }
 
     /// Opens a TCP connection and introduces this node; returns it with the answer.
-    async fn introduce(&self, address: SocketAddr, to: Whom) -> std::result::Result<(Stream, Answer), Fault> {
+    async fn introduce(
+        &self,
+        address: SocketAddr,
+        to: Whom,
+    ) -> std::result::Result<(TcpHalves, HandshakeAnswer), Fault> {
         let stream = TcpStream::connect(address).await.map_err(text)?;
         prepare(&SockRef::from(&stream), self.inner.sockets).map_err(text)?;
-        let mut stream = Stream::new(stream);
+        let mut stream = TcpHalves::new(stream);
         let mine = self.greeting()?;
         stream.say(mine.encode()).await?;
         let theirs = stream.hear_greeting().await?;
@@ -228,7 +237,7 @@ impl Net {
         if !transcript.is_proved(Role::Listener, proof) {
             return Err(KeyMismatch::Differ.into());
         }
-        Ok((stream, Answer::decode(&answer).map_err(text)?))
+        Ok((stream, HandshakeAnswer::decode(&answer).map_err(text)?))
     }
 
     /// What this node says first in a handshake.
@@ -275,7 +284,7 @@ impl Net {
 
     async fn let_in(&self, stream: TcpStream, caller: &Caller) -> std::result::Result<(), Fault> {
         prepare_called(&SockRef::from(&stream), self.inner.sockets).map_err(text)?;
-        let mut stream = Stream::new(stream);
+        let mut stream = TcpHalves::new(stream);
         let mine = self.greeting()?;
         let theirs = match stream.hear_greeting().await {
             // Whoever speaks another protocol altogether would not understand an answer.
@@ -294,7 +303,8 @@ impl Net {
         }
         if !transcript.is_proved(Role::Caller, proof) {
             // Nothing is proved to somebody who has proved nothing: his answer comes without a proof.
-            let answer = Answer { verdict: Verdict::OtherKey, node: NodeId(0), ticket: Ticket::default() };
+            let answer =
+                HandshakeAnswer { verdict: Verdict::OtherKey, node: NodeId(0), ticket: Ticket::default() };
             stream.say(with_proof(answer.encode(), Proof::default())).await?;
             return Err(KeyMismatch::Differ.into());
         }
@@ -360,7 +370,7 @@ impl Net {
     }
 
     /// Takes out the first connection that has got this ticket, if it is of the same node.
-    fn take_joining(&self, from: NodeId, ticket: Ticket) -> Option<Stream> {
+    fn take_joining(&self, from: NodeId, ticket: Ticket) -> Option<TcpHalves> {
         let mut joining = self.inner.joining.borrow_mut();
         if joining.get(&ticket).is_none_or(|half| half.from != from) {
             return None;
@@ -397,7 +407,7 @@ impl Net {
 
     /// An answer as it lies on the wire.
     fn proved_answer(&self, entrant: &Entrant, verdict: Verdict, ticket: Ticket) -> Vec<u8> {
-        let answer = Answer { verdict, node: self.inner.node, ticket }.encode();
+        let answer = HandshakeAnswer { verdict, node: self.inner.node, ticket }.encode();
         let mut transcript = entrant.transcript.clone();
         transcript.add(&answer);
         with_proof(answer, transcript.proof(Role::Listener))
@@ -407,14 +417,14 @@ impl Net {
 /// A caller that has introduced itself and has the key.
 struct Entrant {
     introduction: Introduction,
-    stream: Stream,
+    stream: TcpHalves,
     /// What was said up to the introduction.
     transcript: Transcript,
 }
 
-impl Stream {
+impl TcpHalves {
     fn new(stream: TcpStream) -> Self {
-        Stream { reader: Reader::new(stream.clone()), stream }
+        TcpHalves { reader: Reader::new(stream.clone()), stream }
     }
 
     async fn say(&mut self, bytes: impl Into<Vec<u8>>) -> std::result::Result<(), Fault> {
@@ -447,7 +457,7 @@ impl Stream {
 /// Length of what has a proof.
 const PROVED_BYTES: usize = Introduction::BYTES;
 
-const _: () = assert!(PROVED_BYTES == Answer::BYTES);
+const _: () = assert!(PROVED_BYTES == HandshakeAnswer::BYTES);
 
 fn with_proof(said: [u8; PROVED_BYTES], proof: Proof) -> Vec<u8> {
     [said, proof].concat()

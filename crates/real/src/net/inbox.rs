@@ -10,7 +10,7 @@ use machine::{Class, Condition, Delivery, Error, Message, NodeId, Result};
 const WAITING_MAX: usize = 64;
 
 /// What has arrived in one class: from whom, and over which connection.
-type Line = VecDeque<(NodeId, Delivery, Rc<Place>)>;
+type Line = VecDeque<(NodeId, Delivery, Rc<InboxShare>)>;
 
 /// What has arrived for a node.
 #[derive(Default)]
@@ -23,14 +23,14 @@ pub(crate) struct Inbox {
 
 /// A connection's share of the inbox.
 #[derive(Default)]
-pub(crate) struct Place {
+pub(crate) struct InboxShare {
     waiting: Cell<usize>,
     taken: Condition,
 }
 
 impl Inbox {
     /// Puts a message at the end of the line, as soon as the connection has room there.
-    pub(crate) async fn put(&self, from: NodeId, message: Message, place: &Rc<Place>) {
+    pub(crate) async fn put(&self, from: NodeId, message: Message, place: &Rc<InboxShare>) {
         while place.waiting.get() >= WAITING_MAX && !self.closed.get() {
             place.taken.wait().await;
         }
@@ -38,11 +38,11 @@ impl Inbox {
     }
 
     /// Puts the end of a connection behind all that came over it.
-    pub(crate) fn put_gone(&self, from: NodeId, why: String, place: &Rc<Place>) {
+    pub(crate) fn put_gone(&self, from: NodeId, why: String, place: &Rc<InboxShare>) {
         self.append(Class::Background, from, Delivery::Gone(why), place);
     }
 
-    fn append(&self, class: Class, from: NodeId, delivery: Delivery, place: &Rc<Place>) {
+    fn append(&self, class: Class, from: NodeId, delivery: Delivery, place: &Rc<InboxShare>) {
         if !self.closed.get() {
             place.waiting.set(place.waiting.get() + 1);
             self.arrived.borrow_mut()[class as usize].push_back((from, delivery, place.clone()));

@@ -5,29 +5,7 @@
 //! so that none can be sent back. Nobody learns the key from it, and nothing is proved of what comes after the
 //! handshake.
 
-use std::fmt;
-
-/// The secret that nodes of one file system share.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Key(blake3::Hash);
-
-impl Key {
-    /// Length in bytes.
-    pub const BYTES: usize = blake3::KEY_LEN;
-
-    /// The key of these bytes, which nobody can guess.
-    pub fn new(bytes: [u8; Self::BYTES]) -> Self {
-        // Hashes are compared in constant time, so it is one.
-        Key(bytes.into())
-    }
-}
-
-/// Says only that it is one.
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Key(..)")
-    }
-}
+use crate::settings::Key;
 
 /// Who of the two says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +27,7 @@ pub(crate) type Proof = [u8; Key::BYTES];
 impl Transcript {
     /// Nothing has been said.
     pub(crate) fn new(key: Option<&Key>) -> Self {
-        Transcript { said: key.map(|key| blake3::Hasher::new_keyed(key.0.as_bytes())) }
+        Transcript { said: key.map(|key| blake3::Hasher::new_keyed(key.hash().as_bytes())) }
     }
 
     /// This has been said. What is said has a fixed length at each place.

@@ -32,17 +32,16 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use compio::runtime::JoinHandle;
-use machine::{Condition, Delivery, Error, InFlight, Message, NodeId, Result};
+use machine::{Condition, Delivery, Error, InFlight, Message, NodeId, Permits, Result};
 
 use crate::report::Report;
-use crate::settings::{Limits, SocketBuffers};
-use crate::task::{Tasks, Turns, unless};
-use connection::{Connection, Heard, Lane, Reader, Room, Stream};
+use crate::settings::{Key, Limits, SocketBuffers};
+use crate::task::{Tasks, unless};
+use connection::{Connection, Heard, Lane, Reader, Room, TcpHalves};
 use frame::{Prelude, Ticket};
 pub(crate) use handshake::HANDSHAKES_MAX;
 use handshake::Handshakes;
 use inbox::Inbox;
-pub use key::Key;
 use refusals::Refusals;
 
 /// A node's connections. Cloning gives another handle.
@@ -79,7 +78,7 @@ struct Inner {
 /// Half a connection.
 struct Joining {
     from: NodeId,
-    control: Stream,
+    control: TcpHalves,
 }
 
 /// A node that this one has called, and calls again when it is lost.
@@ -88,7 +87,7 @@ struct Called {
     /// Whether it must have the name it had; else whoever listens at the address is the same, started anew.
     is_named: bool,
     /// One task at a time calls.
-    turns: Turns,
+    turns: Permits,
     /// Why it was lost the last time.
     loss: RefCell<String>,
     /// When it was heard of last before that.
@@ -162,7 +161,7 @@ impl Net {
     }
 
     /// Begins a connection to a node that there is none to, as the one who has called, or has been called.
-    fn begin(&self, peer: NodeId, streams: [Stream; 2], origin: Origin) {
+    fn begin(&self, peer: NodeId, streams: [TcpHalves; 2], origin: Origin) {
         let connection = Connection::new(peer, self.inner.room.share_bytes());
         let watched = match origin {
             Origin::Called => true,
@@ -182,10 +181,10 @@ impl Net {
         });
     }
 
-    async fn converse(&self, connection: Rc<Connection>, streams: [Stream; 2], watched: bool) {
+    async fn converse(&self, connection: Rc<Connection>, streams: [TcpHalves; 2], watched: bool) {
         let [
-            Stream { stream: control, reader: mut of_control },
-            Stream { stream: data, reader: mut of_data },
+            TcpHalves { stream: control, reader: mut of_control },
+            TcpHalves { stream: data, reader: mut of_data },
         ] = streams;
         let writers = [(Lane::Control, control), (Lane::Data, data)]
             .map(|(lane, stream)| compio::runtime::spawn(connection.clone().write(lane, stream)));

@@ -12,7 +12,7 @@ use compio::buf::IoBuf;
 use machine::{Buf, BufferPool, Class, Condition, Error, Message, Result};
 
 use super::frame::{Kind, Prelude};
-use crate::bytes::{RUNS_MAX, Run, push_runs};
+use crate::bytes::{ByteRun, RUNS_MAX, push_runs};
 use crate::task::unless;
 
 /// Bytes that may wait of each class: some of the largest messages, so that one is ready when another has left.
@@ -52,7 +52,7 @@ enum State {
 }
 
 struct Waiting {
-    runs: Vec<Run>,
+    runs: Vec<ByteRun>,
     bytes: u64,
     _room: Buf,
     sent: Rc<Sent>,
@@ -67,7 +67,7 @@ struct Sent {
 
 /// Messages that leave with one system call.
 pub(crate) struct Batch {
-    pub(crate) runs: Vec<Run>,
+    pub(crate) runs: Vec<ByteRun>,
     _room: Vec<Buf>,
 }
 
@@ -95,7 +95,7 @@ impl Outbox {
         let mut head = Vec::with_capacity(Prelude::BYTES + header.len());
         head.extend_from_slice(&prelude.encode());
         head.extend_from_slice(&header);
-        let mut runs = vec![Run::Owned(head)];
+        let mut runs = vec![ByteRun::Owned(head)];
         push_runs(&payload, &mut runs)?;
         drop(payload);
         self.check()?;
@@ -114,7 +114,7 @@ impl Outbox {
     pub(crate) fn greet(&self, bytes: &[u8]) {
         let first = Class::Control;
         let room = self.line(first).room.try_take(bytes.len() as u64).expect("an outbox still empty");
-        self.put(first, vec![Run::Owned(bytes.to_vec())], room).expect("an outbox still open");
+        self.put(first, vec![ByteRun::Owned(bytes.to_vec())], room).expect("an outbox still open");
     }
 
     /// Sends a ping or pong, unless the outbox is full or takes no more: then it is not for want of one that the
@@ -122,11 +122,11 @@ impl Outbox {
     pub(crate) fn show_life(&self, sign: Prelude) {
         let class = Class::Control;
         if let Some(room) = self.line(class).room.try_take(Prelude::BYTES as u64) {
-            let _ = self.put(class, vec![Run::Owned(sign.encode().to_vec())], room);
+            let _ = self.put(class, vec![ByteRun::Owned(sign.encode().to_vec())], room);
         }
     }
 
-    fn put(&self, class: Class, runs: Vec<Run>, room: Buf) -> Result<Rc<Sent>> {
+    fn put(&self, class: Class, runs: Vec<ByteRun>, room: Buf) -> Result<Rc<Sent>> {
         self.check()?;
         let sent = Rc::<Sent>::default();
         let waiting = Waiting { runs, bytes: room.len(), _room: room, sent: sent.clone() };

@@ -1,29 +1,20 @@
 //! The page: what agrees and what does not, every table, every figure, how it was made.
 //!
-//! One file of HTML without scripts, fonts or images from elsewhere; its style is in `style.css`. It says nothing
-//! by colour alone: every coloured cell has its number.
+//! Its frame, style and charts are those of the crate `page`.
 //!
 //! - `summary.rs`: in plain words, and the cells that differ most
 //! - `table.rs`: a table, simulated beside published
-//! - `chart.rs`: a figure, as SVG, and its numbers
 //! - `number.rs`: numbers for people
-//! - `numbers.rs`: a page of figures and tables without a report to compare with
 
-mod chart;
 mod number;
-mod numbers;
 mod summary;
 mod table;
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
+use page::Figure;
 
-pub use numbers::{NumbersBars, NumbersPage, NumbersPart, NumbersTable};
-
-use crate::published::Published;
-use crate::results::{Figure, Table};
-
-/// How the page looks.
-const STYLE: &str = include_str!("style.css");
+use crate::published::PublishedTables;
+use crate::results::ReportTable;
 
 /// All that stands on the page.
 #[derive(Debug)]
@@ -31,11 +22,11 @@ pub struct Report<'a> {
     /// The study, such as `starfish-3.0`.
     pub study: &'a str,
     /// Its tables, in order.
-    pub tables: &'a [Table],
+    pub tables: &'a [ReportTable],
     /// Its figures, in order.
     pub figures: &'a [Figure],
     /// What to compare with.
-    pub published: &'a Published,
+    pub published: &'a PublishedTables,
     /// How it was made.
     pub provenance: Provenance,
 }
@@ -55,24 +46,6 @@ pub struct Provenance {
     pub trials: (usize, usize),
 }
 
-/// A whole page, as the text of an HTML file that needs no other.
-fn page(title: &str, body: &Markup) -> String {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (title) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body { (body) }
-        }
-    };
-    page.into_string()
-}
-
 impl Report<'_> {
     /// The page, as the text of an HTML file.
     pub fn html(&self) -> String {
@@ -90,7 +63,7 @@ impl Report<'_> {
                 (self.how_made())
             }
         };
-        page(&title, &body)
+        page::document(&title, &body)
     }
 
     fn contents(&self) -> Markup {
@@ -132,7 +105,7 @@ impl Report<'_> {
                         "The report prints its figures without numbers, so there is nothing to compare these with "
                         "cell by cell. Bars are 95\u{a0}% confidence intervals of the mean."
                     }
-                    @for figure in self.figures { (chart::figure(figure)) }
+                    @for figure in self.figures { (page::figure(figure)) }
                 }
             }
         }

@@ -14,8 +14,7 @@ pub(super) fn unit(quantity: Quantity) -> &'static str {
 pub(super) fn value(quantity: Quantity, value: f64) -> String {
     match quantity {
         Quantity::Movements => format!("{value:.0}"),
-        Quantity::Throughput if value >= 100.0 => format!("{value:.1}"),
-        Quantity::Throughput => format!("{value:.2}"),
+        Quantity::Throughput => page::throughput(value),
     }
 }
 
@@ -30,9 +29,8 @@ pub(super) fn published(quantity: Quantity, value: f64) -> String {
 /// Half the width of a confidence interval, in the unit of the value; a dash if nothing is known of it.
 pub(super) fn half_width(quantity: Quantity, width: Option<f64>) -> String {
     match (width, quantity) {
-        (None, _) => "\u{2013}".to_owned(),
         (Some(width), Quantity::Movements) => format!("{width:.1}"),
-        (Some(width), Quantity::Throughput) => format!("{width:.2}"),
+        (width, _) => page::half_width(width),
     }
 }
 

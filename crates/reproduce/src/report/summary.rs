@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::table::class;
 use super::{Report, number};
 use crate::agreement::{self, Compared, Errors, Ratio};
-use crate::results::Table;
+use crate::results::ReportTable;
 use plan::Quantity;
 
 /// How many of the cells that differ most are listed.
@@ -94,7 +94,7 @@ fn significance(ratios: &[Ratio<'_>]) -> (usize, usize) {
 }
 
 fn by_table(report: &Report<'_>) -> Markup {
-    let row = |table: &Table| {
+    let row = |table: &ReportTable| {
         let compared = agreement::compared([table], report.published);
         let Some(errors) = agreement::errors(&compared) else { return html! {} };
         let ratios = agreement::ratios([table], report.published);

@@ -4,8 +4,8 @@ use maud::{Markup, html};
 
 use super::number;
 use crate::agreement::{self, BOUNDS, Compared, Ratio};
-use crate::published::{Published, PublishedCell};
-use crate::results::{Cell, Table};
+use crate::published::{PublishedCell, PublishedTables};
+use crate::results::{ReportTable, TableCell};
 use plan::Quantity;
 
 /// How colours and letters are to be read.
@@ -46,7 +46,7 @@ pub(super) fn class(error: f64) -> &'static str {
 }
 
 /// The table, with heading, caption and a head of three rows.
-pub(super) fn table(table: &Table, published: &Published) -> Markup {
+pub(super) fn table(table: &ReportTable, published: &PublishedTables) -> Markup {
     let sizes = table.record_sizes();
     let known = published.table(table.number).is_some();
     let one_record_size = |pattern, size| groups(table, published, known, pattern, size);
@@ -74,7 +74,7 @@ pub(super) fn table(table: &Table, published: &Published) -> Markup {
     }
 }
 
-fn caption(table: &Table, known: bool, published: &Published) -> Markup {
+fn caption(table: &ReportTable, known: bool, published: &PublishedTables) -> Markup {
     let compared = agreement::compared([table], published);
     let what = match table.quantity {
         Quantity::Throughput => "Throughput in MiB/s",
@@ -99,7 +99,7 @@ fn columns(known: bool) -> (&'static [&'static str], &'static [&'static str]) {
     if known { (&["here", "report", "error"], &["here", "report"]) } else { (&["here", "\u{b1}"], &["here"]) }
 }
 
-fn head(table: &Table, sizes: &[u64], known: bool) -> Markup {
+fn head(table: &ReportTable, sizes: &[u64], known: bool) -> Markup {
     let variants = table.variants();
     let (of_variant, of_ratio) = columns(known);
     let later = variants.len().saturating_sub(1);
@@ -141,8 +141,8 @@ fn head(table: &Table, sizes: &[u64], known: bool) -> Markup {
 }
 
 /// The cells of one pattern and size of records: of each variant, then of each ratio.
-fn groups(table: &Table, published: &Published, known: bool, pattern: &str, size: u64) -> Markup {
-    let cells: Vec<Option<&Cell>> =
+fn groups(table: &ReportTable, published: &PublishedTables, known: bool, pattern: &str, size: u64) -> Markup {
+    let cells: Vec<Option<&TableCell>> =
         table.variants().iter().map(|variant| table.cell(variant, pattern, size)).collect();
     let (of_variant, of_ratio) = columns(known);
     html! {
@@ -169,7 +169,7 @@ fn absent(columns: usize, first: bool) -> Markup {
     html! { td.absent.group[first].part[!first] colspan=(columns) { "\u{2013}" } }
 }
 
-fn compared(table: &Table, cell: &Cell, published: Option<PublishedCell>, first: bool) -> Markup {
+fn compared(table: &ReportTable, cell: &TableCell, published: Option<PublishedCell>, first: bool) -> Markup {
     let Some(published) = published else {
         return html! { (simulated(table, cell, first)) td {} td {} };
     };
@@ -181,14 +181,14 @@ fn compared(table: &Table, cell: &Cell, published: Option<PublishedCell>, first:
     }
 }
 
-fn predicted(table: &Table, cell: &Cell, first: bool) -> Markup {
+fn predicted(table: &ReportTable, cell: &TableCell, first: bool) -> Markup {
     html! {
         (simulated(table, cell, first))
         td.published { (number::half_width(table.quantity, cell.sample.half_width())) }
     }
 }
 
-fn simulated(table: &Table, cell: &Cell, first: bool) -> Markup {
+fn simulated(table: &ReportTable, cell: &TableCell, first: bool) -> Markup {
     let sample = &cell.sample;
     let (trials, cv) = (number::count(sample.count(), "trial"), number::size(sample.cv()));
     let width = number::half_width(table.quantity, sample.half_width());

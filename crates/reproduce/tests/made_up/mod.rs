@@ -1,7 +1,8 @@
 //! Results that nobody simulated: a small study, and one that has the published values with some noise.
 
+use page::{Curve, Figure};
 use plan::Quantity;
-use reproduce::{Cell, Figure, Line, Provenance, Published, Table};
+use reproduce::{Provenance, PublishedTables, ReportTable, TableCell};
 use statistics::Sample;
 
 pub(crate) fn sample(values: &[f64]) -> Sample {
@@ -19,12 +20,12 @@ pub(crate) fn provenance() -> Provenance {
 }
 
 /// A value for a variant, a pattern and a size of records.
-pub(crate) fn cell(variant: &str, pattern: &str, record_bytes: u64, values: &[f64]) -> Cell {
-    Cell { variant: variant.into(), pattern: pattern.into(), record_bytes, sample: sample(values) }
+pub(crate) fn cell(variant: &str, pattern: &str, record_bytes: u64, values: &[f64]) -> TableCell {
+    TableCell { variant: variant.into(), pattern: pattern.into(), record_bytes, sample: sample(values) }
 }
 
 /// A table with two variants, one with three, and one that counts movements.
-pub(crate) fn tables() -> Vec<Table> {
+pub(crate) fn tables() -> Vec<ReportTable> {
     // Not in order of records and variants, as a runner may have it.
     let two = vec![
         cell("fcfs", "ra", 8192, &[474.0, 475.0]),
@@ -47,8 +48,14 @@ pub(crate) fn tables() -> Vec<Table> {
     ]
 }
 
-pub(crate) fn table(number: u32, system: &str, layout: &str, quantity: Quantity, cells: Vec<Cell>) -> Table {
-    Table {
+pub(crate) fn table(
+    number: u32,
+    system: &str,
+    layout: &str,
+    quantity: Quantity,
+    cells: Vec<TableCell>,
+) -> ReportTable {
+    ReportTable {
         number,
         title: format!("made up <{system}>"),
         system: system.into(),
@@ -59,8 +66,8 @@ pub(crate) fn table(number: u32, system: &str, layout: &str, quantity: Quantity,
 }
 
 /// Published values for the first two tables.
-pub(crate) fn published() -> Published {
-    let mut published = Published::default();
+pub(crate) fn published() -> PublishedTables {
+    let mut published = PublishedTables::default();
     let text = "table,system,layout,variant,pattern,record_bytes,value,differs_significantly\n\
                 2,tpfs,contiguous,fcfs,ra,8192,474.9,\n2,tpfs,contiguous,cscan,ra,8192,500.7,yes\n\
                 2,tpfs,contiguous,fcfs,rb,8192,7.1,\n2,tpfs,contiguous,cscan,rb,8192,31.1,yes\n\
@@ -72,7 +79,7 @@ pub(crate) fn published() -> Published {
 
 pub(crate) fn figures() -> Vec<Figure> {
     let point = |k: f64, of: f64| (k, sample(&[of, 1.02 * of, 0.99 * of]));
-    let line = |(place, pattern): (usize, &str)| Line {
+    let line = |(place, pattern): (usize, &str)| Curve {
         name: pattern.into(),
         per_node: (pattern == "ra").then_some(16),
         points: (1..=8)

@@ -11,10 +11,16 @@
 //!                  File: block requests to the I/O nodes
 //! ```
 //!
-//! - this file: the cache and its logical-file table; opening, creating, unlinking
+//! Its rooms; each keeps its own laws, stated at the head of its file:
+//!
+//! - this file: the cache; opening, creating, unlinking
 //! - `paged_file.rs`: an open file; start there
-//! - `table.rs`, `window.rs`: the decisions, without futures
-//! - `transfer.rs`: bringing pages in and sending them out
+//! - `files.rs`: the files that are open, what their handles share, how long they are
+//! - `table.rs`: the pages, what is happening to each, and which of them goes first
+//! - `window.rs`: which pages to bring in ahead of their use
+//! - `reads.rs`: which of these are under way in the background, and when an I/O node is to hurry
+//! - `write_list.rs`: which dirty pages are sent next, and by how many agents
+//! - `transfer.rs`: bringing pages in and sending them out, as all of these say
 //!
 //! A page is a block of the file, so it lies on one disk. The bound is on the pages in the table: a `Payload` that
 //! the application has read keeps its memory for as long as the application keeps it.
@@ -23,19 +29,19 @@
 //! would use that up and nothing more could be received, so a page *adopts* what it is filled with
 //! ([`machine::Buf::adopt`]), and the pool has its bytes back before the next message needs them.
 
+mod files;
 mod paged_file;
+mod reads;
 mod table;
 mod transfer;
 mod window;
+mod write_list;
 
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use layout::Striping;
-use machine::{
-    BufferPool, Class, Condition, Duration, FirstFailure, InFlight, Machine, NodeId, Operation, Permits,
-};
+use machine::{BufferPool, Condition, InFlight, Machine, OperationInFlight};
 
 pub use paged_file::{Advice, PagedFile};
 pub use window::Prefetch;
@@ -43,8 +49,10 @@ pub use window::Prefetch;
 use super::{Client, File, FileStat};
 use crate::error::{Error, Result};
 use crate::protocol::FileId;
-use crate::turns::Turns;
-use table::{PageTable, Place};
+use files::{Files, LogicalFile};
+use reads::BackgroundReads;
+use table::PageTable;
+use write_list::WriteList;
 
 /// How a page cache works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,88 +86,16 @@ impl<M: Machine> Clone for PageCache<M> {
 struct Inner<M: Machine> {
     client: Client<M>,
     settings: PageCacheSettings,
-    /// How many there are, of all I/O nodes together.
-    disks: u32,
     table: RefCell<PageTable>,
     /// Where pages' memory is recycled. It has no bound of its own: the table has.
     buffers: BufferPool,
     /// Woken when a page may have become evictable.
     room: Condition,
-    /// The logical-file table: the files that are open or still have pages to be written.
-    files: RefCell<BTreeMap<u64, Rc<LogicalFile<M>>>>,
-    /// Names that are being opened: what is made under one is entered before anybody else looks for it.
-    names: Turns<String>,
-    /// How many files have been entered there.
-    entered: Cell<u64>,
-    /// Pages whose writing has begun and that wait for a write agent.
-    write_list: RefCell<VecDeque<Listed>>,
-    /// Pages that write agents are sending.
-    being_sent: RefCell<BTreeMap<Place, Class>>,
-    /// Pages being read in the background, by I/O node and a number that grows, and whether the request has left.
-    background: RefCell<BTreeMap<(NodeId, u64), bool>>,
-    begun: Cell<u64>,
-    /// How long each I/O node took for the page it sent last.
-    response: RefCell<BTreeMap<NodeId, Duration>>,
-    /// One for each write agent there may be.
-    write_agents: Permits,
+    files: Files<M>,
+    reads: BackgroundReads,
+    write_list: WriteList,
     /// Questions for sizes on their way. What is sent meanwhile may be missing from the answers.
     size_questions: InFlight,
-}
-
-/// A page in the write list.
-struct Listed {
-    place: Place,
-    class: Class,
-    /// Its writing, as its file counts it.
-    operation: Operation,
-}
-
-/// A file as all its open handles share it.
-struct LogicalFile<M: Machine> {
-    /// Its number in this cache, new each time it is entered.
-    number: u64,
-    file: File<M>,
-    /// Its size in bytes, with what has not been written to the I/O nodes yet.
-    bytes: Cell<u64>,
-    /// Where the furthest write ends that an answer about the size may lack: since all was sent last, and no question
-    /// was on its way.
-    unsent_end: Cell<u64>,
-    /// Whether the I/O nodes are still to be told of the size: that of a temporary file was set without them.
-    size_unsent: Cell<bool>,
-    handles: Cell<usize>,
-    /// Pages whose writing has begun.
-    writes: InFlight,
-    /// How many writes were sent, and how many of them the I/O nodes have brought onto their media since.
-    sent: Cell<u64>,
-    flushed: Cell<u64>,
-    /// The first failed write since the last report.
-    failure: FirstFailure<Box<Error>>,
-    temporary: Cell<bool>,
-    unlinked: Cell<bool>,
-    /// How many pages have been dropped before they were used.
-    wasted: Cell<u64>,
-}
-
-impl<M: Machine> LogicalFile<M> {
-    fn page_bytes(&self) -> u64 {
-        self.file.striping().block_bytes()
-    }
-
-    /// Whether pages go to the I/O nodes only if they have to give way to others.
-    fn stays_here(&self) -> bool {
-        self.temporary.get() || self.unlinked.get()
-    }
-
-    /// Takes in what the I/O nodes say of the size; what they have not been sent yet counts too.
-    fn note_remote_bytes(&self, bytes: u64) {
-        let own = if self.size_unsent.get() { self.bytes.get() } else { self.own_end() };
-        self.bytes.set(bytes.max(own));
-    }
-
-    /// Where the furthest write ends that others cannot know of.
-    fn own_end(&self) -> u64 {
-        self.unsent_end.get().max(self.file.uncommitted_end().unwrap_or(0))
-    }
 }
 
 impl<M: Machine> PageCache<M> {
@@ -168,21 +104,14 @@ impl<M: Machine> PageCache<M> {
         let write_agents = transfer::WRITES_PER_DISK * u64::from(client.disks());
         PageCache {
             inner: Rc::new(Inner {
-                disks: client.disks(),
                 client,
                 settings,
                 table: RefCell::new(PageTable::new(settings.bytes)),
                 buffers: BufferPool::new(u64::MAX),
                 room: Condition::new(),
-                files: RefCell::default(),
-                names: Turns::default(),
-                entered: Cell::new(0),
-                write_list: RefCell::default(),
-                being_sent: RefCell::default(),
-                background: RefCell::default(),
-                begun: Cell::new(0),
-                response: RefCell::default(),
-                write_agents: Permits::new(write_agents),
+                files: Files::new(),
+                reads: BackgroundReads::default(),
+                write_list: WriteList::new(write_agents),
                 size_questions: InFlight::new(),
             }),
         }
@@ -210,16 +139,16 @@ impl<M: Machine> PageCache<M> {
     /// What other clients had written and flushed or closed before is seen from now on, also through other handles of
     /// this cache on the file.
     pub async fn open(&self, name: &str) -> Result<PagedFile<M>> {
-        let _turn = self.inner.names.take(name.to_owned()).await;
+        let _turn = self.inner.files.names.take(name.to_owned()).await;
         let _question = self.inner.ask_for_size();
         let file = match self.inner.client.open(name).await {
             Err(error) if matches!(*error, Error::Unfinished { .. }) => {
-                let own = self.inner.own_unfinished(name).ok_or(error)?;
+                let own = self.inner.files.unfinished(name).ok_or(error)?;
                 return Ok(PagedFile::new(self.inner.clone(), own));
             }
             opened => opened?,
         };
-        if let Some(known) = self.inner.known(file.id()) {
+        if let Some(known) = self.inner.files.known(file.id()) {
             if !known.temporary.get() {
                 known.note_remote_bytes(file.bytes());
                 self.inner.table.borrow_mut().forget_clean(known.number);
@@ -239,7 +168,7 @@ impl<M: Machine> PageCache<M> {
     /// Makes an empty file over as many disks as `striping` has stripes; otherwise like [`create`](Self::create).
     pub async fn create_striped(&self, name: &str, file: FileId, striping: Striping) -> Result<PagedFile<M>> {
         self.inner.check_page(name, striping.block_bytes())?;
-        let _turn = self.inner.names.take(name.to_owned()).await;
+        let _turn = self.inner.files.names.take(name.to_owned()).await;
         self.inner.enter_created(self.inner.client.create_striped(name, file, striping).await?)
     }
 
@@ -252,7 +181,7 @@ impl<M: Machine> PageCache<M> {
         striping: Striping,
     ) -> Result<PagedFile<M>> {
         self.inner.check_page(name, striping.block_bytes())?;
-        let _turn = self.inner.names.take(name.to_owned()).await;
+        let _turn = self.inner.files.names.take(name.to_owned()).await;
         self.inner.enter_created(self.inner.client.create_replacing(name, file, striping).await?)
     }
 
@@ -267,19 +196,19 @@ impl<M: Machine> PageCache<M> {
         let _question = self.inner.ask_for_size();
         let stat = match self.inner.client.stat(name).await {
             Err(error) if matches!(*error, Error::Unfinished { .. }) => {
-                self.inner.own_unfinished(name).ok_or(error)?;
+                self.inner.files.unfinished(name).ok_or(error)?;
                 self.inner.client.stat_unfinished(name).await?
             }
             found => found?,
         };
-        let known = self.inner.known(stat.file);
+        let known = self.inner.files.known(stat.file);
         Ok(FileStat { bytes: known.map_or(stat.bytes, |known| stat.bytes.max(known.own_end())), ..stat })
     }
 
     /// Removes a file. What of it has not left this client never does.
     pub async fn unlink(&self, name: &str) -> Result<()> {
-        let cached: Vec<_> =
-            self.inner.files.borrow().values().filter(|file| file.file.name() == name).cloned().collect();
+        let mut cached = self.inner.files.all();
+        cached.retain(|file| file.file.name() == name);
         for file in &cached {
             file.unlinked.set(true);
             self.inner.table.borrow_mut().forget(file.number, 0);
@@ -296,9 +225,8 @@ impl<M: Machine> PageCache<M> {
     /// Brings everything written through the cache to the media, finishes the files that were begun, and removes the
     /// temporary files that are left. Reports the first failure after all has been tried. Call this at the end.
     pub async fn finish(&self) -> Result<()> {
-        let files: Vec<_> = self.inner.files.borrow().values().cloned().collect();
         let mut outcome = Ok(());
-        for file in files {
+        for file in self.inner.files.all() {
             let finished = if file.temporary.get() && !file.unlinked.get() {
                 self.unlink(file.file.name()).await
             } else {
@@ -313,27 +241,13 @@ impl<M: Machine> PageCache<M> {
 
 impl<M: Machine> Inner<M> {
     /// To be kept from before a file's size is asked for until the answer has been noted.
-    fn ask_for_size(&self) -> Operation {
+    fn ask_for_size(&self) -> OperationInFlight {
         self.size_questions.begin()
-    }
-
-    fn known(&self, id: FileId) -> Option<Rc<LogicalFile<M>>> {
-        let files = self.files.borrow();
-        files.values().find(|file| file.file.id() == id && !file.unlinked.get()).cloned()
-    }
-
-    /// The file of this name that this cache has open, if it is unfinished.
-    fn own_unfinished(&self, name: &str) -> Option<Rc<LogicalFile<M>>> {
-        let files = self.files.borrow();
-        let is_it = |file: &&Rc<LogicalFile<M>>| {
-            file.file.name() == name && file.file.is_unfinished() && !file.unlinked.get()
-        };
-        files.values().find(is_it).cloned()
     }
 
     fn enter_created(self: &Rc<Self>, file: File<M>) -> Result<PagedFile<M>> {
         // Somebody may have found it and opened it meanwhile.
-        match self.known(file.id()) {
+        match self.files.known(file.id()) {
             Some(known) => Ok(PagedFile::new(self.clone(), known)),
             None => self.enter(file),
         }
@@ -352,25 +266,7 @@ impl<M: Machine> Inner<M> {
 
     fn enter(self: &Rc<Self>, file: File<M>) -> Result<PagedFile<M>> {
         self.check_page(file.name(), file.striping().block_bytes())?;
-        let number = self.entered.get();
-        self.entered.set(number + 1);
-        let logical = Rc::new(LogicalFile {
-            number,
-            bytes: Cell::new(file.bytes()),
-            file,
-            unsent_end: Cell::new(0),
-            size_unsent: Cell::new(false),
-            handles: Cell::new(0),
-            writes: InFlight::new(),
-            sent: Cell::new(0),
-            flushed: Cell::new(0),
-            failure: FirstFailure::new(),
-            temporary: Cell::new(false),
-            unlinked: Cell::new(false),
-            wasted: Cell::new(0),
-        });
-        self.files.borrow_mut().insert(number, logical.clone());
-        Ok(PagedFile::new(self.clone(), logical))
+        Ok(PagedFile::new(self.clone(), self.files.enter(file)))
     }
 
     /// Forgets a file that nobody has open and of which nothing is left to be written, finished or told.
@@ -389,7 +285,7 @@ impl<M: Machine> Inner<M> {
     /// Forgets a file, whatever is left of it.
     fn forget(&self, file: &LogicalFile<M>) {
         self.table.borrow_mut().forget(file.number, 0);
-        self.files.borrow_mut().remove(&file.number);
+        self.files.remove(file);
         self.room.wake_all();
     }
 }

@@ -16,10 +16,12 @@ use std::rc::Rc;
 use layout::{Extent, Striping};
 use machine::{Class, Machine, Payload, Work};
 
+use super::Inner;
+use super::files::LogicalFile;
 use super::table::{Look, PageKey};
 use super::transfer::Pin;
 use super::window::{Order, Window};
-use super::{Inner, LogicalFile};
+use crate::client::File;
 use crate::error::{Error, Result};
 use crate::protocol::FileId;
 
@@ -96,9 +98,14 @@ impl<M: Machine> PagedFile<M> {
         self.file.file.id()
     }
 
+    /// The file itself, past the cache.
+    pub fn file(&self) -> &File<M> {
+        &self.file.file
+    }
+
     /// The size in bytes: as of opening or [`refresh`](Self::refresh), and with what this cache has written since.
     pub fn bytes(&self) -> u64 {
-        self.file.bytes.get()
+        self.file.length.bytes()
     }
 
     /// The bytes of a page, which is a block of the file.
@@ -269,8 +276,7 @@ impl<M: Machine> PagedFile<M> {
         let end = page * self.page_bytes() + at + part.len();
         // Nothing is waited for between finding the page and writing to it, so it cannot be forgotten before.
         let full = self.cache.table.borrow_mut().write(pin.place, at, part);
-        self.file.bytes.set(self.file.bytes.get().max(end));
-        self.file.unsent_end.set(self.file.unsent_end.get().max(end));
+        self.file.length.reach(end);
         if full && self.cache.settings.write_behind && !self.file.stays_here() {
             self.cache.start_writing(pin.place, Class::Background);
         }
@@ -301,8 +307,7 @@ impl<M: Machine> PagedFile<M> {
         } else {
             self.file.file.truncate(bytes).await?;
         }
-        self.file.bytes.set(bytes);
-        self.file.unsent_end.set(self.file.unsent_end.get().min(bytes));
+        self.file.length.cut(bytes);
         Ok(())
     }
 

@@ -4,17 +4,17 @@
 //! the write list for one of a few write agents, so no more than that many writes are under way.
 //!
 //! Pages that a caller waits for are requested on demand, others in the background. A page requested in the
-//! background is promoted when a caller comes to wait for it, unless nothing is gained: a message for each page
-//! would cost more than it saves when I/O nodes answer at once.
+//! background is promoted when a caller comes to wait for it, unless nothing is gained (`reads.rs`).
 
 use std::rc::Rc;
 
 use layout::Extent;
-use machine::{Class, Condition, Duration, Machine, Operation, Permit};
+use machine::{Class, Condition, Machine, OperationInFlight, Permit};
 
+use super::Inner;
+use super::files::LogicalFile;
 use super::table::{Page, PageKey, Place, Room, State};
 use super::window::Bounds;
-use super::{Inner, Listed, LogicalFile};
 use crate::error::Result;
 
 /// Writes in flight for each disk: one at the disk, one at the I/O node, two in the network.
@@ -25,10 +25,6 @@ const WINDOW_PER_DISK: u64 = 2;
 
 /// Maximum pages of an adaptive window for each disk: 2 MiB of pages of 64 KiB, the data of 2 ms at 1 GB/s.
 const WINDOW_PER_DISK_MAX: u64 = 32;
-
-/// Promote a page even if no other page of this client is ahead of it at its I/O node, once that node's last reply
-/// took longer than this, a few disk accesses: the node is busy with other clients.
-const PROMOTED_AFTER: Duration = Duration::from_millis(20);
 
 /// A page in use: it stays in the table until this is dropped.
 pub(super) struct Pin<M: Machine> {
@@ -69,7 +65,7 @@ impl<M: Machine> Inner<M> {
         let wasted = table.take_wasted();
         drop(table);
         for number in wasted {
-            if let Some(file) = self.files.borrow().get(&number) {
+            if let Some(file) = self.files.get(number) {
                 file.wasted.set(file.wasted.get() + 1);
             }
         }
@@ -113,30 +109,19 @@ impl<M: Machine> Inner<M> {
         let mut table = self.table.borrow_mut();
         let page_bytes = file.page_bytes();
         let start = table.page(place).key.page * page_bytes;
-        let (node, number) = (file.file.home(start), self.begun.get());
-        self.begun.set(number + 1);
-        let in_background = class == Class::Background;
-        table.begin_read(place, in_background.then_some(number));
-        if in_background {
-            self.background.borrow_mut().insert((node, number), false);
-        }
-        let there = file.bytes.get().saturating_sub(start).min(page_bytes);
+        let node = file.file.home(start);
+        let number = self.reads.begin(node, class);
+        table.begin_read(place, (class == Class::Background).then_some(number));
+        let there = file.length.bytes().saturating_sub(start).min(page_bytes);
         let extent = Extent::new(start, there.max(least));
         drop(table);
         let (cache, file) = (self.clone(), file.clone());
         let machine = self.client.inner.endpoint.machine().clone();
         self.client.inner.endpoint.machine().spawn("page read", async move {
             let asked = machine.now();
-            let class = || match cache.background.borrow_mut().get_mut(&(node, number)) {
-                Some(left) => {
-                    *left = true;
-                    Class::Background
-                }
-                None => Class::Demand,
-            };
+            let class = || cache.reads.leave(node, number);
             let outcome = file.file.read_block(extent, class).await;
-            cache.response.borrow_mut().insert(node, machine.now().since(asked));
-            cache.background.borrow_mut().remove(&(node, number));
+            cache.reads.end(node, number, machine.now().since(asked));
             cache.table.borrow_mut().finish_read(place, outcome);
             cache.room.wake_all();
             Ok(())
@@ -148,11 +133,7 @@ impl<M: Machine> Inner<M> {
     pub(super) fn promote(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, place: Place) {
         let Some(number) = self.table.borrow_mut().promote(place) else { return };
         let offset = self.table.borrow().page(place).key.page * file.page_bytes();
-        let node = file.file.home(offset);
-        let others_first = self.background.borrow().range((node, 0)..(node, number)).next().is_some();
-        let left = self.background.borrow_mut().remove(&(node, number)) == Some(true);
-        let slow = self.response.borrow().get(&node).is_some_and(|&response| response > PROMOTED_AFTER);
-        if left && (others_first || slow) {
+        if self.reads.promote(file.file.home(offset), number) {
             self.tell_to_promote(file, offset);
         }
     }
@@ -179,9 +160,7 @@ impl<M: Machine> Inner<M> {
     fn list_for_writing(self: &Rc<Self>, places: &[Place], class: Class) {
         for &place in places {
             let file = self.file_of(place);
-            let listed = Listed { place, class, operation: file.writes.begin() };
-            self.write_list.borrow_mut().push_back(listed);
-            if let Some(permit) = self.write_agents.try_take() {
+            if let Some(permit) = self.write_list.put(place, class, file.writes.begin()) {
                 let cache = self.clone();
                 self.client.inner.endpoint.machine().spawn("write agent", cache.write_listed(permit));
             }
@@ -190,20 +169,18 @@ impl<M: Machine> Inner<M> {
 
     fn file_of(&self, place: Place) -> Rc<LogicalFile<M>> {
         let number = self.table.borrow().page(place).key.file;
-        self.files.borrow().get(&number).cloned().expect("a file with pages to write is not forgotten")
+        self.files.get(number).expect("a file with pages to write is not forgotten")
     }
 
     /// A write agent: writes listed pages until there is none.
     async fn write_listed(self: Rc<Self>, _permit: Permit) -> machine::Result<()> {
-        loop {
-            let next = self.write_list.borrow_mut().pop_front();
-            let Some(Listed { place, class, operation }) = next else { return Ok(()) };
-            self.being_sent.borrow_mut().insert(place, class);
+        while let Some((place, operation)) = self.write_list.next() {
             self.write_page(place, operation).await;
         }
+        Ok(())
     }
 
-    async fn write_page(self: &Rc<Self>, place: Place, operation: Operation) {
+    async fn write_page(self: &Rc<Self>, place: Place, operation: OperationInFlight) {
         let file = self.file_of(place);
         let (start, runs) = {
             let mut table = self.table.borrow_mut();
@@ -212,7 +189,7 @@ impl<M: Machine> Inner<M> {
         let mut outcome = Ok(());
         for (at, data) in runs {
             file.sent.set(file.sent.get() + 1);
-            let class = || self.being_sent.borrow()[&place];
+            let class = || self.write_list.class(place);
             outcome = file.file.write_block(start + at, data, class).await;
             if outcome.is_err() {
                 break;
@@ -221,7 +198,7 @@ impl<M: Machine> Inner<M> {
         // Nobody misses what did not get into a file that is gone.
         let outcome = if file.unlinked.get() { Ok(()) } else { outcome };
         file.failure.note(outcome.clone());
-        self.being_sent.borrow_mut().remove(&place);
+        self.write_list.end(place);
         self.table.borrow_mut().finish_write(place, outcome);
         drop(operation);
         self.room.wake_all();
@@ -252,7 +229,7 @@ impl<M: Machine> Inner<M> {
             }
         }
         if self.size_questions.is_empty() {
-            file.unsent_end.set(0);
+            file.length.settle(u64::MAX);
         }
     }
 
@@ -260,16 +237,8 @@ impl<M: Machine> Inner<M> {
     fn hurry(&self, file: &Rc<LogicalFile<M>>) {
         let table = self.table.borrow();
         let of_file = |place: Place| table.page(place).key.file == file.number;
-        for listed in self.write_list.borrow_mut().iter_mut() {
-            if of_file(listed.place) {
-                listed.class = Class::Demand;
-            }
-        }
-        for (&place, class) in self.being_sent.borrow_mut().iter_mut() {
-            if of_file(place) && *class == Class::Background {
-                *class = Class::Demand;
-                self.tell_to_promote(file, table.page(place).key.page * file.page_bytes());
-            }
+        for place in self.write_list.hurry(of_file) {
+            self.tell_to_promote(file, table.page(place).key.page * file.page_bytes());
         }
     }
 
@@ -286,7 +255,7 @@ impl<M: Machine> Inner<M> {
         let own = file.failure.take();
         if file.size_unsent.replace(false)
             && !file.unlinked.get()
-            && let Err(error) = file.file.truncate(file.bytes.get()).await
+            && let Err(error) = file.file.truncate(file.length.bytes()).await
         {
             file.size_unsent.set(true);
             return own.and(Err(error));
@@ -324,10 +293,10 @@ impl<M: Machine> Inner<M> {
 
     /// Bounds of the windows of a file.
     pub(super) fn bounds(&self, file: &LogicalFile<M>) -> Bounds {
-        let (page_bytes, disks) = (file.page_bytes(), u64::from(self.disks));
+        let (page_bytes, disks) = (file.page_bytes(), u64::from(self.client.disks()));
         let half = (self.settings.bytes / page_bytes / 2).max(1);
         Bounds {
-            pages: file.bytes.get().div_ceil(page_bytes),
+            pages: file.length.bytes().div_ceil(page_bytes),
             least: (WINDOW_PER_DISK * disks).clamp(4, half.max(4)),
             most: half.min(WINDOW_PER_DISK_MAX * disks),
             half,

@@ -36,21 +36,39 @@ pub enum Section {
     Directory,
 }
 
+/// The most entries of a log: one I/O node may have to take in all of those of all members together.
+const ENTRIES_MAX: u64 = 1 << 18;
+
 /// What has been written to each of some files since the last flush.
 pub(super) struct Log {
     division: Division,
+    /// Where its data begin in the cache's memory.
+    base: u64,
     /// Memory for data and directory together.
     bytes: u64,
     data_bytes: u64,
     count: u64,
     /// By file.
     entries: Vec<Vec<Entry>>,
-    last_time: u64,
 }
 
 impl Log {
-    pub(super) fn new(bytes: u64, division: Division) -> Self {
-        Log { division, bytes, data_bytes: 0, count: 0, entries: Vec::new(), last_time: 0 }
+    pub(super) fn new(base: u64, bytes: u64, division: Division) -> Self {
+        Log { division, base, bytes, data_bytes: 0, count: 0, entries: Vec::new() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// How full the fuller section is, from 0 to 1.
+    pub(super) fn fullness(&self) -> f64 {
+        let of_entries = self.count as f64 / self.entries_capacity().max(1) as f64;
+        let of_data = match self.division {
+            Division::Fixed { .. } => self.data_bytes as f64 / self.data_capacity() as f64,
+            Division::Shared => (self.data_bytes + self.count * ENTRY_BYTES) as f64 / self.bytes as f64,
+        };
+        of_entries.max(of_data)
     }
 
     /// Memory that data can take at most, in bytes.
@@ -62,10 +80,11 @@ impl Log {
     }
 
     fn entries_capacity(&self) -> u64 {
-        match self.division {
+        let room = match self.division {
             Division::Fixed { directory } => (self.bytes as f64 * directory) as u64 / ENTRY_BYTES,
             Division::Shared => (self.bytes - self.data_bytes) / ENTRY_BYTES,
-        }
+        };
+        room.min(ENTRIES_MAX)
     }
 
     /// The section that is full, if another entry with one byte would not fit.
@@ -106,11 +125,10 @@ impl Log {
         }
     }
 
-    /// Appends an entry for a write, for which there is room, of the file of this index. Says where its data belong.
-    /// `now` is when, in nanoseconds; a later write is never earlier.
-    pub(super) fn append(&mut self, file: usize, offset: u64, bytes: u64, now: u64) -> u64 {
-        let (at, time) = (self.data_bytes, now.max(self.last_time));
-        self.last_time = time;
+    /// Appends an entry for a write, for which there is room, of the file of this index, at a time in nanoseconds. Says
+    /// where its data belong in the cache's memory.
+    pub(super) fn append(&mut self, file: usize, offset: u64, bytes: u64, time: u64) -> u64 {
+        let at = self.base + self.data_bytes;
         self.data_bytes += bytes;
         self.count += 1;
         if self.entries.len() <= file {
@@ -131,6 +149,18 @@ impl Log {
         self.data_bytes
     }
 
+    /// Forgets the entries of the file of this index. The room of their data is there again when no entry is left.
+    pub(super) fn forget(&mut self, file: usize) {
+        if let Some(entries) = self.entries.get_mut(file) {
+            self.count -= entries.len() as u64;
+            entries.clear();
+        }
+        if self.is_empty() {
+            self.data_bytes = 0;
+        }
+    }
+
+    /// Forgets all entries.
     pub(super) fn clear(&mut self) {
         self.data_bytes = 0;
         self.count = 0;
@@ -185,7 +215,7 @@ mod tests {
             (2 * mib, 4 * mib, 8192, 3),
             (mib, mib / 2, 8, 16),
         ] {
-            let mut log = Log::new(bytes, FIXED);
+            let mut log = Log::new(0, bytes, FIXED);
             assert_eq!(flushes(&mut log, written / record, record), expected, "{written} by {record}");
         }
     }
@@ -193,7 +223,7 @@ mod tests {
     #[test]
     fn small_writes_fill_the_directory_and_large_ones_the_data() {
         for (bytes, section) in [(8, Section::Directory), (215, Section::Directory), (512, Section::Data)] {
-            let mut log = Log::new(1 << 20, FIXED);
+            let mut log = Log::new(0, 1 << 20, FIXED);
             let mut offset = 0;
             while log.room_for(striping(), offset, bytes).is_ok() {
                 log.append(0, offset, bytes, 0);
@@ -213,7 +243,7 @@ mod tests {
         ) {
             let division = if shared { Division::Shared } else { Division::Fixed { directory: 0.3 } };
             let striping = Striping::new(512, 3).unwrap();
-            let mut log = Log::new(2000, division);
+            let mut log = Log::new(0, 2000, division);
             for (time, (offset, bytes)) in (0..).zip(writes) {
                 let mut done = 0;
                 while done < bytes {

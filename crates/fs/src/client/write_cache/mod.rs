@@ -2,34 +2,41 @@
 //! (Purakayastha, Ellis and Kotz 1995: ENWRICH).
 //!
 //! ```text
-//!  member 0   write write write FULL -> tells the others |                    | write ...
-//!  member 1   write write ........... is told            |  flush: directories| write ...
-//!  member 2   idle .................. is told            |  to the I/O nodes, | idle
-//!  I/O nodes                                             |  Memgets, disks    |
+//!  member 0   write write write FULL -> asks the keeper |                    | write ...
+//!  member 1   write write ........... is told           |  flush: directories| write ...
+//!  member 2   idle .................. is told           |  to the I/O nodes, | idle
+//!  I/O nodes  the first: keeper of the roster           |  Memgets, disks    |
 //! ```
 //!
-//! - `log.rs`: what has been written, and whether there is room for more
+//! - `log.rs`: what has been written, and whether there is room for more; `logs.rs`: which log is written to while
+//!   another is flushed
+//! - `membership.rs`: belonging to a job, and meeting its other members
 //! - this file: writing, and when and how the group flushes
 //!
 //! A write copies its data behind those of the write before and notes an entry: no message, no file block, no look at
 //! what is there. A flush is a collective operation on listed stretches ([`Client::write_listed`]) in which all members
-//! take part, whatever they are doing: a task of their own does it. While it lasts, whoever writes waits.
+//! take part, whatever they are doing: a task of their own does it.
 
 mod log;
+mod logs;
+mod membership;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::{Rc, Weak};
 
-use machine::{Condition, InFlight, Machine, Memory, Payload, Work};
+use machine::{Condition, Duration, Instant, Machine, Memory, Payload, Work};
 
 pub use log::{Division, ENTRY_BYTES, Section};
 
-use super::{Client, ClientInner, File, FileEntries, Group, ListedSettings, Moved};
-use crate::endpoint::Mailbox;
+use super::file::check_no_file_ends_before;
+use super::listed::ListedOperation;
+use super::{Client, ClientInner, File, FileEntries, ListedSettings, Moved};
 use crate::error::{Error, Failure, Result};
-use crate::protocol::{Reply, Request};
-use log::Log;
+use crate::protocol::{Direction, FileId, Reply};
+use layout::Extent;
+use logs::{Logs, NoRoom};
+use membership::{FlushMeetings, Membership};
 
 /// How a write cache works.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,6 +47,12 @@ pub struct WriteCacheSettings {
     pub division: Division,
     /// Whether the pieces that an I/O node fetches of a member for a block travel together.
     pub queued: bool,
+    /// How full what is written to may get before it is flushed in the background while writing goes on, from 0.1 to 1;
+    /// half of the memory is written to then while the other half is flushed. Without it, the whole memory is flushed
+    /// when it is full, and whoever writes waits.
+    pub background: Option<f64>,
+    /// After what time something written is flushed at the latest.
+    pub flush_after: Option<Duration>,
 }
 
 /// The least memory of a write cache, in bytes.
@@ -47,27 +60,58 @@ const BYTES_MIN: u64 = 4096;
 
 impl WriteCacheSettings {
     /// That of the ENWRICH report: one mebibyte, of which a tenth is the directory's, and a Memget for each piece.
-    pub fn report() -> Self {
-        WriteCacheSettings { bytes: 1 << 20, division: Division::Fixed { directory: 0.1 }, queued: false }
+    pub const fn report() -> Self {
+        WriteCacheSettings {
+            bytes: 1 << 20,
+            division: Division::Fixed { directory: 0.1 },
+            queued: false,
+            background: None,
+            flush_after: None,
+        }
+    }
+
+    /// That of programs: 16 MiB, for data and directory as they come, flushed in the background when a half of them is
+    /// half full, and after 30 seconds.
+    pub const fn agent() -> Self {
+        WriteCacheSettings {
+            bytes: 16 << 20,
+            division: Division::Shared,
+            queued: true,
+            background: Some(0.5),
+            flush_after: Some(Duration::from_millis(30_000)),
+        }
     }
 
     /// Refuses a cache that could take nothing.
     pub fn check(&self) -> Result<()> {
+        let wrong = |why: String| Err(Error::Invalid(why).into());
         if self.bytes < BYTES_MIN {
-            let why = format!("a write cache of {} bytes: it needs {BYTES_MIN}", self.bytes);
-            return Err(Error::Invalid(why).into());
+            return wrong(format!("a write cache of {} bytes: it needs {BYTES_MIN}", self.bytes));
         }
-        match self.division {
-            Division::Fixed { directory } if !(0.01..=0.99).contains(&directory) => {
-                let why = format!("a directory that is {directory} of the write cache: use 0.01 to 0.99");
-                Err(Error::Invalid(why).into())
-            }
-            _ => Ok(()),
+        if let Division::Fixed { directory } = self.division
+            && !(0.01..=0.99).contains(&directory)
+        {
+            return wrong(format!("a directory that is {directory} of the write cache: use 0.01 to 0.99"));
         }
+        if let Some(fullness) = self.background.filter(|fullness| !(0.1..=1.0).contains(fullness)) {
+            return wrong(format!("a write cache flushed when it is {fullness} full: use 0.1 to 1"));
+        }
+        Ok(())
     }
 }
 
-/// A compute node's part of the write cache of a group. Cloning gives another handle on the same.
+/// A write of many that are cached together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Offset in bytes within the file.
+    pub offset: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// When it was made, by this node's clock, in nanoseconds since 1970 (see [`Machine::date`]).
+    pub time: u64,
+}
+
+/// A compute node's part of the write cache of a job. Cloning gives another handle on the same.
 pub struct WriteCache<M: Machine> {
     inner: Rc<Inner<M>>,
 }
@@ -81,18 +125,18 @@ impl<M: Machine> Clone for WriteCache<M> {
 pub(super) struct Inner<M: Machine> {
     client: Client<M>,
     settings: WriteCacheSettings,
-    /// The members, for flushes: all of them do these in the same order.
-    flush_group: Group,
-    /// The same members, for what they do at the end.
-    end_group: Group,
-    log: RefCell<Log>,
+    membership: Membership<M>,
+    logs: RefCell<Logs>,
     data: Memory,
-    /// Files that have been written to, by their index in the log.
+    /// Files that have been written to, by their index in the logs.
     files: RefCell<Vec<File<M>>>,
     flushes: Flushes,
-    /// Writes whose data are on their way into the log.
-    appends: InFlight,
-    /// Why a flush failed; what the log holds since then stays in it until one succeeds.
+    /// Since when there is something to be flushed, if it has a time limit.
+    oldest: Cell<Option<Instant>>,
+    /// Whether a task watches that time, and whether one has a flush done behind everybody's back.
+    timed: Cell<bool>,
+    behind: Cell<bool>,
+    /// Why a flush failed, until somebody is told or another one succeeds; what it was to write stays in the logs.
     failure: RefCell<Option<Box<Error>>>,
     /// Which flushes this member has asked for, and which section was full.
     causes: RefCell<Vec<(u32, Section)>>,
@@ -103,90 +147,79 @@ pub(super) struct Inner<M: Machine> {
 /// How far the flushes of a group are, at one member.
 #[derive(Default)]
 struct Flushes {
-    /// Number of flushes that are over, successful or not.
+    /// Number of flushes that are over, successful or not, by the keeper's count.
     over: Cell<u32>,
-    /// Number of flushes that somebody wants.
-    wanted: Cell<u32>,
-    /// Whether a task is at one.
+    /// Those this member is to take part in, in order, each of all files or of one.
+    due: RefCell<VecDeque<(u32, Option<FileId>)>>,
+    /// Whether a task is at them.
     running: Cell<bool>,
     changed: Condition,
 }
 
 impl<M: Machine> WriteCache<M> {
-    /// Makes this node's part of the write cache of a group, which is used for nothing else. Its memory is of the same
-    /// kind as `kind`, real or phantom.
+    /// Makes this node's part of the write cache of a job, which all who name it share: they flush together. `member`
+    /// is what people call this node. The cache's memory is of the same kind as `kind`, real or phantom.
     ///
-    /// Nobody may write before all members have theirs: see [`ready`](Self::ready).
-    pub fn new(
+    /// # Errors
+    /// If the settings make no sense, or the I/O node that keeps the roster of the job does not take it in.
+    pub async fn join(
         client: Client<M>,
-        group: Group,
+        job: &str,
+        member: &str,
         settings: WriteCacheSettings,
         kind: &Memory,
     ) -> Result<WriteCache<M>> {
         settings.check()?;
-        let log = Log::new(settings.bytes, settings.division);
-        let end_group = Group::new(!group.id, group.members.to_vec(), group.rank);
+        let count = if settings.background.is_some() { 2 } else { 1 };
+        let logs = Logs::new(count, settings.bytes, settings.division);
+        let joining = client.inner.joining.begin();
+        let (membership, flushes) = Membership::begin(&client, job, member).await?;
         let inner = Rc::new(Inner {
             settings,
-            data: kind.another(log.data_capacity()),
-            log: RefCell::new(log),
-            flush_group: group,
-            end_group,
+            membership,
+            data: kind.another(logs.data_capacity()),
+            logs: RefCell::new(logs),
             files: RefCell::default(),
-            flushes: Flushes::default(),
-            appends: InFlight::new(),
+            flushes: Flushes { over: Cell::new(flushes), ..Flushes::default() },
+            oldest: Cell::default(),
+            timed: Cell::default(),
+            behind: Cell::default(),
             failure: RefCell::default(),
             causes: RefCell::default(),
             moved: RefCell::default(),
-            client,
+            client: client.clone(),
         });
-        let caches = &inner.client.inner.write_caches;
-        caches.borrow_mut().insert(inner.flush_group.id, Rc::downgrade(&inner));
+        inner.enter();
+        drop(joining);
         Ok(WriteCache { inner })
-    }
-
-    /// Waits until all members of the group have made theirs.
-    pub async fn ready(&self) -> Result<()> {
-        self.inner.client.barrier(&self.inner.end_group).await
     }
 
     /// Writes `data` to the file at `offset`: into this node's memory, to be flushed with what the other members write.
     ///
-    /// Waits while the group flushes, and has it flush if there is no room. Fails if an earlier flush has failed, once;
-    /// the data are in the log then, and the next flush tries again.
+    /// Waits, and has the group flush, if there is no room. Fails if an earlier flush has failed and no later one
+    /// succeeded, once; what it was to write is in the log still, and the next flush tries again.
     pub async fn write(&self, file: &File<M>, offset: u64, data: &Payload) -> Result<()> {
-        let inner = &self.inner;
-        if offset.checked_add(data.len()).is_none_or(|end| end > layout::FILE_BYTES_MAX) {
-            let why = format!("{} bytes at {offset} reach beyond any file", data.len());
-            return Err(Error::Invalid(why).into());
+        let time = self.inner.machine().date().as_nanos();
+        self.write_all(file, &[Written { offset, bytes: data.len(), time }], data).await.1
+    }
+
+    /// Makes writes one after the other, of which `data` has the bytes: as [`write`](Self::write) each. How many of
+    /// them it has made, and why no more.
+    pub async fn write_all(&self, file: &File<M>, writes: &[Written], data: &Payload) -> (usize, Result<()>) {
+        let (index, mut from) = (self.inner.index_of(file), 0);
+        for (made, write) in writes.iter().enumerate() {
+            let data = data.slice(from..from + write.bytes);
+            if let Err(error) = self.inner.append(file, index, *write, &data).await {
+                return (made, Err(error));
+            }
+            from += write.bytes;
         }
-        inner.check()?;
-        let (index, striping, machine) = (inner.index_of(file), file.striping(), inner.machine());
-        let mut done = 0;
-        while done < data.len() {
-            inner.while_flushing().await;
-            // A flush takes what has been begun with it: one that is asked for while the processor is at it waits.
-            let append = inner.appends.begin();
-            let room = inner.log.borrow().room_for(striping, offset + done, data.len() - done);
-            let bytes = match room {
-                Ok(bytes) => bytes,
-                Err(section) => {
-                    drop(append);
-                    let number = inner.flushes.over.get() + 1;
-                    inner.causes.borrow_mut().push((number, section));
-                    inner.flush().await?;
-                    continue;
-                }
-            };
-            // Entry and data at once, so that nobody reads the one without the other.
-            let at = inner.log.borrow_mut().append(index, offset + done, bytes, inner.now());
-            inner.data.place(at, &data.slice(done..done + bytes));
-            machine.compute(Work::AppendEntry).await;
-            machine.compute(Work::Copy { bytes }).await;
-            done += bytes;
-            drop(append);
-        }
-        Ok(())
+        (writes.len(), Ok(()))
+    }
+
+    /// Whether this node has written to a file since it joined.
+    pub fn has_written(&self, file: &File<M>) -> bool {
+        self.inner.files.borrow().iter().any(|known| known.id() == file.id())
     }
 
     /// Reads `bytes` from `offset` on into `memory` at `at`, what this node has written and not flushed included.
@@ -200,57 +233,62 @@ impl<M: Machine> WriteCache<M> {
         at: u64,
     ) -> Result<u64> {
         let inner = &self.inner;
-        inner.while_flushing().await;
-        let mut read = file.read(offset, bytes, memory, at).await?;
-        // A flush meanwhile has brought to the disks what the log held.
-        let index = inner.index_of(file);
-        for entry in inner.log.borrow().entries_of(index) {
-            let (first, last) = (entry.offset.max(offset), entry.extent().end().min(offset + bytes));
-            if first < last {
-                let data = inner.data.get(entry.at + (first - entry.offset), last - first);
-                if offset + read < first {
-                    memory.place(at + read, &Payload::zeros(first - offset - read));
-                }
-                memory.place(at + (first - offset), &data);
-                read = read.max(last - offset);
+        loop {
+            let over = inner.flushes.over.get();
+            let mut read = file.read(offset, bytes, memory, at).await?;
+            // A flush meanwhile has brought to the disks what the logs held.
+            if inner.flushes.over.get() != over {
+                continue;
             }
+            for entry in inner.logs.borrow().entries_of(inner.index_of(file)) {
+                let (first, last) = (entry.offset.max(offset), entry.extent().end().min(offset + bytes));
+                if first < last {
+                    let data = inner.data.get(entry.at + (first - entry.offset), last - first);
+                    if offset + read < first {
+                        memory.place(at + read, &Payload::zeros(first - offset - read));
+                    }
+                    memory.place(at + (first - offset), &data);
+                    read = read.max(last - offset);
+                }
+            }
+            return Ok(read);
         }
-        Ok(read)
+    }
+
+    /// Where what this node has written to a file and not flushed ends, in bytes; 0 if there is nothing.
+    pub fn end_of(&self, file: &File<M>) -> u64 {
+        let logs = self.inner.logs.borrow();
+        logs.entries_of(self.inner.index_of(file)).map(|entry| entry.extent().end()).max().unwrap_or(0)
     }
 
     /// Has the group flush. When this completes, all that the members had written before is on the media.
     pub async fn flush(&self) -> Result<()> {
         self.inner.check()?;
-        self.inner.while_flushing().await;
-        self.inner.flush().await
+        self.inner.flush(None).await?;
+        self.inner.commit_files().await
     }
 
-    /// Waits for all members to call this, and flushes what is left. Until then this member takes part in the flushes
-    /// of the others.
-    pub async fn finish(&self) -> Result<()> {
+    /// Has the group flush what its members have written to one file, for somebody who is going to read it.
+    pub async fn flush_file(&self, file: &File<M>) -> Result<()> {
+        self.inner.check()?;
+        self.inner.flush(Some(file.id())).await?;
+        file.commit_all_there_is().await
+    }
+
+    /// Flushes what this node has written, and leaves the job. Who writes after that joins it again.
+    pub async fn leave(&self) -> Result<()> {
         let inner = &self.inner;
-        let failed = inner.check();
-        inner.client.barrier_with(&inner.end_group, failed).await?;
-        // All have come, so nobody asks for another one; one may be about to end here.
-        inner.while_flushing().await;
-        inner.want(inner.flushes.over.get() + 1);
-        inner.while_flushing().await;
-        inner.check()
+        inner.check()?;
+        inner.none_is_on().await;
+        if !inner.logs.borrow().is_empty() {
+            inner.flush(None).await?;
+        }
+        inner.check()?;
+        inner.commit_files().await?;
+        inner.membership.end(&inner.client).await
     }
 
-    /// Writes what this member has not flushed, without the others: for when one of them is gone, so that the group
-    /// cannot flush any more.
-    pub async fn flush_alone(&self) -> Result<()> {
-        let inner = &self.inner;
-        inner.while_flushing().await;
-        let node = inner.machine().node();
-        let alone = Group::new(inner.flush_group.id ^ node.0.rotate_left(32), vec![node], 0);
-        let moved = inner.write_log(&alone).await?;
-        inner.moved.borrow_mut().push(moved);
-        Ok(())
-    }
-
-    /// How many flushes of the group are over, successful or not.
+    /// How many flushes the group has ended since the job began, successful or not.
     pub fn flushes(&self) -> u32 {
         self.inner.flushes.over.get()
     }
@@ -276,12 +314,6 @@ impl<M: Machine> Inner<M> {
         self.failure.borrow_mut().take().map_or(Ok(()), Err)
     }
 
-    /// When a write is made. Of one member's writes the later has the later time (see [`Log::append`]); of different
-    /// members' as far as their clocks agree.
-    fn now(&self) -> u64 {
-        self.machine().date().as_nanos()
-    }
-
     fn index_of(&self, file: &File<M>) -> usize {
         let mut files = self.files.borrow_mut();
         let found = files.iter().position(|known| known.id() == file.id());
@@ -291,99 +323,253 @@ impl<M: Machine> Inner<M> {
         })
     }
 
-    async fn while_flushing(&self) {
-        while self.flushes.is_on() {
-            self.flushes.changed.wait().await;
-        }
-    }
-
-    /// Has the group do one more flush, and waits for it.
-    async fn flush(self: &Rc<Self>) -> Result<()> {
-        let number = self.flushes.over.get() + 1;
-        self.want(number);
-        self.tell_others(number).await?;
-        while self.flushes.over.get() < number {
-            self.flushes.changed.wait().await;
-        }
-        self.check()
-    }
-
-    /// Tells the other members to take part in a flush.
-    async fn tell_others(&self, flush: u32) -> Result<()> {
-        let (group, mailbox) = (&self.flush_group, Mailbox::new());
-        let others: Vec<_> = group.members.iter().filter(|&&node| node != self.machine().node()).collect();
-        for &&node in &others {
-            let request = Request::FlushTogether { group: group.id, flush };
-            self.client.inner.endpoint.begin(node, request, Payload::empty(), &mailbox, 0).await;
-        }
-        let mut outcome = Ok(());
-        for _ in others {
-            outcome = outcome.and(mailbox.next().await.1.map(drop));
-        }
-        outcome
-    }
-
-    /// Notes that so many flushes are wanted, and begins with the next if nobody is at it.
-    fn want(self: &Rc<Self>, flush: u32) {
-        let flushes = &self.flushes;
-        flushes.wanted.set(flushes.wanted.get().max(flush));
-        if flushes.is_on() && !flushes.running.replace(true) {
-            let cache = self.clone();
-            self.machine().spawn("flush", async move {
-                while cache.flushes.is_on() {
-                    cache.take_part().await;
+    /// Makes one write, in several parts if the log has not the room for it at once.
+    async fn append(
+        self: &Rc<Self>,
+        file: &File<M>,
+        index: usize,
+        write: Written,
+        data: &Payload,
+    ) -> Result<()> {
+        check_no_file_ends_before(Extent::new(write.offset, write.bytes))?;
+        self.check()?;
+        let (striping, mut done) = (file.striping(), 0);
+        while done < write.bytes {
+            let room = self.logs.borrow().room_for(striping, write.offset + done, write.bytes - done);
+            match room {
+                Ok(bytes) => {
+                    // Entry and data at once, so that nobody reads the one without the other.
+                    let at = self.logs.borrow_mut().append(index, write.offset + done, bytes, write.time);
+                    self.data.place(at, &data.slice(done..done + bytes));
+                    self.note_written();
+                    self.machine().compute(Work::AppendEntry).await;
+                    self.machine().compute(Work::Copy { bytes }).await;
+                    done += bytes;
                 }
-                cache.flushes.running.set(false);
+                Err(NoRoom::Flushing) => self.flushes.changed.wait().await,
+                // One is on, or on its way: it makes room.
+                Err(NoRoom::Full(_)) if self.flushes.running.get() || self.behind.get() => {
+                    self.flushes.changed.wait().await;
+                    self.check()?;
+                }
+                Err(NoRoom::Full(section)) => {
+                    self.causes.borrow_mut().push((self.flushes.over.get() + 1, section));
+                    if self.settings.background.is_some() {
+                        self.flush_behind();
+                    } else {
+                        self.flush(None).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sees to it that what has been written is flushed in time.
+    fn note_written(self: &Rc<Self>) {
+        if let Some(limit) = self.settings.flush_after
+            && self.oldest.get().is_none()
+        {
+            self.oldest.set(Some(self.machine().now()));
+            if !self.timed.replace(true) {
+                self.machine().spawn("flush in time", flush_in_time(Rc::downgrade(self), limit));
+            }
+        }
+        let is_full_enough = |fullness| self.logs.borrow().fullness() >= fullness;
+        if !self.flushes.running.get() && self.settings.background.is_some_and(is_full_enough) {
+            self.flush_behind();
+        }
+    }
+
+    /// Has the group flush without anybody waiting for it, unless it is at it already.
+    fn flush_behind(self: &Rc<Self>) {
+        if !self.flushes.running.get() && !self.behind.replace(true) {
+            let cache = self.clone();
+            self.machine().spawn("flush behind", async move {
+                if let Err(error) = cache.flush(None).await {
+                    cache.failure.borrow_mut().get_or_insert(error);
+                }
+                cache.behind.set(false);
+                cache.flushes.changed.wake_all();
                 Ok(())
             });
         }
     }
 
-    /// Writes what the log holds, with the others of a group, and empties it.
-    async fn write_log(&self, group: &Group) -> Result<Moved> {
-        self.appends.none().await;
-        let parts = {
-            let (log, files) = (self.log.borrow(), self.files.borrow());
-            let part = |(index, file): (usize, &File<M>)| FileEntries {
-                file: file.clone(),
-                entries: log.entries_of(index).to_vec(),
-            };
-            files.iter().enumerate().map(part).collect::<Vec<_>>()
-        };
-        let settings = ListedSettings { presort: true, queued: self.settings.queued };
-        let moved = self.client.write_listed(group, &parts, &self.data, settings).await?;
-        self.log.borrow_mut().clear();
-        Ok(moved)
+    /// Waits until this member takes part in no flush.
+    async fn none_is_on(&self) {
+        while self.flushes.running.get() {
+            self.flushes.changed.wait().await;
+        }
+    }
+
+    /// Has the group flush what has been written until now, to one file or to any, and waits for it. If an I/O node has
+    /// been started anew, once more.
+    async fn flush(self: &Rc<Self>, file: Option<FileId>) -> Result<()> {
+        let mut again = true;
+        loop {
+            // One that is on does not have what was written since it began.
+            self.none_is_on().await;
+            let number = self.gather(file).await?;
+            while self.flushes.over.get() < number {
+                self.flushes.changed.wait().await;
+            }
+            match self.check() {
+                Err(error) if again && error.is_of_new_start() => again = false,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Asks the keeper for a flush later than those that are over here; its number. Joins the job anew if the keeper
+    /// does not know this member, since it was started anew or out of touch.
+    async fn gather(self: &Rc<Self>, file: Option<FileId>) -> Result<u32> {
+        let wanted = self.flushes.over.get() + 1;
+        match self.membership.gather(&self.client, wanted, file).await {
+            Err(error) if error.is_of_new_start() => {
+                let joining = self.client.inner.joining.begin();
+                let flushes = self.membership.renew(&self.client).await?;
+                self.flushes.over.set(flushes);
+                self.enter();
+                drop(joining);
+                self.membership.gather(&self.client, flushes + 1, file).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Makes the cache known to its client as that of its group.
+    fn enter(self: &Rc<Self>) {
+        let caches = &self.client.inner.write_caches;
+        caches.borrow_mut().insert(self.membership.group(), Rc::downgrade(self));
+    }
+
+    /// Takes part in a flush that has begun, after those before.
+    fn take_part_in(self: &Rc<Self>, flush: u32, file: Option<FileId>) {
+        self.flushes.due.borrow_mut().push_back((flush, file));
+        if !self.flushes.running.replace(true) {
+            let cache = self.clone();
+            self.machine().spawn("flush", async move {
+                loop {
+                    let next = cache.flushes.due.borrow_mut().pop_front();
+                    let Some((flush, file)) = next else { break };
+                    cache.take_part(flush, file).await;
+                }
+                cache.flushes.running.set(false);
+                cache.flushes.changed.wake_all();
+                Ok(())
+            });
+        }
     }
 
     /// This member's part of one flush.
-    async fn take_part(&self) {
-        match self.write_log(&self.flush_group).await {
-            Ok(moved) => self.moved.borrow_mut().push(moved),
+    async fn take_part(&self, flush: u32, file: Option<FileId>) {
+        self.logs.borrow_mut().begin_flush();
+        self.oldest.set(None);
+        let outcome = self.write_logs(flush, file).await;
+        let index = file.map(|id| self.files.borrow().iter().position(|file| file.id() == id));
+        match outcome {
+            Ok(moved) => {
+                match index {
+                    // This member has written nothing to the file.
+                    Some(None) => self.logs.borrow_mut().end_failed_flush(),
+                    Some(index) => self.logs.borrow_mut().end_flush(index),
+                    None => self.logs.borrow_mut().end_flush(None),
+                }
+                self.failure.borrow_mut().take();
+                self.moved.borrow_mut().push(moved);
+            }
             Err(error) => {
+                self.logs.borrow_mut().end_failed_flush();
+                // An I/O node may have been started anew, and fetch from all members, whatever they have told it.
+                self.refresh_files().await;
                 self.failure.borrow_mut().get_or_insert(error);
             }
         }
-        self.flushes.over.set(self.flushes.over.get() + 1);
+        if self.settings.flush_after.is_some()
+            && self.oldest.get().is_none()
+            && !self.logs.borrow().is_empty()
+        {
+            self.oldest.set(Some(self.machine().now()));
+        }
+        self.flushes.over.set(flush);
         self.flushes.changed.wake_all();
+    }
+
+    /// Writes what is leaving the logs, with the other members.
+    async fn write_logs(&self, flush: u32, file: Option<FileId>) -> Result<Moved> {
+        let parts = {
+            let (logs, files) = (self.logs.borrow(), self.files.borrow());
+            let parts = files.iter().enumerate().map(|(index, file)| FileEntries {
+                file: file.clone(),
+                entries: logs.leaving_entries_of(index),
+            });
+            parts.filter(|part| file.is_none_or(|id| part.file.id() == id)).collect::<Vec<_>>()
+        };
+        let settings = ListedSettings { presort: true, queued: self.settings.queued };
+        let operation = ListedOperation { direction: Direction::Write, memory: &self.data, settings };
+        let met = || {
+            // All have begun: what anybody writes now is flushed later than all that was written before.
+            self.logs.borrow_mut().all_have_begun();
+            self.flushes.changed.wake_all();
+        };
+        let meetings = FlushMeetings::new(&self.membership, flush, &met);
+        let (own, common) = self.client.move_once(&operation, &meetings, &parts, &Ok(())).await;
+        let moved = own.and_then(|moved| common.map(|()| moved))?;
+        for FileEntries { file, entries } in parts {
+            file.note_end(entries.iter().map(|entry| entry.extent().end()).max().unwrap_or(0));
+        }
+        Ok(moved)
+    }
+
+    /// Makes all files that this member has written to as long for all as they are.
+    async fn commit_files(&self) -> Result<()> {
+        let files = self.files.borrow().clone();
+        for file in files.iter().filter(|file| file.uncommitted_end().is_some()) {
+            file.commit_all_there_is().await?;
+        }
+        Ok(())
+    }
+
+    /// Opens all files again where an I/O node has been started anew.
+    async fn refresh_files(&self) {
+        let files = self.files.borrow().clone();
+        for file in files {
+            // What it fails with, the next flush fails with, too.
+            drop(file.refresh().await);
+        }
     }
 }
 
-impl Flushes {
-    fn is_on(&self) -> bool {
-        self.over.get() < self.wanted.get()
+/// Has a cache flushed whenever something in it has become too old, as long as it has anything.
+async fn flush_in_time<M: Machine>(cache: Weak<Inner<M>>, limit: Duration) -> machine::Result<()> {
+    while let Some(cache) = cache.upgrade() {
+        let Some(oldest) = cache.oldest.get() else {
+            cache.timed.set(false);
+            break;
+        };
+        let (machine, due) = (cache.machine().clone(), oldest + limit);
+        if machine.now() < due {
+            drop(cache);
+            machine.sleep_until(due).await;
+        } else {
+            cache.oldest.set(None);
+            cache.flush_behind();
+        }
     }
+    Ok(())
 }
 
 /// The write caches of a client, by group.
 pub(super) type WriteCaches<M> = RefCell<BTreeMap<u64, Weak<Inner<M>>>>;
 
 impl<M: Machine> ClientInner<M> {
-    /// Takes part in a flush that another member of a group wants.
+    /// Takes part in a flush of a group that has begun.
     pub(super) fn flush_together(
         &self,
         group: u64,
         flush: u32,
+        file: Option<FileId>,
     ) -> std::result::Result<(Reply, Payload), Box<Failure>> {
         let cache = self.write_caches.borrow().get(&group).and_then(Weak::upgrade);
         let cache = cache.ok_or_else(|| {
@@ -391,17 +577,18 @@ impl<M: Machine> ClientInner<M> {
                 "a flush of group {group:016x}, whose write cache is not here"
             )))
         })?;
-        // Nobody is more than one flush ahead: it takes all members to end one.
-        if flush > cache.flushes.over.get() + 2 {
-            return Err(Failure::invalid(format!("flush {flush} after {}", cache.flushes.over.get())).into());
+        let (over, due) = (cache.flushes.over.get(), cache.flushes.due.borrow().len() as u32);
+        // The one that is on, and those that wait: none is left out, and it takes all members to end one.
+        if flush <= over || due > 1 {
+            return Err(Failure::invalid(format!("flush {flush} after {over}")).into());
         }
-        cache.want(flush);
+        cache.take_part_in(flush, file);
         Ok((Reply::Done, Payload::empty()))
     }
 }
 
 impl<M: Machine> Drop for Inner<M> {
     fn drop(&mut self) {
-        self.client.inner.write_caches.borrow_mut().remove(&self.flush_group.id);
+        self.client.inner.write_caches.borrow_mut().remove(&self.membership.group());
     }
 }

@@ -19,7 +19,7 @@ use compio::buf::IoBuf;
 use super::super::file::ObjectFile;
 use super::super::layout::SECTOR_BYTES;
 use super::Draw;
-use crate::bytes::Run;
+use crate::bytes::ByteRun;
 
 const SECTOR: u64 = SECTOR_BYTES as u64;
 
@@ -260,7 +260,7 @@ impl ObjectFile for ModelFile {
         Ok(memory)
     }
 
-    async fn write(&self, runs: Vec<Run>, position: u64) -> io::Result<()> {
+    async fn write(&self, runs: Vec<ByteRun>, position: u64) -> io::Result<()> {
         pause().await;
         let bytes = runs.iter().flat_map(|run| run.as_init()).copied().collect::<Vec<u8>>();
         self.change(|state| state.put(position, &bytes))

@@ -18,7 +18,7 @@ use machine::{BufferPool, Payload};
 use super::contents::read_contents;
 use super::directory::Directory;
 use super::layout::{GROUP_BYTES, UNIT_BYTES};
-use super::stored::{Fault, Stored};
+use super::stored::{Fault, OpenObject};
 use super::units::Seal;
 use crate::Driver;
 use medium::ModelFile;
@@ -135,7 +135,7 @@ enum Step {
 struct Trial {
     file: ModelFile,
     seal: Seal,
-    object: Rc<Stored<ModelFile>>,
+    object: Rc<OpenObject<ModelFile>>,
     expected: Expected,
     /// Places that are written again and again.
     hot: Vec<u64>,
@@ -299,15 +299,15 @@ impl Trial {
     }
 }
 
-fn contents(file: &ModelFile, seal: Seal) -> super::contents::Contents {
+fn contents(file: &ModelFile, seal: Seal) -> super::contents::FoundContents {
     read_contents(file, file.bytes(), seal).expect("the model can be read").expect("it can be opened")
 }
 
-fn open(file: &ModelFile, seal: Seal) -> Rc<Stored<ModelFile>> {
-    Stored::new(file.clone(), contents(file, seal)).into()
+fn open(file: &ModelFile, seal: Seal) -> Rc<OpenObject<ModelFile>> {
+    OpenObject::new(file.clone(), contents(file, seal)).into()
 }
 
-async fn read(object: &Stored<ModelFile>, offset: u64, bytes: u64) -> Result<Vec<u8>, Fault> {
+async fn read(object: &OpenObject<ModelFile>, offset: u64, bytes: u64) -> Result<Vec<u8>, Fault> {
     let into = BufferPool::new(bytes).try_take(bytes).expect("room");
     let read = object.read(offset, into).await?;
     Ok(read.slice(0..bytes).to_vec().expect("real bytes"))

@@ -1,0 +1,98 @@
+//! Processes that were started: whether they still run, and ending them.
+//!
+//! A process is known by its number and the time it started at, since numbers are used again. The shell commands here
+//! are for Linux: both come from `/proc`.
+
+use std::fs;
+
+use command_line::failure::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::host::Host;
+
+/// A process of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its number.
+    pub number: u32,
+    /// When it started, in the kernel's ticks since the host did.
+    pub started: u64,
+}
+
+/// Defines `same`: whether the process is still there and no zombie. After the name, which is in parentheses and may
+/// contain anything, the first word is the state and the twentieth the time of the start.
+const SAME: &str = r"same() {
+    set -- $(sed 's/.*) //' /proc/$process/stat 2>/dev/null)
+    [ $# -ge 20 ] && [ $1 != Z ] && [ ${20} = $started ]
+}
+";
+
+/// Long enough for an agent to write out what it holds in memory.
+const STOP: &str = r"same || { echo gone; exit; }
+kill -s TERM $process
+n=0
+while same && [ $n -lt 600 ]; do sleep 0.05; n=$((n + 1)); done
+if same; then echo running; else echo stopped; fi
+";
+
+/// What became of a process that was to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// It has ended in order.
+    Now,
+    /// It had ended before.
+    Before,
+    /// It still runs.
+    NotYet,
+}
+
+impl Process {
+    /// A process of this computer, if it runs.
+    pub fn of_this_computer(number: u32) -> Option<Process> {
+        let text = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+        let started = text.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()?;
+        Some(Process { number, started })
+    }
+
+    /// Whether it still runs on that host.
+    pub fn runs(self, host: Host<'_>) -> Result<bool> {
+        let said = host.run(&self.script("if same; then echo running; else echo gone; fi\n"))?;
+        Ok(said.trim() == "running")
+    }
+
+    /// Tells it to stop and waits until it has, some time.
+    pub fn stop(self, host: Host<'_>) -> Result<Stopped> {
+        let said = host.run(&self.script(STOP))?;
+        Ok(match said.trim() {
+            "gone" => Stopped::Before,
+            "stopped" => Stopped::Now,
+            _ => Stopped::NotYet,
+        })
+    }
+
+    fn script(self, what: &str) -> String {
+        let Process { number, started } = self;
+        format!("process={number}\nstarted={started}\n{SAME}{what}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::SshArgs;
+
+    #[test]
+    fn a_process_is_told_from_another_of_its_number() {
+        let ssh = SshArgs { ssh: String::new() };
+        let host = Host::new(None, &ssh);
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().expect("a process");
+        let process = Process::of_this_computer(child.id()).expect("it runs");
+        assert!(process.runs(host).expect("a shell"));
+        let other = Process { started: process.started + 1, ..process };
+        assert!(!other.runs(host).expect("a shell"));
+        assert_eq!(other.stop(host).expect("a shell"), Stopped::Before);
+        assert_eq!(process.stop(host).expect("a shell"), Stopped::Now, "a zombie is no running process");
+        child.wait().expect("our child");
+        assert_eq!(process.stop(host).expect("a shell"), Stopped::Before);
+    }
+}

@@ -1,0 +1,254 @@
+//! Starting agents so that they stay only if all goes well.
+//!
+//! ```text
+//!  starfish agents up          starfish agent --detach            starfish agent
+//!       --- the command, by sh or ssh --->  starts ------------------> listens
+//!       <------ listening on ADDRESS ---------------------------------
+//!       <------ process NUMBER STARTED ---
+//!       <------ log PATH -----------------
+//!       ... until all are there, and recorded ...
+//!       ------- stay -------------------->  ends  ------- stay ------> goes on alone
+//! ```
+//!
+//! Until the word comes, an agent ends when its input does. So whatever ends the command, be it Ctrl-C or worse, or
+//! the connection, leaves no agent behind that nobody knows of.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin};
+use std::thread;
+use std::time::Duration;
+
+use command_line::failure::{self, Failure, Result};
+use node::key;
+
+use crate::host::{Host, NO_PROGRAM, complaints, quoted};
+use crate::hosts::Wanted;
+use crate::process::Process;
+use crate::record::Started;
+
+/// What an agent prints when it is ready, before its address.
+pub const READY: &str = "listening on ";
+
+/// What the process that started it prints then, before its number and its time.
+pub const PROCESS: &str = "process ";
+
+/// What it prints after that, before the path of the agent's log.
+pub const LOG: &str = "log ";
+
+/// The line that lets an agent go on when its input ends.
+pub const STAY: &str = "stay\n";
+
+/// What a program ends with that is not called as it wants to be.
+const REFUSES_ARGUMENTS: i32 = failure::USAGE as i32;
+
+/// An agent that is not ready by then will not be: it has only to make some directories.
+const READY_MAX: Duration = Duration::from_secs(60);
+
+/// How agents are started.
+#[derive(Debug)]
+pub struct Start<'a> {
+    /// The program on this computer.
+    pub program: &'a Path,
+    /// The program on other hosts.
+    pub remote_program: &'a str,
+    /// Directory for the agents of this computer.
+    pub directory: &'a Path,
+    /// The cluster key of the agents; none if they are to have none.
+    pub key: Option<KeyFile>,
+    /// More options of every agent.
+    pub options: &'a [String],
+}
+
+/// A file of the cluster key on this computer.
+#[derive(Debug)]
+pub struct KeyFile {
+    path: PathBuf,
+    /// What is in it: hexadecimal digits, which need no quotes.
+    text: String,
+}
+
+impl KeyFile {
+    /// The key in this file, which is made if there is none.
+    pub fn take(path: PathBuf) -> Result<KeyFile> {
+        if key::make(&path)? {
+            eprintln!("Made a cluster key, {}: agents talk to those who have it.", path.display());
+        }
+        key::read(&path)?;
+        let failed = |error| Failure::new(path.display().to_string(), error);
+        let text = std::fs::read_to_string(&path).map_err(failed)?.trim().to_owned();
+        let path = std::path::absolute(&path).map_err(failed)?;
+        Ok(KeyFile { path, text })
+    }
+}
+
+/// An agent that listens, and ends with this process or when this is dropped.
+pub struct Starting {
+    /// What will be known of it.
+    pub started: Started,
+    child: Child,
+    word: Option<ChildStdin>,
+}
+
+impl Start<'_> {
+    /// Starts an agent on its host, as it was when it was started `before`, if it was: at that port, if it may be any,
+    /// and only if its directories are there.
+    pub fn start(&self, wanted: &Wanted, host: Host<'_>, before: Option<&Started>) -> Result<Starting> {
+        let port = before.and_then(Started::port);
+        let is_new = before.is_none_or(|before| before.roots != wanted.roots);
+        let first = self.start_at(wanted, host, wanted.port.or(port), is_new);
+        match first {
+            // Somebody else took the port since.
+            Err(_) if wanted.port.is_none() && port.is_some() => self.start_at(wanted, host, None, is_new),
+            other => other,
+        }
+    }
+
+    fn start_at(&self, wanted: &Wanted, host: Host<'_>, port: Option<u16>, is_new: bool) -> Result<Starting> {
+        let mut child = host.begin(&self.script(wanted, host, port, is_new))?;
+        let word = child.stdin.take();
+        let (tell, lines) = flume::unbounded();
+        let output = BufReader::new(child.stdout.take().expect("it was piped"));
+        thread::spawn(move || {
+            output.lines().map_while(std::result::Result::ok).try_for_each(|line| tell.send(line))
+        });
+        let line = || lines.recv_timeout(READY_MAX);
+        let said = (line(), line(), line());
+        if let (Ok(ready), Ok(process), Ok(log)) = &said
+            && let Some(started) = started(wanted, ready, process, log)
+        {
+            return Ok(Starting { started, child, word });
+        }
+        drop(word);
+        if said.2 == Err(flume::RecvTimeoutError::Timeout) {
+            // It may be the network that hangs: the agent then ends with its connection.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(Failure::new(&wanted.name, format!("no agent within {} s", READY_MAX.as_secs())));
+        }
+        let why = complaints(&mut child.stderr.take().expect("it was piped"));
+        let status = child.wait().map_err(|error| Failure::new(&wanted.name, error))?;
+        match said.0 {
+            Ok(line) if status.success() => {
+                Err(Failure::new(&wanted.name, format!("its starfish said {line:?}")))
+            }
+            _ => Err(not_started(host, status.code(), &why)),
+        }
+    }
+
+    /// The shell command that becomes the agent's starter.
+    fn script(&self, wanted: &Wanted, host: Host<'_>, port: Option<u16>, is_new: bool) -> String {
+        let own = wanted.name.replace([' ', ':', '[', ']'], "-");
+        let (program, base, at) = if host.is_remote() {
+            // `make install` puts it where not every shell that ssh starts looks.
+            let base = format!("\"${{XDG_STATE_HOME:-$HOME/.local/state}}/starfish\"/{}", quoted(&own));
+            (quoted(self.remote_program), base, String::new())
+        } else {
+            let base = quoted(&self.directory.join(&own).to_string_lossy());
+            (quoted(&self.program.to_string_lossy()), base, wanted.address.clone())
+        };
+        let listen = quoted(&format!("{at}:{}", port.unwrap_or(0)));
+        let mut roots: Vec<String> = wanted.roots.iter().map(|root| quoted(root)).collect();
+        // What has been served before is there, or its disk is not mounted; what is below `base` is nobody's disk.
+        let create = if roots.is_empty() || is_new { " --create" } else { "" };
+        if roots.is_empty() {
+            roots.push("\"$base/disk\"".into());
+        }
+        let options: Vec<String> = self.options.iter().map(|option| quoted(option)).collect();
+        let (carry_key, key) = self.key_script(host);
+        format!(
+            "PATH=\"$PATH:$HOME/.local/bin\"\nprogram={program}\nbase={base}\nmkdir -p \"$base\" || exit 1\n{carry_key}\
+             command -v \"$program\" > /dev/null || {{ echo \"there is no program $program\" >&2; exit {NO_PROGRAM}; }}\n\
+             exec \"$program\" agent --detach \"$base/log\" --listen {listen} --key {key}{create} --root {} {}\n",
+            roots.join(" "),
+            options.join(" ")
+        )
+    }
+}
+
+impl Start<'_> {
+    /// Shell commands that bring the key to the host, and the word for its file there.
+    ///
+    /// The key is in no list of processes: the commands come over standard input, and `printf` is the shell's own. The
+    /// agent has a file of its own, so that a host can be of several clusters; the user's programs there find the key
+    /// if he has no other.
+    fn key_script(&self, host: Host<'_>) -> (String, String) {
+        let Some(KeyFile { path, text }) = &self.key else { return (String::new(), key::NONE.to_owned()) };
+        if !host.is_remote() {
+            return (String::new(), quoted(&path.to_string_lossy()));
+        }
+        let carry = format!(
+            "(\numask 077\nprintf '%s\\n' {text} > \"$base/key.new\" && mv \"$base/key.new\" \"$base/key\" || exit 1\n\
+             usual=\"${{XDG_CONFIG_HOME:-$HOME/.config}}/starfish\"\n\
+             [ -e \"$usual/key\" ] || {{ mkdir -p \"$usual\" && cp \"$base/key\" \"$usual/key\"; }}\n) || exit 1\n"
+        );
+        (carry, "\"$base/key\"".to_owned())
+    }
+}
+
+impl Starting {
+    /// Lets the agent go on alone.
+    pub fn stay(mut self) -> Result<()> {
+        let failed = |error| Failure::new(&self.started.name, format!("letting the agent go on: {error}"));
+        if let Some(mut word) = self.word.take() {
+            word.write_all(STAY.as_bytes()).map_err(failed)?;
+        }
+        let status = self.child.wait().map_err(failed)?;
+        if status.success() {
+            return Ok(());
+        }
+        let why = format!("the agent could not go on alone ({status})");
+        Err(Failure::new(&self.started.name, why).remedy("`starfish agents status` tells whether it runs."))
+    }
+}
+
+/// Why an agent did not start: it says itself what can be done, unless it does not take what this program says.
+fn not_started(host: Host<'_>, code: Option<i32>, complaints: &str) -> Failure {
+    let failure = host.explain(code, complaints);
+    match code {
+        Some(REFUSES_ARGUMENTS) => failure.remedy(format!(
+            "Its starfish does not take these options. If it is another version, install this one, {}, there.",
+            env!("CARGO_PKG_VERSION")
+        )),
+        _ => failure,
+    }
+}
+
+/// What an agent's three lines say.
+fn started(wanted: &Wanted, ready: &str, process: &str, log: &str) -> Option<Started> {
+    let (address, disks) = ready.strip_prefix(READY)?.split_once(", ")?;
+    let (_, port) = address.rsplit_once(':')?;
+    let (number, started) = process.strip_prefix(PROCESS)?.split_once(' ')?;
+    Some(Started {
+        name: wanted.name.clone(),
+        host: wanted.host.clone(),
+        address: format!("{}:{port}", wanted.address),
+        roots: wanted.roots.clone(),
+        disks: disks.to_owned(),
+        log: log.strip_prefix(LOG)?.to_owned(),
+        process: Some(Process { number: number.parse().ok()?, started: started.parse().ok()? }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hosts;
+
+    #[test]
+    fn the_three_lines_of_an_agent_are_understood() {
+        let wanted = &hosts::local(1)[0];
+        let ready = "listening on 127.0.0.1:4711, 1 disk: /a, b";
+        let agent = started(wanted, ready, "process 17 99", "log /a log").expect("they are right");
+        assert_eq!(
+            (&*agent.address, &*agent.disks, &*agent.log),
+            ("127.0.0.1:4711", "1 disk: /a, b", "/a log")
+        );
+        assert_eq!(agent.process, Some(Process { number: 17, started: 99 }));
+        for (ready, process) in [("hello", "process 1 2"), ("listening on x, y", "process 1 2"), ("", "")] {
+            assert_eq!(started(wanted, ready, process, "log /log"), None);
+        }
+        assert_eq!(started(wanted, "listening on a:1, 1 disk: x", "process 1", "log /log"), None);
+        assert_eq!(started(wanted, ready, "process 17 99", "/log"), None);
+    }
+}

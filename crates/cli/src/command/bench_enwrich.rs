@@ -1,0 +1,195 @@
+//! `starfish bench enwrich`: processes that write one shared file in small records, measured and predicted.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use command_line::failure::{Failure, Result};
+use command_line::progress::{Progress, Show};
+use description::DiskDescription;
+use jobs::ArrayPattern;
+use node::Size;
+
+use crate::described::load_model;
+use crate::enwrich_bench::measure::measure;
+use crate::enwrich_bench::member::{be_member, check_problem};
+use crate::enwrich_bench::prediction::WritePredictor;
+use crate::enwrich_bench::results::{WriteRow, csv, lines, page};
+use crate::enwrich_bench::{WriteCell, WriteMethod};
+use crate::local;
+use crate::processes::Agents;
+
+/// Measure processes that write one shared file in small records: traditional, two-phase, disk-directed, write-cached.
+///
+/// Starts agents of its own, on loopback, whose disks take the times of a model, and processes that write. The time
+/// ends when all is on the disks; what was written is checked. With a request for each record only the first part of
+/// the file is written. Beside each measurement stands the prediction of the simulated machine `loopback` with the
+/// same disks. The latency is that of one record; a process whose cache is full waits for the flush. The files are in
+/// TMPDIR.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Patterns of the reports; a collective method writes one array only.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "wcc,wbb,wss,wrnnbb")]
+    patterns: Vec<ArrayPattern>,
+
+    /// Sizes of a record.
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "8,64,512,8192")]
+    records: Vec<Size>,
+
+    /// The methods. Without this: all.
+    #[arg(long, value_enum, value_name = "METHOD,...", value_delimiter = ',')]
+    methods: Vec<WriteMethod>,
+
+    /// Size of all files of a pattern together.
+    #[arg(long, value_name = "SIZE", default_value = "16MiB")]
+    file_size: Size,
+
+    /// Number of processes.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    processes: u32,
+
+    /// Number of agents, each with a disk.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=16))]
+    agents: u8,
+
+    /// Memory of each process's write cache.
+    #[arg(long, value_name = "SIZE", default_value = "16MiB")]
+    write_cache: Size,
+
+    /// The disk model, or `host` for the disk under TMPDIR, of which nothing is predicted.
+    #[arg(long, value_name = "NAME", default_value = "streaming-20")]
+    disk_model: String,
+
+    /// Measure nothing; predict for this machine.
+    #[arg(long, value_name = "NAME")]
+    predict: Option<String>,
+
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = RowFormat::Table)]
+    format: RowFormat,
+
+    /// Write a page with charts to this file, too.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Whether to show progress.
+    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
+    progress: Show,
+
+    /// Be one of the processes that write.
+    #[arg(long, hide = true)]
+    member: bool,
+}
+
+/// Output format of the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RowFormat {
+    /// For people.
+    Table,
+    /// A line for each row.
+    Csv,
+    /// An array of rows.
+    Json,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish bench enwrich --patterns wcc --file-size 64MiB
+  starfish bench enwrich --records 8,512 --methods traditional,write-cached --html enwrich.html
+  starfish bench enwrich --predict cluster-switch --processes 16 --agents 8
+  TMPDIR=/mnt/disk starfish bench enwrich --disk-model host";
+
+/// The name that stands for the disk under TMPDIR.
+const HOST: &str = "host";
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.member {
+        return be_member();
+    }
+    let cells = cells(arguments)?;
+    arguments.html.as_deref().map_or(Ok(()), local::check_writable)?;
+    let is_host = arguments.disk_model == HOST;
+    let model = if is_host { None } else { Some(load_model(&arguments.disk_model)?) };
+    let predictor = predictor(arguments, is_host)?;
+    let agents = match &arguments.predict {
+        None => Some(Agents::start(usize::from(arguments.agents), &agent_options(arguments, is_host))?),
+        Some(_) => None,
+    };
+    let of_disk = model.and_then(|model| match model {
+        DiskDescription::Streaming(disk) => Some(disk.rate.value.0 as f64),
+        _ => None,
+    });
+    let rate = of_disk.map(|rate| rate * f64::from(arguments.agents) / f64::from(1 << 20));
+    let progress = Progress::count(arguments.progress, "writing", cells.len() as u64);
+    let mut rows = Vec::new();
+    for cell in &cells {
+        let measured = agents.as_ref().map(|agents| measure(agents, cell)).transpose()?;
+        let predicted = predictor.as_ref().map(|predictor| predictor.predict(cell)).transpose()?;
+        rows.push(WriteRow::new(cell, measured, predicted, rate));
+        progress.add(1);
+    }
+    progress.finish();
+    match arguments.format {
+        RowFormat::Table => local::print(lines(&rows))?,
+        RowFormat::Csv => local::print(csv(&rows))?,
+        RowFormat::Json => {
+            let json = serde_json::to_string_pretty(&rows);
+            local::print([json.map_err(|error| Failure::new("printing JSON", error))?])?;
+        }
+    }
+    if let Some(path) = &arguments.html {
+        let command = std::env::args().collect::<Vec<_>>().join(" ");
+        local::write(path, |file| file.write_all(page(&rows, &command).as_bytes()))?;
+    }
+    Ok(())
+}
+
+fn cells(arguments: &Arguments) -> Result<Vec<WriteCell>> {
+    let asked = &arguments.methods;
+    let methods = if asked.is_empty() { WriteMethod::value_variants() } else { asked };
+    let mut cells = Vec::new();
+    for &pattern in &arguments.patterns {
+        for record in &arguments.records {
+            for &method in methods {
+                let cell = WriteCell {
+                    method,
+                    pattern,
+                    record_bytes: record.0,
+                    file_bytes: arguments.file_size.0,
+                    processes: arguments.processes,
+                    cache_bytes: arguments.write_cache.0,
+                };
+                if cell.makes_sense() {
+                    check_problem(&cell)?;
+                    cells.push(cell);
+                }
+            }
+        }
+    }
+    if cells.is_empty() {
+        let failure = Failure::usage("--methods", "none of them writes such a pattern");
+        return Err(
+            failure.remedy("A collective method writes one array; choose traditional or write-cached.")
+        );
+    }
+    Ok(cells)
+}
+
+fn predictor(arguments: &Arguments, is_host: bool) -> Result<Option<WritePredictor>> {
+    let agents = usize::from(arguments.agents);
+    match &arguments.predict {
+        Some(machine) => WritePredictor::of(machine, &[], arguments.processes, agents).map(Some),
+        None if is_host => Ok(None),
+        None => {
+            let disks = [format!("disks.model={}", arguments.disk_model)];
+            WritePredictor::of("loopback", &disks, arguments.processes, agents).map(Some)
+        }
+    }
+}
+
+fn agent_options(arguments: &Arguments, is_host: bool) -> Vec<String> {
+    let model = ["--disk-model".to_owned(), arguments.disk_model.clone()];
+    if is_host { Vec::new() } else { model.into() }
+}

@@ -1,0 +1,306 @@
+//! `starfish replay`: a request log, replayed by any method, on a simulated machine or on agents.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+
+use clap::{Args, ValueEnum};
+use experiment::{Contents, DiskLayout, Method, Options, Replay, ReplayJob, Think};
+use node::{Agent, Size, agents};
+use request_log::RequestLog;
+
+use super::simulate::chosen;
+use crate::described::load_machine;
+use crate::explain::Account;
+use crate::fields::ReplayOptions;
+use crate::interrupt::Interruption;
+use crate::local;
+use crate::replay::agents::ReplayTask;
+use crate::replay::input::InputArgs;
+use crate::replay::report::{ReplayRow, Report};
+use crate::store::agents::{AgentsArgs, KeyArgs};
+use crate::store::beforehand;
+use command_line::failure::{Failure, Result};
+use command_line::progress::{Progress, Show};
+
+/// Replay a request log by any method, on a simulated machine or on running agents.
+///
+/// A request log says what nodes asked of files and when: time, node, file, operation, offset and bytes, a line for
+/// each request. It is a text of its own format, comma-separated values with the names of the columns in the first
+/// line, or what darshan-dxt-parser prints. Each node of the log is a compute node and makes its requests in their
+/// order; a sync in the log is one of all nodes.
+///
+/// By the method disk-directed, each node gathers requests that follow each other, and all nodes move them together.
+/// Every byte that is written is read back and compared.
+///
+/// On agents the files have new names, blocks of 256 KiB unless --block is given, and are removed at the end. Nodes of
+/// the log are threads of this process, with connections of their own.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// Access methods: traditional, disk-directed, write-cached, or all.
+    #[arg(long, value_name = "METHOD,...", default_value = "all", value_delimiter = ',')]
+    method: Vec<String>,
+
+    /// Bytes that each node gathers for one disk-directed operation.
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = batch)]
+    batch: Size,
+
+    /// What becomes of the time between the requests of a node.
+    #[arg(long, value_enum, default_value_t = ThinkName::None, value_name = "HOW")]
+    think: ThinkName,
+
+    /// The simulated machine: a name that `starfish machines` lists, or a TOML file. Without this: starfish-1996.
+    #[arg(long, value_name = "NAME", conflicts_with = "agents")]
+    machine: Option<String>,
+
+    /// Change a number of the machine's description.
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "agents")]
+    set: Vec<String>,
+
+    /// Layout of the files on each simulated disk: contiguous or random. Without this: contiguous.
+    #[arg(long, value_name = "LAYOUT", conflicts_with = "agents")]
+    layout: Option<DiskLayout>,
+
+    /// Seed of all randomness of the simulated machine.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Use running agents, HOST:PORT separated by commas; without names, those that all commands use.
+    #[arg(long, value_name = "HOST:PORT,...", num_args = 0..=1, value_delimiter = ',')]
+    agents: Option<Vec<String>>,
+
+    /// File that names the agents.
+    #[arg(long, value_name = "FILE", requires = "agents")]
+    config: Option<PathBuf>,
+
+    /// File of the cluster key, or `none`. Without this STARFISH_KEY_FILE or ~/.config/starfish/key.
+    #[arg(long, value_name = "FILE", requires = "agents")]
+    key: Option<PathBuf>,
+
+    #[command(flatten)]
+    fields: ReplayOptions,
+
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+
+    /// Print a digest of all events: equal for equal runs.
+    #[arg(long, conflicts_with = "agents")]
+    digest: bool,
+
+    /// Explain the time of each simulated row: what was busy, what waited, what limited it. With csv it goes to
+    /// standard error.
+    #[arg(long, conflicts_with = "agents")]
+    explain: bool,
+
+    /// Whether to show progress.
+    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
+    progress: Show,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish request-log generate > drawn.log
+  starfish replay drawn.log --machine enwrich-1995 --set nodes.compute=32 --set network.columns=7 --set network.rows=7
+  starfish replay job.csv --column time=start_us --column node=rank --think gaps
+  darshan-dxt-parser job.darshan | starfish replay - --method traditional,write-cached
+  starfish replay drawn.log --agents --write-cache 4MiB";
+
+/// What becomes of think time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ThinkName {
+    /// It is left out: each request follows the one before it.
+    None,
+    /// Kept: as much time passes between two requests as in the log.
+    Gaps,
+    /// No request is made before its time in the log.
+    Times,
+}
+
+/// Output format of the results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people, with units.
+    Table,
+    /// For programs: comma-separated values with a header.
+    Csv,
+    /// For programs: one object.
+    Json,
+}
+
+/// A batch that is not empty.
+fn batch(text: &str) -> std::result::Result<Size, String> {
+    let size: Size = text.parse()?;
+    if size.0 > 0 { Ok(size) } else { Err("expected at least one byte".to_owned()) }
+}
+
+/// The block size of files on agents, if none is given.
+fn usual_block() -> Size {
+    node::BLOCK.parse().expect("a size")
+}
+
+/// The most nodes of a log on agents: each is a thread, connected to all others.
+const NODES_MAX: usize = 256;
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let methods: Vec<Method> = chosen("--method", &arguments.method, &Replay::METHODS)?;
+    let choices = &arguments.fields.choices;
+    choices.check_methods(&methods).map_err(super::simulate::refused)?;
+    if choices.options.window.is_some() && choices.options.page_cache_bytes == 0 {
+        return Err(Failure::usage("--window", "a window is that of a page cache: give --page-cache, too"));
+    }
+    let log = Arc::new(arguments.input.read()?);
+    let (options, contents) = (choices.options, choices.contents);
+    let rows = match &arguments.agents {
+        Some(_) => measured(&arguments, &log, &methods, options)?,
+        None => simulated(&arguments, &log, &methods, options, contents)?,
+    };
+    let report = Report::new(&arguments.input.name(), arguments.machine(), &log, rows);
+    match arguments.format {
+        Format::Table => local::print(report.lines().into_iter().chain(report.accounts())),
+        Format::Csv => {
+            report.accounts().for_each(|line| eprintln!("{line}"));
+            local::print(report.csv())
+        }
+        Format::Json => {
+            let text = serde_json::to_string_pretty(&report);
+            local::print([text.map_err(|error| Failure::new("printing JSON", error))?])
+        }
+    }
+}
+
+impl Arguments {
+    /// What the simulated machine is called, if there is one.
+    fn machine(&self) -> Option<&str> {
+        self.agents.is_none().then(|| self.machine.as_deref().unwrap_or("starfish-1996"))
+    }
+
+    fn think(&self) -> Think {
+        match self.think {
+            ThinkName::None => Think::None,
+            ThinkName::Gaps => Think::Gaps,
+            ThinkName::Times => Think::Times,
+        }
+    }
+}
+
+/// All methods on the simulated machine, at once.
+fn simulated(
+    arguments: &Arguments,
+    log: &Arc<RequestLog>,
+    methods: &[Method],
+    options: Options,
+    contents: Contents,
+) -> Result<Vec<ReplayRow>> {
+    let machine = load_machine(arguments.machine().unwrap_or_default(), &arguments.set)?;
+    let nodes = log.nodes().len() as u32;
+    if nodes > machine.nodes.compute.value {
+        let why = format!(
+            "the log has {nodes} nodes, and the machine {} compute nodes",
+            machine.nodes.compute.value
+        );
+        let failure = Failure::usage(arguments.input.name(), why);
+        return Err(failure.remedy(format!("Add --set nodes.compute={nodes}, or take another --machine.")));
+    }
+    let replay = |&method: &Method| Replay {
+        machine: machine.clone(),
+        method,
+        log: log.clone(),
+        think: arguments.think(),
+        layout: arguments.layout.unwrap_or(DiskLayout::Contiguous),
+        options: options.of(method),
+        contents,
+        batch_bytes: arguments.batch.0,
+        seed: arguments.seed,
+    };
+    let replays: Vec<Replay> = methods.iter().map(replay).collect();
+    for replay in &replays {
+        replay.check().map_err(|error| Failure::usage(format!("--method {}", replay.method), error))?;
+    }
+    let progress = Progress::count(arguments.progress, "replaying", replays.len() as u64);
+    let trials: Vec<_> = thread::scope(|scope| {
+        let run = |replay| {
+            let progress = progress.clone();
+            scope.spawn(move || {
+                let trial = Replay::trial(replay);
+                progress.add(1);
+                trial
+            })
+        };
+        let running: Vec<_> = replays.iter().map(run).collect();
+        running.into_iter().map(|thread| thread.join().expect("a simulation does not panic")).collect()
+    });
+    progress.finish();
+    let mut rows = Vec::new();
+    for (replay, trial) in replays.iter().zip(trials) {
+        let trial = trial.map_err(|error| Failure::new(format!("replaying {}", replay.method), error))?;
+        let digest = arguments.digest.then_some(trial.digest);
+        let account = arguments.explain.then(|| Account::new(replay.machine.nodes.compute.value, &trial));
+        rows.extend(ReplayRow::of(replay.method, log, &trial.jobs[0], digest, account));
+    }
+    Ok(rows)
+}
+
+/// All methods on the agents, one after the other.
+fn measured(
+    arguments: &Arguments,
+    log: &Arc<RequestLog>,
+    methods: &[Method],
+    options: Options,
+) -> Result<Vec<ReplayRow>> {
+    let nodes = log.nodes().len();
+    if nodes > NODES_MAX {
+        let why = format!("{nodes} nodes, each of which would be a thread here: {NODES_MAX} are the most");
+        return Err(
+            Failure::usage(arguments.input.name(), why).remedy("Split the log by nodes, or simulate it.")
+        );
+    }
+    let block = if arguments.fields.is_block_given { Size(options.block_bytes) } else { usual_block() };
+    beforehand::check_block(block)?;
+    let mut jobs = Vec::new();
+    for &method in methods {
+        let queued = options.is_queued(log.totals().mean_bytes() as u64);
+        let access = options.of(method).access(method, queued, arguments.batch.0);
+        let Some(access) = access else {
+            let why = "this method deals a file to nodes as a whole, and a log has requests anywhere";
+            return Err(Failure::usage(format!("--method {method}"), why));
+        };
+        let drawn = node::random()?;
+        let names =
+            (0..log.files().len()).map(|file| format!("starfish-replay-{drawn:016x}-{file}")).collect();
+        jobs.push((method, ReplayJob::new(log.clone(), names, access, arguments.think())));
+    }
+    let agents = find(arguments)?;
+    let bytes = log.files().iter().map(|file| file.end).fold(0, u64::saturating_add);
+    beforehand::check_space(&agents, "the files of the log", bytes)?;
+    let interruption = Interruption::prepare()?;
+    let mut rows = Vec::new();
+    for (method, job) in jobs {
+        let task = ReplayTask {
+            agents: agents.clone(),
+            job,
+            block_bytes: block.0,
+            label: format!("replaying {method}"),
+            show: arguments.progress,
+        };
+        let outcome = task.run(interruption.clone())?;
+        rows.extend(ReplayRow::of(method, log, &outcome, None, None));
+    }
+    Ok(rows)
+}
+
+/// The agents that are named here, or those that any other command would take.
+fn find(arguments: &Arguments) -> Result<Vec<Agent>> {
+    let mut names = arguments.agents.clone().unwrap_or_default();
+    if names.is_empty() {
+        let listed = std::env::var(agents::VARIABLE).unwrap_or_default();
+        names.extend(listed.split(',').map(str::to_owned));
+    }
+    let key = KeyArgs { file: arguments.key.clone() };
+    AgentsArgs { agents: names, config: arguments.config.clone(), key }.find()
+}

@@ -1,0 +1,157 @@
+//! `starfish request-log`: request logs as such: drawn, looked at, put into the format of their own.
+
+use std::io::{self, BufWriter};
+
+use clap::{Args, Subcommand, ValueEnum};
+use machine::Duration;
+use node::Size;
+use request_log::{Generator, Kind};
+
+use super::positive;
+use crate::date;
+use crate::local;
+use crate::replay::input::InputArgs;
+use command_line::TextTable;
+use command_line::failure::{Failure, Result};
+
+/// Draw a request log, look at one, or put one into the format of request logs.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Generate(Generated),
+    Show(Shown),
+    Convert(Converted),
+}
+
+/// Print a request log that is drawn like the traces of the ENWRICH report: small strided writes of many nodes.
+///
+/// Each job has some of the nodes and writes one file after the other, whose records the nodes have in turn. Requests
+/// of a file have one size; the sizes are exponentially distributed, and so are the pauses. The same options give the
+/// same log.
+#[derive(Args)]
+struct Generated {
+    /// The programs that it is like: files of cmmd are ten times as large.
+    #[arg(long, value_enum, default_value_t = KindName::Cmf)]
+    like: KindName,
+
+    /// Number of nodes.
+    #[arg(long, value_name = "N", default_value_t = Kind::Cmf.generator().nodes, value_parser = positive::<u32>)]
+    nodes: u32,
+
+    /// Number of jobs, which run beside each other.
+    #[arg(long, value_name = "N", default_value_t = Kind::Cmf.generator().jobs, value_parser = positive::<u32>)]
+    jobs: u32,
+
+    /// Number of files of each job.
+    #[arg(long, value_name = "N", default_value_t = Kind::Cmf.generator().files, value_parser = positive::<u32>)]
+    files: u32,
+
+    /// Number of requests of each file. Without this: 4096, and 40960 like cmmd.
+    #[arg(long, value_name = "N", value_parser = positive::<u64>)]
+    records: Option<u64>,
+
+    /// Bytes of a request, on average over the files.
+    #[arg(long, value_name = "SIZE", default_value = "800")]
+    record: Size,
+
+    /// Percentage of files that are read instead of written.
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
+    reads: u8,
+
+    /// Time between two requests of a node, on average.
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = time)]
+    think: Duration,
+
+    /// Seed of all randomness.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+/// Show what is in a request log: nodes, files, requests and their sizes.
+#[derive(Args)]
+struct Shown {
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+/// Print a log of any format in the format of request logs, in the order of time.
+#[derive(Args)]
+struct Converted {
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+/// Programs of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum KindName {
+    /// Message-passing programs.
+    Cmmd,
+    /// Data-parallel programs.
+    Cmf,
+}
+
+fn time(text: &str) -> std::result::Result<Duration, String> {
+    date::parse_age(text).map(Into::into).map_err(|_| "write a time such as 500ms or 1s".to_owned())
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    match arguments.action {
+        Action::Generate(generated) => generated.run(),
+        Action::Show(Shown { input }) => show(&input),
+        Action::Convert(Converted { input }) => {
+            let log = input.read()?;
+            let output = BufWriter::new(io::stdout().lock());
+            log.write_to(output).map_err(|error| Failure::writing("standard output", &error))
+        }
+    }
+}
+
+impl Generated {
+    fn run(self) -> Result<()> {
+        let kind = match self.like {
+            KindName::Cmmd => Kind::Cmmd,
+            KindName::Cmf => Kind::Cmf,
+        };
+        let usual = kind.generator();
+        let generator = Generator {
+            nodes: self.nodes,
+            jobs: self.jobs,
+            files: self.files,
+            records: self.records.unwrap_or(usual.records),
+            record_bytes: self.record.0,
+            reads_percent: self.reads,
+            think: self.think,
+            seed: self.seed,
+        };
+        generator.check().map_err(|why| Failure::usage("generating a request log", why))?;
+        let output = BufWriter::new(io::stdout().lock());
+        generator.write_to(output).map_err(|error| Failure::writing("standard output", &error))
+    }
+}
+
+fn show(input: &InputArgs) -> Result<()> {
+    let log = input.read()?;
+    let totals = log.totals();
+    let percent = |part: u64| format!("{:.0} %", 100.0 * part as f64 / totals.requests().max(1) as f64);
+    let files = |of: fn(&request_log::LoggedFile) -> bool| log.files().iter().filter(|file| of(file)).count();
+    let mut table = TextTable::new(2);
+    table.row(["nodes", &log.nodes().len().to_string()]);
+    table.row(["files", &log.files().len().to_string()]);
+    table.row(["  read only", &files(|file| file.is_read && !file.is_written).to_string()]);
+    table.row(["  written only", &files(|file| !file.is_read && file.is_written).to_string()]);
+    table.row(["requests", &totals.requests().to_string()]);
+    table.row(["  reads", &format!("{}, {}", totals.reads, Size(totals.bytes_read).rounded())]);
+    table.row(["  writes", &format!("{}, {}", totals.writes, Size(totals.bytes_written).rounded())]);
+    table.row(["  consecutive", &percent(totals.consecutive)]);
+    table.row(["  bytes on average", &format!("{:.0}", totals.mean_bytes())]);
+    table.row(["  largest", &Size(totals.largest).to_string()]);
+    table.row(["syncs", &log.syncs().to_string()]);
+    table.row(["duration", &format!("{:.6} s", totals.duration.as_secs_f64())]);
+    local::print(table.lines())
+}

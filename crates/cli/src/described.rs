@@ -1,0 +1,57 @@
+//! Machines and disks that options name, by name or path.
+
+use description::{Description, DiskDescription, MachineDescription};
+
+use command_line::failure::{Failure, Result};
+
+/// Reads a machine by name or path, with values replaced.
+pub(crate) fn load_machine(name: &str, set: &[String]) -> Result<MachineDescription> {
+    let overrides = set.iter().map(|text| {
+        text.split_once('=').map(|(key, value)| (key.trim(), value.trim())).ok_or_else(|| {
+            let failure = Failure::usage(format!("--set {text}"), "expected KEY=VALUE");
+            failure.remedy("For example: --set nodes.io=8 or --set \"disks.model=streaming-20\".")
+        })
+    });
+    let overrides = overrides.collect::<Result<Vec<_>>>()?;
+    MachineDescription::load_with(name, &overrides).map_err(|error| {
+        let failure = match error {
+            description::Error::Override { overrides, message } => {
+                Failure::usage(format!("--set {overrides}"), message)
+            }
+            error => Failure::usage("--machine", error),
+        };
+        failure.remedy(
+            "`starfish machines` lists the machines; `starfish machines NAME` prints one with its keys.",
+        )
+    })
+}
+
+/// Loads a machine and gives it a compute node for each client and an I/O node with `disks` disks for each agent. `set`
+/// changes any of its numbers, also these.
+pub(crate) fn load_machine_of_agents(
+    name: &str,
+    clients: u32,
+    agents: usize,
+    disks: u32,
+    set: &[String],
+) -> Result<MachineDescription> {
+    let mut changes = vec![
+        format!("nodes.compute={clients}"),
+        format!("nodes.io={agents}"),
+        format!("disks.per_io_node={disks}"),
+    ];
+    if load_machine(name, &[])?.buses.is_some_and(|buses| buses.per_io_node.value > disks) {
+        // There are no more buses than disks.
+        changes.push(format!("buses.per_io_node={disks}"));
+    }
+    changes.extend_from_slice(set);
+    load_machine(name, &changes)
+}
+
+/// Reads a disk model by name or path.
+pub(crate) fn load_model(name: &str) -> Result<DiskDescription> {
+    let model = DiskDescription::load(name);
+    model.map_err(|error| {
+        Failure::usage("--disk-model", error).remedy("`starfish machines` lists the models.")
+    })
+}

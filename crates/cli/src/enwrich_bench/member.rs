@@ -1,0 +1,174 @@
+//! A process that writes its part: told by its parent, line by line, when to do what.
+//!
+//! ```text
+//!  parent    task          peers         go            finish       check        (end of input)
+//!  member         address       ready         outcome        done         done   ends
+//! ```
+
+use std::io::{self, BufRead, Write};
+use std::net::SocketAddr;
+
+use command_line::failure::{Failure, Result};
+use fs::Group;
+use jobs::{Contents, Latencies, Member, Part};
+use layout::Problem;
+use machine::NodeId;
+use node::{Agent, ConnectedNode};
+use real::{Peer, RealMachine};
+use serde::{Deserialize, Serialize};
+
+use super::{WriteCell, WriteMethod};
+use crate::this_node;
+
+/// What a member is to do.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct MemberTask {
+    pub(crate) agents: Vec<SocketAddr>,
+    pub(crate) files: Vec<String>,
+    pub(crate) group: u64,
+    pub(crate) rank: usize,
+    pub(crate) method: WriteMethod,
+    pub(crate) pattern: String,
+    pub(crate) record_bytes: u64,
+    pub(crate) file_bytes: u64,
+    pub(crate) processes: u32,
+    pub(crate) cache_bytes: u64,
+}
+
+/// How other members reach one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct MemberAddress {
+    pub(crate) node: u64,
+    pub(crate) address: SocketAddr,
+}
+
+/// What came of a member's part.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct MemberOutcome {
+    /// Latency of a write in seconds: mean, 99th percentile, longest; of methods that write record by record.
+    pub(crate) latency_s: Option<[f64; 3]>,
+    /// How many flushes there were, if there was a write cache.
+    pub(crate) flushes: Option<u64>,
+}
+
+impl MemberOutcome {
+    pub(crate) fn of(latencies: &Latencies, flushes: Option<u64>) -> Self {
+        let all = || {
+            let times = [latencies.mean()?, latencies.percentile(99.0)?, latencies.longest()?];
+            Some(times.map(|time| time.as_secs_f64()))
+        };
+        MemberOutcome { latency_s: all(), flushes }
+    }
+}
+
+impl MemberTask {
+    pub(crate) fn cell(&self) -> Result<WriteCell> {
+        let pattern = self.pattern.parse().map_err(|why: String| Failure::new("the pattern", why))?;
+        let &MemberTask { method, record_bytes, file_bytes, processes, cache_bytes, .. } = self;
+        Ok(WriteCell { method, pattern, record_bytes, file_bytes, processes, cache_bytes })
+    }
+}
+
+/// Is a member: reads its task, and what to do when, from its standard input.
+pub(crate) fn be_member() -> Result<()> {
+    let task: MemberTask = hear()?;
+    let settings = real::Settings { listen: Some(([127, 0, 0, 1], 0).into()), ..this_node::settings()? };
+    let agents: Vec<Agent> = task
+        .agents
+        .iter()
+        .map(|address| Agent { name: address.to_string(), address: *address, log: None })
+        .collect();
+    this_node::run_as(settings, agents, move |connection| async move {
+        connection.absence()?;
+        take_part(&task, &connection).await
+    })
+}
+
+async fn take_part(task: &MemberTask, connection: &ConnectedNode) -> Result<()> {
+    let ConnectedNode { machine, client, .. } = connection;
+    let address = machine.address().expect("it listens");
+    tell(&MemberAddress { node: machine::Machine::node(machine).0, address })?;
+    let peers: Vec<MemberAddress> = hear_elsewhere().await?;
+    connect(machine, &peers[..task.rank]).await?;
+    let members = peers.iter().map(|peer| NodeId(peer.node)).collect();
+    let group = Group::new(task.group, members, task.rank);
+    let member =
+        Member { machine: machine.clone(), client: Some(client.clone()), group, contents: Contents::Real };
+    let part: Part<RealMachine> =
+        task.cell()?.job(task.files.clone()).prepare(member).await.map_err(failed)?;
+    tell(&"ready")?;
+    while let Some(what) = hear_or_end().await? {
+        match what.as_str() {
+            "go" => {
+                let outcome = part.run().await.map_err(failed)?;
+                let flushes = outcome.flushes.map(|flushes| flushes.flushes);
+                tell(&MemberOutcome::of(&outcome.writes.latencies, flushes))?;
+            }
+            "finish" => {
+                part.finish().await.map_err(failed)?;
+                tell(&"done")?;
+            }
+            "check" => {
+                part.check().await.map_err(failed)?;
+                tell(&"done")?;
+            }
+            other => return Err(Failure::new("a process that writes", format!("told to {other:?}"))),
+        }
+    }
+    Ok(())
+}
+
+/// Connects to members of lower rank: those of higher rank connect to this one.
+async fn connect(machine: &RealMachine, lower: &[MemberAddress]) -> Result<()> {
+    let peers: Vec<Peer> =
+        lower.iter().map(|peer| Peer { node: NodeId(peer.node), address: peer.address }).collect();
+    machine.connect(&peers).await.map_err(|error| Failure::new("joining the other processes", error))
+}
+
+fn failed(error: jobs::Error) -> Failure {
+    Failure::new("writing", error)
+}
+
+/// Whether all parts of a file of this problem are there for each process.
+pub(crate) fn check_problem(cell: &WriteCell) -> Result<()> {
+    let problem = Problem::new(cell.bytes(), cell.record_bytes, cell.processes);
+    let names = (0..cell.pattern.arrays()).map(|array| format!("file {array}")).collect();
+    let checked = cell.job(names).check(problem.nodes);
+    checked.map_err(|error| {
+        Failure::usage(format!("{} in records of {} bytes", cell.pattern, cell.record_bytes), error)
+    })
+}
+
+fn tell(what: &impl Serialize) -> Result<()> {
+    let line = serde_json::to_string(what).expect("it is plain data");
+    let mut output = io::stdout().lock();
+    let told = writeln!(output, "{line}").and_then(|()| output.flush());
+    told.map_err(|error| Failure::new("telling the parent", error))
+}
+
+fn hear<T: serde::de::DeserializeOwned>() -> Result<T> {
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line);
+    let failed = |why: String| Failure::new("hearing of the parent", why);
+    read.map_err(|error| failed(error.to_string()))?;
+    serde_json::from_str(&line).map_err(|error| failed(error.to_string()))
+}
+
+/// Hears something while other tasks of this node go on: they serve memory to others.
+async fn hear_elsewhere<T: serde::de::DeserializeOwned + Send + 'static>() -> Result<T> {
+    let (tell, told) = flume::bounded(1);
+    std::thread::spawn(move || tell.send(hear()));
+    told.recv_async().await.unwrap_or_else(|_| Err(Failure::new("hearing of the parent", "it is gone")))
+}
+
+/// The next word; none at the end.
+async fn hear_or_end() -> Result<Option<String>> {
+    let (tell, told) = flume::bounded(1);
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let _ = io::stdin().lock().read_line(&mut line);
+        let _ = tell.send(line);
+    });
+    let line = told.recv_async().await.unwrap_or_default();
+    Ok(serde_json::from_str(&line).ok())
+}

@@ -1,0 +1,177 @@
+//! Rows, as text, CSV, JSON and a page.
+
+use command_line::TextTable;
+use node::Size;
+use page::{NumbersBars, NumbersPage, NumbersPart, NumbersTable};
+use serde::Serialize;
+use statistics::Sample;
+
+use super::WriteCell;
+use super::measure::Measured;
+
+/// Processes that write in one way, measured and predicted.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct WriteRow {
+    pattern: String,
+    record_bytes: u64,
+    method: String,
+    /// Bytes written by all processes together.
+    bytes: u64,
+    elapsed_s: Option<f64>,
+    throughput_mib_s: Option<f64>,
+    /// The throughput as a part of what the disks give together, if that is known.
+    disk_share: Option<f64>,
+    latency_mean_s: Option<f64>,
+    latency_p99_s: Option<f64>,
+    latency_max_s: Option<f64>,
+    flushes: Option<u64>,
+    predicted_s: Option<f64>,
+    predicted_mib_s: Option<f64>,
+    /// By how much the predicted time is more than the measured one, as a part of that.
+    difference: Option<f64>,
+}
+
+impl WriteRow {
+    /// `rate` is what the disks give together, in MiB/s.
+    pub(crate) fn new(
+        cell: &WriteCell,
+        measured: Option<Measured>,
+        predicted: Option<Measured>,
+        rate: Option<f64>,
+    ) -> Self {
+        let bytes = cell.bytes();
+        let mib_s = |seconds: f64| bytes as f64 / f64::from(1 << 20) / seconds;
+        let elapsed_s = measured.as_ref().map(|measured| measured.elapsed.as_secs_f64());
+        let predicted_s = predicted.as_ref().map(|predicted| predicted.elapsed.as_secs_f64());
+        let latency = |index: usize| measured.as_ref().and_then(|measured| Some(measured.latency_s?[index]));
+        let of_either = measured.as_ref().or(predicted.as_ref());
+        WriteRow {
+            pattern: cell.pattern.to_string(),
+            record_bytes: cell.record_bytes,
+            method: cell.method.to_string(),
+            bytes,
+            elapsed_s,
+            throughput_mib_s: elapsed_s.map(mib_s),
+            disk_share: elapsed_s.zip(rate).map(|(seconds, rate)| mib_s(seconds) / rate),
+            latency_mean_s: latency(0),
+            latency_p99_s: latency(1),
+            latency_max_s: latency(2),
+            flushes: of_either.and_then(|run| run.flushes),
+            predicted_s,
+            predicted_mib_s: predicted_s.map(mib_s),
+            difference: predicted_s.zip(elapsed_s).map(|(predicted, measured)| predicted / measured - 1.0),
+        }
+    }
+
+    fn cells(&self) -> [String; 12] {
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let number = |value: Option<f64>| or_none(value.map(|value| format!("{value:.2}")));
+        [
+            self.pattern.clone(),
+            self.method.clone(),
+            Size(self.record_bytes).to_string(),
+            Size(self.bytes).to_string(),
+            number(self.throughput_mib_s),
+            or_none(self.disk_share.map(|share| format!("{:.0} %", 100.0 * share))),
+            or_none(self.latency_mean_s.map(time)),
+            or_none(self.latency_p99_s.map(time)),
+            or_none(self.latency_max_s.map(time)),
+            or_none(self.flushes.map(|flushes| flushes.to_string())),
+            number(self.predicted_mib_s),
+            or_none(self.difference.map(|part| format!("{:+.0} %", 100.0 * part))),
+        ]
+    }
+}
+
+/// A time for people: three digits and a unit.
+fn time(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        ..1e-6 => (seconds * 1e9, "ns"),
+        ..1e-3 => (seconds * 1e6, "us"),
+        ..1.0 => (seconds * 1e3, "ms"),
+        _ => (seconds, "s"),
+    };
+    let digits = if value < 10.0 { 1 } else { 0 };
+    format!("{value:.digits$} {unit}")
+}
+
+const HEAD: [&str; 12] = [
+    "pattern",
+    "method",
+    "record",
+    "written",
+    "MiB/s",
+    "of the disks",
+    "latency",
+    "99 %",
+    "longest",
+    "flushes",
+    "predicted MiB/s",
+    "time",
+];
+
+/// The rows as a table.
+pub(crate) fn lines(rows: &[WriteRow]) -> Vec<String> {
+    let mut table = TextTable::new(2);
+    table.row(HEAD);
+    rows.iter().for_each(|row| table.row(row.cells()));
+    table.lines().collect()
+}
+
+/// The rows as CSV.
+pub(crate) fn csv(rows: &[WriteRow]) -> Vec<String> {
+    let head = "pattern,method,record_bytes,bytes,elapsed_s,throughput_mib_s,disk_share,latency_mean_s,latency_p99_s,\
+                latency_max_s,flushes,predicted_s,predicted_mib_s,difference";
+    let line = |row: &WriteRow| {
+        let seconds = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.9}"));
+        let numbers = [
+            row.elapsed_s,
+            row.throughput_mib_s,
+            row.disk_share,
+            row.latency_mean_s,
+            row.latency_p99_s,
+            row.latency_max_s,
+        ];
+        let mut fields = vec![row.pattern.clone(), row.method.clone()];
+        fields.extend([row.record_bytes, row.bytes].map(|value| value.to_string()));
+        fields.extend(numbers.map(seconds));
+        fields.push(row.flushes.map_or_else(String::new, |flushes| flushes.to_string()));
+        fields.extend([row.predicted_s, row.predicted_mib_s, row.difference].map(seconds));
+        fields.join(",")
+    };
+    std::iter::once(head.to_owned()).chain(rows.iter().map(line)).collect()
+}
+
+const LEAD: &str = "Processes write one shared file in small records: with a request for each record (traditional), \
+    together in two phases, together with the agents fetching what they write (disk-directed), and record by record \
+    into a cache in each process, which all of them flush together (write-cached, ENWRICH). The time ends when all is \
+    on the disks. Records by requests of their own are only the first part of the file, which takes long enough.";
+
+/// The page, as the text of an HTML file; `command` makes it again.
+pub(crate) fn page(rows: &[WriteRow], command: &str) -> String {
+    let groups =
+        rows.chunk_by(|one, next| (&one.pattern, one.record_bytes) == (&next.pattern, next.record_bytes));
+    let mut parts: Vec<NumbersPart> = groups.map(bars).collect();
+    parts.push(NumbersPart::Table(NumbersTable {
+        title: "All runs".into(),
+        notes: vec!["The last column is the predicted time against the measured one.".into()],
+        head: HEAD.map(str::to_owned).into(),
+        text_columns: 2,
+        rows: rows.iter().map(|row| row.cells().into()).collect(),
+    }));
+    let lead = vec![LEAD.to_owned(), format!("Made by: {command}")];
+    NumbersPage { title: "Writing small records together".into(), lead, parts }.html()
+}
+
+/// Measured and predicted throughput of all methods, side by side.
+fn bars(rows: &[WriteRow]) -> NumbersPart {
+    let bar = |name: String, value: Option<f64>| Some((name, Sample::of(&[value?])?));
+    let both = |row: &WriteRow| {
+        [
+            bar(row.method.clone(), row.throughput_mib_s),
+            bar(format!("{}, predicted", row.method), row.predicted_mib_s),
+        ]
+    };
+    let title = format!("{}, records of {}", rows[0].pattern, Size(rows[0].record_bytes));
+    NumbersPart::Bars(NumbersBars { title, bars: rows.iter().flat_map(both).flatten().collect() })
+}

@@ -1,0 +1,285 @@
+//! A replay on agents: files are made, nodes of this process use them, and they go.
+//!
+//! ```text
+//!  keeper   make, lay out    wait   tell addresses   go           look         remove
+//!  node 0     connect, listen  |     meet, open      | [ replay ]  | check
+//!  node 1     connect, listen  |     meet, open      | [ replay ]  |
+//! ```
+//!
+//! Each node is a thread with a runtime and connections of its own, to the agents and to all other nodes.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::thread;
+
+use flume::{Receiver, Sender};
+use fs::Group;
+use jobs::{Contents, Error, Job, Member, Outcome, ReplayJob};
+use layout::Striping;
+use machine::NodeId;
+use node::{Agent, ConnectedNode, Size};
+use real::{Peer, Settings};
+
+use crate::interrupt::{Interruption, unless};
+use crate::{memory, this_node};
+use command_line::failure::{Failure, Result};
+use command_line::progress::{Progress, Show};
+
+/// A replay, and where it is to be done.
+#[derive(Clone)]
+pub(crate) struct ReplayTask {
+    pub(crate) agents: Vec<Agent>,
+    pub(crate) job: ReplayJob,
+    pub(crate) block_bytes: u64,
+    /// What it is called on the way.
+    pub(crate) label: String,
+    pub(crate) show: Show,
+}
+
+/// What the keeper tells a node, one after the other.
+enum Step {
+    /// Where the nodes of lower rank listen: connect to them and open the files.
+    Meet(Vec<SocketAddr>),
+    /// Replay.
+    Go,
+    /// All are through: look at the files.
+    Check,
+}
+
+/// What a node tells the keeper.
+enum Told {
+    Listening(usize, SocketAddr),
+    Ready,
+    Done(Box<Outcome>),
+    Checked,
+}
+
+/// A node's place in the group.
+struct Place {
+    rank: usize,
+    group: u64,
+    members: Rc<[NodeId]>,
+}
+
+impl ReplayTask {
+    /// Does it. Nothing is left of the files, also if it fails or is interrupted.
+    pub(crate) fn run(self, interruption: Interruption) -> Result<Outcome> {
+        self.check_memory()?;
+        this_node::run(self.agents.clone(), move |connection| async move {
+            let half_done = interruption.begin(self.left_behind());
+            let made = Cell::new(0);
+            match interruption.unless(self.make_and_use(&connection, &made)).await {
+                None => Err(half_done.undone("replay", self.remove(&connection, made.get()).await)),
+                Some(outcome) => match (outcome, self.remove(&connection, made.get()).await) {
+                    (Err(failure), Err(_)) => Err(failure.also(&self.remedy())),
+                    (outcome, removed) => outcome.and_then(|outcome| Ok(removed.map(|()| outcome)?)),
+                },
+            }
+        })
+    }
+
+    /// Refuses what would not fit into memory, before it is tried.
+    fn check_memory(&self) -> Result<()> {
+        let needed = self.job.memory_bytes().saturating_mul(self.job.log().nodes().len() as u64);
+        match memory::available() {
+            Some(available) if needed > available / 10 * 9 => {
+                let (needed, free) = (Size(needed).rounded(), Size(available).rounded());
+                let why = format!("its nodes need {needed} for data, and {free} of memory are free here");
+                Err(Failure::new(&self.label, why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn first_name(&self) -> &str {
+        self.job.files().next().map_or("", |(name, _, _)| name)
+    }
+
+    fn left_behind(&self) -> Failure {
+        let failure = Failure::new(
+            self.first_name(),
+            "it and others like it may be left, there was no time to remove them",
+        );
+        failure.remedy(self.remedy())
+    }
+
+    fn remedy(&self) -> String {
+        "If files called starfish-replay-... are left, `starfish rm` or `starfish rm --unfinished` removes them.".into()
+    }
+
+    /// Removes the first so many files, and what there may be of the next.
+    async fn remove(&self, connection: &ConnectedNode, made: usize) -> node::Result<()> {
+        let mut outcome = Ok(());
+        for (index, (name, _, _)) in self.job.files().enumerate().take(made + 1) {
+            let removed = match index < made {
+                true => connection.client.unlink(name).await,
+                false => connection.client.unlink_unfinished(name).await,
+            };
+            let removed = match removed {
+                Err(error) if matches!(*error, fs::Error::NotFound { .. }) => Ok(()),
+                removed => connection.told(name, removed),
+            };
+            outcome = outcome.and(removed);
+        }
+        outcome
+    }
+
+    async fn make_and_use(&self, connection: &ConnectedNode, made: &Cell<usize>) -> Result<Outcome> {
+        let striping =
+            Striping::new(self.block_bytes, connection.client.disks()).map_err(Box::<fs::Error>::from);
+        let striping = connection.told(&self.label, striping)?;
+        let progress = Progress::bytes(self.show, &format!("laying out for {}", self.label));
+        let read = self.job.files().filter(|(_, _, is_read)| *is_read).map(|(_, bytes, _)| bytes);
+        progress.expect(read.sum());
+        // Open until all is done: an unfinished file belongs to who has begun it for as long as that is there.
+        let mut files = Vec::new();
+        for (name, bytes, is_read) in self.job.files() {
+            let created = connection.client.create_striped(name, node::new_file_id()?, striping).await;
+            let file = connection.told(name, created)?;
+            made.set(made.get() + 1);
+            if is_read {
+                let progress = progress.clone();
+                let told = move |bytes| progress.add(bytes);
+                let filled = jobs::fill(&connection.machine, &file, bytes, Contents::Real, told).await;
+                self.told(connection, filled)?;
+            }
+            if is_read || self.job.wants_finished_files() {
+                connection.told(name, file.commit().await)?;
+            }
+            files.push(file);
+        }
+        progress.finish();
+        self.have_nodes_replay().await
+    }
+
+    /// Puts what a replay has failed with into words the user knows.
+    fn told<T>(&self, connection: &ConnectedNode, outcome: std::result::Result<T, Error>) -> Result<T> {
+        outcome.map_err(|error| match error {
+            Error::FileSystem(error) => connection.explain(&self.label, &error).into(),
+            Error::WrongData(what) => {
+                let failure = Failure::new(&self.label, format!("read back with wrong contents: {what}"));
+                failure
+                    .remedy("Somebody has written to it meanwhile, or an agent or a network corrupts data.")
+            }
+            other => Failure::new(&self.label, other),
+        })
+    }
+
+    /// Has all nodes begin together, once all are ready. If one fails, all end.
+    async fn have_nodes_replay(&self) -> Result<Outcome> {
+        let count = self.job.log().nodes().len();
+        let members = (0..count).map(|_| node::new_node_id()).collect::<node::Result<Vec<NodeId>>>()?;
+        let group = node::random()?;
+        let (tell, told) = flume::unbounded();
+        let mut steps = Vec::new();
+        for rank in 0..count {
+            let (step, steps_of_node) = flume::unbounded();
+            steps.push(step);
+            let (task, tell, members) = (self.clone(), tell.clone(), members.clone());
+            thread::spawn(move || {
+                let done = task.be_node(rank, group, members, steps_of_node, tell.clone());
+                if let Err(failure) = done {
+                    // After an interruption nobody wants to know.
+                    let _ = tell.send(Err(failure));
+                }
+            });
+        }
+        drop(tell);
+        let mut addresses = vec![None; count];
+        for told in hear(&told, count).await? {
+            if let Told::Listening(rank, address) = told {
+                addresses[rank] = Some(address);
+            }
+        }
+        let addresses: Vec<SocketAddr> = addresses.into_iter().flatten().collect();
+        for (rank, step) in steps.iter().enumerate() {
+            let _ = step.send(Step::Meet(addresses[..rank].to_vec()));
+        }
+        hear(&told, count).await?;
+        let all = |step: fn() -> Step| {
+            // A node that is gone meanwhile tells so itself.
+            steps.iter().for_each(|to| _ = to.send(step()));
+        };
+        let progress = Progress::count(self.show, &self.label, count as u64);
+        all(|| Step::Go);
+        let mut sum = Outcome::default();
+        for told in hear(&told, count).await? {
+            if let Told::Done(outcome) = told {
+                sum.add(&outcome);
+            }
+        }
+        progress.finish();
+        all(|| Step::Check);
+        hear(&told, count).await?;
+        Ok(sum)
+    }
+
+    /// The life of a node: it does step by step what it is told, and stops when nobody can tell it anything any more.
+    fn be_node(
+        self,
+        rank: usize,
+        group: u64,
+        members: Vec<NodeId>,
+        steps: Receiver<Step>,
+        tell: Sender<Result<Told>>,
+    ) -> Result<()> {
+        let settings = Settings {
+            node: members[rank],
+            listen: Some(([127, 0, 0, 1], 0).into()),
+            ..this_node::settings()?
+        };
+        this_node::run_as(settings, self.agents.clone(), move |connection| async move {
+            connection.absence()?;
+            let place = Place { rank, group, members: members.into() };
+            let _ = tell.send(Ok(Told::Listening(rank, connection.machine.address().expect("it listens"))));
+            let Ok(Step::Meet(addresses)) = steps.recv_async().await else { return Ok(()) };
+            let part = self.get_ready(&connection, &place, &addresses).await?;
+            let _ = tell.send(Ok(Told::Ready));
+            let Ok(Step::Go) = steps.recv_async().await else { return Ok(()) };
+            let stopped = async {
+                // Nothing is told while it replays.
+                let _ = steps.recv_async().await;
+            };
+            let Some(outcome) = unless(stopped, part.run()).await else { return Ok(()) };
+            let _ = tell.send(Ok(Told::Done(Box::new(self.told(&connection, outcome)?))));
+            let Ok(Step::Check) = steps.recv_async().await else { return Ok(()) };
+            self.told(&connection, part.check().await)?;
+            let _ = tell.send(Ok(Told::Checked));
+            Ok(())
+        })
+    }
+
+    /// Connects a node to the others, and prepares its part.
+    async fn get_ready(
+        &self,
+        connection: &ConnectedNode,
+        place: &Place,
+        addresses: &[SocketAddr],
+    ) -> Result<jobs::Part<real::RealMachine>> {
+        let peers = place.members.iter().zip(addresses);
+        let peers: Vec<Peer> = peers.map(|(&node, &address)| Peer { node, address }).collect();
+        let met = connection.machine.connect(&peers).await;
+        met.map_err(|error| Failure::new("joining the group of compute nodes", error))?;
+        let member = Member {
+            machine: connection.machine.clone(),
+            client: Some(connection.client.clone()),
+            group: Group::new(place.group, place.members.to_vec(), place.rank),
+            contents: Contents::Real,
+        };
+        let job = Job::Replay(self.job.clone());
+        self.told(connection, job.prepare(member).await)
+    }
+}
+
+/// What so many nodes tell, or the first failure.
+async fn hear(told: &Receiver<Result<Told>>, count: usize) -> Result<Vec<Told>> {
+    let mut all = Vec::new();
+    while all.len() < count {
+        match told.recv_async().await {
+            Ok(told) => all.push(told?),
+            Err(_) => return Err(Failure::new("replaying", "a node of this process has ended too early")),
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,104 @@
+//! The options that say how a request log is read, and reading it.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use request_log::{Columns, Format, Limits, Reading, RequestLog};
+
+use crate::local::STANDARD;
+use command_line::failure::{Failure, Result};
+
+/// The log, and how it is read.
+#[derive(Args)]
+pub(crate) struct InputArgs {
+    /// The request log; - for standard input.
+    #[arg(value_name = "LOG")]
+    log: PathBuf,
+
+    /// Format of the log. Without this its first line tells.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    input_format: Option<InputFormat>,
+
+    /// Title of a column of comma-separated values: of time, node, file, operation, offset, bytes, took or end.
+    #[arg(long, value_name = "COLUMN=TITLE", value_parser = column)]
+    column: Vec<(String, String)>,
+
+    /// Take in the first N requests only, in the order of lines.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    first: Option<u64>,
+
+    /// Maximum number of requests; a log with more is refused. Each takes 40 bytes of memory.
+    #[arg(long, value_name = "N", default_value_t = Limits::default().requests, value_parser = clap::value_parser!(u64).range(1..))]
+    limit: u64,
+
+    /// Put the requests of each node in the order of their times, instead of refusing times that run backwards.
+    #[arg(long)]
+    sort: bool,
+}
+
+/// A format of request logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum InputFormat {
+    /// That of request logs.
+    Text,
+    /// Comma-separated values.
+    Csv,
+    /// What darshan-dxt-parser prints.
+    Dxt,
+}
+
+/// The two sides of `time=start_us`.
+fn column(text: &str) -> std::result::Result<(String, String), String> {
+    let sides =
+        text.split_once('=').map(|(column, title)| (column.trim().to_owned(), title.trim().to_owned()));
+    sides.ok_or_else(|| "expected COLUMN=TITLE, for example time=start_us".to_owned())
+}
+
+impl InputArgs {
+    /// What the log is called.
+    pub(crate) fn name(&self) -> String {
+        self.log.display().to_string()
+    }
+
+    /// Reads it.
+    pub(crate) fn read(&self) -> Result<RequestLog> {
+        let input: Box<dyn BufRead> = match self.log.as_os_str() == STANDARD {
+            true => Box::new(io::stdin().lock()),
+            false => {
+                let opened = File::open(&self.log).map_err(|error| Failure::new(self.name(), error))?;
+                Box::new(BufReader::new(opened))
+            }
+        };
+        let reading = Reading {
+            format: self.input_format.map(|format| match format {
+                InputFormat::Text => Format::Text,
+                InputFormat::Csv => Format::Csv,
+                InputFormat::Dxt => Format::Dxt,
+            }),
+            columns: Columns(self.column.iter().cloned().collect()),
+            limits: Limits { requests: self.limit, ..Limits::default() },
+            first: self.first,
+            sort: self.sort,
+        };
+        RequestLog::read(input, &reading).map_err(|error| {
+            let failure = Failure::new(self.name(), &error);
+            match &*error.remedy {
+                "" => failure,
+                remedy => failure.remedy(with_options(remedy)),
+            }
+        })
+    }
+}
+
+/// Advice, with the options that follow it.
+fn with_options(remedy: &str) -> String {
+    let option = [
+        ("have it sorted", "--sort does that."),
+        ("first ones only", "--first N takes the first ones, --limit N allows more."),
+        ("is named with", "That is the option --column."),
+    ];
+    let option = option.iter().find(|(words, _)| remedy.contains(words)).map(|(_, option)| option);
+    option.map_or_else(|| remedy.to_owned(), |option| format!("{remedy} {option}"))
+}

@@ -1,0 +1,78 @@
+//! `starfish bench enwrich`: real processes and agents on loopback.
+
+use std::process::{Command, Output};
+
+fn bench(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_starfish"));
+    command.args(["bench", "enwrich", "--progress", "never"]).args(arguments);
+    command.output().expect("the program runs")
+}
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).expect("it is text")
+}
+
+/// By every method, what processes write is where it should be, which they check themselves.
+#[test]
+fn processes_write_by_every_method() {
+    let small = ["--file-size", "256KiB", "--processes", "2", "--agents", "2", "--format", "csv"];
+    let csv = text(&bench(&[&small[..], &["--patterns", "wss,wrnnbb", "--records", "64"]].concat()));
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let column = |name: &str| rows[0].iter().position(|head| *head == name).expect("a column");
+    let of = |row: &[&str], name: &str| row[column(name)].to_owned();
+    let methods: Vec<_> = rows[1..].iter().map(|row| (of(row, "pattern"), of(row, "method"))).collect();
+    let expected = [
+        ("wss", "traditional"),
+        ("wss", "two-phase"),
+        ("wss", "disk-directed"),
+        ("wss", "write-cached"),
+        ("wrnnbb", "traditional"),
+        ("wrnnbb", "write-cached"),
+    ];
+    assert_eq!(methods, expected.map(|(pattern, method)| (pattern.to_owned(), method.to_owned())));
+    for row in &rows[1..] {
+        assert_eq!(of(row, "bytes"), "262144");
+        for name in ["throughput_mib_s", "disk_share", "predicted_mib_s"] {
+            assert!(of(row, name).parse::<f64>().is_ok_and(|value| value > 0.0), "{name} of {row:?}");
+        }
+        let is_cached = of(row, "method") == "write-cached";
+        assert_eq!(of(row, "flushes").is_empty(), !is_cached, "{row:?}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_starts() {
+    for (arguments, part) in [
+        (&["--patterns", "wrnnbb", "--methods", "two-phase"][..], "collective method writes one array"),
+        (&["--patterns", "rb"], "rb"),
+        (&["--records", "3"], "3 bytes"),
+        (&["--disk-model", "none"], "none"),
+        (&["--processes", "0"], "--processes"),
+    ] {
+        let output = bench(arguments);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && told.contains(part), "{arguments:?}: {told}");
+    }
+}
+
+#[test]
+fn predictions_need_no_agents_and_make_a_page() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let page = directory.path().join("page.html");
+    let arguments = [
+        "--predict",
+        "cluster-switch",
+        "--patterns",
+        "wcc",
+        "--records",
+        "512",
+        "--file-size",
+        "1MiB",
+        "--html",
+    ];
+    let table = text(&bench(&[&arguments[..], &[page.to_str().expect("text")]].concat()));
+    assert!(table.lines().count() == 5 && table.contains("write-cached"), "{table}");
+    let html = std::fs::read_to_string(page).expect("it is there");
+    assert!(html.contains("write-cached, predicted") && html.contains("512 B"), "{html}");
+}

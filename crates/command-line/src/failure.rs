@@ -1,0 +1,156 @@
+//! Failures as the user meets them: what, why, and what to do about it. Before it the program says its name.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use node::ErrorKind;
+
+/// Why a command did not do what it was told.
+#[derive(Debug)]
+pub struct Failure {
+    what: String,
+    why: String,
+    remedy: Option<String>,
+    /// What a caller can act on, if it comes from the file system.
+    kind: Option<ErrorKind>,
+    code: u8,
+    broken_pipe: bool,
+    told: bool,
+}
+
+/// The result of a step of a command.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// The exit code of a command that failed.
+const FAILED: u8 = 1;
+
+/// The exit code of a command that was called wrongly, the same as clap's.
+pub const USAGE: u8 = 2;
+
+impl Failure {
+    /// `what` was to be done, and `why` it was not.
+    pub fn new(what: impl Into<String>, why: impl fmt::Display) -> Self {
+        Failure {
+            what: what.into(),
+            why: why.to_string(),
+            remedy: None,
+            kind: None,
+            code: FAILED,
+            broken_pipe: false,
+            told: false,
+        }
+    }
+
+    /// What writing `what` failed with.
+    pub fn writing(what: impl fmt::Display, error: &io::Error) -> Self {
+        let broken_pipe = error.kind() == io::ErrorKind::BrokenPipe;
+        Failure { broken_pipe, ..Failure::new(format!("writing {what}"), error) }
+    }
+
+    /// A failure that lies in how the command was called. Nothing has been done yet.
+    pub fn usage(what: impl Into<String>, why: impl fmt::Display) -> Self {
+        Failure { code: USAGE, ..Failure::new(what, why) }
+    }
+
+    /// The same failure with advice.
+    pub fn remedy(self, remedy: impl Into<String>) -> Self {
+        Failure { remedy: Some(remedy.into()), ..self }
+    }
+
+    /// The same failure, as one that lies in how the command was called.
+    pub fn of_usage(self) -> Self {
+        Failure { code: USAGE, ..self }
+    }
+
+    /// The same failure, with a sentence after the advice.
+    pub fn also(self, sentence: &str) -> Self {
+        let remedy = self.remedy.as_ref().map_or_else(String::new, |remedy| format!("{remedy} "));
+        self.remedy(remedy + sentence)
+    }
+
+    /// What a caller can act on, if it comes from the file system.
+    pub fn kind(&self) -> Option<ErrorKind> {
+        self.kind
+    }
+
+    /// Whether nobody reads what was to be written any more: who has read enough has no interest in the rest.
+    pub fn is_broken_pipe(&self) -> bool {
+        self.broken_pipe
+    }
+
+    /// The same failure, which the log has.
+    pub fn told(self) -> Self {
+        Failure { told: true, ..self }
+    }
+
+    /// Whether the log has it, so that it need not be printed.
+    pub fn is_told(&self) -> bool {
+        self.told
+    }
+
+    /// What the process ends with.
+    pub fn code(&self) -> ExitCode {
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<node::Error> for Failure {
+    fn from(error: node::Error) -> Self {
+        let remedy = error.remedy().map(|remedy| format!("{remedy}."));
+        Failure { remedy, kind: Some(error.kind()), ..Failure::new(error.what(), error.why()) }
+    }
+}
+
+/// A defect of this program: a task of it has panicked.
+impl From<Box<machine::Error>> for Failure {
+    fn from(defect: Box<machine::Error>) -> Self {
+        Failure::new("working", *defect)
+    }
+}
+
+/// The longest that what was to be done is told in, in characters: names of files are shorter.
+const WHAT_MAX: usize = 300;
+
+/// The text, or its beginning and its end.
+fn shortened(text: &str) -> Cow<'_, str> {
+    let (count, side) = (text.chars().count(), WHAT_MAX / 3);
+    if count <= WHAT_MAX {
+        return text.into();
+    }
+    let (head, tail): (String, String) =
+        (text.chars().take(side).collect(), text.chars().skip(count - side).collect());
+    format!("{head}[{} more]{tail}", count - 2 * side).into()
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", shortened(&self.what), self.why)?;
+        self.remedy.as_ref().map_or(Ok(()), |remedy| write!(f, "\n  {remedy}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_very_long_is_told_in_part() {
+        let text = Failure::new(format!("{}end", "a".repeat(5000)), "why").to_string();
+        assert!(
+            text.len() < 300 && text.contains("aaa[4803 more]aaa") && text.contains("aend: why"),
+            "{text}"
+        );
+        let path = "/a".repeat(100);
+        assert_eq!(Failure::new(&*path, "why").to_string(), format!("{path}: why"));
+    }
+
+    #[test]
+    fn advice_stands_on_a_line_of_its_own() {
+        let failure = Failure::new("get x", "no such file").remedy("Try ls.");
+        assert_eq!(failure.to_string(), "get x: no such file\n  Try ls.");
+        assert_eq!(failure.also("It stays.").to_string(), "get x: no such file\n  Try ls. It stays.");
+        assert_eq!(Failure::new("x", "y").also("It stays.").to_string(), "x: y\n  It stays.");
+    }
+}

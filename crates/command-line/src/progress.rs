@@ -1,0 +1,160 @@
+//! How far a command has come, shown only when it takes long.
+
+use std::fmt::Write;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use node::Size;
+
+/// Whether to show progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Show {
+    /// On a terminal, after two seconds.
+    Auto,
+    /// From the start; without a terminal, as a line every two seconds.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+/// A command that is over sooner shows nothing.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Counts what is done. Cloning gives another handle; any thread may count.
+#[derive(Clone)]
+pub struct Progress {
+    bar: ProgressBar,
+    /// The thread that shows the bar ends when the last handle is gone.
+    _shown: Option<flume::Sender<()>>,
+}
+
+impl Progress {
+    /// Progress in bytes, whose number becomes known later: see [`expect`](Self::expect).
+    pub fn bytes(show: Show, what: &str) -> Self {
+        Progress::start(show, what, Counted::Bytes, None, "{msg} {spinner} {binary_bytes}, {throughput}")
+    }
+
+    /// Progress in pieces of work.
+    pub fn count(show: Show, what: &str, total: u64) -> Self {
+        Progress::start(show, what, Counted::Pieces, Some(total), "{msg} {wide_bar} {pos} of {len}{left}")
+    }
+
+    /// Progress in pieces of work some of which take longer than others: the time left goes by `cost`.
+    pub fn weighted(show: Show, cost: u64) -> Self {
+        Progress::start(show, "", Counted::Cost, Some(cost), "{msg} {wide_bar} {percent} %{left}")
+    }
+
+    /// So much of the cost is done, and this can be said of it.
+    pub fn reach(&self, cost: u64, what: String) {
+        self.bar.set_position(cost);
+        self.bar.set_message(what);
+    }
+
+    fn start(show: Show, what: &str, counted: Counted, total: Option<u64>, template: &str) -> Self {
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
+        bar.set_style(style(template));
+        bar.set_message(what.to_owned());
+        let terminal = std::io::stderr().is_terminal();
+        let shown = (show == Show::Always || show == Show::Auto && terminal).then(|| {
+            let (alive, ended) = flume::bounded::<()>(0);
+            let bar = bar.clone();
+            std::thread::spawn(
+                move || if terminal { draw(show, &bar, &ended) } else { tell(&bar, counted, &ended) },
+            );
+            alive
+        });
+        Progress { bar, _shown: shown }
+    }
+
+    /// So many bytes there are in all.
+    pub fn expect(&self, total: u64) {
+        let template = "{msg} {wide_bar} {binary_bytes} of {binary_total_bytes}, {throughput}{left}";
+        self.bar.set_style(style(template));
+        self.bar.set_length(total);
+    }
+
+    /// So much more there is to do.
+    pub fn expect_more(&self, amount: u64) {
+        self.bar.inc_length(amount);
+    }
+
+    /// So much more is done.
+    pub fn add(&self, amount: u64) {
+        self.bar.inc(amount);
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template).expect("a template as indicatif has them");
+    let style = style.with_key("left", |state: &ProgressState, text: &mut dyn Write| {
+        // Before anything is done nobody knows.
+        if state.pos() > 0 {
+            let _ = write!(text, ", {:#} left", HumanDuration(state.eta()));
+        }
+    });
+    style.with_key("throughput", |state: &ProgressState, text: &mut dyn Write| {
+        // What cannot be written is not shown.
+        let _ = write!(text, "{:.1} MiB/s", state.per_sec() / f64::from(1 << 20));
+    })
+}
+
+fn draw(show: Show, bar: &ProgressBar, ended: &flume::Receiver<()>) {
+    let timed_out =
+        show == Show::Always || ended.recv_timeout(PATIENCE) == Err(flume::RecvTimeoutError::Timeout);
+    if timed_out && !bar.is_finished() {
+        bar.set_draw_target(ProgressDrawTarget::stderr());
+        bar.enable_steady_tick(Duration::from_millis(200));
+    }
+}
+
+/// What a progress counts.
+#[derive(Clone, Copy, Debug)]
+enum Counted {
+    Bytes,
+    Pieces,
+    /// Something that means nothing to people.
+    Cost,
+}
+
+impl Counted {
+    /// How far it has come, in a line.
+    fn line(self, done: u64, total: Option<u64>) -> String {
+        match (self, total) {
+            (Counted::Bytes, None) => Size(done).rounded(),
+            (Counted::Bytes, Some(total)) => format!("{} of {}", Size(done).rounded(), Size(total).rounded()),
+            (Counted::Pieces, None) => done.to_string(),
+            (Counted::Pieces, Some(total)) => format!("{done} of {total}"),
+            (Counted::Cost, total) => {
+                let total = total.unwrap_or(0).max(1);
+                format!("{} %", (100.0 * done as f64 / total as f64).min(100.0).floor())
+            }
+        }
+    }
+}
+
+fn tell(bar: &ProgressBar, counted: Counted, ended: &flume::Receiver<()>) {
+    while ended.recv_timeout(PATIENCE) == Err(flume::RecvTimeoutError::Timeout) && !bar.is_finished() {
+        eprintln!("{}: {}", bar.message(), counted.line(bar.position(), bar.length()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_progress_is_for_people() {
+        assert_eq!(Counted::Bytes.line(104_857_600, Some(300 << 20)), "100.0 MiB of 300.0 MiB");
+        assert_eq!(Counted::Bytes.line(0, None), "0 B");
+        assert_eq!(Counted::Pieces.line(3, Some(60)), "3 of 60");
+        assert_eq!(Counted::Cost.line(2_624_002, Some(22_368_060)), "11 %");
+        assert_eq!(Counted::Cost.line(1, Some(0)), "100 %");
+    }
+}

@@ -1,0 +1,120 @@
+//! A disk as analyses have it: every access seeks, waits for the rotation and transfers.
+//!
+//! ```text
+//! time of an access = seek_per_cylinder * |distance| + latency + bytes / rate
+//! latency           = any time from 0 to 2 * mean_latency, all alike likely, drawn anew
+//! ```
+//!
+//! The distance is from the cylinder of the last sector of the access before to that of the first of this one, in
+//! cylinders; going on to the next cylinder within an access takes nothing. An access that continues the one before
+//! waits for the rotation like any other, since nothing is read ahead, and writes are not buffered: they are done when
+//! they are on the medium. So are the disks of Sinclair, Tang & Varman, "Placement-related problems in shared disk I/O"
+//! (Kluwer 1996), section 2.1, which gives the mean of the latency; that it is uniform over a turn is what a constant
+//! speed of rotation makes of accesses that do not know the angle.
+
+use description::DrawnDisk;
+use machine::{Duration, Instant};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+use crate::Statistics;
+use crate::phases::{Activity, Phases};
+
+#[derive(Clone, Debug)]
+pub(crate) struct DrawnModel {
+    sector_bytes: u64,
+    sectors_per_cylinder: u64,
+    cylinders: u64,
+    seek_per_cylinder: Duration,
+    mean_latency: Duration,
+    bytes_per_second: u64,
+    /// The cylinder at which the arm stands when the disk is free.
+    cylinder: u64,
+    draws: ChaCha8Rng,
+    /// When all accepted commands are done.
+    free: Instant,
+    /// When all writes are on the medium.
+    written: Instant,
+    statistics: Statistics,
+    phases: Phases,
+}
+
+impl DrawnModel {
+    pub(crate) fn new(disk: &DrawnDisk) -> Self {
+        DrawnModel {
+            sector_bytes: disk.sector_bytes.value.0,
+            sectors_per_cylinder: disk.cylinder_bytes.value.0 / disk.sector_bytes.value.0,
+            cylinders: disk.cylinders.value.into(),
+            seek_per_cylinder: disk.seek_per_cylinder.value.0,
+            mean_latency: disk.mean_latency.value.0,
+            bytes_per_second: disk.rate.value.0,
+            cylinder: disk.initial_cylinder.value.into(),
+            draws: ChaCha8Rng::seed_from_u64(0),
+            free: Instant::START,
+            written: Instant::START,
+            statistics: Statistics::default(),
+            phases: Phases::default(),
+        }
+    }
+
+    pub(crate) fn draw_from(&mut self, seed: u64) {
+        self.draws = ChaCha8Rng::seed_from_u64(seed);
+    }
+
+    pub(crate) fn sector_bytes(&self) -> u64 {
+        self.sector_bytes
+    }
+
+    pub(crate) fn capacity_sectors(&self) -> u64 {
+        self.cylinders * self.sectors_per_cylinder
+    }
+
+    pub(crate) fn read(&mut self, now: Instant, first: u64, sectors: u64) -> Instant {
+        self.access(now, first, sectors)
+    }
+
+    pub(crate) fn write_ready(&mut self, now: Instant) -> Instant {
+        now.max(self.free)
+    }
+
+    pub(crate) fn write(&mut self, now: Instant, first: u64, sectors: u64) -> Instant {
+        self.written = self.access(now, first, sectors);
+        self.written
+    }
+
+    pub(crate) fn settled(&self) -> Instant {
+        self.written
+    }
+
+    pub(crate) fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    pub(crate) fn phases(&mut self) -> &mut Phases {
+        &mut self.phases
+    }
+
+    fn access(&mut self, now: Instant, first: u64, sectors: u64) -> Instant {
+        let begin = now.max(self.free);
+        let seek = self.seek_per_cylinder * self.cylinder.abs_diff(first / self.sectors_per_cylinder);
+        let latency = self.latency();
+        let transfer = Duration::of_transfer(sectors * self.sector_bytes, self.bytes_per_second);
+        let (arrived, there) = (begin + seek, begin + seek + latency);
+        self.free = there + transfer;
+        self.cylinder = (first + sectors - 1) / self.sectors_per_cylinder;
+        self.phases.add(Activity::Seek, begin, arrived);
+        self.phases.add(Activity::Rotation, arrived, there);
+        self.phases.add(Activity::Transfer, there, self.free);
+        self.statistics.movements += 1;
+        self.statistics.seek += seek;
+        self.statistics.rotation += latency;
+        self.statistics.transfer += transfer;
+        self.free
+    }
+
+    /// A whole number of nanoseconds from 0 to twice the mean, all alike likely but for one part in 2^64 / `values`.
+    fn latency(&mut self) -> Duration {
+        let values = 2 * self.mean_latency.as_nanos() + 1;
+        Duration::from_nanos(((u128::from(self.draws.next_u64()) * u128::from(values)) >> 64) as u64)
+    }
+}

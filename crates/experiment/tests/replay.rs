@@ -1,0 +1,185 @@
+//! Request logs replayed on the simulated machine, by every method; every byte is looked at.
+
+use std::sync::Arc;
+
+use description::{Description, MachineDescription};
+use experiment::{Contents, DiskLayout, Method, Options, Queued, Replay, Think, Trial};
+use fs::Scheduling;
+use machine::Duration;
+use request_log::{Generator, Kind, Reading, RequestLog};
+
+fn log(lines: &str) -> Arc<RequestLog> {
+    let text = format!("{}\n{lines}", request_log::HEADER);
+    Arc::new(RequestLog::read(text.as_bytes(), &Reading::default()).expect("a log"))
+}
+
+fn replay(log: &Arc<RequestLog>, method: Method) -> Replay {
+    let set = [("nodes.compute", "8"), ("nodes.io", "4")];
+    Replay {
+        machine: MachineDescription::load_with("starfish-1996", &set).expect("built in"),
+        method,
+        log: log.clone(),
+        think: Think::None,
+        layout: DiskLayout::Contiguous,
+        options: Options { write_cache_bytes: 64 << 10, ..Options::default() },
+        batch_bytes: 64 << 10,
+        contents: Contents::Real,
+        seed: 1,
+    }
+}
+
+fn run(replay: &Replay) -> Trial {
+    replay.trial().unwrap_or_else(|error| panic!("{replay}: {error}"))
+}
+
+/// All methods, and the traditional one with a page cache.
+fn all(log: &Arc<RequestLog>) -> Vec<Replay> {
+    let mut all: Vec<Replay> = Replay::METHODS.iter().map(|&method| replay(log, method)).collect();
+    let mut cached = replay(log, Method::Traditional);
+    cached.options.page_cache_bytes = 256 << 10;
+    all.push(cached);
+    all
+}
+
+/// Small requests of all kinds: to files that are written, read, or both; overlapping, with holes, of many blocks.
+fn drawn(seed: u64) -> Arc<RequestLog> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut below = |most: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % most
+    };
+    let mut lines = String::new();
+    for node in [0, 3, 4, 9] {
+        for step in 0..40 {
+            let (file, offset, bytes) = (below(4), below(100_000), [8, 512, 3000, 40_000][below(4) as usize]);
+            let line = match (below(12), file) {
+                (0, _) => "- sync".to_owned(),
+                (_, 0) => format!("written write {offset} {bytes}"),
+                (_, 1) => format!("read read {offset} {bytes}"),
+                (kind, _) if kind < 6 => format!("both{file} read {offset} {bytes}"),
+                _ => format!("both{file} write {offset} {bytes}"),
+            };
+            lines += &format!("{step} {node} {line}\n");
+        }
+    }
+    log(&lines)
+}
+
+#[test]
+fn any_log_is_replayed_by_any_method_and_every_byte_is_where_it_should_be() {
+    for seed in 0..12 {
+        let log = drawn(seed);
+        let totals = log.totals();
+        for contents in [Contents::Real, Contents::Phantom] {
+            for replay in all(&log) {
+                let trial = run(&Replay { contents, ..replay });
+                let done = &trial.jobs[0];
+                assert_eq!((done.reads.requests(), done.writes.requests()), (totals.reads, totals.writes));
+                assert_eq!((done.reads.bytes, done.writes.bytes), (totals.bytes_read, totals.bytes_written));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_log_and_seed_are_the_same_run() {
+    let log = drawn(3);
+    for replay in all(&log) {
+        let replay = Replay { layout: DiskLayout::Random, ..replay };
+        assert_eq!(run(&replay).digest, run(&replay).digest);
+        assert_ne!(run(&replay).digest, run(&Replay { seed: 2, ..replay.clone() }).digest);
+    }
+}
+
+/// A log like those of the ENWRICH report, on its machine, by the methods of its time.
+fn of_the_report(method: Method, layout: DiskLayout) -> Trial {
+    let generator = Generator { nodes: 16, files: 1, ..Kind::Cmf.generator() };
+    let usual =
+        Options { queued: Queued::Never, presort: method == Method::DiskDirected, ..Options::default() };
+    let traditional =
+        Options { scheduling: Scheduling::Fcfs, outstanding: 1, thread_per_request: true, ..usual };
+    run(&Replay {
+        machine: MachineDescription::load("enwrich-1995").expect("built in"),
+        options: if method == Method::Traditional { traditional } else { usual },
+        layout,
+        batch_bytes: 1 << 20,
+        contents: Contents::Phantom,
+        ..replay(&Arc::new(generator.log()), method)
+    })
+}
+
+/// Section 5.3: "ENWRICH outperformed TC comfortably in all the cases", "There were no directory flushes".
+#[test]
+fn small_strided_writes_are_faster_write_cached() {
+    for layout in [DiskLayout::Contiguous, DiskLayout::Random] {
+        let [traditional, directed, cached] = Replay::METHODS.map(|method| of_the_report(method, layout));
+        for trial in [&directed, &cached] {
+            assert!(
+                trial.elapsed * 4 < traditional.elapsed * 3,
+                "{} and {}",
+                trial.elapsed,
+                traditional.elapsed
+            );
+        }
+        let flushes = cached.flushes().expect("a write cache");
+        assert_eq!(flushes.directory_flushes(), 0);
+        // A write into memory waits for nothing, unless there is a flush.
+        let latency =
+            |trial: &Trial| trial.jobs[0].writes.latencies.percentile(99.0).expect("there are some");
+        assert!(latency(&cached) * 10 < latency(&traditional));
+    }
+}
+
+#[test]
+fn think_time_is_kept_or_not() {
+    let log = log("10 1 x write 0 8\n11 1 x write 8 8 0.5\n12 1 x write 16 8\n10.5 2 y write 0 8\n");
+    for replay in all(&log) {
+        let elapsed = |think| run(&Replay { think, ..replay.clone() }).elapsed;
+        assert!(elapsed(Think::None) < Duration::from_millis(500), "{replay}");
+        let times = elapsed(Think::Times);
+        assert!((2.0..2.2).contains(&times.as_secs_f64()), "{replay}: {times}");
+        // Half a second of it was a request.
+        let gaps = elapsed(Think::Gaps);
+        assert!((1.5..1.7).contains(&gaps.as_secs_f64()), "{replay}: {gaps}");
+    }
+}
+
+#[test]
+fn members_wait_for_each_other_at_a_sync() {
+    // The second node comes to its only sync late, the first has two.
+    let log = log("0 1 x write 0 8\n0 1 - sync\n0 1 x write 8 8\n0 1 - sync\n0 2 x write 16 8\n3 2 - sync\n");
+    for replay in all(&log) {
+        let trial = run(&Replay { think: Think::Times, ..replay.clone() });
+        assert!(trial.elapsed.as_secs_f64() > 3.0, "{replay}: {}", trial.elapsed);
+    }
+}
+
+/// Programs open hundreds of small files, which have less space ahead of them on each disk than a few have.
+#[test]
+fn many_files_have_room_on_a_disk() {
+    let lines = (0..300).map(|file| format!("{file} 0 file{file} write 0 9000\n"));
+    let log = log(&lines.collect::<String>());
+    for layout in [DiskLayout::Contiguous, DiskLayout::Random] {
+        assert_eq!(
+            run(&Replay { layout, ..replay(&log, Method::Traditional) }).jobs[0].writes.requests(),
+            300
+        );
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let nine = (0..9).map(|node| format!("0 {node} x write 0 8\n")).collect::<String>();
+    let one = log("0 0 x write 0 8\n");
+    let mut empty = replay(&one, Method::WriteCached);
+    empty.options.write_cache_bytes = 8;
+    for (replay, why) in [
+        (replay(&log(&nine), Method::Traditional), "9 nodes, and the machine 8 compute nodes"),
+        (replay(&one, Method::TwoPhase), "the two-phase method deals a file to nodes as a whole"),
+        (empty, "it needs 4096"),
+        (replay(&log("0 0 x read 281474976710648 8\n"), Method::Traditional), "make the file smaller"),
+    ] {
+        let told = replay.check().expect_err(why).to_string();
+        assert!(told.contains(why), "{told}");
+    }
+}

@@ -1,0 +1,132 @@
+//! The logical-file table: the files that a cache has open, or of which something is still to be written.
+//!
+//! - A file is here once, however often it is open: all its handles share its pages, its length, and the first write of
+//!   it that failed and that nobody has been told of.
+//! - Its number is new each time it is entered, so pages of an earlier time are not taken for those of this one.
+//! - Who opens or makes files under a name has the turn at it: what is made under one is entered before anybody else
+//!   looks for it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use machine::{FirstFailure, InFlight, Machine};
+
+use crate::client::File;
+use crate::client::length::Length;
+use crate::error::Error;
+use crate::protocol::FileId;
+use crate::turns::Turns;
+
+/// The files of a cache.
+pub(super) struct Files<M: Machine> {
+    by_number: RefCell<BTreeMap<u64, Rc<LogicalFile<M>>>>,
+    /// How many have been entered.
+    entered: Cell<u64>,
+    /// Names that are being opened.
+    pub(super) names: Turns<String>,
+}
+
+/// A file as all its open handles share it.
+pub(super) struct LogicalFile<M: Machine> {
+    /// Its number in this cache, new each time it is entered.
+    pub(super) number: u64,
+    pub(super) file: File<M>,
+    /// With what has not been written to the I/O nodes yet. Kept apart is what an answer about the size may lack: what
+    /// was written since all was sent last, and no question was on its way.
+    pub(super) length: Length,
+    /// Whether the I/O nodes are still to be told of the size: that of a temporary file was set without them.
+    pub(super) size_unsent: Cell<bool>,
+    pub(super) handles: Cell<usize>,
+    /// Pages whose writing has begun.
+    pub(super) writes: InFlight,
+    /// How many writes were sent, and how many of them the I/O nodes have brought onto their media since.
+    pub(super) sent: Cell<u64>,
+    pub(super) flushed: Cell<u64>,
+    /// The first failed write since the last report.
+    pub(super) failure: FirstFailure<Box<Error>>,
+    pub(super) temporary: Cell<bool>,
+    pub(super) unlinked: Cell<bool>,
+    /// How many pages have been dropped before they were used.
+    pub(super) wasted: Cell<u64>,
+}
+
+impl<M: Machine> LogicalFile<M> {
+    fn new(number: u64, file: File<M>) -> Self {
+        LogicalFile {
+            number,
+            length: Length::heard(file.bytes()),
+            file,
+            size_unsent: Cell::new(false),
+            handles: Cell::new(0),
+            writes: InFlight::new(),
+            sent: Cell::new(0),
+            flushed: Cell::new(0),
+            failure: FirstFailure::new(),
+            temporary: Cell::new(false),
+            unlinked: Cell::new(false),
+            wasted: Cell::new(0),
+        }
+    }
+
+    pub(super) fn page_bytes(&self) -> u64 {
+        self.file.striping().block_bytes()
+    }
+
+    /// Whether pages go to the I/O nodes only if they have to give way to others.
+    pub(super) fn stays_here(&self) -> bool {
+        self.temporary.get() || self.unlinked.get()
+    }
+
+    /// Takes in what the I/O nodes say of the size; what they have not been sent yet counts too.
+    pub(super) fn note_remote_bytes(&self, bytes: u64) {
+        let own = if self.size_unsent.get() { self.length.bytes() } else { self.own_end() };
+        self.length.hear(bytes.max(own));
+    }
+
+    /// Where the furthest write ends that others cannot know of.
+    pub(super) fn own_end(&self) -> u64 {
+        self.length.own_end().max(self.file.uncommitted_end().unwrap_or(0))
+    }
+}
+
+impl<M: Machine> Files<M> {
+    pub(super) fn new() -> Self {
+        Files { by_number: RefCell::default(), entered: Cell::new(0), names: Turns::default() }
+    }
+
+    pub(super) fn enter(&self, file: File<M>) -> Rc<LogicalFile<M>> {
+        let number = self.entered.get();
+        self.entered.set(number + 1);
+        let logical = Rc::new(LogicalFile::new(number, file));
+        self.by_number.borrow_mut().insert(number, logical.clone());
+        logical
+    }
+
+    pub(super) fn remove(&self, file: &LogicalFile<M>) {
+        self.by_number.borrow_mut().remove(&file.number);
+    }
+
+    pub(super) fn get(&self, number: u64) -> Option<Rc<LogicalFile<M>>> {
+        self.by_number.borrow().get(&number).cloned()
+    }
+
+    pub(super) fn all(&self) -> Vec<Rc<LogicalFile<M>>> {
+        self.by_number.borrow().values().cloned().collect()
+    }
+
+    /// The file of this identity, unless it has been removed.
+    pub(super) fn known(&self, id: FileId) -> Option<Rc<LogicalFile<M>>> {
+        self.find(|file| file.file.id() == id)
+    }
+
+    /// The file of this name, if it is unfinished.
+    pub(super) fn unfinished(&self, name: &str) -> Option<Rc<LogicalFile<M>>> {
+        self.find(|file| file.file.name() == name && file.file.is_unfinished())
+    }
+
+    fn find(&self, is_it: impl Fn(&LogicalFile<M>) -> bool) -> Option<Rc<LogicalFile<M>>> {
+        let files = self.by_number.borrow();
+        files.values().find(|file| !file.unlinked.get() && is_it(file)).cloned()
+    }
+}

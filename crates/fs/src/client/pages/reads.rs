@@ -1,0 +1,110 @@
+//! Page reads in the background, and when an I/O node is told to hurry with one.
+//!
+//! A page that is brought in ahead may turn out to be waited for. If its request has not left yet, it leaves on demand.
+//! If it has, a message to its I/O node helps only if something is in front of it there: another page that this client
+//! asked for before, or, as far as one can tell, other clients, when that node's last reply took long. A message for
+//! each page would cost more than it saves when I/O nodes answer at once.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use machine::{Class, Duration, NodeId};
+
+/// Promote a page even if no other page of this client is ahead of it at its I/O node, once that node's last reply
+/// took longer than this, a few disk accesses: the node is busy with other clients.
+const PROMOTED_AFTER: Duration = Duration::from_millis(20);
+
+/// The reads of a cache, each known by its I/O node and its number.
+#[derive(Default)]
+pub(super) struct BackgroundReads {
+    /// Those in the background, and whether the request has left.
+    under_way: RefCell<BTreeMap<(NodeId, u64), bool>>,
+    /// How many reads have been begun.
+    begun: Cell<u64>,
+    /// How long each I/O node took for the page it sent last.
+    response: RefCell<BTreeMap<NodeId, Duration>>,
+}
+
+impl BackgroundReads {
+    /// Begins a read, and numbers it.
+    pub(super) fn begin(&self, node: NodeId, class: Class) -> u64 {
+        let number = self.begun.get();
+        self.begun.set(number + 1);
+        if class == Class::Background {
+            self.under_way.borrow_mut().insert((node, number), false);
+        }
+        number
+    }
+
+    /// The class of a read whose request leaves now.
+    pub(super) fn leave(&self, node: NodeId, number: u64) -> Class {
+        match self.under_way.borrow_mut().get_mut(&(node, number)) {
+            Some(left) => {
+                *left = true;
+                Class::Background
+            }
+            None => Class::Demand,
+        }
+    }
+
+    /// Ends a read, which took so long.
+    pub(super) fn end(&self, node: NodeId, number: u64, took: Duration) {
+        self.response.borrow_mut().insert(node, took);
+        self.under_way.borrow_mut().remove(&(node, number));
+    }
+
+    /// Notes that somebody waits for a read in the background; says whether the I/O node is to be told.
+    pub(super) fn promote(&self, node: NodeId, number: u64) -> bool {
+        let mut under_way = self.under_way.borrow_mut();
+        let others_first = under_way.range((node, 0)..(node, number)).next().is_some();
+        let left = under_way.remove(&(node, number)) == Some(true);
+        let slow = self.response.borrow().get(&node).is_some_and(|&response| response > PROMOTED_AFTER);
+        left && (others_first || slow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: NodeId = NodeId(3);
+
+    fn in_background(reads: &BackgroundReads) -> u64 {
+        reads.begin(NODE, Class::Background)
+    }
+
+    #[test]
+    fn what_has_not_left_leaves_on_demand_once_somebody_waits() {
+        let reads = BackgroundReads::default();
+        let (one, other) = (in_background(&reads), in_background(&reads));
+        assert!(!reads.promote(NODE, one), "its request will say so");
+        assert_eq!((reads.leave(NODE, one), reads.leave(NODE, other)), (Class::Demand, Class::Background));
+        let on_demand = reads.begin(NODE, Class::Demand);
+        assert_eq!(reads.leave(NODE, on_demand), Class::Demand);
+    }
+
+    #[test]
+    fn a_node_is_told_if_others_are_in_front() {
+        let reads = BackgroundReads::default();
+        let pages = [in_background(&reads), in_background(&reads), in_background(&reads)];
+        pages.iter().for_each(|&page| _ = reads.leave(NODE, page));
+        assert!(!reads.promote(NODE, pages[0]), "it is the next there anyway");
+        assert!(reads.promote(NODE, pages[2]), "the second is before it");
+        assert!(!reads.promote(NODE, pages[2]), "once is enough");
+        assert!(!reads.promote(NODE, pages[1]));
+    }
+
+    #[test]
+    fn a_node_that_is_slow_is_told() {
+        let reads = BackgroundReads::default();
+        let first = in_background(&reads);
+        reads.end(NODE, first, PROMOTED_AFTER + Duration::from_nanos(1));
+        let second = in_background(&reads);
+        reads.leave(NODE, second);
+        assert!(reads.promote(NODE, second));
+        let third = in_background(&reads);
+        reads.leave(NODE, third);
+        reads.end(NODE, first, PROMOTED_AFTER);
+        assert!(!reads.promote(NODE, third));
+    }
+}

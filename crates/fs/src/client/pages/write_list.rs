@@ -1,0 +1,118 @@
+//! The pages that are to be sent, and those that are being sent.
+//!
+//! Pages wait in the order in which their writing was begun, and a limited number of write agents takes one after the
+//! other: as many as there may be writes under way. An agent is made when a page comes and there are not enough; it
+//! ends when it finds none. Whoever comes to wait for the pages of a file makes all of them urgent.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+
+use machine::{Class, OperationInFlight, Permit, Permits};
+
+use super::table::Place;
+
+/// The write list of a cache.
+pub(super) struct WriteList {
+    waiting: RefCell<VecDeque<Waiting>>,
+    being_sent: RefCell<BTreeMap<Place, Class>>,
+    /// One for each write agent there may be.
+    agents: Permits,
+}
+
+struct Waiting {
+    place: Place,
+    class: Class,
+    /// Its writing, as its file counts it.
+    operation: OperationInFlight,
+}
+
+impl WriteList {
+    /// A list for so many agents.
+    pub(super) fn new(agents: u64) -> Self {
+        WriteList {
+            waiting: RefCell::default(),
+            being_sent: RefCell::default(),
+            agents: Permits::new(agents),
+        }
+    }
+
+    /// Adds a page whose writing has begun. Gives the right to be an agent, if there is to be another.
+    #[must_use]
+    pub(super) fn put(&self, place: Place, class: Class, operation: OperationInFlight) -> Option<Permit> {
+        self.waiting.borrow_mut().push_back(Waiting { place, class, operation });
+        self.agents.try_take()
+    }
+
+    /// The page to be sent next: it is being sent from now on.
+    pub(super) fn next(&self) -> Option<(Place, OperationInFlight)> {
+        let Waiting { place, class, operation } = self.waiting.borrow_mut().pop_front()?;
+        self.being_sent.borrow_mut().insert(place, class);
+        Some((place, operation))
+    }
+
+    /// How urgent a page is that is being sent.
+    pub(super) fn class(&self, place: Place) -> Class {
+        self.being_sent.borrow()[&place]
+    }
+
+    /// A page has been sent, or could not be.
+    pub(super) fn end(&self, place: Place) {
+        self.being_sent.borrow_mut().remove(&place);
+    }
+
+    /// Makes pages as urgent as what somebody waits for. Gives those that were being sent in the background.
+    pub(super) fn hurry(&self, is_meant: impl Fn(Place) -> bool) -> Vec<Place> {
+        for waiting in self.waiting.borrow_mut().iter_mut().filter(|waiting| is_meant(waiting.place)) {
+            waiting.class = Class::Demand;
+        }
+        let mut being_sent = self.being_sent.borrow_mut();
+        let meant =
+            being_sent.iter_mut().filter(|(place, class)| **class == Class::Background && is_meant(**place));
+        meant
+            .map(|(&place, class)| {
+                *class = Class::Demand;
+                place
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use machine::InFlight;
+
+    use super::*;
+
+    fn put(list: &WriteList, place: Place) -> Option<Permit> {
+        list.put(place, Class::Background, InFlight::new().begin())
+    }
+
+    fn next(list: &WriteList) -> Option<Place> {
+        list.next().map(|(place, _)| place)
+    }
+
+    #[test]
+    fn pages_are_sent_in_their_order_by_so_many_agents() {
+        let list = WriteList::new(2);
+        let agents = [put(&list, 7), put(&list, 5), put(&list, 6)];
+        assert_eq!(agents.each_ref().map(Option::is_some), [true, true, false]);
+        assert_eq!([next(&list), next(&list), next(&list), next(&list)], [Some(7), Some(5), Some(6), None]);
+        drop(agents);
+        assert!(put(&list, 8).is_some(), "an agent has ended");
+    }
+
+    #[test]
+    fn all_of_a_file_is_hurried_wherever_it_is() {
+        let list = WriteList::new(1);
+        for place in [0, 1, 2, 3] {
+            let _ = put(&list, place);
+        }
+        assert_eq!((next(&list), next(&list)), (Some(0), Some(1)));
+        let is_odd = |place: Place| place % 2 == 1;
+        assert_eq!(list.hurry(is_odd), [1], "3 has not been sent: it will be on demand");
+        assert_eq!(list.hurry(is_odd), [0; 0]);
+        assert_eq!((next(&list), next(&list)), (Some(2), Some(3)));
+        let classes = [Class::Background, Class::Demand, Class::Background, Class::Demand];
+        assert_eq!([0, 1, 2, 3].map(|place| list.class(place)), classes);
+    }
+}

@@ -1,0 +1,114 @@
+//! A member of a job: known to the keeper of its roster, and meeting the other members there.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::rc::Rc;
+
+use machine::{Machine, NodeId, Payload, Work};
+
+use crate::client::listed::Gathering;
+use crate::client::{Client, unexpected};
+use crate::error::{Error, Failure, Result};
+use crate::protocol::{FileId, MeetingId, Reply, Request};
+
+/// A client's membership of a job.
+pub(super) struct Membership<M: Machine> {
+    /// The I/O node that keeps the roster.
+    keeper: NodeId,
+    job: String,
+    member: String,
+    group: Cell<u64>,
+    machine: PhantomData<M>,
+}
+
+impl<M: Machine> Membership<M> {
+    /// Joins a job; how many flushes it has begun. Its keeper is the I/O node that comes first in the order of names,
+    /// in whatever order a client knows them.
+    pub(super) async fn begin(client: &Client<M>, job: &str, member: &str) -> Result<(Self, u32)> {
+        let keeper = *client.io_nodes().iter().min().expect("a client has I/O nodes");
+        let (job, member) = (job.to_owned(), member.to_owned());
+        let membership = Membership { keeper, job, member, group: Cell::new(0), machine: PhantomData };
+        let flushes = membership.renew(client).await?;
+        Ok((membership, flushes))
+    }
+
+    /// Joins the job again; how many flushes it has begun.
+    pub(super) async fn renew(&self, client: &Client<M>) -> Result<u32> {
+        let request = Request::Join { job: self.job.clone(), member: self.member.clone() };
+        match self.ask(client, request).await? {
+            Reply::Joined { group, flushes } => {
+                self.group.set(group);
+                Ok(flushes)
+            }
+            _ => Err(unexpected(self.keeper)),
+        }
+    }
+
+    /// The group of the members.
+    pub(super) fn group(&self) -> u64 {
+        self.group.get()
+    }
+
+    /// Has the members flush, to one file or to any; the number of the flush, which is `flush` or a later one.
+    pub(super) async fn gather(&self, client: &Client<M>, flush: u32, file: Option<FileId>) -> Result<u32> {
+        match self.ask(client, Request::Gather { group: self.group(), flush, file }).await? {
+            Reply::Flushing { flush } => Ok(flush),
+            _ => Err(unexpected(self.keeper)),
+        }
+    }
+
+    /// Leaves the job.
+    pub(super) async fn end(&self, client: &Client<M>) -> Result<()> {
+        self.ask(client, Request::Leave { group: self.group() }).await.map(drop)
+    }
+
+    async fn ask(&self, client: &Client<M>, request: Request) -> Result<Reply> {
+        let (reply, _) = client.inner.endpoint.call(self.keeper, request, Payload::empty()).await?;
+        Ok(reply)
+    }
+}
+
+/// What the others are told of an error: also at which node it was, since they hear it from the keeper.
+fn brought(error: &Error) -> Failure {
+    let text = error.to_string();
+    Failure { text, ..Failure::from(error.clone()) }
+}
+
+/// The meetings of the members of a job at one flush.
+pub(super) struct FlushMeetings<'a, M: Machine> {
+    membership: &'a Membership<M>,
+    /// Sequence number of the next meeting: each flush has two.
+    next: Cell<u32>,
+    /// What is to be done when all have met.
+    met: &'a dyn Fn(),
+}
+
+impl<'a, M: Machine> FlushMeetings<'a, M> {
+    pub(super) fn new(membership: &'a Membership<M>, flush: u32, met: &'a dyn Fn()) -> Self {
+        FlushMeetings { membership, next: Cell::new(2 * flush - 1), met }
+    }
+
+    fn id(&self) -> MeetingId {
+        MeetingId { group: self.membership.group(), operation: self.next.get() }
+    }
+}
+
+impl<M: Machine> Gathering<M> for FlushMeetings<'_, M> {
+    fn next(&self) -> MeetingId {
+        self.id()
+    }
+
+    async fn meet(&self, client: &Client<M>, failure: Option<&Error>) -> Result<Rc<[NodeId]>> {
+        let failure = failure.map(brought);
+        client.inner.endpoint.machine().compute(Work::Barrier).await;
+        let request = Request::Enter { meeting: self.id(), failure };
+        self.next.set(self.next.get() + 1);
+        match self.membership.ask(client, request).await? {
+            Reply::Met { members } => {
+                (self.met)();
+                Ok(members.into_iter().map(NodeId).collect())
+            }
+            _ => Err(unexpected(self.membership.keeper)),
+        }
+    }
+}

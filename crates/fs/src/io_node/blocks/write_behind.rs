@@ -1,0 +1,145 @@
+//! Taking what was written to blocks to their disks, behind the writers' backs.
+//!
+//! One task of a block is at the disk at a time, or the disk might end with the older bytes of two writes. A task takes
+//! what is dirty when it is its turn there, so what was written while it waited goes with it.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use machine::{Disk, Machine, Payload, Work};
+
+use super::Blocks;
+use crate::cache::{BlockKey, CacheSlot};
+use crate::disk_queue::Urgency;
+use crate::error::Failure;
+use crate::io_node::open_stripe::OpenStripe;
+
+/// The turn of a block to be written to its disk, until this is dropped.
+struct AtDisk<'a, M: Machine> {
+    blocks: &'a Blocks<M>,
+    place: CacheSlot,
+}
+
+impl<M: Machine> Drop for AtDisk<'_, M> {
+    fn drop(&mut self) {
+        let mut cache = self.blocks.cache.borrow_mut();
+        let block = cache.block(self.place);
+        block.at_disk = false;
+        block.written.wake_all();
+    }
+}
+
+impl<M: Machine> Blocks<M> {
+    /// Puts the block into the queue of its disk, and leaves it to a task to write what is dirty of it then. Who fills
+    /// a block does that itself, so that other threads need not let the task go first.
+    pub(super) async fn start_writing(self: &Rc<Self>, stripe: &Rc<OpenStripe>, place: CacheSlot) {
+        {
+            let mut cache = self.cache.borrow_mut();
+            let block = cache.block(place);
+            if block.write_queued {
+                return;
+            }
+            block.write_queued = true;
+            block.writers += 1;
+        }
+        let operation = stripe.writes.begin();
+        self.machine.compute(Work::QueueDiskRequest).await;
+        let (blocks, stripe) = (self.clone(), stripe.clone());
+        self.machine.spawn("write-behind", async move {
+            let written =
+                blocks.machine.contain("writing a block", blocks.write_behind(&stripe, place)).await;
+            let outcome = written.and_then(|outcome| outcome);
+            blocks.cache.borrow_mut().block(place).end_writing();
+            if let Err(error) = outcome {
+                stripe.writers.fail(&(*error).into());
+            }
+            drop(operation);
+            blocks.wake_for_room();
+            Ok(())
+        });
+    }
+
+    async fn write_behind(&self, stripe: &OpenStripe, place: CacheSlot) -> machine::Result<()> {
+        let start = self.cache.borrow_mut().block(place).key.block * stripe.block_bytes();
+        let turn = self.disks.turn(stripe.home, start, Urgency::Behind).await;
+        let at_disk = self.enter_disk(place).await;
+        // Taken only now, so that what was written while the request waited goes with it.
+        let runs: Vec<(u64, Payload)> = {
+            let mut cache = self.cache.borrow_mut();
+            let block = cache.block(place);
+            let dirty = std::mem::take(&mut block.dirty);
+            // What is written from now on needs another task.
+            block.write_queued = false;
+            let buffer = block.buffer.as_ref();
+            let buffer = buffer.expect("a dirty block keeps its buffer while it loads");
+            dirty.runs().iter().map(|run| (start + run.start, buffer.slice(run.clone()))).collect()
+        };
+        runs.iter().for_each(|(offset, data)| stripe.length.begin_write(offset + data.len()));
+        let mut outcome = Ok(());
+        for (offset, data) in runs {
+            let (range, disk) = (offset..offset + data.len(), self.disks.of(stripe.home));
+            let written =
+                self.machine.contain("writing to a disk", disk.write(stripe.home.object, offset, data)).await;
+            let written = written.and_then(|written| written);
+            stripe.length.end_write(range.end, written.is_ok());
+            if let Err(error) = &written {
+                self.lose(stripe, place, range, &machine::Error::clone(error).into());
+            }
+            outcome = outcome.and(written);
+        }
+        drop(at_disk);
+        self.machine.compute(Work::CompleteDiskRequest).await;
+        drop(turn);
+        outcome
+    }
+
+    /// Waits until nobody writes this block to the disk. Only one task waits here at a time, as only one is going to
+    /// write what is dirty.
+    async fn enter_disk(&self, place: CacheSlot) -> AtDisk<'_, M> {
+        loop {
+            let written = {
+                let mut cache = self.cache.borrow_mut();
+                let block = cache.block(place);
+                if !std::mem::replace(&mut block.at_disk, true) {
+                    return AtDisk { blocks: self, place };
+                }
+                block.written.clone()
+            };
+            written.wait().await;
+        }
+    }
+
+    /// Notes that a range of a stripe, which lies in this block, could not be written to the disk.
+    fn lose(&self, stripe: &OpenStripe, place: CacheSlot, range: Range<u64>, failure: &Failure) {
+        let mut cache = self.cache.borrow_mut();
+        let block = cache.block(place);
+        let start = block.key.block * stripe.block_bytes();
+        stripe.losses.note(range.clone(), failure);
+        for again in block.lose(&(range.start - start..range.end - start)) {
+            stripe.losses.mend(&(start + again.start..start + again.end));
+        }
+        stripe.length.fall_back(cache.dirty_end(stripe.key(), stripe.block_bytes()));
+    }
+
+    /// Starts writing all that is dirty of a stripe.
+    pub(in crate::io_node) async fn start_writing_out(self: &Rc<Self>, stripe: &Rc<OpenStripe>) {
+        let unwritten = self.cache.borrow().unwritten(Some(stripe.key()));
+        for key in unwritten {
+            self.start_writing_block(stripe, key).await;
+        }
+    }
+
+    /// Starts writing a block, if it is still there and nobody has begun to meanwhile.
+    pub(super) async fn start_writing_block(self: &Rc<Self>, stripe: &Rc<OpenStripe>, key: BlockKey) {
+        let place = self.cache.borrow().find_unwritten(key);
+        if let Some(place) = place {
+            self.start_writing(stripe, place).await;
+        }
+    }
+
+    /// Writes all that is dirty of a stripe and waits for it.
+    pub(in crate::io_node) async fn write_out(self: &Rc<Self>, stripe: &Rc<OpenStripe>) {
+        self.start_writing_out(stripe).await;
+        stripe.writes.none().await;
+    }
+}

@@ -1,0 +1,126 @@
+//! Collective requests that are served at the same time, and the memory of their queues.
+//!
+//! - A limited number is served at a time, and of one client as many as there is room left for: a client that asks for
+//!   many leaves half to others.
+//! - The queues of all together have a bounded memory. Who gets none waits before anything is moved.
+
+use machine::{Buf, BufferPool, Condition, InFlight, OperationInFlight};
+
+use super::account::Account;
+use crate::error::Failure;
+use crate::protocol::FileId;
+use crate::turns::Turns;
+
+/// Collective requests served at a time; others wait. Of one client as many are served as there is room left for.
+const COLLECTIVES_MAX: usize = 16;
+
+/// Memory for the queues of all collective requests together, in bytes. It is more than any two of them need: a block
+/// is no larger than a message's payload.
+const QUEUE_BYTES: u64 = 64 << 20;
+
+/// The collective requests that are served.
+pub(super) struct Collectives {
+    served: InFlight,
+    done: Condition,
+    queue_memory: BufferPool,
+    /// Blocks of which listed parts are written among others that are read first.
+    pub(super) patched: Turns<(FileId, u32, u64)>,
+}
+
+/// The right to be served, until it is dropped.
+pub(super) struct CollectiveTurn<'a> {
+    operations: Option<(OperationInFlight, OperationInFlight)>,
+    done: &'a Condition,
+}
+
+impl Drop for CollectiveTurn<'_> {
+    fn drop(&mut self) {
+        self.operations.take();
+        self.done.wake_all();
+    }
+}
+
+impl Collectives {
+    pub(super) fn new() -> Self {
+        Collectives {
+            served: InFlight::new(),
+            done: Condition::new(),
+            queue_memory: BufferPool::new(QUEUE_BYTES),
+            patched: Turns::default(),
+        }
+    }
+
+    /// Waits until a request of this client may be served. Fails if the client is gone before.
+    pub(super) async fn turn(&self, account: &Account) -> Result<CollectiveTurn<'_>, Box<Failure>> {
+        while account.collectives.count() >= COLLECTIVES_MAX - self.served.count() {
+            self.done.wait().await;
+            account.check()?;
+        }
+        let operations = Some((self.served.begin(), account.collectives.begin()));
+        Ok(CollectiveTurn { operations, done: &self.done })
+    }
+
+    /// Notes that a client is gone: those of its requests that wait for their turn need not.
+    pub(super) fn client_gone(&self) {
+        self.done.wake_all();
+    }
+
+    /// How many buffers the queues of a collective request have, if it has queues, and the right to that much memory,
+    /// until it is dropped.
+    pub(super) async fn queue_buffers_for(
+        &self,
+        queued: bool,
+        members: usize,
+        block_bytes: u64,
+    ) -> (Option<u64>, Option<Buf>) {
+        if !queued {
+            return (None, None);
+        }
+        let buffers = queue_buffers(members, block_bytes);
+        (Some(buffers), Some(self.queue_memory.take(buffers * block_bytes).await))
+    }
+}
+
+/// How many buffers the queues of a collective request have: two for each member, one that fills and one that is on its
+/// way, as far as these are no more than its part of the memory for all queues.
+fn queue_buffers(members: usize, block_bytes: u64) -> u64 {
+    (2 * members as u64).min((QUEUE_BYTES / 4 / block_bytes.max(1)).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn turn<'a>(collectives: &'a Collectives, account: &Account) -> Option<CollectiveTurn<'a>> {
+        match pin!(collectives.turn(account)).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(turn) => Some(turn.expect("the client is there")),
+            Poll::Pending => None,
+        }
+    }
+
+    fn turns<'a>(collectives: &'a Collectives, account: &Account) -> Vec<CollectiveTurn<'a>> {
+        std::iter::from_fn(|| turn(collectives, account)).collect()
+    }
+
+    #[test]
+    fn a_client_that_asks_for_many_leaves_half_to_others() {
+        let (collectives, one, other) = (Collectives::new(), Account::default(), Account::default());
+        let of_one = turns(&collectives, &one);
+        let of_other = turns(&collectives, &other);
+        assert_eq!((of_one.len(), of_other.len()), (COLLECTIVES_MAX / 2, COLLECTIVES_MAX / 4));
+        drop(of_one);
+        assert!(turn(&collectives, &one).is_some());
+    }
+
+    #[test]
+    fn queues_of_any_group_leave_memory_to_others() {
+        assert_eq!(queue_buffers(16, 8192), 32);
+        for (members, block_bytes) in [(1 << 20, 8192), (9, 1 << 20), (1, QUEUE_BYTES)] {
+            let buffers = queue_buffers(members, block_bytes);
+            assert!(buffers >= 1 && (buffers == 1 || buffers * block_bytes <= QUEUE_BYTES / 4));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Bringing what was accepted onto the media, and setting where stripes end.
+
+use std::rc::Rc;
+
+use machine::{Disk, Machine, NodeId};
+
+use super::IoNode;
+use super::open_stripe::OpenStripe;
+use crate::error::Failure;
+use crate::protocol::{FileId, Reply};
+
+impl<M: Machine> IoNode<M> {
+    pub(super) async fn resize(
+        self: &Rc<Self>,
+        asker: NodeId,
+        file: FileId,
+        file_bytes: u64,
+        stripes: &[(u32, u64)],
+    ) -> Result<Reply, Box<Failure>> {
+        // All of them before the first is changed.
+        for &(index, bytes) in stripes {
+            self.disks.check_space(&*self.stripes.get(file, index)?, bytes).await?;
+        }
+        for &(index, bytes) in stripes {
+            // Who writes from now on comes after.
+            let stripe = self.stripes.get(file, index)?.bar_writes();
+            self.blocks.write_out(&stripe).await;
+            self.blocks.forget(&stripe, bytes / stripe.block_bytes()).await;
+            stripe.writers.tell(asker)?;
+            // First, so that the file is never shorter than is said.
+            if stripe.committed.get().is_some_and(|committed| committed > file_bytes) {
+                self.note_committed(&stripe, |before| before.map_or(0, |before| before.min(file_bytes)))
+                    .await?;
+            }
+            self.disks.of(stripe.home).resize(stripe.home.object, bytes).await?;
+            stripe.set_end(bytes);
+            // Who read ahead meanwhile has found what is cut off now.
+            self.blocks.forget(&stripe, bytes / stripe.block_bytes()).await;
+        }
+        Ok(Reply::Done)
+    }
+
+    /// Brings everything accepted so far onto the media, whatever file it belongs to: as much of it as can be. Fails
+    /// with the first failure in the end.
+    pub(super) async fn write_out_all(self: &Rc<Self>) -> machine::Result<()> {
+        let mut outcome = Ok(());
+        for stripe in self.stripes.all() {
+            self.blocks.write_out(&stripe).await;
+            let flushed = self.flush_disk(&stripe).await;
+            let written = stripe.writers.tell_anybody().and(flushed).map_err(|failure| {
+                let (task, why) = (format!("writing out {}", stripe.label), failure.text);
+                machine::Error::Failed { task, why }.into()
+            });
+            outcome = outcome.and(written);
+        }
+        outcome
+    }
+
+    pub(super) async fn flush(self: &Rc<Self>, asker: NodeId, file: FileId) -> Result<Reply, Box<Failure>> {
+        let stripes = self.stripes.of_file(file);
+        self.bring_to_media(asker, &stripes, async |stripe| self.flush_disk(stripe).await).await
+    }
+
+    /// Brings what was accepted of stripes onto the media: `settle` does the last step of it for each of them, when all
+    /// has been given to its disk.
+    pub(super) async fn bring_to_media(
+        self: &Rc<Self>,
+        asker: NodeId,
+        stripes: &[Rc<OpenStripe>],
+        settle: impl AsyncFn(&OpenStripe) -> Result<(), Box<Failure>>,
+    ) -> Result<Reply, Box<Failure>> {
+        let accepted: Vec<u64> = stripes.iter().map(|stripe| stripe.writers.accepted()).collect();
+        for stripe in stripes {
+            self.blocks.start_writing_out(stripe).await;
+        }
+        for (stripe, accepted) in stripes.iter().zip(accepted) {
+            stripe.writes.none().await;
+            stripe.writers.tell(asker)?;
+            let settled = settle(stripe).await;
+            stripe.writers.tell(asker).and(settled)?;
+            stripe.writers.forget(accepted);
+        }
+        Ok(self.accepted())
+    }
+
+    /// Brings what the disk of a stripe has been given of it onto the medium. A disk says only once that it could not,
+    /// so the failure is kept for all who have written.
+    pub(super) async fn flush_disk(&self, stripe: &OpenStripe) -> Result<(), Box<Failure>> {
+        let flushed = self.disks.of(stripe.home).flush(stripe.home.object).await;
+        flushed.map_err(Box::<Failure>::from).inspect_err(|failure| stripe.writers.fail(failure))
+    }
+}

@@ -1,0 +1,47 @@
+//! What a disk has under a name, judged by its label and its note.
+
+use machine::{Disk, Machine, Object, Stage};
+
+use super::IoNode;
+use crate::error::{Failure, FailureKind};
+use crate::protocol::{Committed, Label};
+
+impl<M: Machine> IoNode<M> {
+    /// The stripe that a disk has under this name, if it has one of this stage.
+    pub(super) async fn find_stripe(
+        &self,
+        name: &str,
+        disk: usize,
+        stage: Stage,
+    ) -> Result<Option<(Object, Label)>, Box<Failure>> {
+        let Some(object) = found(self.machine.disks()[disk].open(name, stage).await)? else {
+            return Ok(None);
+        };
+        let label = read_label(name, disk, &object.label)?;
+        Ok(Some((object, label)))
+    }
+}
+
+/// An object that was opened, or none if there is none.
+pub(super) fn found(opened: machine::Result<Object>) -> Result<Option<Object>, Box<Failure>> {
+    match opened {
+        Err(error) if matches!(*error, machine::Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+        Ok(object) => Ok(Some(object)),
+    }
+}
+
+/// The note of a stripe from the last commit of its file.
+pub(super) fn committed(name: &str, disk: usize, object: &Object) -> Result<Option<Committed>, Box<Failure>> {
+    Committed::decode(&object.note).map_err(|why| {
+        let text = format!("{name}: the note on its stripe on disk {disk} is none of ours: {why}");
+        Failure::new(FailureKind::Damaged, text).into()
+    })
+}
+
+pub(super) fn read_label(name: &str, disk: usize, label: &[u8]) -> Result<Label, Box<Failure>> {
+    Label::decode(label).map_err(|why| {
+        let text = format!("{name}: what lies on disk {disk} is no stripe of ours: {why}");
+        Failure::new(FailureKind::Damaged, text).into()
+    })
+}

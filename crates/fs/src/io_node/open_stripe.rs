@@ -1,0 +1,120 @@
+//! A stripe that is open: its length, who has written to it, what of it is lost, and who may write now.
+
+use std::cell::Cell;
+use std::ops::Deref;
+use std::rc::Rc;
+
+use machine::{InFlight, OperationInFlight};
+
+use super::home::Home;
+use super::length::StripeLength;
+use super::losses::Losses;
+use super::writers::Writers;
+use crate::cache::StripeKey;
+use crate::error::{Failure, FailureKind};
+use crate::protocol::{FileId, Label};
+
+/// A stripe that requests can name.
+pub(super) struct OpenStripe {
+    pub(super) label: Label,
+    /// The name under which it was made or opened.
+    pub(super) name: String,
+    /// Which opening of a stripe it is.
+    opening: u64,
+    pub(super) home: Home,
+    pub(super) length: StripeLength,
+    pub(super) losses: Losses,
+    pub(super) writers: Writers,
+    /// The size of the file that was noted when it was committed last.
+    pub(super) committed: Cell<Option<u64>>,
+    /// Writes to the disk that are queued or under way.
+    pub(super) writes: InFlight,
+    /// Operations in flight that let no new write begin.
+    pub(super) bars: InFlight,
+    /// Whether the file has been removed: what is written now, nobody would take to the disk.
+    pub(super) removed: Cell<bool>,
+    /// When it was used last, as a number that grows.
+    pub(super) last_use: Cell<u64>,
+}
+
+/// A stripe on which no write begins until this is dropped. Those that have begun go on.
+pub(super) struct Barred {
+    stripe: Rc<OpenStripe>,
+    _bar: OperationInFlight,
+}
+
+impl Deref for Barred {
+    type Target = Rc<OpenStripe>;
+
+    fn deref(&self) -> &Rc<OpenStripe> {
+        &self.stripe
+    }
+}
+
+impl OpenStripe {
+    /// The stripe of this label, found under a name where it has so many bytes.
+    pub(super) fn new(
+        name: &str,
+        label: Label,
+        opening: u64,
+        home: Home,
+        bytes: u64,
+        committed: Option<u64>,
+    ) -> Self {
+        OpenStripe {
+            label,
+            name: name.to_owned(),
+            opening,
+            home,
+            length: StripeLength::on_disk(bytes),
+            losses: Losses::default(),
+            writers: Writers::default(),
+            committed: Cell::new(committed),
+            writes: InFlight::new(),
+            bars: InFlight::new(),
+            removed: Cell::new(false),
+            last_use: Cell::new(0),
+        }
+    }
+
+    pub(super) fn file(&self) -> FileId {
+        self.label.file
+    }
+
+    /// The name of the stripe in the cache.
+    pub(super) fn key(&self) -> StripeKey {
+        StripeKey { file: self.label.file, stripe: self.label.stripe, opening: self.opening }
+    }
+
+    pub(super) fn block_bytes(&self) -> u64 {
+        self.label.striping.block_bytes()
+    }
+
+    /// Notes that the disk has been told that the stripe ends at `end`.
+    pub(super) fn set_end(&self, end: u64) {
+        // What was lost beyond the disk's end is zeros from now on, if it is there: somebody wants it so.
+        self.losses.cut(self.length.set_end(end));
+    }
+
+    /// Lets no new write begin.
+    pub(super) fn bar_writes(self: &Rc<Self>) -> Barred {
+        Barred { stripe: self.clone(), _bar: self.bars.begin() }
+    }
+
+    /// Fails if the file has been removed.
+    pub(super) fn check_not_removed(&self) -> Result<(), Box<Failure>> {
+        if self.removed.get() { Err(not_open(self.file(), self.label.stripe)) } else { Ok(()) }
+    }
+
+    /// Whether nobody uses the stripe, and nothing would be forgotten with it.
+    pub(super) fn is_idle(self: &Rc<Self>) -> bool {
+        Rc::strong_count(self) == 1
+            && self.writes.is_empty()
+            && self.writers.is_empty()
+            && self.losses.is_empty()
+    }
+}
+
+pub(super) fn not_open(file: FileId, stripe: u32) -> Box<Failure> {
+    Failure::new(FailureKind::NotOpen, format!("stripe {stripe} of file {:016x} is not open", file.0)).into()
+}

@@ -1,0 +1,200 @@
+//! The threads that serve block requests, and the requests that wait for one.
+//!
+//! - A thread is made when a request comes and none is idle, and there are never more than the settings say: those of a
+//!   pool that were never needed are not made, for a pool for thousands of compute nodes is large.
+//! - Some threads of a pool never serve requests in the background, so that those cannot keep all of them.
+
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+
+use machine::{Class, Condition, InFlight, NodeId, OperationInFlight};
+
+use crate::protocol::FileId;
+use crate::request_queue::{KEPT_FOR_DEMAND, Placed, RequestQueue};
+use crate::settings::{IoNodeSettings, Threads};
+
+/// The threads, by number alone, and the requests.
+pub(super) struct Pool<T> {
+    threads: Threads,
+    requests: RefCell<RequestQueue<T>>,
+    request_came: Condition,
+    /// Threads of the pool there are, and those of them that wait for a request and have not been woken.
+    made: Cell<usize>,
+    idle: Cell<usize>,
+    /// Requests in the background that threads of the pool are serving.
+    background: InFlight,
+}
+
+/// A request that a thread serves until this is dropped.
+pub(super) struct Serving<T> {
+    pub(super) request: T,
+    /// Its class, which may be more urgent than that it came with.
+    pub(super) class: Class,
+    /// One of those in the background that are served at a time, if it is.
+    pub(super) background: Option<OperationInFlight>,
+}
+
+impl<T: Placed> Pool<T> {
+    pub(super) fn new(settings: &IoNodeSettings) -> Self {
+        Pool {
+            threads: settings.threads,
+            requests: RefCell::new(RequestQueue::new(settings.sharing, settings.service_slots())),
+            request_came: Condition::new(),
+            made: Cell::new(0),
+            idle: Cell::new(0),
+            background: InFlight::new(),
+        }
+    }
+
+    /// Whether another request of this client may wait.
+    pub(super) fn has_room_for(&self, client: NodeId) -> bool {
+        self.requests.borrow().has_room_for(client)
+    }
+
+    /// Lets a request wait for a thread; says whether one is to be made for it.
+    #[must_use]
+    pub(super) fn put(&self, class: Class, client: NodeId, bytes: u64, request: T) -> bool {
+        self.requests.borrow_mut().push(class, client, bytes, request);
+        self.wake()
+    }
+
+    /// The next request for a thread that has nothing to do.
+    pub(super) async fn next(&self) -> Serving<T> {
+        loop {
+            let background_allowed = self.background.count() < self.background_max();
+            let next = self.requests.borrow_mut().pop(background_allowed);
+            if let Some((class, request)) = next {
+                let in_background = class == Class::Background;
+                let background = in_background.then(|| self.background.begin());
+                return Serving { request, class, background };
+            }
+            self.idle.set(self.idle.get() + 1);
+            self.request_came.wait().await;
+        }
+    }
+
+    /// The answer to a request of this client has left: others may be taken. Says how many threads are to be made.
+    #[must_use]
+    pub(super) fn done(&self, client: NodeId) -> usize {
+        let others = self.requests.borrow_mut().done(client);
+        self.wake_for(others)
+    }
+
+    /// Lets requests in the background for a part of a stripe wait on demand. Says how many threads are to be made.
+    #[must_use]
+    pub(super) fn promote(&self, file: FileId, stripe: u32, part: Range<u64>) -> usize {
+        let promoted = self.requests.borrow_mut().promote(file, stripe, part);
+        // All that was waiting may have been what no thread was allowed to serve.
+        self.wake_for(promoted)
+    }
+
+    /// Drops what a client that is gone was waiting for.
+    pub(super) fn forget(&self, client: NodeId) {
+        self.requests.borrow_mut().forget(client);
+    }
+
+    fn wake_for(&self, requests: usize) -> usize {
+        (0..requests).filter(|_| self.wake()).count()
+    }
+
+    /// Lets a thread of the pool know that there is a request; says whether one is to be made instead.
+    fn wake(&self) -> bool {
+        let Threads::Pool(most) = self.threads else { return false };
+        if let Some(idle) = self.idle.get().checked_sub(1) {
+            self.idle.set(idle);
+            self.request_came.wake_newest();
+            return false;
+        }
+        let is_new = self.made.get() < most;
+        self.made.set(self.made.get() + usize::from(is_new));
+        is_new
+    }
+
+    /// How many requests in the background are served at a time. At least one is, or it would wait for ever.
+    fn background_max(&self) -> usize {
+        match self.threads {
+            Threads::Pool(threads) => (threads - threads / KEPT_FOR_DEMAND).max(1),
+            Threads::PerRequest => usize::MAX,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::request_queue::RequestPlace;
+
+    struct Request(u64);
+
+    impl Placed for Request {
+        fn place(&self) -> RequestPlace {
+            (FileId(1), 0, self.0)
+        }
+    }
+
+    const CLIENT: NodeId = NodeId(7);
+
+    fn pool(threads: usize) -> Pool<Request> {
+        Pool::new(&IoNodeSettings { threads: Threads::Pool(threads), ..IoNodeSettings::report() })
+    }
+
+    fn put(pool: &Pool<Request>, class: Class, offset: u64) -> bool {
+        pool.put(class, CLIENT, 1, Request(offset))
+    }
+
+    /// The request that a thread gets now.
+    fn next(pool: &Pool<Request>) -> Option<Serving<Request>> {
+        poll(pin!(pool.next()))
+    }
+
+    fn poll<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Option<T> {
+        match future.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(value) => Some(value),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn threads_are_made_as_they_are_needed_and_no_more_than_there_may_be() {
+        let pool = pool(2);
+        assert!(put(&pool, Class::Demand, 0), "there is none yet");
+        let serving = next(&pool).expect("there is a request");
+        assert!(put(&pool, Class::Demand, 1), "the first is busy");
+        assert!(!put(&pool, Class::Demand, 2), "there may be two");
+        drop(serving);
+        let offsets: Vec<u64> = (0..2).filter_map(|_| next(&pool)).map(|serving| serving.request.0).collect();
+        assert_eq!(offsets, [1, 2]);
+    }
+
+    #[test]
+    fn an_idle_thread_is_woken_before_another_is_made() {
+        let pool = pool(9);
+        assert!(put(&pool, Class::Demand, 0));
+        drop(next(&pool));
+        let mut idle = pin!(pool.next());
+        assert!(poll(idle.as_mut()).is_none(), "nothing to do");
+        assert!(!put(&pool, Class::Demand, 1));
+        assert!(put(&pool, Class::Demand, 2), "the idle one has been woken already");
+        assert_eq!(poll(idle.as_mut()).map(|serving| serving.request.0), Some(1));
+    }
+
+    #[test]
+    fn some_threads_are_kept_for_requests_on_demand() {
+        let pool = pool(KEPT_FOR_DEMAND);
+        for offset in 0..KEPT_FOR_DEMAND as u64 {
+            assert!(put(&pool, Class::Background, offset));
+        }
+        let serving: Vec<_> = (0..KEPT_FOR_DEMAND).filter_map(|_| next(&pool)).collect();
+        assert_eq!(serving.len(), KEPT_FOR_DEMAND - 1);
+        let left = KEPT_FOR_DEMAND as u64 - 1;
+        let _ = pool.promote(FileId(1), 0, left..left + 1);
+        let promoted = next(&pool).expect("somebody waits for it now");
+        assert_eq!((promoted.class, promoted.request.0), (Class::Demand, left));
+        drop(serving);
+        assert!(put(&pool, Class::Background, 99) || next(&pool).is_some());
+    }
+}

@@ -1,0 +1,456 @@
+//! Who flushes write caches together: the members of a job, who come and go as they like.
+//!
+//! An I/O node is the *keeper* of a job's roster, and of the meetings of its members:
+//!
+//! ```text
+//!  member 0   Join     Gather -> FlushTogether   Enter ->  Met   asks all I/O nodes to move   Enter -> Met
+//!  member 1      Join            FlushTogether      Enter  Met   ..........................  Enter    Met
+//!                                | roster of the flush: who is there when it begins
+//! ```
+//!
+//! Each flush has two meetings: at the first all have told what they have, at the second all of it has been moved. A
+//! member that is gone is waited for no more; if it leaves something undone, the others are told who it was.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use machine::{Condition, Machine, NodeId, Payload};
+
+use super::IoNode;
+use super::account::Account;
+use crate::endpoint::Mailbox;
+use crate::error::{Failure, FailureKind};
+use crate::name;
+use crate::protocol::{FileId, MeetingId, Reply, Request};
+
+/// The most jobs that an I/O node keeps the rosters of.
+const JOBS_MAX: usize = 1024;
+
+/// The most members of a job.
+const MEMBERS_MAX: usize = 4096;
+
+type Served = Result<Reply, Box<Failure>>;
+
+/// The rosters that this I/O node keeps, by group.
+#[derive(Default)]
+pub(super) struct Rosters(RefCell<BTreeMap<u64, Rc<Roster>>>);
+
+/// Who belongs to a job.
+struct Roster {
+    job: String,
+    group: u64,
+    /// In the order in which they have joined.
+    members: RefCell<Vec<Member>>,
+    /// How many flushes have begun.
+    flushes: Cell<u32>,
+    /// The last of them that was of all files, by its number.
+    last_of_all: Cell<u32>,
+    /// The one that is going on.
+    flush: RefCell<Option<Rc<Flush>>>,
+    changed: Condition,
+}
+
+#[derive(Clone)]
+struct Member {
+    node: NodeId,
+    /// What a person calls it.
+    name: String,
+}
+
+/// A flush that is going on.
+struct Flush {
+    number: u32,
+    /// Only of this file.
+    file: Option<FileId>,
+    members: RefCell<Vec<Member>>,
+    /// Who of them was gone first.
+    lost: RefCell<Option<Lost>>,
+    meetings: [Meeting; 2],
+}
+
+struct Lost {
+    /// What the others are told.
+    failure: Failure,
+    /// Whether it was the first of the members, who alone knows what has become of the flush.
+    was_first: bool,
+}
+
+#[derive(Default)]
+struct Meeting {
+    come: RefCell<Vec<NodeId>>,
+    /// The first failure that a member has brought.
+    brought: RefCell<Option<Failure>>,
+    /// What all are told, once all have come.
+    outcome: RefCell<Option<Result<Vec<u64>, Failure>>>,
+}
+
+impl<M: Machine> IoNode<M> {
+    /// Counts a client among the members of a job, when no flush is going on.
+    pub(super) async fn join(
+        &self,
+        client: NodeId,
+        account: &Account,
+        job: String,
+        member: String,
+    ) -> Served {
+        loop {
+            let roster = self.rosters.of_job(&job, self.settings.incarnation)?;
+            if roster.flush.borrow().is_some() {
+                // It may be another roster after that.
+                roster.changed.wait().await;
+                continue;
+            }
+            account.check()?;
+            roster.add(Member { node: client, name: member })?;
+            let (group, flushes) = (roster.group, roster.flushes.get());
+            self.rosters.0.borrow_mut().insert(group, roster);
+            return Ok(Reply::Joined { group, flushes });
+        }
+    }
+
+    /// Begins a flush that a member wants, unless one has begun that will do.
+    pub(super) async fn gather(
+        &self,
+        client: NodeId,
+        group: u64,
+        flush: u32,
+        file: Option<FileId>,
+    ) -> Served {
+        let roster = self.rosters.of_member(client, group)?;
+        loop {
+            let current = roster.flush.borrow().clone();
+            match current {
+                Some(current) if current.number >= flush && current.covers(file) => {
+                    return Ok(Reply::Flushing { flush: current.number });
+                }
+                Some(_) => roster.changed.wait().await,
+                None if roster.last_of_all.get() >= flush => {
+                    return Ok(Reply::Flushing { flush: roster.last_of_all.get() });
+                }
+                None => break,
+            }
+        }
+        let begun = roster.begin(file);
+        self.tell(&roster, &begun).await;
+        Ok(Reply::Flushing { flush: begun.number })
+    }
+
+    /// Tells all members that a flush has begun. One that cannot take part is a member no more.
+    async fn tell(&self, roster: &Roster, flush: &Flush) {
+        let (members, mailbox) = (flush.members.borrow().clone(), Mailbox::new());
+        for (index, member) in members.iter().enumerate() {
+            let Flush { number, file, .. } = *flush;
+            let request = Request::FlushTogether { group: roster.group, flush: number, file };
+            self.endpoint.begin(member.node, request, Payload::empty(), &mailbox, index).await;
+        }
+        for _ in &members {
+            if let (index, Err(error)) = mailbox.next().await {
+                roster.lose(members[index].node, &format!("cannot take part: {error}"));
+            }
+        }
+    }
+}
+
+impl Rosters {
+    /// The roster of a job; an empty one, not entered yet, if there is none.
+    fn of_job(&self, job: &str, incarnation: u64) -> Result<Rc<Roster>, Box<Failure>> {
+        name::check(job).map_err(|why| Failure::invalid(format!("a job of the name {job:?}: {why}")))?;
+        let group = group_of_job(job, incarnation);
+        let all = self.0.borrow();
+        match all.get(&group) {
+            Some(roster) if roster.job == job => Ok(roster.clone()),
+            Some(other) => {
+                let why = format!("the jobs {job} and {} have the same number: use another name", other.job);
+                Err(Failure::invalid(why).into())
+            }
+            None if all.len() >= JOBS_MAX => {
+                Err(Failure::new(FailureKind::Io, format!("{JOBS_MAX} jobs at one I/O node already")).into())
+            }
+            None => Ok(Rc::new(Roster::new(job.to_owned(), group))),
+        }
+    }
+
+    /// The roster of a group, if a client is a member of it.
+    fn of_member(&self, client: NodeId, group: u64) -> Result<Rc<Roster>, Box<Failure>> {
+        let roster = self.0.borrow().get(&group).cloned();
+        roster.filter(|roster| roster.has(client)).ok_or_else(|| {
+            let why = format!("{client} is no member of the group {group:016x}");
+            Failure::new(FailureKind::NotOpen, why).into()
+        })
+    }
+
+    /// Waits with a member of a flush until all have come to a meeting of it.
+    pub(super) async fn enter(&self, client: NodeId, id: MeetingId, failure: Option<Failure>) -> Served {
+        let roster = self.of_member(client, id.group)?;
+        let current = roster.flush.borrow().clone();
+        let flush = current.filter(|flush| flush.is_of(id, client)).ok_or_else(|| {
+            Failure::invalid(format!("{client} comes to meeting {} of a flush that is not on", id.operation))
+        })?;
+        let meeting = flush.meeting(id);
+        if meeting.come.borrow().contains(&client) {
+            return Err(Failure::invalid(format!("{client} has come to this meeting already")).into());
+        }
+        meeting.come.borrow_mut().push(client);
+        if let Some(failure) = failure {
+            meeting.brought.borrow_mut().get_or_insert(flush.with_names(failure));
+        }
+        roster.settle();
+        loop {
+            if let Some(outcome) = meeting.outcome.borrow().clone() {
+                return Ok(Reply::Met { members: outcome? });
+            }
+            roster.changed.wait().await;
+        }
+    }
+
+    /// Takes a client off the roster of a group, after the flush that is going on.
+    pub(super) async fn leave(&self, client: NodeId, group: u64) -> Served {
+        let roster = self.of_member(client, group)?;
+        roster.between_flushes().await;
+        roster.members.borrow_mut().retain(|member| member.node != client);
+        self.end_if_empty(group);
+        Ok(Reply::Done)
+    }
+
+    /// Notes that a client is gone.
+    pub(super) fn gone(&self, client: NodeId) {
+        let with_client: Vec<_> =
+            self.0.borrow().values().filter(|roster| roster.has(client)).cloned().collect();
+        for roster in with_client {
+            roster.lose(client, "is gone");
+            self.end_if_empty(roster.group);
+        }
+    }
+
+    fn end_if_empty(&self, group: u64) {
+        let mut all = self.0.borrow_mut();
+        if all.get(&group).is_some_and(|roster| roster.members.borrow().is_empty()) {
+            all.remove(&group);
+        }
+    }
+}
+
+/// The number of the group of a job, at one run of its keeper: FNV-1a with 64 bits, see
+/// <https://www.rfc-editor.org/rfc/rfc9923>.
+fn group_of_job(job: &str, incarnation: u64) -> u64 {
+    job.bytes()
+        .chain(incarnation.to_le_bytes())
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+impl Roster {
+    fn new(job: String, group: u64) -> Self {
+        Roster {
+            job,
+            group,
+            members: RefCell::default(),
+            flushes: Cell::new(0),
+            last_of_all: Cell::new(0),
+            flush: RefCell::default(),
+            changed: Condition::new(),
+        }
+    }
+
+    fn has(&self, client: NodeId) -> bool {
+        self.members.borrow().iter().any(|member| member.node == client)
+    }
+
+    fn add(&self, member: Member) -> Result<(), Box<Failure>> {
+        let mut members = self.members.borrow_mut();
+        if members.iter().any(|other| other.node == member.node) {
+            return Err(
+                Failure::invalid(format!("{} is a member of {} already", member.node, self.job)).into()
+            );
+        }
+        if members.len() >= MEMBERS_MAX {
+            return Err(Failure::invalid(format!("{} has {MEMBERS_MAX} members already", self.job)).into());
+        }
+        name::check(&member.name)
+            .map_err(|why| Failure::invalid(format!("a member of the name {:?}: {why}", member.name)))?;
+        members.push(member);
+        Ok(())
+    }
+
+    async fn between_flushes(&self) {
+        while self.flush.borrow().is_some() {
+            self.changed.wait().await;
+        }
+    }
+
+    /// Begins a flush of all who are members now.
+    fn begin(&self, file: Option<FileId>) -> Rc<Flush> {
+        self.flushes.set(self.flushes.get() + 1);
+        if file.is_none() {
+            self.last_of_all.set(self.flushes.get());
+        }
+        let flush = Rc::new(Flush {
+            number: self.flushes.get(),
+            file,
+            members: RefCell::new(self.members.borrow().clone()),
+            lost: RefCell::default(),
+            meetings: Default::default(),
+        });
+        self.flush.replace(Some(flush.clone()));
+        flush
+    }
+
+    /// Notes that a member takes part in nothing any more; `what` says what it does instead.
+    fn lose(&self, client: NodeId, what: &str) {
+        self.members.borrow_mut().retain(|member| member.node != client);
+        if let Some(flush) = &*self.flush.borrow() {
+            let mut members = flush.members.borrow_mut();
+            if let Some(index) = members.iter().position(|member| member.node == client) {
+                let text = format!("{} of the job {} {what}", members.remove(index).name, self.job);
+                let failure = Failure::new(FailureKind::Io, text);
+                flush.lost.borrow_mut().get_or_insert(Lost { failure, was_first: index == 0 });
+            }
+        }
+        self.settle();
+    }
+
+    /// Ends the meetings to which all have come, and with the second one the flush.
+    fn settle(&self) {
+        let current = self.flush.borrow().clone();
+        if let Some(flush) = current {
+            let is_over = flush.meetings.iter().enumerate().all(|(index, meeting)| flush.end(index, meeting));
+            if is_over {
+                self.flush.replace(None);
+            }
+        }
+        self.changed.wake_all();
+    }
+}
+
+impl Flush {
+    /// Whether what it writes has all that has been written to a file, or to any.
+    fn covers(&self, file: Option<FileId>) -> bool {
+        self.file.is_none() || self.file == file
+    }
+
+    /// Whether a meeting is one of this flush's, and a client may come to it.
+    fn is_of(&self, id: MeetingId, client: NodeId) -> bool {
+        id.operation.div_ceil(2) == self.number
+            && self.members.borrow().iter().any(|member| member.node == client)
+    }
+
+    /// A failure with the names of the members that it tells of.
+    fn with_names(&self, mut failure: Failure) -> Failure {
+        for Member { node, name } in self.members.borrow().iter() {
+            failure.text = failure.text.replace(&node.to_string(), name);
+        }
+        failure
+    }
+
+    fn meeting(&self, id: MeetingId) -> &Meeting {
+        &self.meetings[(id.operation as usize + 1) % 2]
+    }
+
+    /// Ends a meeting if all have come; says whether it is over.
+    fn end(&self, index: usize, meeting: &Meeting) -> bool {
+        if meeting.outcome.borrow().is_some() {
+            return true;
+        }
+        let members = self.members.borrow();
+        let come = meeting.come.borrow();
+        if !members.iter().all(|member| come.contains(&member.node)) {
+            return false;
+        }
+        let (lost, brought) = (self.lost.borrow(), meeting.brought.borrow());
+        // Who is gone is what matters of all that has failed then. At the end it may have done its part before.
+        let matters = |lost: &&Lost| index == 0 || lost.was_first || brought.is_some();
+        let failure =
+            lost.as_ref().filter(matters).map(|lost| lost.failure.clone()).or_else(|| brought.clone());
+        let numbers = members.iter().map(|member| member.node.0).collect();
+        meeting.outcome.replace(Some(failure.map_or(Ok(numbers), Err)));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GROUP: u64 = 7;
+
+    /// A roster with three members, and a flush of theirs.
+    fn flush_of_three() -> (Roster, Rc<Flush>) {
+        let roster = Roster::new("job".into(), GROUP);
+        for node in 0..3 {
+            roster.add(Member { node: NodeId(node), name: format!("member {node}") }).expect("added");
+        }
+        let flush = roster.begin(None);
+        (roster, flush)
+    }
+
+    fn come(roster: &Roster, flush: &Flush, step: u32, members: &[u64], brought: Option<&str>) {
+        let meeting = flush.meeting(MeetingId { group: GROUP, operation: 2 * flush.number - 1 + step });
+        meeting.come.borrow_mut().extend(members.iter().map(|&node| NodeId(node)));
+        *meeting.brought.borrow_mut() = brought.map(Failure::invalid);
+        roster.settle();
+    }
+
+    fn outcome(flush: &Flush, step: usize) -> Option<Result<Vec<u64>, String>> {
+        flush.meetings[step].outcome.borrow().clone().map(|outcome| outcome.map_err(|failure| failure.text))
+    }
+
+    #[test]
+    fn a_flush_is_over_when_all_have_come_twice() {
+        let (roster, flush) = flush_of_three();
+        come(&roster, &flush, 0, &[2, 0], None);
+        assert_eq!(outcome(&flush, 0), None);
+        come(&roster, &flush, 0, &[1], None);
+        assert_eq!(outcome(&flush, 0), Some(Ok(vec![0, 1, 2])));
+        come(&roster, &flush, 1, &[0, 1], None);
+        assert!(roster.flush.borrow().is_some());
+        come(&roster, &flush, 1, &[2], None);
+        assert!(roster.flush.borrow().is_none() && roster.begin(None).number == 2);
+    }
+
+    #[test]
+    fn who_is_gone_is_named_if_anything_was_left_undone() {
+        // Whoever is gone before the first meeting has not told what it has.
+        let (roster, flush) = flush_of_three();
+        come(&roster, &flush, 0, &[0, 1], None);
+        roster.lose(NodeId(2), "is gone");
+        assert_eq!(outcome(&flush, 0), Some(Err("member 2 of the job job is gone".into())));
+        // After it, that matters if anything failed, or if it was the first, who alone knows.
+        for (gone, others, brought, fails) in
+            [(2, [0, 1], None, false), (2, [0, 1], Some("no answer"), true), (0, [1, 2], None, true)]
+        {
+            let (roster, flush) = flush_of_three();
+            come(&roster, &flush, 0, &[0, 1, 2], None);
+            come(&roster, &flush, 1, &others, brought);
+            roster.lose(NodeId(gone), "is gone");
+            let told = outcome(&flush, 1).expect("it is over");
+            let expected = format!("member {gone} of the job job is gone");
+            assert_eq!(told.is_err(), fails, "{told:?}");
+            assert!(told.is_ok_and(|members| members == others) || fails);
+            assert!(!fails || outcome(&flush, 1) == Some(Err(expected)));
+            assert!(roster.flush.borrow().is_none());
+        }
+    }
+
+    #[test]
+    fn a_member_that_a_failure_tells_of_has_its_name() {
+        let (_, flush) = flush_of_three();
+        let told = flush.with_names(Failure::invalid(format!("{} is gone", NodeId(2))));
+        assert_eq!(told.text, "member 2 is gone");
+    }
+
+    #[test]
+    fn a_flush_that_nobody_is_left_of_is_over() {
+        let (roster, _) = flush_of_three();
+        (0..3).for_each(|node| roster.lose(NodeId(node), "is gone"));
+        assert!(roster.flush.borrow().is_none());
+    }
+
+    #[test]
+    fn a_flush_of_one_file_will_not_do_for_all() {
+        let (roster, whole) = flush_of_three();
+        assert!(whole.covers(None) && whole.covers(Some(FileId(1))));
+        let of_one = roster.begin(Some(FileId(1)));
+        assert!(of_one.covers(Some(FileId(1))) && !of_one.covers(Some(FileId(2))) && !of_one.covers(None));
+        assert_eq!((roster.flushes.get(), roster.last_of_all.get()), (2, 1));
+    }
+}

@@ -1,0 +1,184 @@
+//! The clients of a workload at work.
+//!
+//! ```text
+//!  make the file; lay it out, and commit it, if it is read              untimed
+//!  client 0:  request, request, ...  K under way at once   flush  --.
+//!  client 1:  the same with its own part of the file       flush    | the elapsed time
+//!  ...        reads are checked after their latency was taken     --'
+//! ```
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use fs::File;
+use layout::{Chunk, Extent, Operation};
+use machine::{Instant, Machine, Memory, TaskGroup};
+
+use crate::requests::{Request, Requests};
+use crate::{Contents, Error, Member, Order, Outcome, Workload};
+
+impl Workload {
+    /// Fills the file with its contents and finishes it, unless nothing is read of it. `told` hears of bytes written.
+    pub async fn lay_out<M: Machine>(
+        &self,
+        machine: &M,
+        file: &File<M>,
+        contents: Contents,
+        told: impl Fn(u64) + 'static,
+    ) -> Result<(), Error> {
+        if !self.is_read() {
+            return Ok(());
+        }
+        fill(machine, file, self.file_bytes, contents, told).await?;
+        Ok(file.commit().await?)
+    }
+
+    /// Does what the client of this number does, with the file open on its node. `told` hears of bytes moved.
+    pub async fn run<M: Machine>(
+        &self,
+        machine: &M,
+        file: &File<M>,
+        contents: Contents,
+        client: u32,
+        told: impl Fn(u64) + 'static,
+    ) -> Result<Outcome, Error> {
+        let running = Rc::new(Running {
+            machine: machine.clone(),
+            file: file.clone(),
+            contents,
+            begin: machine.now(),
+            deadline: self.time.map(|time| machine.now() + time),
+            record_bytes: self.record_bytes,
+            requests: RefCell::new(Requests::new(self, client)),
+            left: Cell::new(self.requests_of(client)),
+            outcome: RefCell::default(),
+            told: Box::new(told),
+        });
+        let all = TaskGroup::<Error>::new();
+        for _ in 0..self.outstanding {
+            let running = running.clone();
+            all.spawn(machine, "request after request", async move { running.work().await });
+        }
+        all.join_or_fail().await?;
+        let mut outcome = running.outcome.take();
+        if self.is_written() {
+            let begin = machine.now();
+            file.flush().await?;
+            outcome.flush = machine.now().since(begin);
+        }
+        outcome.elapsed = machine.now().since(running.begin);
+        Ok(outcome)
+    }
+}
+
+/// Fills a file with its contents, from front to back, with some blocks under way to every disk. `told` hears of bytes
+/// written.
+pub async fn fill<M: Machine>(
+    machine: &M,
+    file: &File<M>,
+    file_bytes: u64,
+    contents: Contents,
+    told: impl Fn(u64) + 'static,
+) -> Result<(), Error> {
+    let striping = file.striping();
+    let record_bytes = striping.block_bytes() * u64::from(striping.stripe_count());
+    let outstanding = (LAYING_OUT_BYTES / record_bytes).clamp(LAYING_OUT_MIN, LAYING_OUT_MAX) as u32;
+    let (order, reads_percent) = (Order::Sequential, 0);
+    let laying_out =
+        Workload { order, reads_percent, file_bytes, record_bytes, outstanding, ..Workload::default() };
+    laying_out.run(machine, file, contents, 0, told).await.map(drop)
+}
+
+/// Bytes under way while a file is laid out, if its blocks and disks allow that few.
+const LAYING_OUT_BYTES: u64 = 8 << 20;
+
+/// Requests under way while a file is laid out.
+const LAYING_OUT_MIN: u64 = 2;
+const LAYING_OUT_MAX: u64 = 32;
+
+/// A client at work.
+struct Running<M: Machine> {
+    machine: M,
+    file: File<M>,
+    contents: Contents,
+    begin: Instant,
+    /// When it begins no more requests.
+    deadline: Option<Instant>,
+    record_bytes: u64,
+    requests: RefCell<Requests>,
+    /// How many requests it has still to make.
+    left: Cell<u64>,
+    outcome: RefCell<Outcome>,
+    told: Box<dyn Fn(u64)>,
+}
+
+impl<M: Machine> Running<M> {
+    /// Makes one request after the other, as long as there are any.
+    async fn work(&self) -> Result<(), Error> {
+        let memory = self.contents.memory(self.record_bytes);
+        while let Some(request) = self.next() {
+            match request.operation {
+                Operation::Read => self.read(request.extent, &memory).await?,
+                Operation::Write => self.write(request.extent, &memory).await?,
+            }
+            (self.told)(request.extent.bytes);
+        }
+        Ok(())
+    }
+
+    fn next(&self) -> Option<Request> {
+        let is_late = self.deadline.is_some_and(|deadline| self.machine.now() >= deadline);
+        if self.left.get() == 0 || is_late {
+            return None;
+        }
+        self.left.set(self.left.get() - 1);
+        self.requests.borrow_mut().next()
+    }
+
+    async fn read(&self, extent: Extent, memory: &Memory) -> Result<(), Error> {
+        let begin = self.machine.now();
+        let found = self.file.read(extent.offset, extent.bytes, memory, 0).await?;
+        let end = self.machine.now();
+        let record = Chunk { file_offset: extent.offset, memory_offset: 0, bytes: extent.bytes };
+        let wrong = self.contents.first_wrong(memory, std::iter::once(record));
+        let mut outcome = self.outcome.borrow_mut();
+        outcome.reads.take_in(extent.bytes, end.since(begin));
+        outcome.own_work += self.machine.now().since(end);
+        if found < extent.bytes {
+            return Err(Error::WrongData(format!("the file ends after {} bytes", extent.offset + found)));
+        }
+        let why = |_| Error::WrongData(format!("the {} bytes at offset {}", extent.bytes, extent.offset));
+        wrong.map_or(Ok(()), |record| Err(why(record)))
+    }
+
+    async fn write(&self, extent: Extent, memory: &Memory) -> Result<(), Error> {
+        let making = self.machine.now();
+        memory.place(0, &self.contents.payload(extent.offset, extent.bytes));
+        let begin = self.machine.now();
+        self.file.write(extent.offset, extent.bytes, memory, 0).await?;
+        let latency = self.machine.now().since(begin);
+        let mut outcome = self.outcome.borrow_mut();
+        outcome.writes.take_in(extent.bytes, latency);
+        outcome.own_work += begin.since(making);
+        Ok(())
+    }
+}
+
+/// One client's part in a job.
+pub struct WorkloadPart<M: Machine> {
+    workload: Workload,
+    file: File<M>,
+    member: Member<M>,
+}
+
+impl<M: Machine> WorkloadPart<M> {
+    pub(crate) async fn prepare(name: &str, workload: &Workload, member: Member<M>) -> Result<Self, Error> {
+        let file = member.client()?.open_unfinished(name).await?;
+        Ok(WorkloadPart { workload: workload.clone(), file, member })
+    }
+
+    pub(crate) async fn run(&self) -> Result<Outcome, Error> {
+        let Member { machine, contents, .. } = &self.member;
+        self.workload.run(machine, &self.file, *contents, self.member.rank(), |_| {}).await
+    }
+}

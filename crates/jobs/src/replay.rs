@@ -1,0 +1,653 @@
+//! A request log is replayed: each member does what one node of the log did, by any method.
+//!
+//! ```text
+//!   by requests, through page caches,     each request when the one before it has been answered; a sync is a flush of
+//!   or write-cached                       what this member has written, and a barrier
+//!
+//!   disk-directed                         requests are gathered, and moved together with those of all members:
+//!     node 0   w w w r r   sync             round: w w w   w w .   r r .   sync
+//!     node 1   w w   r w   sync                    w w     . . .   r       (and w in a round of its own)
+//! ```
+//!
+//! What members gather for one collective operation, a *batch*, are requests that follow each other, of the same kind,
+//! up to the next sync, of at most so many bytes. All members have the same rounds, which follow from the log: each is
+//! of the kind of the next batch of the first member that has one before the next sync, and whoever has no batch of
+//! that kind has nothing in it. So a member reads what it has written, and sees what others have written after a sync.
+//!
+//! What is written depends on the file and the place in it, and differs from what files that are read have at the
+//! beginning. A member that reads bytes finds what it has written there itself, or what nobody writes; of what others
+//! may be writing it looks at nothing. At the end every written byte is looked at, and the edges of what is not.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use fs::{
+    Entry, File, FileEntries, ListedSettings, PageCache, PageCacheSettings, PagedFile, WriteCache,
+    WriteCacheSettings,
+};
+use layout::{Chunk, Extent, Operation};
+use machine::{Duration, Instant, Machine, Memory, Payload, Work};
+use request_log::{Action, LoggedNode, Request, RequestLog, Stretch};
+
+use crate::byte_ranges::ByteRanges;
+use crate::{Contents, Error, FlushTally, Member, Outcome};
+
+/// A replay: what its members do. The member of rank *i* does what the *i*-th node of the log did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplayJob {
+    log: Arc<RequestLog>,
+    files: Vec<String>,
+    access: ReplayAccess,
+    think: Think,
+    /// Of each file, what somebody writes.
+    written: Arc<[ByteRanges]>,
+    /// What all members do together, if they move batches.
+    turns: Arc<[Turn]>,
+}
+
+/// How requests are made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ReplayAccess {
+    /// Each by itself.
+    Requests,
+    /// Each by itself, through a page cache of the member.
+    Cached(PageCacheSettings),
+    /// Many of all members together, disk-directed.
+    Batches {
+        /// How they are moved.
+        settings: ListedSettings,
+        /// Bytes of a member's batch; a request that is larger is one of its own.
+        bytes: u64,
+    },
+    /// Writes into the write cache of all members; reads each by itself, with what the member has written.
+    WriteCached(WriteCacheSettings),
+}
+
+/// What becomes of the time between a node's requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Think {
+    /// Nothing: a request is made when the one before it is done.
+    None,
+    /// As much time passes from the end of a request to the next one as in the log.
+    Gaps,
+    /// No request is made before its time in the log, counted from the start of the log and of the replay.
+    Times,
+}
+
+/// What all members of a replay by batches do together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Move(Operation),
+    Sync,
+}
+
+/// The most requests of a batch: some hundred messages of a directory.
+const BATCH_REQUESTS_MAX: usize = 1 << 16;
+
+impl ReplayJob {
+    /// A replay of a log, whose files are called so in the file system, in their order.
+    ///
+    /// # Panics
+    /// If these are not as many as the log has.
+    pub fn new(log: Arc<RequestLog>, files: Vec<String>, access: ReplayAccess, think: Think) -> Self {
+        assert_eq!(files.len(), log.files().len(), "each file of a log has a name");
+        let turns = match access {
+            ReplayAccess::Batches { bytes, .. } => turns(&log, bytes),
+            _ => Vec::new(),
+        };
+        let written = written(&log).into();
+        ReplayJob { log, files, access, think, written, turns: turns.into() }
+    }
+
+    /// The log.
+    pub fn log(&self) -> &RequestLog {
+        &self.log
+    }
+
+    /// The files that have to be there: what each is called, how many bytes it has to have, and whether these are to
+    /// be its contents, because somebody reads of it. Others are empty.
+    pub fn files(&self) -> impl Iterator<Item = (&str, u64, bool)> {
+        let files = self.files.iter().zip(self.log.files());
+        files.map(|(name, file)| (&**name, file.end, file.is_read))
+    }
+
+    /// Whether files have to be finished before anybody can open them.
+    pub fn wants_finished_files(&self) -> bool {
+        matches!(self.access, ReplayAccess::Cached(_))
+    }
+
+    /// Bytes of memory that a member needs for the data of its requests, at most.
+    pub fn memory_bytes(&self) -> u64 {
+        let largest = self.log.totals().largest;
+        match self.access {
+            ReplayAccess::Batches { bytes, .. } => bytes.max(largest),
+            ReplayAccess::Cached(settings) => settings.bytes + largest,
+            ReplayAccess::WriteCached(settings) => settings.bytes + largest,
+            ReplayAccess::Requests => largest,
+        }
+    }
+
+    pub(crate) fn check(&self, members: u32) -> Result<(), Error> {
+        let nodes = self.log.nodes().len();
+        let invalid = |why: String| Err(Error::Invalid(why));
+        if nodes != members as usize {
+            return invalid(format!("a log of {nodes} nodes on {members} compute nodes"));
+        }
+        if self.files.len() > FILES_MAX {
+            let files = self.files.len();
+            return invalid(format!(
+                "a log of {files} files: {FILES_MAX} is the most that can be told apart"
+            ));
+        }
+        match self.access {
+            ReplayAccess::Cached(PageCacheSettings { bytes: 0, .. }) => {
+                invalid("a page cache must have at least one byte".into())
+            }
+            ReplayAccess::Batches { bytes: 0, .. } => invalid("a batch must have at least one byte".into()),
+            ReplayAccess::WriteCached(settings) => Ok(settings.check()?),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Of each file of a log, what somebody writes.
+fn written(log: &RequestLog) -> Vec<ByteRanges> {
+    let mut ranges: Vec<Vec<Range<u64>>> = vec![Vec::new(); log.files().len()];
+    for (operation, stretch) in log.nodes().iter().flat_map(LoggedNode::moves) {
+        if operation == Operation::Write {
+            ranges[stretch.file as usize].push(stretch.offset..stretch.end());
+        }
+    }
+    ranges.into_iter().map(ByteRanges::of).collect()
+}
+
+/// The batch that begins with the first of these requests: its kind and how many requests it has; none before a sync
+/// or at the end.
+fn batch(requests: &[Request], bytes_max: u64) -> Option<(Operation, usize)> {
+    let Action::Move(operation, _) = requests.first()?.action else { return None };
+    let mut bytes = 0;
+    let fits = |request: &&Request| match request.action {
+        Action::Move(other, stretch) if other == operation => {
+            let is_first = bytes == 0;
+            bytes += u64::from(stretch.bytes);
+            is_first || bytes <= bytes_max
+        }
+        _ => false,
+    };
+    let count = requests.iter().take(BATCH_REQUESTS_MAX).take_while(fits).count();
+    Some((operation, count))
+}
+
+/// What the members of a log do together, in batches of so many bytes.
+fn turns(log: &RequestLog, bytes: u64) -> Vec<Turn> {
+    let mut rest: Vec<&[Request]> = log.nodes().iter().map(|node| &node.requests[..]).collect();
+    let mut turns = Vec::new();
+    while rest.iter().any(|requests| !requests.is_empty()) {
+        let kind = rest.iter().find_map(|requests| batch(requests, bytes)).map(|(operation, _)| operation);
+        turns.push(kind.map_or(Turn::Sync, Turn::Move));
+        for requests in &mut rest {
+            let done = match (kind, batch(requests, bytes)) {
+                (Some(kind), Some((operation, count))) if operation == kind => count,
+                // All others are at a sync, or at the end.
+                (None, _) => requests.len().min(1),
+                _ => 0,
+            };
+            *requests = &requests[done..];
+        }
+    }
+    turns
+}
+
+/// One member's part in a replay.
+pub struct ReplayPart<M: Machine> {
+    job: ReplayJob,
+    member: Member<M>,
+    /// Of the log; none that this member does not use.
+    files: Vec<Option<Opened<M>>>,
+    cache: Option<WriteCache<M>>,
+    memory: Memory,
+    /// What this member has written so far of files that are read, too.
+    own: RefCell<BTreeMap<u32, ByteRanges>>,
+    /// Files that it has written to since it flushed them.
+    unflushed: RefCell<BTreeSet<u32>>,
+}
+
+enum Opened<M: Machine> {
+    Plain(File<M>),
+    Paged(PagedFile<M>),
+}
+
+/// How files can be told apart by what is written to them: what a source of contents has beside an offset.
+const FILES_MAX: usize = 1 << 15;
+
+/// Where in the source of contents the bytes come from that are written to a file; what is read without having been
+/// written comes from its own offset.
+fn source(file: u32, offset: u64) -> u64 {
+    1 << 63 | u64::from(file) << 48 | offset
+}
+
+impl<M: Machine> ReplayPart<M> {
+    pub(crate) async fn prepare(job: &ReplayJob, member: Member<M>) -> Result<Self, Error> {
+        let client = member.client()?;
+        let node = &job.log.nodes()[member.group.rank];
+        let used: BTreeSet<u32> = node.moves().map(|(_, stretch)| stretch.file).collect();
+        let pages = match job.access {
+            ReplayAccess::Cached(settings) => Some(PageCache::new(client.clone(), settings)),
+            _ => None,
+        };
+        let mut files = Vec::new();
+        for (index, name) in (0..).zip(&job.files) {
+            files.push(match &pages {
+                _ if !used.contains(&index) => None,
+                Some(pages) => Some(Opened::Paged(pages.open(name).await?)),
+                None => Some(Opened::Plain(client.open_unfinished(name).await?)),
+            });
+        }
+        let cache = match job.access {
+            ReplayAccess::WriteCached(settings) => {
+                let (job, name) = (format!("{:016x}", member.group.id), format!("member {}", member.rank()));
+                let memory = member.contents.memory(0);
+                Some(WriteCache::join(client.clone(), &job, &name, settings, &memory).await?)
+            }
+            _ => None,
+        };
+        let memory = member.contents.memory(memory_bytes(node, job.access));
+        let (own, unflushed) = (RefCell::default(), RefCell::default());
+        Ok(ReplayPart { job: job.clone(), member, files, cache, memory, own, unflushed })
+    }
+
+    fn machine(&self) -> &M {
+        &self.member.machine
+    }
+
+    fn requests(&self) -> &[Request] {
+        &self.job.log.nodes()[self.member.group.rank].requests
+    }
+
+    pub(crate) async fn run(&self) -> Result<Outcome, Error> {
+        let mut outcome = Outcome::default();
+        let mut clock = Clock::start(self.machine().now(), self.job.log.start(), self.job.think);
+        match self.job.access {
+            ReplayAccess::Batches { settings, bytes } => {
+                self.run_batches(settings, bytes, &mut clock, &mut outcome).await?;
+            }
+            _ => self.run_requests(&mut clock, &mut outcome).await?,
+        }
+        outcome.elapsed = self.machine().now().since(clock.begin);
+        Ok(outcome)
+    }
+
+    async fn run_requests(&self, clock: &mut Clock, outcome: &mut Outcome) -> Result<(), Error> {
+        let mut syncs = self.job.log.syncs();
+        for request in self.requests() {
+            clock.think(self.machine(), request).await;
+            match request.action {
+                Action::Sync => {
+                    self.sync().await?;
+                    syncs -= 1;
+                }
+                Action::Move(Operation::Write, stretch) => self.write(stretch, outcome).await?,
+                Action::Move(Operation::Read, stretch) => self.read(stretch, outcome).await?,
+            }
+        }
+        for _ in 0..syncs {
+            self.sync().await?;
+        }
+        let begin = self.machine().now();
+        match &self.cache {
+            Some(cache) => {
+                // What is left of all goes together.
+                self.member.client()?.barrier(&self.member.group).await?;
+                cache.leave().await?;
+                outcome.flushes = Some(FlushTally::of(cache));
+            }
+            None => self.flush().await?,
+        }
+        outcome.flush = self.machine().now().since(begin);
+        Ok(())
+    }
+
+    /// Waits for all members; then each sees what the others have written.
+    async fn sync(&self) -> Result<(), Error> {
+        let client = self.member.client()?;
+        if let Some(cache) = &self.cache {
+            client.barrier(&self.member.group).await?;
+            if self.member.rank() == 0 {
+                cache.flush().await?;
+            }
+        }
+        self.flush().await?;
+        Ok(client.barrier(&self.member.group).await?)
+    }
+
+    /// Brings to the media what this member has written.
+    async fn flush(&self) -> Result<(), Error> {
+        let unflushed = self.unflushed.take();
+        for index in unflushed {
+            match self.file(index) {
+                Opened::Plain(file) => file.flush().await?,
+                Opened::Paged(file) => file.commit().await?,
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&self, index: u32) -> &Opened<M> {
+        self.files[index as usize].as_ref().expect("it has been opened because of this request")
+    }
+
+    fn plain(&self, index: u32) -> &File<M> {
+        match self.file(index) {
+            Opened::Plain(file) => file,
+            Opened::Paged(_) => unreachable!("nobody moves pages together"),
+        }
+    }
+
+    async fn write(&self, stretch: Stretch, outcome: &mut Outcome) -> Result<(), Error> {
+        let making = self.machine().now();
+        self.make(stretch, 0);
+        let begin = self.machine().now();
+        outcome.own_work += begin.since(making);
+        let Stretch { file, offset, .. } = stretch;
+        let bytes = u64::from(stretch.bytes);
+        match (self.file(file), &self.cache) {
+            (Opened::Plain(file), Some(cache)) => {
+                cache.write(file, offset, &self.memory.get(0, bytes)).await?;
+            }
+            (Opened::Plain(opened), None) => {
+                opened.write(offset, bytes, &self.memory, 0).await?;
+                self.unflushed.borrow_mut().insert(file);
+            }
+            (Opened::Paged(opened), _) => {
+                self.write_pages(opened, offset, bytes).await?;
+                self.unflushed.borrow_mut().insert(file);
+            }
+        }
+        outcome.writes.take_in(bytes, self.machine().now().since(begin));
+        Ok(())
+    }
+
+    async fn read(&self, stretch: Stretch, outcome: &mut Outcome) -> Result<(), Error> {
+        let begin = self.machine().now();
+        let Stretch { file, offset, .. } = stretch;
+        let bytes = u64::from(stretch.bytes);
+        let found = match (self.file(file), &self.cache) {
+            (Opened::Plain(file), Some(cache)) => cache.read(file, offset, bytes, &self.memory, 0).await?,
+            (Opened::Plain(file), None) => file.read(offset, bytes, &self.memory, 0).await?,
+            (Opened::Paged(file), _) => self.read_pages(file, offset, bytes).await?,
+        };
+        let end = self.machine().now();
+        outcome.reads.take_in(bytes, end.since(begin));
+        if found < bytes {
+            let name = self.name(file);
+            return Err(Error::WrongData(format!("{name} ends after {} bytes", offset + found)));
+        }
+        self.check_read(stretch, 0)?;
+        outcome.own_work += self.machine().now().since(end);
+        Ok(())
+    }
+
+    /// Page by page, each copied from the program's memory.
+    async fn write_pages(&self, file: &PagedFile<M>, offset: u64, bytes: u64) -> fs::Result<()> {
+        let mut done = 0;
+        while done < bytes {
+            let some = (file.page_bytes() - (offset + done) % file.page_bytes()).min(bytes - done);
+            self.machine().compute(Work::Copy { bytes: some }).await;
+            file.write(offset + done, self.memory.get(done, some)).await?;
+            done += some;
+        }
+        Ok(())
+    }
+
+    /// Page by page, each copied to the program's memory. Says how many bytes there were.
+    async fn read_pages(&self, file: &PagedFile<M>, offset: u64, bytes: u64) -> fs::Result<u64> {
+        let mut done = 0;
+        while done < bytes {
+            let left = file.page_bytes() - (offset + done) % file.page_bytes();
+            let some = file.read_some(offset + done, left.min(bytes - done)).await?;
+            if some.is_empty() {
+                break;
+            }
+            self.machine().compute(Work::Copy { bytes: some.len() }).await;
+            self.memory.place(done, &some);
+            done += some.len();
+        }
+        Ok(done)
+    }
+
+    async fn run_batches(
+        &self,
+        settings: ListedSettings,
+        bytes: u64,
+        clock: &mut Clock,
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
+        let mut rest = self.requests();
+        for turn in &*self.job.turns {
+            match turn {
+                Turn::Sync => {
+                    // What has been moved together is on the media.
+                    if let Some((sync, after)) = rest.split_first() {
+                        clock.think(self.machine(), sync).await;
+                        rest = after;
+                    }
+                    self.member.client()?.barrier(&self.member.group).await?;
+                }
+                Turn::Move(operation) => {
+                    let next = batch(rest, bytes).filter(|(kind, _)| kind == operation);
+                    let (batch, after) = rest.split_at(next.map_or(0, |(_, count)| count));
+                    rest = after;
+                    self.move_batch(*operation, batch, settings, clock, outcome).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gathers a batch and moves it together with those of the others.
+    async fn move_batch(
+        &self,
+        operation: Operation,
+        batch: &[Request],
+        settings: ListedSettings,
+        clock: &mut Clock,
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
+        let client = self.member.client()?;
+        let mut entries: BTreeMap<u32, Vec<Entry>> = BTreeMap::new();
+        let (mut asked, mut at) = (Vec::with_capacity(batch.len()), 0);
+        for (request, stretch) in stretches(batch) {
+            clock.think(self.machine(), request).await;
+            let making = self.machine().now();
+            if operation == Operation::Write {
+                self.make(stretch, at);
+            }
+            let now = self.machine().now();
+            outcome.own_work += now.since(making);
+            asked.push(now);
+            let (bytes, time) = (u64::from(stretch.bytes), request.time.as_nanos());
+            entries.entry(stretch.file).or_default().push(Entry { offset: stretch.offset, bytes, at, time });
+            at += bytes;
+        }
+        let part = |(file, entries)| FileEntries { file: self.plain(file).clone(), entries };
+        let parts: Vec<FileEntries<M>> = entries.into_iter().map(part).collect();
+        let group = &self.member.group;
+        match operation {
+            Operation::Read => client.read_listed(group, &parts, &self.memory, settings).await?,
+            Operation::Write => client.write_listed(group, &parts, &self.memory, settings).await?,
+        };
+        let end = self.machine().now();
+        let tally = match operation {
+            Operation::Read => &mut outcome.reads,
+            Operation::Write => &mut outcome.writes,
+        };
+        let mut at = 0;
+        for ((_, stretch), asked) in stretches(batch).zip(asked) {
+            tally.take_in(stretch.bytes.into(), end.since(asked));
+            if operation == Operation::Read {
+                self.check_read(stretch, at)?;
+            }
+            at += u64::from(stretch.bytes);
+        }
+        outcome.own_work += self.machine().now().since(end);
+        Ok(())
+    }
+
+    /// Makes what is written there, in the memory at `at`.
+    fn make(&self, stretch: Stretch, at: u64) {
+        let Stretch { file, offset, bytes } = stretch;
+        self.memory.place(at, &self.member.contents.payload(source(file, offset), bytes.into()));
+        if self.job.log.files()[file as usize].is_read {
+            self.own.borrow_mut().entry(file).or_default().insert(offset..stretch.end());
+        }
+    }
+
+    /// Fails if what was read to `at` in the memory is not what this member knows to be there.
+    fn check_read(&self, stretch: Stretch, at: u64) -> Result<(), Error> {
+        let Stretch { file, offset, .. } = stretch;
+        let own = self.own.borrow();
+        let nothing = ByteRanges::default();
+        let own = own.get(&file).unwrap_or(&nothing);
+        let mut known = Vec::new();
+        for (part, is_written) in self.job.written[file as usize].cut(offset..stretch.end()) {
+            if !is_written {
+                known.push((part.clone(), part.start));
+                continue;
+            }
+            let own = own.cut(part).into_iter().filter(|(_, is_own)| *is_own);
+            known.extend(own.map(|(part, _)| (part.clone(), source(file, part.start))));
+        }
+        let chunks = known.iter().map(|(part, from)| Chunk {
+            file_offset: *from,
+            memory_offset: at + (part.start - offset),
+            bytes: part.end - part.start,
+        });
+        match self.member.contents.first_wrong(&self.memory, chunks) {
+            None => Ok(()),
+            Some(chunk) => Err(self.wrong(file, chunk.memory_offset - at + offset, chunk.bytes)),
+        }
+    }
+
+    fn name(&self, file: u32) -> &str {
+        &self.job.log.files()[file as usize].name
+    }
+
+    fn wrong(&self, file: u32, offset: u64, bytes: u64) -> Error {
+        Error::WrongData(format!("{}: the {bytes} bytes from {offset} on", self.name(file)))
+    }
+
+    /// Looks at what is in the files now. One member does it for all.
+    pub(crate) async fn check(&self) -> Result<(), Error> {
+        if self.member.rank() != 0 {
+            return Ok(());
+        }
+        for (index, file) in (0..).zip(self.job.log.files()).filter(|(_, file)| file.is_written) {
+            let opened = self.member.client()?.open_unfinished(&self.job.files[index as usize]).await?;
+            for (part, is_written) in self.job.written[index as usize].cut(0..file.end) {
+                for extent in pieces(part, is_written) {
+                    self.check_piece(index, &opened, extent, is_written).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn check_piece(
+        &self,
+        index: u32,
+        file: &File<M>,
+        Extent { offset, bytes }: Extent,
+        is_written: bool,
+    ) -> Result<(), Error> {
+        let contents = self.member.contents;
+        let memory = contents.memory(bytes);
+        let found = file.read(offset, bytes, &memory, 0).await?;
+        let is_right = match (is_written, self.job.log.files()[index as usize].is_read) {
+            (true, _) => is_there(contents, &memory, source(index, offset)),
+            (false, true) => is_there(contents, &memory, offset),
+            (false, false) => memory.get(0, bytes) == Payload::zeros(bytes),
+        };
+        if found == bytes && is_right { Ok(()) } else { Err(self.wrong(index, offset, bytes)) }
+    }
+}
+
+/// Whether all of a memory are the contents from `from` on.
+fn is_there(contents: Contents, memory: &Memory, from: u64) -> bool {
+    let whole = Chunk { file_offset: from, memory_offset: 0, bytes: memory.len() };
+    contents.first_wrong(memory, std::iter::once(whole)).is_none()
+}
+
+/// Bytes that are looked at at once, and at the edges of what nobody has written.
+const CHECKED_BYTES: u64 = 1 << 20;
+const EDGE_BYTES: u64 = 1 << 16;
+
+/// What is looked at of a part of a file, piece by piece.
+fn pieces(part: Range<u64>, is_written: bool) -> Vec<Extent> {
+    let bytes = part.end - part.start;
+    if is_written || bytes <= 2 * EDGE_BYTES {
+        let offsets = part.clone().step_by(CHECKED_BYTES as usize);
+        return offsets.map(|offset| Extent::new(offset, CHECKED_BYTES).clip(part.end)).collect();
+    }
+    vec![Extent::new(part.start, EDGE_BYTES), Extent::new(part.end - EDGE_BYTES, EDGE_BYTES)]
+}
+
+/// Bytes of memory that a node's requests need at once.
+fn memory_bytes(node: &LoggedNode, access: ReplayAccess) -> u64 {
+    let largest = node.moves().map(|(_, stretch)| u64::from(stretch.bytes)).max().unwrap_or(0);
+    let ReplayAccess::Batches { bytes, .. } = access else { return largest };
+    let all: u64 = node.moves().map(|(_, stretch)| u64::from(stretch.bytes)).sum();
+    bytes.min(all).max(largest)
+}
+
+fn stretches(batch: &[Request]) -> impl Iterator<Item = (&Request, Stretch)> {
+    batch.iter().filter_map(|request| match request.action {
+        Action::Move(_, stretch) => Some((request, stretch)),
+        Action::Sync => None,
+    })
+}
+
+/// When a member is to make its requests.
+struct Clock {
+    begin: Instant,
+    think: Think,
+    /// The time of the log at which it starts, and at which the last request ended.
+    start: Duration,
+    ended: Duration,
+}
+
+impl Clock {
+    fn start(begin: Instant, start: Duration, think: Think) -> Self {
+        Clock { begin, think, start, ended: start }
+    }
+
+    /// Waits until a request is to be made.
+    async fn think<M: Machine>(&mut self, machine: &M, request: &Request) {
+        let until = match self.think {
+            Think::None => return,
+            Think::Times => self.begin + (request.time - self.start),
+            Think::Gaps => {
+                let gap = request.time.as_nanos().saturating_sub(self.ended.as_nanos());
+                self.ended = request.time + request.took;
+                machine.now() + Duration::from_nanos(gap)
+            }
+        };
+        if until > machine.now() {
+            machine.sleep_until(until).await;
+        }
+    }
+}
+
+impl fmt::Display for ReplayJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let method = match self.access {
+            ReplayAccess::Requests => "traditional",
+            ReplayAccess::Cached(_) => "cached traditional",
+            ReplayAccess::Batches { .. } => "disk-directed",
+            ReplayAccess::WriteCached(_) => "write-cached",
+        };
+        write!(f, "{method} replay of {} nodes", self.log.nodes().len())
+    }
+}

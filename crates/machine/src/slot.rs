@@ -1,0 +1,130 @@
+//! Memory as payloads share it, and the right under which a pool has lent it.
+//!
+//! ```text
+//!  BufferPool --> Hoard: permits, spare memory <-- Grant <-- Slot: bytes <-- SharedBytes of payloads
+//!                                                    ^------ Buf
+//! ```
+//!
+//! The grant is given back with the last slot and buffer that have it, the memory of a slot with the slot.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::permits::{Permit, Permits};
+
+/// What the buffers of a pool are made of.
+pub(crate) struct Hoard {
+    pub(crate) capacity_bytes: u64,
+    /// One for each byte.
+    pub(crate) permits: Permits,
+    spare: RefCell<Spare>,
+}
+
+impl Hoard {
+    pub(crate) fn new(capacity_bytes: u64) -> Self {
+        Hoard { capacity_bytes, permits: Permits::new(capacity_bytes), spare: RefCell::default() }
+    }
+
+    /// Takes the memory kept last; an empty vector if there is none.
+    pub(crate) fn take_spare(&self) -> Vec<u8> {
+        self.spare.borrow_mut().take()
+    }
+}
+
+/// Memory kept for the next taker, so that pages stay mapped and warm.
+#[derive(Default)]
+struct Spare {
+    memory: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+/// Maximum bytes of spare memory in a pool: some hundred pages, enough for bursts. More would hoard memory without
+/// helping.
+const SPARE_BYTES_MAX: usize = 32 << 20;
+
+impl Spare {
+    fn keep(&mut self, memory: Vec<u8>) {
+        if memory.capacity() > 0 && self.bytes + memory.capacity() <= SPARE_BYTES_MAX {
+            self.bytes += memory.capacity();
+            self.memory.push(memory);
+        }
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        let memory = self.memory.pop().unwrap_or_default();
+        self.bytes -= memory.capacity();
+        memory
+    }
+}
+
+/// The right to a number of bytes of a pool; returned when dropped.
+pub(crate) struct Grant {
+    pool: Rc<Hoard>,
+    _permit: Permit,
+    /// The part of the taker's own bound, until this is returned.
+    _share: Option<Rc<Grant>>,
+}
+
+impl Grant {
+    /// The right to the bytes of `permit`; `share` is given back with it.
+    pub(crate) fn new(pool: Rc<Hoard>, permit: Permit, share: Option<Rc<Grant>>) -> Rc<Self> {
+        Rc::new(Grant { pool, _permit: permit, _share: share })
+    }
+
+    pub(crate) fn take_spare(&self) -> Vec<u8> {
+        self.pool.take_spare()
+    }
+
+    fn keep_spare(&self, memory: Vec<u8>) {
+        self.pool.spare.borrow_mut().keep(memory);
+    }
+}
+
+/// Memory shared by payloads, with the right it was taken under, if any.
+pub(crate) struct MemorySlot {
+    bytes: Vec<u8>,
+    grant: Option<Rc<Grant>>,
+}
+
+impl MemorySlot {
+    pub(crate) fn unpooled(bytes: Vec<u8>) -> Self {
+        MemorySlot { bytes, grant: None }
+    }
+
+    pub(crate) fn pooled(bytes: Vec<u8>, grant: Rc<Grant>) -> Self {
+        MemorySlot { bytes, grant: Some(grant) }
+    }
+
+    /// Whether another pool than that of `grant` has lent it.
+    pub(crate) fn is_of_another(&self, grant: &Grant) -> bool {
+        self.grant.as_ref().is_some_and(|own| !Rc::ptr_eq(&own.pool, &grant.pool))
+    }
+
+    /// Is from now on of the pool of `grant`; the pool that had lent it gets `spare` in exchange.
+    pub(crate) fn change_pools(&mut self, grant: Rc<Grant>, spare: Vec<u8>) {
+        if let Some(lender) = self.grant.replace(grant) {
+            lender.keep_spare(spare);
+        }
+    }
+
+    /// Takes the memory out, so that it is not recycled.
+    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+impl Drop for MemorySlot {
+    fn drop(&mut self) {
+        if let Some(grant) = &self.grant {
+            grant.keep_spare(std::mem::take(&mut self.bytes));
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Writing through the write cache: what a program's thread does.
+
+use std::sync::Arc;
+
+use machine::{Duration, Machine};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::thread::NodeThread;
+use crate::write_queue::WriteQueue;
+
+/// How long something is in the queue at most, unless the node thread is busy.
+const WAIT: Duration = Duration::from_millis(5);
+
+/// Writes bytes to the file of this number at an offset; `what` names it in errors.
+pub(crate) fn write(
+    node: &NodeThread,
+    queue: &WriteQueue,
+    what: &Arc<str>,
+    file: u64,
+    offset: u64,
+    bytes: &[u8],
+) -> Result<()> {
+    if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > layout::FILE_BYTES_MAX) {
+        let why = format!("no file can have more than {} bytes", layout::FILE_BYTES_MAX);
+        return Err(Error::new(ErrorKind::TooLarge, &**what, why));
+    }
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let is_first = loop {
+        match queue.put(file, offset, bytes) {
+            Some(is_first) => break is_first,
+            None => queue.send(|| node.begin(what, |node| async move { node.take_in_writes().await }))?,
+        }
+    };
+    if is_first {
+        // What it fails with, the next who asks learns: it stays undone.
+        drop(node.begin(what, |node| async move {
+            let machine = &node.client.connection.machine;
+            machine.sleep_until(machine.now() + WAIT).await;
+            node.take_in_writes().await
+        }));
+    }
+    Ok(())
+}

@@ -1,0 +1,263 @@
+//! What the user calls each agent, and errors of the file system in these words.
+
+use std::path::Path;
+
+use machine::NodeId;
+
+use crate::agents::Agent;
+use crate::error::{Error, ErrorKind, kind_of, remedy_for, remedy_for_silence};
+use crate::key;
+
+fn unreachable_agent(agent: &Agent, error: machine::Error, key_file: Option<&Path>) -> Error {
+    let named = |kind, why: String| Error::new(kind, format!("agent {}", agent.name), why);
+    match error {
+        machine::Error::OtherKey { mismatch, .. } => {
+            let file = key::path(key_file);
+            named(ErrorKind::NotTrusted, mismatch.to_string()).with_remedy(key::remedy(
+                mismatch,
+                file.as_deref(),
+                "the agent",
+            ))
+        }
+        machine::Error::OtherVersion { theirs, ours, .. } => {
+            let why = format!("it speaks version {theirs} of the protocol, this program version {ours}");
+            named(ErrorKind::Protocol, why).with_remedy("Install the same version of Starfish here and there")
+        }
+        // What was being done is said already.
+        machine::Error::Io { why, .. } => {
+            named(ErrorKind::Unreachable, why).with_remedy(remedy_for_silence(agent.log.as_deref()))
+        }
+        other => named(ErrorKind::Unreachable, other.to_string())
+            .with_remedy(remedy_for_silence(agent.log.as_deref())),
+    }
+}
+
+/// What the user calls each agent, and which of them do not answer.
+#[derive(Default)]
+pub(crate) struct Names {
+    present: Vec<(NodeId, Agent)>,
+    absent: Vec<Error>,
+}
+
+impl Names {
+    /// Notes what the agent is called; says so if it has a name already.
+    pub(crate) fn enter(&mut self, node: NodeId, agent: &Agent) -> std::result::Result<(), &str> {
+        if let Some(known) = self.present.iter().position(|(other, _)| *other == node) {
+            return Err(&self.present[known].1.name);
+        }
+        self.present.push((node, agent.clone()));
+        Ok(())
+    }
+
+    /// Notes that an agent does not answer, and why. `key_file` is the file that was named as that of the cluster key.
+    pub(crate) fn enter_absent(&mut self, agent: &Agent, error: machine::Error, key_file: Option<&Path>) {
+        self.absent.push(unreachable_agent(agent, error, key_file));
+    }
+
+    fn agent(&self, node: NodeId) -> Option<&Agent> {
+        self.present.iter().find(|(other, _)| *other == node).map(|(_, agent)| agent)
+    }
+
+    /// The user's name for an agent, if it is one of these.
+    pub(crate) fn of(&self, node: NodeId) -> Option<&str> {
+        self.agent(node).map(|agent| agent.name.as_str())
+    }
+
+    /// The user's names for the agents that answer.
+    pub(crate) fn present(&self) -> impl Iterator<Item = &str> {
+        self.present.iter().map(|(_, agent)| agent.name.as_str())
+    }
+
+    /// Which agents do not answer and why, in one error; nothing if all do.
+    pub(crate) fn absence(&self) -> Option<Error> {
+        let [first, others @ ..] = &*self.absent else { return None };
+        if others.is_empty() {
+            return Some(first.clone());
+        }
+        let of_all = |part: fn(&Error) -> &str, between: &str| {
+            let mut parts: Vec<&str> = self.absent.iter().map(part).collect();
+            parts.dedup();
+            parts.join(between)
+        };
+        let error = Error::new(first.kind(), of_all(Error::what, ", "), of_all(Error::why, "; "));
+        Some(first.remedy().into_iter().fold(error, Error::with_remedy))
+    }
+
+    /// Puts an error of the file system into words the user knows; `what` is the file, or what was to be done.
+    pub(crate) fn explain(&self, what: &str, error: &fs::Error) -> Error {
+        if let Some(absence) = self.absence().filter(|_| may_be_elsewhere(error)) {
+            let why = match error {
+                fs::Error::MissingStripe { index, count, .. } => format!("stripe {index} of {count}"),
+                _ => "if there is such a file, it".to_owned(),
+            };
+            let why =
+                format!("{why} is not on the agents that answer. {}: {}", absence.what(), absence.why());
+            let explained = Error::new(absence.kind(), what, why);
+            return absence.remedy().into_iter().fold(explained, Error::with_remedy);
+        }
+        let mut text = error.to_string();
+        for (node, agent) in &self.present {
+            text = text.replace(&node.to_string(), &format!("agent {}", agent.name));
+        }
+        // What it is about stands before this already.
+        let about = [format!("{what}: "), format!("{what:?} ")];
+        let why = about.iter().find_map(|about| text.strip_prefix(about)).unwrap_or(&text);
+        let log = error.node().and_then(|node| self.agent(node)).and_then(|agent| agent.log.as_deref());
+        let explained = Error::new(kind_of(error), what, why);
+        remedy_for(error, log).into_iter().fold(explained, Error::with_remedy)
+    }
+}
+
+/// Whether another agent may have what is missing.
+fn may_be_elsewhere(error: &fs::Error) -> bool {
+    matches!(error, fs::Error::MissingStripe { .. } | fs::Error::NotFound { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use fs::{Failure, FailureKind};
+    use machine::KeyMismatch;
+
+    use super::*;
+
+    fn agent(name: &str, log: Option<&str>) -> Agent {
+        Agent { name: name.into(), address: ([127, 0, 0, 1], 7117).into(), log: log.map(str::to_owned) }
+    }
+
+    #[test]
+    fn who_has_started_an_agent_is_told_how_to_start_it_again() {
+        let mut names = Names::default();
+        names.enter(NodeId(1), &agent("by-hand:1", None)).expect("a new one");
+        names.enter(NodeId(2), &agent("of-a-set:2", Some("/state/log"))).expect("a new one");
+        let gone = |node| {
+            fs::Error::Machine(machine::Error::PeerGone { node: NodeId(node), why: "it hangs".to_owned() })
+        };
+        let by_hand = names.explain("x", &gone(1)).to_string();
+        assert!(by_hand.contains("standard error") && !by_hand.contains("agents up"), "{by_hand}");
+        let of_a_set = names.explain("x", &gone(2)).to_string();
+        assert!(of_a_set.contains("/state/log") && of_a_set.contains("`starfish agents up`"), "{of_a_set}");
+    }
+
+    #[test]
+    fn other_keys_are_told_with_the_files_and_what_to_do() {
+        for (mismatch, part) in [
+            (KeyMismatch::OnlyHere, "or, to do without a key, say --key none here"),
+            (KeyMismatch::OnlyThere, "to /my/key here with mode 0600"),
+            (KeyMismatch::Differ, "(here it is /my/key)"),
+        ] {
+            let error = machine::Error::OtherKey { what: "connecting".into(), mismatch };
+            let told = unreachable_agent(&agent("a:1", None), error, Some(Path::new("/my/key")));
+            assert_eq!(told.kind(), ErrorKind::NotTrusted);
+            assert!(told.remedy().is_some_and(|remedy| remedy.contains(part)), "{told}");
+        }
+    }
+
+    #[test]
+    fn an_agent_of_another_version_is_told_apart_from_one_that_is_silent() {
+        let what = || "connecting".to_owned();
+        let other = machine::Error::OtherVersion { what: what(), theirs: 4, ours: 5 };
+        // The name of the host is no matter.
+        let silent = machine::Error::Io { what: what(), why: "no address for version-5.example".into() };
+        for (error, kind) in [(other, ErrorKind::Protocol), (silent, ErrorKind::Unreachable)] {
+            assert_eq!(unreachable_agent(&agent("a:1", None), error, None).kind(), kind);
+        }
+    }
+
+    #[test]
+    fn what_is_missing_may_be_on_an_agent_that_does_not_answer() {
+        let missing = fs::Error::MissingStripe { name: "x".into(), index: 1, count: 3 };
+        let mut names = Names::default();
+        assert_eq!(names.absence(), None);
+        assert_eq!(names.explain("x", &missing).kind(), ErrorKind::Damaged);
+        for name in ["a:1", "b:1"] {
+            let why = machine::Error::Io { what: "connecting".into(), why: "ConnectedNode refused".into() };
+            names.absent.push(unreachable_agent(&agent(name, None), why, None));
+        }
+        let error = names.explain("x", &missing);
+        assert_eq!(error.kind(), ErrorKind::Unreachable);
+        let expected =
+            "stripe 1 of 3 is not on the agents that answer. agent a:1, agent b:1: ConnectedNode refused";
+        assert_eq!(error.why(), expected);
+        assert_eq!(
+            names.explain("x", &fs::Error::NotFound { name: "x".into() }).kind(),
+            ErrorKind::Unreachable
+        );
+    }
+
+    #[test]
+    fn agents_are_called_what_the_user_calls_them() {
+        let mut names = Names::default();
+        names.enter(NodeId(0xab), &agent("brule-m-a", None)).expect("a new one");
+        assert_eq!(names.enter(NodeId(0xab), &agent("brule-m-b", None)), Err("brule-m-a"));
+        let why = "it closed the connection".to_owned();
+        let gone = fs::Error::Machine(machine::Error::PeerGone { node: NodeId(0xab), why });
+        let error = names.explain("x", &gone);
+        assert_eq!(error.kind(), ErrorKind::Gone);
+        assert_eq!(error.why(), "agent brule-m-a is gone: it closed the connection");
+    }
+
+    #[test]
+    fn the_name_of_the_file_stands_there_once() {
+        let missing = fs::Error::NotFound { name: "a b".into() };
+        assert!(Names::default().explain("a b", &missing).to_string().starts_with("a b: no such file. "));
+        let bad = fs::Error::BadName { name: "..".into(), why: fs::NameError::TooLong };
+        let error = Names::default().explain("..", &bad);
+        assert_eq!(
+            (error.kind(), error.why()),
+            (ErrorKind::NameTooLong, "is no file name: it is longer than 200 bytes")
+        );
+    }
+
+    /// Errors of the file system, what a caller can act on, and a word of the remedy.
+    #[test]
+    fn each_error_of_the_file_system_has_a_kind_and_a_remedy() {
+        let (name, node) = (|| "x".to_owned(), NodeId(7));
+        let text = |text: &str| text.to_owned();
+        let remote = |kind| fs::Error::Remote { node, failure: Failure { kind, text: text("why") } };
+        let machine = fs::Error::Machine;
+        for (error, kind, remedy) in [
+            (fs::Error::NotFound { name: name() }, ErrorKind::NotFound, "starfish ls"),
+            (fs::Error::Exists { name: name() }, ErrorKind::Exists, "starfish rm"),
+            (fs::Error::BadName { name: name(), why: fs::NameError::Empty }, ErrorKind::BadName, ""),
+            (
+                fs::Error::MissingStripe { name: name(), index: 1, count: 2 },
+                ErrorKind::Damaged,
+                "the stripe is lost",
+            ),
+            (
+                fs::Error::ForeignStripe {
+                    name: name(),
+                    node,
+                    disk: 0,
+                    found: text("y"),
+                    expected: text("x"),
+                },
+                ErrorKind::Damaged,
+                "Put back",
+            ),
+            (fs::Error::WriteLost { name: name(), node }, ErrorKind::Lost, "Write it again"),
+            (fs::Error::Protocol { node, why: text("noise") }, ErrorKind::Protocol, "same version"),
+            (fs::Error::Invalid(text("no")), ErrorKind::Invalid, ""),
+            (fs::Error::BlockTooLarge { name: name(), bytes: 2, most: 1 }, ErrorKind::Invalid, "--block-max"),
+            (remote(FailureKind::NotFound), ErrorKind::NotFound, "starfish ls"),
+            (remote(FailureKind::Exists), ErrorKind::Exists, "starfish rm"),
+            (remote(FailureKind::NotOpen), ErrorKind::Gone, "Is it running"),
+            (remote(FailureKind::NoSpace), ErrorKind::NoSpace, "larger disk"),
+            (remote(FailureKind::Damaged), ErrorKind::Damaged, "Check that disk"),
+            (remote(FailureKind::Invalid), ErrorKind::Invalid, ""),
+            (remote(FailureKind::Io), ErrorKind::Io, ""),
+            (
+                machine(machine::Error::PeerGone { node, why: text("it hangs") }),
+                ErrorKind::Gone,
+                "Is it running",
+            ),
+            (machine(machine::Error::Closed), ErrorKind::Closed, ""),
+            (machine(machine::Error::Io { what: text("a"), why: text("b") }), ErrorKind::Io, ""),
+        ] {
+            let explained = Names::default().explain("x", &error);
+            assert_eq!(explained.kind(), kind, "{error}");
+            assert_eq!(explained.remedy().is_some(), !remedy.is_empty(), "{error}");
+            assert!(explained.to_string().contains(remedy), "{explained}");
+        }
+    }
+}

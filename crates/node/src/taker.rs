@@ -1,0 +1,75 @@
+//! Taking writes out of the queue and into the write cache: what the node thread does.
+
+use std::cell::RefCell;
+use std::mem;
+use std::sync::Arc;
+
+use fs::WriteCache;
+use machine::{Payload, Permits};
+use real::RealMachine;
+
+use crate::error::Result;
+use crate::open_file::OpenFiles;
+use crate::write_queue::{QueuedWrites, WriteQueue};
+
+/// The node thread's end of the queue.
+pub(crate) struct Taker {
+    queue: Arc<WriteQueue>,
+    /// One at a time takes writes in, so that they stay in order.
+    turn: Permits,
+    /// What was taken out of the queue and did not get into the cache.
+    left: RefCell<QueuedWrites>,
+}
+
+impl Taker {
+    pub(crate) fn new(queue: Arc<WriteQueue>) -> Self {
+        Taker { queue, turn: Permits::new(1), left: RefCell::default() }
+    }
+
+    /// Takes everything into the write cache.
+    pub(crate) async fn take_in(&self, files: &OpenFiles, cache: &WriteCache<RealMachine>) -> Result<()> {
+        let _turn = self.turn.take().await;
+        let left = self.left.take();
+        self.write(files, cache, left).await?;
+        self.write(files, cache, self.queue.take()).await
+    }
+
+    /// Writes into the cache. What does not get there is left for the next time.
+    async fn write(
+        &self,
+        files: &OpenFiles,
+        cache: &WriteCache<RealMachine>,
+        mut batch: QueuedWrites,
+    ) -> Result<()> {
+        let data = Payload::from(mem::take(&mut batch.data));
+        let (mut runs_done, mut writes_done, mut at, mut outcome) = (0, 0, 0, Ok(()));
+        while outcome.is_ok() && runs_done < batch.runs.len() {
+            let (number, count) = batch.runs[runs_done];
+            let writes = &batch.writes[writes_done..writes_done + count];
+            let made = match files.begin_call(number, "a file") {
+                Ok((file, call)) => {
+                    let bytes: u64 = writes.iter().map(|write| write.bytes).sum();
+                    let data = data.slice(at..at + bytes);
+                    let (made, written) = cache.write_all(file.file(), writes, &data).await;
+                    outcome = file.told(written);
+                    drop(file);
+                    drop(call);
+                    made
+                }
+                // Somebody has closed it while another thread wrote: then these are nobody's any more.
+                Err(_) => count,
+            };
+            at += writes[..made].iter().map(|write| write.bytes).sum::<u64>();
+            writes_done += made;
+            batch.runs[runs_done].1 -= made;
+            runs_done += usize::from(made == count);
+        }
+        if outcome.is_err() {
+            batch.runs.drain(..runs_done);
+            batch.writes.drain(..writes_done);
+            batch.data = data.slice(at..data.len()).into_vec().expect("they are real");
+            self.left.replace(batch);
+        }
+        outcome
+    }
+}

@@ -1,0 +1,106 @@
+//! Writes through a write cache: the queue that the program's threads fill, and the node thread that takes them in.
+//!
+//! ```text
+//!  program's threads   copy, note, go on            copy, note ...    the queue is full: wait for the node thread
+//!                              | after some milliseconds, or when half full
+//!  node thread                 takes all there is into the write cache; flushes with the other members of the job
+//! ```
+//!
+//! A write that is cached costs a lock that is free and two copies. A failure is told to whoever writes, flushes or
+//! closes next, and nothing is lost by it: what could not be taken in stays here and is tried again.
+
+use std::mem;
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::time::Instant;
+
+use fs::Written;
+use machine::Duration;
+
+use crate::error::Result;
+use crate::pending::Pending;
+
+/// How much may be in the queue when the node thread is sent for it: so much that its waking up does not count, and so
+/// little that the processor's cache holds it.
+const DATA_BYTES: usize = 256 << 10;
+const WRITES: usize = 4096;
+
+/// Writes on their way to the write cache.
+#[derive(Default)]
+pub(crate) struct WriteQueue {
+    batch: Mutex<QueuedWrites>,
+    /// The node thread's being sent for what is in the queue.
+    taking: Mutex<Option<Pending<()>>>,
+    /// A moment, and its date by the node's clock in nanoseconds since 1970.
+    dated: OnceLock<(Instant, u64)>,
+}
+
+/// Writes in the order in which they were made.
+#[derive(Default)]
+pub(crate) struct QueuedWrites {
+    pub(crate) writes: Vec<Written>,
+    /// Of which files they are, by their numbers on the node thread: how many in a row of each.
+    pub(crate) runs: Vec<(u64, usize)>,
+    pub(crate) data: Vec<u8>,
+}
+
+impl QueuedWrites {
+    fn is_full(&self) -> bool {
+        self.writes.len() >= WRITES || self.data.len() >= DATA_BYTES
+    }
+
+    fn push(&mut self, file: u64, write: Written, bytes: &[u8]) {
+        match self.runs.last_mut() {
+            Some((last, count)) if *last == file => *count += 1,
+            _ => self.runs.push((file, 1)),
+        }
+        self.writes.push(write);
+        self.data.extend_from_slice(bytes);
+    }
+}
+
+impl WriteQueue {
+    /// Says what the node's clock says now. Before anybody writes.
+    pub(crate) fn set_date(&self, date: Duration) {
+        self.dated.get_or_init(|| (Instant::now(), date.as_nanos()));
+    }
+
+    /// Puts a write into the queue, if it is not full; whether it is the first there.
+    pub(crate) fn put(&self, file: u64, offset: u64, bytes: &[u8]) -> Option<bool> {
+        let write = Written { offset, bytes: bytes.len() as u64, time: self.now() };
+        let mut batch = self.batch();
+        if batch.is_full() {
+            return None;
+        }
+        let is_first = batch.writes.is_empty();
+        batch.push(file, write, bytes);
+        Some(is_first)
+    }
+
+    /// Takes all writes out of the queue.
+    pub(crate) fn take(&self) -> QueuedWrites {
+        mem::take(&mut *self.batch())
+    }
+
+    /// If the queue is full, has somebody sent for what is in it, when they have what they were sent for before; fails
+    /// as that has failed.
+    pub(crate) fn send(&self, send: impl FnOnce() -> Pending<()>) -> Result<()> {
+        let mut taking = self.taking.lock().expect("nobody panics with it");
+        if let Some(earlier) = taking.take() {
+            earlier.wait()?;
+        }
+        if self.batch().is_full() {
+            *taking = Some(send());
+        }
+        Ok(())
+    }
+
+    /// The date, in nanoseconds since 1970: cheaper than the clock's, and never earlier than before.
+    fn now(&self) -> u64 {
+        let (moment, date) = self.dated.get().expect("set before anybody writes");
+        date + moment.elapsed().as_nanos() as u64
+    }
+
+    fn batch(&self) -> MutexGuard<'_, QueuedWrites> {
+        self.batch.lock().expect("nobody panics with it")
+    }
+}

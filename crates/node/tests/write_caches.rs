@@ -1,0 +1,133 @@
+//! Write caches of sessions that name the same job, on real agents on loopback.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use node::{CacheWrites, Handle, OpenOptions, Session};
+use test_agents::Agents;
+
+const READ: OpenOptions = OpenOptions::new().read(true);
+const WRITE: OpenOptions = OpenOptions::new().write(true);
+const BOTH: OpenOptions = READ.write(true).create(true);
+const MEMBERS: usize = 4;
+
+/// A session that is a member of a job.
+fn member(agents: &Agents, job: &str, bytes: u64) -> Session {
+    let mut settings = agents.settings();
+    settings.write_cache =
+        Some(CacheWrites { flush_after: None, job: Some(job.into()), ..CacheWrites::of(bytes) });
+    Session::start(settings).expect("they are there")
+}
+
+/// A session without a write cache.
+fn plain(agents: &Agents) -> Session {
+    Session::start(agents.settings()).expect("they are there")
+}
+
+/// Waits until something is so, which it will be soon.
+fn until(is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(10), "it takes too long");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn read_all(handle: &Handle) -> Vec<u8> {
+    let mut bytes = vec![0; handle.stat().expect("it is there").bytes as usize];
+    let read = handle.read_at(0, &mut bytes).expect("read");
+    assert_eq!(read, bytes.len());
+    bytes
+}
+
+/// Records of all members in turn, each written by its member, in no order, with flushes by fullness on the way.
+#[test]
+fn what_the_members_of_a_job_write_is_all_there() {
+    const RECORDS: usize = 20_000;
+    let agents = Agents::start(3);
+    plain(&agents).open("shared", BOTH).expect("made").close().expect("closed");
+    let together = &Barrier::new(MEMBERS);
+    thread::scope(|scope| {
+        for rank in 0..MEMBERS {
+            let session = member(&agents, "checkpoint", 256 << 10);
+            scope.spawn(move || {
+                let file = session.open("shared", WRITE).expect("it is there");
+                together.wait();
+                for number in 0..RECORDS {
+                    // 7919 is prime, so each record has its turn once.
+                    let index = (number * 7919 % RECORDS * MEMBERS + rank) as u64;
+                    file.write_from(index * 8, &(index + 1).to_le_bytes()).expect("cached");
+                }
+                file.close().expect("flushed");
+                session.finish().expect("nothing is left");
+            });
+        }
+    });
+    let found = read_all(&plain(&agents).open("shared", READ).expect("it is there"));
+    let expected: Vec<u8> = (1..=(RECORDS * MEMBERS) as u64).flat_map(u64::to_le_bytes).collect();
+    assert!(found == expected);
+}
+
+#[test]
+fn a_member_reads_what_it_has_written_and_what_others_have_when_it_opens_to_read() {
+    let agents = Agents::start(2);
+    let (one, other) = (member(&agents, "job", 1 << 20), member(&agents, "job", 1 << 20));
+    let file = one.open("numbers", BOTH).expect("a new one");
+    file.write_at(0, [1; 100]).expect("cached");
+    file.flush().expect("on the disks");
+    for (offset, value) in [(50, 2), (90, 3)] {
+        file.write_at(offset, [value; 20]).expect("cached");
+    }
+    assert_eq!(file.append([4; 5]).expect("behind all that is cached"), 110);
+    let expected = [vec![1; 50], vec![2; 20], vec![1; 20], vec![3; 20], vec![4; 5]].concat();
+    assert!(read_all(&file) == expected);
+    file.set_len(112).expect("cut");
+    assert!(read_all(&file) == expected[..112]);
+    file.close().expect("closed");
+
+    let file = one.open("numbers", WRITE).expect("it is there");
+    file.write_at(0, [7; 10]).expect("cached, and flushed by nobody yet");
+    // What was written just now may be on its way into the cache.
+    let now = [vec![7; 10], expected[10..112].to_vec()].concat();
+    until(|| read_all(&other.open("numbers", READ).expect("it is there")) == now);
+    file.close().expect("closed");
+}
+
+#[test]
+fn what_is_cached_reaches_the_disks_in_time_without_a_word() {
+    let agents = Agents::start(2);
+    let mut settings = agents.settings();
+    settings.write_cache =
+        Some(CacheWrites { flush_after: Some(Duration::from_millis(20)), ..CacheWrites::of(1 << 20) });
+    let session = Session::start(settings).expect("they are there");
+    let file = session.open("numbers", BOTH).expect("a new one");
+    file.close().expect("others can open it");
+    let (file, other) = (session.open("numbers", WRITE).expect("it is there"), plain(&agents));
+    let seen = other.open("numbers", READ).expect("it is there");
+    // Its length is for all when it is closed.
+    let stripe = agents.agents.iter().map(|agent| agent.disk.join("numbers.stripe"));
+    let lengths = || stripe.clone().map(|path| std::fs::metadata(path).map_or(0, |stripe| stripe.len()));
+    let before: u64 = lengths().sum();
+    file.write_at(0, [5; 10]).expect("cached");
+    until(|| lengths().sum::<u64>() > before);
+    assert_eq!(seen.stat().expect("it is there").bytes, 0);
+    file.close().expect("closed");
+    assert!(read_all(&seen) == [5; 10]);
+}
+
+#[test]
+fn a_member_that_goes_without_a_word_holds_nobody_up() {
+    let agents = Agents::start(2);
+    plain(&agents).open("shared", BOTH).expect("made").close().expect("closed");
+    let (stays, goes) = (member(&agents, "job", 1 << 20), member(&agents, "job", 1 << 20));
+    let file = stays.open("shared", WRITE).expect("it is there");
+    file.write_at(0, [1; 10]).expect("cached");
+    // Its files and then the session, both dropped.
+    goes.open("shared", WRITE).expect("it is there").write_at(10, [2; 10]).expect("cached");
+    drop(goes);
+    file.close().expect("flushed");
+    stays.finish().expect("nothing is left");
+    let found = read_all(&plain(&agents).open("shared", READ).expect("it is there"));
+    assert!(found == [[1; 10], [2; 10]].concat());
+}

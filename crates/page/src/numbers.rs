@@ -1,0 +1,183 @@
+//! A page of figures, bars and plain tables.
+
+use maud::{Markup, html};
+
+use statistics::Sample;
+
+use crate::chart::{Figure, figure};
+use crate::document;
+use crate::throughput::{half_width, throughput};
+
+/// Figures and tables on a page of their own.
+#[derive(Clone, Debug)]
+pub struct NumbersPage {
+    /// What it is about, in a line.
+    pub title: String,
+    /// What a reader has to know first: paragraphs.
+    pub lead: Vec<String>,
+    /// What it shows, in order.
+    pub parts: Vec<NumbersPart>,
+}
+
+/// A part of a page.
+#[derive(Clone, Debug)]
+pub enum NumbersPart {
+    /// A figure.
+    Figure(Figure),
+    /// Bars.
+    Bars(NumbersBars),
+    /// A table.
+    Table(NumbersTable),
+}
+
+/// Throughputs side by side, each with its name, a bar from zero and its number.
+#[derive(Clone, Debug)]
+pub struct NumbersBars {
+    /// What it is about, in a line.
+    pub title: String,
+    /// Name and throughput in MiB/s of each, from top to bottom.
+    pub bars: Vec<(String, Sample)>,
+}
+
+/// A table of text.
+#[derive(Clone, Debug)]
+pub struct NumbersTable {
+    /// What it is about, in a line.
+    pub title: String,
+    /// What helps to read it: paragraphs above it.
+    pub notes: Vec<String>,
+    /// The heads of its columns.
+    pub head: Vec<String>,
+    /// How many of the columns, from the left, are text; the others are numbers.
+    pub text_columns: usize,
+    /// Its rows.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl NumbersPage {
+    /// The page, as the text of an HTML file that needs no other.
+    pub fn html(&self) -> String {
+        let body = html! {
+            header {
+                h1 { (self.title) }
+                @for paragraph in &self.lead { p { (paragraph) } }
+            }
+            main {
+                @for part in &self.parts {
+                    @match part {
+                        NumbersPart::Figure(drawn) => (figure(drawn)),
+                        NumbersPart::Bars(bars) => (bars.section()),
+                        NumbersPart::Table(table) => (table.section()),
+                    }
+                }
+            }
+        };
+        document(&self.title, &body)
+    }
+}
+
+/// Width and height of the drawing of a bar.
+const BAR_WIDTH: f64 = 400.0;
+const BAR_HEIGHT: f64 = 14.0;
+
+impl NumbersBars {
+    fn section(&self) -> Markup {
+        let margin = |sample: &Sample| sample.half_width().unwrap_or(0.0);
+        let ends = self.bars.iter().map(|(_, sample)| sample.mean() + margin(sample));
+        let most = ends.fold(f64::MIN_POSITIVE, f64::max);
+        let along = |value: f64| format!("{:.1}", (BAR_WIDTH * value / most).max(0.0));
+        let bar = |sample: &Sample| {
+            let (mean, margin) = (sample.mean(), margin(sample));
+            html! {
+                svg viewBox=(format!("0 0 {BAR_WIDTH} {BAR_HEIGHT}")) aria-hidden="true" {
+                    rect.colour-0 width=(along(mean)) height=(BAR_HEIGHT) {}
+                    line.axis x1=(along(mean - margin)) x2=(along(mean + margin)) y1="7" y2="7" {}
+                }
+            }
+        };
+        html! {
+            section {
+                h2 { (self.title) }
+                div.scroll tabindex="0" role="region" aria-label=(self.title) {
+                    table.bars {
+                        thead { tr { th.text scope="col" {} th {} th scope="col" { "MiB/s" } th scope="col" { "\u{b1}" } } }
+                        tbody {
+                            @for (name, sample) in &self.bars {
+                                tr {
+                                    th.text scope="row" { (name) }
+                                    td { (bar(sample)) }
+                                    td { (throughput(sample.mean())) }
+                                    td { (half_width(sample.half_width())) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl NumbersTable {
+    fn section(&self) -> Markup {
+        let class = |column: usize| (column < self.text_columns).then_some("text");
+        html! {
+            section {
+                h2 { (self.title) }
+                @for note in &self.notes { p { (note) } }
+                div.scroll tabindex="0" role="region" aria-label=(self.title) {
+                    table {
+                        thead {
+                            tr {
+                                @for (column, head) in self.head.iter().enumerate() {
+                                    th scope="col" class=[class(column)] { (head) }
+                                }
+                            }
+                        }
+                        tbody {
+                            @for row in &self.rows {
+                                tr {
+                                    @for (column, cell) in row.iter().enumerate() {
+                                        td class=[class(column)] { (cell) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_all_it_was_given_escaped() {
+        let table = NumbersTable {
+            title: "a table".into(),
+            notes: vec!["a note".into()],
+            head: vec!["<head>".into(), "number".into()],
+            text_columns: 1,
+            rows: vec![vec!["4 & 5".into(), "6".into()]],
+        };
+        let page = NumbersPage {
+            title: "t".into(),
+            lead: vec!["first".into()],
+            parts: vec![NumbersPart::Table(table)],
+        };
+        let html = page.html();
+        for text in [
+            "<h1>t</h1>",
+            "first",
+            "a table",
+            "a note",
+            "&lt;head&gt;",
+            "<td class=\"text\">4 &amp; 5</td><td>6</td>",
+        ] {
+            assert!(html.contains(text), "{text} in {html}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What the system's refusals mean to who asks for objects.
+
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use machine::Error;
+
+/// A directory as error messages call it.
+pub(super) fn describe(path: &Path) -> String {
+    format!("disk directory {}", path.display())
+}
+
+/// Whether the system refused what it would have let somebody do who only wants to read.
+pub(super) fn refuses_writing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied)
+}
+
+/// The failure of an operation on `what`, told apart as far as callers care.
+pub(crate) fn io_error(what: &str, error: io::Error) -> Box<Error> {
+    let what = what.to_owned();
+    let error = match error.kind() {
+        ErrorKind::NotFound => Error::NotFound { what },
+        ErrorKind::AlreadyExists => Error::Exists { what },
+        // The last one: a limit on the length of files, of the system or of the process.
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            Error::NoSpace { what }
+        }
+        _ => Error::Io { what, why: error.to_string() },
+    };
+    error.into()
+}

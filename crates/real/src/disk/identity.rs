@@ -1,0 +1,17 @@
+//! What tells the files of the system apart.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+
+/// What tells a file from all others, those that have its name later among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+}
+
+impl Identity {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        Identity { device: metadata.dev(), inode: metadata.ino() }
+    }
+}

@@ -1,0 +1,39 @@
+//! The files of a log while it is read.
+
+use std::collections::BTreeMap;
+
+use crate::error::{Error, Place};
+
+/// The files of a log so far, by name.
+pub(crate) struct FileNames {
+    names: Vec<String>,
+    indices: BTreeMap<String, u32>,
+    most: u32,
+}
+
+impl FileNames {
+    /// None yet, and no more than so many.
+    pub(crate) fn new(most: u32) -> Self {
+        FileNames { names: Vec::new(), indices: BTreeMap::new(), most }
+    }
+
+    /// All so far, by index.
+    pub(crate) fn all(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The index of the file of this name.
+    pub(crate) fn index(&mut self, name: &str, place: impl FnOnce() -> Place) -> Result<u32, Error> {
+        if let Some(&index) = self.indices.get(name) {
+            return Ok(index);
+        }
+        if self.names.len() >= self.most as usize {
+            let error = Error::new(place(), format!("this is more than {} files", self.most));
+            return Err(error.remedy("Split the log by files."));
+        }
+        let index = self.names.len() as u32;
+        self.names.push(name.to_owned());
+        self.indices.insert(name.to_owned(), index);
+        Ok(index)
+    }
+}

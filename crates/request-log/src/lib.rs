@@ -1,0 +1,42 @@
+//! Request logs: what nodes asked of files and when, to be replayed.
+//!
+//! A log is text, one request a line: time in seconds, node, file, operation, offset, bytes, and how long it took, if
+//! that is known.
+//!
+//! ```text
+//!  # starfish requests 1
+//!  0.000000 0 out.dat write 0 512
+//!  0.000012 1 out.dat write 512 512 0.000004
+//!  0.000900 0 - sync
+//!  0.000905 1 - sync
+//! ```
+//!
+//! - `request.rs`: one request; how times and names are written
+//! - `log.rs`: a whole log in memory, node by node, and what it comes to
+//! - `reader.rs`: one request after the other from any of the formats: `text.rs`, `table.rs` (CSV) and `dxt.rs` (what
+//!   `darshan-dxt-parser` prints)
+//! - `lines.rs`, `file_names.rs`: lines of bounded length, names of files
+//! - `error.rs`: what is wrong with a log, and where
+//! - `generator.rs`: logs that are drawn
+//!
+//! Reading takes as much memory as the requests that are kept, [`REQUEST_MEMORY`] bytes each, and no more of them than
+//! the [`Limits`] say. Here is no file and no clock: a log comes from whatever can be read.
+
+mod dxt;
+mod error;
+mod file_names;
+mod generator;
+mod lines;
+mod log;
+mod reader;
+mod request;
+mod table;
+mod text;
+
+pub use error::{Error, Place};
+pub use generator::{Generator, Kind};
+pub use log::{LoggedFile, LoggedNode, REQUEST_MEMORY, RequestLog, Totals};
+pub use reader::{Format, Limits, LogReader, Reading};
+pub use request::{Action, OFFSET_MAX, REQUEST_BYTES_MAX, Request, Stretch};
+pub use table::Columns;
+pub use text::{HEADER, LogWriter};

@@ -1,0 +1,158 @@
+//! Reading a log of any format, request by request, within limits.
+
+use std::io::{BufRead, Chain, Cursor, Read};
+
+use crate::dxt::DxtReader;
+use crate::error::{Error, Place, shown};
+use crate::file_names::FileNames;
+use crate::lines::LINE_BYTES_MAX;
+use crate::request::Request;
+use crate::table::{Columns, TableReader};
+use crate::text::{self, TextReader};
+
+/// How a log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// As request logs are: words with blanks between them.
+    Text,
+    /// As comma-separated values whose first line names the columns.
+    Csv,
+    /// As `darshan-dxt-parser` prints what Darshan has recorded with extended tracing.
+    Dxt,
+}
+
+/// How a log is to be read.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// Its format; none to go by its first line.
+    pub format: Option<Format>,
+    /// What the columns of comma-separated values are called, where that is not one of the usual names.
+    pub columns: Columns,
+    /// How much is taken in.
+    pub limits: Limits,
+    /// So many requests are read, in the order of lines, and the rest is left; none to read all.
+    pub first: Option<u64>,
+    /// Whether each node's requests are put in the order of their times. Without this, times that run backwards are an
+    /// error, but with [`Format::Dxt`], where each file has its own.
+    pub sort: bool,
+}
+
+/// The most that is taken in of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests.
+    pub requests: u64,
+    /// Different files.
+    pub files: u32,
+    /// Different nodes.
+    pub nodes: u32,
+}
+
+impl Default for Limits {
+    /// Ten million requests, 400 MB of memory; as many files as a replay can tell apart; a thousand nodes.
+    fn default() -> Self {
+        Limits { requests: 10_000_000, files: 1 << 15, nodes: 1 << 10 }
+    }
+}
+
+/// Reads one request after the other, each with its node.
+pub struct LogReader<R: BufRead> {
+    files: FileNames,
+    of_format: OfFormat<R>,
+}
+
+enum OfFormat<R: BufRead> {
+    Text(TextReader<Whole<R>>),
+    Table(Box<TableReader<Whole<R>>>),
+    Dxt(DxtReader<Whole<R>>),
+}
+
+/// A log of which the beginning has been looked at.
+type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
+
+impl<R: BufRead> LogReader<R> {
+    /// Begins with a log, whose first line tells its format, unless that is given.
+    pub fn new(mut input: R, reading: &Reading) -> Result<Self, Error> {
+        let mut beginning = Vec::new();
+        let format = match reading.format {
+            Some(format) => format,
+            None => {
+                let read = input.by_ref().take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut beginning);
+                read.map_err(|error| Error::reading(1, &error))?;
+                detect(&beginning)?
+            }
+        };
+        let input = Cursor::new(beginning).chain(input);
+        let of_format = match format {
+            Format::Text => OfFormat::Text(TextReader::begin(input)?),
+            Format::Csv => OfFormat::Table(Box::new(TableReader::begin(input, &reading.columns)?)),
+            Format::Dxt => OfFormat::Dxt(DxtReader::new(input)),
+        };
+        let files = FileNames::new(reading.limits.files);
+        Ok(LogReader { files, of_format })
+    }
+
+    /// The format that it has.
+    pub fn format(&self) -> Format {
+        match &self.of_format {
+            OfFormat::Text(_) => Format::Text,
+            OfFormat::Table(_) => Format::Csv,
+            OfFormat::Dxt(_) => Format::Dxt,
+        }
+    }
+
+    /// The next request and its node; none at the end.
+    pub fn next_request(&mut self) -> Result<Option<(u32, Request)>, Error> {
+        match &mut self.of_format {
+            OfFormat::Text(reader) => reader.next(&mut self.files),
+            OfFormat::Table(reader) => reader.next(&mut self.files),
+            OfFormat::Dxt(reader) => reader.next(&mut self.files),
+        }
+    }
+
+    /// The number of the line that was read last.
+    pub fn line(&self) -> u64 {
+        match &self.of_format {
+            OfFormat::Text(reader) => reader.line(),
+            OfFormat::Table(reader) => reader.line(),
+            OfFormat::Dxt(reader) => reader.line(),
+        }
+    }
+
+    /// The names of the files so far; a request has the index of its own.
+    pub fn files(&self) -> &[String] {
+        self.files.all()
+    }
+}
+
+/// The format of a log of which this is the first line, or the beginning of it.
+fn detect(beginning: &[u8]) -> Result<Format, Error> {
+    let place = Place::Line(1);
+    if beginning.is_empty() {
+        return Err(Error::new(Place::Log, "it is empty"));
+    }
+    let Ok(line) = std::str::from_utf8(beginning).map(str::trim_end) else {
+        return Err(Error::new(place, "this is no text").remedy(BINARY));
+    };
+    if line.contains('\0') {
+        return Err(Error::new(place, "this is no text").remedy(BINARY));
+    }
+    if line.starts_with(text::BEGINNING) {
+        return Ok(Format::Text);
+    }
+    if line.starts_with("# darshan log version") || line.starts_with("# DXT") || line.starts_with("# ****") {
+        return Ok(Format::Dxt);
+    }
+    if line.contains(',') {
+        return Ok(Format::Csv);
+    }
+    let why = format!("{} begins no request log", shown(line));
+    Err(Error::new(place, why).remedy(format!(
+        "A request log begins with {:?}, one of comma-separated values with the names of its columns, what \
+         darshan-dxt-parser prints with \"# darshan log version\".",
+        text::HEADER
+    )))
+}
+
+const BINARY: &str = "A log of Darshan is read when `darshan-dxt-parser FILE` or `python -m starfish.darshan FILE` \
+                      has made text of it.";

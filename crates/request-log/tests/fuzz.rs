@@ -1,0 +1,37 @@
+//! Whatever a request log says: it is refused with the line to blame, or read, and then written and read again.
+
+use request_log::{Limits, Reading, RequestLog};
+
+const EXAMPLES: [&str; 3] = [
+    "# starfish requests 1\n0.5 7 /out/a%20b write 0 512\n0.5 3 x read 1000 24 0.25\n0.75 7 - sync\n1 7 x write 0 8\n",
+    "rank,start_us,end,path,op,offset,length\n0,1000000,1.5,\"a,b\",write,0,8\n1,2000000,,,sync,,\n",
+    "# darshan log version: 3.41\n# DXT, file_id: 1, file_name: /a b\n X_POSIX 0 write 0 0 262144 0.0029 0.0032 [1]\n \
+     X_POSIX 0 read 0 0 262144 0.0001 0.0002\n X_MPIIO 0 write 0 0 8 0 0\n",
+];
+
+fn look_at(bytes: &[u8]) {
+    let limits = Limits { requests: 100, files: 10, nodes: 10 };
+    let reading = Reading { limits, ..Reading::default() };
+    match RequestLog::read(bytes, &reading) {
+        Ok(log) => {
+            assert!(log.nodes().iter().all(|node| !node.requests.is_empty()));
+            let mut text = Vec::new();
+            log.write_to(&mut text).expect("memory");
+            let back = RequestLog::read(&text[..], &reading).expect("its own");
+            assert_eq!(back.totals(), log.totals());
+            let mut again = Vec::new();
+            back.write_to(&mut again).expect("memory");
+            assert_eq!(text, again);
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+#[test]
+fn request_logs() {
+    fuzz::target!("request_logs", |input| {
+        look_at(input);
+        let examples: Vec<Vec<u8>> = EXAMPLES.iter().map(|text| text.as_bytes().to_vec()).collect();
+        look_at(&fuzz::changed(&examples, input));
+    });
+}

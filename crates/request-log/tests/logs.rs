@@ -1,0 +1,350 @@
+//! Request logs of every format: what is read, what is refused and where, and that reading is bounded.
+
+use std::io::{self, BufReader, Cursor, Read};
+
+use layout::Operation;
+use machine::Duration;
+use proptest::prelude::*;
+use request_log::{
+    Action, Columns, Format, Generator, Kind, Limits, LoggedNode, Reading, Request, RequestLog, Stretch,
+};
+
+fn read(text: &str) -> Result<RequestLog, request_log::Error> {
+    RequestLog::read(text.as_bytes(), &Reading::default())
+}
+
+/// What is said of a log that is refused.
+fn refused(text: &str) -> String {
+    let error = read(text).expect_err(text);
+    format!("{error}. {}", error.remedy)
+}
+
+fn written(log: &RequestLog) -> String {
+    let mut text = Vec::new();
+    log.write_to(&mut text).expect("memory");
+    String::from_utf8(text).expect("text")
+}
+
+/// The requests of a node in short: w for a write, its file, offset and bytes.
+fn shown(log: &RequestLog, node: usize) -> Vec<String> {
+    let short = |request: &Request| match request.action {
+        Action::Sync => "sync".to_owned(),
+        Action::Move(operation, Stretch { file, bytes, offset }) => {
+            let letter = if operation == Operation::Read { 'r' } else { 'w' };
+            format!("{letter} {} {offset} {bytes}", log.files()[file as usize].name)
+        }
+    };
+    log.nodes()[node].requests.iter().map(short).collect()
+}
+
+const SMALL: &str = "# starfish requests 1\n\
+    # a comment\n\
+    \n\
+    0.5 7 /out/a%20b write 0 512\n\
+    \t0.5  3\tx read 1000 24 0.25  \n\
+    0.75 7 - sync 0.001\r\n\
+    1 7 x write 0 8";
+
+#[test]
+fn a_log_is_read_node_by_node() {
+    let log = read(SMALL).expect("a log");
+    assert_eq!(log.nodes().iter().map(|node| node.number).collect::<Vec<_>>(), [3, 7]);
+    assert_eq!(shown(&log, 0), ["r x 1000 24"]);
+    assert_eq!(shown(&log, 1), ["w /out/a b 0 512", "sync", "w x 0 8"]);
+    assert_eq!(log.nodes()[0].requests[0].took, Duration::from_millis(250));
+    let files = log.files();
+    assert_eq!((files[1].end, files[1].is_read, files[1].is_written), (1024, true, true));
+    let totals = log.totals();
+    assert_eq!((totals.reads, totals.writes, totals.syncs, totals.largest), (1, 2, 1, 512));
+    assert_eq!((totals.duration, log.start()), (Duration::from_millis(500), Duration::from_millis(500)));
+    assert_eq!(written(&read(&written(&log)).expect("its own")), written(&log));
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line_and_column() {
+    let head = "# starfish requests 1\n";
+    for (lines, why) in [
+        ("0 0 x write 0", "line 2, column 14: expected a number of bytes, not the end of the line"),
+        ("-1 0 x write 0 8", "line 2, column 1: expected a time in seconds, not \"-1\""),
+        ("0 x x write 0 8", "line 2, column 3: expected the number of a node, not \"x\""),
+        ("0 0 %4 write 0 8", "line 2, column 5: expected the name of a file"),
+        ("0 0 x append 0 8", "line 2, column 7: expected read, write or sync, not \"append\""),
+        ("0 0 - write 0 8", "line 2, column 5: a write is of a file"),
+        ("0 0 x sync", "line 2, column 5: a sync is of all files"),
+        ("0 0 x write -8 8", "line 2, column 13: expected an offset in bytes, not \"-8\""),
+        ("0 0 x write 0 8 0.1 9", "line 2, column 21: expected the end of the line, not \"9\""),
+        ("0 0 x write 281474976710656 1", "line 2, column 13: 1 bytes from 281474976710656 on end behind"),
+        ("0 0 x write 18446744073709551615 8", "line 2, column 13: 8 bytes from"),
+        ("0 0 x write 0 3000000000", "line 2, column 15: a request of 3000000000 bytes"),
+        (
+            "2 5 x write 0 8\n1 6 x write 0 8\n1.5 5 x write 0 8",
+            "line 4: time runs backwards at node 5, from 2 to 1.5 s. Sort the log by time",
+        ),
+    ] {
+        let told = refused(&format!("{head}{lines}\n"));
+        assert!(told.contains(why), "{lines}: {told}");
+    }
+    for (text, why) in [
+        ("", "it is empty"),
+        ("# starfish requests 1\n# none\n", "there are no requests in it"),
+        ("# starfish requests 2\n", "line 1: expected \"# starfish requests 1\""),
+        ("hello\n", "line 1: \"hello\" begins no request log"),
+        ("3.41\0\0\u{1}", "line 1: this is no text. A log of Darshan is read when"),
+    ] {
+        assert!(refused(text).starts_with(why), "{text:?}: {}", refused(text));
+    }
+    let told = RequestLog::read(&b"# starfish requests 1\n0 0 \xff write 0 8\n"[..], &Reading::default());
+    assert_eq!(told.expect_err("no text").to_string(), "line 2, column 5: this is no text (UTF-8)");
+}
+
+#[test]
+fn times_of_different_nodes_may_be_mixed_and_any_can_be_sorted() {
+    let text =
+        "# starfish requests 1\n2 5 x write 0 8\n1 6 x write 8 8\n1 5 x write 16 8\n1 5 x write 24 8\n";
+    let sorted = RequestLog::read(text.as_bytes(), &Reading { sort: true, ..Reading::default() });
+    let sorted = sorted.expect("sorted");
+    assert_eq!(shown(&sorted, 0), ["w x 16 8", "w x 24 8", "w x 0 8"]);
+    assert_eq!(sorted.start(), Duration::from_secs(1));
+    let concatenated = "# starfish requests 1\n2 5 x write 0 8\n1 6 x write 8 8\n";
+    assert_eq!(read(concatenated).expect("each node in its order").nodes().len(), 2);
+}
+
+#[test]
+fn columns_are_found_by_their_names() {
+    let usual = "Rank,start_us,END_US,file name,Path,op,offset,Length\n\
+                 0,1000000,1500000,-,\"a,b\",Write,0,8\n0,2e6,,-,x,r,8,16\n1,2000000,,,,sync,,\n";
+    let log = read(usual).expect("comma-separated values");
+    assert_eq!(shown(&log, 0), ["w a,b 0 8", "r x 8 16"]);
+    assert_eq!(shown(&log, 1), ["sync"]);
+    let times = |request: &Request| (request.time.as_nanos(), request.took.as_nanos());
+    assert_eq!(times(&log.nodes()[0].requests[0]), (1_000_000_000, 500_000_000));
+    assert_eq!(times(&log.nodes()[0].requests[1]), (2_000_000_000, 0));
+    let named = "when_ms,who,file,operation,offset,bytes\n1,2,x,w,0,8\n";
+    let names = [("time", "when_ms"), ("node", "WHO")];
+    let columns = Columns(names.map(|(of, name)| (of.to_owned(), name.to_owned())).into());
+    let reading = Reading { columns: columns.clone(), ..Reading::default() };
+    let log = RequestLog::read(named.as_bytes(), &reading).expect("named columns");
+    assert_eq!((log.start(), log.nodes()[0].number), (Duration::from_millis(1), 2));
+    let told = RequestLog::read(usual.as_bytes(), &reading).expect_err("no such column").to_string();
+    assert!(told.starts_with("line 1: there is no column \"when_ms\""), "{told}");
+    let head = "time,node,file,operation,offset,bytes\n";
+    for (text, why) in [
+        ("time,node,file,operation,offset\n", "line 1: there is no column for bytes"),
+        (&*format!("{head}0,0,x,write,0,8\n0,0,x,write,zero,8\n"), "line 3, offset: expected an offset"),
+        (
+            &*format!("{head}0,0,x,write,0\n"),
+            "line 2, bytes: expected a number of bytes, not the end of the row",
+        ),
+        (&*format!("{head}0,0,,write,0,8\n"), "line 2, file: expected the name of a file"),
+        (&*format!("{head}0,0,x,trim,0,8\n"), "line 2, operation: expected read, write or sync"),
+        (
+            &*format!("{head}1,0,x,w,0,8\n0,0,x,w,0,8\n"),
+            "line 3: time runs backwards at node 0, from 1 to 0 s",
+        ),
+    ] {
+        assert!(refused(text).starts_with(why), "{text}: {}", refused(text));
+    }
+}
+
+const DXT: &str = "# darshan log version: 3.41\n\
+    # DXT, file_id: 16457598720760448348, file_name: /tmp/test/test File\n\
+    # DXT, rank: 0, hostname: node1\n\
+    # DXT, write_count: 2, read_count: 1\n\
+    # DXT, mnt_pt: /, fs_type: ext4\n\
+    # Module    Rank  Wt/Rd  Segment          Offset       Length    Start(s)      End(s)\n \
+    X_POSIX       0  write        0               0       262144      0.0029      0.0032\n \
+    X_POSIX       0  write        1          262144       262144      0.0050      0.0055  [11] [12]\n \
+    X_POSIX       0   read        0               0       262144      0.0048      0.0049\n\
+    # DXT, file_id: 9, file_name: /tmp/test/other\n \
+    X_POSIX       3   read        0              16           16      0.0010      0.0010\n \
+    X_MPIIO       0  write        0               0       524288      0.0029      0.0055\n";
+
+#[test]
+fn what_darshan_has_recorded_is_read_in_the_order_of_time() {
+    let log = read(DXT).expect("what the parser prints");
+    let file = "/tmp/test/test File";
+    let expected =
+        [format!("w {file} 0 262144"), format!("r {file} 0 262144"), format!("w {file} 262144 262144")];
+    assert_eq!(shown(&log, 0), expected);
+    assert_eq!(shown(&log, 1), ["r /tmp/test/other 16 16"]);
+    assert_eq!(log.nodes()[0].requests[0].took, Duration::from_micros(300));
+    let of_mpi = DXT.lines().filter(|line| !line.contains("X_POSIX")).collect::<Vec<_>>().join("\n");
+    assert_eq!(shown(&read(&of_mpi).expect("requests of MPI-IO alone"), 0), ["w /tmp/test/other 0 524288"]);
+    for (from, to, why) in [
+        ("X_MPIIO", "X_OTHER", "line 12: expected X_POSIX or X_MPIIO"),
+        ("16      0.0010", "16      -0.001", "line 11: expected a start in seconds"),
+        ("16      0.0010      0.0010", "16", "line 11: expected module, rank"),
+        (" 16           16", "-1           16", "line 11: expected an offset, not \"-1\""),
+    ] {
+        assert!(DXT.contains(from));
+        assert!(refused(&DXT.replace(from, to)).starts_with(why), "{}", refused(&DXT.replace(from, to)));
+    }
+}
+
+/// A log without end, of the same line.
+struct Endless(Cursor<Vec<u8>>);
+
+impl Read for Endless {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.0.position() == self.0.get_ref().len() as u64 {
+            self.0.set_position(0);
+        }
+        self.0.read(buffer)
+    }
+}
+
+fn endless(head: &str, line: &str) -> impl io::BufRead {
+    BufReader::new(Cursor::new(head.to_owned()).chain(Endless(Cursor::new(line.as_bytes().to_vec()))))
+}
+
+#[test]
+fn logs_without_end_are_refused_or_cut() {
+    let limits = Limits { requests: 50_000, files: 100, nodes: 10 };
+    let reading = Reading { limits, ..Reading::default() };
+    let told = |head: &str, line: &str, reading: &Reading| {
+        let error = RequestLog::read(endless(head, line), reading).expect_err("too much");
+        format!("{error}. {}", error.remedy)
+    };
+    let (head, line) = ("# starfish requests 1\n", "0 0 x write 0 8\n");
+    let why = "line 50002: there are more than 50000 requests. Take the first ones only, split the log, or allow more: \
+               each takes 40 bytes of memory.";
+    assert_eq!(told(head, line, &reading), why);
+    let first = Reading { first: Some(20_000), ..reading.clone() };
+    let log = RequestLog::read(endless(head, line), &first).expect("the first of them");
+    assert_eq!(log.totals().writes, 20_000);
+    // Lines and rows that do not end.
+    assert!(told(head, "x", &reading).starts_with("line 2: it is longer than 16384 bytes"));
+    assert!(told("", "x", &reading).starts_with("line 1: \"xxxx"));
+    assert!(told("time,", "x", &reading).contains("a row is longer than 65536 bytes"));
+    let table = "time,node,file,operation,offset,bytes\n0,0,x,write,0,8\n";
+    assert!(
+        told(table, "\"", &reading).contains("line 3: it cannot be read: a row is longer than 65536 bytes")
+    );
+    assert!(told(table, "0,0,x,write,0,8\n", &reading).contains("there are more than 50000 requests"));
+    assert!(told("# darshan log version: 3\n", "x", &reading).starts_with("line 2: it is longer"));
+    // Too many of anything else.
+    let many = |line: fn(u32) -> String| format!("{head}{}", (0..200).map(line).collect::<String>());
+    let error = RequestLog::read(many(|file| format!("0 0 x{file} write 0 8\n")).as_bytes(), &reading);
+    assert_eq!(error.expect_err("files").to_string(), "line 102, column 5: this is more than 100 files");
+    let error = RequestLog::read(many(|node| format!("0 {node} x write 0 8\n")).as_bytes(), &reading);
+    assert_eq!(error.expect_err("nodes").to_string(), "line 12: node 10 is one more than 10");
+}
+
+#[test]
+fn a_drawn_log_has_the_statistics_that_were_asked_for() {
+    for (kind, seed) in [(Kind::Cmf, 1), (Kind::Cmmd, 2)] {
+        let generator = Generator { jobs: 3, files: 40, records: 300, seed, ..kind.generator() };
+        let log = generator.log();
+        let totals = log.totals();
+        assert_eq!((totals.writes, totals.reads, totals.consecutive), (generator.requests(), 0, 0));
+        // Of the report's four traces the averages are 500 to 1200 bytes.
+        assert!((500.0..1200.0).contains(&totals.mean_bytes()), "{}", totals.mean_bytes());
+        assert_eq!((log.nodes().len(), log.files().len()), (32, 120));
+        // A node computes for a millisecond between two requests, on average.
+        let per_node = generator.requests() as f64 / 32.0;
+        assert!((totals.duration.as_secs_f64() / per_node * 1e3 - 1.0).abs() < 0.2, "{:?}", totals.duration);
+        // No byte is written twice, and each file is written from its first byte to its last.
+        let mut extents: Vec<(u32, u64, u64)> = Vec::new();
+        for (_, Stretch { file, bytes, offset }) in log.nodes().iter().flat_map(LoggedNode::moves) {
+            extents.push((file, offset, u64::from(bytes)));
+        }
+        extents.sort_unstable();
+        let mut ends = vec![0; log.files().len()];
+        for (file, offset, bytes) in extents {
+            assert_eq!(offset, ends[file as usize], "file {file}");
+            ends[file as usize] += bytes;
+        }
+        assert_eq!(read(&written(&log)).expect("its own").totals(), totals);
+        let mut streamed = Vec::new();
+        generator.write_to(&mut streamed).expect("memory");
+        assert_eq!(String::from_utf8(streamed).expect("text"), written(&log));
+        assert_ne!(Generator { seed: seed + 1, ..generator }.log(), log);
+    }
+    let large = Kind::Cmmd.generator().records / Kind::Cmf.generator().records;
+    assert_eq!(large, 10, "an order of magnitude");
+    let mixed = Generator { files: 200, records: 32, reads_percent: 30, ..Kind::Cmf.generator() };
+    let share = mixed.log().totals().reads as f64 / mixed.requests() as f64;
+    assert!((0.2..0.4).contains(&share), "{share}");
+}
+
+#[test]
+fn generators_that_make_no_sense_are_refused() {
+    let usual = Kind::Cmf.generator();
+    for (generator, why) in [
+        (Generator { jobs: 33, ..usual }, "33 jobs cannot share 32 nodes"),
+        (Generator { files: 0, ..usual }, "at least one file"),
+        (Generator { record_bytes: 1, ..usual }, "records of 1 bytes"),
+        (Generator { record_bytes: 1 << 40, ..usual }, "on average: use 8 to"),
+        (Generator { records: 1 << 60, ..usual }, "larger than 256 TiB"),
+        (Generator { reads_percent: 101, ..usual }, "101 of 100 files"),
+    ] {
+        assert!(generator.check().expect_err(why).contains(why), "{why}");
+    }
+}
+
+/// Any node of a log of three files.
+fn node() -> impl Strategy<Value = Vec<Request>> {
+    let action = prop_oneof![
+        8 => (any::<bool>(), 0_u32..3, any::<u16>(), 0_u64..1 << 40).prop_map(|(reads, file, bytes, offset)| {
+            let operation = if reads { Operation::Read } else { Operation::Write };
+            Action::Move(operation, Stretch { file, bytes: bytes.into(), offset })
+        }),
+        1 => Just(Action::Sync),
+    ];
+    let request = (0..u64::MAX >> 2, 0..u64::MAX >> 20, action).prop_map(|(time, took, action)| Request {
+        time: Duration::from_nanos(time),
+        took: Duration::from_nanos(took),
+        action,
+    });
+    proptest::collection::vec(request, 1..30).prop_map(|mut requests| {
+        requests.sort_by_key(|request| request.time);
+        requests
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_log_is_read_as_it_was_written(
+        nodes in proptest::collection::btree_map(any::<u32>(), node(), 1..6),
+        names in proptest::collection::btree_set(".{0,20}", 3),
+    ) {
+        let names: Vec<String> = names.into_iter().filter(|name| !name.is_empty()).collect();
+        prop_assume!(names.len() == 3);
+        let nodes = nodes.into_iter().map(|(number, requests)| LoggedNode { number, requests }).collect();
+        let log = RequestLog::of(names, nodes);
+        let back = read(&written(&log)).expect("its own");
+        // Files are numbered as they come, and those that nobody uses are not there.
+        prop_assert_eq!(written(&back), written(&log));
+        prop_assert_eq!(back.totals(), log.totals());
+        for node in 0..log.nodes().len() {
+            prop_assert_eq!(shown(&back, node), shown(&log, node));
+        }
+    }
+
+    #[test]
+    fn the_same_requests_are_the_same_in_any_format(requests in node()) {
+        let nodes = vec![LoggedNode { number: 4, requests: requests.clone() }];
+        let log = RequestLog::of(["a", "b", "c"].map(str::to_owned).to_vec(), nodes);
+        let mut table = "time,node,file,operation,offset,bytes,took_ns\n".to_owned();
+        for line in written(&log).lines().filter(|line| !line.starts_with('#')) {
+            let words: Vec<&str> = line.split(' ').collect();
+            let at = |index: usize| words.get(index).copied().unwrap_or_default();
+            let nanos = |text: &str| (text.parse::<f64>().unwrap_or(0.0) * 1e9).round();
+            let row = match at(3) {
+                "sync" => format!("{},4,,sync,,,{}", at(0), nanos(at(4))),
+                operation => format!("{},4,{},{operation},{},{},{}", at(0), at(2), at(4), at(5), nanos(at(6))),
+            };
+            table += &format!("{row}\n");
+        }
+        let back = RequestLog::read(table.as_bytes(), &Reading { format: Some(Format::Csv), ..Reading::default() });
+        let back = back.expect("comma-separated values");
+        prop_assert_eq!(shown(&back, 0), shown(&log, 0));
+        for (one, other) in back.nodes()[0].requests.iter().zip(&requests) {
+            prop_assert_eq!(one.time, other.time);
+            // A number with a unit goes through floating point.
+            prop_assert!(one.took.as_nanos().abs_diff(other.took.as_nanos()) < 1 << 20);
+        }
+    }
+}

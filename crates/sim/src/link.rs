@@ -1,0 +1,33 @@
+//! What links of all kinds have in common: the time of bytes, what a way comes to, and what is told of it.
+
+use machine::Duration;
+
+/// When a message has left its source, and when the whole of it is at its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Passage {
+    pub(crate) departure: u64,
+    pub(crate) arrival: u64,
+}
+
+/// The time of bytes at a rate.
+#[derive(Clone, Copy)]
+pub(crate) struct LinkRate {
+    pub(crate) bytes_per_second: u64,
+}
+
+impl LinkRate {
+    pub(crate) fn time(self, bytes: u64) -> u64 {
+        match bytes.checked_mul(1_000_000_000) {
+            Some(scaled) => scaled.div_ceil(self.bytes_per_second),
+            None => Duration::of_transfer(bytes, self.bytes_per_second).as_nanos(),
+        }
+    }
+}
+
+/// The name of slices on links.
+pub(crate) const MESSAGE: &str = "message";
+
+/// What is told of a message that goes over a link.
+pub(crate) fn message_arguments(source: usize, target: usize, bytes: u64) -> [(&'static str, u64); 3] {
+    [("from_node", source as u64), ("to_node", target as u64), ("bytes", bytes)]
+}

@@ -1,0 +1,219 @@
+//! A simulated node's access to one of its disks.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+use machine::{Buf, Error, Instant, NOTE_BYTES_MAX, Object, ObjectId, Payload, Result, Stage};
+
+use crate::disk::{DiskAccess, Drive, Ongoing, Transfer, no_space};
+use crate::network::own;
+use crate::store::StoredObject;
+use crate::unflushed::Unflushed;
+use crate::world::World;
+
+/// A disk of a simulated node.
+#[derive(Clone)]
+pub struct Disk {
+    world: Rc<World>,
+    index: usize,
+}
+
+impl Disk {
+    pub(super) fn new(world: Rc<World>, index: usize) -> Self {
+        Disk { world, index }
+    }
+
+    /// The number of the disk among all disks of the machine.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Puts `payload` at `offset` of the object named `name` without taking any time, making a pending one, with
+    /// an empty label, if need be. For the files that an experiment finds when it starts.
+    pub fn install(&self, name: &str, offset: u64, payload: &Payload) -> Result<ObjectId> {
+        let mut drive = self.drive().borrow_mut();
+        let found = drive.store.find(name, Stage::Published).or(drive.store.find(name, Stage::Pending));
+        let id = match found {
+            Some(id) => id,
+            None => drive.store.create(name, b"").expect("there is none yet"),
+        };
+        drop(drive);
+        self.put(ObjectId(id), offset, payload)?;
+        Ok(ObjectId(id))
+    }
+
+    /// Puts `payload` at `offset` of an object without taking any time.
+    pub fn put(&self, object: ObjectId, offset: u64, payload: &Payload) -> Result<()> {
+        self.check(object)?;
+        let mut payload = payload.clone();
+        own(&mut payload);
+        let mut drive = self.drive().borrow_mut();
+        let end = offset.checked_add(payload.len()).ok_or_else(|| no_space(drive.node))?;
+        if !payload.is_empty() && !drive.store.reserve(object.0, offset, end) {
+            return Err(no_space(drive.node));
+        }
+        drive.store.object_mut(object.0).expect("checked").put(offset, &payload);
+        Ok(())
+    }
+
+    /// Damages `bytes` bytes at `offset` of an object: whoever reads any of them is told so, in the time that the
+    /// read takes, until all of them have been written again by one write.
+    pub fn damage(&self, object: ObjectId, offset: u64, bytes: u64) {
+        self.drive().borrow_mut().damaged.push((object.0, offset..offset.saturating_add(bytes)));
+    }
+
+    /// Fails if part of what was read is damaged.
+    fn check_damage(&self, object: ObjectId, offset: u64, bytes: u64) -> Result<()> {
+        let read = offset..offset.saturating_add(bytes);
+        let drive = self.drive().borrow();
+        let is_hit = |(id, part): &&(u64, Range<u64>)| {
+            *id == object.0 && part.start < read.end && read.start < part.end
+        };
+        let Some(place) = drive.damaged.iter().find(is_hit).map(|(_, part)| part.start) else {
+            return Ok(());
+        };
+        drop(drive);
+        let what = self.what(&format!("number {}", object.0));
+        Err(Error::Damaged { what, why: format!("the bytes at offset {place} are not what was written") }
+            .into())
+    }
+
+    /// What has been written is sound.
+    fn mend(&self, object: ObjectId, offset: u64, bytes: u64) {
+        let covers = |part: &Range<u64>| offset <= part.start && part.end <= offset.saturating_add(bytes);
+        self.drive().borrow_mut().damaged.retain(|(id, part)| *id != object.0 || !covers(part));
+    }
+
+    fn drive(&self) -> &RefCell<Drive> {
+        self.world.disks.drive(self.index)
+    }
+
+    fn what(&self, name: &str) -> String {
+        let node = machine::NodeId(self.drive().borrow().node as u64);
+        format!("object {name:?} on disk {} ({node})", self.index)
+    }
+
+    fn not_found(&self, name: &str) -> Box<Error> {
+        Error::NotFound { what: self.what(name) }.into()
+    }
+
+    fn check(&self, object: ObjectId) -> Result<()> {
+        let known = self.drive().borrow().store.object(object.0).is_some();
+        if known { Ok(()) } else { Err(self.not_found(&format!("number {}", object.0))) }
+    }
+
+    fn last_change(&self, object: ObjectId) -> u64 {
+        let drive = self.drive().borrow();
+        let unflushed = drive.store.object(object.0).and_then(|stored| stored.unflushed.as_ref());
+        unflushed.map_or(0, Unflushed::last)
+    }
+
+    fn change(&self, object: ObjectId, change: impl FnOnce(&mut StoredObject)) {
+        self.drive().borrow_mut().store.object_mut(object.0).map(change).unwrap_or(());
+    }
+
+    fn transfer(&self, object: ObjectId, offset: u64, access: DiskAccess) -> Ongoing<'_> {
+        let World { executor, processors, costs, disks, .. } = &*self.world;
+        disks.begin(executor, processors, costs, Transfer::new(self.index, object, offset, access))
+    }
+}
+
+impl machine::Disk for Disk {
+    async fn create(&self, name: &str, label: &[u8]) -> Result<Object> {
+        let made = self.drive().borrow_mut().store.create(name, label);
+        match made {
+            Some(id) => Ok(Object { id: ObjectId(id), label: label.to_vec(), bytes: 0, note: Vec::new() }),
+            None => Err(Error::Exists { what: self.what(name) }.into()),
+        }
+    }
+
+    async fn open(&self, name: &str, stage: Stage) -> Result<Object> {
+        let drive = self.drive().borrow();
+        let id = drive.store.find(name, stage);
+        match id.and_then(|id| Some((id, drive.store.object(id)?))) {
+            Some((id, stored)) => Ok(Object {
+                id: ObjectId(id),
+                label: stored.label.clone(),
+                bytes: stored.bytes,
+                note: stored.note.clone(),
+            }),
+            None => {
+                drop(drive);
+                Err(self.not_found(name))
+            }
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<String>> {
+        Ok(self.drive().borrow().store.list())
+    }
+
+    async fn remove(&self, name: &str, stage: Stage) -> Result<()> {
+        let removed = self.drive().borrow_mut().store.remove(name, stage);
+        if removed { Ok(()) } else { Err(self.not_found(name)) }
+    }
+
+    async fn publish(&self, name: &str) -> Result<()> {
+        let published = self.drive().borrow_mut().store.publish(name);
+        if published { Ok(()) } else { Err(self.not_found(name)) }
+    }
+
+    async fn resize(&self, object: ObjectId, bytes: u64) -> Result<()> {
+        self.check(object)?;
+        let mut drive = self.drive().borrow_mut();
+        if drive.store.resize(object.0, bytes) { Ok(()) } else { Err(no_space(drive.node)) }
+    }
+
+    async fn read(&self, object: ObjectId, offset: u64, into: Buf) -> Result<Buf> {
+        self.check(object)?;
+        match self.transfer(object, offset, DiskAccess::Read(into)).await? {
+            DiskAccess::Read(buffer) => self.check_damage(object, offset, buffer.len()).map(|()| buffer),
+            DiskAccess::Write(_) | DiskAccess::Flush => unreachable!("a read was begun"),
+        }
+    }
+
+    async fn write(&self, object: ObjectId, offset: u64, mut from: Payload) -> Result<()> {
+        self.check(object)?;
+        own(&mut from);
+        let bytes = from.len();
+        self.transfer(object, offset, DiskAccess::Write(from)).await?;
+        self.mend(object, offset, bytes);
+        Ok(())
+    }
+
+    async fn flush(&self, object: ObjectId) -> Result<()> {
+        self.check(object)?;
+        let last = self.last_change(object);
+        self.transfer(object, 0, DiskAccess::Flush).await?;
+        self.drive().borrow_mut().store.flushed(object.0, last);
+        Ok(())
+    }
+
+    async fn commit(&self, object: ObjectId, note: &[u8]) -> Result<()> {
+        self.check(object)?;
+        if note.len() > NOTE_BYTES_MAX {
+            let why = format!("a note of {} bytes is longer than {NOTE_BYTES_MAX}", note.len());
+            return Err(Error::Io { what: self.what(&format!("number {}", object.0)), why }.into());
+        }
+        let last = self.last_change(object);
+        self.change(object, |stored| stored.unflushed.iter_mut().for_each(|all| all.begin_commit(note)));
+        self.transfer(object, 0, DiskAccess::Flush).await?;
+        self.change(object, |stored| {
+            stored.note = note.to_vec();
+            stored.unflushed.iter_mut().for_each(Unflushed::end_commit);
+        });
+        self.drive().borrow_mut().store.flushed(object.0, last);
+        Ok(())
+    }
+
+    fn position(&self, object: ObjectId, offset: u64) -> u64 {
+        let drive = self.drive().borrow();
+        drive.store.position(object.0, offset)
+    }
+
+    fn waited_since(&self, since: Instant) {
+        let nanoseconds = self.world.executor.now() - since.as_nanos();
+        self.drive().borrow_mut().waits.add(nanoseconds);
+    }
+}

@@ -1,0 +1,88 @@
+"""Request logs of what Darshan has recorded."""
+
+import importlib.util
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import starfish
+from starfish import darshan
+
+HAS_DARSHAN = importlib.util.find_spec("darshan") is not None
+
+NEEDS_DARSHAN = pytest.mark.skipif(
+    not HAS_DARSHAN, reason="Darshan's own package is not installed: pip install darshan"
+)
+
+
+def example() -> Path:
+    """Return a log with extended tracing that comes with Darshan's package."""
+    spec = importlib.util.find_spec("darshan")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "tests" / "input" / "sample-dxt-simple.darshan"
+
+
+def segments(*rows: tuple[int, int, float, float]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["offset", "length", "start_time", "end_time"])
+
+
+def test_records_of_ranks_and_files_become_requests() -> None:
+    records = [
+        {
+            "id": 7,
+            "rank": 3,
+            "write_segments": segments((0, 512, 0.5, 0.75)),
+            "read_segments": pd.DataFrame(),
+        },
+        {"id": 8, "rank": 0, "write_segments": segments(), "read_segments": segments((8, 16, 0.25, 0.25))},
+    ]
+    rows = list(darshan._rows(records, {7: "/out/a b"}))
+    assert rows == [(0.5, 3, "/out/a b", "write", 0, 512, 0.25), (0.25, 0, "8", "read", 8, 16, 0.0)]
+
+
+def test_a_request_log_is_written_as_its_format_has_it() -> None:
+    table = pd.DataFrame(
+        [(0.5, 3, "/out/a b%", "write", 0, 512, 0.25), (1.0, 0, "-", "read", 8, 16, 0.0)],
+        columns=["time", "node", "file", "operation", "offset", "bytes", "took"],
+    )
+    output = io.StringIO()
+    darshan.write(table, output)
+    head, names, first, second = output.getvalue().splitlines()
+    assert (head, names) == (darshan.HEADER, "# time node file operation offset bytes took")
+    assert first == "0.500000000 3 /out/a%20b%25 write 0 512 0.250000000"
+    assert second == "1.000000000 0 %2D read 8 16 0.000000000"
+
+
+@pytest.mark.skipif(HAS_DARSHAN, reason="Darshan's own package is installed")
+def test_what_is_missing_is_named() -> None:
+    with pytest.raises(starfish.InvalidError, match="starfish-io\\[darshan\\]"):
+        darshan.requests("job.darshan")
+    program = [sys.executable, "-m", "starfish.darshan", "job.darshan"]
+    told = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stdout) == (1, "")
+    assert "starfish-io[darshan]" in told.stderr
+
+
+@NEEDS_DARSHAN
+def test_a_log_of_darshan_is_read(tmp_path: Path) -> None:
+    assert darshan.convert(example(), tmp_path / "job.log") == 2
+    lines = (tmp_path / "job.log").read_text().splitlines()
+    assert lines[0] == darshan.HEADER
+    assert lines[-1].split(" ")[1:6] == [
+        "0",
+        "/yellow/usr/projects/eap/users/treddy/simple_dxt_mpi_io_darshan/test.out",
+        "write",
+        "0",
+        "4000",
+    ]
+
+
+@NEEDS_DARSHAN
+def test_what_is_no_log_of_darshan_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(starfish.FileError, match="none"):
+        darshan.requests(tmp_path / "none.darshan")
