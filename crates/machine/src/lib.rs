@@ -87,9 +87,7 @@ pub trait Machine: Clone + 'static {
     /// The computer that the node runs on, with what its processors have done; none if that is not known.
     ///
     /// For telling people what disturbs a measurement. Nothing may depend on it.
-    fn computer(&self) -> Option<Computer> {
-        None
-    }
+    fn computer(&self) -> Option<Computer>;
 
     /// Waits until `deadline`; not at all if it has passed.
     fn sleep_until(&self, deadline: Instant) -> impl Future<Output = ()>;
@@ -299,21 +297,15 @@ pub trait Disk {
     fn commit(&self, object: ObjectId, note: &[u8]) -> impl Future<Output = Result<()>>;
 
     /// Capacity and free space of the disk; none if no bound is known.
-    fn space(&self) -> impl Future<Output = Result<Option<Space>>> {
-        async { Ok(None) }
-    }
+    fn space(&self) -> impl Future<Output = Result<Option<Space>>>;
 
     /// Identifies the device of the disk among those of the same computer; none if that is not known.
     ///
     /// For reports about which disks share one. Nothing may depend on it.
-    fn device(&self) -> Option<u64> {
-        None
-    }
+    fn device(&self) -> Option<u64>;
 
     /// Whether its speed is independent of other disks on its device. For reports, too.
-    fn has_own_pace(&self) -> bool {
-        false
-    }
+    fn has_own_pace(&self) -> bool;
 
     /// A number that grows with the physical position of the object's byte at `offset`, as far as known.
     ///

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{BufferPool, Duration, Instant, Machine, Net as _, NodeId, Result, Work};
+use machine::{BufferPool, Computer, Duration, Instant, Machine, Net as _, NodeId, Result, Work};
 
 use crate::random::RandomStream;
 use crate::sleep::Sleep;
@@ -75,6 +75,13 @@ impl Machine for SimMachine {
     /// The time since the machine started, as if that had been when 1970 began.
     fn date(&self) -> Duration {
         Duration::from_nanos(self.node.world.executor.now())
+    }
+
+    /// Each simulated node is a computer of its own, with one processor.
+    fn computer(&self) -> Option<Computer> {
+        let done = self.node.world.processors.statistics(self.node.index);
+        let worked = done.threads + done.interrupts;
+        Some(Computer { id: self.node.index as u64, processors: 1, worked, worked_for_node: worked })
     }
 
     fn sleep_until(&self, deadline: Instant) -> impl Future<Output = ()> {

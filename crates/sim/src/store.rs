@@ -276,7 +276,13 @@ impl ObjectStore {
         }
     }
 
-    /// Gives places to the bytes `first..end` of the object; `false` if there are not enough.
+    /// How much the disk holds; none on mere memory.
+    pub(crate) fn space(&self) -> Option<machine::Space> {
+        let space = self.space.as_ref()?;
+        Some(machine::Space { bytes: space.bytes(), free: space.free_blocks() * space.block_bytes })
+    }
+
+    /// Gives places to the bytes `first..end` of the object; `false`, and nothing is changed, if there are not enough.
     pub(crate) fn reserve(&mut self, id: u64, first: u64, end: u64) -> bool {
         if end > OBJECT_BYTES_MAX {
             return false;
@@ -333,16 +339,32 @@ impl Space {
         self.blocks * self.block_bytes
     }
 
+    fn free_blocks(&self) -> u64 {
+        match &self.free {
+            Free::Runs { by_place, .. } => by_place.values().sum(),
+            Free::Blocks { count, .. } => *count,
+        }
+    }
+
+    /// Gives all of these blocks places, or none.
     fn reserve(&mut self, runs: &mut BTreeMap<u64, BlockRun>, first: u64, end: u64) -> bool {
         let reserved = |runs: &BTreeMap<u64, BlockRun>| {
             runs.last_key_value().map_or(0, |(&start, run)| start + run.blocks)
         };
+        let missing = match &self.free {
+            Free::Runs { .. } => end.saturating_sub(reserved(runs)),
+            Free::Blocks { .. } => (end - first) - placed(runs, first, end),
+        };
+        // Before anything is taken: what a disk has no room for can be 2^60 bytes, and others need what is left.
+        if missing > 0 && missing > self.free_blocks() {
+            return false;
+        }
         match &mut self.free {
             Free::Runs { by_place, reserved_ahead } => {
                 while reserved(runs) < end {
                     let wanted = (end - reserved(runs)).max(*reserved_ahead);
                     let after = runs.last_key_value().map(|(_, run)| run.place + run.blocks);
-                    let Some(run) = take_run(by_place, after, wanted) else { return false };
+                    let run = take_run(by_place, after, wanted).expect("there are enough");
                     let start = reserved(runs);
                     append(runs, start, run);
                 }
@@ -353,9 +375,6 @@ impl Space {
                     let known = runs.range(..=block).next_back();
                     if known.is_some_and(|(&start, run)| block < start + run.blocks) {
                         continue;
-                    }
-                    if *count == 0 {
-                        return false;
                     }
                     let place = draw(used, stream);
                     used[place as usize] = true;
@@ -385,6 +404,13 @@ impl Space {
             }
         }
     }
+}
+
+/// How many of the blocks `first..end` have a place.
+fn placed(runs: &BTreeMap<u64, BlockRun>, first: u64, end: u64) -> u64 {
+    let before = runs.range(..first).next_back();
+    let all = before.into_iter().chain(runs.range(first..end));
+    all.map(|(&start, run)| (start + run.blocks).min(end).saturating_sub(start.max(first))).sum()
 }
 
 /// Takes up to `wanted` blocks: what is free at `after`, or the first free run that has all, or the largest.
@@ -472,6 +498,22 @@ mod tests {
                 assert!(!store.reserve(other, 39 * 8192, 40 * 8192));
                 assert!(store.remove("a", Stage::Pending) && store.remove("b", Stage::Pending));
             }
+        }
+    }
+
+    #[test]
+    fn what_has_no_room_takes_none() {
+        for layout in [Layout::Contiguous { reserve_bytes: 8192 }, Layout::Random] {
+            let mut store = store(layout, 100);
+            let id = store.create("a", b"").expect("new");
+            assert!(store.reserve(id, 0, 50 * 8192));
+            // At once: a disk of a terabyte is not filled block by block to find that it is too small.
+            assert!(!store.resize(id, 101 * 8192) && !store.resize(id, OBJECT_BYTES_MAX));
+            let space = store.space().expect("it is a disk");
+            assert_eq!((space.bytes, space.free), (100 * 8192, 50 * 8192));
+            let other = store.create("b", b"").expect("new");
+            assert!(store.resize(other, 50 * 8192));
+            assert!(store.reserve(id, 10 * 8192, 50 * 8192), "it has its places");
         }
     }
 

@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use machine::{
-    Buf, BufferPool, Condition, Disk, Duration, Error, Instant, Machine, NodeId, Object, ObjectId, Payload,
-    Result, Space, Stage, Work,
+    Buf, BufferPool, Computer, Condition, Disk, Duration, Error, Instant, Machine, NodeId, Object, ObjectId,
+    Payload, Result, Space, Stage, Work,
 };
 
 /// A node with faults.
@@ -96,6 +96,10 @@ impl<M: Machine> Machine for Faulty<M> {
 
     fn date(&self) -> Duration {
         self.machine.date()
+    }
+
+    fn computer(&self) -> Option<Computer> {
+        self.machine.computer()
     }
 
     fn sleep_until(&self, deadline: Instant) -> impl Future<Output = ()> {
@@ -214,6 +218,14 @@ impl<M: Machine> Disk for FaultyDisk<M> {
 
     fn space(&self) -> impl Future<Output = Result<Option<Space>>> {
         self.disk().space()
+    }
+
+    fn device(&self) -> Option<u64> {
+        self.disk().device()
+    }
+
+    fn has_own_pace(&self) -> bool {
+        self.disk().has_own_pace()
     }
 
     fn position(&self, object: ObjectId, offset: u64) -> u64 {

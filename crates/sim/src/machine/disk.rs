@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{Buf, Error, Instant, NOTE_BYTES_MAX, Object, ObjectId, Payload, Result, Stage};
+use machine::{Buf, Error, Instant, NOTE_BYTES_MAX, Object, ObjectId, Payload, Result, Space, Stage};
 
 use crate::disk::{DiskAccess, Drive, Ongoing, Transfer, no_space};
 use crate::network::own;
@@ -163,6 +163,18 @@ impl machine::Disk for Disk {
         self.check(object)?;
         let mut drive = self.drive().borrow_mut();
         if drive.store.resize(object.0, bytes) { Ok(()) } else { Err(no_space(drive.node)) }
+    }
+
+    async fn space(&self) -> Result<Option<Space>> {
+        Ok(self.drive().borrow().store.space())
+    }
+
+    fn device(&self) -> Option<u64> {
+        Some(self.index as u64)
+    }
+
+    fn has_own_pace(&self) -> bool {
+        true
     }
 
     async fn read(&self, object: ObjectId, offset: u64, into: Buf) -> Result<Buf> {
