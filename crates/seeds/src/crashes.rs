@@ -11,10 +11,11 @@ use std::rc::Rc;
 use fs::{Client, Configuration, Error, File, FileId, IoNodeSettings, Threads, serve};
 use layout::Striping;
 use machine::{Duration, Machine, Memory, NodeId};
+use sim::conformance::end_after;
 use sim::{SimMachine, Simulation};
 
 use crate::draw::Draw;
-use crate::testbed::{BLOCK, drawn_machine, drawn_settings, end_at_the_limit};
+use crate::testbed::{BLOCK, LIMIT, drawn_machine, drawn_settings};
 
 const PIECE: u64 = 700;
 const NAMES: [&str; 2] = ["one", "two"];
@@ -196,7 +197,7 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
     };
     let (writer, looker) = (simulation.compute_nodes()[0].clone(), simulation.compute_nodes()[1].clone());
     let meddler = simulation.compute_nodes()[2].clone();
-    end_at_the_limit(&looker);
+    end_after(&looker, LIMIT);
     let crashing = Crashing { io_nodes: simulation.io_nodes().to_vec(), settings, incarnation: Cell::new(0) };
     let test = async move {
         let names: Vec<NodeId> = crashing.io_nodes.iter().map(|node| node.node()).collect();

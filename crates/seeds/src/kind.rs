@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use fs::conformance::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
 
 use crate::crashes;
-use crate::testbed::Drawn;
+use crate::testbed::drawn_testbed;
 
 /// What is done in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -36,15 +36,15 @@ impl Kind {
     pub fn run(self, seed: u64) -> Result<(), String> {
         told_by_panics(|| match self {
             Kind::Operations => {
-                operations_of_a_seed(&Drawn::of(seed), seed);
+                operations_of_a_seed(&drawn_testbed(seed), seed);
                 Ok(())
             }
             Kind::Cached => {
-                cached_operations_of_a_seed(&Drawn::of(seed), seed);
+                cached_operations_of_a_seed(&drawn_testbed(seed), seed);
                 Ok(())
             }
             Kind::Requests => {
-                requests_of_a_seed(&Drawn::of(seed), seed);
+                requests_of_a_seed(&drawn_testbed(seed), seed);
                 Ok(())
             }
             Kind::Crashes => crashes::run(seed),

@@ -18,10 +18,12 @@
 //!   crash leaves of it
 //! - `executor.rs`: tasks, time and the main loop; `agenda.rs`: what happens when; `executor/waker.rs`: whom to wake
 //! - `world.rs`: all of it tied together; `random.rs`, `sleep.rs`, `table.rs`: small parts
+//! - `conformance.rs`: a machine to check laws and promises on
 //!
 //! What is not here: threads, clocks, files, sockets, and anything that iterates in an order that is not ours.
 
 mod agenda;
+pub mod conformance;
 mod disk;
 mod executor;
 mod fabric;

@@ -1,15 +1,12 @@
 //! The simulated machine keeps the laws of the seam, on a machine without costs and on modelled ones.
 
-mod testbed;
-
-use description::{Description, MachineDescription};
 use machine::conformance::check_all;
+use sim::conformance::Simulated;
 use sim::{Layout, Settings};
-use testbed::Simulated;
 
 fn check(machine: &str, layout: Layout) {
-    let description = MachineDescription::load(machine).expect("built in");
-    check_all(&Simulated { description, settings: Settings { layout, ..Settings::default() } });
+    let settings = Settings { layout, ..Settings::default() };
+    check_all(&Simulated::of(machine, settings).expect("built in"));
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! The file system keeps its promises on the simulated machine, whatever that is a model of.
 
-mod testbed;
-
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -12,15 +10,12 @@ use fs::{
     PageCacheSettings, Prefetch, Scheduling, serve,
 };
 use machine::{Disk, Duration, Machine, Memory, Payload, Stage};
+use sim::conformance::Simulated;
 use sim::{Layout, Settings, SimMachine, Simulation};
-use testbed::Simulated;
 
 fn check(machine: &str, layout: Layout) {
-    let description = MachineDescription::load(machine).expect("built in");
-    check_all(&Simulated {
-        description,
-        settings: Settings { layout, block_bytes: 512, ..Settings::default() },
-    });
+    let settings = Settings { layout, block_bytes: 512, ..Settings::default() };
+    check_all(&Simulated::of(machine, settings).expect("built in"));
 }
 
 #[test]
@@ -42,13 +37,10 @@ fn promises_are_kept_on_a_cluster() {
 #[test]
 fn demand_overtakes_background_where_disks_take_time() {
     for machine in ["starfish-1996", "cluster-switch"] {
-        let description = MachineDescription::load(machine).expect("built in");
         let settings = Settings { block_bytes: 512, ..Settings::default() };
+        let testbed = Simulated::of(machine, settings).expect("built in");
         for base in Configuration::ALL {
-            demand_is_served_before_background(
-                &Simulated { description: description.clone(), settings },
-                base,
-            );
+            demand_is_served_before_background(&testbed, base);
         }
     }
 }
@@ -59,16 +51,10 @@ fn random_requests_are_all_answered_whatever_they_are() {
     let requests = std::env::var("STARFISH_REQUESTS").map_or(20_000, |text| text.parse().expect("a number"));
     for (seed, machine) in (1..).zip(["golden", "cluster-switch"]) {
         let base = Configuration::Agent;
-        let description = MachineDescription::load(machine).expect("built in");
         let settings = Settings { block_bytes: 512, ..Settings::default() };
         let limit = Duration::from_secs(1000 + requests);
-        random_requests_are_all_answered(
-            &Simulated { description, settings },
-            base,
-            requests / 2,
-            seed,
-            limit,
-        );
+        let testbed = Simulated::of(machine, settings).expect("built in");
+        random_requests_are_all_answered(&testbed, base, requests / 2, seed, limit);
     }
 }
 
