@@ -201,6 +201,12 @@ impl Cache {
         self.by_key.get(&key).copied().filter(|&place| self.blocks[place].needs_writing())
     }
 
+    /// What is woken when a task that takes this block to the disk is through, if anything of `range` is not there yet.
+    pub(crate) fn on_its_way(&mut self, key: BlockKey, range: &Range<u64>) -> Option<Rc<Condition>> {
+        let block = &self.blocks[*self.by_key.get(&key)?];
+        (block.at_disk || block.dirty.overlaps(range)).then(|| block.written.clone())
+    }
+
     /// End offset of the last dirty block of a stripe with blocks of `block_bytes`; 0 if there is none.
     pub(crate) fn dirty_end(&self, stripe: StripeKey, block_bytes: u64) -> u64 {
         let mut blocks = self.by_key.range(key_range(stripe, 0)).rev();

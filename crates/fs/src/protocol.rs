@@ -271,6 +271,18 @@ pub enum Request {
         /// The group.
         group: u64,
     },
+    /// As [`Write`](Request::Write), but answered when the data are at the disk; see
+    /// [`write_through`](crate::File::write_through).
+    WriteThrough {
+        /// The file.
+        file: FileId,
+        /// The stripe.
+        stripe: u32,
+        /// Offset in bytes within the stripe; the data do not cross the end of a block.
+        offset: u64,
+        /// Where to fetch the data with Memget, if they are not the payload.
+        fetch: Option<Fetch>,
+    },
 }
 
 impl Request {
@@ -296,6 +308,7 @@ impl Request {
             | Request::Scrub { .. } => Class::Control,
             Request::Read { .. }
             | Request::Write { .. }
+            | Request::WriteThrough { .. }
             | Request::Collective(_)
             | Request::Directory { .. }
             | Request::MoveListed(_)

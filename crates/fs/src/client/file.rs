@@ -76,6 +76,8 @@ fn incarnation_of(node: NodeId, reply: &Reply) -> Result<u64> {
 enum Access {
     Read,
     Write,
+    /// A write that is answered when its data are at the disk.
+    WriteThrough,
 }
 
 impl<M: Machine> File<M> {
@@ -180,6 +182,13 @@ impl<M: Machine> File<M> {
     /// When this completes the data are at the I/O nodes. [`flush`](Self::flush) brings them to the disks.
     pub async fn write(&self, offset: u64, bytes: u64, memory: &Memory, at: u64) -> Result<()> {
         self.transfer(Access::Write, Extent::new(offset, bytes), memory, at).await.map(drop)
+    }
+
+    /// Writes as [`write`](Self::write) does, and completes when the data are at the disks: each has been given them and
+    /// has said that it has them, or has failed. A caller that counts what it has under way so knows how far behind the
+    /// disks are. It is [`flush`](Self::flush) that brings the data onto the media.
+    pub async fn write_through(&self, offset: u64, bytes: u64, memory: &Memory, at: u64) -> Result<()> {
+        self.transfer(Access::WriteThrough, Extent::new(offset, bytes), memory, at).await.map(drop)
     }
 
     pub(super) fn note_end(&self, end: u64) {
@@ -381,7 +390,7 @@ impl<M: Machine> File<M> {
                 return Err(wrong(format!("answered a read with {reply:?}")));
             }
             Access::Read => {}
-            Access::Write => {
+            Access::Write | Access::WriteThrough => {
                 self.inner.unflushed.borrow_mut().accept(node, incarnation_of(node, &reply)?);
             }
         }
@@ -401,7 +410,7 @@ impl<M: Machine> File<M> {
                 }
                 extent.clip(self.bytes().max(extent.offset))
             }
-            Access::Write => {
+            Access::Write | Access::WriteThrough => {
                 check_no_file_ends_before(extent)?;
                 extent
             }
@@ -422,7 +431,7 @@ impl<M: Machine> File<M> {
         self.client.inner.left_over.borrow_mut().push(request.under_way);
         outcome?;
         // Where nothing is written, no file gets longer.
-        if access == Access::Write && extent.bytes > 0 {
+        if access != Access::Read && extent.bytes > 0 {
             self.note_end(extent.end());
         }
         Ok(extent.bytes)
@@ -472,7 +481,7 @@ impl<'a, M: Machine> FileRequest<'a, M> {
     fn new(file: &'a File<M>, access: Access, extent: Extent, memory: &'a Memory, at: u64) -> Self {
         let inner = &file.client.inner;
         let under_way = inner.left_over.borrow_mut().pop().unwrap_or_default();
-        let fetched = access == Access::Write && inner.settings.memget_writes;
+        let fetched = access != Access::Read && inner.settings.memget_writes;
         let opened = fetched.then(|| inner.open_for_request(memory));
         FileRequest { file, access, extent, memory, at, opened, under_way }
     }
@@ -539,16 +548,20 @@ impl<'a, M: Machine> FileRequest<'a, M> {
         let (file, at) = (self.file.inner.file, self.memory_offset(part));
         let BlockRequest { stripe, stripe_offset: offset, bytes: length, .. } = part;
         let bytes = length as u32;
-        match (self.access, &self.opened) {
-            (Access::Read, _) => (Request::Read { file, stripe, offset, bytes }, Payload::empty()),
-            (Access::Write, Some(OpenMemory { id: memory, .. })) => {
-                let fetch = Some(Fetch { memory: *memory, offset: at, bytes });
-                (Request::Write { file, stripe, offset, fetch }, Payload::empty())
-            }
-            (Access::Write, None) => {
-                (Request::Write { file, stripe, offset, fetch: None }, self.memory.get(at, length))
-            }
+        if self.access == Access::Read {
+            return (Request::Read { file, stripe, offset, bytes }, Payload::empty());
         }
+        let (fetch, data) = match &self.opened {
+            Some(OpenMemory { id: memory, .. }) => {
+                (Some(Fetch { memory: *memory, offset: at, bytes }), Payload::empty())
+            }
+            None => (None, self.memory.get(at, length)),
+        };
+        let request = match self.access {
+            Access::WriteThrough => Request::WriteThrough { file, stripe, offset, fetch },
+            _ => Request::Write { file, stripe, offset, fetch },
+        };
+        (request, data)
     }
 
     fn take_in(&self, part: BlockRequest, answer: (Reply, Payload)) -> Result<()> {

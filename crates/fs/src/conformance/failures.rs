@@ -56,6 +56,42 @@ pub fn later_writes_of_a_block_reach_the_disk_later(testbed: &impl Testbed, base
     });
 }
 
+/// Who writes through has the data at the disk when it goes on, a part of a block as well as a whole one, and learns at
+/// once that the disk has failed. Others who write the same block meanwhile do not change that.
+pub fn what_is_written_through_is_at_its_disk(testbed: &impl Testbed, base: Configuration) {
+    run(testbed, 3, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let clients = start(base, &nodes, 1, settings(base)).await;
+        let file = finished(&clients[0], "written", FileId(1)).await;
+        let other = clients[1].open("written").await.expect("opened");
+        let object = nodes[0].disks()[0].open("written", Stage::Published).await.expect("committed").id;
+        for (offset, bytes) in [(0, BLOCK), (BLOCK + 100, 50), (0, 3), (2 * BLOCK - 10, 20)] {
+            let data = contents(bytes);
+            write(&other, offset, &vec![7; bytes as usize]).await;
+            let memory = Memory::real(data.clone());
+            file.write_through(offset, bytes, &memory, 0).await.expect("the disk has it");
+            let into = nodes[0].buffers().take(bytes).await;
+            let found = nodes[0].disks()[0].read(object, offset, into).await.expect("read");
+            assert_eq!(found.slice(0..bytes).to_vec(), Some(data));
+        }
+        let tasks = Tasks::default();
+        for (block, file) in [(0, &file), (0, &other), (1, &file), (0, &file)] {
+            let (file, memory) = (file.clone(), Memory::real(contents(BLOCK)));
+            tasks.begin(&nodes[1], async move {
+                file.write_through(block * BLOCK, BLOCK, &memory, 0).await.expect("the disk has it");
+            });
+        }
+        tasks.wait().await;
+        nodes[0].faults().failing_writes.set(1);
+        let memory = Memory::real(contents(BLOCK));
+        let error = file.write_through(0, BLOCK, &memory, 0).await.expect_err("the disk has failed");
+        assert!(error.to_string().contains("did not get to the disk"), "{error}");
+        // As of anything that was accepted, the next flush tells of it, too.
+        assert!(file.flush().await.is_err());
+        file.write_through(0, BLOCK, &memory, 0).await.expect("the disk has it");
+    });
+}
+
 /// A collective operation opens the file again at an I/O node that has been started anew, and asks once more.
 pub fn a_collective_operation_opens_its_file_again(testbed: &impl Testbed, base: Configuration) {
     run(testbed, 2, move |nodes| async move {

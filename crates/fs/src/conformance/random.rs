@@ -160,7 +160,7 @@ impl<M: Machine> RandomAsker<M> {
             self.under_way.borrow_mut().insert(tag, bytes);
             let class = match request {
                 Request::Read { .. } | Request::Write { .. } if self.below(3) == 0 => Class::Background,
-                Request::Read { .. } | Request::Write { .. } => Class::Demand,
+                Request::Read { .. } | Request::Write { .. } | Request::WriteThrough { .. } => Class::Demand,
                 _ => Class::Control,
             };
             let message = Message { class, header: Frame::Request(tag, request).encode(), payload };
@@ -280,9 +280,13 @@ impl<M: Machine> RandomAsker<M> {
                 let fetch = Some(Fetch { memory: MemoryId::Request(1), offset: 0, bytes });
                 Request::Write { file, stripe, offset, fetch }
             }
-            17..=26 => {
+            17..=25 => {
                 let payload = Payload::from(vec![3; bytes as usize]);
                 return (Request::Write { file, stripe, offset, fetch: None }, payload);
+            }
+            26 => {
+                let payload = Payload::from(vec![3; bytes as usize]);
+                return (Request::WriteThrough { file, stripe, offset, fetch: None }, payload);
             }
             _ => Request::Read { file, stripe, offset, bytes },
         };

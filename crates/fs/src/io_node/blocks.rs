@@ -67,6 +67,11 @@ pub(super) enum Data {
 }
 
 impl Data {
+    /// The data of a write that this node asks for.
+    pub(super) fn of(asker: Asker, fetch: Option<Fetch>, payload: Payload) -> Self {
+        fetch.map_or(Data::Here(payload), |fetch| Data::At(asker.node, fetch))
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         match self {
             Data::Here(data) => data.len(),

@@ -45,6 +45,7 @@ mod stripes;
 mod writers;
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::rc::Rc;
 
 use machine::{BufferPool, Disk, Machine, Net, NodeId, Payload, Work};
@@ -95,6 +96,18 @@ struct BlockRequest {
 enum Access {
     Read,
     Write(Data),
+    /// A write that is answered when its data are at the disk.
+    WriteThrough(Data),
+}
+
+impl Access {
+    /// The data that have come with the request.
+    fn data_here(&self) -> Option<&Payload> {
+        match self {
+            Access::Write(Data::Here(data)) | Access::WriteThrough(Data::Here(data)) => Some(data),
+            _ => None,
+        }
+    }
 }
 
 impl BlockRequest {
@@ -106,9 +119,14 @@ impl BlockRequest {
                 (Access::Read, file, stripe, offset, u64::from(bytes))
             }
             Request::Write { file, stripe, offset, fetch } => {
-                let data = fetch.map_or(Data::Here(payload), |fetch| Data::At(asker.node, fetch));
+                let data = Data::of(asker, fetch, payload);
                 let bytes = data.bytes();
                 (Access::Write(data), file, stripe, offset, bytes)
+            }
+            Request::WriteThrough { file, stripe, offset, fetch } => {
+                let data = Data::of(asker, fetch, payload);
+                let bytes = data.bytes();
+                (Access::WriteThrough(data), file, stripe, offset, bytes)
             }
             command => return Err(command),
         };
@@ -182,7 +200,7 @@ impl<M: Machine> IoNode<M> {
 
     /// Gives a block request to a thread.
     async fn dispatch(self: &Rc<Self>, request: BlockRequest) {
-        if let Access::Write(Data::Here(data)) = &request.access {
+        if let Some(data) = request.access.data_here() {
             self.machine.compute(Work::AcceptData { bytes: data.len() }).await;
         }
         match self.settings.threads {
@@ -235,6 +253,15 @@ impl<M: Machine> IoNode<M> {
                 let written = self.blocks.write(file, stripe, offset, data, asker).await;
                 written.map(|()| (self.accepted(), Payload::empty()))
             }
+            Access::WriteThrough(data) => {
+                let written = self.blocks.write(file, stripe, offset, data, asker).await;
+                if written.is_ok() {
+                    serving.set(None);
+                    self.answer_when_written(asker, file, stripe, offset..offset + bytes);
+                    return Ok(());
+                }
+                written.map(|()| (self.accepted(), Payload::empty()))
+            }
         };
         let prefetches = reads && outcome.is_ok();
         serving.set(None);
@@ -250,6 +277,20 @@ impl<M: Machine> IoNode<M> {
             self.blocks.prefetch(file, stripe, offset, self.settings.prefetching.class(asker.class));
         }
         Ok(())
+    }
+
+    /// Starts a task that answers a write when its data are at the disk, so that it keeps no thread meanwhile.
+    fn answer_when_written(self: &Rc<Self>, asker: Asker, file: FileId, stripe: u32, range: Range<u64>) {
+        let node = self.clone();
+        self.machine.spawn("write-through", async move {
+            let written = node.blocks.write_through(file, stripe, range);
+            let written = node.machine.contain("write-through", written).await;
+            let outcome = written.unwrap_or_else(|defect| Err(of_defect(defect)));
+            let outcome = outcome.map(|()| (node.accepted(), Payload::empty()));
+            let answered = node.endpoint.reply(asker, outcome).await;
+            node.request_done(asker);
+            answered
+        });
     }
 
     /// Answers a block request that could not be served because of a defect.

@@ -28,6 +28,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         Request::Resize { file, bytes: 70_000, stripes: vec![(0, 8192), (1, 300)] },
         Request::Read { file, stripe: 2, offset: 8192, bytes: 8192 },
         Request::Write { file, stripe: 2, offset: 1, fetch: Some(Fetch { memory, offset: 2, bytes: 3 }) },
+        Request::WriteThrough { file, stripe: 2, offset: 1, fetch: None },
         collective("rbb"),
         collective("wc"),
         collective("ra"),

@@ -8,11 +8,12 @@ use std::rc::Rc;
 
 use machine::{Disk, Machine, Payload, Work};
 
-use super::Blocks;
+use super::{Blocks, Part};
 use crate::cache::{BlockKey, CacheSlot};
 use crate::disk_queue::Urgency;
 use crate::error::Failure;
 use crate::io_node::open_stripe::OpenStripe;
+use crate::protocol::FileId;
 
 /// The turn of a block to be written to its disk, until this is dropped.
 struct AtDisk<'a, M: Machine> {
@@ -49,7 +50,7 @@ impl<M: Machine> Blocks<M> {
             let written =
                 blocks.machine.contain("writing a block", blocks.write_behind(&stripe, place)).await;
             let outcome = written.and_then(|outcome| outcome);
-            blocks.cache.borrow_mut().block(place).end_writing();
+            blocks.end_writing(place);
             if let Err(error) = outcome {
                 stripe.writers.fail(&(*error).into());
             }
@@ -57,6 +58,14 @@ impl<M: Machine> Blocks<M> {
             blocks.wake_for_room();
             Ok(())
         });
+    }
+
+    /// A task that was going to write a block has ended: who waits for what it wrote looks again.
+    fn end_writing(&self, place: CacheSlot) {
+        let mut cache = self.cache.borrow_mut();
+        let block = cache.block(place);
+        block.end_writing();
+        block.written.wake_all();
     }
 
     async fn write_behind(&self, stripe: &OpenStripe, place: CacheSlot) -> machine::Result<()> {
@@ -134,6 +143,25 @@ impl<M: Machine> Blocks<M> {
         let place = self.cache.borrow().find_unwritten(key);
         if let Some(place) = place {
             self.start_writing(stripe, place).await;
+        }
+    }
+
+    /// Sees to it that this part of one block, which has been written to the cache, is at its disk.
+    pub(in crate::io_node) async fn write_through(
+        self: &Rc<Self>,
+        file: FileId,
+        stripe: u32,
+        range: Range<u64>,
+    ) -> Result<(), Box<Failure>> {
+        let stripe = self.stripes.get(file, stripe)?;
+        let part = Part::new(&stripe, range.start, range.end - range.start)?;
+        loop {
+            self.start_writing_block(&stripe, part.key).await;
+            let on_its_way = self.cache.borrow_mut().on_its_way(part.key, &part.range);
+            match on_its_way {
+                Some(written) => written.wait().await,
+                None => return stripe.losses.check(&range),
+            }
         }
     }
 
