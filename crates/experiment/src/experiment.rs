@@ -36,6 +36,8 @@ pub struct Experiment {
 pub enum DiskLayout {
     /// From the first block of the disk on.
     Contiguous,
+    /// As contiguous, but each file right behind the one that was made before it, without space ahead for growing.
+    Packed,
     /// Each block at a random place of its own.
     Random,
 }
@@ -75,6 +77,8 @@ pub enum Beginning {
     Absent,
     /// It is made, with nothing in it.
     Empty,
+    /// It is made, with space on its disks for what it will be: zeros until a job writes it.
+    Allocated,
     /// Its contents are on the disks, and in no cache.
     OnDisks,
     /// A client has written its contents, as users do: what I/O nodes keep in their caches is there.
@@ -243,6 +247,7 @@ impl fmt::Display for DiskLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             DiskLayout::Contiguous => "contiguous",
+            DiskLayout::Packed => "packed",
             DiskLayout::Random => "random",
         })
     }
@@ -254,8 +259,9 @@ impl std::str::FromStr for DiskLayout {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "contiguous" => Ok(DiskLayout::Contiguous),
+            "packed" => Ok(DiskLayout::Packed),
             "random" => Ok(DiskLayout::Random),
-            _ => Err(format!("no layout {text:?}: contiguous or random")),
+            _ => Err(format!("no layout {text:?}: contiguous, packed or random")),
         }
     }
 }

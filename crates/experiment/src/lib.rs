@@ -8,6 +8,7 @@
 //! - `experiment.rs`: the value, and what makes no sense of it; `error.rs`: what can go wrong
 //! - `trial.rs`: one trial, step by step
 //! - `case.rs`, `options.rs`: the experiments of the reports
+//! - `placement_case.rs`: jobs that share disks, placed by a policy; `placement_outcome.rs`: what a trial of it tells
 //! - `replay.rs`: the replay of a request log
 //! - `fields.rs`, `choices.rs`: what users can choose of them, by name
 //! - `summary.rs`: several trials
@@ -18,6 +19,8 @@ mod error;
 mod experiment;
 mod fields;
 mod options;
+mod placement_case;
+mod placement_outcome;
 mod replay;
 mod summary;
 mod trial;
@@ -28,10 +31,13 @@ pub use error::Error;
 pub use experiment::{Beginning, DiskLayout, Experiment, FilePlace, Launch, StoredFile};
 pub use fields::{FIELDS, Field, Given, Shown, Takes, field_names};
 pub use jobs::{
-    ArrayPattern, ArraysJob, Contents, Error as JobError, FlushTally, Job, LocalProgram, Order, Outcome,
-    PatternAccess, PatternJob, ReplayAccess, ReplayJob, Sequential, Think, Workload,
+    ArrayPattern, ArraysJob, BatchReading, Contents, Error as JobError, FlushTally, InterleaveJob, Job,
+    JobWait, LocalProgram, MergeJob, Order, Outcome, PatternAccess, PatternJob, PendingWrites, ReplayAccess,
+    ReplayJob, Run, RunSet, Sequential, Think, Timeline, WaitCause, Workload, WriteStep,
 };
 pub use options::{Method, Options, Queued};
+pub use placement_case::{PlacedJob, PlacementCase};
+pub use placement_outcome::{DiskBacklog, PlacementOutcome};
 pub use replay::Replay;
 pub use summary::{Summary, summarise};
 pub use trial::Trial;

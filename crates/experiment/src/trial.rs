@@ -78,7 +78,7 @@ impl Experiment {
     fn run_trial(&self, number: u64, recorder: Option<Box<dyn Recorder>>) -> Result<Trial, Error> {
         self.check()?;
         let simulation = Simulation::new(&self.machine, self.settings(number))?;
-        let ready = simulation.run(self.set_up(&simulation))??;
+        let ready = simulation.run(self.set_up(&simulation, number))??;
         let (before, start) = (simulation.statistics(), simulation.now());
         if let Some(recorder) = recorder {
             simulation.record(recorder);
@@ -105,6 +105,7 @@ impl Experiment {
             seed: self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(number),
             layout: match self.layout {
                 DiskLayout::Contiguous => self.contiguous(),
+                DiskLayout::Packed => Layout::Contiguous { reserve_bytes: 0 },
                 DiskLayout::Random => Layout::Random,
             },
             block_bytes: self.allocation_bytes().unwrap_or(usual.block_bytes),
@@ -127,7 +128,7 @@ impl Experiment {
     }
 
     /// Starts the file system if there is a use for it, makes the files, and prepares the jobs.
-    async fn set_up(&self, simulation: &Simulation) -> Result<Vec<Ready>, Error> {
+    async fn set_up(&self, simulation: &Simulation, number: u64) -> Result<Vec<Ready>, Error> {
         let clients = self.connect(simulation).await?;
         for (id, file) in (1..).zip(&self.files) {
             self.make(simulation, &clients, FileId(id), file).await?;
@@ -141,7 +142,8 @@ impl Experiment {
             for (rank, (index, node)) in launch.nodes.iter().zip(&nodes).enumerate() {
                 let client = clients.get(index).cloned();
                 let group = fs::Group::new(id, members.to_vec(), rank);
-                let member = Member { machine: node.clone(), client, group, contents: self.contents };
+                let (machine, contents, seed) = (node.clone(), self.contents, self.settings(number).seed);
+                let member = Member { machine, client, group, contents, seed };
                 parts.push(launch.job.prepare(member).await?);
             }
             ready.push(Ready { nodes, parts: parts.into(), start: launch.start, stagger: launch.stagger });
@@ -197,6 +199,7 @@ impl Experiment {
                 let machine = simulation.node(index as usize);
                 jobs::fill(machine, &made, file.bytes, self.contents, |_| {}).await?;
             }
+            Beginning::Allocated => made.truncate(file.bytes).await?,
             Beginning::Absent | Beginning::Empty => {}
         }
         if file.is_finished {

@@ -16,6 +16,8 @@
 //! - `sequential.rs`: a program behind a page cache goes through a file from front to back
 //! - `workload.rs`, `requests.rs`, `clients.rs`: requests in any order, several in flight, reads mixed with writes
 //! - `replay.rs`: each member does what a node of a request log did; `byte_ranges.rs`: sets of bytes, for checking it
+//! - `merge.rs`, `interleave.rs`: the member merges runs, or interleaves them; `runs.rs`: how it reads and writes
+//!   them, `timeline.rs`: what it did when
 //! - `local.rs`: a program reads a file of its own node's disk, without a file system
 //! - `contents.rs`: what is in a file, and whether it arrived; `error.rs`: what can go wrong
 //!
@@ -26,14 +28,18 @@ mod byte_ranges;
 mod clients;
 mod contents;
 mod error;
+mod interleave;
 mod latencies;
 mod local;
 mod member;
+mod merge;
 mod outcome;
 mod pattern;
 mod replay;
 mod requests;
+mod runs;
 mod sequential;
+mod timeline;
 mod workload;
 
 use std::fmt;
@@ -44,18 +50,24 @@ pub use arrays::{ArrayPattern, ArraysJob};
 pub use clients::fill;
 pub use contents::Contents;
 pub use error::Error;
+pub use interleave::InterleaveJob;
 pub use latencies::Latencies;
 pub use local::{LocalProgram, LocalReader};
 pub use member::Member;
+pub use merge::{BatchReading, MergeJob};
 pub use outcome::{FlushTally, Outcome, Tally};
 pub use pattern::{PatternAccess, PatternJob};
 pub use replay::{ReplayAccess, ReplayJob, Think};
+pub use runs::{Run, RunSet};
 pub use sequential::Sequential;
+pub use timeline::{JobWait, PendingWrites, Timeline, WaitCause, WriteStep};
 pub use workload::{Order, Workload};
 
 use arrays::ArraysPart;
 use clients::WorkloadPart;
+use interleave::InterleavePart;
 use local::LocalPart;
+use merge::MergePart;
 use pattern::PatternPart;
 use replay::ReplayPart;
 use sequential::SequentialPart;
@@ -73,6 +85,10 @@ pub enum Job {
     Requests(String, Workload),
     /// Each member does what a node of a request log did.
     Replay(ReplayJob),
+    /// The member merges runs.
+    Merge(MergeJob),
+    /// The member interleaves runs, or copies one.
+    Interleave(InterleaveJob),
     /// Each member is a program that reads a file of a disk of its own node.
     Local(LocalProgram),
 }
@@ -89,6 +105,10 @@ pub enum Part<M: Machine> {
     Requests(Box<WorkloadPart<M>>),
     /// Of [`Job::Replay`].
     Replay(Box<ReplayPart<M>>),
+    /// Of [`Job::Merge`].
+    Merge(Box<MergePart<M>>),
+    /// Of [`Job::Interleave`].
+    Interleave(Box<InterleavePart<M>>),
     /// Of [`Job::Local`].
     Local(Box<LocalPart<M>>),
 }
@@ -102,6 +122,8 @@ impl Job {
             Job::Sequential(job) => job.check(members),
             Job::Requests(_, workload) => workload.check_members(members),
             Job::Replay(job) => job.check(members),
+            Job::Merge(job) => job.check(members),
+            Job::Interleave(job) => job.check(members),
             Job::Local(job) => job.check(),
         }
     }
@@ -121,6 +143,8 @@ impl Job {
                 Part::Requests(Box::new(WorkloadPart::prepare(file, workload, member).await?))
             }
             Job::Replay(job) => Part::Replay(Box::new(ReplayPart::prepare(job, member).await?)),
+            Job::Merge(job) => Part::Merge(Box::new(MergePart::prepare(job, member).await?)),
+            Job::Interleave(job) => Part::Interleave(Box::new(InterleavePart::prepare(job, member).await?)),
             Job::Local(job) => Part::Local(Box::new(LocalPart::prepare(job, member))),
         })
     }
@@ -135,6 +159,8 @@ impl<M: Machine> Part<M> {
             Part::Sequential(part) => part.run().await,
             Part::Requests(part) => part.run().await,
             Part::Replay(part) => part.run().await,
+            Part::Merge(part) => part.run().await,
+            Part::Interleave(part) => part.run().await,
             Part::Local(part) => part.run().await,
         }
     }
@@ -145,7 +171,12 @@ impl<M: Machine> Part<M> {
         match self {
             Part::Pattern(part) => part.finish().await,
             Part::Arrays(part) => part.finish().await,
-            Part::Sequential(_) | Part::Requests(_) | Part::Replay(_) | Part::Local(_) => Ok(()),
+            Part::Sequential(_)
+            | Part::Requests(_)
+            | Part::Replay(_)
+            | Part::Merge(_)
+            | Part::Interleave(_)
+            | Part::Local(_) => Ok(()),
         }
     }
 
@@ -155,6 +186,8 @@ impl<M: Machine> Part<M> {
             Part::Pattern(part) => part.check().await,
             Part::Arrays(part) => part.check().await,
             Part::Replay(part) => part.check().await,
+            Part::Merge(part) => part.check().await,
+            Part::Interleave(part) => part.check().await,
             // They have checked what they read when they read it.
             Part::Sequential(_) | Part::Requests(_) | Part::Local(_) => Ok(()),
         }
@@ -175,6 +208,8 @@ impl fmt::Display for Job {
                 write!(f, "requests of {} bytes to {file}", workload.record_bytes)
             }
             Job::Replay(job) => job.fmt(f),
+            Job::Merge(job) => job.fmt(f),
+            Job::Interleave(job) => job.fmt(f),
             Job::Local(job) => write!(f, "reading {} from a disk used locally", job.object),
         }
     }

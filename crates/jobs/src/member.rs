@@ -3,6 +3,7 @@
 use fs::{Client, Group};
 use machine::Machine;
 
+use crate::contents::mix;
 use crate::{Contents, Error};
 
 /// A node that takes part in a job, and what it has for that.
@@ -15,12 +16,19 @@ pub struct Member<M: Machine> {
     pub group: Group,
     /// What files contain.
     pub contents: Contents,
+    /// Where what it draws comes from: another number for each trial.
+    pub seed: u64,
 }
 
 impl<M: Machine> Member<M> {
     /// Its rank.
     pub fn rank(&self) -> u32 {
         self.group.rank as u32
+    }
+
+    /// What tells its draws from those of other members, jobs and trials.
+    pub(crate) fn draws(&self) -> u64 {
+        mix(mix(mix(self.seed) ^ self.group.id) ^ u64::from(self.rank()))
     }
 
     pub(crate) fn client(&self) -> Result<&Client<M>, Error> {

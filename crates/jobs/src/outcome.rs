@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use fs::{Section, WriteCache};
 use machine::{Duration, Machine};
 
-use crate::Latencies;
+use crate::{Latencies, Timeline};
 
 /// What came of a job, or of one member's part in it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,6 +23,8 @@ pub struct Outcome {
     pub writes: Tally,
     /// What the write cache did, if there was one.
     pub flushes: Option<FlushTally>,
+    /// What it did when, of a job that reads runs and writes behind.
+    pub timeline: Option<Timeline>,
 }
 
 /// What the write cache of a job did.
@@ -113,5 +115,7 @@ impl Outcome {
         if let Some(flushes) = &other.flushes {
             self.flushes.get_or_insert_default().add(flushes);
         }
+        // Such a job has one member.
+        self.timeline = self.timeline.take().or_else(|| other.timeline.clone());
     }
 }

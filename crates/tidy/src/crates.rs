@@ -9,7 +9,7 @@
 //!   sim, real                      machine, description, disk; fs in tests only
 //!   request-log                    machine, layout
 //!   jobs                           fs, request-log
-//!   experiment                     sim and jobs
+//!   experiment                     sim, jobs, placement
 //!   plan                           experiment
 //!   page                           statistics
 //!   reproduce                      plan, statistics, page
@@ -45,7 +45,10 @@ const ARROWS: [(&str, &[&str]); 29] = [
     ("real", &["description", "disk", "machine"]),
     ("request-log", &["layout", "machine"]),
     ("jobs", &["fs", "layout", "machine", "request-log"]),
-    ("experiment", &["description", "disk", "fs", "jobs", "layout", "machine", "request-log", "sim"]),
+    (
+        "experiment",
+        &["description", "disk", "fs", "jobs", "layout", "machine", "placement", "request-log", "sim"],
+    ),
     ("node", &["fs", "layout", "machine", "real"]),
     ("pdiol", &["layout", "node"]),
     ("libpdiol", &["node", "pdiol"]),

@@ -92,8 +92,13 @@ async fn take_part(task: &MemberTask, connection: &ConnectedNode) -> Result<()> 
     connect(machine, &peers[..task.rank]).await?;
     let members = peers.iter().map(|peer| NodeId(peer.node)).collect();
     let group = Group::new(task.group, members, task.rank);
-    let member =
-        Member { machine: machine.clone(), client: Some(client.clone()), group, contents: Contents::Real };
+    let member = Member {
+        machine: machine.clone(),
+        client: Some(client.clone()),
+        group,
+        contents: Contents::Real,
+        seed: 1,
+    };
     let part: Part<RealMachine> =
         task.cell()?.job(task.files.clone()).prepare(member).await.map_err(failed)?;
     tell(&"ready")?;

@@ -266,6 +266,7 @@ impl ReplayTask {
             client: Some(connection.client.clone()),
             group: Group::new(place.group, place.members.to_vec(), place.rank),
             contents: Contents::Real,
+            seed: 1,
         };
         let job = Job::Replay(self.job.clone());
         self.told(connection, job.prepare(member).await)

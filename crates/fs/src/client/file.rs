@@ -184,9 +184,9 @@ impl<M: Machine> File<M> {
         self.transfer(Access::Write, Extent::new(offset, bytes), memory, at).await.map(drop)
     }
 
-    /// Writes as [`write`](Self::write) does, and completes when the data are at the disks: each has been given them and
-    /// has said that it has them, or has failed. A caller that counts what it has under way so knows how far behind the
-    /// disks are. It is [`flush`](Self::flush) that brings the data onto the media.
+    /// Writes as [`write`](Self::write) does, and completes when the data are at the disks: each has been given them
+    /// and has said that it has them, or has failed. A caller that counts what it has under way so knows how far behind
+    /// the disks are. It is [`flush`](Self::flush) that brings the data onto the media.
     pub async fn write_through(&self, offset: u64, bytes: u64, memory: &Memory, at: u64) -> Result<()> {
         self.transfer(Access::WriteThrough, Extent::new(offset, bytes), memory, at).await.map(drop)
     }

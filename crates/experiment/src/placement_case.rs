@@ -1,0 +1,285 @@
+//! Jobs that share disks: each reads runs from some disks and writes one to another, as a placement policy says.
+//!
+//! The experiments of Sinclair, Tang & Varman, "Placement-related problems in shared disk I/O" (Kluwer 1996), by the
+//! names that users have for their parts. What makes the file system behave as the model of that report:
+//!
+//! - a run is a file of one stripe, and its block is what is read or written at once; so each is one disk request;
+//! - I/O nodes read nothing ahead, have a thread for each request, and memory for all blocks of their disks: nothing
+//!   but a disk makes anybody wait;
+//! - a disk is given one request at a time, in the order of the schedule.
+
+use std::fmt;
+use std::str::FromStr;
+
+use description::MachineDescription;
+use fs::{ClientSettings, IoNodeSettings, Scheduling, Threads};
+use jobs::{BatchReading, Contents, InterleaveJob, Job, MergeJob, Run, RunSet};
+use machine::Duration;
+use placement::{JobPlacement, Policy};
+use sim::Recorder;
+
+use crate::experiment::{Beginning, DiskLayout, Experiment, FilePlace, Launch, StoredFile};
+use crate::placement_outcome::PlacementOutcome;
+use crate::{Error, Trial};
+
+/// Jobs of one kind on shared disks.
+#[derive(Clone, Debug)]
+pub struct PlacementCase {
+    /// The machine: it has as many compute nodes as there are jobs at least, and the disks.
+    pub machine: MachineDescription,
+    /// What the jobs do.
+    pub kind: PlacedJob,
+    /// Which disks the runs of merges lie on.
+    pub policy: Policy,
+    /// How many jobs there are (j); as many as disks of those that do not merge.
+    pub jobs: u32,
+    /// How many disks they share (d).
+    pub disks: u32,
+    /// Input runs of each merge.
+    pub runs: u32,
+    /// Blocks of an input run.
+    pub run_blocks: u64,
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// Blocks that are read at once (b_r).
+    pub read_blocks: u64,
+    /// Blocks that are written at once (b_w).
+    pub write_blocks: u64,
+    /// The order in which a disk serves requests.
+    pub scheduling: Scheduling,
+    /// Blocks of buffers, of which each merge has an equal portion; without bound if this is none.
+    pub buffer_blocks: Option<u64>,
+    /// When merges ask for batches.
+    pub reading: BatchReading,
+    /// What a merge works on each block.
+    pub work: Duration,
+    /// How much later than the one before each job begins.
+    pub stagger: Duration,
+    /// What runs contain.
+    pub contents: Contents,
+    /// Where all randomness comes from.
+    pub seed: u64,
+}
+
+/// What jobs do that share disks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlacedJob {
+    /// Each merges its input runs (sections 2 and 2.1 of the report).
+    Merge,
+    /// Two jobs copy two disks onto each other (section 3).
+    Copy,
+    /// Each interleaves a run of every disk but the one it writes to (section 4).
+    Interleave,
+}
+
+impl PlacementCase {
+    /// The disks of each job's runs.
+    pub fn placements(&self) -> Result<Vec<JobPlacement>, Error> {
+        let (jobs, disks) = (self.jobs as usize, self.disks as usize);
+        let (policy, runs) = match self.kind {
+            PlacedJob::Merge => (self.policy, self.runs as usize),
+            // One run on each disk but that of the output.
+            PlacedJob::Copy | PlacedJob::Interleave => (Policy::SeparateWithinJob, disks.saturating_sub(1)),
+        };
+        policy.place(jobs, disks, runs).map_err(|error| Error::invalid(error.to_string()))
+    }
+
+    /// The blocks of all input runs of a job, which are those of its output.
+    pub fn job_blocks(&self) -> u64 {
+        let runs = match self.kind {
+            PlacedJob::Merge => u64::from(self.runs),
+            PlacedJob::Copy | PlacedJob::Interleave => u64::from(self.disks) - 1,
+        };
+        runs * self.run_blocks
+    }
+
+    /// The experiment.
+    pub fn experiment(&self) -> Result<Experiment, Error> {
+        self.check_numbers()?;
+        let placements = self.placements()?;
+        let inputs: Vec<Vec<StoredFile>> =
+            placements.iter().enumerate().map(|(job, placed)| self.inputs(job, placed)).collect();
+        let outputs = placements.iter().enumerate().map(|(job, placed)| self.output(job, placed));
+        let jobs = self.launches(&inputs);
+        let files: Vec<StoredFile> = match self.kind {
+            // Job by job: its input runs in order, then its output run.
+            PlacedJob::Merge => inputs
+                .into_iter()
+                .zip(outputs)
+                .flat_map(|(input, output)| input.into_iter().chain([output]))
+                .collect(),
+            // All inputs, then the output.
+            PlacedJob::Copy | PlacedJob::Interleave => inputs.into_iter().flatten().chain(outputs).collect(),
+        };
+        Ok(Experiment {
+            io_nodes: self.io_nodes(&files),
+            clients: ClientSettings::report(),
+            layout: DiskLayout::Packed,
+            contents: self.contents,
+            files,
+            jobs,
+            seed: self.seed,
+            machine: self.machine.clone(),
+        })
+    }
+
+    fn check_numbers(&self) -> Result<(), Error> {
+        let invalid = |why: String| Err(Error::invalid(why));
+        let PlacementCase { kind, jobs, disks, .. } = self;
+        let (compute, there) = (
+            self.machine.nodes.compute.value,
+            self.machine.nodes.io.value * self.machine.disks.per_io_node.value,
+        );
+        if *jobs > compute || *disks > there {
+            return invalid(format!(
+                "{jobs} jobs on {disks} disks need as many compute nodes and disks; {} has {compute} and {there}",
+                self.machine.name
+            ));
+        }
+        match kind {
+            PlacedJob::Copy if *jobs != 2 || *disks != 2 => {
+                invalid(format!("a copy is of two jobs on two disks, not of {jobs} on {disks}"))
+            }
+            PlacedJob::Interleave if jobs != disks || *disks < 2 => invalid(format!(
+                "an interleave has a job for each of at least two disks, not {jobs} jobs on {disks}"
+            )),
+            PlacedJob::Copy | PlacedJob::Interleave if self.buffer_blocks.is_some() => {
+                invalid(format!("only merges can have bounded buffers, and these jobs {kind}"))
+            }
+            _ if self.read_blocks == 0 || self.write_blocks == 0 => invalid(format!(
+                "{} blocks are read and {} written at once; expected at least one",
+                self.read_blocks, self.write_blocks
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn inputs(&self, job: usize, placed: &JobPlacement) -> Vec<StoredFile> {
+        let run = |(run, disk): (usize, &usize)| StoredFile {
+            name: format!("job {job} run {run}"),
+            bytes: self.run_blocks * self.block_bytes,
+            block_bytes: self.read_blocks * self.block_bytes,
+            place: FilePlace::Disks(vec![*disk as u32]),
+            beginning: Beginning::OnDisks,
+            is_finished: false,
+        };
+        placed.input.iter().enumerate().map(run).collect()
+    }
+
+    fn output(&self, job: usize, placed: &JobPlacement) -> StoredFile {
+        StoredFile {
+            name: output_name(job),
+            bytes: self.job_blocks() * self.block_bytes,
+            block_bytes: self.write_blocks * self.block_bytes,
+            place: FilePlace::Disks(vec![placed.output as u32]),
+            beginning: Beginning::Allocated,
+            is_finished: false,
+        }
+    }
+
+    fn launches(&self, inputs: &[Vec<StoredFile>]) -> Vec<Launch> {
+        let launch = |(job, inputs): (usize, &Vec<StoredFile>)| {
+            let run = |file: &StoredFile| Run { file: file.name.clone(), blocks: self.run_blocks };
+            let runs = RunSet {
+                inputs: inputs.iter().map(run).collect(),
+                output: output_name(job),
+                block_bytes: self.block_bytes,
+                read_blocks: self.read_blocks,
+                write_blocks: self.write_blocks,
+            };
+            let start = self.stagger * job as u64;
+            Launch { start, ..Launch::at_once(self.job(runs), [job as u32]) }
+        };
+        inputs.iter().enumerate().map(launch).collect()
+    }
+
+    fn job(&self, runs: RunSet) -> Job {
+        match self.kind {
+            PlacedJob::Merge => Job::Merge(MergeJob {
+                runs,
+                reading: self.reading,
+                work: self.work,
+                portion: self.buffer_blocks.map(|blocks| blocks / u64::from(self.jobs)),
+            }),
+            PlacedJob::Copy | PlacedJob::Interleave => Job::Interleave(InterleaveJob { runs }),
+        }
+    }
+
+    fn io_nodes(&self, files: &[StoredFile]) -> IoNodeSettings {
+        let blocks: u64 = files.iter().map(|file| file.bytes.div_ceil(file.block_bytes)).sum();
+        IoNodeSettings {
+            scheduling: self.scheduling,
+            cache_blocks: blocks as usize,
+            block_bytes_max: self.block_bytes * self.read_blocks.max(self.write_blocks),
+            threads: Threads::PerRequest,
+            prefetch_blocks: 0,
+            ..IoNodeSettings::report()
+        }
+    }
+
+    /// Checks what can be checked before anything runs.
+    pub fn check(&self) -> Result<(), Error> {
+        self.experiment()?.check()
+    }
+
+    /// Runs the trial of this number.
+    pub fn trial(&self, number: u64) -> Result<Trial, Error> {
+        self.experiment()?.trial(number)
+    }
+
+    /// Runs the trial of this number and tells `recorder` of it; see [`Experiment::recorded_trial`].
+    pub fn recorded_trial(&self, number: u64, recorder: Box<dyn Recorder>) -> Result<Trial, Error> {
+        self.experiment()?.recorded_trial(number, recorder)
+    }
+
+    /// What a trial of this case tells.
+    pub fn outcome(&self, trial: &Trial) -> PlacementOutcome {
+        let outputs = self.placements().unwrap_or_default().iter().map(|placed| placed.output).collect();
+        PlacementOutcome::of(trial, outputs, self.block_bytes, self.stagger)
+    }
+}
+
+fn output_name(job: usize) -> String {
+    format!("job {job} output")
+}
+
+impl fmt::Display for PlacementCase {
+    /// What it is, for people, in a line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PlacementCase { kind, jobs, disks, read_blocks, write_blocks, scheduling, .. } = self;
+        write!(
+            f,
+            "{jobs} jobs {kind} on {disks} disks, {read_blocks} blocks read and {write_blocks} written at once"
+        )?;
+        if *kind == PlacedJob::Merge {
+            write!(f, ", {}", self.policy)?;
+        }
+        if let Some(blocks) = self.buffer_blocks {
+            write!(f, ", {blocks} blocks of buffers")?;
+        }
+        write!(f, ", {scheduling}")
+    }
+}
+
+impl fmt::Display for PlacedJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            PlacedJob::Merge => "merge",
+            PlacedJob::Copy => "copy",
+            PlacedJob::Interleave => "interleave",
+        })
+    }
+}
+
+impl FromStr for PlacedJob {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "merge" => Ok(PlacedJob::Merge),
+            "copy" => Ok(PlacedJob::Copy),
+            "interleave" => Ok(PlacedJob::Interleave),
+            _ => Err(format!("no kind of job {text:?}: merge, copy or interleave")),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Jobs that share disks: the race between them, its cures, and what holds in every run of them.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use description::MachineDescription;
+use experiment::{BatchReading, Contents, PlacedJob, PlacementCase, PlacementOutcome, Trial};
+use fs::Scheduling;
+use machine::{Duration, Instant};
+use placement::Policy;
+use sim::{Recorder, Slice, Track};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn machine(jobs: u32, disks: u32) -> MachineDescription {
+    let (jobs, disks) = (jobs.to_string(), disks.to_string());
+    let set = [("nodes.compute", &*jobs), ("nodes.io", &*disks)];
+    MachineDescription::load_with("shared-disks-1996", &set).expect("it is built in")
+}
+
+/// The report's merges (section 2.1).
+fn merges(policy: Policy, jobs: u32) -> PlacementCase {
+    PlacementCase {
+        machine: machine(jobs, 5),
+        kind: PlacedJob::Merge,
+        policy,
+        jobs,
+        disks: 5,
+        runs: 20,
+        run_blocks: 1000,
+        block_bytes: 4096,
+        read_blocks: 12,
+        write_blocks: 40,
+        scheduling: Scheduling::Fcfs,
+        buffer_blocks: None,
+        reading: BatchReading::Prefetched,
+        work: Duration::ZERO,
+        stagger: Duration::ZERO,
+        contents: Contents::Phantom,
+        seed: 1,
+    }
+}
+
+/// What holds in every run: every block that is read is written, once, each disk is busy or idle, and jobs end when
+/// their last write does. That each byte is where it should be, the trial has checked.
+fn check(case: &PlacementCase, trial: &Trial) {
+    let outcome = case.outcome(trial);
+    let blocks = u64::from(case.jobs) * case.job_blocks();
+    assert_eq!((outcome.blocks_read, outcome.blocks_written), (blocks, blocks), "{case}");
+    let reads: u64 = trial.statistics.disks.iter().map(|disk| disk.counts.reads).sum();
+    assert_eq!(reads, blocks / case.run_blocks * case.run_blocks.div_ceil(case.read_blocks), "{case}");
+    for disk in &trial.statistics.disks {
+        let accesses = disk.counts.read_time + disk.counts.write_time;
+        assert_eq!(accesses, disk.mechanics.busy(), "{case}: nothing else takes time at a disk");
+        assert!(accesses <= trial.elapsed, "{case}");
+    }
+    for (job, end) in trial.jobs.iter().zip(&outcome.ends) {
+        let timeline = job.timeline.as_ref().expect("it has one");
+        let last = timeline.writes.last().expect("it writes");
+        assert!(last.is_done && job.elapsed >= last.at, "{case}: a job is done when its last write is");
+        assert_eq!(timeline.writes.iter().filter(|step| step.is_done).count() * 2, timeline.writes.len());
+        assert!(*end <= outcome.elapsed);
+    }
+    assert_eq!(outcome.ends.iter().max(), Some(&outcome.elapsed), "{case}");
+}
+
+fn checked(case: &PlacementCase, number: u64) -> PlacementOutcome {
+    let trial = case.trial(number).expect("it runs");
+    check(case, &trial);
+    case.outcome(&trial)
+}
+
+fn seconds(time: Duration) -> f64 {
+    time.as_secs_f64()
+}
+
+#[test]
+fn jobs_that_read_where_they_write_finish_together_and_others_one_after_the_other() {
+    for seed in 1..=5 {
+        let share = |policy| {
+            let outcome = checked(&PlacementCase { seed, ..merges(policy, 5) }, 0);
+            seconds(outcome.first()) / seconds(outcome.elapsed)
+        };
+        let (together, raced) = (share(Policy::SharedWithinJob), share(Policy::SeparateWithinJob));
+        assert!(together > 0.9, "seed {seed}: the first of policy 3 ends after {together} of the time");
+        assert!(raced < 0.7, "seed {seed}: the first of policy 2 ends after {raced} of the time");
+    }
+}
+
+/// The results of the report that are given: figure 2 for policies 3 and 4 with five jobs.
+#[test]
+fn policy_3_takes_as_long_as_published_and_policy_4_hardly_longer() {
+    let mean = |policy, jobs| {
+        (0..3).map(|trial| seconds(checked(&merges(policy, jobs), trial).elapsed)).sum::<f64>() / 3.0
+    };
+    let published = 70.0;
+    let third = mean(Policy::SharedWithinJob, 5);
+    assert!((third / published - 1.0).abs() < 0.03, "{third} s");
+    for jobs in 3..=5 {
+        let longer = mean(Policy::AllDisks, jobs) / mean(Policy::SharedWithinJob, jobs);
+        assert!((1.0..1.12).contains(&longer), "{jobs} jobs: {longer}");
+    }
+}
+
+/// The results of the report that are given: figure 8 for three jobs and 2000 blocks.
+#[test]
+fn small_portions_hold_up_the_race() {
+    let times = [Some(2000), Some(12_000), None].map(|buffer_blocks| {
+        let case = PlacementCase { buffer_blocks, ..merges(Policy::SeparateWithinJob, 3) };
+        let outcome = checked(&case, 0);
+        if let Some(blocks) = buffer_blocks {
+            assert!(outcome.pending_most().blocks <= blocks / 3, "a portion is what a job has");
+        }
+        seconds(outcome.elapsed)
+    });
+    assert!((times[0] / 46.0 - 1.0).abs() < 0.12, "{times:?}");
+    assert!(times[0] < times[1] && times[1] <= 1.05 * times[2], "{times:?}");
+}
+
+fn copies(read_blocks: u64, write_blocks: u64) -> PlacementCase {
+    PlacementCase {
+        machine: machine(2, 2),
+        kind: PlacedJob::Copy,
+        disks: 2,
+        run_blocks: 10_000,
+        read_blocks,
+        write_blocks,
+        ..merges(Policy::SeparateWithinJob, 2)
+    }
+}
+
+/// While a copy races, the queue of writes grows by what one disk reads less what the other writes: 1/r - 1/w (section
+/// 3.2 of the report).
+#[test]
+fn the_queue_of_a_racing_copy_grows_as_predicted() {
+    for read_blocks in [4, 8] {
+        let outcome = checked(&copies(read_blocks, 1), 0);
+        // The job that comes second has a queue, too: when the first is through.
+        let mut backlogs: Vec<_> = outcome.backlogs.iter().collect();
+        backlogs.sort_by_key(|backlog| backlog.first_above(100).expect("both have a queue"));
+        let (backlog, other) = (backlogs[0], backlogs[1]);
+        let begin = backlog.first_above(100).expect("it races");
+        let end = backlog.first_above(backlog.most().blocks - 1).expect("it was there");
+        let growth = backlog.growth(begin, end).expect("it grows");
+        let predicted = 1000.0 / outcome.read_ms - 1000.0 / outcome.write_ms;
+        assert!(
+            (growth / predicted - 1.0).abs() < 0.1,
+            "b_r = {read_blocks}: {growth}, predicted {predicted}"
+        );
+        let there =
+            other.steps.iter().take_while(|(time, _)| *time <= end).map(|(_, pending)| pending.blocks);
+        let there = there.max().unwrap_or(0);
+        assert!(there < 50, "b_r = {read_blocks}: the other disk has {there}");
+    }
+}
+
+#[test]
+fn a_copy_with_large_writes_does_not_race() {
+    let outcome = checked(&copies(8, 40), 0);
+    assert!(outcome.ratio() < 0.7, "f is {}", outcome.ratio());
+    assert!(outcome.pending_most().blocks <= 200, "{:?}", outcome.pending_most());
+}
+
+#[test]
+fn interleaves_diverge_where_writes_are_slow_enough() {
+    let share = |read_blocks, write_blocks| {
+        let case = PlacementCase {
+            kind: PlacedJob::Interleave,
+            run_blocks: 2500,
+            read_blocks,
+            write_blocks,
+            ..merges(Policy::SeparateWithinJob, 5)
+        };
+        let outcome = checked(&case, 0);
+        seconds(outcome.first()) / seconds(outcome.elapsed)
+    };
+    assert!(share(1, 10) > 0.95, "f^ < 1: they end together");
+    assert!(share(12, 1) < 0.4, "f^ is 22: they take turns");
+}
+
+/// Processor time, a late start and demand I/O: what the report says of them.
+#[test]
+fn other_conditions_change_what_they_should() {
+    let usual = merges(Policy::SharedWithinJob, 1);
+    let alone = checked(&usual, 0);
+    let busy = checked(&PlacementCase { work: Duration::from_millis(2), ..usual.clone() }, 0);
+    assert!(seconds(busy.elapsed) > 40.0, "20,000 blocks of 2 ms");
+    assert!(seconds(alone.elapsed) < 26.0);
+    // Writes that are large enough leave the reads to limit the job.
+    let read_limited = PlacementCase { write_blocks: 400, ..usual };
+    let demand = PlacementCase { reading: BatchReading::OnDemand, ..read_limited.clone() };
+    assert!(checked(&demand, 0).elapsed > checked(&read_limited, 0).elapsed);
+    let late = PlacementCase { stagger: Duration::from_secs(3), ..merges(Policy::SharedWithinJob, 2) };
+    let outcome = checked(&late, 0);
+    let plain = checked(&merges(Policy::SharedWithinJob, 2), 0);
+    assert!(outcome.elapsed > plain.elapsed && outcome.ends[0] < outcome.ends[1]);
+}
+
+/// Real bytes take the same time as statements about bytes, and arrive.
+#[test]
+fn real_bytes_are_merged() {
+    let case = PlacementCase { run_blocks: 30, runs: 7, write_blocks: 9, ..merges(Policy::AllDisks, 3) };
+    let real = PlacementCase { contents: Contents::Real, ..case.clone() };
+    assert_eq!(checked(&case, 3), checked(&real, 3));
+}
+
+#[test]
+fn trials_repeat_and_differ() {
+    let case = PlacementCase { run_blocks: 100, ..merges(Policy::SeparateWithinJob, 5) };
+    let digest = |number| case.trial(number).expect("it runs").digest;
+    assert_eq!(digest(1), digest(1));
+    assert_ne!(digest(1), digest(2));
+}
+
+/// A disk's accesses, with the gaps between them, are the time of the trial.
+#[test]
+fn each_disk_is_busy_or_idle() {
+    let case = PlacementCase { run_blocks: 200, ..merges(Policy::SeparateWithinJob, 5) };
+    let accesses: Rc<RefCell<Vec<(usize, Instant, Instant)>>> = Rc::default();
+    let trial = case.recorded_trial(0, Box::new(Accesses(accesses.clone()))).expect("it runs");
+    check(&case, &trial);
+    let accesses = accesses.borrow();
+    let start = accesses.iter().map(|(_, begin, _)| *begin).min().expect("it reads at once");
+    for (disk, statistics) in trial.statistics.disks.iter().enumerate() {
+        let (mut idle, mut free) = (Duration::ZERO, start);
+        for (_, begin, end) in accesses.iter().filter(|(of, ..)| *of == disk) {
+            idle += begin.since(free);
+            free = *end;
+        }
+        idle += (start + trial.elapsed).since(free);
+        assert_eq!(idle + statistics.mechanics.busy(), trial.elapsed, "disk {disk}");
+    }
+    let last = accesses.iter().map(|(_, _, end)| *end).max().expect("there are some");
+    assert_eq!(last.since(start), trial.elapsed, "the last write ends the trial");
+}
+
+struct Accesses(Rc<RefCell<Vec<(usize, Instant, Instant)>>>);
+
+impl Recorder for Accesses {
+    fn slice(&mut self, slice: Slice<'_>) {
+        if let Track::Disk(disk) = slice.track {
+            self.0.borrow_mut().push((disk, slice.begin, slice.end));
+        }
+    }
+
+    fn count(&mut self, _: Track, _: Instant, _: u64) {}
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_runs() {
+    let usual = merges(Policy::SeparateWithinJob, 5);
+    let why = |case: PlacementCase| case.check().expect_err("refused").to_string();
+    assert!(why(merges(Policy::DedicatedWriteDisks, 5)).contains("no disk to read from"));
+    let crowded = PlacementCase { machine: machine(6, 5), jobs: 6, ..usual.clone() };
+    assert!(why(crowded).contains("6 jobs need 6 disks"));
+    assert!(why(PlacementCase { disks: 6, ..usual.clone() }).contains("as many compute nodes and disks"));
+    assert!(why(PlacementCase { read_blocks: 0, ..usual.clone() }).contains("0 blocks are read"));
+    assert!(why(PlacementCase { buffer_blocks: Some(2659), ..usual.clone() }).contains("may wait for ever"));
+    assert!(PlacementCase { buffer_blocks: Some(2660), ..usual.clone() }.check().is_ok());
+    let large = PlacementCase { run_blocks: 100_000, ..usual.clone() };
+    assert!(why(large).contains("has room for"));
+    assert!(why(PlacementCase { kind: PlacedJob::Copy, ..usual }).contains("two jobs on two disks"));
+}

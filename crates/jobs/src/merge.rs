@@ -1,0 +1,244 @@
+//! An external merge: a job uses the blocks of its input runs in an order that the data decide, which is drawn here,
+//! and writes an output run behind its own back.
+//!
+//! ```text
+//!   ask for the first batch of every run
+//!   until all runs are used up:
+//!     choose one of those with blocks left, each alike likely          random block depletion
+//!     wait until its next block has come; use it: a block of output
+//!     if it was the first of its batch, ask for the next batch         stopping while the portion is full
+//!     if b_w blocks of output are there, start to write them
+//!   write the rest; wait for all writes
+//! ```
+//!
+//! This is the job of Sinclair, Tang & Varman, "Placement-related problems in shared disk I/O" (Kluwer 1996), sections
+//! 2 and 2.1. Every wait is one for a disk, so a job that has its disks for itself is as fast as they are.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use fs::File;
+use machine::{Duration, Machine};
+
+use crate::contents::mix;
+use crate::runs::{Inputs, RunOutput, RunSet};
+use crate::timeline::WaitCause;
+use crate::{Error, Member, Outcome};
+
+/// An external merge of runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MergeJob {
+    /// Its runs.
+    pub runs: RunSet,
+    /// When it asks for batches.
+    pub reading: BatchReading,
+    /// What it works on each block. Meanwhile blocks go on coming in and out.
+    pub work: Duration,
+    /// The blocks of memory that it may have, if that is bounded: those asked for and not used, and those made and not
+    /// at their disk.
+    pub portion: Option<u64>,
+}
+
+/// When a merge asks for the next batch of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchReading {
+    /// When it uses the first block of the batch before (intra-run prefetching).
+    Prefetched,
+    /// When it has used the last block of the batch before.
+    OnDemand,
+}
+
+impl MergeJob {
+    /// The least portion with which the job can always go on, in blocks: all batches that it may have, the write that
+    /// gathers, and a batch to ask for.
+    pub fn portion_least(runs: usize, read_blocks: u64, write_blocks: u64, reading: BatchReading) -> u64 {
+        let batches = match reading {
+            BatchReading::Prefetched => 2,
+            BatchReading::OnDemand => 1,
+        };
+        runs as u64 * batches * read_blocks + write_blocks + read_blocks
+    }
+
+    pub(crate) fn check(&self, members: u32) -> Result<(), Error> {
+        self.runs.check(members)?;
+        let RunSet { inputs, read_blocks, write_blocks, .. } = &self.runs;
+        let least = Self::portion_least(inputs.len(), *read_blocks, *write_blocks, self.reading);
+        match self.portion {
+            Some(portion) if portion < least => Err(Error::Invalid(format!(
+                "a merge of {} runs with a portion of {portion} blocks may wait for ever; expected {least} at least",
+                inputs.len()
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for MergeJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "merging {} runs to {}", self.runs.inputs.len(), self.runs.output)
+    }
+}
+
+/// One merge of a job.
+pub struct MergePart<M: Machine> {
+    job: MergeJob,
+    inputs: Inputs<M>,
+    file: File<M>,
+    member: Member<M>,
+    /// What has been made, once it has been.
+    output: RefCell<Option<RunOutput<M>>>,
+}
+
+impl<M: Machine> MergePart<M> {
+    pub(crate) async fn prepare(job: &MergeJob, member: Member<M>) -> Result<Self, Error> {
+        let inputs = Inputs::open(&job.runs, &member).await?;
+        let file = member.client()?.open_unfinished(&job.runs.output).await?;
+        Ok(MergePart { job: job.clone(), inputs, file, member, output: RefCell::default() })
+    }
+
+    pub(crate) async fn run(&self) -> Result<Outcome, Error> {
+        let begin = self.member.machine.now();
+        let output = RunOutput::new(self.file.clone(), &self.job.runs, &self.member);
+        (0..self.inputs.count()).for_each(|run| self.inputs.ask(run));
+        let mut depletion = Depletion::new(self.member.draws(), self.inputs.count());
+        while let Some(run) = depletion.next() {
+            self.use_block(run, &output).await?;
+            if self.inputs.is_used_up(run) {
+                depletion.end(run);
+            }
+        }
+        let timeline = output.finish().await?;
+        let mut outcome = Outcome { timeline: Some(timeline), ..Outcome::default() };
+        outcome.reads.bytes = self.inputs.used_bytes();
+        outcome.writes.bytes = output.bytes();
+        outcome.elapsed = self.member.machine.now().since(begin);
+        self.output.replace(Some(output));
+        Ok(outcome)
+    }
+
+    /// Uses the next block of a run.
+    async fn use_block(&self, run: usize, output: &RunOutput<M>) -> Result<(), Error> {
+        if !self.inputs.has_next(run) {
+            output.note_wait(WaitCause::Input(run), self.inputs.wait_for(run)).await?;
+        }
+        let (block, data) = self.inputs.take(run);
+        if !self.job.work.is_zero() {
+            let machine = &self.member.machine;
+            machine.sleep_until(machine.now() + self.job.work).await;
+        }
+        output.make(block, &data);
+        let read_blocks = self.job.runs.read_blocks;
+        let asks = match self.job.reading {
+            BatchReading::Prefetched => block % read_blocks == 0,
+            BatchReading::OnDemand => (block + 1) % read_blocks == 0,
+        };
+        if asks && self.inputs.next_batch(run) > 0 {
+            self.wait_for_room(self.inputs.next_batch(run), output).await?;
+            self.inputs.ask(run);
+        }
+        output.write_if_full();
+        Ok(())
+    }
+
+    /// Waits until the portion has room for a batch.
+    async fn wait_for_room(&self, batch: u64, output: &RunOutput<M>) -> Result<(), Error> {
+        let Some(portion) = self.job.portion else { return Ok(()) };
+        let is_full = || self.inputs.held() + output.unwritten() + batch > portion;
+        if !is_full() {
+            return Ok(());
+        }
+        output
+            .note_wait(WaitCause::Room, async {
+                while is_full() {
+                    output.wait_for_write().await?;
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    pub(crate) async fn check(&self) -> Result<(), Error> {
+        let output = self.output.take();
+        match output {
+            Some(output) => output.check().await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// Which run the next block is taken from: any of those with blocks left, all alike likely.
+struct Depletion {
+    key: u64,
+    drawn: u64,
+    left: Vec<usize>,
+}
+
+impl Depletion {
+    fn new(key: u64, runs: usize) -> Self {
+        Depletion { key, drawn: 0, left: (0..runs).collect() }
+    }
+
+    fn next(&mut self) -> Option<usize> {
+        let draw = mix(self.key ^ mix(self.drawn));
+        self.drawn += 1;
+        let index = (u128::from(draw) * self.left.len() as u128) >> u64::BITS;
+        self.left.get(index as usize).copied()
+    }
+
+    /// A run has no blocks left.
+    fn end(&mut self, run: usize) {
+        self.left.retain(|left| *left != run);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Run;
+
+    #[test]
+    fn runs_are_drawn_alike_often_and_never_once_they_are_used_up() {
+        let (mut depletion, mut counts) = (Depletion::new(7, 20), [0; 20]);
+        (0..20_000).for_each(|_| counts[depletion.next().expect("runs are left")] += 1);
+        // Four standard deviations of a binomial count with mean 1000.
+        assert!(counts.iter().all(|count| (875..1125).contains(count)), "{counts:?}");
+        for run in (0..20).filter(|run| *run != 3) {
+            depletion.end(run);
+        }
+        assert!((0..50).all(|_| depletion.next() == Some(3)));
+        depletion.end(3);
+        assert_eq!(depletion.next(), None);
+        let first = |key| -> Vec<_> {
+            let mut depletion = Depletion::new(key, 20);
+            (0..50).map(|_| depletion.next()).collect()
+        };
+        assert_eq!(first(1), first(1));
+        assert_ne!(first(1), first(2));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        let run = |blocks| Run { file: "run".into(), blocks };
+        let job = |read_blocks, write_blocks, portion| MergeJob {
+            runs: RunSet {
+                inputs: vec![run(1000); 20],
+                output: "output".into(),
+                block_bytes: 4096,
+                read_blocks,
+                write_blocks,
+            },
+            reading: BatchReading::Prefetched,
+            work: Duration::ZERO,
+            portion,
+        };
+        let why = |job: MergeJob| job.check(1).expect_err("refused").to_string();
+        assert!(job(12, 40, Some(532)).check(1).is_ok());
+        assert!(why(job(12, 40, Some(531))).contains("expected 532 at least"));
+        assert!(why(job(0, 40, None)).contains("0 blocks are read at once"));
+        assert!(why(job(12, 0, None)).contains("0 blocks are written at once"));
+        assert!(job(12, 40, None).check(2).is_err());
+        let mut none = job(12, 40, None);
+        none.runs.inputs.clear();
+        assert!(why(none).contains("at least one input run"));
+    }
+}

@@ -1,0 +1,377 @@
+//! The runs of a job, how it reads them, and how it writes its output behind.
+//!
+//! A run is a file of blocks in order. What is asked of a disk at once is a *batch* of consecutive blocks, which is a
+//! block of the file; the last one of a run may be shorter. A run has one batch under way at most, and two in memory:
+//!
+//! ```text
+//!   run    | used | in memory, to be used | under way |          on its disk          |
+//!                 ^ used                  ^ arrived   ^ asked                    blocks ^
+//! ```
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use fs::File;
+use layout::Chunk;
+use machine::{Condition, Instant, Machine, Memory, Payload, TaskGroup};
+
+use crate::timeline::{JobWait, Timeline, WaitCause, WriteStep};
+use crate::{Contents, Error, Member};
+
+/// A run: a file of so many blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The file's name.
+    pub file: String,
+    /// Its blocks.
+    pub blocks: u64,
+}
+
+/// The runs of a job, and how many blocks it reads and writes at once.
+///
+/// Files of input have blocks of `read_blocks` blocks and that of the output of `write_blocks`, or each request is
+/// several of a disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunSet {
+    /// The input runs, by number.
+    pub inputs: Vec<Run>,
+    /// The file of the output run, which is there and empty.
+    pub output: String,
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// b_r: blocks that are read at once.
+    pub read_blocks: u64,
+    /// b_w: blocks that are written at once.
+    pub write_blocks: u64,
+}
+
+impl RunSet {
+    /// Refuses what makes no sense, in words for whoever has chosen it.
+    pub(crate) fn check(&self, members: u32) -> Result<(), Error> {
+        let invalid = |why: String| Err(Error::Invalid(why));
+        let RunSet { inputs, block_bytes, read_blocks, write_blocks, .. } = self;
+        if members != 1 {
+            return invalid(format!("a job that merges runs is one node's, not {members}"));
+        }
+        if *block_bytes == 0 {
+            return invalid("a block must have at least one byte".into());
+        }
+        for (what, blocks) in [("read", *read_blocks), ("written", *write_blocks)] {
+            let most = u64::from(u32::MAX) / block_bytes;
+            if blocks == 0 || blocks > most {
+                return invalid(format!("{blocks} blocks are {what} at once; expected 1 to {most}"));
+            }
+        }
+        if inputs.is_empty() || inputs.iter().any(|run| run.blocks == 0) {
+            return invalid("there must be at least one input run, and each must have a block".into());
+        }
+        if let Some(run) = inputs.iter().find(|run| run.blocks > u64::from(u32::MAX)) {
+            return invalid(format!("{} has {} blocks; expected at most {}", run.file, run.blocks, u32::MAX));
+        }
+        Ok(())
+    }
+
+    /// Blocks of all input runs, which are those of the output.
+    pub fn blocks(&self) -> u64 {
+        self.inputs.iter().map(|run| run.blocks).sum()
+    }
+}
+
+/// An input run that is open.
+struct Input<M: Machine> {
+    file: File<M>,
+    blocks: u64,
+    /// Where its batches come, in turn.
+    batches: [Memory; 2],
+    asked: Cell<u64>,
+    arrived: Cell<u64>,
+    used: Cell<u64>,
+}
+
+/// The input runs of a job at work.
+pub(crate) struct Inputs<M: Machine> {
+    machine: M,
+    contents: Contents,
+    block_bytes: u64,
+    read_blocks: u64,
+    runs: Vec<Rc<Input<M>>>,
+    /// Blocks of batches that are asked for and not used.
+    held: Cell<u64>,
+    reads: TaskGroup<Error>,
+    /// Woken when a batch has come, or has failed to.
+    arrival: Rc<Condition>,
+}
+
+impl<M: Machine> Inputs<M> {
+    pub(crate) async fn open(set: &RunSet, member: &Member<M>) -> Result<Self, Error> {
+        let mut runs = Vec::new();
+        for Run { file, blocks } in &set.inputs {
+            let file = member.client()?.open_unfinished(file).await?;
+            let batch = || member.contents.memory(set.read_blocks * set.block_bytes);
+            let (batches, count) = ([batch(), batch()], Cell::default);
+            let input =
+                Input { file, blocks: *blocks, batches, asked: count(), arrived: count(), used: count() };
+            runs.push(Rc::new(input));
+        }
+        Ok(Inputs {
+            machine: member.machine.clone(),
+            contents: member.contents,
+            block_bytes: set.block_bytes,
+            read_blocks: set.read_blocks,
+            runs,
+            held: Cell::new(0),
+            reads: TaskGroup::new(),
+            arrival: Rc::default(),
+        })
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Blocks that are asked for and not used.
+    pub(crate) fn held(&self) -> u64 {
+        self.held.get()
+    }
+
+    /// Blocks of the next batch of a run; none if it has been asked for to its end.
+    pub(crate) fn next_batch(&self, run: usize) -> u64 {
+        let input = &self.runs[run];
+        (input.blocks - input.asked.get()).min(self.read_blocks)
+    }
+
+    /// Asks for the next batch of a run, if there is one, and goes on.
+    pub(crate) fn ask(&self, run: usize) {
+        let (input, blocks, first) =
+            (self.runs[run].clone(), self.next_batch(run), self.runs[run].asked.get());
+        if blocks == 0 {
+            return;
+        }
+        debug_assert_eq!(first, input.arrived.get(), "one batch of a run is under way at most");
+        input.asked.set(first + blocks);
+        self.held.set(self.held.get() + blocks);
+        let (arrival, contents, block_bytes) = (self.arrival.clone(), self.contents, self.block_bytes);
+        let memory = input.batch_of(first, self.read_blocks).clone();
+        self.reads.spawn(&self.machine, "batch of a run", async move {
+            let (offset, bytes) = (first * block_bytes, blocks * block_bytes);
+            let read = input.file.read(offset, bytes, &memory, 0).await;
+            // Woken even if it failed: who waits is to fail, too.
+            arrival.wake_all();
+            let found = read?;
+            let batch = Chunk { file_offset: offset, memory_offset: 0, bytes };
+            if found < bytes || contents.first_wrong(&memory, std::iter::once(batch)).is_some() {
+                let why = format!("the {bytes} bytes at offset {offset} of {}", input.file.name());
+                return Err(Error::WrongData(why));
+            }
+            input.arrived.set(first + blocks);
+            Ok(())
+        });
+    }
+
+    /// Waits until all that has been asked for of these runs has come; says whether it had to.
+    pub(crate) async fn wait_for_all(&self, runs: impl Iterator<Item = usize> + Clone) -> Result<(), Error> {
+        self.wait_until(|| runs.clone().all(|run| self.runs[run].arrived == self.runs[run].asked)).await
+    }
+
+    /// Waits until the next block of a run has come.
+    pub(crate) async fn wait_for(&self, run: usize) -> Result<(), Error> {
+        self.wait_until(|| self.runs[run].arrived > self.runs[run].used).await
+    }
+
+    async fn wait_until(&self, is_there: impl Fn() -> bool) -> Result<(), Error> {
+        while !is_there() {
+            if self.reads.has_failed() {
+                return self.reads.join_or_fail().await;
+            }
+            self.arrival.wait().await;
+        }
+        Ok(())
+    }
+
+    /// Uses the next block of a run, which has come: gives its number and its data.
+    pub(crate) fn take(&self, run: usize) -> (u64, Payload) {
+        let input = &self.runs[run];
+        let block = input.used.get();
+        input.used.set(block + 1);
+        self.held.set(self.held.get() - 1);
+        let at = block % self.read_blocks * self.block_bytes;
+        (block, input.batch_of(block, self.read_blocks).get(at, self.block_bytes))
+    }
+
+    /// Whether all blocks of a run have been used.
+    pub(crate) fn is_used_up(&self, run: usize) -> bool {
+        self.runs[run].used.get() == self.runs[run].blocks
+    }
+
+    /// Bytes of all blocks that have been used.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.runs.iter().map(|run| run.used.get() * self.block_bytes).sum()
+    }
+
+    /// Whether the next block of a run has come.
+    pub(crate) fn has_next(&self, run: usize) -> bool {
+        self.runs[run].arrived > self.runs[run].used
+    }
+}
+
+impl<M: Machine> Input<M> {
+    fn batch_of(&self, block: u64, read_blocks: u64) -> &Memory {
+        &self.batches[(block / read_blocks % 2) as usize]
+    }
+}
+
+/// The output run of a job at work: blocks gather, and are written behind the job's back when there are b_w of them.
+pub(crate) struct RunOutput<M: Machine> {
+    machine: M,
+    file: File<M>,
+    contents: Contents,
+    block_bytes: u64,
+    write_blocks: u64,
+    gathered: RefCell<Gathered>,
+    /// Which block of its run each block of the output is.
+    made: RefCell<Vec<u32>>,
+    /// Blocks that have been made and are not at the disk.
+    unwritten: Rc<Cell<u64>>,
+    writes: TaskGroup<Error>,
+    /// Woken when a write is done, or has failed.
+    written: Rc<Condition>,
+    begin: Instant,
+    timeline: Rc<RefCell<Timeline>>,
+}
+
+/// Blocks that wait for others to be written with.
+struct Gathered {
+    memory: Memory,
+    blocks: u64,
+}
+
+impl<M: Machine> RunOutput<M> {
+    /// The output of a job that begins now.
+    pub(crate) fn new(file: File<M>, set: &RunSet, member: &Member<M>) -> Self {
+        let memory = member.contents.memory(set.write_blocks * set.block_bytes);
+        RunOutput {
+            machine: member.machine.clone(),
+            file,
+            contents: member.contents,
+            block_bytes: set.block_bytes,
+            write_blocks: set.write_blocks,
+            gathered: RefCell::new(Gathered { memory, blocks: 0 }),
+            made: RefCell::default(),
+            unwritten: Rc::default(),
+            writes: TaskGroup::new(),
+            written: Rc::default(),
+            begin: member.machine.now(),
+            timeline: Rc::default(),
+        }
+    }
+
+    /// Makes a block of output of this block of a run.
+    pub(crate) fn make(&self, block: u64, data: &Payload) {
+        let mut gathered = self.gathered.borrow_mut();
+        gathered.memory.place(gathered.blocks * self.block_bytes, data);
+        gathered.blocks += 1;
+        self.made.borrow_mut().push(block as u32);
+        self.unwritten.set(self.unwritten.get() + 1);
+    }
+
+    /// Starts a write of what has gathered, if it is as much as is written at once.
+    pub(crate) fn write_if_full(&self) {
+        if self.gathered.borrow().blocks == self.write_blocks {
+            self.start_write();
+        }
+    }
+
+    fn start_write(&self) {
+        let memory = self.contents.memory(self.write_blocks * self.block_bytes);
+        let Gathered { memory, blocks } = self.gathered.replace(Gathered { memory, blocks: 0 });
+        if blocks == 0 {
+            return;
+        }
+        let first = self.made.borrow().len() as u64 - blocks;
+        let (file, machine, block_bytes, begin) =
+            (self.file.clone(), self.machine.clone(), self.block_bytes, self.begin);
+        let (timeline, unwritten, written) =
+            (self.timeline.clone(), self.unwritten.clone(), self.written.clone());
+        let step = WriteStep { at: machine.now().since(begin), blocks, is_done: false };
+        timeline.borrow_mut().writes.push(step);
+        self.writes.spawn(&self.machine, "write behind", async move {
+            let done = file.write_through(first * block_bytes, blocks * block_bytes, &memory, 0).await;
+            unwritten.set(unwritten.get() - blocks);
+            let step = WriteStep { at: machine.now().since(begin), blocks, is_done: true };
+            timeline.borrow_mut().writes.push(step);
+            written.wake_all();
+            Ok(done?)
+        });
+    }
+
+    /// Blocks that have been made and are not at the disk.
+    pub(crate) fn unwritten(&self) -> u64 {
+        self.unwritten.get()
+    }
+
+    /// Waits until a write is done.
+    pub(crate) async fn wait_for_write(&self) -> Result<(), Error> {
+        if self.writes.has_failed() {
+            return self.writes.join_or_fail().await;
+        }
+        self.written.wait().await;
+        Ok(())
+    }
+
+    /// Waits by `wait`, and notes since when and what for, if it takes any time.
+    pub(crate) async fn note_wait(
+        &self,
+        cause: WaitCause,
+        wait: impl Future<Output = Result<(), Error>>,
+    ) -> Result<(), Error> {
+        let begin = self.machine.now();
+        wait.await?;
+        let end = self.machine.now();
+        if end > begin {
+            let (begin, end) = (begin.since(self.begin), end.since(self.begin));
+            self.timeline.borrow_mut().waits.push(JobWait { begin, end, cause });
+        }
+        Ok(())
+    }
+
+    /// Writes the rest, and waits until the media have everything. Gives what has been done when.
+    pub(crate) async fn finish(&self) -> Result<Timeline, Error> {
+        self.start_write();
+        self.note_wait(WaitCause::Writes, async {
+            self.writes.join_or_fail().await?;
+            Ok(self.file.flush().await?)
+        })
+        .await?;
+        Ok(self.timeline.take())
+    }
+
+    /// Bytes that have been made.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.made.borrow().len() as u64 * self.block_bytes
+    }
+
+    /// Reads everything back, and compares each block with that of which it was made.
+    pub(crate) async fn check(self) -> Result<(), Error> {
+        let made = self.made.into_inner();
+        let memory = self.contents.memory(CHECKED_BLOCKS as u64 * self.block_bytes);
+        for (part, blocks) in made.chunks(CHECKED_BLOCKS).enumerate() {
+            let offset = (part * CHECKED_BLOCKS) as u64 * self.block_bytes;
+            let bytes = blocks.len() as u64 * self.block_bytes;
+            let found = self.file.read(offset, bytes, &memory, 0).await?;
+            let of = |(place, block): (usize, &u32)| Chunk {
+                file_offset: u64::from(*block) * self.block_bytes,
+                memory_offset: place as u64 * self.block_bytes,
+                bytes: self.block_bytes,
+            };
+            let wrong = self.contents.first_wrong(&memory, blocks.iter().enumerate().map(of));
+            if found < bytes || wrong.is_some() {
+                let at = offset + wrong.map_or(found, |chunk| chunk.memory_offset);
+                return Err(Error::WrongData(format!("the block at {at} of {}", self.file.name())));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Blocks that are read back at a time.
+const CHECKED_BLOCKS: usize = 256;
