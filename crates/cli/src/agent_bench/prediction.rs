@@ -32,11 +32,12 @@ impl Predictor {
         let (Some(&first), count) = (disks.first(), disks.len()) else {
             return Err(Failure::new("predicting", "there are no agents"));
         };
+        // First of all whether there is such a machine: what agents there are has nothing to do with that.
+        let machine = load_machine_of_agents(machine, clients, count, first, set)?;
         if disks.iter().any(|&disks| disks != first) {
             let failure = Failure::usage("--machine", "the agents have different numbers of disks");
             return Err(failure.remedy("All I/O nodes of a machine are alike. Name agents that are, too."));
         }
-        let machine = load_machine_of_agents(machine, clients, count, first, set)?;
         Ok(Predictor { machine, block_bytes })
     }
 

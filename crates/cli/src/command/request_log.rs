@@ -16,10 +16,17 @@ use command_line::failure::{Failure, Result};
 
 /// Draw a request log, look at one, or put one into the format of request logs.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     action: Action,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish request-log generate --nodes 16 --files 4 > drawn.log
+  starfish request-log show drawn.log
+  starfish request-log convert job.csv --column time=start_us --column node=rank > job.log";
 
 #[derive(Subcommand)]
 enum Action {
