@@ -285,6 +285,7 @@ fn uuid(track: Track) -> u64 {
         Track::Bus(bus) => (6, bus),
         Track::Disk(disk) => (7, disk),
         Track::Mechanics(disk) => (8, disk),
+        Track::WritesPending(disk) => (9, disk),
     };
     (index as u64 + 1) * KINDS + kind
 }
@@ -326,6 +327,7 @@ fn tracks(machine: &MachineDescription) -> Vec<TracePacket> {
             [
                 (Track::Disk(disk), format!("disk {disk}")),
                 (Track::Mechanics(disk), format!("disk {disk}: mechanics")),
+                (Track::WritesPending(disk), format!("disk {disk}: bytes of pending writes")),
             ]
         });
         let all = own.into_iter().chain(buses).chain(disks);
@@ -346,7 +348,7 @@ fn process(node: usize, name: String) -> TracePacket {
 }
 
 fn child(node: usize, track: Track, name: String, rank: i32) -> TracePacket {
-    let counts = matches!(track, Track::ThreadsWaiting(_));
+    let counts = matches!(track, Track::ThreadsWaiting(_) | Track::WritesPending(_));
     describe(TrackDescriptor {
         uuid: Some(uuid(track)),
         parent_uuid: Some(node_uuid(node)),

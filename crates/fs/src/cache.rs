@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 use std::rc::Rc;
 
-use machine::{Buf, Condition, Payload};
+use machine::{Buf, Condition, NodeId, Payload};
 use slab::Slab;
 
 use crate::byte_set::ByteSet;
@@ -47,6 +47,8 @@ pub(crate) struct Block {
     /// Those of them that are not on the disk yet.
     pub(crate) dirty: ByteSet,
     pub(crate) loading: bool,
+    /// The client that has written to it last, if any has.
+    pub(crate) writer: Option<NodeId>,
     /// Whether a task is going to take the dirty bytes to the disk.
     pub(crate) write_queued: bool,
     /// Tasks that are going to write, or are writing, bytes of the block to the disk.
@@ -92,8 +94,9 @@ impl Block {
         self.write_queued &= self.writers > 0;
     }
 
-    /// Notes that `range` of the buffer now holds what was written.
-    pub(crate) fn mark_written(&mut self, range: Range<u64>) {
+    /// Notes that `range` of the buffer now holds what a client has written.
+    pub(crate) fn mark_written(&mut self, range: Range<u64>, writer: NodeId) {
+        self.writer = Some(writer);
         self.valid.insert(range.clone());
         self.dirty.insert(range);
     }
@@ -165,6 +168,7 @@ impl Cache {
             valid: ByteSet::default(),
             dirty: ByteSet::default(),
             loading: false,
+            writer: None,
             write_queued: false,
             writers: 0,
             at_disk: false,
@@ -313,7 +317,7 @@ mod tests {
             let place = cache.pin(key(block)).expect("present");
             cache.block(place).loading = loading;
             if !loading {
-                cache.block(place).mark_written(0..1);
+                cache.block(place).mark_written(0..1, NodeId(1));
             }
             cache.unpin(place);
         }
@@ -325,7 +329,7 @@ mod tests {
     fn what_is_given_up_is_not_written() {
         let (mut cache, _) = cache_of(&[1, 2]);
         let place = cache.pin(key(2)).expect("present");
-        cache.block(place).mark_written(0..4);
+        cache.block(place).mark_written(0..4, NodeId(1));
         cache.unpin(place);
         assert_eq!(cache.unwritten(None), [key(2)]);
         cache.give_up(stripe(1));
@@ -340,9 +344,9 @@ mod tests {
         let (mut cache, _) = cache_of(&[1, 2]);
         let place = cache.pin(key(2)).expect("present");
         let block = cache.block(place);
-        block.mark_written(0..6);
+        block.mark_written(0..6, NodeId(1));
         block.dirty = ByteSet::default();
-        block.mark_written(2..3);
+        block.mark_written(2..3, NodeId(2));
         assert_eq!(block.lose(&(0..5)).first(), Some(&(2..3)));
         assert_eq!(block.valid.runs(), [2..3, 5..6]);
         assert_eq!(cache.dirty_end(stripe(0), 8), 19);

@@ -317,4 +317,9 @@ pub trait Disk {
     /// The order of turns is the file system's, so only it knows. For a machine that tells where time goes; others
     /// do nothing.
     fn waited_since(&self, _since: Instant) {}
+
+    /// Notes that from now on writes of so many bytes are pending at this disk: they wait for their turn, or have it.
+    ///
+    /// Who waits is known to the file system only, too.
+    fn writes_pending(&self, _bytes: u64) {}
 }

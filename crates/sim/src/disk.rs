@@ -30,7 +30,7 @@ use crate::executor::{Executor, Waiter};
 use crate::processor::{Costs, Processors};
 use crate::random::RandomStream;
 use crate::settings::Settings;
-use crate::statistics::{BusStatistics, DiskCounts, DiskStatistics, Waits};
+use crate::statistics::{BusStatistics, DiskCounts, DiskStatistics, Level, Waits};
 use crate::store::{BlockRun, ObjectStore, Space};
 use crate::table::IndexTable;
 use crate::trace::{self, Trace, Track};
@@ -54,6 +54,7 @@ pub(crate) struct Drive {
     runs: Vec<BlockRun>,
     counts: DiskCounts,
     pub(crate) waits: Waits,
+    pub(crate) writes_pending: Level,
     /// Parts of objects that cannot be read.
     pub(crate) damaged: Vec<(u64, Range<u64>)>,
 }
@@ -153,6 +154,7 @@ impl Disks {
                 runs: Vec::new(),
                 counts: DiskCounts::default(),
                 waits: Waits::default(),
+                writes_pending: Level::default(),
                 damaged: Vec::new(),
             })
         };
@@ -182,6 +184,7 @@ impl Disks {
             mechanics: drive.model.as_ref().map(|model| model.statistics(now)).unwrap_or_default(),
             counts: drive.counts,
             waits: drive.waits.take(),
+            writes_pending_most: drive.writes_pending.take_most(),
         }
     }
 

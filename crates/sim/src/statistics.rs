@@ -97,6 +97,9 @@ pub struct DiskStatistics {
     pub counts: DiskCounts,
     /// How tasks of the I/O node waited for their turn to use the disk.
     pub waits: Waits,
+    /// The most bytes of writes that were pending there: waiting for their turn, or having it. As with
+    /// [the longest wait](Waits::longest), since statistics were taken before.
+    pub writes_pending_most: u64,
 }
 
 /// How much was asked of a disk.
@@ -219,7 +222,27 @@ impl DiskStatistics {
                 write_time: counts.write_time - before.write_time,
             },
             waits: self.waits.since(earlier.waits),
+            writes_pending_most: self.writes_pending_most,
         }
+    }
+}
+
+/// A number that goes up and down, and the highest that it was.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Level {
+    now: u64,
+    most: u64,
+}
+
+impl Level {
+    pub(crate) fn set(&mut self, level: u64) {
+        self.now = level;
+        self.most = self.most.max(level);
+    }
+
+    /// The highest since it was asked for before.
+    pub(crate) fn take_most(&mut self) -> u64 {
+        std::mem::replace(&mut self.most, self.now)
     }
 }
 

@@ -30,6 +30,8 @@ pub enum Track {
     Disk(usize),
     /// The mechanics of that disk.
     Mechanics(usize),
+    /// How many bytes of writes wait for that disk or are under way to it; see [`Recorder::count`].
+    WritesPending(usize),
     /// The bus of this index.
     Bus(usize),
 }
@@ -163,6 +165,14 @@ impl Trace {
             let time = Instant::from_nanos(now);
             state.recorder.count(Track::ThreadsWaiting(node), time, count as u64);
         });
+    }
+
+    /// Writes of so many bytes are pending at a disk.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn writes_pending(&self, disk: usize, now: u64, bytes: u64) {
+        let time = Instant::from_nanos(now);
+        self.with(|state| state.recorder.count(Track::WritesPending(disk), time, bytes));
     }
 
     /// An interrupt of `nanoseconds` ends at `end`.

@@ -235,4 +235,8 @@ impl<M: Machine> Disk for FaultyDisk<M> {
     fn waited_since(&self, since: Instant) {
         self.disk().waited_since(since);
     }
+
+    fn writes_pending(&self, bytes: u64) {
+        self.disk().writes_pending(bytes);
+    }
 }

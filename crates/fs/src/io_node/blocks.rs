@@ -24,7 +24,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{BufferPool, Class, Condition, Machine, NodeId, Payload, Work};
+use machine::{BufferPool, Condition, Machine, NodeId, Payload, Work};
 
 use super::disks::{Disks, STRIPE_BYTES_MAX};
 use super::open_stripe::{Barred, OpenStripe};
@@ -34,6 +34,7 @@ use crate::cache::{BlockKey, Cache, CacheSlot, StripeKey};
 use crate::endpoint::{Asker, Endpoint};
 use crate::error::{Failure, FailureKind};
 use crate::protocol::{Fetch, FileId, Request};
+use crate::schedule::DiskUser;
 use crate::settings::IoNodeSettings;
 
 /// The blocks in memory, and how they come there and go.
@@ -128,7 +129,7 @@ impl<M: Machine> Blocks<M> {
         stripe: u32,
         offset: u64,
         bytes: u64,
-        class: Class,
+        user: DiskUser,
     ) -> Result<Payload, Box<Failure>> {
         let stripe = self.stripes.get(file, stripe)?;
         let part = Part::new(&stripe, offset, bytes)?;
@@ -137,7 +138,7 @@ impl<M: Machine> Blocks<M> {
         let cached = self.cache.borrow_mut().read(part.key, &part.range);
         match cached {
             Some(data) => Ok(data),
-            None => self.read_through(&stripe, part, class).await,
+            None => self.read_through(&stripe, part, user).await,
         }
     }
 
@@ -146,13 +147,13 @@ impl<M: Machine> Blocks<M> {
         self: &Rc<Self>,
         stripe: &Rc<OpenStripe>,
         part: Part,
-        class: Class,
+        user: DiskUser,
     ) -> Result<Payload, Box<Failure>> {
-        let pin = self.pin(stripe, part.key, class).await;
-        let loaded = self.make_valid(stripe, pin.place, &part.range, class).await;
+        let pin = self.pin(stripe, part.key, user.urgency).await;
+        let loaded = self.make_valid(stripe, pin.place, &part.range, user).await;
         let is_part = part.range.end - part.range.start < stripe.block_bytes();
         if loaded.as_ref().is_err_and(|failure| failure.kind == FailureKind::Damaged && is_part) {
-            return self.read_part(stripe, pin.place, part, class).await;
+            return self.read_part(stripe, pin.place, part, user).await;
         }
         loaded?;
         let data = self.cache.borrow_mut().block(pin.place).read(&part.range);
@@ -165,12 +166,12 @@ impl<M: Machine> Blocks<M> {
         stripe: &OpenStripe,
         place: CacheSlot,
         part: Part,
-        class: Class,
+        user: DiskUser,
     ) -> Result<Payload, Box<Failure>> {
         let Range { start, end } = part.range;
         let into = self.buffers.take(end - start).await;
         let offset = part.key.block * stripe.block_bytes() + start;
-        let mut buffer = self.read_disk(stripe, offset, into, class).await?;
+        let mut buffer = self.read_disk(stripe, offset, into, user).await?;
         // What has been written to it meanwhile.
         let mut cache = self.cache.borrow_mut();
         let block = cache.block(place);
@@ -189,15 +190,15 @@ impl<M: Machine> Blocks<M> {
         stripe: u32,
         offset: u64,
         data: Data,
-        Asker { node: writer, class, .. }: Asker,
+        asker: Asker,
     ) -> Result<(), Box<Failure>> {
         let stripe = self.stripes.get(file, stripe)?;
         stripe.bars.none().await;
-        stripe.writers.tell(writer)?;
+        stripe.writers.tell(asker.node)?;
         let part = Part::new(&stripe, offset, data.bytes())?;
         self.disks.check_space(&stripe, offset + data.bytes()).await?;
         self.machine.compute(Work::LookUpCache).await;
-        let pin = self.pin(&stripe, part.key, class).await;
+        let pin = self.pin(&stripe, part.key, asker.class.into()).await;
         let place = pin.place;
         let data = match data {
             Data::Here(data) => {
@@ -212,8 +213,8 @@ impl<M: Machine> Blocks<M> {
         self.wait_until_loaded(place).await;
         let outcome = data.and_then(|data| {
             stripe.check_not_removed()?;
-            stripe.writers.note(writer);
-            Ok(self.put(&stripe, place, part.range, offset, &data))
+            stripe.writers.note(asker.node);
+            Ok(self.put(&stripe, place, part.range, &data, asker.node))
         });
         if let Ok(true) = outcome {
             self.start_writing(&stripe, place).await;
@@ -237,26 +238,27 @@ impl<M: Machine> Blocks<M> {
         Ok(data)
     }
 
-    /// Puts data into the buffer of a block; says whether all of the block has now been written.
+    /// Puts a writer's data into the buffer of a block; says whether all of the block has now been written.
     fn put(
         &self,
         stripe: &OpenStripe,
         place: CacheSlot,
         range: Range<u64>,
-        offset: u64,
         data: &Payload,
+        writer: NodeId,
     ) -> bool {
-        stripe.length.reach(offset + data.len());
-        stripe.losses.mend(&(offset..offset + data.len()));
         let mut cache = self.cache.borrow_mut();
         let block = cache.block(place);
+        let offset = block.key.block * stripe.block_bytes() + range.start;
+        stripe.length.reach(offset + data.len());
+        stripe.losses.mend(&(offset..offset + data.len()));
         block.buffer.as_mut().expect("not loading").put(range.start, data);
-        block.mark_written(range);
+        block.mark_written(range, writer);
         block.dirty == ByteSet::whole(stripe.block_bytes())
     }
 
     /// Brings the blocks after the one at `offset` into the cache, as far as there is room for them now.
-    pub(super) fn prefetch(self: &Rc<Self>, file: FileId, stripe: u32, offset: u64, class: Class) {
+    pub(super) fn prefetch(self: &Rc<Self>, file: FileId, stripe: u32, offset: u64, user: DiskUser) {
         let Ok(stripe) = self.stripes.get(file, stripe) else { return };
         let (block, blocks) =
             (offset / stripe.block_bytes(), stripe.length.bytes().div_ceil(stripe.block_bytes()));
@@ -270,7 +272,7 @@ impl<M: Machine> Blocks<M> {
             self.machine.spawn("prefetch", async move {
                 let pin = blocks.pinned(place);
                 // A block that cannot be prefetched fails when it is requested on demand.
-                let _ = blocks.make_valid(&stripe, pin.place, &(0..stripe.block_bytes()), class).await;
+                let _ = blocks.make_valid(&stripe, pin.place, &(0..stripe.block_bytes()), user).await;
                 Ok(())
             });
         }

@@ -15,7 +15,7 @@ use std::iter::once;
 use std::rc::Rc;
 
 use layout::{BlockRequest, BlockRequests, Extent};
-use machine::{Buf, BufferPool, Class, Disk, Machine, NodeId, Payload, TaskGroup, Work};
+use machine::{Buf, BufferPool, Disk, Machine, NodeId, Payload, TaskGroup, Work};
 
 use super::account::Account;
 use super::open_stripe::OpenStripe;
@@ -23,10 +23,13 @@ use super::{IoNode, of_defect};
 use crate::error::{Failure, FailureKind};
 use crate::exchange::Exchange;
 use crate::protocol::{Collective, Direction, Reply};
+use crate::schedule::{DiskUser, Urgency};
 
 /// One stripe's part of a collective request.
 struct StripeTransfer<M: Machine> {
     node: Rc<IoNode<M>>,
+    /// Who has asked for it all.
+    asker: NodeId,
     request: Rc<Collective>,
     stripe: Rc<OpenStripe>,
     exchange: Rc<Exchange<M>>,
@@ -130,7 +133,7 @@ impl<M: Machine> IoNode<M> {
             if request.direction == Direction::Read {
                 stripe.losses.check(&(0..u64::MAX))?;
             }
-            let transfer = Rc::new(self.plan(request, stripe, exchange.clone()).await?);
+            let transfer = Rc::new(self.plan(asker, request, stripe, exchange.clone()).await?);
             for _ in 0..self.settings.buffers_per_disk {
                 let (transfer, group, account) = (transfer.clone(), buffers.clone(), account.clone());
                 buffers.spawn(&self.machine, "collective buffer", async move {
@@ -171,6 +174,7 @@ impl<M: Machine> IoNode<M> {
     /// Makes ready to list the blocks of the stripe in the order in which they will be moved.
     async fn plan(
         self: &Rc<Self>,
+        asker: NodeId,
         request: &Rc<Collective>,
         stripe: &Rc<OpenStripe>,
         exchange: Rc<Exchange<M>>,
@@ -197,6 +201,7 @@ impl<M: Machine> IoNode<M> {
         let rest = striping.blocks_of_stripe(stripe.label.stripe, file_bytes);
         Ok(StripeTransfer {
             node: self.clone(),
+            asker,
             request: request.clone(),
             stripe: stripe.clone(),
             exchange,
@@ -253,8 +258,8 @@ impl<M: Machine> StripeTransfer<M> {
     }
 
     async fn read_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Box<Failure>> {
-        let buffer =
-            self.node.disks.read(self.stripe.home, block.stripe_offset, buffer, Class::Demand).await?;
+        let user = DiskUser { job: self.asker, urgency: Urgency::Demand };
+        let buffer = self.node.disks.read(self.stripe.home, block.stripe_offset, buffer, user).await?;
         let data = |part: Extent| {
             let at = part.offset - block.file_offset;
             buffer.slice(at..at + part.bytes)
@@ -271,7 +276,7 @@ impl<M: Machine> StripeTransfer<M> {
         self.exchange.get(pieces, place).await?;
         self.node
             .disks
-            .write_runs(self.stripe.home, block.stripe_offset, &buffer, once(0..block.bytes))
+            .write_runs(self.stripe.home, block.stripe_offset, &buffer, once(0..block.bytes), self.asker)
             .await?;
         Ok(buffer)
     }

@@ -6,33 +6,57 @@
 use std::cell::Cell;
 use std::ops::Range;
 
-use machine::{Buf, Class, Disk, Machine, Work};
+use layout::Extent;
+use machine::{Buf, Disk, Machine, NodeId, Work};
 
 use super::home::Home;
 use super::open_stripe::OpenStripe;
-use crate::disk_queue::{DiskQueue, DiskTurn, Urgency};
+use crate::disk_queue::{DiskQueue, DiskTurn};
 use crate::error::{Failure, FailureKind};
-use crate::schedule::{Position, Scheduling};
+use crate::protocol::Direction;
+use crate::schedule::{DiskRequest, DiskUser, Position, Scheduling, Urgency};
 use crate::settings::IoNodeSettings;
 
 /// The most bytes a stripe has: so few that those that a disk adds for itself do not make a number that is too large.
 pub(super) const STRIPE_BYTES_MAX: u64 = layout::FILE_BYTES_MAX / 2;
+
+/// The right to use a disk, until this is dropped.
+pub(super) struct DiskUse<'a, M: Machine> {
+    _turn: DiskTurn<'a>,
+    _pending: Option<PendingWrite<'a, M>>,
+}
+
+/// A write that waits for its turn or has it, until this is dropped.
+struct PendingWrite<'a, M: Machine> {
+    disks: &'a Disks<M>,
+    disk: usize,
+    bytes: u64,
+}
+
+impl<M: Machine> Drop for PendingWrite<'_, M> {
+    fn drop(&mut self) {
+        self.disks.change_pending(self.disk, |pending| pending - self.bytes);
+    }
+}
 
 /// The disks.
 pub(super) struct Disks<M: Machine> {
     machine: M,
     scheduling: Scheduling,
     queues: Vec<DiskQueue>,
+    /// Of each disk the bytes of writes that wait for a turn or have it.
+    writes_pending: Vec<Cell<u64>>,
     /// Of each disk how many bytes it has at least.
     bytes: Vec<Cell<u64>>,
 }
 
 impl<M: Machine> Disks<M> {
     pub(super) fn new(machine: M, settings: &IoNodeSettings) -> Self {
-        let queue = || DiskQueue::new(settings.scheduling, settings.sweeps, settings.requests_at_disk);
+        let schedule = || settings.scheduling.schedule(settings.sweeps);
+        let queue = || DiskQueue::new(schedule(), settings.requests_at_disk);
         let queues: Vec<DiskQueue> = machine.disks().iter().map(|_| queue()).collect();
         let bytes = vec![Cell::new(0); queues.len()];
-        Disks { machine, scheduling: settings.scheduling, queues, bytes }
+        Disks { machine, scheduling: settings.scheduling, writes_pending: bytes.clone(), queues, bytes }
     }
 
     /// The disk that an object lies on.
@@ -44,17 +68,37 @@ impl<M: Machine> Disks<M> {
     fn position(&self, home: Home, offset: u64) -> Position {
         match self.scheduling {
             Scheduling::PhysicalCyclicScan => (0, self.of(home).position(home.object, offset)),
-            Scheduling::Fcfs | Scheduling::CyclicScan => (home.object.0, offset),
+            _ => (home.object.0, offset),
         }
     }
 
-    /// Waits for a turn to use the disk of an object at `offset` within it.
-    pub(super) async fn turn(&self, home: Home, offset: u64, urgency: impl Into<Urgency>) -> DiskTurn<'_> {
-        let position = self.position(home, offset);
+    /// Waits for a turn to use the disk of an object for a part of it.
+    pub(super) async fn turn(
+        &self,
+        home: Home,
+        part: Extent,
+        direction: Direction,
+        user: DiskUser,
+    ) -> DiskUse<'_, M> {
+        let position = self.position(home, part.offset);
+        let request = DiskRequest { user, direction, position, bytes: part.bytes };
+        let pending = (direction == Direction::Write).then(|| self.begin_write(home.disk, part.bytes));
         let asked = self.machine.now();
-        let turn = self.queues[home.disk].turn(position, urgency.into()).await;
+        let turn = self.queues[home.disk].turn(request).await;
         self.of(home).waited_since(asked);
-        turn
+        DiskUse { _turn: turn, _pending: pending }
+    }
+
+    /// Notes that a write of so many bytes is pending.
+    fn begin_write(&self, disk: usize, bytes: u64) -> PendingWrite<'_, M> {
+        self.change_pending(disk, |pending| pending + bytes);
+        PendingWrite { disks: self, disk, bytes }
+    }
+
+    fn change_pending(&self, disk: usize, change: impl FnOnce(u64) -> u64) {
+        let pending = &self.writes_pending[disk];
+        pending.set(change(pending.get()));
+        self.machine.disks()[disk].writes_pending(pending.get());
     }
 
     /// Promotes requests that wait in the background for this part of an object to on demand.
@@ -71,23 +115,26 @@ impl<M: Machine> Disks<M> {
         home: Home,
         offset: u64,
         into: Buf,
-        class: Class,
+        user: DiskUser,
     ) -> machine::Result<Buf> {
-        let _turn = self.turn(home, offset, class).await;
+        let part = Extent::new(offset, into.len());
+        let _turn = self.turn(home, part, Direction::Read, user).await;
         let outcome = self.of(home).read(home.object, offset, into).await;
         self.machine.compute(Work::CompleteDiskRequest).await;
         outcome
     }
 
-    /// Writes runs of a buffer, which holds the block at `offset` of an object, when it is their turn.
+    /// Writes runs of a buffer, which holds the block at `offset` of an object, for a job, when it is their turn.
     pub(super) async fn write_runs(
         &self,
         home: Home,
         offset: u64,
         buffer: &Buf,
         runs: impl IntoIterator<Item = Range<u64>>,
+        job: NodeId,
     ) -> Result<(), Box<Failure>> {
-        let _turn = self.turn(home, offset, Class::Demand).await;
+        let (part, user) = (Extent::new(offset, buffer.len()), DiskUser { job, urgency: Urgency::Demand });
+        let _turn = self.turn(home, part, Direction::Write, user).await;
         let mut outcome = Ok(());
         for run in runs {
             let at = offset + run.start;

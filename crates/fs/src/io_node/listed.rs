@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use layout::Extent;
-use machine::{Buf, BufferPool, Class, Disk, Machine, NodeId, Payload, TaskGroup, Work};
+use machine::{Buf, BufferPool, Disk, Machine, NodeId, Payload, TaskGroup, Work};
 
 use super::IoNode;
 use super::account::Account;
@@ -25,6 +25,7 @@ use crate::directory::{BlockPieces, Dealt, Entry, length};
 use crate::error::{Failure, FailureKind};
 use crate::exchange::Exchange;
 use crate::protocol::{Direction, FileId, Listed, MemoryId, Reply};
+use crate::schedule::{DiskUser, Urgency};
 
 /// The most entries that one client may have told and not yet had moved.
 const ENTRIES_OF_CLIENT_MAX: usize = 1 << 20;
@@ -92,6 +93,8 @@ fn group_of(memory: MemoryId) -> Result<u64, Box<Failure>> {
 /// One disk's part of an operation.
 struct DiskTransfer<M: Machine> {
     node: Rc<IoNode<M>>,
+    /// Who has asked for it all.
+    asker: NodeId,
     request: Rc<Listed>,
     exchange: Rc<Exchange<M>>,
     /// Blocks that are still to be moved, the next one last.
@@ -159,7 +162,7 @@ impl<M: Machine> IoNode<M> {
         let stripes = stripes_of(&blocks);
         let group = TaskGroup::new();
         for (disk, blocks) in blocks.into_iter().enumerate().filter(|(_, blocks)| !blocks.is_empty()) {
-            let transfer = Rc::new(self.plan_listed(&request, disk, exchange.clone(), blocks).await);
+            let transfer = Rc::new(self.plan_listed(asker, &request, disk, exchange.clone(), blocks).await);
             for _ in 0..self.settings.buffers_per_disk {
                 let (transfer, others, account) = (transfer.clone(), group.clone(), account.clone());
                 group.spawn(&self.machine, "collective buffer", async move {
@@ -263,6 +266,7 @@ impl<M: Machine> IoNode<M> {
     /// Puts the blocks of a disk into the order in which they will be moved.
     async fn plan_listed(
         self: &Rc<Self>,
+        asker: NodeId,
         request: &Rc<Listed>,
         disk: usize,
         exchange: Rc<Exchange<M>>,
@@ -282,6 +286,7 @@ impl<M: Machine> IoNode<M> {
         let block_bytes = blocks.iter().map(|block| block.stripe.stripe.block_bytes()).max().unwrap_or(0);
         DiskTransfer {
             node: self.clone(),
+            asker,
             request: request.clone(),
             exchange,
             blocks: RefCell::new(blocks),
@@ -323,7 +328,8 @@ impl<M: Machine> DiskTransfer<M> {
     /// Fills a buffer with a block as it is on the disk.
     async fn load(&self, block: &ListedBlock, buffer: Buf) -> Result<Buf, Box<Failure>> {
         let (stripe, offset) = (&block.stripe.stripe, block.pieces.stripe_offset);
-        Ok(self.node.disks.read(stripe.home, offset, buffer, Class::Demand).await?)
+        let user = DiskUser { job: self.asker, urgency: Urgency::Demand };
+        Ok(self.node.disks.read(stripe.home, offset, buffer, user).await?)
     }
 
     async fn read_block(&self, block: &ListedBlock, buffer: Buf) -> Result<Buf, Box<Failure>> {
@@ -354,7 +360,7 @@ impl<M: Machine> DiskTransfer<M> {
             runs.truncate(1);
             runs[0] = 0..end;
         }
-        node.disks.write_runs(stripe.home, offset, &buffer, runs.iter().cloned()).await?;
+        node.disks.write_runs(stripe.home, offset, &buffer, runs.iter().cloned(), self.asker).await?;
         for Range { start, end } in runs {
             stripe.losses.mend(&(offset + start..offset + end));
         }

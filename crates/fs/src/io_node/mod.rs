@@ -246,7 +246,7 @@ impl<M: Machine> IoNode<M> {
         let reads = matches!(access, Access::Read);
         let outcome = match access {
             Access::Read => {
-                let data = self.blocks.read(file, stripe, offset, bytes, asker.class).await;
+                let data = self.blocks.read(file, stripe, offset, bytes, asker.into()).await;
                 data.map(|data| (Reply::Done, data))
             }
             Access::Write(data) => {
@@ -274,7 +274,8 @@ impl<M: Machine> IoNode<M> {
             Answers::Apart => self.start_answer(asker, outcome),
         }
         if prefetches {
-            self.blocks.prefetch(file, stripe, offset, self.settings.prefetching.class(asker.class));
+            let ahead = Asker { class: self.settings.prefetching.class(asker.class), ..asker };
+            self.blocks.prefetch(file, stripe, offset, ahead.into());
         }
         Ok(())
     }
@@ -421,7 +422,9 @@ impl<M: Machine> IoNode<M> {
                 self.promote(file, stripe, offset);
                 Ok(Reply::Done)
             }
-            Request::Scrub { name, disk, offset, bytes } => self.scrub(&name, disk, offset, bytes).await,
+            Request::Scrub { name, disk, offset, bytes } => {
+                self.scrub(asker, &name, disk, offset, bytes).await
+            },
             Request::Collective(collective) => self.serve_collective(asker, account, *collective).await,
             Request::Directory { memory, entries } => self.take_directory(asker, memory, entries).await,
             Request::MoveListed(listed) => self.serve_listed(asker, account, *listed).await,

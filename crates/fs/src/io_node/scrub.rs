@@ -5,16 +5,16 @@
 //! soon, so what is done for a client that has gone is not much.
 
 use layout::Extent;
-use machine::{Disk, Error, Machine, Stage, Work};
+use machine::{Disk, Error, Machine, NodeId, Stage, Work};
 
 use super::IoNode;
 use super::home::Home;
 use super::objects::read_label;
-use crate::disk_queue::Urgency;
 use crate::error::Failure;
 use crate::give_way::give_way;
 use crate::name;
-use crate::protocol::{Damage, Reply, SCRUB_BYTES_MAX};
+use crate::protocol::{Damage, Direction, Reply, SCRUB_BYTES_MAX};
+use crate::schedule::{DiskUser, Urgency};
 use crate::scrub_unit::UNIT_BYTES;
 
 /// Bytes read from the disk at a time: no other request waits longer than for one such read.
@@ -27,6 +27,7 @@ impl<M: Machine> IoNode<M> {
     /// Reads back part of the stripe that a disk has of the finished file of this name.
     pub(super) async fn scrub(
         &self,
+        asker: NodeId,
         name: &str,
         disk: u32,
         offset: u64,
@@ -47,8 +48,8 @@ impl<M: Machine> IoNode<M> {
         while let Some(part) = parts.pop().filter(|part| !part.is_empty()) {
             let (part, rest) = split(part, STEP_BYTES);
             parts.extend(rest);
-            match self.read_back(Home { disk: index, object: object.id }, part).await.map_err(|error| *error)
-            {
+            let home = Home { disk: index, object: object.id };
+            match self.read_back(asker, home, part).await.map_err(|error| *error) {
                 Ok(()) => {}
                 Err(Error::Damaged { why: found, .. }) => {
                     let (first, second) = halves(part);
@@ -67,11 +68,12 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Reads a part of an object and forgets it.
-    async fn read_back(&self, home: Home, part: Extent) -> machine::Result<()> {
+    async fn read_back(&self, asker: NodeId, home: Home, part: Extent) -> machine::Result<()> {
         let buffer = self.scrub_buffers.take(part.bytes).await;
         self.machine.compute(Work::QueueDiskRequest).await;
         let outcome = {
-            let _turn = self.disks.turn(home, part.offset, Urgency::Background).await;
+            let user = DiskUser { job: asker, urgency: Urgency::Background };
+            let _turn = self.disks.turn(home, part, Direction::Read, user).await;
             self.disks.of(home).read(home.object, part.offset, buffer).await
         };
         self.machine.compute(Work::CompleteDiskRequest).await;

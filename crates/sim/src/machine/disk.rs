@@ -228,4 +228,12 @@ impl machine::Disk for Disk {
         let nanoseconds = self.world.executor.now() - since.as_nanos();
         self.drive().borrow_mut().waits.add(nanoseconds);
     }
+
+    fn writes_pending(&self, bytes: u64) {
+        let mut drive = self.drive().borrow_mut();
+        drive.writes_pending.set(bytes);
+        if self.world.trace.is_on() {
+            self.world.trace.writes_pending(self.index, self.world.executor.now(), bytes);
+        }
+    }
 }

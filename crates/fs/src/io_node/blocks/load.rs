@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
-use machine::{Buf, Class, Machine, Work};
+use machine::{Buf, Machine, Work};
 
 use super::Blocks;
 use crate::byte_set::ByteSet;
 use crate::cache::CacheSlot;
 use crate::error::Failure;
 use crate::io_node::open_stripe::OpenStripe;
+use crate::schedule::{DiskUser, Urgency};
 
 impl<M: Machine> Blocks<M> {
     fn block_of(&self, place: CacheSlot) -> u64 {
@@ -35,9 +36,9 @@ impl<M: Machine> Blocks<M> {
         stripe: &OpenStripe,
         place: CacheSlot,
         range: &Range<u64>,
-        class: Class,
+        user: DiskUser,
     ) -> Result<(), Box<Failure>> {
-        if class == Class::Demand {
+        if user.urgency == Urgency::Demand {
             // Another task may be loading it in the background.
             self.promote(stripe, self.block_of(place));
         }
@@ -45,11 +46,11 @@ impl<M: Machine> Blocks<M> {
         if self.cache.borrow_mut().block(place).valid.contains(range) {
             return Ok(());
         }
-        self.load(stripe, place, class).await
+        self.load(stripe, place, user).await
     }
 
     /// Reads the block from its disk, under what has been written to it meanwhile.
-    async fn load(&self, stripe: &OpenStripe, place: CacheSlot, class: Class) -> Result<(), Box<Failure>> {
+    async fn load(&self, stripe: &OpenStripe, place: CacheSlot, user: DiskUser) -> Result<(), Box<Failure>> {
         let (key, own) = {
             let mut cache = self.cache.borrow_mut();
             let block = cache.block(place);
@@ -64,7 +65,7 @@ impl<M: Machine> Blocks<M> {
         };
         let read = self.machine.contain(
             "reading a block",
-            self.read_disk(stripe, key.block * stripe.block_bytes(), into, class),
+            self.read_disk(stripe, key.block * stripe.block_bytes(), into, user),
         );
         let outcome = read.await.and_then(|outcome| outcome);
         // A read that fails keeps its buffer.
@@ -98,9 +99,9 @@ impl<M: Machine> Blocks<M> {
         stripe: &OpenStripe,
         offset: u64,
         into: Buf,
-        class: Class,
+        user: DiskUser,
     ) -> machine::Result<Buf> {
         self.machine.compute(Work::QueueDiskRequest).await;
-        self.disks.read(stripe.home, offset, into, class).await
+        self.disks.read(stripe.home, offset, into, user).await
     }
 }

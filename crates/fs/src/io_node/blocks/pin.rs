@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
-use machine::{Class, Machine};
+use machine::Machine;
 
 use super::Blocks;
 use crate::cache::{BlockKey, CacheSlot};
 use crate::io_node::open_stripe::OpenStripe;
+use crate::schedule::Urgency;
 
 /// A block in use, until this is dropped.
 pub(super) struct Pin<'a, M: Machine> {
@@ -31,9 +32,9 @@ impl<M: Machine> Blocks<M> {
         self: &Rc<Self>,
         stripe: &Rc<OpenStripe>,
         key: BlockKey,
-        class: Class,
+        urgency: Urgency,
     ) -> Pin<'_, M> {
-        let room = if class == Class::Background { &self.room_in_background } else { &self.room };
+        let room = if urgency == Urgency::Background { &self.room_in_background } else { &self.room };
         loop {
             let found = self.cache.borrow_mut().pin(key);
             if let Some(place) = found.or_else(|| self.try_insert(stripe, key)) {

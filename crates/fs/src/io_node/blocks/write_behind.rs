@@ -6,14 +6,15 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+use layout::Extent;
 use machine::{Disk, Machine, Payload, Work};
 
 use super::{Blocks, Part};
 use crate::cache::{BlockKey, CacheSlot};
-use crate::disk_queue::Urgency;
 use crate::error::Failure;
 use crate::io_node::open_stripe::OpenStripe;
-use crate::protocol::FileId;
+use crate::protocol::{Direction, FileId};
+use crate::schedule::{DiskUser, Urgency};
 
 /// The turn of a block to be written to its disk, until this is dropped.
 struct AtDisk<'a, M: Machine> {
@@ -69,8 +70,15 @@ impl<M: Machine> Blocks<M> {
     }
 
     async fn write_behind(&self, stripe: &OpenStripe, place: CacheSlot) -> machine::Result<()> {
-        let start = self.cache.borrow_mut().block(place).key.block * stripe.block_bytes();
-        let turn = self.disks.turn(stripe.home, start, Urgency::Behind).await;
+        let (start, writer) = {
+            let mut cache = self.cache.borrow_mut();
+            let block = cache.block(place);
+            (block.key.block * stripe.block_bytes(), block.writer)
+        };
+        let job = writer.expect("what is to be written has been written by somebody");
+        let user = DiskUser { job, urgency: Urgency::Behind };
+        let part = Extent::new(start, stripe.block_bytes());
+        let turn = self.disks.turn(stripe.home, part, Direction::Write, user).await;
         let at_disk = self.enter_disk(place).await;
         // Taken only now, so that what was written while the request waited goes with it.
         let runs: Vec<(u64, Payload)> = {
