@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use description::{Bytes, WrittenAsText, unknown};
+use fs::Scheduling;
 use jobs::Contents;
 
 use crate::Method;
@@ -182,7 +183,7 @@ pub static FIELDS: [Field; 20] = [
     },
     Field {
         name: "scheduling",
-        takes: Takes::Name(&["fcfs", "cyclic-scan", "physical-cyclic-scan"], |choices, text| {
+        takes: Takes::Name(&Scheduling::NAMES, |choices, text| {
             parsed(text).map(|scheduling| choices.options.scheduling = scheduling)
         }),
         default: "\"cyclic-scan\"",

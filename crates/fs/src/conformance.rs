@@ -150,13 +150,44 @@ macro_rules! for_all_promises {
     };
 }
 
-/// Checks all promises, under both configurations.
+/// What a promise is kept under: a configuration, and the order in which disks serve unless a promise is about that.
+#[derive(Clone, Copy, Debug)]
+pub struct Base {
+    /// The configuration.
+    pub configuration: Configuration,
+    /// The order.
+    pub scheduling: Scheduling,
+}
+
+impl From<Configuration> for Base {
+    fn from(configuration: Configuration) -> Self {
+        Base { configuration, scheduling: Scheduling::CyclicScan }
+    }
+}
+
+impl Base {
+    fn with(self, scheduling: Scheduling) -> Self {
+        Base { scheduling, ..self }
+    }
+
+    fn io_node(self) -> IoNodeSettings {
+        IoNodeSettings { scheduling: self.scheduling, ..self.configuration.io_node() }
+    }
+
+    fn client(self) -> ClientSettings {
+        self.configuration.client()
+    }
+}
+
+/// Checks all promises, with this order at the disks and under both configurations.
 ///
 /// # Panics
 /// If one is broken.
-pub fn check_all(testbed: &impl Testbed) {
+pub fn check_all(testbed: &impl Testbed, scheduling: Scheduling) {
+    let base = |configuration| Base { configuration, scheduling };
+    let [report, agent] = [Configuration::Report, Configuration::Agent].map(base);
     macro_rules! check {
-        ($($promise:ident,)*) => { $($promise(testbed, Configuration::Report); $promise(testbed, Configuration::Agent);)* };
+        ($($promise:ident,)*) => { $($promise(testbed, report); $promise(testbed, agent);)* };
     }
     for_all_promises!(check);
 }
@@ -164,9 +195,8 @@ pub fn check_all(testbed: &impl Testbed) {
 const BLOCK: u64 = 512;
 
 /// Settings in which everything that has a bound is small, so that the bounds are met.
-fn small(base: Configuration, scheduling: Scheduling, threads: Threads) -> IoNodeSettings {
+fn small(base: Base, threads: Threads) -> IoNodeSettings {
     IoNodeSettings {
-        scheduling,
         cache_blocks: 4,
         block_bytes_max: 4096,
         threads,
@@ -178,7 +208,7 @@ fn small(base: Configuration, scheduling: Scheduling, threads: Threads) -> IoNod
 
 /// The first `io_nodes` nodes serve; the rest get clients.
 async fn start<M: Machine>(
-    base: Configuration,
+    base: Base,
     nodes: &[M],
     io_nodes: usize,
     settings: IoNodeSettings,
@@ -243,9 +273,9 @@ async fn read<M: Machine>(file: &File<M>, offset: u64, bytes: u64) -> Vec<u8> {
 }
 
 /// A file of any size is read back as written, by the writer and by one who opens it anew.
-pub fn files_of_any_size_are_read_back(testbed: &impl Testbed, base: Configuration) {
+pub fn files_of_any_size_are_read_back(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
-        let clients = start(base, &nodes, 3, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
+        let clients = start(base, &nodes, 3, small(base, Threads::Pool(4))).await;
         for bytes in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 20 * BLOCK + 7] {
             let (name, data) = (format!("file of {bytes}"), contents(bytes));
             let file = clients[0].create(&name, FileId(bytes + 1), BLOCK).await.expect("created");
@@ -276,17 +306,21 @@ impl Draw {
 
 /// Reads, writes, truncations and flushes by two clients in turn give what a file in memory would give,
 /// with a cache far smaller than the file and under every setting.
-pub fn random_operations_agree_with_a_file_in_memory(testbed: &impl Testbed, base: Configuration) {
+pub fn random_operations_agree_with_a_file_in_memory(testbed: &impl Testbed, base: Base) {
     for (seed, scheduling, threads, memget_writes, requests_at_disk) in [
         (1, Scheduling::CyclicScan, Threads::Pool(4), false, 1),
         (2, Scheduling::Fcfs, Threads::PerRequest, false, 1),
         (3, Scheduling::PhysicalCyclicScan, Threads::PerRequest, true, 1),
         (4, Scheduling::PhysicalCyclicScan, Threads::Pool(4), false, 2),
         (5, Scheduling::CyclicScan, Threads::PerRequest, false, 3),
+        (6, Scheduling::RoundRobin, Threads::Pool(4), false, 1),
+        (7, Scheduling::ReadPriority, Threads::Pool(4), true, 2),
+        (8, Scheduling::BoundedReadPriority, Threads::PerRequest, false, 1),
+        (9, Scheduling::FairScan, Threads::Pool(4), false, 1),
     ] {
         run(testbed, 5, move |nodes| async move {
             let settings = ClientSettings { memget_writes, ..base.client() };
-            let io_nodes = IoNodeSettings { requests_at_disk, ..small(base, scheduling, threads) };
+            let io_nodes = IoNodeSettings { requests_at_disk, ..small(base.with(scheduling), threads) };
             let clients = start_with(&nodes, 3, io_nodes, settings).await;
             random_operations(&clients, seed).await;
         });
@@ -330,19 +364,15 @@ async fn random_operations<M: Machine>(clients: &[Client<M>], seed: u64) {
 }
 
 /// Several clients write interleaved records at the same time; all of them arrive.
-pub fn clients_that_write_side_by_side_do_not_disturb_each_other(
-    testbed: &impl Testbed,
-    base: Configuration,
-) {
+pub fn clients_that_write_side_by_side_do_not_disturb_each_other(testbed: &impl Testbed, base: Base) {
     for memget_writes in [false, true] {
         run(testbed, 7, move |nodes| write_side_by_side(base, nodes, memget_writes));
     }
 }
 
-async fn write_side_by_side<M: Machine>(base: Configuration, nodes: Vec<M>, memget_writes: bool) {
+async fn write_side_by_side<M: Machine>(base: Base, nodes: Vec<M>, memget_writes: bool) {
     let settings = ClientSettings { memget_writes, ..base.client() };
-    let clients =
-        start_with(&nodes, 3, small(base, Scheduling::CyclicScan, Threads::Pool(3)), settings).await;
+    let clients = start_with(&nodes, 3, small(base, Threads::Pool(3)), settings).await;
     let data = contents(40 * BLOCK);
     clients[0].create("shared", FileId(9), BLOCK).await.expect("created");
     let (left, done) = (Rc::new(Cell::new(clients.len())), Rc::new(Condition::new()));
@@ -369,7 +399,7 @@ async fn write_side_by_side<M: Machine>(base: Configuration, nodes: Vec<M>, memg
 
 /// Every pattern of the reports, for records of several sizes: what a group writes by any method can be read
 /// by the others, each member its own part.
-pub fn every_pattern_is_read_and_written_alike_by_every_method(testbed: &impl Testbed, base: Configuration) {
+pub fn every_pattern_is_read_and_written_alike_by_every_method(testbed: &impl Testbed, base: Base) {
     let (disk_directed, two_phase) = (CollectiveSettings::disk_directed(), CollectiveSettings::two_phase());
     for (record_bytes, settings) in [
         (8, disk_directed),
@@ -382,7 +412,7 @@ pub fn every_pattern_is_read_and_written_alike_by_every_method(testbed: &impl Te
         (96, disk_directed.queued()),
     ] {
         run(testbed, 6, move |nodes| async move {
-            let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
+            let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
             for (number, pattern) in (1..).zip(Pattern::all()) {
                 let name = format!("{pattern} {record_bytes}");
                 let file = clients[0].create(&name, FileId(number), BLOCK).await.expect("created");
@@ -439,9 +469,9 @@ async fn check_pattern<M: Machine>(
 }
 
 /// Collective writes and reads of the same group, mixed with single ones, see each other's data.
-pub fn collective_operations_follow_each_other(testbed: &impl Testbed, base: Configuration) {
+pub fn collective_operations_follow_each_other(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
-        let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
+        let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
         let file = clients[0].create("alternating", FileId(4), BLOCK).await.expect("created");
         let group = Group::new(1, vec![nodes[2].node()], 0);
         let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(8 * BLOCK, BLOCK, 1)));
@@ -464,9 +494,9 @@ pub fn collective_operations_follow_each_other(testbed: &impl Testbed, base: Con
 }
 
 /// Files are created once, found by name, listed and removed; what is no name is refused.
-pub fn names_name_files_and_nothing_else(testbed: &impl Testbed, base: Configuration) {
+pub fn names_name_files_and_nothing_else(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
-        let client = &start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await[0];
+        let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
         for (number, name) in (10..).zip(["b", "a file", "größe/2"]) {
             finished(client, name, FileId(number)).await;
         }
@@ -495,9 +525,9 @@ pub fn names_name_files_and_nothing_else(testbed: &impl Testbed, base: Configura
 }
 
 /// Also names of which one message could not hold all are listed, those of each I/O node and in order.
-pub fn all_names_are_listed_however_many(testbed: &impl Testbed, base: Configuration) {
+pub fn all_names_are_listed_however_many(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
-        let client = &start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await[0];
+        let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
         let name = |number: usize| format!("{number:0NAME_BYTES_MAX$}");
         let count = 3 * Message::HEADER_BYTES_MAX / NAME_BYTES_MAX;
         for number in 0..count {
@@ -513,9 +543,9 @@ pub fn all_names_are_listed_however_many(testbed: &impl Testbed, base: Configura
 }
 
 /// A file that is made on chosen disks has its stripes there, in their order; disks that cannot be are refused.
-pub fn a_file_lies_on_the_disks_that_were_chosen(testbed: &impl Testbed, base: Configuration) {
+pub fn a_file_lies_on_the_disks_that_were_chosen(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
-        let client = &start(base, &nodes, 3, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await[0];
+        let client = &start(base, &nodes, 3, small(base, Threads::Pool(4))).await[0];
         let file = client.create_on("chosen", FileId(1), BLOCK, &[2, 0]).await.expect("created");
         let data: Vec<u8> = (0..3 * BLOCK).map(|at| (at / 7) as u8).collect();
         file.write(0, 3 * BLOCK, &Memory::real(data.clone()), 0).await.expect("written");
@@ -535,9 +565,9 @@ pub fn a_file_lies_on_the_disks_that_were_chosen(testbed: &impl Testbed, base: C
 }
 
 /// A file that lacks a stripe is not opened; the error says which.
-pub fn a_missing_stripe_is_named(testbed: &impl Testbed, base: Configuration) {
+pub fn a_missing_stripe_is_named(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
-        let client = &start(base, &nodes, 3, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await[0];
+        let client = &start(base, &nodes, 3, small(base, Threads::Pool(4))).await[0];
         finished(client, "torn", FileId(1)).await;
         nodes[1].disks()[0].remove("torn", Stage::Published).await.expect("removed behind its back");
         let expected = Error::MissingStripe { name: "torn".into(), index: 1, count: 3 };
@@ -548,9 +578,9 @@ pub fn a_missing_stripe_is_named(testbed: &impl Testbed, base: Configuration) {
 }
 
 /// A stripe of another file, or one that is twice there, is not served under the name; the error says where.
-pub fn a_foreign_stripe_is_named(testbed: &impl Testbed, base: Configuration) {
+pub fn a_foreign_stripe_is_named(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
-        let client = &start(base, &nodes, 3, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await[0];
+        let client = &start(base, &nodes, 3, small(base, Threads::Pool(4))).await[0];
         for (name, of, from, says) in
             [("mixed", "donor", 0, "a stripe of what others hold"), ("twice", "twice", 1, "this one too")]
         {
@@ -575,10 +605,9 @@ pub fn a_foreign_stripe_is_named(testbed: &impl Testbed, base: Configuration) {
 }
 
 /// Frames that make no sense are answered with a complaint; everybody else is served on.
-pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed, base: Configuration) {
+pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
-        let clients =
-            start(base, &nodes[..2], 1, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
+        let clients = start(base, &nodes[..2], 1, small(base, Threads::Pool(4))).await;
         let file = clients[0].create("sound", FileId(1), BLOCK).await.expect("created");
         let (vandal, target) = (&nodes[2], nodes[0].node());
         let mut other_version = Frame::Request(5, Request::Describe).encode();
@@ -639,10 +668,9 @@ pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed, base: Configur
 }
 
 /// Whoever asks for much at once, and never for what it got, is refused more; nobody else is.
-pub fn commands_without_end_are_refused(testbed: &impl Testbed, base: Configuration) {
+pub fn commands_without_end_are_refused(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
-        let clients =
-            start(base, &nodes[..2], 1, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
+        let clients = start(base, &nodes[..2], 1, small(base, Threads::Pool(4))).await;
         let file = clients[0].create("wanted", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(BLOCK)).await;
         let (asker, target) = (&nodes[2], nodes[0].node());
@@ -688,19 +716,16 @@ fn collective_read_of(file: FileId, node: &impl Machine) -> Request {
 /// A read on demand is served before those in the background that came earlier, and so is one that is promoted.
 ///
 /// For machines whose disks take some time: else there is no queue to overtake in.
-pub fn demand_is_served_before_background(testbed: &impl Testbed, base: Configuration) {
+pub fn demand_is_served_before_background(testbed: &impl Testbed, base: Base) {
     demand_overtakes(testbed, base, 4, true);
     // Enough threads for all: what is in the background waits for room in the cache, where nobody looks for it.
     demand_overtakes(testbed, base, 64, false);
 }
 
-fn demand_overtakes(testbed: &impl Testbed, base: Configuration, threads: usize, promotes: bool) {
+fn demand_overtakes(testbed: &impl Testbed, base: Base, threads: usize, promotes: bool) {
     run(testbed, 3, move |nodes| async move {
         const BLOCKS: u64 = 60;
-        let settings = IoNodeSettings {
-            prefetch_blocks: 0,
-            ..small(base, Scheduling::CyclicScan, Threads::Pool(threads))
-        };
+        let settings = IoNodeSettings { prefetch_blocks: 0, ..small(base, Threads::Pool(threads)) };
         let clients = start(base, &nodes[..2], 1, settings).await;
         let file = clients[0].create("queued", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(BLOCKS * BLOCK)).await;
@@ -734,11 +759,11 @@ fn demand_overtakes(testbed: &impl Testbed, base: Configuration, threads: usize,
 
 /// Whoever reads a file from front to back, with the next request always there, does not keep the disk's arm from what
 /// lies behind it, if the I/O node is to be fair.
-pub fn a_stream_does_not_keep_the_disk_to_itself(testbed: &impl Testbed, base: Configuration) {
-    for scheduling in [Scheduling::CyclicScan, Scheduling::PhysicalCyclicScan, Scheduling::Fcfs] {
+pub fn a_stream_does_not_keep_the_disk_to_itself(testbed: &impl Testbed, base: Base) {
+    for scheduling in Scheduling::ALL {
         run(testbed, 3, move |nodes| async move {
             const BLOCKS: u64 = 100;
-            let small = small(base, scheduling, Threads::Pool(16));
+            let small = small(base.with(scheduling), Threads::Pool(16));
             let settings =
                 IoNodeSettings { cache_blocks: 16, prefetch_blocks: 0, sweeps: Sweeps::Closed, ..small };
             let clients = start(base, &nodes[..2], 1, settings).await;
@@ -775,9 +800,9 @@ pub fn a_stream_does_not_keep_the_disk_to_itself(testbed: &impl Testbed, base: C
 }
 
 /// A client that vanishes takes nothing with it.
-pub fn a_client_that_goes_away_leaves_the_others_served(testbed: &impl Testbed, base: Configuration) {
+pub fn a_client_that_goes_away_leaves_the_others_served(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
-        let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
+        let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
         let file = clients[0].create("kept", FileId(1), BLOCK).await.expect("created");
         let memory = Memory::real(contents(30 * BLOCK));
         let leaver = file.clone();
@@ -795,9 +820,9 @@ pub fn a_client_that_goes_away_leaves_the_others_served(testbed: &impl Testbed, 
 }
 
 /// When an I/O node is lost, calls to it fail with its name instead of waiting for ever.
-pub fn an_io_node_that_goes_away_fails_the_calls_to_it(testbed: &impl Testbed, base: Configuration) {
+pub fn an_io_node_that_goes_away_fails_the_calls_to_it(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
-        let client = &start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await[0];
+        let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
         let file = client.create("lost", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(20 * BLOCK)).await;
         nodes[1].net().close();
@@ -811,10 +836,10 @@ pub fn an_io_node_that_goes_away_fails_the_calls_to_it(testbed: &impl Testbed, b
 }
 
 /// What an I/O node has accepted is on its disk when its service is over, flushed by a client or not.
-pub fn an_io_node_that_stops_writes_out_what_it_has(testbed: &impl Testbed, base: Configuration) {
+pub fn an_io_node_that_stops_writes_out_what_it_has(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (io_node, stopped) = (nodes[0].clone(), Rc::new(Condition::new()));
-        let (settings, done) = (small(base, Scheduling::CyclicScan, Threads::Pool(4)), stopped.clone());
+        let (settings, done) = (small(base, Threads::Pool(4)), stopped.clone());
         nodes[0].spawn("I/O node", async move {
             serve(io_node, settings).await?;
             done.wake_all();
@@ -834,14 +859,14 @@ pub fn an_io_node_that_stops_writes_out_what_it_has(testbed: &impl Testbed, base
 }
 
 /// If one member of a group cannot take part, all members of the operation fail, and the next one works.
-pub fn a_failing_member_fails_the_whole_group(testbed: &impl Testbed, base: Configuration) {
+pub fn a_failing_member_fails_the_whole_group(testbed: &impl Testbed, base: Base) {
     for settings in [CollectiveSettings::disk_directed(), CollectiveSettings::two_phase()] {
         run(testbed, 4, move |nodes| fail_one_member(base, nodes, settings));
     }
 }
 
-async fn fail_one_member<M: Machine>(base: Configuration, nodes: Vec<M>, settings: CollectiveSettings) {
-    let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
+async fn fail_one_member<M: Machine>(base: Base, nodes: Vec<M>, settings: CollectiveSettings) {
+    let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
     let whole = clients[0].create("group", FileId(1), BLOCK).await.expect("created");
     write(&whole, 0, &contents(8 * BLOCK)).await;
     let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(8 * BLOCK, BLOCK, 2)));
@@ -934,7 +959,7 @@ impl Restarting {
 
 /// What an I/O node accepted, did not flush, and has lost because it was started anew, is reported by the next
 /// flush, once, whether or not anything was written since.
-pub fn a_write_that_an_io_node_has_lost_is_reported(testbed: &impl Testbed, base: Configuration) {
+pub fn a_write_that_an_io_node_has_lost_is_reported(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (name, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
         let client = Client::connect(nodes[1].clone(), vec![name], base.client()).await;

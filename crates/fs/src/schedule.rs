@@ -3,8 +3,8 @@
 //! A request at a disk's queue says for which job it is, whether it reads or writes, how urgent it is, and how much it
 //! moves. A [`DiskSchedule`] keeps those that wait and decides which is next. There are
 //!
-//! - *first come, first served* and *cyclic scan* (`scan.rs`), of which each class has one, those on demand before all in
-//!   the background (`classes.rs`, `fifo.rs`)
+//! - *first come, first served* (`fifo.rs`) and *cyclic scan* (`scan.rs`): one for each class, those on demand before all
+//!   in the background (`classes.rs`)
 //! - *round-robin* (`round_robin.rs`): the jobs take turns
 //! - *read-priority* (`read_priority.rs`): any read before any write
 //!
@@ -61,8 +61,8 @@ pub enum Sweeps {
     Closed,
 }
 
-/// Reads that may pass a waiting write under bounded read-priority. While both wait without end, writes have one turn in
-/// this number and one: few enough not to delay readers much, and a backlog gets shorter all the same.
+/// Reads that may pass a waiting write under bounded read-priority. While both wait without end, writes have one turn
+/// after this number of reads: few enough not to delay readers much, and a backlog gets shorter all the same.
 const READS_BEFORE_WRITE: usize = 16;
 
 impl Scheduling {
@@ -110,7 +110,9 @@ impl Scheduling {
             Scheduling::FairScan => "C-SCAN of which each sweep serves those who waited when it began",
             Scheduling::RoundRobin => "The clients take turns, one request a turn",
             Scheduling::ReadPriority => "Any read before any write; writes may wait for ever",
-            Scheduling::BoundedReadPriority => "Any read before any write, but for one that 16 reads have passed",
+            Scheduling::BoundedReadPriority => {
+                "Any read before any write, but for one that 16 reads have passed"
+            }
         }
     }
 

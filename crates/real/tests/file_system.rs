@@ -10,10 +10,11 @@ use std::time::Instant;
 
 use common::stranger::{join, prelude};
 use common::{Reports, drivers, run_nodes, until};
+use fs::conformance::Base;
 use fs::protocol::{Frame, Request};
 use fs::{
     Client, ClientSettings, Configuration, File, FileId, IoNodeSettings, PageCache, PageCacheSettings,
-    Prefetch, Threads, conformance, serve,
+    Prefetch, Scheduling, Threads, conformance, serve,
 };
 use machine::{Delivery, Duration, Machine, Memory, Message, Net, Payload};
 use real::{Limits, RealMachine, Settings};
@@ -27,7 +28,7 @@ macro_rules! promises {
                 for driver in drivers() {
                     for base in Configuration::ALL {
                         eprintln!("in the configuration {base:?}");
-                        conformance::$promise(&Loopback { driver }, base);
+                        conformance::$promise(&Loopback { driver }, base.into());
                     }
                 }
             }
@@ -36,6 +37,22 @@ macro_rules! promises {
 }
 
 fs::for_all_promises!(promises);
+
+/// All promises are kept in other orders on simulated machines; here a few, with real disks and real time.
+#[test]
+fn files_are_what_was_written_in_any_order_at_the_disks() {
+    for (driver, scheduling) in
+        drivers().into_iter().flat_map(|driver| Scheduling::ALL.map(|one| (driver, one)))
+    {
+        let (testbed, base) = (Loopback { driver }, Base { configuration: Configuration::Agent, scheduling });
+        eprintln!("{scheduling} with {driver:?}");
+        conformance::files_of_any_size_are_read_back(&testbed, base);
+        conformance::clients_that_write_side_by_side_do_not_disturb_each_other(&testbed, base);
+        conformance::later_writes_of_a_block_reach_the_disk_later(&testbed, base);
+        conformance::a_client_reads_what_it_has_written(&testbed, base);
+        conformance::what_a_group_writes_is_its_latest_writers(&testbed, base);
+    }
+}
 
 const PAGE: u64 = 64 * 1024;
 
@@ -234,7 +251,7 @@ fn who_takes_no_answers_keeps_no_threads_that_others_need() {
 #[test]
 fn a_defect_costs_one_request() {
     for driver in drivers() {
-        conformance::a_defect_costs_one_request(&Loopback { driver }, Configuration::Agent);
+        conformance::a_defect_costs_one_request(&Loopback { driver }, Configuration::Agent.into());
     }
 }
 
@@ -246,7 +263,7 @@ fn random_requests_are_all_answered() {
         let limit = Duration::from_secs(60 + requests / 100);
         conformance::random_requests_are_all_answered(
             &Loopback { driver },
-            Configuration::Agent,
+            Configuration::Agent.into(),
             requests,
             seed,
             limit,

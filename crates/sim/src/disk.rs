@@ -30,7 +30,7 @@ use crate::executor::{Executor, Waiter};
 use crate::processor::{Costs, Processors};
 use crate::random::RandomStream;
 use crate::settings::Settings;
-use crate::statistics::{BusStatistics, DiskCounts, DiskStatistics, Level, Waits};
+use crate::statistics::{BusStatistics, DiskCounts, DiskStatistics, HighWater, Waits};
 use crate::store::{BlockRun, ObjectStore, Space};
 use crate::table::IndexTable;
 use crate::trace::{self, Trace, Track};
@@ -54,7 +54,7 @@ pub(crate) struct Drive {
     runs: Vec<BlockRun>,
     counts: DiskCounts,
     pub(crate) waits: Waits,
-    pub(crate) writes_pending: Level,
+    pub(crate) writes_pending: HighWater,
     /// Parts of objects that cannot be read.
     pub(crate) damaged: Vec<(u64, Range<u64>)>,
 }
@@ -154,7 +154,7 @@ impl Disks {
                 runs: Vec::new(),
                 counts: DiskCounts::default(),
                 waits: Waits::default(),
-                writes_pending: Level::default(),
+                writes_pending: HighWater::default(),
                 damaged: Vec::new(),
             })
         };

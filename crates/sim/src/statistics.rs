@@ -229,12 +229,12 @@ impl DiskStatistics {
 
 /// A number that goes up and down, and the highest that it was.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Level {
+pub(crate) struct HighWater {
     now: u64,
     most: u64,
 }
 
-impl Level {
+impl HighWater {
     pub(crate) fn set(&mut self, level: u64) {
         self.now = level;
         self.most = self.most.max(level);

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use description::{Description, MachineDescription};
-use fs::conformance::{check_all, demand_is_served_before_background, random_requests_are_all_answered};
+use fs::conformance::{
+    Base, check_all, demand_is_served_before_background, random_requests_are_all_answered,
+};
 use fs::{
     Advice, Client, ClientSettings, Configuration, Error, FailureKind, FileId, IoNodeSettings, PageCache,
     PageCacheSettings, Prefetch, Scheduling, serve,
@@ -13,25 +15,42 @@ use machine::{Disk, Duration, Machine, Memory, Payload, Stage};
 use sim::conformance::Simulated;
 use sim::{Layout, Settings, SimMachine, Simulation};
 
-fn check(machine: &str, layout: Layout) {
+fn check(machine: &str, layout: Layout, scheduling: Scheduling) {
     let settings = Settings { layout, block_bytes: 512, ..Settings::default() };
-    check_all(&Simulated::of(machine, settings).expect("built in"));
+    check_all(&Simulated::of(machine, settings).expect("built in"), scheduling);
 }
 
 #[test]
 fn promises_are_kept_on_a_machine_without_costs() {
-    check("golden", Layout::default());
+    check("golden", Layout::default(), Scheduling::CyclicScan);
 }
 
 #[test]
 fn promises_are_kept_on_the_starfish_machine() {
-    check("starfish-1996", Layout::default());
-    check("starfish-1996", Layout::Random);
+    check("starfish-1996", Layout::default(), Scheduling::CyclicScan);
+    check("starfish-1996", Layout::Random, Scheduling::CyclicScan);
 }
 
 #[test]
 fn promises_are_kept_on_a_cluster() {
-    check("cluster-switch", Layout::Random);
+    check("cluster-switch", Layout::Random, Scheduling::CyclicScan);
+}
+
+#[test]
+fn promises_are_kept_if_jobs_take_turns_at_disks() {
+    check("starfish-1996", Layout::Random, Scheduling::RoundRobin);
+}
+
+#[test]
+fn promises_are_kept_if_reads_go_before_writes() {
+    check("starfish-1996", Layout::Random, Scheduling::ReadPriority);
+    check("cluster-switch", Layout::Random, Scheduling::BoundedReadPriority);
+}
+
+#[test]
+fn promises_are_kept_in_the_order_of_arrival_and_by_fair_sweeps() {
+    check("starfish-1996", Layout::Random, Scheduling::Fcfs);
+    check("starfish-1996", Layout::Random, Scheduling::FairScan);
 }
 
 #[test]
@@ -39,8 +58,10 @@ fn demand_overtakes_background_where_disks_take_time() {
     for machine in ["starfish-1996", "cluster-switch"] {
         let settings = Settings { block_bytes: 512, ..Settings::default() };
         let testbed = Simulated::of(machine, settings).expect("built in");
-        for base in Configuration::ALL {
-            demand_is_served_before_background(&testbed, base);
+        for configuration in Configuration::ALL {
+            for scheduling in Scheduling::ALL {
+                demand_is_served_before_background(&testbed, Base { configuration, scheduling });
+            }
         }
     }
 }
@@ -50,7 +71,7 @@ fn demand_overtakes_background_where_disks_take_time() {
 fn random_requests_are_all_answered_whatever_they_are() {
     let requests = std::env::var("STARFISH_REQUESTS").map_or(20_000, |text| text.parse().expect("a number"));
     for (seed, machine) in (1..).zip(["golden", "cluster-switch"]) {
-        let base = Configuration::Agent;
+        let base = Configuration::Agent.into();
         let settings = Settings { block_bytes: 512, ..Settings::default() };
         let limit = Duration::from_secs(1000 + requests);
         let testbed = Simulated::of(machine, settings).expect("built in");

@@ -16,7 +16,7 @@ const CHECKED: [(&str, &[&str]); 2] = [
 ];
 
 /// How the one who checks them all in a single call does it.
-const BOTH: &str = "$($promise(testbed, Configuration::Report); $promise(testbed, Configuration::Agent);)*";
+const BOTH: &str = "$($promise(testbed, report); $promise(testbed, agent);)*";
 
 /// Promises that are not on the list, since a machine has to be made for them.
 const APART: [&str; 3] = [
@@ -49,11 +49,11 @@ pub fn every_promise_is_checked_in_both_configurations(tree: &Tree) -> Vec<Strin
     complaints
 }
 
-/// Functions that say what holds for a testbed in a configuration.
+/// Functions that say what holds for a testbed and what it is based on.
 fn promises_of(text: &Text) -> impl Iterator<Item = &str> {
     text.text.split("\npub fn ").skip(1).filter_map(|rest| {
         let head = &rest[..rest.find('{')?];
-        let is_promise = head.contains("testbed: &impl Testbed") && head.contains("base: Configuration");
+        let is_promise = head.contains("testbed: &impl Testbed") && head.contains("base: Base");
         head.split('(').next().filter(|_| is_promise)
     })
 }
@@ -64,9 +64,8 @@ mod tests {
 
     #[test]
     fn a_promise_that_nobody_checks_is_found() {
-        let list = format!("one,\n{BOTH}\npub fn one(testbed: &impl Testbed, base: Configuration) {{}}\n");
-        let other =
-            "\npub fn two(\n    testbed: &impl Testbed,\n    base: Configuration,\n) {}\npub fn three() {}\n";
+        let list = format!("one,\n{BOTH}\npub fn one(testbed: &impl Testbed, base: Base) {{}}\n");
+        let other = "\npub fn two(\n    testbed: &impl Testbed,\n    base: Base,\n) {}\npub fn three() {}\n";
         let mut texts: Vec<(&str, &str)> = vec![(LIST, &list), ("crates/fs/src/conformance/other.rs", other)];
         let signs: Vec<String> = CHECKED.iter().map(|(_, signs)| signs.join("\n")).collect();
         texts.extend(CHECKED.iter().zip(&signs).map(|((path, _), text)| (*path, text.as_str())));

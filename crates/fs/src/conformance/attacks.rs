@@ -11,21 +11,15 @@ use machine::{Class, Delivery, Disk, Duration, Machine, Memory, Message, Net, No
 use super::faulty::Faulty;
 use super::tasks::Tasks;
 use super::tasks::rest;
-use super::{BLOCK, contents, read, run, small, start, write};
+use super::{BLOCK, Base, contents, read, run, small, start, write};
 use crate::protocol::{Collective, Direction, Fetch, Frame, Label, MeetingId, MemoryId, Reply, Request};
-use crate::{
-    CollectiveSettings, Configuration, FailureKind, FileId, Group, IoNodeSettings, Scheduling, Threads,
-};
+use crate::{CollectiveSettings, Configuration, FailureKind, FileId, Group, IoNodeSettings, Threads};
 
 /// How long the I/O nodes here wait for a client.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-fn settings(base: Configuration) -> IoNodeSettings {
-    IoNodeSettings {
-        cache_blocks: 16,
-        patience: Some(PATIENCE),
-        ..small(base, Scheduling::CyclicScan, Threads::Pool(16))
-    }
+fn settings(base: Base) -> IoNodeSettings {
+    IoNodeSettings { cache_blocks: 16, patience: Some(PATIENCE), ..small(base, Threads::Pool(16)) }
 }
 
 /// Sends a request to an I/O node, and leaves it at that.
@@ -53,7 +47,7 @@ async fn stay_silent(node: &impl Machine) -> String {
 
 /// A client that has the data of its writes fetched and gives none keeps no thread that others need, and is given up;
 /// then its blocks can be used again.
-pub fn who_answers_nothing_keeps_nobody_waiting(testbed: &impl Testbed, base: Configuration) {
+pub fn who_answers_nothing_keeps_nobody_waiting(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
         let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
@@ -70,7 +64,7 @@ pub fn who_answers_nothing_keeps_nobody_waiting(testbed: &impl Testbed, base: Co
         stay_silent(&nodes[2]).await;
         let given_up = nodes[1].now().since(begun);
         // In the report's configuration threads do wait for it, but only as long as the I/O node has patience.
-        assert!(base == Configuration::Report || served < given_up, "{served} and {given_up}");
+        assert!(base.configuration == Configuration::Report || served < given_up, "{served} and {given_up}");
         let bytes = (140 * BLOCK) as usize;
         assert!(read(&file, 0, 140 * BLOCK).await.len() < bytes, "nothing of what it had was written");
         write(&file, 0, &contents(140 * BLOCK)).await;
@@ -79,7 +73,7 @@ pub fn who_answers_nothing_keeps_nobody_waiting(testbed: &impl Testbed, base: Co
 }
 
 /// When a client is gone its fetches fail, what waits of it is thrown away, and all memory is there for others.
-pub fn a_client_that_is_gone_leaves_nothing_behind(testbed: &impl Testbed, base: Configuration) {
+pub fn a_client_that_is_gone_leaves_nothing_behind(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         // Given up it will not be while this lasts: it goes by itself.
         let patience = Some(Duration::from_secs(600));
@@ -107,7 +101,7 @@ pub fn a_client_that_is_gone_leaves_nothing_behind(testbed: &impl Testbed, base:
 }
 
 /// Who makes or opens a file that has the identity of another one that is open gets neither that one nor its data.
-pub fn an_identity_is_of_one_file(testbed: &impl Testbed, base: Configuration) {
+pub fn an_identity_is_of_one_file(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 1, settings(base)).await;
         let victim = clients[0].create("victim", FileId(1), 4096).await.expect("created");
@@ -135,7 +129,7 @@ pub fn an_identity_is_of_one_file(testbed: &impl Testbed, base: Configuration) {
 
 /// However many ask for the names at once, the directories are read for one of them at a time, and all who have waited
 /// share what is read next. Nobody is given what was read before it asked.
-pub fn names_are_read_once_for_all_who_wait(testbed: &impl Testbed, base: Configuration) {
+pub fn names_are_read_once_for_all_who_wait(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let clients = start(base, &nodes, 1, settings(base)).await;
@@ -184,7 +178,7 @@ fn collective_read(
 }
 
 /// A collective request for nodes that are not there, or for one that is to be several, is refused at once.
-pub fn a_group_is_of_nodes_that_are_there(testbed: &impl Testbed, base: Configuration) {
+pub fn a_group_is_of_nodes_that_are_there(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
         let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
@@ -206,7 +200,7 @@ pub fn a_group_is_of_nodes_that_are_there(testbed: &impl Testbed, base: Configur
 
 /// Programs that are stopped in the middle of collective operations leave room for those of others, and so does one
 /// that asks for many.
-pub fn collective_operations_go_on_beside_stopped_ones(testbed: &impl Testbed, base: Configuration) {
+pub fn collective_operations_go_on_beside_stopped_ones(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
         let file = clients[0].create("served", FileId(1), BLOCK).await.expect("created");
@@ -245,7 +239,7 @@ pub fn collective_operations_go_on_beside_stopped_ones(testbed: &impl Testbed, b
 
 /// A collective request that is dealt out byte by byte does not keep others from being served, and takes no more memory
 /// than others.
-pub fn pieces_without_end_keep_nobody_waiting(testbed: &impl Testbed, base: Configuration) {
+pub fn pieces_without_end_keep_nobody_waiting(testbed: &impl Testbed, base: Base) {
     const LARGE: u64 = 1 << 20;
     for queued in [false, true] {
         run(testbed, 4, move |nodes| async move {
@@ -277,7 +271,7 @@ pub fn pieces_without_end_keep_nobody_waiting(testbed: &impl Testbed, base: Conf
 /// A defect that a request meets costs that request: its client is told, and all that it used is there for others.
 ///
 /// For machines that contain defects; others are to fail.
-pub fn a_defect_costs_one_request(testbed: &impl Testbed, base: Configuration) {
+pub fn a_defect_costs_one_request(testbed: &impl Testbed, base: Base) {
     for threads in [Threads::Pool(4), Threads::PerRequest] {
         run(testbed, 2, move |nodes| async move {
             let nodes = Faulty::all(nodes);
@@ -300,7 +294,7 @@ pub fn a_defect_costs_one_request(testbed: &impl Testbed, base: Configuration) {
 }
 
 /// Who is no member of a group does not count at its meetings, and a member counts once.
-pub fn only_members_meet(testbed: &impl Testbed, base: Configuration) {
+pub fn only_members_meet(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes[..3], 1, settings(base)).await;
         let members: Vec<NodeId> = nodes[1..3].iter().map(|node| node.node()).collect();
@@ -336,7 +330,7 @@ pub fn only_members_meet(testbed: &impl Testbed, base: Configuration) {
 }
 
 /// What could not be written to a disk is told to its readers, too, until it is written again; it makes no file longer.
-pub fn what_was_lost_is_not_read_as_zeros(testbed: &impl Testbed, base: Configuration) {
+pub fn what_was_lost_is_not_read_as_zeros(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let settings = IoNodeSettings { cache_blocks: 4, ..settings(base) };

@@ -4,12 +4,12 @@ use layout::Striping;
 use machine::conformance::Testbed;
 use machine::{Disk, Duration, Machine, Net, Stage};
 
-use super::{BLOCK, contents, finished, read, run, small, start, write};
+use super::{BLOCK, Base, contents, finished, read, run, small, start, write};
 use crate::protocol::Committed;
-use crate::{Client, Configuration, Error, FileId, Scheduling, Threads};
+use crate::{Client, Error, FileId, Threads};
 
-fn settings(base: Configuration) -> crate::IoNodeSettings {
-    small(base, Scheduling::CyclicScan, Threads::Pool(4))
+fn settings(base: Base) -> crate::IoNodeSettings {
+    small(base, Threads::Pool(4))
 }
 
 async fn is_unfinished<M: Machine>(client: &Client<M>, name: &str) -> bool {
@@ -17,7 +17,7 @@ async fn is_unfinished<M: Machine>(client: &Client<M>, name: &str) -> bool {
 }
 
 /// A file that was begun is refused until it is committed, unless it is asked for as it is; then it is as any other.
-pub fn an_unfinished_file_is_refused_until_it_is_committed(testbed: &impl Testbed, base: Configuration) {
+pub fn an_unfinished_file_is_refused_until_it_is_committed(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
         let data = contents(5 * BLOCK + 3);
@@ -51,7 +51,7 @@ fn not_found(name: &str) -> Box<Error> {
 }
 
 /// A file stays as it is while another one of its name is written, whatever becomes of that, and however it is striped.
-pub fn a_replaced_file_stays_until_the_new_one_is_committed(testbed: &impl Testbed, base: Configuration) {
+pub fn a_replaced_file_stays_until_the_new_one_is_committed(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let clients = start(base, &nodes, 3, settings(base)).await;
         let (old, new) = (contents(7 * BLOCK), contents(9 * BLOCK)[BLOCK as usize..].to_vec());
@@ -80,10 +80,7 @@ pub fn a_replaced_file_stays_until_the_new_one_is_committed(testbed: &impl Testb
 }
 
 /// What makes a finished file longer counts for others when it has been flushed; what makes it shorter, at once.
-pub fn a_file_keeps_its_length_until_what_makes_it_longer_is_flushed(
-    testbed: &impl Testbed,
-    base: Configuration,
-) {
+pub fn a_file_keeps_its_length_until_what_makes_it_longer_is_flushed(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
         let data = contents(12 * BLOCK);
@@ -107,7 +104,7 @@ pub fn a_file_keeps_its_length_until_what_makes_it_longer_is_flushed(
 }
 
 /// To write no bytes changes nothing, wherever they were to go.
-pub fn a_write_of_no_bytes_makes_no_file_longer(testbed: &impl Testbed, base: Configuration) {
+pub fn a_write_of_no_bytes_makes_no_file_longer(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
         let file = finished(&clients[0], "short", FileId(1)).await;
@@ -121,7 +118,7 @@ pub fn a_write_of_no_bytes_makes_no_file_longer(testbed: &impl Testbed, base: Co
 
 /// A file that was committed on all its stripes is finished, although nobody has come to give it its name: whoever
 /// looks for it does. One that was not, on a single one, is not.
-pub fn a_committed_file_is_published_by_whoever_looks_for_it(testbed: &impl Testbed, base: Configuration) {
+pub fn a_committed_file_is_published_by_whoever_looks_for_it(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let clients = start(base, &nodes, 3, settings(base)).await;
         let old = finished(&clients[0], "name", FileId(1)).await;
@@ -152,7 +149,7 @@ pub fn a_committed_file_is_published_by_whoever_looks_for_it(testbed: &impl Test
 
 /// While a client writes a file nobody else can make one of its name, or remove what there is. When the client is gone,
 /// what it has left gives way to the next, and can be collected.
-pub fn an_unfinished_file_is_left_alone_while_it_is_written(testbed: &impl Testbed, base: Configuration) {
+pub fn an_unfinished_file_is_left_alone_while_it_is_written(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
         let file = clients[0].create("mine", FileId(1), BLOCK).await.expect("created");
@@ -184,7 +181,7 @@ pub fn an_unfinished_file_is_left_alone_while_it_is_written(testbed: &impl Testb
 }
 
 /// A file that an I/O node makes for a client that goes meanwhile is nobody's: it gives way, and can be collected.
-pub fn what_is_made_for_a_client_that_is_gone_is_nobodys(testbed: &impl Testbed, base: Configuration) {
+pub fn what_is_made_for_a_client_that_is_gone_is_nobodys(testbed: &impl Testbed, base: Base) {
     for micros in [200, 500, 1000, 2000, 5000, 10_000, 20_000] {
         run(testbed, 4, move |nodes| async move {
             let mut clients = start(base, &nodes, 2, settings(base)).await;

@@ -5,11 +5,10 @@ use machine::conformance::Testbed;
 use machine::{Disk, Machine, Memory, Stage};
 
 use super::faulty::Faulty;
-use super::{contents, read, run, small, start, write};
+use super::{Base, contents, read, run, small, start, write};
 use crate::protocol::Label;
 use crate::{
-    Check, Checking, Client, Configuration, FailureKind, FileId, Finding, FindingKind, IoNodeSettings,
-    Remnant, Scheduling, Threads,
+    Check, Checking, Client, FailureKind, FileId, Finding, FindingKind, IoNodeSettings, Remnant, Threads,
 };
 
 /// Four units, which are the finest parts that are told.
@@ -30,14 +29,11 @@ fn findings(check: &Check, name: &str) -> Vec<(FindingKind, Option<u32>)> {
 /// What is damaged is found, as exactly as a disk can tell, without asking for the data; what is beside it is read as
 /// ever, also if it is in the same block. Stripes that are missing, of another file, or left alone are named. A check
 /// that is to take its time does.
-pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed, base: Configuration) {
+pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
-        let settings = IoNodeSettings {
-            block_bytes_max: BLOCK,
-            cache_blocks: 2,
-            ..small(base, Scheduling::CyclicScan, Threads::Pool(4))
-        };
+        let settings =
+            IoNodeSettings { block_bytes_max: BLOCK, cache_blocks: 2, ..small(base, Threads::Pool(4)) };
         let client = &start(base, &nodes, 3, settings).await[0];
         let data = contents(BYTES);
         let file = client.create("hurt", FileId(1), BLOCK).await.expect("created");

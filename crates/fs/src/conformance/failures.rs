@@ -9,15 +9,15 @@ use machine::{Disk, Machine, Memory, Net, NodeId, Stage};
 
 use super::faulty::Faulty;
 use super::tasks::{Tasks, rest};
-use super::{BLOCK, Restarting, contents, finished, read, run, small, start, start_with, write};
+use super::{BLOCK, Base, Restarting, contents, finished, read, run, small, start, start_with, write};
 use crate::protocol::Label;
 use crate::{
-    Client, ClientSettings, CollectiveSettings, Configuration, Error, FailureKind, File, FileId, Group,
-    IoNodeSettings, Result, Scheduling, Threads, TwoPhaseFlush, serve,
+    Client, ClientSettings, CollectiveSettings, Error, FailureKind, File, FileId, Group, IoNodeSettings,
+    Result, Threads, TwoPhaseFlush, serve,
 };
 
-fn settings(base: Configuration) -> IoNodeSettings {
-    small(base, Scheduling::CyclicScan, Threads::Pool(4))
+fn settings(base: Base) -> IoNodeSettings {
+    small(base, Threads::Pool(4))
 }
 
 /// The view in which each of the nodes has so many blocks in a row.
@@ -28,7 +28,7 @@ fn rows_of(blocks: u64, nodes: u32) -> View {
 
 /// What is written to a block while earlier bytes of it are on their way to the disk comes after them, however many
 /// requests a disk takes at a time.
-pub fn later_writes_of_a_block_reach_the_disk_later(testbed: &impl Testbed, base: Configuration) {
+pub fn later_writes_of_a_block_reach_the_disk_later(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let settings = IoNodeSettings { requests_at_disk: 3, ..settings(base) };
@@ -93,7 +93,7 @@ pub fn what_is_written_through_is_at_its_disk(testbed: &impl Testbed, base: Conf
 }
 
 /// A collective operation opens the file again at an I/O node that has been started anew, and asks once more.
-pub fn a_collective_operation_opens_its_file_again(testbed: &impl Testbed, base: Configuration) {
+pub fn a_collective_operation_opens_its_file_again(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let io_node = Restarting::serve(&nodes[0]);
         let client = Client::connect(nodes[1].clone(), vec![nodes[0].node()], base.client()).await;
@@ -113,10 +113,7 @@ pub fn a_collective_operation_opens_its_file_again(testbed: &impl Testbed, base:
 
 /// A file whose blocks are larger than an I/O node takes, which was set up otherwise when it was made, is refused
 /// there, with what to do. It can be removed.
-pub fn a_file_with_larger_blocks_than_an_io_node_takes_is_refused(
-    testbed: &impl Testbed,
-    base: Configuration,
-) {
+pub fn a_file_with_larger_blocks_than_an_io_node_takes_is_refused(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let client = &start(base, &nodes, 1, settings(base)).await[0];
         let striping = Striping::new(8192, 1).expect("a striping");
@@ -134,7 +131,7 @@ pub fn a_file_with_larger_blocks_than_an_io_node_takes_is_refused(
 }
 
 /// When a disk could not flush, whoever has written to it since the last flush is told, each of them once.
-pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed, base: Configuration) {
+pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let clients = start(base, &nodes, 1, settings(base)).await;
@@ -162,10 +159,7 @@ pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed, ba
 
 /// A block that any member of a group has written, and that did not reach its disk, fails the operation of all, if
 /// after two-phase writes each member flushes; the next one works.
-pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(
-    testbed: &impl Testbed,
-    base: Configuration,
-) {
+pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(testbed: &impl Testbed, base: Base) {
     for collective in [CollectiveSettings::two_phase(), CollectiveSettings::disk_directed()] {
         run(testbed, 4, move |nodes| async move {
             let nodes = Faulty::all(nodes);
@@ -196,7 +190,7 @@ pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(
 
 /// A collective operation that cannot begin at one disk of an I/O node has ended at its other disks when it is
 /// answered: nothing moves into memory that the client may have given up by then.
-pub fn a_failed_collective_operation_has_ended_at_all_disks(testbed: &impl Testbed, base: Configuration) {
+pub fn a_failed_collective_operation_has_ended_at_all_disks(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let io_node = Faulty::with_disks_of(nodes[0].clone(), &nodes[..2]);
         let nodes = [io_node, Faulty::with_disks_of(nodes[2].clone(), &[])];
@@ -219,7 +213,7 @@ pub fn a_failed_collective_operation_has_ended_at_all_disks(testbed: &impl Testb
 }
 
 /// An I/O node that stops writes out all that it can, whatever fails, and says so.
-pub fn an_io_node_that_stops_writes_out_all_that_it_can(testbed: &impl Testbed, base: Configuration) {
+pub fn an_io_node_that_stops_writes_out_all_that_it_can(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let (io_node, stopped) = (nodes[0].clone(), Tasks::default());
@@ -249,7 +243,7 @@ pub fn an_io_node_that_stops_writes_out_all_that_it_can(testbed: &impl Testbed, 
 
 /// Removing a file, cutting it and writing it together come to their end while another client writes to it, and
 /// leaves a block that is written in part.
-pub fn changes_of_a_file_end_while_others_write(testbed: &impl Testbed, base: Configuration) {
+pub fn changes_of_a_file_end_while_others_write(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| {
         change_while_others_write(base, nodes, async |client, _| client.unlink("changed").await)
     });
@@ -267,7 +261,7 @@ pub fn changes_of_a_file_end_while_others_write(testbed: &impl Testbed, base: Co
 }
 
 async fn change_while_others_write<M: Machine>(
-    base: Configuration,
+    base: Base,
     nodes: Vec<M>,
     change: impl AsyncFnOnce(Client<Faulty<M>>, File<Faulty<M>>) -> Result<()> + 'static,
 ) {
@@ -294,7 +288,7 @@ async fn change_while_others_write<M: Machine>(
 }
 
 /// A file can be cut and removed however much is appended to it meanwhile.
-pub fn a_file_is_cut_and_removed_however_much_is_appended(testbed: &impl Testbed, base: Configuration) {
+pub fn a_file_is_cut_and_removed_however_much_is_appended(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 1, settings(base)).await;
         let file = finished(&clients[0], "log", FileId(1)).await;
@@ -325,7 +319,7 @@ pub fn a_file_is_cut_and_removed_however_much_is_appended(testbed: &impl Testbed
 
 /// What is longer than a disk, or than any stripe can be, is refused before anything is changed: writing there and
 /// making a file so long.
-pub fn what_no_disk_can_hold_is_refused(testbed: &impl Testbed, base: Configuration) {
+pub fn what_no_disk_can_hold_is_refused(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 1, settings(base)).await;
         let one = Striping::new(BLOCK, 1).expect("a striping");

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use machine::conformance::Testbed;
 use machine::{Condition, Machine, Memory};
 
-use super::{BLOCK, Draw, bytes_of, contents, read, run, small, start, write};
-use crate::{Client, Configuration, Entry, FileEntries, FileId, Group, ListedSettings, Scheduling, Threads};
+use super::{BLOCK, Base, Draw, bytes_of, contents, read, run, small, start, write};
+use crate::{Client, Entry, FileEntries, FileId, Group, ListedSettings, Threads};
 
 /// How many members the groups of these tests have.
 const MEMBERS: u64 = 3;
@@ -103,14 +103,14 @@ async fn move_together<M: Machine>(
 
 /// Whatever stretches of whatever files the members of a group write together, each byte is then its latest writer's,
 /// and what is in no stretch is as it was; and reading stretches together gives what is in the files.
-pub fn listed_stretches_agree_with_files_in_memory(testbed: &impl Testbed, base: Configuration) {
+pub fn listed_stretches_agree_with_files_in_memory(testbed: &impl Testbed, base: Base) {
     let names = ["one", "two"];
     for (seed, longest, queued, presort) in
         [(1, 8, false, true), (2, 3 * BLOCK, true, true), (3, BLOCK, false, false)]
     {
         run(testbed, 2 + MEMBERS as usize, move |nodes| async move {
             let threads = Threads::Pool(4);
-            let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, threads)).await;
+            let clients = start(base, &nodes, 2, small(base, threads)).await;
             let (mut draw, mut files) = (Draw(seed), Vec::new());
             let mut expected = Vec::new();
             for (number, name) in (1..).zip(names) {

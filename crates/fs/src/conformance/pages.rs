@@ -7,18 +7,18 @@ use machine::conformance::Testbed;
 use machine::{Condition, Disk, Machine, Net, Payload, Stage};
 
 use super::tasks::rest;
-use super::{BLOCK, Draw, contents, put, run, small, start};
+use super::{BLOCK, Base, Draw, contents, put, run, small, start};
 use crate::{
-    Advice, Client, Configuration, Error, FileId, IoNodeSettings, PageCache, PageCacheSettings, PagedFile,
-    Prefetch, Result, Scheduling, Threads,
+    Advice, Client, Error, FileId, IoNodeSettings, PageCache, PageCacheSettings, PagedFile, Prefetch, Result,
+    Threads,
 };
 
 fn cache_of<M: Machine>(client: &Client<M>, pages: u64, prefetch: Prefetch) -> PageCache<M> {
     PageCache::new(client.clone(), PageCacheSettings { bytes: pages * BLOCK, prefetch, write_behind: true })
 }
 
-fn settings(base: Configuration) -> IoNodeSettings {
-    IoNodeSettings { requests_at_disk: 2, ..small(base, Scheduling::CyclicScan, Threads::Pool(4)) }
+fn settings(base: Base) -> IoNodeSettings {
+    IoNodeSettings { requests_at_disk: 2, ..small(base, Threads::Pool(4)) }
 }
 
 async fn read<M: Machine>(file: &PagedFile<M>, offset: u64, bytes: u64) -> Vec<u8> {
@@ -31,7 +31,7 @@ async fn write<M: Machine>(file: &PagedFile<M>, offset: u64, data: &[u8]) {
 }
 
 /// A file of any size goes through a cache of any size: read back at once, and by a client that opens it anew.
-pub fn cached_files_of_any_size_are_read_back(testbed: &impl Testbed, base: Configuration) {
+pub fn cached_files_of_any_size_are_read_back(testbed: &impl Testbed, base: Base) {
     for (pages, prefetch) in
         [(1, Prefetch::None), (3, Prefetch::Window(4)), (8, Prefetch::Adaptive), (100, Prefetch::Window(16))]
     {
@@ -63,7 +63,7 @@ pub fn cached_files_of_any_size_are_read_back(testbed: &impl Testbed, base: Conf
 }
 
 /// Files with pages of the usual 64 KiB, at the sizes where mistakes show.
-pub fn cached_files_with_large_pages_are_read_back(testbed: &impl Testbed, base: Configuration) {
+pub fn cached_files_with_large_pages_are_read_back(testbed: &impl Testbed, base: Base) {
     const PAGE: u64 = 64 * 1024;
     run(testbed, 3, move |nodes| async move {
         let settings = IoNodeSettings { block_bytes_max: PAGE, ..settings(base) };
@@ -86,7 +86,7 @@ pub fn cached_files_with_large_pages_are_read_back(testbed: &impl Testbed, base:
 
 /// What is written through one handle is read at once through every other of the same cache, in pages that are clean,
 /// dirty, on their way or gone.
-pub fn a_client_reads_what_it_has_written(testbed: &impl Testbed, base: Configuration) {
+pub fn a_client_reads_what_it_has_written(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
         let cache = cache_of(client, 3, Prefetch::Window(2));
@@ -107,7 +107,7 @@ pub fn a_client_reads_what_it_has_written(testbed: &impl Testbed, base: Configur
 }
 
 /// A window of W pages brings in the W - 1 pages after the one that is used, the right ones, and no more.
-pub fn a_window_brings_in_the_pages_after_the_one_in_use(testbed: &impl Testbed, base: Configuration) {
+pub fn a_window_brings_in_the_pages_after_the_one_in_use(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
         let data = contents(12 * BLOCK + 5);
@@ -131,7 +131,7 @@ pub fn a_window_brings_in_the_pages_after_the_one_in_use(testbed: &impl Testbed,
 }
 
 /// The pages of a request begin to be read with the first of them, whatever the window.
-pub fn the_pages_of_a_request_are_read_together(testbed: &impl Testbed, base: Configuration) {
+pub fn the_pages_of_a_request_are_read_together(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
         let data = contents(12 * BLOCK);
@@ -150,7 +150,7 @@ pub fn the_pages_of_a_request_are_read_together(testbed: &impl Testbed, base: Co
 }
 
 /// A file that the cache cannot hold passes through it when it is read from front to back: what else is there stays.
-pub fn a_file_too_large_for_the_cache_passes_through(testbed: &impl Testbed, base: Configuration) {
+pub fn a_file_too_large_for_the_cache_passes_through(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
         let data = contents(100 * BLOCK + 5);
@@ -176,7 +176,7 @@ pub fn a_file_too_large_for_the_cache_passes_through(testbed: &impl Testbed, bas
 
 /// The data of a temporary file stay with the client: created, written, flushed, closed, read again and unlinked, it
 /// has been on no disk; only what has to give way to other pages is sent.
-pub fn temporary_files_reach_no_disk(testbed: &impl Testbed, base: Configuration) {
+pub fn temporary_files_reach_no_disk(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
         let cache = cache_of(client, 8, Prefetch::Adaptive);
@@ -227,7 +227,7 @@ pub fn temporary_files_reach_no_disk(testbed: &impl Testbed, base: Configuration
 
 /// A write that fails behind the application's back is reported, by flushing, closing, and the next write; it is
 /// tried again when the file is flushed again.
-pub fn a_write_that_fails_behind_is_reported(testbed: &impl Testbed, base: Configuration) {
+pub fn a_write_that_fails_behind_is_reported(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
         let cache = cache_of(&clients[0], 4, Prefetch::Adaptive);
@@ -262,7 +262,7 @@ pub fn a_write_that_fails_behind_is_reported(testbed: &impl Testbed, base: Confi
 }
 
 /// Several who flush a file at the same time are told success only if it is on the media, all of them.
-pub fn a_flush_that_fails_is_success_for_nobody(testbed: &impl Testbed, base: Configuration) {
+pub fn a_flush_that_fails_is_success_for_nobody(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
         let cache = cache_of(client, 4, Prefetch::Adaptive);
@@ -290,7 +290,7 @@ pub fn a_flush_that_fails_is_success_for_nobody(testbed: &impl Testbed, base: Co
 
 /// Hints move pages when they are given: random brings in nothing, will-need what it names, don't-need drops that, and
 /// a final write leaves nothing, not even of a temporary file.
-pub fn hints_move_pages(testbed: &impl Testbed, base: Configuration) {
+pub fn hints_move_pages(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
         let data = contents(20 * BLOCK);
@@ -331,7 +331,7 @@ pub fn hints_move_pages(testbed: &impl Testbed, base: Configuration) {
 }
 
 /// Many who read and write at once through a cache of two pages wait for each other, and none for ever.
-pub fn many_share_a_small_cache(testbed: &impl Testbed, base: Configuration) {
+pub fn many_share_a_small_cache(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
         let cache = cache_of(client, 2, Prefetch::Adaptive);
@@ -371,7 +371,7 @@ pub fn many_share_a_small_cache(testbed: &impl Testbed, base: Configuration) {
 
 /// One client sees what another has written once that one has flushed or closed, and it has opened the file anew or
 /// refreshed it; of a page that both write, each sends what it wrote and no more.
-pub fn clients_see_what_others_have_flushed(testbed: &impl Testbed, base: Configuration) {
+pub fn clients_see_what_others_have_flushed(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
         let caches: Vec<_> = clients.iter().map(|client| cache_of(client, 8, Prefetch::Window(3))).collect();
@@ -399,7 +399,7 @@ pub fn clients_see_what_others_have_flushed(testbed: &impl Testbed, base: Config
 
 /// Clients that work at the same time, each on files of its own and all on a shared one, get what files in memory
 /// would give: random operations, with caches so small that pages give way all the time.
-pub fn random_cached_operations_agree_with_files_in_memory(testbed: &impl Testbed, base: Configuration) {
+pub fn random_cached_operations_agree_with_files_in_memory(testbed: &impl Testbed, base: Base) {
     for (seed, pages, prefetch) in [
         (1, 1, Prefetch::None),
         (2, 3, Prefetch::Window(8)),
@@ -414,7 +414,7 @@ pub fn random_cached_operations_agree_with_files_in_memory(testbed: &impl Testbe
 /// [`random_cached_operations_agree_with_files_in_memory`].
 pub(super) fn cached_operations(
     testbed: &impl Testbed,
-    base: Configuration,
+    base: Base,
     io_node: IoNodeSettings,
     seed: u64,
     pages: u64,

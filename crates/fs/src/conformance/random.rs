@@ -9,11 +9,11 @@ use machine::conformance::Testbed;
 use machine::{Class, Condition, Delivery, Duration, Error, Machine, Message, Net, NodeId, Payload};
 
 use super::tasks::Tasks;
-use super::{BLOCK, Draw, contents, read, run, small, start, write};
+use super::{BLOCK, Base, Draw, contents, read, run, small, start, write};
 use crate::protocol::{
     Collective, Direction, Fetch, Frame, Listed, MeetingId, MemoryId, Reply, Request, StripeHome,
 };
-use crate::{Configuration, Entry, FailureKind, FileId, IoNodeSettings, Scheduling, Threads};
+use crate::{Entry, FailureKind, FileId, IoNodeSettings, Threads};
 
 /// Clients that ask at random.
 const ASKERS: usize = 3;
@@ -60,7 +60,7 @@ pub(super) struct Asking {
 /// What takes longer than `limit` is taken to wait for ever.
 pub fn random_requests_are_all_answered(
     testbed: &impl Testbed,
-    base: Configuration,
+    base: Base,
     requests: u64,
     seed: u64,
     limit: Duration,
@@ -69,7 +69,7 @@ pub fn random_requests_are_all_answered(
         cache_blocks: 16,
         patience: Some(limit),
         incarnation: 1,
-        ..small(base, Scheduling::CyclicScan, Threads::Pool(8))
+        ..small(base, Threads::Pool(8))
     };
     // About four of ten do; which ones depends on what the other askers have done to the same files by then.
     let pause = Duration::from_millis(50);
@@ -77,12 +77,7 @@ pub fn random_requests_are_all_answered(
 }
 
 /// One I/O node with these settings, a client that does as it should, and those that ask at random.
-pub(super) fn ask_at_random(
-    testbed: &impl Testbed,
-    base: Configuration,
-    settings: IoNodeSettings,
-    asking: Asking,
-) {
+pub(super) fn ask_at_random(testbed: &impl Testbed, base: Base, settings: IoNodeSettings, asking: Asking) {
     run(testbed, 2 + ASKERS, move |nodes| async move {
         let client = start(base, &nodes[..2], 1, settings).await.remove(0);
         let file = client.create("of its own", FileId(999), BLOCK).await.expect("created");

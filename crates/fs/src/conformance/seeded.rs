@@ -10,7 +10,7 @@ use machine::{Duration, Machine, Memory, Payload};
 use super::pages::cached_operations;
 use super::random::{Asking, ask_at_random};
 use super::tasks::Tasks;
-use super::{BLOCK, Draw, contents, put, read, run, small, start_with, write};
+use super::{BLOCK, Base, Draw, contents, put, read, run, small, start_with, write};
 use crate::{
     Client, ClientSettings, CollectiveMethod, CollectiveSettings, Configuration, File, FileId, Group,
     IoNodeSettings, Prefetch, Scheduling, Threads,
@@ -27,7 +27,7 @@ const FILE_BYTES_MAX: u64 = 24 * BLOCK;
 
 /// A setting drawn from a seed: a configuration, in which all that has a bound has a small one.
 struct Chosen {
-    base: Configuration,
+    base: Base,
     io_nodes: usize,
     clients: usize,
     io_node: IoNodeSettings,
@@ -36,16 +36,17 @@ struct Chosen {
 
 impl Chosen {
     fn draw(draw: &mut Draw) -> Self {
-        let base = draw.one_of(&Configuration::ALL);
-        let scheduling =
-            draw.one_of(&[Scheduling::Fcfs, Scheduling::CyclicScan, Scheduling::PhysicalCyclicScan]);
+        let base = Base {
+            configuration: draw.one_of(&Configuration::ALL),
+            scheduling: draw.one_of(&Scheduling::ALL),
+        };
         let threads = draw.one_of(&[Threads::Pool(2), Threads::Pool(4), Threads::PerRequest]);
         let io_node = IoNodeSettings {
             cache_blocks: 4 + draw.below(6) as usize,
             prefetch_blocks: draw.below(3),
             requests_at_disk: 1 + draw.below(3) as usize,
             buffers_per_disk: 1 + draw.below(3) as usize,
-            ..small(base, scheduling, threads)
+            ..small(base, threads)
         };
         let client = ClientSettings {
             outstanding_per_disk: draw.one_of(&[1, 4, 64]),

@@ -6,10 +6,8 @@ use std::rc::Rc;
 use machine::conformance::Testbed;
 use machine::{Condition, Duration, Machine, Memory, Net, Payload};
 
-use super::{BLOCK, Draw, bytes_of, read, run, small, start, write};
-use crate::{
-    Client, Configuration, Division, FileId, Group, Scheduling, Threads, WriteCache, WriteCacheSettings,
-};
+use super::{BLOCK, Base, Draw, bytes_of, read, run, small, start, write};
+use crate::{Client, Division, FileId, Group, Threads, WriteCache, WriteCacheSettings};
 
 const MEMBERS: usize = 4;
 
@@ -68,10 +66,10 @@ where
 
 /// Whatever the members of a group write, large or small, over each other or not, some of them more than others: after
 /// the last flush each byte has the value of a write that no other followed.
-pub fn what_a_group_writes_is_its_latest_writers(testbed: &impl Testbed, base: Configuration) {
+pub fn what_a_group_writes_is_its_latest_writers(testbed: &impl Testbed, base: Base) {
     for seed in 1..5 {
         run(testbed, 2 + MEMBERS, move |nodes| async move {
-            let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
+            let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
             let file = clients[0].create("shared", FileId(1), BLOCK).await.expect("created");
             write(&file, 0, &vec![255; BYTES as usize / 2]).await;
             file.commit().await.expect("committed");
@@ -121,9 +119,9 @@ pub fn what_a_group_writes_is_its_latest_writers(testbed: &impl Testbed, base: C
 }
 
 /// A member reads what it has written and not flushed, over what the file has, and beyond its end.
-pub fn writes_that_are_not_flushed_are_read_by_their_writer(testbed: &impl Testbed, base: Configuration) {
+pub fn writes_that_are_not_flushed_are_read_by_their_writer(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
-        let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
+        let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
         let file = clients[0].create("own", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &[1; 100]).await;
         let cache = cache_of(&clients[0], 0, settings(1)).await;
@@ -148,10 +146,10 @@ pub fn writes_that_are_not_flushed_are_read_by_their_writer(testbed: &impl Testb
 
 /// What a group has written is on the media when one of its members has flushed, whatever the others do; what it has
 /// written to one file, if only that is asked for.
-pub fn a_flush_has_what_all_members_have_written(testbed: &impl Testbed, base: Configuration) {
+pub fn a_flush_has_what_all_members_have_written(testbed: &impl Testbed, base: Base) {
     for seed in 0..4 {
         run(testbed, 2 + 3, move |nodes| async move {
-            let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
+            let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
             for (name, id) in [("one", 1), ("other", 2)] {
                 let file = clients[0].create(name, FileId(id), BLOCK).await.expect("created");
                 file.commit().await.expect("committed");
@@ -188,9 +186,9 @@ pub fn a_flush_has_what_all_members_have_written(testbed: &impl Testbed, base: C
 }
 
 /// What is written is flushed in time, without a word from anybody.
-pub fn a_flush_comes_by_itself_in_time(testbed: &impl Testbed, base: Configuration) {
+pub fn a_flush_comes_by_itself_in_time(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
-        let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
+        let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
         let file = clients[0].create("own", FileId(1), BLOCK).await.expect("created");
         let settings = WriteCacheSettings { flush_after: Some(Duration::from_millis(20)), ..settings(2) };
         let cache = cache_of(&clients[0], 0, settings).await;
@@ -206,10 +204,10 @@ pub fn a_flush_comes_by_itself_in_time(testbed: &impl Testbed, base: Configurati
 
 /// A member that goes away costs what it had not flushed, and no more: the others are told who it was, if it was in the
 /// middle of a flush, and flush without it.
-pub fn a_member_that_is_gone_costs_only_what_it_had_not_flushed(testbed: &impl Testbed, base: Configuration) {
+pub fn a_member_that_is_gone_costs_only_what_it_had_not_flushed(testbed: &impl Testbed, base: Base) {
     for seed in 1..4 {
         run(testbed, 2 + 3, move |nodes| async move {
-            let clients = start(base, &nodes, 2, small(base, Scheduling::CyclicScan, Threads::Pool(4))).await;
+            let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
             let file = clients[0].create("shared", FileId(1), BLOCK).await.expect("created");
             file.commit().await.expect("committed");
             let members = nodes[2..].to_vec();

@@ -424,7 +424,7 @@ impl<M: Machine> IoNode<M> {
             }
             Request::Scrub { name, disk, offset, bytes } => {
                 self.scrub(asker, &name, disk, offset, bytes).await
-            },
+            }
             Request::Collective(collective) => self.serve_collective(asker, account, *collective).await,
             Request::Directory { memory, entries } => self.take_directory(asker, memory, entries).await,
             Request::MoveListed(listed) => self.serve_listed(asker, account, *listed).await,

@@ -56,13 +56,23 @@ impl Disk {
     /// Serves who is next; says who that was.
     fn serve(&mut self) -> Option<DiskRequest> {
         let next = self.schedule.pop(self.arm);
-        assert_eq!(next.is_some(), !self.waiting.is_empty(), "it serves while anybody waits, and nobody else");
+        assert_eq!(
+            next.is_some(),
+            !self.waiting.is_empty(),
+            "it serves while anybody waits, and nobody else"
+        );
         self.step += 1;
         let (request, number) = next?;
         assert!(self.waiting.remove(&number), "{number} has been served before");
         self.arm = request.position;
         self.served.push((number, self.step));
         Some(self.came[number].0)
+    }
+
+    fn serve_some(&mut self, turns: usize) {
+        for _ in 0..turns {
+            self.serve();
+        }
     }
 
     fn serve_all(&mut self) -> Vec<DiskRequest> {
@@ -150,12 +160,16 @@ fn what_is_promoted_goes_before_what_is_in_the_background() {
         }
         assert!(disk.schedule.has_background());
         disk.schedule.promote((0, 2));
-        assert_eq!(blocks(&disk.serve_all()), [2, 2, 3, 3, 1, 1].map(|block| match schedule.0 {
-            // These do not look where the arm is.
-            Scheduling::Fcfs | Scheduling::RoundRobin if block != 2 => 4 - block,
-            Scheduling::ReadPriority | Scheduling::BoundedReadPriority if block != 2 => 4 - block,
-            _ => block,
-        }), "{schedule:?}");
+        assert_eq!(
+            blocks(&disk.serve_all()),
+            [2, 2, 3, 3, 1, 1].map(|block| match schedule.0 {
+                // These do not look where the arm is.
+                Scheduling::Fcfs | Scheduling::RoundRobin if block != 2 => 4 - block,
+                Scheduling::ReadPriority | Scheduling::BoundedReadPriority if block != 2 => 4 - block,
+                _ => block,
+            }),
+            "{schedule:?}"
+        );
         assert!(!disk.schedule.has_background());
     }
 }
@@ -218,7 +232,7 @@ proptest! {
             let mut disk = Disk::new(schedule);
             for (requests, turns) in &steps {
                 requests.iter().for_each(|&request| disk.add(request));
-                (0..*turns).for_each(|_| drop(disk.serve()));
+                disk.serve_some(*turns);
             }
             disk.serve_all();
             prop_assert_eq!(disk.served.len(), disk.came.len(), "{:?}", schedule);
@@ -234,7 +248,7 @@ proptest! {
             let mut disk = Disk::new(schedule);
             for (requests, turns) in &steps {
                 requests.iter().for_each(|&request| disk.add(request));
-                (0..*turns).for_each(|_| drop(disk.serve()));
+                disk.serve_some(*turns);
             }
             disk.serve_all();
             let mut last = BTreeMap::new();

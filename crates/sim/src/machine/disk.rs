@@ -230,10 +230,10 @@ impl machine::Disk for Disk {
     }
 
     fn writes_pending(&self, bytes: u64) {
-        let mut drive = self.drive().borrow_mut();
-        drive.writes_pending.set(bytes);
-        if self.world.trace.is_on() {
-            self.world.trace.writes_pending(self.index, self.world.executor.now(), bytes);
+        self.drive().borrow_mut().writes_pending.set(bytes);
+        let executor = &self.world.executor;
+        if let Some(trace) = executor.trace() {
+            trace.writes_pending(self.index, executor.now(), bytes);
         }
     }
 }

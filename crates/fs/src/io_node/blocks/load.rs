@@ -63,10 +63,9 @@ impl<M: Machine> Blocks<M> {
             Some(buffer) => buffer,
             None => self.buffers.take(stripe.block_bytes()).await,
         };
-        let read = self.machine.contain(
-            "reading a block",
-            self.read_disk(stripe, key.block * stripe.block_bytes(), into, user),
-        );
+        let read = self
+            .machine
+            .contain("reading a block", self.read_disk(stripe, key.block * stripe.block_bytes(), into, user));
         let outcome = read.await.and_then(|outcome| outcome);
         // A read that fails keeps its buffer.
         let has_none = outcome.is_err() && self.cache.borrow_mut().block(place).buffer.is_none();
