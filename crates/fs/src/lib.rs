@@ -12,7 +12,7 @@
 //! - [`serve`] in `io_node/`: an I/O node's half, for block requests and collective ones
 //! - `directory.rs`: what the members of a group have to move, entry by entry, dealt to blocks
 //! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them
-//! - `cache.rs`, `byte_set.rs`, `request_queue.rs`, `schedule.rs`: decisions without futures
+//! - `cache.rs`, `byte_set.rs`, `request_queue.rs`, `schedule/`: decisions without futures
 //! - `disk_queue.rs`: whose turn it is at a disk; `turns.rs`: at anything else
 //! - `patience.rs`, `give_way.rs`: how long a node waits for others, and how it lets them go on
 //! - `name.rs`, `error.rs`: what a file may be called; what can go wrong
