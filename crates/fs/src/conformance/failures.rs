@@ -58,7 +58,7 @@ pub fn later_writes_of_a_block_reach_the_disk_later(testbed: &impl Testbed, base
 
 /// Who writes through has the data at the disk when it goes on, a part of a block as well as a whole one, and learns at
 /// once that the disk has failed. Others who write the same block meanwhile do not change that.
-pub fn what_is_written_through_is_at_its_disk(testbed: &impl Testbed, base: Configuration) {
+pub fn what_is_written_through_is_at_its_disk(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let clients = start(base, &nodes, 1, settings(base)).await;
