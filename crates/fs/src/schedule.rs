@@ -3,8 +3,8 @@
 //! A request at a disk's queue says for which job it is, whether it reads or writes, how urgent it is, and how much it
 //! moves. A [`DiskSchedule`] keeps those that wait and decides which is next. There are
 //!
-//! - *first come, first served* (`fifo.rs`) and *cyclic scan* (`scan.rs`): one for each class, those on demand before all
-//!   in the background (`classes.rs`)
+//! - *first come, first served* (`fifo.rs`) and *cyclic scan* (`scan.rs`): one for each class, those on demand before
+//!   all in the background (`classes.rs`)
 //! - *round-robin* (`round_robin.rs`): the jobs take turns
 //! - *read-priority* (`read_priority.rs`): any read before any write
 //!

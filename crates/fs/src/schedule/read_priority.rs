@@ -3,9 +3,9 @@
 //! Nobody waits for what is written behind, so it can wait; but who reads without end keeps it waiting for ever, unless
 //! the number of reads that may pass a write is bounded.
 //!
-//! No read sees an older state because of this: what is to be written to a block stays in the cache until it has been, and
-//! a read of that block gets it from there, or puts it over what it has found on the disk (`io_node/blocks/load.rs`).
-//! Operations that go past the cache have it written out first.
+//! No read sees an older state because of this: what is to be written to a block stays in the cache until it has been,
+//! and a read of that block gets it from there, or puts it over what it has found on the disk
+//! (`io_node/blocks/load.rs`). Operations that go past the cache have it written out first.
 
 use super::classes::Classes;
 use super::fifo::Fifo;
