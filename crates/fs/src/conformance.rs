@@ -26,7 +26,7 @@ use machine::{
 
 pub use attacks::{
     a_client_that_is_gone_leaves_nothing_behind, a_defect_costs_one_request,
-    a_group_is_of_nodes_that_are_there, an_identity_is_of_one_file,
+    a_directory_that_lies_is_refused, a_group_is_of_nodes_that_are_there, an_identity_is_of_one_file,
     collective_operations_go_on_beside_stopped_ones, names_are_read_once_for_all_who_wait, only_members_meet,
     pieces_without_end_keep_nobody_waiting, what_was_lost_is_not_read_as_zeros,
     who_answers_nothing_keeps_nobody_waiting,
@@ -63,7 +63,8 @@ pub use seeded::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_
 
 pub use write_caches::{
     a_flush_comes_by_itself_in_time, a_flush_has_what_all_members_have_written,
-    a_member_that_is_gone_costs_only_what_it_had_not_flushed, what_a_group_writes_is_its_latest_writers,
+    a_member_that_is_gone_costs_only_what_it_had_not_flushed,
+    members_with_clocks_that_disagree_keep_their_own_order, what_a_group_writes_is_its_latest_writers,
     writes_that_are_not_flushed_are_read_by_their_writer,
 };
 
@@ -97,6 +98,7 @@ macro_rules! for_all_promises {
             who_answers_nothing_keeps_nobody_waiting,
             a_client_that_is_gone_leaves_nothing_behind,
             an_identity_is_of_one_file,
+            a_directory_that_lies_is_refused,
             a_group_is_of_nodes_that_are_there,
             collective_operations_go_on_beside_stopped_ones,
             pieces_without_end_keep_nobody_waiting,
@@ -142,6 +144,7 @@ macro_rules! for_all_promises {
             hints_move_pages,
             many_share_a_small_cache,
             what_a_group_writes_is_its_latest_writers,
+            members_with_clocks_that_disagree_keep_their_own_order,
             writes_that_are_not_flushed_are_read_by_their_writer,
             a_flush_has_what_all_members_have_written,
             a_flush_comes_by_itself_in_time,

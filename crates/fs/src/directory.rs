@@ -13,13 +13,11 @@
 //!  block 1 of A             8..10 of member 1, 12..16 of member 0    10..12 stays as it is on the disk
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use std::ops::Range;
 
-use layout::{Extent, Piece, Striping};
+use layout::{Extent, Striping};
 use serde::{Deserialize, Serialize};
-
-use crate::byte_set::ByteSet;
 
 /// A stretch of a file and where a client has it in its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +47,12 @@ impl Entry {
         striping.block_at(self.offset)..striping.block_at(self.extent().end() - 1) + 1
     }
 
+    /// How many blocks of a file it has bytes of.
+    pub(crate) fn block_count(&self, striping: Striping) -> u64 {
+        let blocks = self.blocks(striping);
+        blocks.end - blocks.start
+    }
+
     /// The stripes of a file that the entry has bytes of.
     pub(crate) fn stripes(&self, striping: Striping) -> impl Iterator<Item = u32> {
         let blocks = self.blocks(striping);
@@ -58,116 +62,91 @@ impl Entry {
     }
 }
 
+/// Entries that go on regularly: of equal length, at equal distances in the file, one behind the other in memory.
+///
+/// Each has its own time, told by how much later it was written than the one before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EntryRun {
+    /// The first of them.
+    pub first: Entry,
+    /// Bytes of the file from the beginning of one to that of the next.
+    pub stride: u64,
+    /// How much later each of the others was written than the one before it, in nanoseconds.
+    pub later: Vec<u32>,
+}
+
+impl EntryRun {
+    /// How many entries.
+    pub(crate) fn count(&self) -> u64 {
+        self.later.len() as u64 + 1
+    }
+}
+
+/// What a member tells of stretches: one, or several at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ListedStretch {
+    /// One.
+    One(Entry),
+    /// Several that go on regularly.
+    Run(EntryRun),
+}
+
+impl ListedStretch {
+    /// How many entries it stands for.
+    pub(crate) fn count(&self) -> u64 {
+        match self {
+            ListedStretch::One(_) => 1,
+            ListedStretch::Run(run) => run.count(),
+        }
+    }
+
+    /// The entries, one by one. It has been [checked](Self::check).
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
+        let (first, stride, later) = match self {
+            ListedStretch::One(entry) => (*entry, 0, &[][..]),
+            ListedStretch::Run(run) => (run.first, run.stride, &*run.later),
+        };
+        let mut later = later.iter();
+        iter::successors(Some(first), move |before| {
+            let time = before.time.saturating_add(u64::from(*later.next()?));
+            let (offset, at) = (before.offset + stride, before.at + before.bytes);
+            Some(Entry { offset, at, time, ..*before })
+        })
+    }
+
+    /// Refuses what reaches beyond any file or any memory.
+    pub(crate) fn check(&self) -> Result<(), DirectoryError> {
+        let (last, first) = match self {
+            ListedStretch::One(entry) => (Some(*entry), entry),
+            ListedStretch::Run(run) => (run.last(), &run.first),
+        };
+        let is_somewhere =
+            |entry: Entry| entry.extent().is_of_a_file() && entry.at.checked_add(entry.bytes).is_some();
+        if last.is_some_and(is_somewhere) {
+            return Ok(());
+        }
+        let Entry { offset, bytes, at, .. } = *first;
+        Err(DirectoryError::Beyond { offset, bytes, at })
+    }
+}
+
+impl EntryRun {
+    /// The last entry, without its time, if there are numbers for where it is.
+    fn last(&self) -> Option<Entry> {
+        let (first, before) = (self.first, self.count() - 1);
+        let offset = first.offset.checked_add(self.stride.checked_mul(before)?)?;
+        let at = first.at.checked_add(first.bytes.checked_mul(before)?)?;
+        Some(Entry { offset, at, ..first })
+    }
+}
+
 /// The length of a directory, or of a part of it: how many files and entries it names.
-pub(crate) fn length<Id>(entries: &[(Id, Vec<Entry>)]) -> usize {
-    entries.iter().map(|(_, of_file)| of_file.len() + 1).sum()
+pub(crate) fn length<Id>(stretches: &[(Id, Vec<ListedStretch>)]) -> u64 {
+    stretches.iter().map(|(_, of_file)| of_file.iter().map(ListedStretch::count).sum::<u64>() + 1).sum()
 }
 
 /// The most pieces that an I/O node cuts the directories of one operation into.
 pub(crate) const PIECES_OF_OPERATION_MAX: u64 = 1 << 22;
-
-/// Part of one block that a member has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct BlockPiece {
-    /// Index of the member in the group.
-    member: u32,
-    /// Offset in bytes within the block.
-    start: u64,
-    bytes: u64,
-    /// Offset in bytes within the member's memory.
-    at: u64,
-    time: u64,
-    /// Its place among all pieces, in the order of directories.
-    order: u64,
-}
-
-impl BlockPiece {
-    fn range(&self) -> Range<u64> {
-        self.start..self.start + self.bytes
-    }
-
-    fn part(&self, range: Range<u64>) -> BlockPiece {
-        let at = self.at + (range.start - self.start);
-        BlockPiece { start: range.start, bytes: range.end - range.start, at, ..*self }
-    }
-}
-
-/// The members' pieces of one block.
-#[derive(Debug)]
-pub(crate) struct BlockPieces {
-    /// Offset in bytes of the block within its stripe.
-    pub(crate) stripe_offset: u64,
-    file_offset: u64,
-    /// By their offset.
-    pieces: Vec<BlockPiece>,
-}
-
-impl BlockPieces {
-    /// The pieces as an [exchange](crate::exchange) takes them, in the order of the file.
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = Piece> {
-        self.pieces.iter().map(|piece| Piece {
-            node: piece.member,
-            file_offset: self.file_offset + piece.start,
-            memory_offset: piece.at,
-            bytes: piece.bytes,
-        })
-    }
-
-    /// Offset in bytes of the block within its file.
-    pub(crate) fn file_offset(&self) -> u64 {
-        self.file_offset
-    }
-
-    /// Which bytes of the block there are pieces of: disjoint, in order, not touching each other.
-    pub(crate) fn runs(&self) -> Vec<Range<u64>> {
-        let mut runs: Vec<Range<u64>> = Vec::new();
-        for piece in &self.pieces {
-            match runs.last_mut().filter(|run| run.end >= piece.start) {
-                Some(run) => run.end = run.end.max(piece.range().end),
-                None => runs.push(piece.range()),
-            }
-        }
-        runs
-    }
-
-    /// Where the last of the pieces ends, as an offset within the stripe.
-    pub(crate) fn end(&self) -> u64 {
-        let end = self.pieces.iter().map(|piece| piece.range().end).max();
-        self.stripe_offset + end.unwrap_or(0)
-    }
-
-    /// Leaves of each byte the latest piece only. Says how many bytes of a member have given way to another's.
-    fn keep_latest(&mut self) -> u64 {
-        let overlaps = self.pieces.windows(2).any(|pair| pair[1].start < pair[0].range().end);
-        if !overlaps {
-            return 0;
-        }
-        self.pieces.sort_by_key(|piece| (piece.time, piece.member, piece.order));
-        let (mut taken, mut by_others) = (ByteSet::default(), 0);
-        let mut owners: Vec<BlockPiece> = Vec::new();
-        for piece in self.pieces.drain(..).rev() {
-            let mut left = ByteSet::default();
-            left.insert(piece.range());
-            for run in taken.runs() {
-                left.remove(run);
-            }
-            by_others += hidden_by_others(&piece, &owners);
-            owners.extend(left.runs().iter().map(|run| piece.part(run.clone())));
-            taken.insert(piece.range());
-        }
-        owners.sort_by_key(|piece| piece.start);
-        self.pieces = owners;
-        by_others
-    }
-}
-
-/// How many bytes of a piece other members have written later.
-fn hidden_by_others(piece: &BlockPiece, later: &[BlockPiece]) -> u64 {
-    let others = later.iter().filter(|other| other.member != piece.member);
-    let both = others
-        .map(|other| other.range().end.min(piece.range().end).saturating_sub(other.start.max(piece.start)));
-    both.sum()
-}
 
 /// Why directories are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -189,150 +168,41 @@ pub(crate) enum DirectoryError {
     },
 }
 
-/// The entries of all members for one file, dealt to the blocks of some of its stripes.
-#[derive(Debug, Default)]
-pub(crate) struct Dealt {
-    /// By stripe and index of the block within it.
-    blocks: BTreeMap<(u32, u64), BlockPieces>,
-    /// How many pieces there are.
-    count: u64,
-}
-
-impl Dealt {
-    /// Adds entries of a member of the group to the blocks of `stripes`.
-    pub(crate) fn add(
-        &mut self,
-        striping: Striping,
-        stripes: &BTreeSet<u32>,
-        member: u32,
-        entries: &[Entry],
-    ) -> Result<(), DirectoryError> {
-        for entry in entries {
-            check_entry(entry)?;
-            let blocks = entry.blocks(striping);
-            self.count += blocks.end - blocks.start;
-            if self.count > PIECES_OF_OPERATION_MAX {
-                return Err(DirectoryError::TooManyPieces);
-            }
-            let here = striping.requests(entry.extent()).filter(|part| stripes.contains(&part.stripe));
-            for part in here {
-                let start = part.stripe_offset % striping.block_bytes();
-                let stripe_offset = part.stripe_offset - start;
-                let block = self.blocks.entry((part.stripe, stripe_offset)).or_insert_with(|| BlockPieces {
-                    stripe_offset,
-                    file_offset: part.file_offset - start,
-                    pieces: Vec::new(),
-                });
-                let at = entry.at + (part.file_offset - entry.offset);
-                let (bytes, time, order) = (part.bytes, entry.time, self.count);
-                block.pieces.push(BlockPiece { member, start, bytes, at, time, order });
-            }
-        }
-        Ok(())
-    }
-
-    /// The blocks with their pieces in the order of the file, each with its stripe. If `latest_only`, the latest of
-    /// overlapping pieces only; then also how many bytes of a member have given way to another's.
-    pub(crate) fn into_blocks(self, latest_only: bool) -> (Vec<(u32, BlockPieces)>, u64) {
-        let mut hidden = 0;
-        let blocks = self.blocks.into_iter().map(|((stripe, _), mut block)| {
-            block.pieces.sort_by_key(|piece| piece.start);
-            if latest_only {
-                hidden += block.keep_latest();
-            }
-            (stripe, block)
-        });
-        let blocks = blocks.collect();
-        (blocks, hidden)
-    }
-}
-
-fn check_entry(entry: &Entry) -> Result<(), DirectoryError> {
-    let Entry { offset, bytes, at, .. } = *entry;
-    if entry.extent().is_of_a_file() && at.checked_add(bytes).is_some() {
-        Ok(())
-    } else {
-        Err(DirectoryError::Beyond { offset, bytes, at })
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use proptest::prelude::*;
-
-    const BLOCK: u64 = 16;
 
     fn entry(offset: u64, bytes: u64, at: u64, time: u64) -> Entry {
         Entry { offset, bytes, at, time }
     }
 
     #[test]
-    fn what_reaches_beyond_any_file_is_refused() {
-        let striping = Striping::new(BLOCK, 2).unwrap();
-        let add = |entry| Dealt::default().add(striping, &BTreeSet::from([0]), 0, &[entry]);
-        assert!(matches!(add(entry(u64::MAX, 2, 0, 0)), Err(DirectoryError::Beyond { .. })));
-        assert!(matches!(add(entry(0, 2, u64::MAX, 0)), Err(DirectoryError::Beyond { .. })));
-        assert_eq!(add(entry(0, 1 << 40, 0, 0)), Err(DirectoryError::TooManyPieces));
+    fn a_run_beyond_all_files_is_refused() {
+        let run = |first, stride, count| {
+            ListedStretch::Run(EntryRun { first, stride, later: vec![1; count] }).check()
+        };
+        assert_eq!(run(entry(0, 8, 0, 0), 16, 1000), Ok(()));
+        let beyond = |first: Entry| {
+            Err(DirectoryError::Beyond { offset: first.offset, bytes: first.bytes, at: first.at })
+        };
+        for (first, stride) in [
+            (entry(0, 8, 0, 0), u64::MAX / 4),
+            (entry(0, 8, 0, 0), u64::MAX),
+            (entry(u64::MAX - 8, 8, 0, 0), 1),
+            (entry(0, 8, u64::MAX - 16, 0), 8),
+            (entry(0, u64::MAX / 2, 0, 0), 0),
+        ] {
+            assert_eq!(run(first, stride, 5), beyond(first), "{first:?}");
+        }
     }
 
     proptest! {
-        /// Entries are dealt so that each byte of the file comes from where its latest writer has it.
-        #[test]
-        fn the_latest_write_stays(
-            entries in prop::collection::vec((0u32..3, 0u64..100, 1u64..40, 0u64..6), 0..30),
-            stripes in 1u32..4,
-        ) {
-            let striping = Striping::new(BLOCK, stripes).unwrap();
-            let (mut dealt, all) = (Dealt::default(), (0..stripes).collect());
-            let mut expected: BTreeMap<u64, ((u64, u32, usize), u64)> = BTreeMap::new();
-            for (order, &(member, offset, bytes, time)) in entries.iter().enumerate() {
-                let at = 1000 * order as u64;
-                dealt.add(striping, &all, member, &[entry(offset, bytes, at, time)]).unwrap();
-                for byte in 0..bytes {
-                    let rank = (time, member, order);
-                    let (latest, from) = expected.entry(offset + byte).or_insert((rank, at + byte));
-                    if rank >= *latest {
-                        (*latest, *from) = (rank, at + byte);
-                    }
-                }
-            }
-            let (blocks, _) = dealt.into_blocks(true);
-            let mut found = BTreeMap::new();
-            for (stripe, block) in &blocks {
-                let place = striping.place_of(block.file_offset());
-                prop_assert_eq!((place.stripe, place.offset), (*stripe, block.stripe_offset));
-                let runs: u64 = block.runs().iter().map(|run| run.end - run.start).sum();
-                prop_assert_eq!(runs, block.pieces().map(|piece| piece.bytes).sum::<u64>());
-                for piece in block.pieces() {
-                    for byte in 0..piece.bytes {
-                        prop_assert!(found.insert(piece.file_offset + byte, piece.memory_offset + byte).is_none());
-                    }
-                }
-            }
-            let expected: BTreeMap<u64, u64> = expected.into_iter().map(|(byte, (_, from))| (byte, from)).collect();
-            prop_assert_eq!(found, expected);
-        }
-
-        /// Without that, all pieces of all entries are there.
-        #[test]
-        fn readers_get_all_they_ask_for(
-            entries in prop::collection::vec((0u32..3, 0u64..100, 1u64..40), 0..30),
-        ) {
-            let striping = Striping::new(BLOCK, 2).unwrap();
-            let (mut dealt, all) = (Dealt::default(), BTreeSet::from([0, 1]));
-            for &(member, offset, bytes) in &entries {
-                dealt.add(striping, &all, member, &[entry(offset, bytes, 0, 0)]).unwrap();
-            }
-            let (blocks, hidden) = dealt.into_blocks(false);
-            let moved: u64 = blocks.iter().flat_map(|(_, block)| block.pieces()).map(|piece| piece.bytes).sum();
-            prop_assert_eq!(moved, entries.iter().map(|(_, _, bytes)| bytes).sum::<u64>());
-            prop_assert_eq!(hidden, 0);
-        }
-
         #[test]
         fn an_entry_knows_its_stripes(offset in 0u64..200, bytes in 0u64..200, stripes in 1u32..5) {
-            let striping = Striping::new(BLOCK, stripes).unwrap();
+            let striping = Striping::new(16, stripes).unwrap();
             let found: BTreeSet<u32> = entry(offset, bytes, 0, 0).stripes(striping).collect();
             let expected = (offset..offset + bytes).map(|byte| striping.place_of(byte).stripe).collect();
             prop_assert_eq!(found, expected);

@@ -24,6 +24,7 @@ use slab::Slab;
 use crate::endpoint::{Endpoint, Mailbox};
 use crate::error::{Error, Result};
 use crate::give_way::give_way;
+use crate::piece_run::PieceRun;
 use crate::protocol::{MemoryId, PIECES_MAX, Request};
 use crate::settings::TwoPhaseExchange;
 
@@ -148,7 +149,7 @@ impl<M: Machine> Exchange<M> {
     }
 
     /// The next piece, once the processor has found it.
-    async fn match_piece(&self, found: &mut Found<impl Iterator<Item = Piece>>) -> Option<Piece> {
+    async fn match_piece<T>(&self, found: &mut Found<impl Iterator<Item = T>>) -> Option<T> {
         let piece = found.pieces.next()?;
         found.count += 1;
         if found.count.is_multiple_of(PIECES_IN_A_ROW) {
@@ -293,13 +294,13 @@ impl<M: Machine> Exchange<M> {
     pub(crate) async fn get(
         &self,
         pieces: impl Iterator<Item = Piece>,
-        place: impl FnMut(u64, &Payload),
+        mut place: impl FnMut(u64, &Payload),
     ) -> Result<()> {
-        let pieces = Found::new(pieces);
         if self.is_queued() {
-            self.get_queued(pieces, place).await
+            let runs = pieces.map(PieceRun::from);
+            self.get_runs(runs, |run, data| place(run.first.file_offset, data)).await
         } else {
-            self.get_plain(pieces, place).await
+            self.get_plain(Found::new(pieces), place).await
         }
     }
 
@@ -348,21 +349,26 @@ impl<M: Machine> Exchange<M> {
         Ok(())
     }
 
-    /// All pieces of a destination are requested in one message, since an extent is no longer than a block; it
+    /// Gets queued pieces, those of a run as one; the data of each run go to `place`.
+    ///
+    /// All runs of a destination are requested in one message, since an extent is no longer than a block; it
     /// leaves as soon as all of them are known and the destination has answered the previous one.
-    async fn get_queued(
+    pub(crate) async fn get_runs(
         &self,
-        mut pieces: Found<impl Iterator<Item = Piece>>,
-        mut place: impl FnMut(u64, &Payload),
+        runs: impl Iterator<Item = PieceRun>,
+        mut place: impl FnMut(&PieceRun, &Payload),
     ) -> Result<()> {
-        let mut asked: Vec<Vec<Piece>> = vec![Vec::new(); self.members.len()];
+        let mut runs = Found::new(runs);
+        let mut asked: Vec<Vec<PieceRun>> = vec![Vec::new(); self.members.len()];
         let mut gathered = 0;
-        while let Some(piece) = self.match_piece(&mut pieces).await {
-            if self.copy_own(piece, &mut place).await {
+        while let Some(run) = self.match_piece(&mut runs).await {
+            if let Some(own) = self.own_memory(run.first) {
+                self.machine().compute(Work::MovePiece { bytes: run.bytes() }).await;
+                place(&run, &own.get(run.first.memory_offset, run.bytes()));
                 continue;
             }
             self.machine().compute(Work::QueuePiece { bytes: 0 }).await;
-            asked[piece.node as usize].push(piece);
+            asked[run.first.node as usize].push(run);
             gathered += 1;
             if gathered == GATHERED_MAX {
                 self.get_gathered(&asked, &mut place).await?;
@@ -374,12 +380,16 @@ impl<M: Machine> Exchange<M> {
     }
 
     /// Gets pieces that have been gathered for each member.
-    async fn get_gathered(&self, asked: &[Vec<Piece>], place: &mut impl FnMut(u64, &Payload)) -> Result<()> {
+    async fn get_gathered(
+        &self,
+        asked: &[Vec<PieceRun>],
+        place: &mut impl FnMut(&PieceRun, &Payload),
+    ) -> Result<()> {
         let (mailbox, mut under_way) = (Mailbox::new(), 0);
-        let parts: Vec<&[Piece]> = asked.iter().flat_map(|pieces| pieces.chunks(PIECES_MAX)).collect();
+        let parts: Vec<&[PieceRun]> = asked.iter().flat_map(|pieces| pieces.chunks(PIECES_MAX)).collect();
         let mut outcome = Ok(());
         for (token, part) in parts.iter().enumerate() {
-            let destination = part[0].node as usize;
+            let destination = part[0].first.node as usize;
             while self.queues[destination].under_way.get() && under_way > 0 {
                 // Those under way may be this very task's: it must take in their answers.
                 outcome = outcome.and(self.take_in(&mailbox, &parts, place).await);
@@ -387,7 +397,7 @@ impl<M: Machine> Exchange<M> {
             }
             self.take_turn(destination).await;
             self.machine().compute(Work::CallMemget).await;
-            let list = part.iter().map(|piece| (piece.memory_offset, piece.bytes as u32)).collect();
+            let list = part.iter().map(|run| (run.first.memory_offset, run.bytes() as u32)).collect();
             let request = Request::MemgetPieces { memory: self.memory, pieces: list };
             self.endpoint.begin(self.members[destination], request, Payload::empty(), &mailbox, token).await;
             under_way += 1;
@@ -402,21 +412,21 @@ impl<M: Machine> Exchange<M> {
     async fn take_in(
         &self,
         mailbox: &Mailbox,
-        parts: &[&[Piece]],
-        place: &mut impl FnMut(u64, &Payload),
+        parts: &[&[PieceRun]],
+        place: &mut impl FnMut(&PieceRun, &Payload),
     ) -> Result<()> {
         let (token, answer) = mailbox.next().await;
         let part = parts[token];
-        let destination = part[0].node as usize;
+        let destination = part[0].first.node as usize;
         self.end_turn(destination);
         let (_, data) = answer?;
-        let bytes = part.iter().map(|piece| piece.bytes).sum();
+        let bytes = part.iter().map(PieceRun::bytes).sum();
         check_length(self.members[destination], &data, bytes)?;
         self.machine().compute(Work::ReturnMemget { bytes }).await;
         let mut at = 0;
-        for piece in part {
-            place(piece.file_offset, &data.slice(at..at + piece.bytes));
-            at += piece.bytes;
+        for run in part {
+            place(run, &data.slice(at..at + run.bytes()));
+            at += run.bytes();
         }
         Ok(())
     }

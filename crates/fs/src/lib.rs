@@ -10,9 +10,10 @@
 //! - `endpoint.rs`: calls and their answers; `protocol.rs`: what travels, and its bytes
 //! - `settings.rs`: how nodes work, in the configuration of the report and in that of the agents
 //! - [`serve`] in `io_node/`: an I/O node's half, for block requests and collective ones
-//! - `directory.rs`: what the members of a group have to move, entry by entry, dealt to blocks
+//! - `directory.rs`: what the members of a group have to move; `dealt.rs`: dealt to blocks
 //! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them
-//! - `cache.rs`, `byte_set.rs`, `request_queue.rs`, `schedule/`: decisions without futures
+//! - `cache.rs`, `byte_set.rs`, `coverage.rs`, `piece_run.rs`, `request_queue.rs`, `schedule/`: decisions without
+//!   futures
 //! - `disk_queue.rs`: whose turn it is at a disk; `turns.rs`: at anything else
 //! - `patience.rs`, `give_way.rs`: how long a node waits for others, and how it lets them go on
 //! - `name.rs`, `error.rs`: what a file may be called; what can go wrong
@@ -21,6 +22,8 @@ mod byte_set;
 mod cache;
 mod client;
 pub mod conformance;
+mod coverage;
+mod dealt;
 mod directory;
 mod disk_queue;
 mod endpoint;
@@ -30,6 +33,7 @@ mod give_way;
 mod io_node;
 mod name;
 mod patience;
+mod piece_run;
 pub mod protocol;
 mod request_queue;
 mod schedule;
@@ -43,7 +47,7 @@ pub use client::{
     ListedSettings, Moved, PageCache, PageCacheSettings, PagedFile, Prefetch, Remains, Remnant, Section,
     WriteCache, WriteCacheSettings, Written,
 };
-pub use directory::Entry;
+pub use directory::{Entry, EntryRun, ListedStretch};
 pub use error::{Error, Failure, FailureKind, Result};
 pub use io_node::serve;
 pub use name::{NAME_BYTES_MAX, NameError, check as check_name};

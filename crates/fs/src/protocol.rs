@@ -14,11 +14,11 @@ use machine::{Class, Message};
 use postcard::ser_flavors::Flavor;
 use serde::{Deserialize, Serialize};
 
-use crate::directory::Entry;
+use crate::directory::{Entry, ListedStretch};
 use crate::error::Failure;
 
 /// The version of the protocol. Another version is refused.
-pub const VERSION: u8 = 5;
+pub const VERSION: u8 = 6;
 
 /// The version of the labels on stripes, which outlives that of the protocol: files stay readable.
 pub const LABEL_VERSION: u8 = 2;
@@ -283,6 +283,13 @@ pub enum Request {
         /// Where to fetch the data with Memget, if they are not the payload.
         fetch: Option<Fetch>,
     },
+    /// As [`Directory`](Request::Directory), with several stretches in one where they go on regularly.
+    Stretches {
+        /// The memory, which names the operation.
+        memory: MemoryId,
+        /// What there is of each file; as much as a header holds.
+        stretches: Vec<(FileId, Vec<ListedStretch>)>,
+    },
 }
 
 impl Request {
@@ -311,6 +318,7 @@ impl Request {
             | Request::WriteThrough { .. }
             | Request::Collective(_)
             | Request::Directory { .. }
+            | Request::Stretches { .. }
             | Request::MoveListed(_)
             | Request::Memput { .. }
             | Request::Memget { .. }

@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::payload::{Payload, PayloadPiece, SharedBytes};
+use crate::payload::{Payload, PayloadPiece, PayloadReader, SharedBytes};
 use crate::permits::Permit;
 use crate::slot::{Grant, Hoard, MemorySlot};
 
@@ -122,6 +122,27 @@ impl Buf {
         }
     }
 
+    /// Puts parts of `part_bytes` bytes each, of which `payload` is made, at offset `at` and every `stride` bytes on.
+    ///
+    /// # Panics
+    /// If one does not fit.
+    pub fn put_strided(&mut self, at: u64, part_bytes: u64, stride: u64, payload: &Payload) {
+        let places = (at..).step_by(stride.max(1) as usize);
+        if let [PayloadPiece::Bytes(shared)] = payload.pieces() {
+            let memory = self.exclusive_memory();
+            for (part, at) in shared.as_slice().chunks(part_bytes.max(1) as usize).zip(places) {
+                memory[at as usize..at as usize + part.len()].copy_from_slice(part);
+            }
+        } else if payload.pieces().iter().all(is_real) || stride < part_bytes {
+            let parts = (0..payload.len()).step_by(part_bytes.max(1) as usize);
+            for (start, at) in parts.zip(places) {
+                self.put(at, &payload.slice(start..payload.len().min(start + part_bytes)));
+            }
+        } else {
+            self.contents = interleaved(&self.contents, payload, places, part_bytes);
+        }
+    }
+
     /// Makes `payload` the whole contents, without copying. For devices that deliver a payload.
     ///
     /// # Panics
@@ -190,6 +211,29 @@ impl Buf {
     }
 }
 
+/// The contents with parts of `part_bytes` bytes of a payload at these places, in one pass: there may be thousands.
+fn interleaved(
+    contents: &Payload,
+    payload: &Payload,
+    places: impl Iterator<Item = u64>,
+    part_bytes: u64,
+) -> Payload {
+    let (mut rest, mut parts) = (PayloadReader::of(contents), PayloadReader::of(payload));
+    let (mut whole, mut left) = (Payload::empty(), payload.len());
+    for place in places {
+        let bytes = part_bytes.min(left);
+        if bytes == 0 {
+            break;
+        }
+        rest.take(place - whole.len(), |piece| whole.push(&piece.into()));
+        rest.take(bytes, drop);
+        parts.take(bytes, |piece| whole.push(&piece.into()));
+        left -= bytes;
+    }
+    rest.take(contents.len() - whole.len(), |piece| whole.push(&piece.into()));
+    whole
+}
+
 /// The piece, with memory that no other pool misses.
 fn take_over(grant: &Rc<Grant>, piece: PayloadPiece) -> PayloadPiece {
     let PayloadPiece::Bytes(mut shared) = piece else { return piece };
@@ -215,6 +259,7 @@ fn is_real(piece: &PayloadPiece) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::payload::Source;
 
     #[test]
     fn memory_returns_with_the_last_payload() {
@@ -244,6 +289,45 @@ mod tests {
         assert_eq!((pool.free_bytes(), part.free_bytes()), (70, 0));
         drop(payload);
         assert_eq!((pool.free_bytes(), part.free_bytes()), (100, 30));
+    }
+
+    #[test]
+    fn parts_are_put_at_equal_distances() {
+        let pool = BufferPool::new(20);
+        let pieces = [vec![1, 1, 2], vec![2, 3, 3]].map(Payload::from);
+        for payload in [Payload::from(vec![1, 1, 2, 2, 3, 3]), Payload::concat(&pieces)] {
+            let mut buffer = pool.try_take(10).expect("room");
+            buffer.put_strided(1, 2, 3, &payload);
+            assert_eq!(buffer.slice(0..10).to_vec(), Some(vec![0, 1, 1, 0, 2, 2, 0, 3, 3, 0]));
+        }
+    }
+
+    #[test]
+    fn phantom_parts_are_put_at_equal_distances() {
+        let pool = BufferPool::new(30);
+        let (file, other) = (Source(3), Source(4));
+        for (at, part, stride, bytes) in
+            [(0, 2, 4, 10), (1, 3, 3, 9), (3, 4, 7, 6), (20, 10, 10, 10), (5, 2, 9, 0)]
+        {
+            let (mut strided, mut single) =
+                (pool.try_take(15).expect("room"), pool.try_take(15).expect("room"));
+            let bytes = bytes.min(15u64.saturating_sub(at));
+            let payload = Payload::concat([
+                &Payload::phantom(file, 7, bytes / 2),
+                &Payload::phantom(other, 0, bytes - bytes / 2),
+            ]);
+            for buffer in [&mut strided, &mut single] {
+                buffer.put(2, &Payload::phantom(other, 100, 7));
+            }
+            if at + stride * (bytes.div_ceil(part).max(1) - 1) + part > 15 {
+                continue;
+            }
+            strided.put_strided(at, part, stride, &payload);
+            for (number, start) in (0..bytes).step_by(part as usize).enumerate() {
+                single.put(at + stride * number as u64, &payload.slice(start..bytes.min(start + part)));
+            }
+            assert_eq!(strided.slice(0..15), single.slice(0..15), "{at} {part} {stride} {bytes}");
+        }
     }
 
     #[test]

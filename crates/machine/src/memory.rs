@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 use crate::payload::Payload;
@@ -21,6 +22,8 @@ enum Contents {
     Real(crate::buffer::Buf),
     /// The payloads placed, by offset; they do not overlap.
     Phantom(BTreeMap<u64, Payload>),
+    /// Other memories, one behind the other.
+    Joined(Vec<Memory>),
 }
 
 impl Memory {
@@ -37,11 +40,23 @@ impl Memory {
         Memory { bytes, contents: Rc::new(RefCell::new(Contents::Phantom(BTreeMap::new()))) }
     }
 
+    /// These memories one behind the other, as one; what is placed here is placed there.
+    ///
+    /// Real memory is copied as a whole when it is written to while somebody shares any of it. So what is written to
+    /// while other parts are being sent is better several memories than one.
+    pub fn joined(parts: Vec<Memory>) -> Self {
+        let bytes = parts.iter().map(Memory::len).sum();
+        Memory { bytes, contents: Rc::new(RefCell::new(Contents::Joined(parts))) }
+    }
+
     /// Other memory of the same kind, of `bytes` bytes, all zeros.
     pub fn another(&self, bytes: u64) -> Self {
         match &*self.contents.borrow() {
             Contents::Real(_) => Memory::real(vec![0; bytes as usize]),
             Contents::Phantom(_) => Memory::phantom(bytes),
+            Contents::Joined(parts) => {
+                parts.first().map_or_else(|| Memory::phantom(bytes), |part| part.another(bytes))
+            }
         }
     }
 
@@ -69,6 +84,11 @@ impl Memory {
         match &mut *self.contents.borrow_mut() {
             Contents::Real(buffer) => buffer.put(at, payload),
             Contents::Phantom(placed) => place_phantom(placed, at, payload),
+            Contents::Joined(parts) => {
+                for (part, range, done) in parts_of(parts, at..at + payload.len()) {
+                    part.place(range.start, &payload.slice(done..done + (range.end - range.start)));
+                }
+            }
         }
     }
 
@@ -81,6 +101,13 @@ impl Memory {
         match &*self.contents.borrow() {
             Contents::Real(buffer) => buffer.slice(at..at + bytes),
             Contents::Phantom(placed) => get_phantom(placed, at, bytes),
+            Contents::Joined(parts) => {
+                let mut found = Payload::empty();
+                for (part, range, _) in parts_of(parts, at..at + bytes) {
+                    found.push(&part.get(range.start, range.end - range.start));
+                }
+                found
+            }
         }
     }
 
@@ -96,8 +123,23 @@ impl Memory {
                 shared.into_vec()
             }
             Contents::Phantom(_) => None,
+            Contents::Joined(parts) => {
+                let parts: Option<Vec<Vec<u8>>> = parts.drain(..).map(Memory::into_vec).collect();
+                parts.map(|parts| parts.concat())
+            }
         }
     }
+}
+
+/// The parts that have bytes of a range of all of them: each with its own range, and how many bytes come before it.
+fn parts_of(parts: &[Memory], range: Range<u64>) -> impl Iterator<Item = (&Memory, Range<u64>, u64)> {
+    let mut end = 0;
+    parts.iter().filter_map(move |part| {
+        let start = end;
+        end += part.len();
+        let (first, last) = (range.start.max(start), range.end.min(end));
+        (first < last).then(|| (part, first - start..last - start, first - range.start))
+    })
 }
 
 fn place_phantom(placed: &mut BTreeMap<u64, Payload>, at: u64, payload: &Payload) {
@@ -158,5 +200,20 @@ mod tests {
             Payload::zeros(70),
         ];
         assert_eq!(memory.get(0, 100), Payload::concat(&expected));
+    }
+
+    #[test]
+    fn joined_memories_are_one() {
+        let memory = Memory::joined(vec![
+            Memory::real(vec![1; 3]),
+            Memory::real(vec![2; 2]),
+            Memory::real(vec![3; 2]),
+        ]);
+        let before = memory.get(0, 7);
+        memory.place(2, &Payload::from(vec![7, 8, 9, 10]));
+        assert_eq!(before.to_vec(), Some(vec![1, 1, 1, 2, 2, 3, 3]));
+        assert_eq!(memory.get(1, 6).to_vec(), Some(vec![1, 7, 8, 9, 10, 3]));
+        assert_eq!((memory.len(), memory.another(4).len()), (7, 4));
+        assert_eq!(memory.into_vec(), Some(vec![1, 1, 7, 8, 9, 10, 3]));
     }
 }

@@ -330,6 +330,35 @@ impl Payload {
     }
 }
 
+/// Reads a payload from front to back, however many pieces it is of.
+pub(crate) struct PayloadReader<'a> {
+    pieces: std::slice::Iter<'a, PayloadPiece>,
+    /// What is left of the piece at hand.
+    rest: Option<PayloadPiece>,
+}
+
+impl<'a> PayloadReader<'a> {
+    pub(crate) fn of(payload: &'a Payload) -> Self {
+        PayloadReader { pieces: payload.pieces().iter(), rest: None }
+    }
+
+    /// Hands the next `bytes` bytes on, piece by piece; fewer at the end.
+    pub(crate) fn take(&mut self, bytes: u64, mut to: impl FnMut(PayloadPiece)) {
+        let mut left = bytes;
+        while left > 0 {
+            let Some(piece) = self.rest.take().or_else(|| self.pieces.next().cloned()) else { return };
+            let (taken, length) = (left.min(piece.len()), piece.len());
+            if taken < length {
+                self.rest = Some(piece.slice(taken..length));
+                to(piece.slice(0..taken));
+            } else {
+                to(piece);
+            }
+            left -= taken;
+        }
+    }
+}
+
 impl From<PayloadPiece> for Payload {
     fn from(piece: PayloadPiece) -> Self {
         let bytes = piece.len();

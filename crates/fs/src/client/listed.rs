@@ -12,18 +12,19 @@ use std::rc::Rc;
 use machine::{Machine, Memory, NodeId, Payload, Work};
 
 use super::file::{check_memory, check_no_file_ends_before};
-use super::{Client, ClientInner, File, Group, unexpected};
-use crate::directory::{Entry, length};
+use super::telling::{FileEntries, Told, ToldInRuns, ToldSingly, told_to_each};
+use super::{Client, ClientInner, Group, unexpected};
 use crate::endpoint::Mailbox;
 use crate::error::{Error, Failure, Result};
-use crate::protocol::{Direction, ENTRIES_MAX, FileId, Listed, MeetingId, MemoryId, Reply, Request};
+use crate::protocol::{Direction, Listed, MeetingId, MemoryId, Reply, Request};
 
 /// How a group moves listed stretches of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListedSettings {
     /// Whether each disk takes its blocks in the order of their physical position.
     pub presort: bool,
-    /// Whether pieces of the same node travel together (gather/scatter).
+    /// Whether pieces of the same node travel together (gather/scatter), and stretches that go on regularly are told
+    /// and fetched as one.
     pub queued: bool,
 }
 
@@ -34,14 +35,6 @@ pub struct Moved {
     pub blocks: Vec<u64>,
     /// How many bytes of members gave way to what another member had written later.
     pub hidden: u64,
-}
-
-/// Stretches of a file, and where they are in a member's memory.
-pub struct FileEntries<M: Machine> {
-    /// The file.
-    pub file: File<M>,
-    /// The stretches, in any order. If they overlap, a write keeps the latest.
-    pub entries: Vec<Entry>,
 }
 
 /// What is common to all attempts at an operation.
@@ -144,7 +137,7 @@ impl<M: Machine> Client<M> {
         let id = MemoryId::Collective(gathering.next());
         let _opened = self.inner.open_memory(id, memory);
         let told = match fits {
-            Ok(()) => self.tell_directories(id, parts).await,
+            Ok(()) => self.tell_directories(id, parts, operation.settings).await,
             Err(error) => Err(error.clone()),
         };
         let met = gathering.meet(self, told.as_ref().err().map(|error| &**error)).await;
@@ -161,16 +154,23 @@ impl<M: Machine> Client<M> {
     }
 
     /// Tells each I/O node the entries that concern it.
-    async fn tell_directories(&self, memory: MemoryId, parts: &[FileEntries<M>]) -> Result<()> {
+    async fn tell_directories(
+        &self,
+        memory: MemoryId,
+        parts: &[FileEntries<M>],
+        settings: ListedSettings,
+    ) -> Result<()> {
         let entries = parts.iter().map(|part| part.entries.len() as u64).sum();
         self.inner.endpoint.machine().compute(Work::DealEntries { entries }).await;
         let (mailbox, mut asked) = (Mailbox::new(), 0);
-        for (&node, messages) in self.io_nodes().iter().zip(self.deal(parts)) {
-            for entries in messages {
-                let request = Request::Directory { memory, entries };
-                self.inner.endpoint.begin(node, request, Payload::empty(), &mailbox, 0).await;
-                asked += 1;
-            }
+        let requests = if settings.queued {
+            self.requests_of::<ToldInRuns>(parts, memory)
+        } else {
+            self.requests_of::<ToldSingly>(parts, memory)
+        };
+        for (node, request) in requests {
+            self.inner.endpoint.begin(node, request, Payload::empty(), &mailbox, 0).await;
+            asked += 1;
         }
         let mut outcome = Ok(());
         for _ in 0..asked {
@@ -179,23 +179,13 @@ impl<M: Machine> Client<M> {
         outcome
     }
 
-    /// For each I/O node the entries that concern it, in messages of bounded length.
-    fn deal(&self, parts: &[FileEntries<M>]) -> Vec<Vec<Message>> {
-        let mut messages: Vec<Vec<Message>> = vec![Vec::new(); self.io_nodes().len()];
-        for FileEntries { file, entries } in parts {
-            let homes = file.homes_by_index();
-            let mut told = vec![usize::MAX; self.io_nodes().len()];
-            for (number, entry) in entries.iter().enumerate() {
-                for stripe in entry.stripes(file.striping()) {
-                    let node = homes[stripe as usize];
-                    if told[node] != number {
-                        told[node] = number;
-                        push_entry(&mut messages[node], file.id(), *entry);
-                    }
-                }
-            }
-        }
-        messages
+    /// The requests that tell these entries, each with the I/O node it is for.
+    fn requests_of<T: Told>(&self, parts: &[FileEntries<M>], memory: MemoryId) -> Vec<(NodeId, Request)> {
+        let told = told_to_each::<T, M>(parts, self.io_nodes().len());
+        let of_each = self.io_nodes().iter().zip(told);
+        of_each
+            .flat_map(|(&node, told)| told.requests(memory).into_iter().map(move |one| (node, one)))
+            .collect()
     }
 
     /// As the first member: asks all I/O nodes, and waits until all have done it.
@@ -213,21 +203,6 @@ impl<M: Machine> Client<M> {
             }
         }
         outcome.map(|()| moved)
-    }
-}
-
-/// Entries of files that go in one message.
-type Message = Vec<(FileId, Vec<Entry>)>;
-
-fn push_entry(messages: &mut Vec<Message>, file: FileId, entry: Entry) {
-    let is_full = |message: &Message| length(message) + 2 > ENTRIES_MAX;
-    if messages.last().is_none_or(is_full) {
-        messages.push(Vec::new());
-    }
-    let message = messages.last_mut().expect("there is one");
-    match message.last_mut() {
-        Some((last, entries)) if *last == file => entries.push(entry),
-        _ => message.push((file, vec![entry])),
     }
 }
 

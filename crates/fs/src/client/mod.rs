@@ -19,6 +19,7 @@ mod length;
 mod listed;
 mod pages;
 mod remains;
+mod telling;
 mod two_phase;
 mod write_cache;
 
@@ -35,9 +36,10 @@ pub use assembly::{FileParts, FileStat};
 pub use check::{Check, CheckedFile, Checking, Finding, FindingKind};
 pub use collective::{CollectiveMethod, CollectiveSettings, Group};
 pub use file::File;
-pub use listed::{FileEntries, ListedSettings, Moved};
+pub use listed::{ListedSettings, Moved};
 pub use pages::{Advice, PageCache, PageCacheSettings, PagedFile, Prefetch};
 pub use remains::{Remains, Remnant};
+pub use telling::FileEntries;
 pub use write_cache::{Division, ENTRY_BYTES, Section, WriteCache, WriteCacheSettings, Written};
 
 use crate::endpoint::{Answer, Asker, Endpoint, Mailbox, RequestHandler};

@@ -12,8 +12,13 @@ use super::faulty::Faulty;
 use super::tasks::Tasks;
 use super::tasks::rest;
 use super::{BLOCK, Base, contents, read, run, small, start, write};
-use crate::protocol::{Collective, Direction, Fetch, Frame, Label, MeetingId, MemoryId, Reply, Request};
-use crate::{CollectiveSettings, Configuration, FailureKind, FileId, Group, IoNodeSettings, Threads};
+use crate::protocol::{
+    Collective, Direction, Fetch, Frame, Label, Listed, MeetingId, MemoryId, Reply, Request,
+};
+use crate::{
+    CollectiveSettings, Configuration, Entry, EntryRun, FailureKind, FileId, Group, IoNodeSettings,
+    ListedStretch, Threads,
+};
 
 /// How long the I/O nodes here wait for a client.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -124,6 +129,51 @@ pub fn an_identity_is_of_one_file(testbed: &impl Testbed, base: Base) {
         let copy = clients[1].open("copy").await.expect("opened");
         write(&copy, 600, b"of the copy").await;
         assert!(read(&copy, 500, 13).await == [0; 13]);
+    });
+}
+
+/// A directory that names a file which is not open, or bytes that no file and no memory has, is refused with its name,
+/// and nothing is written.
+pub fn a_directory_that_lies_is_refused(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let clients = start(base, &nodes[..2], 1, settings(base)).await;
+        let file = clients[0].create("true", FileId(1), BLOCK).await.expect("created");
+        write(&file, 0, &contents(4 * BLOCK)).await;
+        let answer = async |tag, request| -> Reply {
+            send(&nodes[2], nodes[0].node(), Class::Demand, tag, request, Payload::empty()).await;
+            let (_, Delivery::Message(message)) = nodes[2].net().receive().await.expect("a connection")
+            else {
+                panic!("given up")
+            };
+            match Frame::decode(&message.header) {
+                Ok(Frame::Reply(answered, reply)) if answered == tag => reply,
+                other => panic!("{other:?}"),
+            }
+        };
+        let entry = |offset, at| Entry { offset, bytes: 8, at, time: 0 };
+        let run = |first, stride| ListedStretch::Run(EntryRun { first, stride, later: vec![0; 9] });
+        let beyond = "no file and no memory has them";
+        for (tag, id, stretch, why) in [
+            (2, 7, ListedStretch::One(entry(0, 0)), "file 0000000000000007 is not open"),
+            (4, 1, ListedStretch::One(entry(u64::MAX - 3, 0)), beyond),
+            (6, 1, ListedStretch::One(entry(0, u64::MAX - 3)), beyond),
+            (8, 1, run(entry(0, 0), u64::MAX / 8), beyond),
+            (10, 1, run(Entry { bytes: 1 << 62, ..entry(0, 0) }, 0), beyond),
+            (12, 1, run(Entry { bytes: 1 << 40, ..entry(0, 0) }, 0), "more than 4194304 pieces"),
+        ] {
+            let memory = MemoryId::Collective(MeetingId { group: 5, operation: tag as u32 });
+            let told = Request::Stretches { memory, stretches: vec![(FileId(id), vec![stretch])] };
+            assert_eq!(answer(tag, told).await, Reply::Done);
+            let members = vec![nodes[2].node().0];
+            let (direction, presort, queued) = (Direction::Write, true, true);
+            let request =
+                Request::MoveListed(Box::new(Listed { direction, presort, queued, memory, members }));
+            match answer(tag + 1, request).await {
+                Reply::Failed(failure) => assert!(failure.text.contains(why), "{}: {why}", failure.text),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(read(&file, 0, 5 * BLOCK).await == contents(4 * BLOCK));
     });
 }
 

@@ -13,7 +13,7 @@ use super::{BLOCK, Base, Draw, contents, read, run, small, start, write};
 use crate::protocol::{
     Collective, Direction, Fetch, Frame, Listed, MeetingId, MemoryId, Reply, Request, StripeHome,
 };
-use crate::{Entry, FailureKind, FileId, IoNodeSettings, Threads};
+use crate::{Entry, EntryRun, FailureKind, FileId, IoNodeSettings, ListedStretch, Threads};
 
 /// Clients that ask at random.
 const ASKERS: usize = 3;
@@ -249,7 +249,8 @@ impl<M: Machine> RandomAsker<M> {
                 let only = self.other_file();
                 Request::Discard { name: self.name(), file: only, uncommitted: self.below(2) == 0 }
             }
-            44..=46 => Request::Directory { memory: self.meeting(), entries: self.entries() },
+            44..=45 => Request::Directory { memory: self.meeting(), entries: self.entries() },
+            46 => Request::Stretches { memory: self.meeting(), stretches: self.stretches() },
             47 => {
                 let (queued, presort) = (self.below(2) == 0, self.below(2) == 0);
                 let (direction, members) = (self.direction(), self.members());
@@ -340,6 +341,18 @@ impl<M: Machine> RandomAsker<M> {
         };
         let of_file = |_| (FileId(self.number()), (0..self.below(9)).map(entry).collect());
         (0..self.below(3)).map(of_file).collect()
+    }
+
+    fn stretches(&self) -> Vec<(FileId, Vec<ListedStretch>)> {
+        let stretch = |first: Entry| match self.below(4) {
+            0 => ListedStretch::One(first),
+            _ => {
+                let later = (0..self.below(40)).map(|_| self.below(5) as u32).collect();
+                ListedStretch::Run(EntryRun { first, stride: self.below(3 * BLOCK), later })
+            }
+        };
+        let of_file = |(file, entries): (_, Vec<Entry>)| (file, entries.into_iter().map(stretch).collect());
+        self.entries().into_iter().map(of_file).collect()
     }
 
     fn collective(&self, file: FileId) -> Request {

@@ -7,7 +7,7 @@ use machine::conformance::Testbed;
 use machine::{Condition, Duration, Machine, Memory, Net, Payload};
 
 use super::{BLOCK, Base, Draw, bytes_of, read, run, small, start, write};
-use crate::{Client, Division, FileId, Group, Threads, WriteCache, WriteCacheSettings};
+use crate::{Client, Division, FileId, Group, Threads, WriteCache, WriteCacheSettings, Written};
 
 const MEMBERS: usize = 4;
 
@@ -114,6 +114,57 @@ pub fn what_a_group_writes_is_its_latest_writers(testbed: &impl Testbed, base: B
                 }
                 assert!(possible.contains(&value), "byte {at} is {value}, of {possible:?}, seed {seed}");
             }
+        });
+    }
+}
+
+/// Whatever the clocks of members say, running apart or back: of each member's own writes the later stays, and what
+/// gives way to another member is counted.
+pub fn members_with_clocks_that_disagree_keep_their_own_order(testbed: &impl Testbed, base: Base) {
+    const ALL: u64 = 40;
+    for queued in [false, true] {
+        run(testbed, 2 + 3, move |nodes| async move {
+            let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
+            let file = clients[0].create("shared", FileId(1), BLOCK).await.expect("created");
+            file.commit().await.expect("committed");
+            let members: Vec<_> = nodes[2..].iter().map(|node| node.node()).collect();
+            let hidden = on_each(&nodes[2..], |rank| {
+                let (client, members) = (clients[rank].clone(), members.clone());
+                async move {
+                    let settings = WriteCacheSettings { queued, ..settings(1) };
+                    let cache = cache_of(&client, rank, settings).await;
+                    let file = client.open("shared").await.expect("it is there");
+                    // An hour behind, right, and one that is set back by a minute with each write.
+                    let clock =
+                        |round: u64| [0, 3_600_000_000_000, 7_200_000_000_000 - round * 60_000_000_000][rank];
+                    for round in 1..4 {
+                        let value = 10 * (1 + rank as u8) + round as u8;
+                        // Some of one's own, and what all write.
+                        for offset in [ALL * (1 + rank as u64), 0] {
+                            let write = Written { offset, bytes: ALL, time: clock(round) };
+                            let data = Payload::from(vec![value; ALL as usize]);
+                            cache.write_all(&file, &[write], &data).await.1.expect("written");
+                        }
+                    }
+                    let together = Group::new(78, members, rank);
+                    client.barrier(&together).await.expect("all have written");
+                    if rank == 0 {
+                        cache.flush().await.expect("flushed");
+                    }
+                    client.barrier(&together).await.expect("all is flushed");
+                    let hidden = cache.moved().iter().map(|moved| moved.hidden).sum::<u64>();
+                    cache.leave().await.expect("nothing is left");
+                    file.commit().await.expect("committed");
+                    hidden
+                }
+            })
+            .await;
+            let now = read(&clients[0].open("shared").await.expect("there"), 0, 1000).await;
+            let own = [vec![13; ALL as usize], vec![23; ALL as usize], vec![33; ALL as usize]].concat();
+            assert!(now[ALL as usize..] == own, "own writes: {now:?}");
+            // That of the clock which is ahead, the others' three writes hidden by it.
+            assert!(now[..ALL as usize] == vec![33; ALL as usize], "{now:?}");
+            assert_eq!(hidden.iter().sum::<u64>(), 2 * 3 * ALL);
         });
     }
 }

@@ -21,14 +21,16 @@ use super::IoNode;
 use super::account::Account;
 use super::disk_directed::move_each;
 use super::open_stripe::{Barred, OpenStripe};
-use crate::directory::{BlockPieces, Dealt, Entry, length};
+use crate::dealt::{BlockPieces, Dealt};
+use crate::directory::{ListedStretch, length};
 use crate::error::{Failure, FailureKind};
 use crate::exchange::Exchange;
+use crate::piece_run::PieceRun;
 use crate::protocol::{Direction, FileId, Listed, MemoryId, Reply};
 use crate::schedule::{DiskUser, Urgency};
 
 /// The most entries that one client may have told and not yet had moved.
-const ENTRIES_OF_CLIENT_MAX: usize = 1 << 20;
+const ENTRIES_OF_CLIENT_MAX: u64 = 1 << 20;
 
 /// The most runs of a block that are written one by one; a block of more is read first and then written as a whole.
 const RUNS_MAX: usize = 4;
@@ -37,44 +39,48 @@ const RUNS_MAX: usize = 4;
 #[derive(Default)]
 pub(super) struct Directories(RefCell<BTreeMap<(NodeId, u64), Told>>);
 
-/// A client's entries for the operations of a group.
+/// What a client has told for the operations of a group.
 struct Told {
     /// The memory, which names the operation.
     memory: MemoryId,
-    entries: Vec<(FileId, Vec<Entry>)>,
+    stretches: Vec<(FileId, Vec<ListedStretch>)>,
 }
 
 impl Directories {
-    /// Adds to a client's entries for an operation.
+    /// Adds to what a client has told for an operation.
     fn add(
         &self,
         client: NodeId,
         memory: MemoryId,
-        mut entries: Vec<(FileId, Vec<Entry>)>,
+        mut stretches: Vec<(FileId, Vec<ListedStretch>)>,
     ) -> Result<(), Box<Failure>> {
         let group = group_of(memory)?;
         let mut all = self.0.borrow_mut();
         // What it has told for an earlier operation of the group is forgotten.
         let of_client = all.range((client, 0)..=(client, u64::MAX));
         let kept = of_client.filter(|((_, other), told)| *other != group || told.memory == memory);
-        let count = kept.map(|(_, told)| length(&told.entries)).sum::<usize>() + length(&entries);
+        let count = kept.map(|(_, told)| length(&told.stretches)).sum::<u64>() + length(&stretches);
         if count > ENTRIES_OF_CLIENT_MAX {
             let text =
                 format!("directories of {count} entries from {client}; at most {ENTRIES_OF_CLIENT_MAX} here");
             return Err(Failure::invalid(text).into());
         }
-        let told = all.entry((client, group)).or_insert_with(|| Told { memory, entries: Vec::new() });
+        let told = all.entry((client, group)).or_insert_with(|| Told { memory, stretches: Vec::new() });
         if told.memory != memory {
-            *told = Told { memory, entries: Vec::new() };
+            *told = Told { memory, stretches: Vec::new() };
         }
-        told.entries.append(&mut entries);
+        told.stretches.append(&mut stretches);
         Ok(())
     }
 
     /// Takes what a client has told for an operation: nothing, if it has told nothing.
-    fn take(&self, client: NodeId, memory: MemoryId) -> Result<Vec<(FileId, Vec<Entry>)>, Box<Failure>> {
+    fn take(
+        &self,
+        client: NodeId,
+        memory: MemoryId,
+    ) -> Result<Vec<(FileId, Vec<ListedStretch>)>, Box<Failure>> {
         let told = self.0.borrow_mut().remove(&(client, group_of(memory)?));
-        Ok(told.filter(|told| told.memory == memory).map(|told| told.entries).unwrap_or_default())
+        Ok(told.filter(|told| told.memory == memory).map(|told| told.stretches).unwrap_or_default())
     }
 
     /// Forgets a client that is gone.
@@ -124,11 +130,11 @@ impl<M: Machine> IoNode<M> {
         &self,
         asker: NodeId,
         memory: MemoryId,
-        entries: Vec<(FileId, Vec<Entry>)>,
+        stretches: Vec<(FileId, Vec<ListedStretch>)>,
     ) -> Result<Reply, Box<Failure>> {
-        let count: usize = entries.iter().map(|(_, of_file)| of_file.len()).sum();
-        self.machine.compute(Work::TakeEntries { entries: count as u64 }).await;
-        self.directories.add(asker, memory, entries)?;
+        let entries = stretches.iter().flat_map(|(_, of_file)| of_file).map(ListedStretch::count).sum();
+        self.machine.compute(Work::TakeEntries { entries }).await;
+        self.directories.add(asker, memory, stretches)?;
         Ok(Reply::Done)
     }
 
@@ -192,7 +198,7 @@ impl<M: Machine> IoNode<M> {
     ) -> Result<(Vec<Vec<ListedBlock>>, u64), Box<Failure>> {
         let is_write = request.direction == Direction::Write;
         let files = self.take_told(request, members)?;
-        let entries = files.values().flatten().map(|(_, entries)| entries.len() as u64).sum();
+        let entries = files.values().flatten().flat_map(|(_, told)| told).map(ListedStretch::count).sum();
         self.machine.compute(Work::SortEntries { entries }).await;
         let mut blocks: Vec<Vec<ListedBlock>> = self.machine.disks().iter().map(|_| Vec::new()).collect();
         let mut hidden = 0;
@@ -204,8 +210,8 @@ impl<M: Machine> IoNode<M> {
             };
             let here: BTreeSet<u32> = stripes.iter().map(|stripe| stripe.label.stripe).collect();
             let mut dealt = Dealt::default();
-            for (member, entries) in &of_members {
-                let added = dealt.add(striping, &here, *member, entries);
+            for (member, stretches) in &of_members {
+                let added = dealt.add(striping, &here, *member, stretches);
                 added.map_err(|why| Failure::invalid(format!("file {:016x}: {why}", file.0)))?;
             }
             let (of_file, hidden_here) = dealt.into_blocks(is_write);
@@ -229,8 +235,8 @@ impl<M: Machine> IoNode<M> {
     fn take_told(&self, request: &Listed, members: &[NodeId]) -> Result<ByFile, Box<Failure>> {
         let mut files = ByFile::new();
         for (index, &member) in (0..).zip(members) {
-            for (file, entries) in self.directories.take(member, request.memory)? {
-                files.entry(file).or_default().push((index, entries));
+            for (file, stretches) in self.directories.take(member, request.memory)? {
+                files.entry(file).or_default().push((index, stretches));
             }
         }
         Ok(files)
@@ -296,8 +302,8 @@ impl<M: Machine> IoNode<M> {
     }
 }
 
-/// Entries by file, each member's with its index in the group.
-type ByFile = BTreeMap<FileId, Vec<(u32, Vec<Entry>)>>;
+/// Stretches by file, each member's with its index in the group.
+type ByFile = BTreeMap<FileId, Vec<(u32, Vec<ListedStretch>)>>;
 
 /// The stripes that blocks are of, each once.
 fn stripes_of(blocks: &[Vec<ListedBlock>]) -> Vec<Rc<StripePart>> {
@@ -336,7 +342,7 @@ impl<M: Machine> DiskTransfer<M> {
         let buffer = self.load(block, buffer).await?;
         let start = block.pieces.file_offset();
         let data = |part: Extent| buffer.slice(part.offset - start..part.end() - start);
-        self.exchange.put(block.pieces.pieces(), data).await?;
+        self.exchange.put(block.pieces.pieces().into_iter(), data).await?;
         // Queued pieces have been copied, others have arrived: nobody needs the buffer any more.
         Ok(buffer)
     }
@@ -353,8 +359,15 @@ impl<M: Machine> DiskTransfer<M> {
             buffer = self.load_around(block, buffer).await?;
         }
         let start = block.pieces.file_offset();
-        let place = |offset, data: &Payload| buffer.put(offset - start, data);
-        self.exchange.get(block.pieces.pieces(), place).await?;
+        if self.request.queued {
+            let place = |run: &PieceRun, data: &Payload| {
+                buffer.put_strided(run.first.file_offset - start, run.first.bytes, run.stride, data);
+            };
+            self.exchange.get_runs(block.pieces.piece_runs(), place).await?;
+        } else {
+            let place = |offset, data: &Payload| buffer.put(offset - start, data);
+            self.exchange.get(block.pieces.pieces().into_iter(), place).await?;
+        }
         if runs.len() > RUNS_MAX {
             let end = runs.last().expect("more than one").end;
             runs.truncate(1);

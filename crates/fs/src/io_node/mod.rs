@@ -51,6 +51,7 @@ use std::rc::Rc;
 use machine::{BufferPool, Disk, Machine, Net, NodeId, Payload, Work};
 
 use crate::RELEASE;
+use crate::directory::ListedStretch;
 use crate::endpoint::{Asker, Endpoint, RequestHandler};
 use crate::error::{Failure, FailureKind};
 use crate::protocol::{ExaminedComputer, ExaminedDisk, FileId, Label, Reply, Request};
@@ -426,7 +427,13 @@ impl<M: Machine> IoNode<M> {
                 self.scrub(asker, &name, disk, offset, bytes).await
             }
             Request::Collective(collective) => self.serve_collective(asker, account, *collective).await,
-            Request::Directory { memory, entries } => self.take_directory(asker, memory, entries).await,
+            Request::Directory { memory, entries } => {
+                let one_by_one = |(file, entries): (_, Vec<_>)| {
+                    (file, entries.into_iter().map(ListedStretch::One).collect())
+                };
+                self.take_directory(asker, memory, entries.into_iter().map(one_by_one).collect()).await
+            }
+            Request::Stretches { memory, stretches } => self.take_directory(asker, memory, stretches).await,
             Request::MoveListed(listed) => self.serve_listed(asker, account, *listed).await,
             Request::Join { job, member } => self.join(asker, account, job, member).await,
             Request::Gather { group, flush, file } => self.gather(asker, group, flush, file).await,

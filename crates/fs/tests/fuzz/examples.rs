@@ -1,10 +1,10 @@
 //! A frame of each shape.
 
-use fs::FileId;
 use fs::protocol::{
     Collective, Committed, Direction, Fetch, FoundStripe, Frame, Label, MeetingId, MemoryId, Reply, Request,
     StripeHome,
 };
+use fs::{Entry, EntryRun, FileId, ListedStretch};
 use layout::{Pattern, Problem, Striping};
 
 /// Frames, encoded: most kinds of requests, and the replies that have most in them.
@@ -12,6 +12,8 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
     let (file, memory) = (FileId(7), MemoryId::Request(1));
     let meeting = MeetingId { group: 5, operation: 6 };
     let name = "a name".to_owned();
+    let entry = Entry { offset: 70_000, bytes: 8, at: 300, time: 1 << 60 };
+    let run = EntryRun { first: entry, stride: 32, later: vec![50, 1 << 20, 0] };
     let requests = [
         Request::Describe,
         Request::Create {
@@ -34,6 +36,10 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         collective("ra"),
         Request::Enter { meeting, failure: None },
         Request::MemputPieces { memory: MemoryId::Collective(meeting), pieces: vec![(0, 8), (96, 8)] },
+        Request::Stretches {
+            memory,
+            stretches: vec![(file, vec![ListedStretch::One(entry), ListedStretch::Run(run)])],
+        },
         Request::Scrub { name: name.clone(), disk: 1, offset: 4096, bytes: 1 << 20 },
     ];
     let label = label();

@@ -41,9 +41,9 @@ impl Logs {
         Logs { logs, latest: 0, closed: false, held: false, last_time: 0 }
     }
 
-    /// Memory that data can take at most, in bytes.
-    pub(super) fn data_capacity(&self) -> u64 {
-        self.logs.iter().map(Log::data_capacity).sum()
+    /// Memory that the data of each log can take at most, in bytes.
+    pub(super) fn data_capacities(&self) -> impl Iterator<Item = u64> {
+        self.logs.iter().map(Log::data_capacity)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn the_second_log_is_written_to_while_the_first_is_flushed() {
         let mut logs = Logs::new(2, 4096, DIVISION);
-        assert_eq!(logs.data_capacity(), 2048);
+        assert_eq!(logs.data_capacities().sum::<u64>(), 2048);
         assert_eq!(write(&mut logs, 0, 10), Ok(0));
         logs.begin_flush();
         assert_eq!(write(&mut logs, 0, 10), Err(NoRoom::Flushing));

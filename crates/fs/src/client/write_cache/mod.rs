@@ -177,7 +177,8 @@ impl<M: Machine> WriteCache<M> {
         let inner = Rc::new(Inner {
             settings,
             membership,
-            data: kind.another(logs.data_capacity()),
+            // Of each log its own: what is sent of one does not keep what is written to the other.
+            data: Memory::joined(logs.data_capacities().map(|bytes| kind.another(bytes)).collect()),
             logs: RefCell::new(logs),
             files: RefCell::default(),
             flushes: Flushes { over: Cell::new(flushes), ..Flushes::default() },

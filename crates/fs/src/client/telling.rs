@@ -1,0 +1,235 @@
+//! What each I/O node is told of listed stretches: entry by entry as in the report, or several in one where they go on
+//! regularly, as small records do.
+//!
+//! Either way in messages of bounded length, and to each I/O node only what concerns it.
+
+use layout::{Extent, Striping};
+use machine::{Machine, Message};
+
+use super::File;
+use crate::directory::{Entry, EntryRun, ListedStretch};
+use crate::protocol::{ENTRIES_MAX, FileId, MemoryId, Request};
+
+/// Stretches of a file, and where they are in a member's memory.
+pub struct FileEntries<M: Machine> {
+    /// The file.
+    pub file: File<M>,
+    /// The stretches, in any order. If they overlap, a write keeps the latest.
+    pub entries: Vec<Entry>,
+}
+
+/// What one I/O node is told: a message for each part.
+pub(super) trait Told: Default {
+    /// Adds an entry that concerns it.
+    fn push(&mut self, file: FileId, entry: Entry);
+
+    /// The messages.
+    fn requests(self, memory: MemoryId) -> Vec<Request>;
+}
+
+/// For each of so many I/O nodes what it is told of these entries.
+pub(super) fn told_to_each<T: Told, M: Machine>(parts: &[FileEntries<M>], io_nodes: usize) -> Vec<T> {
+    let mut told: Vec<T> = (0..io_nodes).map(|_| T::default()).collect();
+    for FileEntries { file, entries } in parts {
+        let (striping, homes) = (file.striping(), file.homes_by_index());
+        // The block that the last entry was in, and its I/O node: most of the time the next one is there, too.
+        let mut latest = (Extent::new(0, 0), 0);
+        let mut number_told = vec![usize::MAX; io_nodes];
+        for (number, entry) in entries.iter().enumerate() {
+            let (block, node) = latest;
+            if entry.bytes > 0 && block.offset <= entry.offset && entry.extent().end() <= block.end() {
+                told[node].push(file.id(), *entry);
+                continue;
+            }
+            for stripe in entry.stripes(striping) {
+                let node = homes[stripe as usize];
+                if number_told[node] != number {
+                    number_told[node] = number;
+                    told[node].push(file.id(), *entry);
+                }
+            }
+            latest =
+                (block_at(striping, entry.offset), homes[striping.place_of(entry.offset).stripe as usize]);
+        }
+    }
+    told
+}
+
+fn block_at(striping: Striping, offset: u64) -> Extent {
+    let bytes = striping.block_bytes();
+    Extent::new(offset / bytes * bytes, bytes)
+}
+
+/// Entry by entry.
+#[derive(Default)]
+pub(super) struct ToldSingly {
+    messages: Vec<Vec<(FileId, Vec<Entry>)>>,
+}
+
+impl Told for ToldSingly {
+    fn push(&mut self, file: FileId, entry: Entry) {
+        let length = |message: &Vec<(FileId, Vec<Entry>)>| {
+            message.iter().map(|(_, entries)| entries.len() + 1).sum::<usize>()
+        };
+        if self.messages.last().is_none_or(|message| length(message) + 2 > ENTRIES_MAX) {
+            self.messages.push(Vec::new());
+        }
+        let message = self.messages.last_mut().expect("there is one");
+        match message.last_mut() {
+            Some((last, entries)) if *last == file => entries.push(entry),
+            _ => message.push((file, vec![entry])),
+        }
+    }
+
+    fn requests(self, memory: MemoryId) -> Vec<Request> {
+        self.messages.into_iter().map(|entries| Request::Directory { memory, entries }).collect()
+    }
+}
+
+/// The most bytes that a number takes in a header.
+const NUMBER_BYTES: usize = 10;
+
+/// The most bytes of a header that the beginnings of a file, of an entry and of a run take: so many numbers.
+const FILE_BYTES: usize = 2 * NUMBER_BYTES;
+const RUN_BYTES: usize = 8 * NUMBER_BYTES;
+
+/// The most bytes of what is told in a message; what else is in its header takes less than the rest.
+const MESSAGE_BYTES_MAX: usize = Message::HEADER_BYTES_MAX - 16 * NUMBER_BYTES;
+
+/// Several entries in one, where they go on regularly.
+#[derive(Default)]
+pub(super) struct ToldInRuns {
+    messages: Vec<Vec<(FileId, Vec<ListedStretch>)>>,
+    /// Room left in the last message, in bytes.
+    room: usize,
+    /// The entry told last.
+    latest: Option<Entry>,
+}
+
+impl Told for ToldInRuns {
+    fn push(&mut self, file: FileId, entry: Entry) {
+        let latest = self.latest.replace(entry);
+        let is_of_file = self.last_file() == Some(file);
+        if is_of_file && latest.is_some_and(|latest| self.goes_on(&latest, &entry)) {
+            return;
+        }
+        let needed = RUN_BYTES + if is_of_file { 0 } else { FILE_BYTES };
+        if self.messages.is_empty() || self.room < needed {
+            self.messages.push(Vec::new());
+            self.room = MESSAGE_BYTES_MAX;
+        }
+        self.room -= RUN_BYTES;
+        let message = self.messages.last_mut().expect("there is one");
+        match message.last_mut() {
+            Some((last, stretches)) if *last == file => stretches.push(ListedStretch::One(entry)),
+            _ => {
+                self.room -= FILE_BYTES;
+                message.push((file, vec![ListedStretch::One(entry)]));
+            }
+        }
+    }
+
+    fn requests(self, memory: MemoryId) -> Vec<Request> {
+        self.messages.into_iter().map(|stretches| Request::Stretches { memory, stretches }).collect()
+    }
+}
+
+impl ToldInRuns {
+    fn last_file(&self) -> Option<FileId> {
+        self.messages.last()?.last().map(|(file, _)| *file)
+    }
+
+    /// Tells an entry with the last stretch, if it goes on as that does behind the entry before; whether it does.
+    fn goes_on(&mut self, latest: &Entry, entry: &Entry) -> bool {
+        let follows = entry.bytes == latest.bytes && entry.at == latest.at + latest.bytes;
+        let stride = entry.offset.checked_sub(latest.offset);
+        let later = entry.time.checked_sub(latest.time).and_then(|later| u32::try_from(later).ok());
+        let (true, Some(stride), Some(later)) = (follows, stride, later) else { return false };
+        let length = number_bytes(later);
+        if self.room < length {
+            return false;
+        }
+        let last = self.messages.last_mut().and_then(|message| message.last_mut());
+        let Some(stretch) = last.and_then(|(_, stretches)| stretches.last_mut()) else { return false };
+        match stretch {
+            ListedStretch::One(first) => {
+                *stretch = ListedStretch::Run(EntryRun { first: *first, stride, later: vec![later] })
+            }
+            ListedStretch::Run(run) if run.stride == stride => run.later.push(later),
+            ListedStretch::Run(_) => return false,
+        }
+        self.room -= length;
+        true
+    }
+}
+
+/// How many bytes a number takes in a header: seven bits of it in each.
+fn number_bytes(number: u32) -> usize {
+    (number | 1).ilog2() as usize / 7 + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{Frame, MeetingId};
+    use proptest::prelude::*;
+
+    fn requests<T: Told>(entries: &[(u64, Entry)]) -> Vec<Request> {
+        let mut told = T::default();
+        for (file, entry) in entries {
+            told.push(FileId(*file), *entry);
+        }
+        told.requests(MemoryId::Collective(MeetingId { group: u64::MAX, operation: u32::MAX }))
+    }
+
+    fn entries_of(requests: &[Request]) -> Vec<(u64, Entry)> {
+        let of_request = |request: &Request| -> Vec<(u64, Entry)> {
+            match request {
+                Request::Directory { entries, .. } => entries
+                    .iter()
+                    .flat_map(|(file, entries)| entries.iter().map(|entry| (file.0, *entry)))
+                    .collect(),
+                Request::Stretches { stretches, .. } => {
+                    let of_file = |(file, told): &(FileId, Vec<ListedStretch>)| -> Vec<(u64, Entry)> {
+                        told.iter().flat_map(ListedStretch::entries).map(|entry| (file.0, entry)).collect()
+                    };
+                    stretches.iter().flat_map(of_file).collect()
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        requests.iter().flat_map(of_request).collect()
+    }
+
+    #[test]
+    fn small_records_at_equal_distances_are_a_few_bytes() {
+        let record =
+            |number: u64| (7, Entry { offset: 32 * number, bytes: 8, at: 8 * number, time: 50 * number });
+        let entries: Vec<_> = (0..50_000).map(record).collect();
+        let told = requests::<ToldInRuns>(&entries);
+        assert_eq!((told.len(), entries_of(&told)), (1, entries.clone()));
+        assert_eq!(requests::<ToldSingly>(&entries).len(), 42);
+    }
+
+    proptest! {
+        /// Both ways tell the same entries in the same order, in headers that are not too long.
+        #[test]
+        fn what_is_told_is_what_there_is(
+            entries in prop::collection::vec((0u64..2, 0u64..4, 0u64..3, 0u64..3, any::<bool>()), 0..6000),
+        ) {
+            let (mut list, mut entry) = (Vec::new(), Entry { offset: 0, bytes: 8, at: 1 << 60, time: 1 << 62 });
+            for (file, distance, gap, later, is_far) in entries {
+                entry.offset = if is_far { entry.offset ^ (1 << 61) } else { entry.offset + 8 * distance };
+                entry.at += 8 + (gap / 2);
+                entry.time += later << (14 * later);
+                list.push((file, entry));
+            }
+            for told in [requests::<ToldSingly>(&list), requests::<ToldInRuns>(&list)] {
+                prop_assert_eq!(&entries_of(&told), &list);
+                for request in told {
+                    prop_assert!(Frame::Request(u64::MAX, request).encode().len() <= Message::HEADER_BYTES_MAX);
+                }
+            }
+        }
+    }
+}

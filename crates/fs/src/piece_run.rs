@@ -1,0 +1,99 @@
+//! Pieces of a member at equal distances, as one: what small records become in a block.
+//!
+//! ```text
+//!  file     ..ab......cd......ef......gh......     4 pieces of 2 bytes, 8 bytes apart
+//!  memory   abcdefgh                               one piece: a single one is asked for
+//! ```
+
+use std::iter;
+
+use layout::Piece;
+
+/// Pieces of equal length at equal distances in the file, one behind the other in a member's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PieceRun {
+    /// The first of them.
+    pub(crate) first: Piece,
+    /// Bytes of the file from the beginning of one piece to that of the next; it says nothing if there is one.
+    pub(crate) stride: u64,
+    /// How many pieces.
+    pub(crate) count: u64,
+}
+
+impl From<Piece> for PieceRun {
+    fn from(first: Piece) -> Self {
+        PieceRun { first, stride: 0, count: 1 }
+    }
+}
+
+impl PieceRun {
+    /// How many bytes all pieces together have.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.first.bytes * self.count
+    }
+
+    /// Takes in a piece that goes on as those before; whether it does.
+    pub(crate) fn extend(&mut self, piece: &Piece) -> bool {
+        let Piece { node, memory_offset, file_offset, bytes } = self.first;
+        let distance = piece.file_offset.checked_sub(file_offset);
+        let goes_on = piece.node == node
+            && piece.bytes == bytes
+            && piece.memory_offset == memory_offset + self.bytes()
+            && match self.count {
+                1 => distance.is_some_and(|distance| distance >= bytes),
+                count => distance == Some(self.stride * count),
+            };
+        if goes_on && self.count == 1 {
+            self.stride = piece.file_offset - file_offset;
+        }
+        self.count += u64::from(goes_on);
+        goes_on
+    }
+
+    /// The pieces, one by one.
+    pub(crate) fn pieces(self) -> impl Iterator<Item = Piece> {
+        let PieceRun { first, stride, count } = self;
+        let next = move |piece: &Piece| {
+            let (memory_offset, file_offset) =
+                (piece.memory_offset + first.bytes, piece.file_offset + stride);
+            Some(Piece { memory_offset, file_offset, ..*piece })
+        };
+        iter::successors(Some(first), next).take(count as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn piece(memory_offset: u64, file_offset: u64) -> Piece {
+        Piece { node: 0, memory_offset, file_offset, bytes: 4 }
+    }
+
+    #[test]
+    fn what_overlaps_or_goes_back_is_no_run() {
+        for second in [piece(4, 103), piece(4, 90), piece(5, 110), Piece { bytes: 3, ..piece(4, 110) }] {
+            assert!(!PieceRun::from(piece(0, 100)).extend(&second), "{second:?}");
+        }
+        assert!(!PieceRun::from(piece(0, 100)).extend(&Piece { node: 1, ..piece(4, 110) }));
+    }
+
+    proptest! {
+        /// Whatever pieces are put together come out again, one by one.
+        #[test]
+        fn a_run_is_its_pieces(places in prop::collection::vec((0u64..3, 0u64..4), 1..30)) {
+            let (mut runs, mut pieces): (Vec<PieceRun>, Vec<Piece>) = (Vec::new(), Vec::new());
+            let (mut at, mut offset) = (0, 0);
+            for (skipped, distance) in places {
+                let next = piece(at + skipped / 2, offset);
+                pieces.push(next);
+                if !runs.last_mut().is_some_and(|run| run.extend(&next)) {
+                    runs.push(next.into());
+                }
+                (at, offset) = (next.memory_offset + 4, offset + 4 * distance);
+            }
+            prop_assert_eq!(runs.iter().flat_map(|run| run.pieces()).collect::<Vec<_>>(), pieces);
+        }
+    }
+}
