@@ -105,12 +105,16 @@ build: tools
 	cargo build $(CARGO_FLAGS) --release $(INSTALLED)
 
 # Every test of Rust's, and every one of Python's; the latter in the profile of the former, to build things once.
+# The examples are checked by the linter; to compile and link them takes as long as several crates.
 test-rust: tools
-	cargo test $(CARGO_FLAGS) --workspace --no-fail-fast
+	@failed=0; \
+	cargo test $(CARGO_FLAGS) --workspace --no-fail-fast --lib --bins --tests || failed=1; \
+	cargo test $(CARGO_FLAGS) --workspace --no-fail-fast --doc || failed=1; \
+	exit $$failed
 
 # What the tests of Rust start, and no more: in their profile, to build things once.
 test-rust-built: tools
-	cargo test $(CARGO_FLAGS) --quiet --workspace --no-run
+	cargo test $(CARGO_FLAGS) --quiet --workspace --lib --bins --tests --no-run
 
 test-python: PROFILE = dev
 test-python: wheel

@@ -40,6 +40,7 @@
 //!   cache, which `cached_write.rs` puts there and `taker.rs` takes out
 //! - [`ConnectedNode`] in `connected.rs`: a connected node, for who needs no thread; [`whole_file`]: files copied in
 //!   and out
+//! - [`serve`] in `serving.rs`: the other side, an agent
 //! - `names.rs`, `error.rs`: what went wrong, with which agent, and what to do
 //!
 //! What is not here, on purpose: positions and buffers (crate `pdiol`), and prefetching, replacing and writing behind
@@ -57,6 +58,7 @@ mod names;
 mod open_file;
 mod pending;
 mod random;
+mod serving;
 mod session;
 mod settings;
 mod size;
@@ -75,6 +77,7 @@ pub use lease::LentPage;
 pub use pending::Pending;
 pub use random::{new_file_id, new_node_id, random};
 pub use real::{Driver, Report, Reporter, SocketBuffers};
+pub use serving::serve;
 pub use session::Session;
 pub use settings::{BLOCK, CacheWrites, OpenOptions, Settings, flush_seconds};
 pub use size::Size;

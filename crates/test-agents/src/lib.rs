@@ -44,7 +44,7 @@ impl Agent {
                     network.net().close();
                     Ok(())
                 });
-                fs::serve(machine, IoNodeSettings::agent()).await
+                node::serve(machine, IoNodeSettings::agent()).await
             });
             served.expect("it starts").expect("it serves");
         });

@@ -129,7 +129,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         if until_input_ends {
             close_when_input_ends(machine.clone());
         }
-        let served = fs::serve(machine, io_node).await;
+        let served = node::serve(machine, io_node).await;
         match &served {
             Ok(()) => log::info!("stopped: all it had accepted is on its disks"),
             Err(error) => log::error!("ended: {error}"),
