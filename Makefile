@@ -106,6 +106,8 @@ build: tools
 
 # Every test of Rust's, and every one of Python's; the latter in the profile of the former, to build things once.
 # The examples are checked by the linter; to compile and link them takes as long as several crates.
+# More tests than processors at a time: those of real nodes mostly wait, for a node that is silent or a disk that is slow.
+test-rust: export RUST_TEST_THREADS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2))
 test-rust: tools
 	@failed=0; \
 	cargo test $(CARGO_FLAGS) --workspace --no-fail-fast --lib --bins --tests || failed=1; \
