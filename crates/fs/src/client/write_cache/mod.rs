@@ -516,7 +516,8 @@ impl<M: Machine> Inner<M> {
         };
         let meetings = FlushMeetings::new(&self.membership, flush, &met);
         let (own, common) = self.client.move_once(&operation, &meetings, &parts, &Ok(())).await;
-        let moved = own.and_then(|moved| common.map(|()| moved))?;
+        // What is common to all tells members by their names; an I/O node knows them only by number.
+        let moved = common.and(own)?;
         for FileEntries { file, entries } in parts {
             file.note_end(entries.iter().map(|entry| entry.extent().end()).max().unwrap_or(0));
         }
