@@ -50,6 +50,25 @@ pub(crate) struct Account {
     disks: Disks,
     messages: u64,
     message_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    write_cache: Option<Flushes>,
+}
+
+/// What the write cache did, and where its time went.
+#[derive(Clone, Debug, Serialize)]
+struct Flushes {
+    flushes: u64,
+    directory_flushes: u64,
+    /// As the member saw it for which flushes took longest: telling what there is, waiting for the other members, and the
+    /// I/O nodes at work.
+    telling_s: f64,
+    meeting_s: f64,
+    moving_s: f64,
+    /// What is left of the run: filling the caches.
+    filling_s: f64,
+    write_mean_s: f64,
+    write_99_s: f64,
+    write_longest_s: f64,
 }
 
 /// Resources of one kind.
@@ -114,6 +133,7 @@ impl Account {
             disks: Disks::new(&statistics.disks),
             messages: statistics.messages,
             message_bytes: statistics.message_bytes,
+            write_cache: Flushes::of(trial),
         }
     }
 
@@ -125,7 +145,51 @@ impl Account {
         lines.extend(self.disks.lines().into_iter().map(|line| format!("  {line}")));
         let mean = self.message_bytes.checked_div(self.messages).unwrap_or(0);
         lines.push(format!("  messages: {}, of {mean} bytes on average", self.messages));
+        lines.extend(self.write_cache.iter().flat_map(Flushes::lines).map(|line| format!("  {line}")));
         lines
+    }
+}
+
+impl Flushes {
+    fn of(trial: &Trial) -> Option<Self> {
+        let job = trial.jobs.iter().find(|job| job.flushes.is_some())?;
+        let tally = job.flushes.as_ref()?;
+        let seconds = |latency: Option<Duration>| latency.map_or(0.0, Duration::as_secs_f64);
+        let latencies = &job.writes.latencies;
+        let flushing = tally.times.total().as_secs_f64();
+        Some(Flushes {
+            flushes: tally.flushes,
+            directory_flushes: tally.directory_flushes(),
+            telling_s: tally.times.telling.as_secs_f64(),
+            meeting_s: tally.times.meeting.as_secs_f64(),
+            moving_s: tally.times.moving.as_secs_f64(),
+            filling_s: (trial.elapsed.as_secs_f64() - flushing).max(0.0),
+            write_mean_s: seconds(latencies.mean()),
+            write_99_s: seconds(latencies.percentile(99.0)),
+            write_longest_s: seconds(latencies.longest()),
+        })
+    }
+
+    fn lines(&self) -> [String; 2] {
+        let ms = |seconds: f64| format!("{:.3} ms", seconds * 1e3);
+        [
+            format!(
+                "write cache: {} flushes, {} of them since a directory was full; filling it {}, telling directories {}, \
+                 waiting for the other members {}, I/O nodes at work {}",
+                self.flushes,
+                self.directory_flushes,
+                ms(self.filling_s),
+                ms(self.telling_s),
+                ms(self.meeting_s),
+                ms(self.moving_s),
+            ),
+            format!(
+                "latency of a write: {} on average, 99 % within {}, longest {}",
+                ms(self.write_mean_s),
+                ms(self.write_99_s),
+                ms(self.write_longest_s)
+            ),
+        ]
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fs::{Section, WriteCache};
+use fs::{MoveTimes, Section, WriteCache};
 use machine::{Duration, Machine};
 
 use crate::{Latencies, Timeline};
@@ -40,6 +40,8 @@ pub struct FlushTally {
     pub blocks_fewest: u64,
     /// Bytes that gave way to what another member had written later, in the same flush.
     pub hidden_bytes: u64,
+    /// Where the time of all flushes went, as the member saw it for which they took longest.
+    pub times: MoveTimes,
 }
 
 impl FlushTally {
@@ -49,12 +51,15 @@ impl FlushTally {
         let moved = cache.moved();
         let fullest = moved.iter().max_by_key(|moved| moved.blocks.iter().sum::<u64>());
         let blocks = fullest.map_or(&[][..], |moved| &moved.blocks);
+        let mut times = MoveTimes::default();
+        moved.iter().for_each(|moved| times.add(&moved.times));
         FlushTally {
             flushes: u64::from(cache.flushes()),
             by_directory: cache.causes().into_iter().filter_map(of_directory).collect(),
             blocks_most: blocks.iter().copied().max().unwrap_or(0),
             blocks_fewest: blocks.iter().copied().min().unwrap_or(0),
             hidden_bytes: moved.iter().map(|moved| moved.hidden).sum(),
+            times,
         }
     }
 
@@ -70,6 +75,9 @@ impl FlushTally {
         self.blocks_most = self.blocks_most.max(other.blocks_most);
         self.blocks_fewest = self.blocks_fewest.max(other.blocks_fewest);
         self.hidden_bytes = self.hidden_bytes.max(other.hidden_bytes);
+        if other.times.total() > self.times.total() {
+            self.times = other.times;
+        }
     }
 }
 

@@ -86,7 +86,10 @@ impl Memory {
             Contents::Phantom(placed) => place_phantom(placed, at, payload),
             Contents::Joined(parts) => {
                 for (part, range, done) in parts_of(parts, at..at + payload.len()) {
-                    part.place(range.start, &payload.slice(done..done + (range.end - range.start)));
+                    match range.end - range.start {
+                        all if all == payload.len() => part.place(range.start, payload),
+                        bytes => part.place(range.start, &payload.slice(done..done + bytes)),
+                    }
                 }
             }
         }

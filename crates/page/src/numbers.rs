@@ -37,6 +37,8 @@ pub struct NumbersBars {
     pub title: String,
     /// Name and throughput in MiB/s of each, from top to bottom.
     pub bars: Vec<(String, Sample)>,
+    /// So many bars that follow each other belong together, and have colours of their own.
+    pub together: usize,
 }
 
 /// A table of text.
@@ -80,17 +82,21 @@ impl NumbersPage {
 const BAR_WIDTH: f64 = 400.0;
 const BAR_HEIGHT: f64 = 14.0;
 
+/// So many colours there are.
+const COLOURS: usize = 8;
+
 impl NumbersBars {
     fn section(&self) -> Markup {
         let margin = |sample: &Sample| sample.half_width().unwrap_or(0.0);
         let ends = self.bars.iter().map(|(_, sample)| sample.mean() + margin(sample));
         let most = ends.fold(f64::MIN_POSITIVE, f64::max);
         let along = |value: f64| format!("{:.1}", (BAR_WIDTH * value / most).max(0.0));
-        let bar = |sample: &Sample| {
+        let bar = |number: usize, sample: &Sample| {
             let (mean, margin) = (sample.mean(), margin(sample));
+            let colour = format!("colour-{}", number % self.together.max(1) % COLOURS);
             html! {
                 svg viewBox=(format!("0 0 {BAR_WIDTH} {BAR_HEIGHT}")) aria-hidden="true" {
-                    rect.colour-0 width=(along(mean)) height=(BAR_HEIGHT) {}
+                    rect class=(colour) width=(along(mean)) height=(BAR_HEIGHT) {}
                     line.axis x1=(along(mean - margin)) x2=(along(mean + margin)) y1="7" y2="7" {}
                 }
             }
@@ -102,10 +108,10 @@ impl NumbersBars {
                     table.bars {
                         thead { tr { th.text scope="col" {} th {} th scope="col" { "MiB/s" } th scope="col" { "\u{b1}" } } }
                         tbody {
-                            @for (name, sample) in &self.bars {
+                            @for (number, (name, sample)) in self.bars.iter().enumerate() {
                                 tr {
                                     th.text scope="row" { (name) }
-                                    td { (bar(sample)) }
+                                    td { (bar(number, sample)) }
                                     td { (throughput(sample.mean())) }
                                     td { (half_width(sample.half_width())) }
                                 }

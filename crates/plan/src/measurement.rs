@@ -53,6 +53,15 @@ pub struct FlushCount {
     pub write_99_ns: u64,
     /// The longest.
     pub write_longest_ns: u64,
+    /// Of all flushes together, in nanoseconds: telling the I/O nodes what there is, as the slowest member saw it.
+    #[serde(default)]
+    pub telling_ns: u64,
+    /// Then waiting for the other members.
+    #[serde(default)]
+    pub meeting_ns: u64,
+    /// Then the I/O nodes at work.
+    #[serde(default)]
+    pub moving_ns: u64,
 }
 
 impl FlushCount {
@@ -68,6 +77,9 @@ impl FlushCount {
             write_mean_ns: nanos(latencies.mean()),
             write_99_ns: nanos(latencies.percentile(99.0)),
             write_longest_ns: nanos(latencies.longest()),
+            telling_ns: tally.times.telling.as_nanos(),
+            meeting_ns: tally.times.meeting.as_nanos(),
+            moving_ns: tally.times.moving.as_nanos(),
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use page::{Curve, Figure, NumbersBars, NumbersPage, NumbersPart, NumbersTable};
-use plan::{ArrayPattern, CellResult, Plan};
+use plan::{ArrayPattern, CellResult, FlushCount, Measurement, Plan, PlannedCell};
 use statistics::Sample;
 
 use crate::results::distinct;
@@ -27,11 +27,15 @@ pub fn plan_page(plans: &[Plan], results: &[CellResult<'_>], command: &str, vers
         match axis(&of_plan) {
             Some(axis) => parts.extend(charts(plan, &of_plan, axis, &mut figures)),
             None => {
-                let bars = labels.into_iter().zip(of_plan.iter().map(|(_, sample)| sample.clone()));
-                parts.push(NumbersPart::Bars(NumbersBars { title: heading(plan), bars: bars.collect() }));
+                let bars = labels
+                    .into_iter()
+                    .zip(&of_plan)
+                    .map(|(name, (result, sample))| (result.cell, name, sample));
+                parts.push(NumbersPart::Bars(bars_by_pattern(plan, bars.collect())));
             }
         }
         parts.push(NumbersPart::Table(numbers(plan, &of_plan)));
+        parts.extend(write_caches(plan, &of_plan).map(NumbersPart::Table));
         parts.push(NumbersPart::Table(variants(plan)));
     }
     parts.push(NumbersPart::Table(names_explained(results)));
@@ -197,6 +201,73 @@ fn numbers(plan: &Plan, results: &[Measured<'_, '_>]) -> NumbersTable {
         text_columns: 2,
         rows: results.iter().map(row).collect(),
     }
+}
+
+/// Bars by pattern, those of all variants next to each other.
+fn bars_by_pattern(plan: &Plan, cells: Vec<(&PlannedCell, String, &Sample)>) -> NumbersBars {
+    let patterns = distinct(cells.iter().map(|(cell, ..)| cell.case.pattern));
+    let together = distinct(cells.iter().map(|(cell, ..)| &*cell.variant)).len();
+    let of = |pattern| cells.iter().filter(move |(cell, ..)| cell.case.pattern == pattern);
+    let bars = patterns.into_iter().flat_map(of).map(|(_, name, sample)| (name.clone(), (*sample).clone()));
+    NumbersBars { title: heading(plan), bars: bars.collect(), together }
+}
+
+/// What the write caches of a plan did, if it has any: the latency of a write, and where the time of flushes went.
+fn write_caches(plan: &Plan, results: &[Measured<'_, '_>]) -> Option<NumbersTable> {
+    let head = [
+        "variant",
+        "pattern",
+        "record, B",
+        "flushes",
+        "of them by directory",
+        "a write, us",
+        "99 %",
+        "longest",
+        "flushing, ms",
+        "telling, %",
+        "meeting, %",
+        "moving, %",
+    ];
+    let row = |(result, _): &Measured<'_, '_>| {
+        let mean = |count: fn(FlushCount) -> u64| {
+            result.mean(|trial: &Measurement| Some(count(trial.flushes?) as f64))
+        };
+        let parts = [
+            mean(|count| count.telling_ns)?,
+            mean(|count| count.meeting_ns)?,
+            mean(|count| count.moving_ns)?,
+        ];
+        let flushing: f64 = parts.iter().sum();
+        let micro = |count| Some(format!("{:.1}", mean(count)? / 1e3));
+        let mut row = vec![
+            result.cell.series(),
+            result.cell.case.pattern.to_string(),
+            result.cell.case.problem.record_bytes.to_string(),
+            format!("{:.1}", mean(|count| count.flushes)?),
+            format!("{:.1}", mean(|count| count.directory_flushes)?),
+            micro(|count| count.write_mean_ns)?,
+            micro(|count| count.write_99_ns)?,
+            micro(|count| count.write_longest_ns)?,
+            format!("{:.1}", flushing / 1e6),
+        ];
+        row.extend(parts.map(|part| format!("{:.1}", 100.0 * part / flushing.max(1.0))));
+        Some(row)
+    };
+    let rows: Vec<Vec<String>> = results.iter().filter_map(row).collect();
+    let notes = vec![
+        "A write is one record into memory; the longest waited for a flush. The time of all flushes, as the slowest \
+         compute node saw it: telling the I/O nodes what there is, meeting the other nodes, and the I/O nodes at work, \
+         sorting and moving data between memories and disks."
+            .to_owned(),
+    ];
+    let title = format!("{}: write caches", plan.name);
+    (!rows.is_empty()).then(|| NumbersTable {
+        title,
+        notes,
+        head: head.map(str::to_owned).into(),
+        text_columns: 2,
+        rows,
+    })
 }
 
 /// What each variant is. What varies has the value of the first cell.

@@ -173,5 +173,9 @@ fn bars(rows: &[WriteRow]) -> NumbersPart {
         ]
     };
     let title = format!("{}, records of {}", rows[0].pattern, Size(rows[0].record_bytes));
-    NumbersPart::Bars(NumbersBars { title, bars: rows.iter().flat_map(both).flatten().collect() })
+    NumbersPart::Bars(NumbersBars {
+        title,
+        bars: rows.iter().flat_map(both).flatten().collect(),
+        together: 2,
+    })
 }

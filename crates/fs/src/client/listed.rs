@@ -9,7 +9,7 @@
 
 use std::rc::Rc;
 
-use machine::{Machine, Memory, NodeId, Payload, Work};
+use machine::{Duration, Machine, Memory, NodeId, Payload, Work};
 
 use super::file::{check_memory, check_no_file_ends_before};
 use super::telling::{FileEntries, Told, ToldInRuns, ToldSingly, told_to_each};
@@ -35,6 +35,33 @@ pub struct Moved {
     pub blocks: Vec<u64>,
     /// How many bytes of members gave way to what another member had written later.
     pub hidden: u64,
+    /// Where the time went, as this member saw it.
+    pub times: MoveTimes,
+}
+
+/// Where the time of an operation on listed stretches goes, as one member sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MoveTimes {
+    /// Telling the I/O nodes its stretches, until all of them have answered.
+    pub telling: Duration,
+    /// Waiting until all members have told theirs.
+    pub meeting: Duration,
+    /// The I/O nodes at work: sorting, moving data, disks; until all members know that it is done.
+    pub moving: Duration,
+}
+
+impl MoveTimes {
+    /// All of it.
+    pub fn total(&self) -> Duration {
+        self.telling + self.meeting + self.moving
+    }
+
+    /// Takes in those of another operation.
+    pub fn add(&mut self, other: &MoveTimes) {
+        self.telling += other.telling;
+        self.meeting += other.meeting;
+        self.moving += other.moving;
+    }
 }
 
 /// What is common to all attempts at an operation.
@@ -136,20 +163,31 @@ impl<M: Machine> Client<M> {
         let ListedOperation { direction, memory, settings: ListedSettings { presort, queued } } = *operation;
         let id = MemoryId::Collective(gathering.next());
         let _opened = self.inner.open_memory(id, memory);
+        let machine = self.inner.endpoint.machine();
+        let begun = machine.now();
         let told = match fits {
             Ok(()) => self.tell_directories(id, parts, operation.settings).await,
             Err(error) => Err(error.clone()),
         };
+        let all_told = machine.now();
         let met = gathering.meet(self, told.as_ref().err().map(|error| &**error)).await;
+        let all_met = machine.now();
         let mut own = told.map(|()| Moved::default());
         if let Ok(members) = &met
-            && members[0] == self.inner.endpoint.machine().node()
+            && members[0] == machine.node()
         {
             let members = members.iter().map(|member| member.0).collect();
             let request = Listed { direction, presort, queued, memory: id, members };
             own = self.ask_to_move(request).await;
         }
         let done = gathering.meet(self, own.as_ref().err().map(|error| &**error)).await;
+        if let Ok(moved) = &mut own {
+            moved.times = MoveTimes {
+                telling: all_told.since(begun),
+                meeting: all_met.since(all_told),
+                moving: machine.now().since(all_met),
+            };
+        }
         (own, met.and(done).map(drop))
     }
 

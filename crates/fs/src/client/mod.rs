@@ -36,7 +36,7 @@ pub use assembly::{FileParts, FileStat};
 pub use check::{Check, CheckedFile, Checking, Finding, FindingKind};
 pub use collective::{CollectiveMethod, CollectiveSettings, Group};
 pub use file::File;
-pub use listed::{ListedSettings, Moved};
+pub use listed::{ListedSettings, MoveTimes, Moved};
 pub use pages::{Advice, PageCache, PageCacheSettings, PagedFile, Prefetch};
 pub use remains::{Remains, Remnant};
 pub use telling::FileEntries;

@@ -5,9 +5,11 @@
 //!  two logs   fill A | fill B, flush A | fill A, flush B | ...
 //! ```
 
-use layout::Striping;
+use layout::{Extent, Striping};
 
+use super::Written;
 use super::log::{Division, Log, Section};
+use crate::client::file::check_no_file_ends_before;
 use crate::directory::Entry;
 
 /// The logs of a write cache, in one memory.
@@ -68,6 +70,29 @@ impl Logs {
     pub(super) fn append(&mut self, file: usize, offset: u64, bytes: u64, now: u64) -> u64 {
         self.last_time = now.max(self.last_time);
         self.logs[self.latest].append(file, offset, bytes, self.last_time)
+    }
+
+    /// Appends entries for the first of these writes to a file, for as many as there is room for as they are: where their
+    /// data belong, how many they are, and how many bytes. None if there is no room for the first.
+    pub(super) fn append_whole(
+        &mut self,
+        striping: Striping,
+        file: usize,
+        writes: &[Written],
+    ) -> Option<(u64, usize, u64)> {
+        let (mut first_at, mut count, mut bytes) = (None, 0, 0);
+        for write in writes {
+            let is_whole = write.bytes > 0
+                && check_no_file_ends_before(Extent::new(write.offset, write.bytes)).is_ok()
+                && self.room_for(striping, write.offset, write.bytes) == Ok(write.bytes);
+            if !is_whole {
+                break;
+            }
+            let at = self.append(file, write.offset, write.bytes, write.time);
+            first_at.get_or_insert(at);
+            (count, bytes) = (count + 1, bytes + write.bytes);
+        }
+        first_at.map(|at| (at, count, bytes))
     }
 
     /// Keeps the entries there are as they are, for a flush of them: what is written from now on goes elsewhere, or

@@ -207,15 +207,24 @@ impl<M: Machine> WriteCache<M> {
     /// Makes writes one after the other, of which `data` has the bytes: as [`write`](Self::write) each. How many of
     /// them it has made, and why no more.
     pub async fn write_all(&self, file: &File<M>, writes: &[Written], data: &Payload) -> (usize, Result<()>) {
-        let (index, mut from) = (self.inner.index_of(file), 0);
-        for (made, write) in writes.iter().enumerate() {
-            let data = data.slice(from..from + write.bytes);
-            if let Err(error) = self.inner.append(file, index, *write, &data).await {
-                return (made, Err(error));
+        let index = self.inner.index_of(file);
+        let (mut made, mut from) = (0, 0);
+        while made < writes.len() {
+            let (count, bytes) = match self.inner.append_whole(file, index, &writes[made..], data, from).await
+            {
+                Ok(appended) => appended,
+                Err(error) => return (made, Err(error)),
+            };
+            (made, from) = (made + count, from + bytes);
+            if let Some(write) = writes.get(made) {
+                let data = data.slice(from..from + write.bytes);
+                if let Err(error) = self.inner.append(file, index, *write, &data).await {
+                    return (made, Err(error));
+                }
+                (made, from) = (made + 1, from + write.bytes);
             }
-            from += write.bytes;
         }
-        (writes.len(), Ok(()))
+        (made, Ok(()))
     }
 
     /// Whether this node has written to a file since it joined.
@@ -322,6 +331,31 @@ impl<M: Machine> Inner<M> {
             files.push(file.clone());
             files.len() - 1
         })
+    }
+
+    /// Makes the first of these writes, as many as there is room for at once, of which `data` has the bytes from `from`
+    /// on; how many they are, and how many bytes.
+    async fn append_whole(
+        self: &Rc<Self>,
+        file: &File<M>,
+        index: usize,
+        writes: &[Written],
+        data: &Payload,
+        from: u64,
+    ) -> Result<(usize, u64)> {
+        self.check()?;
+        // Entries and data at once, so that nobody reads the one without the other.
+        let Some((at, count, bytes)) = self.logs.borrow_mut().append_whole(file.striping(), index, writes)
+        else {
+            return Ok((0, 0));
+        };
+        self.data.place(at, &data.slice(from..from + bytes));
+        self.note_written();
+        for write in &writes[..count] {
+            self.machine().compute(Work::AppendEntry).await;
+            self.machine().compute(Work::Copy { bytes: write.bytes }).await;
+        }
+        Ok((count, bytes))
     }
 
     /// Makes one write, in several parts if the log has not the room for it at once.
