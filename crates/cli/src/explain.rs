@@ -59,8 +59,8 @@ pub(crate) struct Account {
 struct Flushes {
     flushes: u64,
     directory_flushes: u64,
-    /// As the member saw it for which flushes took longest: telling what there is, waiting for the other members, and the
-    /// I/O nodes at work.
+    /// As the member saw it for which flushes took longest: telling what there is, waiting for the other members, and
+    /// the I/O nodes at work.
     telling_s: f64,
     meeting_s: f64,
     moving_s: f64,

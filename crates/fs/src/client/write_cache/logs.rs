@@ -72,8 +72,8 @@ impl Logs {
         self.logs[self.latest].append(file, offset, bytes, self.last_time)
     }
 
-    /// Appends entries for the first of these writes to a file, for as many as there is room for as they are: where their
-    /// data belong, how many they are, and how many bytes. None if there is no room for the first.
+    /// Appends entries for the first of these writes to a file, for as many as there is room for as they are: where
+    /// their data belong, how many they are, and how many bytes. None if there is no room for the first.
     pub(super) fn append_whole(
         &mut self,
         striping: Striping,
