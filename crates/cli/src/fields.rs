@@ -6,7 +6,9 @@ use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
-use experiment::{Choices, FIELDS, Field, Given, Takes};
+use experiment::{
+    Choices, FIELDS, Field, FieldOf, FieldSet, Given, PLACEMENT_FIELDS, PlacementChoices, TakesOf,
+};
 
 /// What was chosen of them.
 pub(crate) struct FieldOptions(pub(crate) Choices);
@@ -31,17 +33,19 @@ pub(crate) fn option(field: &str) -> String {
     format!("--{}", field.replace('_', "-"))
 }
 
-fn argument(field: &'static Field) -> Arg {
+fn argument<C: FieldSet>(field: &'static FieldOf<C>) -> Arg {
     // It lasts as long as the program, as clap wants it.
     let long: &'static str = field.name.replace('_', "-").leak();
     let argument = Arg::new(field.name).long(long).help(field.meaning.trim_end_matches('.'));
     let argument = match &field.takes {
-        Takes::Flag(_) => return argument.action(ArgAction::SetTrue),
-        Takes::Size(..) => argument.value_name("SIZE").value_parser(words(field)),
-        Takes::Whole(..) => argument.value_name("N").value_parser(words(field)),
-        Takes::Text(name, ..) => argument.value_name(*name).value_parser(words(field)),
-        Takes::WholeOrName(..) => argument.value_name("N").value_parser(words(field)),
-        Takes::Name(names, _) => argument.value_name("NAME").value_parser(PossibleValuesParser::new(*names)),
+        TakesOf::Flag(_) => return argument.action(ArgAction::SetTrue),
+        TakesOf::Size(..) => argument.value_name("SIZE").value_parser(words(field)),
+        TakesOf::Whole(..) => argument.value_name("N").value_parser(words(field)),
+        TakesOf::Text(name, ..) => argument.value_name(*name).value_parser(words(field)),
+        TakesOf::WholeOrName(..) => argument.value_name("N").value_parser(words(field)),
+        TakesOf::Name(names, _) => {
+            argument.value_name("NAME").value_parser(PossibleValuesParser::new(*names))
+        }
     };
     match field.default.trim_matches('"') {
         "" => argument,
@@ -50,9 +54,9 @@ fn argument(field: &'static Field) -> Arg {
 }
 
 /// The word that is given, if the field can be chosen so.
-fn words(field: &'static Field) -> ValueParser {
+fn words<C: FieldSet>(field: &'static FieldOf<C>) -> ValueParser {
     ValueParser::from(move |word: &str| {
-        field.choose(&mut Choices::default(), Given::Word(word)).map(|()| word.to_owned())
+        field.choose(&mut C::default(), Given::Word(word)).map(|()| word.to_owned())
     })
 }
 
@@ -67,11 +71,14 @@ impl Args for FieldOptions {
 }
 
 /// What is given for these fields.
-fn given<'a>(fields: impl Iterator<Item = &'a Field>, matches: &ArgMatches) -> Result<Choices, Error> {
-    let mut choices = Choices::default();
+fn given<C: FieldSet>(
+    fields: impl Iterator<Item = &'static FieldOf<C>>,
+    matches: &ArgMatches,
+) -> Result<C, Error> {
+    let mut choices = C::default();
     for field in fields {
         let given = match field.takes {
-            Takes::Flag(_) => Some(Given::Flag(matches.get_flag(field.name))),
+            TakesOf::Flag(_) => Some(Given::Flag(matches.get_flag(field.name))),
             _ => matches.get_one::<String>(field.name).map(|word| Given::Word(word)),
         };
         let Some(given) = given else { continue };
@@ -119,6 +126,30 @@ impl FromArgMatches for ReplayOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let is_block_given = matches.value_source("block") == Some(ValueSource::CommandLine);
         Ok(ReplayOptions { choices: given(offered_for_replays(), matches)?, is_block_given })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// What was chosen of jobs that share disks.
+pub(crate) struct PlacementOptions(pub(crate) PlacementChoices);
+
+impl Args for PlacementOptions {
+    fn augment_args(command: Command) -> Command {
+        command.args(PLACEMENT_FIELDS.iter().map(argument))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for PlacementOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        given(PLACEMENT_FIELDS.iter(), matches).map(PlacementOptions)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

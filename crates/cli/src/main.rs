@@ -10,6 +10,7 @@
 //! - `replay/`: request logs, replayed
 //! - `local.rs`: files of this computer
 //! - `described.rs`: machines and disks that options name; `values.rs`: what a shell offers as values of options
+//! - `race.rs`, `job_tracks.rs`: what jobs that share disks did, as an account and in a trace
 //! - `memory.rs`, `pointless.rs`: what is refused because it cannot be, or would do nothing
 //! - `pattern_picture.rs`: who has which record of a file
 //! - `this_node.rs`, `interrupt.rs`: starting nodes, and stopping
@@ -26,12 +27,14 @@ mod enwrich_bench;
 mod explain;
 mod fields;
 mod interrupt;
+mod job_tracks;
 mod local;
 mod memory;
 mod pattern_picture;
 mod pdiol_bench;
 mod pointless;
 mod processes;
+mod race;
 mod replay;
 mod simulation;
 mod store;
@@ -45,8 +48,8 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
-    agent, agents, bench, cat, completions, demo, doctor, fsck, generate, get, ls, machines, patterns, put,
-    reproduce, request_log, rm, run, simulate, stat,
+    agent, agents, bench, cat, completions, demo, doctor, fsck, generate, get, ls, machines, merge, patterns,
+    put, reproduce, request_log, rm, run, simulate, stat,
 };
 use command_line::failure::Result;
 
@@ -89,6 +92,7 @@ enum Command {
     Fsck(fsck::Arguments),
     Demo(demo::Arguments),
     Simulate(simulate::Arguments),
+    Merge(merge::Arguments),
     Run(run::Arguments),
     Reproduce(reproduce::Arguments),
     Replay(Box<command::replay::Arguments>),
@@ -146,6 +150,7 @@ fn run(command: Command) -> Result<()> {
         Command::Fsck(arguments) => fsck::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
+        Command::Merge(arguments) => merge::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Reproduce(arguments) => reproduce::run(arguments),
         Command::Replay(arguments) => command::replay::run(*arguments),

@@ -6,14 +6,16 @@ use std::fs;
 use std::path::Path;
 
 use include_dir::{Dir, include_dir};
-use reproduce::{Statement, Study, TextFile};
+use plan::PlacementPlan;
+use reproduce::{PlacementStudy, Statement, Study, TextFile};
 
 use command_line::failure::{Failure, Result};
 
 /// The studies that are built in, by name.
-const BUILT_IN: [(&str, Dir<'_>); 2] = [
+const BUILT_IN: [(&str, Dir<'_>); 3] = [
     ("starfish-3.0", include_dir!("$CARGO_MANIFEST_DIR/../../experiments/starfish-3.0")),
     ("enwrich", include_dir!("$CARGO_MANIFEST_DIR/../../experiments/enwrich")),
+    ("placement", include_dir!("$CARGO_MANIFEST_DIR/../../experiments/placement")),
 ];
 
 /// The names of the studies that are built in.
@@ -30,6 +32,14 @@ const STATEMENTS: &str = "statements.csv";
 /// Longer files are no plans and no tables.
 const BYTES_MAX: u64 = 1 << 20;
 
+/// A study of either kind.
+pub(crate) enum AnyStudy {
+    /// Access methods.
+    Methods(Study),
+    /// Jobs that share disks.
+    Placement(PlacementStudy),
+}
+
 /// A file that was read.
 struct Read {
     name: String,
@@ -37,7 +47,7 @@ struct Read {
 }
 
 /// Finds, reads and checks the study of this name, or in this folder.
-pub(crate) fn load(name_or_path: &str) -> Result<Study> {
+pub(crate) fn load(name_or_path: &str) -> Result<AnyStudy> {
     let built_in = BUILT_IN.iter().find(|(name, _)| *name == name_or_path);
     let (name, plans, published, statements) = match built_in {
         Some((name, dir)) => {
@@ -63,11 +73,15 @@ pub(crate) fn load(name_or_path: &str) -> Result<Study> {
             (folder_name(path), plans, tables, text)
         }
     };
+    if plans.iter().any(|plan| PlacementPlan::is_one(&plan.text)) {
+        let study = PlacementStudy::parse(&name, &as_texts(&plans));
+        return study.map(AnyStudy::Placement).map_err(|error| Failure::usage(name_or_path, error));
+    }
     let study = Study::parse(&name, &as_texts(&plans), &as_texts(&published));
     let mut study = study.map_err(|error| Failure::usage(name_or_path, error))?;
     let statements = Statement::read(&format!("{name}/{STATEMENTS}"), &statements);
     study.statements = statements.map_err(|error| Failure::usage(name_or_path, error))?;
-    Ok(study)
+    Ok(AnyStudy::Methods(study))
 }
 
 /// The name of a study in a folder: that of the folder.
@@ -79,7 +93,7 @@ fn folder_name(path: &Path) -> String {
 fn not_found(name: &str, error: std::io::Error) -> Failure {
     let known: Vec<&str> = names().collect();
     let failure = Failure::usage(format!("study {name}"), error);
-    failure.remedy(format!("Give {}, which are built in, or a folder with plans.", known.join(" or ")))
+    failure.remedy(format!("Give one of {}, which are built in, or a folder with plans.", known.join(", ")))
 }
 
 /// The files of a built-in folder whose names end so, by name.

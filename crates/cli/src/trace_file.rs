@@ -24,6 +24,8 @@ use sim::{Recorder, Slice, Track};
 
 use command_line::failure::{Failure, Result};
 
+use crate::job_tracks::JobTracks;
+
 #[derive(Clone, PartialEq, Message)]
 struct Trace {
     #[prost(message, repeated, tag = "1")]
@@ -185,6 +187,11 @@ impl TraceFile {
         Ok(TraceFile(Rc::new(RefCell::new(writer))))
     }
 
+    /// Adds what jobs did.
+    pub(crate) fn add_jobs(&self, tracks: &JobTracks) {
+        self.0.borrow_mut().add_jobs(tracks);
+    }
+
     /// Ends the file; fails if any of it could not be written.
     pub(crate) fn finish(&self) -> Result<WrittenEvents> {
         let mut writer = self.0.borrow_mut();
@@ -208,17 +215,28 @@ impl Recorder for TraceFile {
 
 impl Writer {
     fn slice(&mut self, slice: Slice<'_>) {
-        if !self.has_room(slice.end) {
+        self.stretch(uuid(slice.track), slice.name, (slice.begin, slice.end), slice.arguments);
+    }
+
+    /// Writes that something happened for a stretch of time on a track.
+    fn stretch(
+        &mut self,
+        track: u64,
+        name: &'static str,
+        (begin_time, end_time): (Instant, Instant),
+        arguments: &[(&'static str, u64)],
+    ) {
+        if !self.has_room(end_time) {
             return;
         }
         let mut names = InternedData::default();
-        let name_iid = Some(self.event_names.number(slice.name, &mut names.event_names));
+        let name_iid = Some(self.event_names.number(name, &mut names.event_names));
         let annotation = |(name, value): &(&'static str, u64)| DebugAnnotation {
             name_iid: Some(self.argument_names.number(name, &mut names.debug_annotation_names)),
             uint_value: Some(*value),
         };
-        let debug_annotations = slice.arguments.iter().map(annotation).collect();
-        let track_uuid = Some(uuid(slice.track));
+        let debug_annotations = arguments.iter().map(annotation).collect();
+        let track_uuid = Some(track);
         let begin = TrackEvent {
             debug_annotations,
             r#type: Some(SLICE_BEGIN),
@@ -228,8 +246,23 @@ impl Writer {
         };
         let end = TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() };
         let is_new = names != InternedData::default();
-        let begin = TracePacket { interned_data: is_new.then_some(names), ..event(slice.begin, begin) };
-        self.write(vec![begin, event(slice.end, end)]);
+        let begin = TracePacket { interned_data: is_new.then_some(names), ..event(begin_time, begin) };
+        self.write(vec![begin, event(end_time, end)]);
+    }
+
+    /// A process for all jobs, with a track for each.
+    fn add_jobs(&mut self, tracks: &JobTracks) {
+        let mut packets = vec![process(tracks.nodes, "jobs".to_owned())];
+        for job in 0..tracks.jobs.len() {
+            packets.push(child_of(tracks.nodes, job_uuid(job), format!("job {job}"), false, job as i32));
+        }
+        self.write(packets);
+        for (job, slices) in tracks.jobs.iter().enumerate() {
+            for slice in slices {
+                let run = slice.run.map(|run| ("run", run));
+                self.stretch(job_uuid(job), slice.name, (slice.begin, slice.end), run.as_slice());
+            }
+        }
     }
 
     fn count(&mut self, track: Track, time: Instant, value: u64) {
@@ -288,6 +321,11 @@ fn uuid(track: Track) -> u64 {
         Track::WritesPending(disk) => (9, disk),
     };
     (index as u64 + 1) * KINDS + kind
+}
+
+/// The number of the track of a job, which is nobody else's.
+fn job_uuid(job: usize) -> u64 {
+    (job as u64 + 1) * KINDS + 10
 }
 
 /// The number of a node as a process.
@@ -349,11 +387,16 @@ fn process(node: usize, name: String) -> TracePacket {
 
 fn child(node: usize, track: Track, name: String, rank: i32) -> TracePacket {
     let counts = matches!(track, Track::ThreadsWaiting(_) | Track::WritesPending(_));
+    child_of(node, uuid(track), name, counts, rank)
+}
+
+/// A track of this number, or a counter, below a process.
+fn child_of(process: usize, number: u64, name: String, is_counter: bool, rank: i32) -> TracePacket {
     describe(TrackDescriptor {
-        uuid: Some(uuid(track)),
-        parent_uuid: Some(node_uuid(node)),
+        uuid: Some(number),
+        parent_uuid: Some(node_uuid(process)),
         name: Some(name),
-        counter: counts.then_some(CounterDescriptor {}),
+        counter: is_counter.then_some(CounterDescriptor {}),
         sibling_order_rank: Some(rank),
         ..TrackDescriptor::default()
     })

@@ -173,7 +173,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
         (&["study", "--trials", "0"], 2, "--trials"),
         (&["study", "--trials", "100000"], 2, "--trials"),
         (&["study", "--threads", "0"], 2, "--threads"),
-        (&["nowhere"], 2, "Give starfish-3.0 or enwrich, which are built in, or a folder with plans."),
+        (&["nowhere"], 2, "Give one of starfish-3.0, enwrich, placement, which are built in, or a folder"),
         (&["empty"], 2, "nothing to reproduce"),
         (&["broken"], 2, "plan.toml:7: unknown key \"outstandin\""),
         (&["study", "--out", "file"], 1, "starfish: file: "),

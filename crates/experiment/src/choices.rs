@@ -89,12 +89,6 @@ impl Default for Choices {
 }
 
 impl Choices {
-    /// The machine, with its numbers replaced.
-    pub fn load_machine(&self) -> Result<MachineDescription, description::Error> {
-        let set: Vec<(&str, &str)> = self.set.iter().map(|(key, value)| (&**key, &**value)).collect();
-        MachineDescription::load_with(&self.machine, &set)
-    }
-
     /// The case of these choices.
     pub fn case(
         &self,

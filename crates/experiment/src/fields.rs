@@ -2,53 +2,110 @@
 //!
 //! Options of `starfish simulate`, keys of plans and arguments in Python all come from [`FIELDS`], and so do the
 //! manual's pages, the types of the Python package and the columns of results. A new field is a row here, its place in
-//! [`Choices`], and its use.
+//! [`Choices`], and its use. Jobs that share disks have a table of their own, in `placement_fields.rs`.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use description::{Bytes, WrittenAsText, unknown};
+use description::{Bytes, MachineDescription, WrittenAsText, unknown};
 use fs::Scheduling;
 use jobs::Contents;
 
 use crate::Method;
-use crate::case::Case;
 use crate::choices::Choices;
 
+/// Choices, each for a field of a table, of which cases of one kind are made.
+pub trait FieldSet: Clone + Default + 'static {
+    /// What is made of them.
+    type Case;
+
+    /// All fields, in the order in which results have their columns.
+    fn fields() -> &'static [FieldOf<Self>];
+
+    /// What is chosen of the machine.
+    fn machine_choice(&self) -> MachineChoice;
+
+    /// Name or path of the machine.
+    fn machine(&mut self) -> &mut String;
+
+    /// Numbers of the machine that are replaced, by dotted key.
+    fn set(&mut self) -> &mut BTreeMap<String, String>;
+
+    /// The machine, with its numbers replaced.
+    fn load_machine(&self) -> Result<MachineDescription, description::Error> {
+        self.machine_choice().load()
+    }
+}
+
+/// A machine, as it is chosen.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MachineChoice {
+    /// Its name or path, as [`MachineDescription::load_with`] takes it.
+    pub name: String,
+    /// Numbers that are replaced, by dotted key.
+    pub set: BTreeMap<String, String>,
+    /// How many compute nodes and disks it has, unless that is among the numbers that are replaced.
+    pub nodes_and_disks: Option<(u32, u32)>,
+}
+
+impl MachineChoice {
+    /// The machine, with its numbers replaced.
+    fn load(&self) -> Result<MachineDescription, description::Error> {
+        let Some((nodes, disks)) = self.nodes_and_disks else { return self.load_with(&[]) };
+        let per_node = self.load_with(&[])?.disks.per_io_node.value.max(1);
+        let io_nodes = disks.div_ceil(per_node).to_string();
+        self.load_with(&[("nodes.compute", &nodes.to_string()), ("nodes.io", &io_nodes)])
+    }
+
+    fn load_with(&self, more: &[(&str, &str)]) -> Result<MachineDescription, description::Error> {
+        let set = self.set.iter().map(|(key, value)| (&**key, &**value));
+        // What the user has chosen counts.
+        let more = more.iter().copied().filter(|(key, _)| !self.set.contains_key(*key));
+        MachineDescription::load_with(&self.name, &more.chain(set).collect::<Vec<_>>())
+    }
+}
+
+/// Something that can be chosen for a case of the reports on access methods.
+pub type Field = FieldOf<Choices>;
+
+/// What such a field takes.
+pub type Takes = TakesOf<Choices>;
+
 /// Something that can be chosen for a case.
-pub struct Field {
+pub struct FieldOf<C: FieldSet> {
     /// Its name, as plans and Python have it; an option has hyphens.
     pub name: &'static str,
     /// What it takes.
-    pub takes: Takes,
+    pub takes: TakesOf<C>,
     /// What it is if nothing is chosen, as TOML; empty if there is no such value.
     pub default: &'static str,
     /// What it says, in a sentence or two.
     pub meaning: &'static str,
     /// What its column is called in tables of results; empty if it has none.
     pub column: &'static str,
-    shown: fn(&Case) -> Shown,
+    pub(crate) shown: fn(&C::Case) -> Shown,
 }
 
 /// What a field takes, and where that goes.
-pub enum Takes {
+pub enum TakesOf<C> {
     /// True or false.
-    Flag(fn(&mut Choices, bool)),
+    Flag(fn(&mut C, bool)),
     /// A number of bytes within these limits.
-    Size(RangeInclusive<u64>, fn(&mut Choices, u64)),
+    Size(RangeInclusive<u64>, fn(&mut C, u64)),
     /// A whole number within these limits.
-    Whole(RangeInclusive<u64>, fn(&mut Choices, u64)),
+    Whole(RangeInclusive<u64>, fn(&mut C, u64)),
     /// One of these names.
-    Name(&'static [&'static str], Choose),
+    Name(&'static [&'static str], Choose<C>),
     /// A text of a form of its own: what it is called in a command line, and what it may be.
-    Text(&'static str, &'static str, Choose),
+    Text(&'static str, &'static str, Choose<C>),
     /// A whole number, or one of these names.
-    WholeOrName(&'static [&'static str], Choose),
+    WholeOrName(&'static [&'static str], Choose<C>),
 }
 
 /// Chooses what a text says, or fails with what would be right.
-type Choose = fn(&mut Choices, &str) -> Result<(), String>;
+type Choose<C> = fn(&mut C, &str) -> Result<(), String>;
 
 /// A value as it was given for a field, wherever that was.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +133,26 @@ pub enum Shown {
     Flag(bool),
     /// There is none.
     Missing,
+}
+
+impl FieldSet for Choices {
+    type Case = crate::case::Case;
+
+    fn fields() -> &'static [Field] {
+        &FIELDS
+    }
+
+    fn machine(&mut self) -> &mut String {
+        &mut self.machine
+    }
+
+    fn set(&mut self) -> &mut BTreeMap<String, String> {
+        &mut self.set
+    }
+
+    fn machine_choice(&self) -> MachineChoice {
+        MachineChoice { name: self.machine.clone(), set: self.set.clone(), nodes_and_disks: None }
+    }
 }
 
 /// Larger numbers are mistakes, and would only make a simulation die of memory.
@@ -285,70 +362,73 @@ pub static FIELDS: [Field; 20] = [
 /// Rows and columns.
 const SIDES: (&str, &str) = ("RxC", "`\"RxC\"`");
 
-/// The names of all fields.
-pub fn field_names() -> Vec<&'static str> {
-    FIELDS.iter().map(|field| field.name).collect()
+/// The names of all fields of the table of these choices.
+pub fn field_names<C: FieldSet>() -> Vec<&'static str> {
+    C::fields().iter().map(|field| field.name).collect()
 }
 
-impl Field {
+impl<C: FieldSet> FieldOf<C> {
     /// The field of this name, which may have hyphens as an option has: `file-size` is `file_size`.
-    pub fn named(name: &str) -> Option<&'static Field> {
+    pub fn named(name: &str) -> Option<&'static Self> {
         let name = name.replace('-', "_");
-        FIELDS.iter().find(|field| field.name == name)
+        C::fields().iter().find(|field| field.name == name)
     }
 
     /// The field of this name, or what to say if there is none.
-    pub fn expect(name: &str) -> Result<&'static Field, String> {
-        Field::named(name).ok_or_else(|| unknown("key", name, &field_names()))
+    pub fn expect(name: &str) -> Result<&'static Self, String> {
+        Self::named(name).ok_or_else(|| unknown("key", name, &field_names::<C>()))
     }
 
     /// Chooses a value for it. Fails with what would be right.
-    pub fn choose(&self, choices: &mut Choices, value: Given<'_>) -> Result<(), String> {
+    pub fn choose(&self, choices: &mut C, value: Given<'_>) -> Result<(), String> {
         self.takes.choose(choices, value)
     }
 
     /// Its value in a case.
-    pub fn shown(&self, case: &Case) -> Shown {
+    pub fn shown(&self, case: &C::Case) -> Shown {
         (self.shown)(case)
     }
 }
 
-impl Takes {
+impl<C> TakesOf<C> {
     /// Chooses a value, if it is of the kind.
-    fn choose(&self, choices: &mut Choices, given: Given<'_>) -> Result<(), String> {
+    fn choose(&self, choices: &mut C, given: Given<'_>) -> Result<(), String> {
         let expected = |what: &str| Err(format!("expected {what}, not {}", given.shown()));
         match self {
-            Takes::Flag(choose) => match given {
+            TakesOf::Flag(choose) => match given {
                 Given::Flag(flag) => choose(choices, flag),
                 Given::Word("true") => choose(choices, true),
                 Given::Word("false") => choose(choices, false),
                 _ => return expected("true or false"),
             },
-            Takes::Whole(allowed, choose) => match given.whole().filter(|number| allowed.contains(number)) {
-                Some(number) => choose(choices, number),
-                None => {
-                    return expected(&format!(
-                        "a whole number from {} to {}",
-                        allowed.start(),
-                        allowed.end()
-                    ));
+            TakesOf::Whole(allowed, choose) => {
+                match given.whole().filter(|number| allowed.contains(number)) {
+                    Some(number) => choose(choices, number),
+                    None => {
+                        return expected(&format!(
+                            "a whole number from {} to {}",
+                            allowed.start(),
+                            allowed.end()
+                        ));
+                    }
                 }
-            },
-            Takes::Size(allowed, choose) => match given.bytes() {
+            }
+            TakesOf::Size(allowed, choose) => match given.bytes() {
                 None => return expected(Bytes::EXPECTED),
                 Some(bytes) if allowed.contains(&bytes) => choose(choices, bytes),
                 Some(_) => return expected(&format!("from {} to {} bytes", allowed.start(), allowed.end())),
             },
-            Takes::WholeOrName(_, choose) if matches!(given, Given::Whole(_)) => {
+            TakesOf::WholeOrName(_, choose) if matches!(given, Given::Whole(_)) => {
                 return choose(choices, &given.shown());
             }
-            Takes::Name(_, choose) | Takes::Text(_, _, choose) | Takes::WholeOrName(_, choose) => match given
-            {
-                Given::Text(text) | Given::Word(text) if !text.trim().is_empty() => {
-                    return choose(choices, text);
+            TakesOf::Name(_, choose) | TakesOf::Text(_, _, choose) | TakesOf::WholeOrName(_, choose) => {
+                match given {
+                    Given::Text(text) | Given::Word(text) if !text.trim().is_empty() => {
+                        return choose(choices, text);
+                    }
+                    _ => return expected("a text in quotes"),
                 }
-                _ => return expected("a text in quotes"),
-            },
+            }
         }
         Ok(())
     }
@@ -356,15 +436,15 @@ impl Takes {
     /// What it takes, in the manual's words.
     pub fn in_words(&self) -> String {
         match self {
-            Takes::Flag(_) => "flag".to_owned(),
-            Takes::Size(..) => "size".to_owned(),
-            Takes::Whole(allowed, _) => format!("{} to {}", allowed.start(), allowed.end()),
-            Takes::Name(names, _) => alternatives(names.iter().map(|name| format!("`\"{name}\"`"))),
-            Takes::WholeOrName(names, _) => {
+            TakesOf::Flag(_) => "flag".to_owned(),
+            TakesOf::Size(..) => "size".to_owned(),
+            TakesOf::Whole(allowed, _) => format!("{} to {}", allowed.start(), allowed.end()),
+            TakesOf::Name(names, _) => alternatives(names.iter().map(|name| format!("`\"{name}\"`"))),
+            TakesOf::WholeOrName(names, _) => {
                 let names = names.iter().map(|name| format!("`\"{name}\"`"));
                 alternatives(std::iter::once("whole number".to_owned()).chain(names))
             }
-            Takes::Text(_, words, _) => (*words).to_owned(),
+            TakesOf::Text(_, words, _) => (*words).to_owned(),
         }
     }
 }
@@ -406,7 +486,7 @@ fn alternatives(of: impl Iterator<Item = String>) -> String {
     }
 }
 
-fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
+pub(crate) fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| error.to_string())
 }
 

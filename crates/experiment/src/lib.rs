@@ -10,7 +10,7 @@
 //! - `case.rs`, `options.rs`: the experiments of the reports
 //! - `placement_case.rs`: jobs that share disks, placed by a policy; `placement_outcome.rs`: what a trial of it tells
 //! - `replay.rs`: the replay of a request log
-//! - `fields.rs`, `choices.rs`: what users can choose of them, by name
+//! - `fields.rs`, `choices.rs`: what users can choose of them, by name; `placement_fields.rs`: of jobs that share disks
 //! - `summary.rs`: several trials
 
 mod case;
@@ -20,6 +20,7 @@ mod experiment;
 mod fields;
 mod options;
 mod placement_case;
+mod placement_fields;
 mod placement_outcome;
 mod replay;
 mod summary;
@@ -29,7 +30,9 @@ pub use case::Case;
 pub use choices::{Choices, Comparison, ComparisonError};
 pub use error::Error;
 pub use experiment::{Beginning, DiskLayout, Experiment, FilePlace, Launch, StoredFile};
-pub use fields::{FIELDS, Field, Given, Shown, Takes, field_names};
+pub use fields::{
+    FIELDS, Field, FieldOf, FieldSet, Given, MachineChoice, Shown, Takes, TakesOf, field_names,
+};
 pub use jobs::{
     ArrayPattern, ArraysJob, BatchReading, Contents, Error as JobError, FlushTally, InterleaveJob, Job,
     JobWait, LocalProgram, MergeJob, Order, Outcome, PatternAccess, PatternJob, PendingWrites, ReplayAccess,
@@ -37,6 +40,7 @@ pub use jobs::{
 };
 pub use options::{Method, Options, Queued};
 pub use placement_case::{PlacedJob, PlacementCase};
+pub use placement_fields::{PLACEMENT_FIELDS, PlacementChoices, PlacementField};
 pub use placement_outcome::{DiskBacklog, PlacementOutcome};
 pub use replay::Replay;
 pub use summary::{Summary, summarise};

@@ -100,6 +100,12 @@ impl DiskBacklog {
         self.steps.iter().find(|(_, pending)| pending.blocks > blocks).map(|(time, _)| *time)
     }
 
+    /// The blocks that were pending at a time.
+    pub fn blocks_at(&self, time: Duration) -> u64 {
+        let before = self.steps.partition_point(|(at, _)| *at <= time);
+        before.checked_sub(1).map_or(0, |last| self.steps[last].1.blocks)
+    }
+
     /// How fast the pending blocks grew from `begin` to `end`, in blocks a second, by least squares over the steps.
     pub fn growth(&self, begin: Duration, end: Duration) -> Option<f64> {
         let between = self.steps.iter().filter(|(time, _)| (begin..=end).contains(time));

@@ -31,6 +31,8 @@ pub struct Trial {
     pub bytes_moved: u64,
     /// Disk movements of all disks in it.
     pub disk_movements: u64,
+    /// When it began, by the machine's clock.
+    pub start: Instant,
     /// Timed events in it.
     pub events: u64,
     /// A mix of all events of the trial, set-up and check included: equal for equal trials.
@@ -91,6 +93,7 @@ impl Experiment {
             elapsed,
             bytes_moved: jobs.iter().map(Outcome::bytes).sum(),
             disk_movements: statistics.movements(),
+            start,
             events: statistics.events,
             digest: simulation.digest(),
             jobs,

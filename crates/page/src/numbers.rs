@@ -4,8 +4,10 @@ use maud::{Markup, html};
 
 use statistics::Sample;
 
+use crate::boxes::{BoxDrawing, ShadedTable, boxes, shaded};
 use crate::chart::{Figure, figure};
 use crate::document;
+use crate::plot::{Plot, plot};
 use crate::throughput::{half_width, throughput};
 
 /// Figures and tables on a page of their own.
@@ -28,6 +30,12 @@ pub enum NumbersPart {
     Bars(NumbersBars),
     /// A table.
     Table(NumbersTable),
+    /// A plot.
+    Plot(Plot),
+    /// Boxes in columns.
+    Boxes(BoxDrawing),
+    /// Numbers in shades.
+    Shaded(ShadedTable),
 }
 
 /// Throughputs side by side, each with its name, a bar from zero and its number.
@@ -70,6 +78,9 @@ impl NumbersPage {
                         NumbersPart::Figure(drawn) => (figure(drawn)),
                         NumbersPart::Bars(bars) => (bars.section()),
                         NumbersPart::Table(table) => (table.section()),
+                        NumbersPart::Plot(drawn) => (plot(drawn)),
+                        NumbersPart::Boxes(drawing) => (boxes(drawing)),
+                        NumbersPart::Shaded(table) => (shaded(table)),
                     }
                 }
             }

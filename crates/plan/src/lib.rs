@@ -16,6 +16,8 @@
 //! - `value.rs`: TOML values that know where they stand
 //! - `reference.rs`: the keys of a plan beside the fields of its cases
 //! - `plan.rs`: the file, its check, its cells
+//! - `settings.rs`: what is chosen for cells, of fields of any kind; `placement_plan.rs`: plans of jobs that share
+//!   disks
 //! - `planned_trial.rs`, `run.rs`: trials, and the threads that run them; `selection.rs`: some of them by name
 //! - `measurement.rs`, `journal.rs`: what is kept of a trial, and where
 //! - `decisive.rs`: which lines of the simulator's sources its identity is made of
@@ -26,20 +28,23 @@ mod decisive;
 mod journal;
 mod measurement;
 mod misfits;
+mod placement_plan;
 mod plan;
 mod planned_trial;
 pub mod reference;
 mod results;
 mod run;
 mod selection;
+mod settings;
 mod table;
 mod value;
 
-pub use experiment::{ArrayPattern, Method};
+pub use experiment::{ArrayPattern, Method, PlacedJob, PlacementCase};
 pub use journal::{Journal, JournalError, PROGRAM};
-pub use measurement::{Busy, FlushCount, Measurement};
+pub use measurement::{BACKLOG_STEPS, Busy, FlushCount, Measurement, PlacedMeasurement};
+pub use placement_plan::{PlacementCell, PlacementPlan};
 pub use plan::{CELLS_MAX, Kind, Plan, PlannedCell, Publication, Quantity, TRIALS_MAX};
-pub use planned_trial::{PlannedTrial, TrialKey, shard, trials};
+pub use planned_trial::{PlannedCase, PlannedTrial, TrialKey, placement_trials, shard, trials};
 pub use results::{CellResult, cell_table, results, trial_table};
 pub use run::{Failure, Progress, TrialError, execute, run, run_all, threads_here};
 pub use selection::TrialSelection;

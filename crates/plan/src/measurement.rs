@@ -1,8 +1,10 @@
 //! What is kept of a trial: whole numbers, so that nothing is lost on the way to a file and back.
 
-use experiment::{Case, Trial};
+use experiment::{PlacementCase, PlacementOutcome, Trial};
 use machine::Duration;
 use serde::{Deserialize, Serialize};
+
+use crate::planned_trial::PlannedCase;
 
 /// What was measured in one trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +18,9 @@ pub struct Measurement {
     /// What the write cache did, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flushes: Option<FlushCount>,
+    /// What jobs that share disks did, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placed: Option<PlacedMeasurement>,
     /// Timed events in it.
     pub events: u64,
     /// Messages in it.
@@ -34,6 +39,87 @@ pub struct Measurement {
     pub compute_processors: Busy,
     /// The processors of the I/O nodes.
     pub io_processors: Busy,
+}
+
+/// What jobs that share disks did in a trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlacedMeasurement {
+    /// When each job was done, by number, in nanoseconds since the first began.
+    pub ends_ns: Vec<u64>,
+    /// Blocks that all jobs have read.
+    pub blocks_read: u64,
+    /// Blocks that all disks have written.
+    pub blocks_written: u64,
+    /// r: how long a disk took to read a block, on average, in nanoseconds.
+    pub read_ns: u64,
+    /// w: how long a disk took to write one.
+    pub write_ns: u64,
+    /// The most writes that were pending at one disk.
+    pub pending_writes_most: u64,
+    /// The most blocks of such writes.
+    pub pending_blocks_most: u64,
+    /// How fast a copy's queue grew that grew first, in thousandths of blocks a second, from a hundred blocks on to
+    /// its longest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub growth: Option<u64>,
+    /// Of each disk of a copy, so many blocks were pending at the beginning of each of [`BACKLOG_STEPS`] equal parts of
+    /// the time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backlogs: Vec<Vec<u64>>,
+}
+
+/// In how many parts of its time a copy's queues are told.
+pub const BACKLOG_STEPS: u64 = 128;
+
+/// Blocks from which on a queue is one that grows: some reads' worth of writes, several times the threshold of a copy.
+const GROWING_BLOCKS: u64 = 100;
+
+impl PlacedMeasurement {
+    fn of(case: &PlacementCase, trial: &Trial) -> Self {
+        let outcome = case.outcome(trial);
+        let most = outcome.pending_most();
+        let is_copy = case.kind == experiment::PlacedJob::Copy;
+        PlacedMeasurement {
+            ends_ns: outcome.ends.iter().map(|end| end.as_nanos()).collect(),
+            blocks_read: outcome.blocks_read,
+            blocks_written: outcome.blocks_written,
+            read_ns: (outcome.read_ms * 1e6).round() as u64,
+            write_ns: (outcome.write_ms * 1e6).round() as u64,
+            pending_writes_most: most.writes,
+            pending_blocks_most: most.blocks,
+            growth: is_copy.then(|| growth(&outcome)).flatten(),
+            backlogs: if is_copy { backlogs(&outcome) } else { Vec::new() },
+        }
+    }
+
+    /// f = w / r as it was measured, without unit.
+    pub fn ratio(&self) -> f64 {
+        self.write_ns as f64 / self.read_ns as f64
+    }
+
+    /// When the jobs were done, in seconds, in the order in which they were.
+    pub fn finish_times(&self) -> Vec<f64> {
+        let mut ends = self.ends_ns.clone();
+        ends.sort_unstable();
+        ends.into_iter().map(|end| Duration::from_nanos(end).as_secs_f64()).collect()
+    }
+}
+
+/// The growth of the queue that grew first, unless none did.
+fn growth(outcome: &PlacementOutcome) -> Option<u64> {
+    let growing = outcome.backlogs.iter().filter_map(|all| Some((all.first_above(GROWING_BLOCKS)?, all)));
+    let (begin, first) = growing.min_by_key(|(begin, _)| *begin)?;
+    let end = first.first_above(first.most().blocks - 1)?;
+    let growth = first.growth(begin, end).filter(|growth| *growth > 0.0)?;
+    Some((growth * 1e3).round() as u64)
+}
+
+fn backlogs(outcome: &PlacementOutcome) -> Vec<Vec<u64>> {
+    let at = |step| Duration::from_nanos(outcome.elapsed.as_nanos() / BACKLOG_STEPS * step);
+    let of = |backlog: &experiment::DiskBacklog| {
+        (0..BACKLOG_STEPS).map(|step| backlog.blocks_at(at(step))).collect()
+    };
+    outcome.backlogs.iter().map(of).collect()
 }
 
 /// What a write cache did in a trial.
@@ -97,9 +183,9 @@ pub struct Busy {
 
 impl Measurement {
     /// What `trial` of `case` came to.
-    pub fn new(case: &Case, trial: &Trial) -> Self {
+    pub(crate) fn new(case: PlannedCase<'_>, trial: &Trial) -> Self {
         let statistics = &trial.statistics;
-        let (compute, io) = statistics.nodes.split_at(case.machine.nodes.compute.value as usize);
+        let (compute, io) = statistics.nodes.split_at(case.machine().nodes.compute.value as usize);
         let links = statistics.nodes.iter().flat_map(|node| [node.link_out, node.link_in]);
         let processor = |node: &sim::NodeStatistics| node.processor_threads + node.processor_interrupts;
         Measurement {
@@ -107,6 +193,10 @@ impl Measurement {
             bytes_moved: trial.bytes_moved,
             disk_movements: trial.disk_movements,
             flushes: FlushCount::of(trial),
+            placed: match case {
+                PlannedCase::Placement(case) => Some(PlacedMeasurement::of(case, trial)),
+                PlannedCase::Pattern(_) => None,
+            },
             events: trial.events,
             messages: statistics.messages,
             digest: trial.digest,

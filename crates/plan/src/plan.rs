@@ -32,18 +32,17 @@
 //! too, `ra`, `rn` and `wn` with smaller ones, since these nodes access all of the file in one request anyway. A
 //! pattern that is listed is kept.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
-use std::rc::Rc;
 
 use description::{Error, MachineDescription, Misfit, SIZE_LIMIT};
-use experiment::{ArrayPattern, Case, Choices, Field, JobError, field_names};
+use experiment::{ArrayPattern, Case, Choices, JobError};
 use layout::{LayoutError, Operation};
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 use crate::misfits::Misfits;
-use crate::reference::{TABLES, TOP, names};
+use crate::reference::{TOP, names};
+use crate::settings::{Chosen, PlanForm, Series, Settings, refuse_repetition};
 use crate::value::{TomlValue, entries, unknown_key};
 
 /// The most cells a plan may have.
@@ -167,113 +166,75 @@ impl PlannedCell {
 
 /// What stands in a plan's file, before it is combined.
 struct Draft<'a> {
-    folder: &'a Path,
-    name: String,
-    title: String,
-    trials: u64,
-    seed: u64,
+    head: Head,
     published: Option<Publication>,
     patterns: Vec<Chosen<ArrayPattern>>,
     /// Whether the patterns were named as a group.
     by_group: bool,
     records: Vec<Chosen<u64>>,
-    variants: Vec<Variant>,
-    axes: Vec<Axis<'a>>,
+    settings: Settings<'a, Choices>,
 }
 
-/// A value, and where it was chosen.
-#[derive(Clone)]
-struct Chosen<T> {
-    value: T,
-    span: Range<usize>,
+/// What stands at the top of every plan.
+pub(crate) struct Head {
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) trials: u64,
+    pub(crate) seed: u64,
+    /// Where the name stands.
+    pub(crate) span: Range<usize>,
 }
 
-struct Variant {
-    name: Chosen<String>,
-    choices: Choices,
-    /// Where a number of its machine or the machine itself was chosen.
-    machine_span: Range<usize>,
-    /// The keys that the plan chooses for it, `set.` before those of the machine.
-    keys: BTreeSet<String>,
-}
-
-/// Something varied: a key, `set.` before it if it is one of the machine, and its values.
-struct Axis<'a> {
-    key: String,
-    span: Range<usize>,
-    values: Vec<TomlValue<'a>>,
-}
-
-/// A variant with a value of every axis.
-struct Series {
-    variant: Chosen<String>,
-    varied: Vec<(String, String)>,
-    choices: Choices,
-    machine: Rc<MachineDescription>,
-}
-
-/// What stands before the keys of a machine's numbers.
-const SET: &str = "set.";
-
-const OWN_KEYS: [&str; TOP.len()] = names(&TOP);
-const TABLE_KEYS: [&str; TABLES.len()] = names(&TABLES);
-
-impl<'a> Draft<'a> {
-    /// What stands there, as far as nothing is wrong with it.
-    fn read(table: &'a DeTable<'a>, folder: &'a Path, misfits: &Misfits) -> Self {
+impl Head {
+    pub(crate) fn read<'a>(table: &'a DeTable<'a>, misfits: &Misfits) -> Self {
         let get = |key: &str| table.get(key).map(TomlValue);
         let name = misfits.note(get("name").ok_or_else(|| Misfit {
             span: 0..0,
             message: "the name is missing: expected a line such as name = \"table-02\"".to_owned(),
         }));
-        let (patterns, by_group) = patterns(get("patterns"), misfits);
-        let span = name.map_or(0..0, |name| name.span());
-        let defaults = Variant {
-            name: Chosen { value: String::new(), span: span.clone() },
-            choices: Choices::default(),
-            machine_span: span,
-            keys: BTreeSet::new(),
-        };
         let text =
             |written: Option<TomlValue<'a>>| misfits.note_or(written.map_or(Ok(""), |text| text.text()), "");
         let number = |written: Option<TomlValue<'_>>, allowed: RangeInclusive<u64>, usual| {
             misfits.note_or(written.map_or(Ok(usual), |number| number.integer(allowed)), usual)
         };
-        let draft = Draft {
-            folder,
+        Head {
             name: text(name).to_owned(),
             title: text(get("title")).to_owned(),
             trials: number(get("trials"), 1..=TRIALS_MAX, TRIALS),
             seed: number(get("seed"), 0..=i64::MAX as u64, SEED),
+            span: name.map_or(0..0, |name| name.span()),
+        }
+    }
+}
+
+const OWN_KEYS: [&str; TOP.len()] = names(&TOP);
+
+/// Patterns by a method, which the only variant is called by.
+const FORM: PlanForm<Choices> = PlanForm {
+    own_keys: &OWN_KEYS,
+    usual_name: |choices| choices.method.map_or_else(String::new, |method| method.to_string()),
+};
+
+impl<'a> Draft<'a> {
+    /// What stands there, as far as nothing is wrong with it.
+    fn read(table: &'a DeTable<'a>, folder: &'a Path, misfits: &Misfits) -> Self {
+        let get = |key: &str| table.get(key).map(TomlValue);
+        let head = Head::read(table, misfits);
+        let (patterns, by_group) = patterns(get("patterns"), misfits);
+        Draft {
             published: published(get("table"), get("figure"), misfits),
             patterns,
             by_group,
             records: records(get("records"), misfits),
-            variants: variants(table, defaults, folder, misfits),
-            axes: get("vary").map_or(Vec::new(), |vary| axes(vary, folder, misfits)),
-        };
-        draft.check_axes(misfits);
-        draft
-    }
-
-    /// What varies must not be chosen as well.
-    fn check_axes(&self, misfits: &Misfits) {
-        for axis in &self.axes {
-            let chosen = self.variants.iter().find(|variant| variant.keys.contains(&axis.key));
-            if let Some(variant) = chosen {
-                let (key, name) = (&axis.key, &variant.name.value);
-                let message = format!(
-                    "{key} varies but is chosen too, for variant {name}: expected it in one place only"
-                );
-                misfits.add(Misfit { span: axis.span.clone(), message });
-            }
+            settings: Settings::read(table, &FORM, folder, head.span.clone(), misfits),
+            head,
         }
     }
 
     /// The plan, as far as nothing is wrong with it.
     fn plan(self, file: &str, misfits: &Misfits) -> Plan {
         let is_small = misfits.note(self.check_size()).is_some();
-        let series = if is_small { self.series(misfits) } else { Vec::new() };
+        let series = if is_small { self.settings.series(misfits) } else { Vec::new() };
         let mut cells = Vec::new();
         for record in &self.records {
             for pattern in &self.patterns {
@@ -284,24 +245,13 @@ impl<'a> Draft<'a> {
                 }
             }
         }
-        let Draft { name, title, trials, seed, published, .. } = self;
+        let Draft { head: Head { name, title, trials, seed, .. }, published, .. } = self;
         Plan { name, title, file: file.to_owned(), trials, seed, published, cells }
     }
 
     fn check_size(&self) -> Result<(), Misfit> {
-        let lists = [self.variants.len(), self.patterns.len(), self.records.len()].into_iter();
-        let axes = self.axes.iter().map(|axis| axis.values.len());
-        let cells = lists.chain(axes).try_fold(1usize, |cells, count| cells.checked_mul(count));
-        if cells.is_none_or(|cells| cells > CELLS_MAX) {
-            let cells =
-                cells.map_or_else(|| "more than can be counted".to_owned(), |cells| cells.to_string());
-            let message = format!(
-                "expected at most {CELLS_MAX} combinations, not {cells}: make several plans of this one"
-            );
-            let span = self.axes.last().map_or(0..0, |axis| axis.span.clone());
-            return Err(Misfit { span, message });
-        }
-        Ok(())
+        let (counts, span) = self.settings.counts();
+        check_size(counts.into_iter().chain([self.patterns.len(), self.records.len()]), span)
     }
 
     fn leaves_out(&self, pattern: ArrayPattern, record_bytes: u64, block_bytes: u64) -> bool {
@@ -310,56 +260,9 @@ impl<'a> Draft<'a> {
         self.by_group && whole && larger && record_bytes < block_bytes
     }
 
-    /// Every variant with every combination of what varies; the last axis varies fastest.
-    fn series(&self, misfits: &Misfits) -> Vec<Series> {
-        let mut machines: BTreeMap<_, Option<Rc<MachineDescription>>> = BTreeMap::new();
-        let mut all = Vec::new();
-        for variant in &self.variants {
-            let count = self.axes.iter().map(|axis| axis.values.len()).product();
-            for combination in 0..count {
-                let combined = misfits.note_once(self.combine(variant, combination));
-                let Some((varied, choices)) = combined else { continue };
-                let machine = machines.entry((choices.machine.clone(), choices.set.clone()));
-                let load = || misfits.note_once(self.machine(variant, &choices)).map(Rc::new);
-                let Some(machine) = machine.or_insert_with(load).clone() else { continue };
-                all.push(Series { variant: variant.name.clone(), varied, choices, machine });
-            }
-        }
-        all
-    }
-
-    /// What varies, and the choices, in the combination of this number.
-    fn combine(
-        &self,
-        variant: &Variant,
-        mut number: usize,
-    ) -> Result<(Vec<(String, String)>, Choices), Misfit> {
-        let mut choices = variant.choices.clone();
-        let mut varied = Vec::new();
-        for axis in self.axes.iter().rev() {
-            let value = axis.values[number % axis.values.len()];
-            number /= axis.values.len();
-            choose(&mut choices, &axis.key, value, self.folder)?;
-            let key = axis.key.strip_prefix(SET).unwrap_or(&axis.key);
-            varied.push((key.to_owned(), value.literal()?));
-        }
-        varied.reverse();
-        Ok((varied, choices))
-    }
-
-    fn machine(&self, variant: &Variant, choices: &Choices) -> Result<MachineDescription, Misfit> {
-        let machine = choices.load_machine();
-        machine.map_err(|error| {
-            let axis = self.axes.iter().find(|axis| axis.key.starts_with(SET) || axis.key == "machine");
-            let span = axis.map_or(variant.machine_span.clone(), |axis| axis.span.clone());
-            let message = format!("{error}; `starfish machines` lists the machines and prints their keys");
-            Misfit { span, message }
-        })
-    }
-
     fn cell(
         &self,
-        series: &Series,
+        series: &Series<Choices>,
         pattern: &Chosen<ArrayPattern>,
         record: &Chosen<u64>,
     ) -> Result<PlannedCell, Misfit> {
@@ -374,7 +277,7 @@ impl<'a> Draft<'a> {
             varied: varied.clone(),
             machine: choices.machine.clone(),
             set: choices.set.clone().into_iter().collect(),
-            case: choices.case(machine, method, pattern.value, record.value, self.seed),
+            case: choices.case(machine, method, pattern.value, record.value, self.head.seed),
         };
         cell.case.check().map_err(|error| {
             let span = match &error {
@@ -390,153 +293,16 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Chooses a value for a field or, after `set.`, for a number of the machine's description.
-fn choose(choices: &mut Choices, key: &str, value: TomlValue<'_>, folder: &Path) -> Result<(), Misfit> {
-    if let Some(number) = key.strip_prefix(SET) {
-        choices.set.insert(number.to_owned(), value.literal()?);
-        return Ok(());
-    }
-    let field = Field::expect(key);
-    field.and_then(|field| field.choose(choices, value.given())).map_err(|why| value.misfit(why))?;
-    if key == "machine" && choices.machine.ends_with(".toml") {
-        choices.machine = folder.join(&choices.machine).to_string_lossy().into_owned();
+/// Refuses a plan of so many combinations that nobody can have meant them.
+pub(crate) fn check_size(counts: impl Iterator<Item = usize>, span: Range<usize>) -> Result<(), Misfit> {
+    let cells = counts.into_iter().try_fold(1usize, |cells, count| cells.checked_mul(count));
+    if cells.is_none_or(|cells| cells > CELLS_MAX) {
+        let cells = cells.map_or_else(|| "more than can be counted".to_owned(), |cells| cells.to_string());
+        let message =
+            format!("expected at most {CELLS_MAX} combinations, not {cells}: make several plans of this one");
+        return Err(Misfit { span, message });
     }
     Ok(())
-}
-
-impl Variant {
-    /// Chooses what stands at `key`, which may be `set`.
-    fn choose(&mut self, key: &str, value: TomlValue<'_>, folder: &Path) -> Result<(), Misfit> {
-        if key == "set" || key == "machine" {
-            self.machine_span = value.span();
-        }
-        for (key, value) in if key == "set" { numbers(value)? } else { vec![(key.to_owned(), value)] } {
-            choose(&mut self.choices, &key, value, folder)?;
-            self.keys.insert(key);
-        }
-        Ok(())
-    }
-}
-
-/// The entries of a table with settings, whose keys are spelled as fields are, and none of which stands there twice.
-fn settings<'a>(
-    table: &'a DeTable<'a>,
-    misfits: &Misfits,
-) -> impl Iterator<Item = (&'a str, Range<usize>, TomlValue<'a>)> {
-    let entries = entries(table).into_iter();
-    let entries: Vec<_> = entries
-        .map(|(key, at, value)| (Field::named(key).map_or(key, |field| field.name), at, value))
-        .collect();
-    // The one says what the other does.
-    let meant = |key| if key == "phantom" { "contents" } else { key };
-    refuse_repetition(entries.iter().map(|(key, span, _)| (meant(*key).to_owned(), span.clone())), misfits);
-    entries.into_iter()
-}
-
-/// The dotted keys below a table `set`, with `set.` before them: `{ "nodes.io" = 8 }` and `nodes.io = 8` are equal.
-fn numbers(value: TomlValue<'_>) -> Result<Vec<(String, TomlValue<'_>)>, Misfit> {
-    let mut found = Vec::new();
-    let mut below = vec![(SET.to_owned(), value)];
-    while let Some((prefix, value)) = below.pop() {
-        for (key, _, value) in entries(value.table()?) {
-            let key = format!("{prefix}{key}");
-            match value.0.get_ref() {
-                DeValue::Table(_) => below.push((format!("{key}."), value)),
-                _ => found.push((key, value)),
-            }
-        }
-    }
-    Ok(found)
-}
-
-/// The variants of a plan, with the defaults that stand at its top.
-fn variants<'a>(
-    table: &'a DeTable<'a>,
-    mut defaults: Variant,
-    folder: &Path,
-    misfits: &Misfits,
-) -> Vec<Variant> {
-    let mut written = None;
-    for (key, span, value) in settings(table, misfits) {
-        match key {
-            "variant" => written = misfits.note(value.list("[[variant]]")),
-            _ if key == "set" || Field::named(key).is_some() => {
-                misfits.note(defaults.choose(key, value, folder));
-            }
-            _ if OWN_KEYS.contains(&key) => {}
-            _ => misfits.add(unknown_key(key, span, &[&OWN_KEYS[..], &TABLE_KEYS, &field_names()].concat())),
-        }
-    }
-    let Some(written) = written else {
-        defaults.name.value = defaults.choices.method.map_or_else(String::new, |method| method.to_string());
-        if defaults.name.value.is_empty() {
-            defaults.name.value = "all".to_owned();
-        }
-        return vec![defaults];
-    };
-    let mut variants: Vec<Variant> = Vec::new();
-    for value in written {
-        let Some(variant) = variant(value, &defaults, folder, misfits) else { continue };
-        if variants.iter().any(|other| other.name.value == variant.name.value) {
-            let message =
-                format!("there is a variant {:?} already: expected another name", variant.name.value);
-            misfits.add(Misfit { span: variant.name.span.clone(), message });
-        }
-        variants.push(variant);
-    }
-    variants
-}
-
-/// A variant, if it has a name.
-fn variant(value: TomlValue<'_>, defaults: &Variant, folder: &Path, misfits: &Misfits) -> Option<Variant> {
-    let table = misfits.note(value.table())?;
-    let named = table.get("name").map(TomlValue).ok_or_else(|| {
-        value.misfit("the variant's name is missing: expected a line such as name = \"fcfs\"")
-    });
-    let name = named.and_then(|name| match name.text()? {
-        text if text.contains(['/', ',']) => Err(name.misfit("expected a name without / and commas")),
-        text => Ok(Chosen { value: text.to_owned(), span: name.span() }),
-    });
-    let name = misfits.note(name);
-    let mut variant = Variant {
-        name: name.clone().unwrap_or(Chosen { value: String::new(), span: value.span() }),
-        choices: defaults.choices.clone(),
-        machine_span: defaults.machine_span.clone(),
-        keys: defaults.keys.clone(),
-    };
-    for (key, span, value) in settings(table, misfits).filter(|(key, ..)| *key != "name") {
-        if key == "set" || Field::named(key).is_some() {
-            misfits.note(variant.choose(key, value, folder));
-        } else {
-            misfits.add(unknown_key(key, span, &[&["name", "set"][..], &field_names()].concat()));
-        }
-    }
-    name.map(|_| variant)
-}
-
-fn axes<'a>(vary: TomlValue<'a>, folder: &Path, misfits: &Misfits) -> Vec<Axis<'a>> {
-    let mut axes = Vec::new();
-    for (key, span, value) in
-        misfits.note(vary.table()).into_iter().flat_map(|table| settings(table, misfits))
-    {
-        if key != "set" && Field::named(key).is_none() {
-            misfits.add(unknown_key(key, span, &[&["set"][..], &field_names()].concat()));
-            continue;
-        }
-        let lists = if key == "set" { numbers(value) } else { Ok(vec![(key.to_owned(), value)]) };
-        for (key, list) in misfits.note(lists).unwrap_or_default() {
-            let Some(values) = misfits.note(list.list("values")) else { continue };
-            // Each is possible by itself, whatever it is combined with.
-            let possible = |value: &TomlValue<'_>| {
-                let chosen = choose(&mut Choices::default(), &key, *value, folder);
-                let literal = chosen.and_then(|()| value.literal());
-                misfits.note(literal).map(|literal| (literal, value.span()))
-            };
-            refuse_repetition(values.iter().filter_map(possible), misfits);
-            axes.push(Axis { key, span: span.clone(), values });
-        }
-    }
-    axes
 }
 
 /// The patterns, and whether they were named as a group.
@@ -583,16 +349,6 @@ fn records(written: Option<TomlValue<'_>>, misfits: &Misfits) -> Vec<Chosen<u64>
     let written = records.iter().map(|record| (format!("{} B", record.value), record.span.clone()));
     refuse_repetition(written, misfits);
     records
-}
-
-fn refuse_repetition(values: impl IntoIterator<Item = (String, Range<usize>)>, misfits: &Misfits) {
-    let mut seen = BTreeSet::new();
-    for (value, span) in values {
-        let message = format!("{value} is there already: expected every value once");
-        if !seen.insert(value) {
-            misfits.add(Misfit { span, message });
-        }
-    }
 }
 
 /// Which published table or figure it is, if it says so.

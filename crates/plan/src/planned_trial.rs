@@ -4,22 +4,33 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use experiment::{Case, Method};
+use description::MachineDescription;
+use experiment::{Case, Method, PlacementCase, Trial};
 use serde::{Deserialize, Serialize};
 
+use crate::placement_plan::PlacementPlan;
 use crate::plan::Plan;
 
 /// One trial of one case, to be run.
 #[derive(Clone, Debug)]
 pub struct PlannedTrial<'a> {
     /// What is run.
-    pub case: &'a Case,
+    pub case: PlannedCase<'a>,
     /// Which trial of it.
     pub number: u64,
     /// What tells it from all other trials of all other experiments.
     pub key: TrialKey,
     /// About how long it takes, compared with others: the pieces that are moved.
     pub cost: u64,
+}
+
+/// A case of any kind.
+#[derive(Clone, Copy, Debug)]
+pub enum PlannedCase<'a> {
+    /// One of the reports on access methods.
+    Pattern(&'a Case),
+    /// Jobs that share disks.
+    Placement(&'a PlacementCase),
 }
 
 /// What tells a trial from all others: a hash of the whole experiment as far as it has an effect, its machine and disks
@@ -30,8 +41,9 @@ pub struct TrialKey([u8; 16]);
 
 impl<'a> PlannedTrial<'a> {
     /// The first `count` trials of `case`.
-    pub fn of(case: &'a Case, count: u64) -> impl Iterator<Item = PlannedTrial<'a>> {
-        let (hasher, cost) = (hasher(case), cost(case));
+    pub fn of(case: impl Into<PlannedCase<'a>>, count: u64) -> impl Iterator<Item = PlannedTrial<'a>> {
+        let case = case.into();
+        let (hasher, cost) = (hasher(case), case.cost());
         (0..count).map(move |number| PlannedTrial { case, number, key: TrialKey::of(&hasher, number), cost })
     }
 
@@ -39,13 +51,81 @@ impl<'a> PlannedTrial<'a> {
     pub fn describe(&self) -> String {
         format!("{}, trial {}", self.case, self.number)
     }
+
+    /// Runs it.
+    pub(crate) fn run(&self) -> Result<Trial, experiment::Error> {
+        match self.case {
+            PlannedCase::Pattern(case) => case.trial(self.number),
+            PlannedCase::Placement(case) => case.trial(self.number),
+        }
+    }
+}
+
+impl PlannedCase<'_> {
+    /// The machine.
+    pub(crate) fn machine(&self) -> &MachineDescription {
+        match self {
+            PlannedCase::Pattern(case) => &case.machine,
+            PlannedCase::Placement(case) => &case.machine,
+        }
+    }
+
+    /// The experiment and its disks, as `Debug` prints them.
+    fn printed(&self) -> String {
+        let disk = self.machine().disk();
+        match self {
+            PlannedCase::Pattern(case) => format!("{:?} {disk:?}", case.experiment()),
+            PlannedCase::Placement(case) => format!("{:?} {disk:?}", case.experiment()),
+        }
+    }
+
+    fn cost(self) -> u64 {
+        match self {
+            PlannedCase::Pattern(case) => cost(case),
+            // Each batch is read once, each write written once and read back.
+            PlannedCase::Placement(case) => {
+                let blocks = u64::from(case.jobs) * case.job_blocks();
+                blocks / case.read_blocks.max(1) + 2 * blocks / case.write_blocks.max(1)
+            }
+        }
+    }
+}
+
+impl<'a> From<&'a Case> for PlannedCase<'a> {
+    fn from(case: &'a Case) -> Self {
+        PlannedCase::Pattern(case)
+    }
+}
+
+impl<'a> From<&'a PlacementCase> for PlannedCase<'a> {
+    fn from(case: &'a PlacementCase) -> Self {
+        PlannedCase::Placement(case)
+    }
+}
+
+impl fmt::Display for PlannedCase<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlannedCase::Pattern(case) => case.fmt(f),
+            PlannedCase::Placement(case) => case.fmt(f),
+        }
+    }
 }
 
 /// The trials of all cells of all plans, each once, the long ones first.
 pub fn trials(plans: &[Plan]) -> Vec<PlannedTrial<'_>> {
-    let mut seen = BTreeSet::new();
     let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
-    let all = cells.flat_map(|(plan, cell)| PlannedTrial::of(&cell.case, plan.trials));
+    long_ones_first(cells.flat_map(|(plan, cell)| PlannedTrial::of(&cell.case, plan.trials)))
+}
+
+/// The trials of all cells of all plans of jobs that share disks, each once, the long ones first.
+pub fn placement_trials(plans: &[PlacementPlan]) -> Vec<PlannedTrial<'_>> {
+    let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
+    long_ones_first(cells.flat_map(|(plan, cell)| PlannedTrial::of(&cell.case, plan.trials)))
+}
+
+fn long_ones_first<'a>(all: impl Iterator<Item = PlannedTrial<'a>>) -> Vec<PlannedTrial<'a>> {
+    let mut seen = BTreeSet::new();
     let mut trials: Vec<PlannedTrial<'_>> = all.filter(|trial| seen.insert(trial.key)).collect();
     // Stable: equal ones stay in the order of the plans.
     trials.sort_by_key(|trial| std::cmp::Reverse(trial.cost));
@@ -70,10 +150,9 @@ impl TrialKey {
 
 /// The hash of the experiment that a case is, in which is what has an effect and nothing else: whatever is added to it,
 /// is in what `Debug` prints of it. The disks are named in it, and described elsewhere.
-fn hasher(case: &Case) -> blake3::Hasher {
+fn hasher(case: PlannedCase<'_>) -> blake3::Hasher {
     let mut hasher = blake3::Hasher::new();
-    let disk = case.machine.disk();
-    hasher.update(format!("{:?} {disk:?}", case.experiment()).as_bytes());
+    hasher.update(case.printed().as_bytes());
     hasher
 }
 

@@ -58,6 +58,16 @@ pub const TOP: [PlanKey; 9] = [
     ),
 ];
 
+/// The keys that stand at the top of a plan of jobs that share disks only.
+pub const PLACEMENT_TOP: [PlanKey; 6] = [
+    TOP[0],
+    TOP[1],
+    TOP[2],
+    TOP[3],
+    key("figure", "table", "", "The published figure that the plan is a part of: its `number`."),
+    TOP[8],
+];
+
 /// The keys of tables, which are not settings themselves: in a plan, and `set` in a variant and in `[vary]`, too.
 pub const TABLES: [PlanKey; 2] = [
     key("variant", "list of tables", "", "What is compared: each has a `name`, and settings of its own."),

@@ -113,7 +113,7 @@ impl Failure {
 
 fn trial(one: &PlannedTrial<'_>) -> Result<Trial, TrialError> {
     // All that the trial has is its own, and is dropped.
-    let outcome = catch_unwind(AssertUnwindSafe(|| one.case.trial(one.number)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| one.run()));
     match outcome {
         Ok(outcome) => Ok(outcome?),
         Err(panic) => Err(TrialError::Panicked(said(&*panic))),

@@ -127,7 +127,7 @@ pub(crate) fn simulate(cases: &[Case], trials: usize, threads: usize, watch: &Wa
     let failed = AtomicBool::new(false);
     let stop = || failed.load(Ordering::Relaxed) || watch.is_cancelled();
     plan::run(&planned, threads, &stop, &|index, outcome, wall| {
-        let outcome = outcome.map_err(|error| about(planned[index].case, error.into()));
+        let outcome = outcome.map_err(|error| about(&cases[index / trials], error.into()));
         failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
         let timed = outcome.map(|trial| (trial, wall.as_secs_f64()));
         *results[index].lock().expect("a slot is used once") = Some(timed);

@@ -16,9 +16,11 @@
 //! - `tables_csv.rs`, `report/`: the two files
 //! - `cells_csv.rs`, `plan_page.rs`: the same for a study of figures only that tells more than throughput, cell by
 //!   cell; the page also for plans that are no study
+//! - `placement/`: the study of jobs that share disks: its plans, its file and its page
 
 mod agreement;
 mod cells_csv;
+mod placement;
 mod plan_page;
 mod published;
 mod report;
@@ -31,6 +33,7 @@ pub use agreement::{
     BOUNDS, Compared, Errors, RATIO_MARGIN, Ratio, compared, errors, of_quantity, ratio, ratios,
 };
 pub use cells_csv::cells_csv;
+pub use placement::{PlacementResults, PlacementStudy};
 pub use plan_page::plan_page;
 pub use published::{COLUMNS, PublishedCell, PublishedError, PublishedTable, PublishedTables};
 pub use report::{Provenance, Report};

@@ -75,6 +75,17 @@ pub enum Standing {
     Missed,
 }
 
+impl Standing {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Standing::Met => "met",
+            Standing::Near => "near",
+            Standing::Missed => "missed",
+        }
+    }
+}
+
 impl Measure {
     fn named(name: &str) -> Option<Measure> {
         Some(match name {
@@ -204,11 +215,7 @@ pub fn statements_table(statements: &[Statement], results: &[CellResult<'_>]) ->
     };
     let row = |statement: &Statement| {
         let (row, found) = (&statement.row, statement.measured(results)?);
-        let standing = match statement.standing(found) {
-            Standing::Met => "met",
-            Standing::Near => "near",
-            Standing::Missed => "missed",
-        };
+        let standing = statement.standing(found).name();
         let words = [row.section.clone(), row.statement.clone(), standing.to_owned()];
         let numbers = [shown(row.published), range((row.least, row.most)), range(found)];
         Some(words.into_iter().chain(numbers).collect())

@@ -12,7 +12,7 @@
 //!   experiment                     sim, jobs, placement
 //!   plan                           experiment
 //!   page                           statistics
-//!   reproduce                      plan, statistics, page
+//!   reproduce                      plan, statistics, page, placement
 //!   node                           real and fs
 //!   pdiol                          node
 //!   libpdiol                       pdiol, node; nothing depends on it
@@ -54,7 +54,7 @@ const ARROWS: [(&str, &[&str]); 29] = [
     ("libpdiol", &["node", "pdiol"]),
     ("plan", &["description", "experiment", "fs", "layout", "machine", "sim", "statistics"]),
     ("page", &["statistics"]),
-    ("reproduce", &["description", "layout", "page", "plan", "statistics"]),
+    ("reproduce", &["description", "layout", "page", "placement", "plan", "statistics"]),
     (
         "starfish",
         &[
@@ -71,6 +71,7 @@ const ARROWS: [(&str, &[&str]); 29] = [
             "node",
             "page",
             "pdiol",
+            "placement",
             "plan",
             "real",
             "replacement",

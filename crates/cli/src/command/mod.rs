@@ -17,6 +17,7 @@ pub(crate) mod generate;
 pub(crate) mod get;
 pub(crate) mod ls;
 pub(crate) mod machines;
+pub(crate) mod merge;
 pub(crate) mod patterns;
 pub(crate) mod put;
 pub(crate) mod replay;

@@ -1,5 +1,7 @@
 //! `starfish reproduce`: the tables and figures of a report, simulated and set beside what it printed.
 
+mod placement;
+
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,21 +13,23 @@ use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use command_line::progress::Show;
 use page::NumbersPart;
-use plan::{CellResult, Journal, Kind, Plan, PlannedTrial};
+use plan::{CellResult, Journal, Kind, Plan, PlannedCase, PlannedTrial};
 use reproduce::{Form, Report, Study, cells_csv, compared, errors, statements_table, tables_csv};
 
 use super::run;
 use crate::local;
-use crate::study;
+use crate::study::{self, AnyStudy};
 
 /// Simulate all tables and figures of a report, and compare them with what it printed.
 ///
 /// The study starfish-3.0 is D. Kotz, "Tuning STARFISH" (1996): traditional, two-phase and disk-directed I/O on 16
 /// compute nodes, 16 I/O nodes and 16 disks. Its tables are simulated on all processors of this computer, which
-/// takes some minutes.
+/// takes some minutes. The study enwrich is that of write caches on compute nodes. The study placement is Sinclair,
+/// Tang and Varman, "Placement-related problems in shared disk I/O" (1996): merges that race on shared disks, and what
+/// stops them.
 ///
-/// DIR/tables.csv has every cell, in the form of the published tables, followed by `cv` and `trials`. It and the page
-/// below also show what earlier commands with the same DIR have simulated of the study.
+/// DIR/tables.csv has every cell, in the form of the published tables, followed by `cv` and `trials`; of placement
+/// every trial. It and the page below also show what earlier commands with the same DIR have simulated of the study.
 ///
 /// DIR/report.html says what agrees and what does not, in words, colours and charts; open it with any browser.
 ///
@@ -37,7 +41,8 @@ use crate::study;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The study: starfish-3.0, or a folder with plans and, in its folder `published`, tables to compare with.
+    /// The study: starfish-3.0, enwrich or placement, or a folder with plans and, in its folder `published`, tables to
+    /// compare with.
     #[arg(value_name = "STUDY")]
     study: String,
 
@@ -72,6 +77,7 @@ Examples:
   starfish reproduce starfish-3.0                             all; then open results/starfish-3.0/report.html
   starfish reproduce starfish-3.0 --tables 3,15 --trials 1    a first look
   starfish reproduce starfish-3.0 --tables none --figures 2   one figure
+  starfish reproduce placement --figures 2,7 --trials 1       merges on shared disks
   starfish reproduce ./my-study --out mine                    plans and published tables of your own";
 
 /// Which tables, or which figures.
@@ -108,7 +114,10 @@ const FAILURES_MAX: usize = 5;
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let whole = study::load(&arguments.study)?;
+    let whole = match study::load(&arguments.study)? {
+        AnyStudy::Methods(study) => study,
+        AnyStudy::Placement(study) => return placement::run(&arguments, &study),
+    };
     let mut study = whole.clone();
     let figures = arguments.figures.clone().unwrap_or_else(|| match arguments.tables {
         Numbers::All => Numbers::All,
@@ -319,9 +328,9 @@ fn time(study: &Study, journal: &Journal, new: usize, elapsed: Duration) -> Vec<
         planned.filter_map(|one| journal.wall(one.key)).map(|wall| wall.as_secs_f64()).sum()
     };
     let all = wall(&mut planned.iter());
-    let small = wall(&mut planned.iter().filter(|one| {
-        let case = one.case;
-        case.problem.record_bytes < case.options.block_bytes
+    let small = wall(&mut planned.iter().filter(|one| match one.case {
+        PlannedCase::Pattern(case) => case.problem.record_bytes < case.options.block_bytes,
+        PlannedCase::Placement(_) => false,
     }));
     // Adding 0 makes a plain zero of the negative one that a sum of nothing is.
     let share = if all > 0.0 { 100.0 * small / all + 0.0 } else { 0.0 };

@@ -51,6 +51,7 @@ pages! {
     writing_programs: "docs/manual/writing-programs.md",
     write_caches: "docs/manual/write-caches.md",
     replaying: "docs/manual/replaying.md",
+    placement: "docs/manual/placement.md",
     studying: "docs/manual/studying.md",
     methods: "docs/manual/methods.md",
     patterns: "docs/manual/patterns.md",

@@ -1,0 +1,131 @@
+//! `starfish merge`: jobs that share disks, simulated: how long they take, and whether one of them races ahead.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use command_line::TextTable;
+use command_line::failure::{Failure, Result};
+use experiment::{FieldSet, PlacementCase, PlacementOutcome, Trial};
+
+use super::positive;
+use crate::fields::PlacementOptions;
+use crate::job_tracks::JobTracks;
+use crate::local;
+use crate::race::Race;
+use crate::trace_file::{TraceFile, WrittenEvents};
+
+/// Merge runs on disks that several jobs share, simulated, and see whether one of them races ahead.
+///
+/// Each job reads its runs from some disks and writes its output to another, as a placement policy says. A job that
+/// gets ahead fills the queue of the disk it writes to, where others wait to read: then the jobs take turns, and disks
+/// are idle. The experiments are those of Sinclair, Tang and Varman, "Placement-related problems in shared disk I/O"
+/// (1996); `starfish reproduce placement` makes the figures of that.
+///
+/// There is a row for each trial: seconds until all jobs and until the first are done, what a block costs to read (r)
+/// and to write (w), in milliseconds, f = w / r, and the longest queue of writes at a disk.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    fields: PlacementOptions,
+
+    /// Number of trials, which differ in all that is random.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive::<u32>)]
+    trials: u32,
+
+    /// Seed of all randomness.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Change a number of the machine's description.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+
+    /// Explain the first trial: who was ahead, when the race began, how long queues were, against the threshold.
+    #[arg(long)]
+    explain: bool,
+
+    /// Write a trace of the first trial to a file for the Perfetto UI (ui.perfetto.dev): a counter of pending writes
+    /// for each disk, a track for each job, and what the disks do.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
+    /// Maximum number of slices and counts in the trace; about 40 bytes each.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = positive::<u64>, requires = "trace")]
+    trace_limit: u64,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish merge --policy 2 --jobs 5 --disks 5 --explain    a race
+  starfish merge --policy 3 --jobs 5 --trials 5             the cure by placement
+  starfish merge --policy 2 --scheduling round-robin        the cure by the order at the disks
+  starfish merge --policy 2 --jobs 3 --buffer-blocks 2000   the cure by small buffers
+  starfish merge --kind copy --jobs 2 --disks 2 --run-blocks 10000 --read-blocks 8 --write-blocks 1
+  starfish merge --policy 2 --trace race.pftrace";
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let case = case(&arguments)?;
+    let mut table = TextTable::new(1);
+    table.row(["trial", "all, s", "first, s", "r, ms", "w, ms", "f", "queue, writes", "blocks"]);
+    let mut explained = Vec::new();
+    for number in 0..u64::from(arguments.trials) {
+        let path = arguments.trace.as_deref().filter(|_| number == 0);
+        let trial = simulate(&case, number, path, arguments.trace_limit)?;
+        let outcome = case.outcome(&trial);
+        table.row(row(number, &outcome));
+        if number == 0 && arguments.explain {
+            explained = Race::of(&case, &trial, &outcome).lines();
+        }
+    }
+    local::print([case.to_string(), String::new()].into_iter().chain(table.lines()))?;
+    local::print(explained)
+}
+
+fn case(arguments: &Arguments) -> Result<PlacementCase> {
+    let mut choices = arguments.fields.0.clone();
+    for set in &arguments.set {
+        let (key, value) = set.split_once('=').ok_or_else(|| {
+            Failure::usage(format!("--set {set}"), "expected KEY=VALUE, such as disks.model=hp97560")
+        })?;
+        choices.set().insert(key.to_owned(), value.to_owned());
+    }
+    let machine = choices.load_machine().map_err(|error| {
+        let failure = Failure::usage(choices.machine().clone(), error);
+        failure.remedy("`starfish machines` lists the machines and prints their keys.")
+    })?;
+    let case = choices.case(machine, arguments.seed);
+    case.check().map_err(|error| Failure::usage("merge", error))?;
+    Ok(case)
+}
+
+fn simulate(case: &PlacementCase, number: u64, trace: Option<&Path>, limit: u64) -> Result<Trial> {
+    let failed = |error| Failure::new(format!("simulating trial {number}"), error);
+    let Some(path) = trace else { return case.trial(number).map_err(failed) };
+    let file = TraceFile::create(path, &case.machine, limit)?;
+    let trial = case.recorded_trial(number, Box::new(file.clone())).map_err(failed)?;
+    file.add_jobs(&JobTracks::of(case, &trial));
+    let WrittenEvents { events, cut_at } = file.finish()?;
+    if cut_at.is_some() {
+        eprintln!(
+            "{}: the trace is not whole, at its limit of {events} slices and counts; --trace-limit N takes more",
+            path.display()
+        );
+    }
+    Ok(trial)
+}
+
+fn row(number: u64, outcome: &PlacementOutcome) -> [String; 8] {
+    let most = outcome.pending_most();
+    [
+        number.to_string(),
+        format!("{:.2}", outcome.elapsed.as_secs_f64()),
+        format!("{:.2}", outcome.first().as_secs_f64()),
+        format!("{:.3}", outcome.read_ms),
+        format!("{:.3}", outcome.write_ms),
+        format!("{:.3}", outcome.ratio()),
+        most.writes.to_string(),
+        most.blocks.to_string(),
+    ]
+}

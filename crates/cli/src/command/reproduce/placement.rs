@@ -1,0 +1,119 @@
+//! `starfish reproduce placement`: the figures of jobs that share disks.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Instant;
+
+use command_line::TextTable;
+use command_line::failure::{Failure, Result};
+use plan::{Journal, PlacementPlan, PlannedTrial};
+use reproduce::PlacementStudy;
+
+use super::{Arguments, Numbers, REPORT, TABLES, failed, prepare};
+use crate::command::run;
+use crate::local;
+
+/// Figures that are drawn on the page without a plan: placements.
+const DRAWN: [u32; 2] = [1, 5];
+
+/// Runs the command for this study.
+pub(super) fn run(arguments: &Arguments, whole: &PlacementStudy) -> Result<()> {
+    let mut study = whole.clone();
+    choose(&mut study, arguments)?;
+    for plan in &mut study.plans {
+        plan.trials = arguments.trials.unwrap_or(plan.trials);
+    }
+    let folder = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(&study.name));
+    let mut journal = prepare(&folder)?;
+    let start = Instant::now();
+    let planned = plan::placement_trials(&study.plans);
+    let new = planned.iter().filter(|one| journal.get(one.key).is_none()).count();
+    let threads = arguments.threads.map_or_else(plan::threads_here, usize::from);
+    let failures = run::execute(arguments.progress, &planned, &mut journal, threads, Some(&folder))?;
+    if !failures.is_empty() {
+        return Err(failed(&failures));
+    }
+    let elapsed = start.elapsed().as_secs_f64();
+    let shown = shown(whole, &study, &journal);
+    write(&shown, &journal, &folder, &command(arguments, &shown))?;
+    local::print(summary(&shown, &journal))?;
+    let count = planned.len();
+    local::print([String::new(), format!("{new} of {count} trials simulated now, in {elapsed:.1} s")])?;
+    local::print([TABLES, REPORT].map(|name| folder.join(name).display().to_string()))
+}
+
+/// Keeps only the figures that were asked for, all of which the study must have.
+fn choose(study: &mut PlacementStudy, arguments: &Arguments) -> Result<()> {
+    if let Numbers::Some(tables) = &arguments.tables
+        && let Some(number) = tables.first()
+    {
+        let failure = Failure::usage("--tables", format!("{} has no table {number}", study.name));
+        return Err(failure.remedy("It has figures only: give --figures."));
+    }
+    let Some(Numbers::Some(figures)) = &arguments.figures else { return Ok(()) };
+    let known: BTreeSet<u32> = study.figures().into_iter().chain(DRAWN).collect();
+    if let Some(missing) = figures.difference(&known).next() {
+        let failure = Failure::usage("--figures", format!("{} has no figure {missing}", study.name));
+        let known: Vec<String> = known.iter().map(u32::to_string).collect();
+        return Err(failure.remedy(format!("It has {}.", known.join(","))));
+    }
+    study.keep(figures);
+    Ok(())
+}
+
+/// What the files show: what was asked for now, and all else of the study of which the journal has every cell.
+fn shown(whole: &PlacementStudy, asked: &PlacementStudy, journal: &Journal) -> PlacementStudy {
+    let mut shown = whole.clone();
+    for plan in &mut shown.plans {
+        let asked = asked.plans.iter().find(|asked| asked.name == plan.name);
+        plan.trials = asked.map_or_else(|| trials_there(plan, journal), |asked| asked.trials);
+    }
+    shown.plans.retain(|plan| plan.trials > 0);
+    shown
+}
+
+/// How many trials the journal has of every cell of the plan.
+fn trials_there(plan: &PlacementPlan, journal: &Journal) -> u64 {
+    let of_cell = |cell: &plan::PlacementCell| {
+        let trials = PlannedTrial::of(&cell.case, plan::TRIALS_MAX);
+        trials.take_while(|one| journal.get(one.key).is_some()).count() as u64
+    };
+    plan.cells.iter().map(of_cell).min().unwrap_or(0)
+}
+
+/// The command that makes these results, wherever they are written.
+fn command(arguments: &Arguments, shown: &PlacementStudy) -> String {
+    let figures: Vec<String> = shown.figures().iter().map(u32::to_string).collect();
+    let is_whole = shown.plans.iter().any(|plan| plan.figure.is_none());
+    let figures = if is_whole { String::new() } else { format!(" --figures {}", figures.join(",")) };
+    let trials = arguments.trials.map_or(String::new(), |trials| format!(" --trials {trials}"));
+    format!("starfish reproduce {}{figures}{trials}", shown.name)
+}
+
+/// Writes the two files.
+fn write(study: &PlacementStudy, journal: &Journal, folder: &Path, command: &str) -> Result<()> {
+    let results = study.results(journal);
+    let page = results.page(&study.name, command, env!("CARGO_PKG_VERSION")).html();
+    for (name, text) in [(TABLES, results.csv()), (REPORT, page)] {
+        local::write(&folder.join(name), |file| file.write_all(text.as_bytes()))?;
+    }
+    Ok(())
+}
+
+/// A line for each plan, and one for each thing that the report says.
+fn summary(study: &PlacementStudy, journal: &Journal) -> Vec<String> {
+    let mut plans = TextTable::new(2);
+    plans.row(["figure", "what", "cells", "trials"]);
+    for plan in &study.plans {
+        let number = plan.figure.map_or(String::new(), |number| number.to_string());
+        plans.row([number, plan.title.clone(), plan.cells.len().to_string(), plan.trials.to_string()]);
+    }
+    let statements = study.results(journal).statements();
+    let mut said = TextTable::new(3);
+    said.row(statements.head.clone());
+    statements.rows.iter().for_each(|row| said.row(row.clone()));
+    let said: Vec<String> = if statements.rows.is_empty() { Vec::new() } else { said.lines().collect() };
+    let between = (!said.is_empty()).then(String::new);
+    plans.lines().chain(between).chain(said).collect()
+}

@@ -1,0 +1,60 @@
+//! What jobs that share disks did, as tracks of a trace, one for each. They come from what the jobs told when the run
+//! was over.
+
+use experiment::{PlacementCase, Trial, WaitCause};
+use machine::{Duration, Instant};
+
+/// The tracks of one trial.
+pub(crate) struct JobTracks {
+    /// The nodes of the machine, after which they come.
+    pub(crate) nodes: usize,
+    /// What each job did, one after the other.
+    pub(crate) jobs: Vec<Vec<JobSlice>>,
+}
+
+/// A stretch of time in which a job did one thing.
+pub(crate) struct JobSlice {
+    /// What it did.
+    pub(crate) name: &'static str,
+    /// From when until when.
+    pub(crate) begin: Instant,
+    pub(crate) end: Instant,
+    /// The run that it waited for, if it did.
+    pub(crate) run: Option<u64>,
+}
+
+impl JobTracks {
+    /// Those of a trial of a case.
+    pub(crate) fn of(case: &PlacementCase, trial: &Trial) -> Self {
+        let jobs = 0..trial.jobs.len();
+        JobTracks {
+            nodes: case.machine.node_count() as usize,
+            jobs: jobs.map(|job| slices(trial, job, trial.start + case.stagger * job as u64)).collect(),
+        }
+    }
+}
+
+/// What a job that began then did: it waited, or worked.
+fn slices(trial: &Trial, job: usize, start: Instant) -> Vec<JobSlice> {
+    let mut slices = Vec::new();
+    let mut free = Duration::ZERO;
+    let work = |begin: Duration, end: Duration| JobSlice {
+        name: "working",
+        begin: start + begin,
+        end: start + end,
+        run: None,
+    };
+    for wait in trial.jobs[job].timeline.iter().flat_map(|timeline| &timeline.waits) {
+        if wait.begin > free {
+            slices.push(work(free, wait.begin));
+        }
+        let (name, run) = match wait.cause {
+            WaitCause::Input(run) => ("waiting for input", Some(run as u64)),
+            WaitCause::Room => ("waiting for room in its portion", None),
+            WaitCause::Writes => ("waiting for its last writes", None),
+        };
+        slices.push(JobSlice { name, begin: start + wait.begin, end: start + wait.end, run });
+        free = wait.end;
+    }
+    slices
+}

@@ -1,0 +1,347 @@
+//! The fields of jobs that share disks, as `fields.rs` has them for the cases of the reports on access methods: options
+//! of `starfish merge`, keys of plans of placements, their pages in the manual.
+
+use std::collections::BTreeMap;
+
+use description::{MachineDescription, Time, WrittenAsText};
+use fs::Scheduling;
+use jobs::{BatchReading, Contents};
+use machine::Duration;
+use placement::Policy;
+
+use crate::fields::{FieldOf, FieldSet, MachineChoice, Shown, TakesOf, parsed};
+use crate::placement_case::{PlacedJob, PlacementCase};
+
+/// Something that can be chosen for jobs that share disks.
+pub type PlacementField = FieldOf<PlacementChoices>;
+
+/// A choice for every one of [`PLACEMENT_FIELDS`].
+#[derive(Clone, Debug)]
+pub struct PlacementChoices {
+    /// Name or path of the machine.
+    pub machine: String,
+    /// Numbers of the machine that are replaced, by dotted key.
+    pub set: BTreeMap<String, String>,
+    /// The case, but for its machine and its seed.
+    pub(crate) chosen: ChosenPlacement,
+}
+
+/// What is chosen of jobs that share disks, as [`PlacementCase`] has it.
+#[derive(Clone, Debug)]
+pub(crate) struct ChosenPlacement {
+    kind: PlacedJob,
+    policy: Policy,
+    jobs: u32,
+    disks: u32,
+    runs: u32,
+    run_blocks: u64,
+    block_bytes: u64,
+    read_blocks: u64,
+    write_blocks: u64,
+    scheduling: Scheduling,
+    buffer_blocks: Option<u64>,
+    reading: BatchReading,
+    work: Duration,
+    stagger: Duration,
+    contents: Contents,
+}
+
+/// Larger numbers are mistakes, and would only make a simulation die of memory.
+const NODES_MAX: u64 = 1024;
+const RUNS_MAX: u64 = 1 << 16;
+const BLOCKS_MAX: u64 = 1 << 32;
+const BLOCK_BYTES_MAX: u64 = 1 << 30;
+
+/// All of them, in the order in which results have their columns.
+pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
+    FieldOf {
+        name: "machine",
+        takes: TakesOf::Text("NAME", "name or path", |choices, name| {
+            choices.machine = name.to_owned();
+            Ok(())
+        }),
+        default: "\"shared-disks-1996\"",
+        meaning: "The machine: a name that `starfish machines` lists, or a TOML file. It gets as many compute nodes as \
+                  there are jobs, and the disks.",
+        column: "",
+        shown: |case| Shown::Text(case.machine.name.clone()),
+    },
+    FieldOf {
+        name: "kind",
+        takes: TakesOf::Name(&["merge", "copy", "interleave"], |choices, text| {
+            parsed(text).map(|kind| choices.chosen.kind = kind)
+        }),
+        default: "\"merge\"",
+        meaning: "What each job does: merge its runs; copy one disk to the other, of two; interleave a run of every \
+                  disk but the one it writes to.",
+        column: "kind",
+        shown: |case| Shown::Text(case.kind.to_string()),
+    },
+    FieldOf {
+        name: "policy",
+        takes: TakesOf::Whole(1..=4, |choices, number| {
+            choices.chosen.policy = Policy::numbered(number as u8).unwrap_or(choices.chosen.policy);
+        }),
+        default: "2",
+        meaning: "Where the runs of merges lie: 1 with disks for writing alone, 2 on all disks but that of the output, 3 \
+                  as 2 but shifted so that each job reads where it writes, 4 on all disks.",
+        column: "policy",
+        shown: |case| match case.kind {
+            PlacedJob::Merge => Shown::Whole(case.policy.number().into()),
+            PlacedJob::Copy | PlacedJob::Interleave => Shown::Missing,
+        },
+    },
+    FieldOf {
+        name: "jobs",
+        takes: TakesOf::Whole(1..=NODES_MAX, |choices, count| choices.chosen.jobs = count as u32),
+        default: "5",
+        meaning: "How many jobs there are at once, each on a compute node of its own and writing to a disk of its own.",
+        column: "jobs",
+        shown: |case| Shown::Whole(case.jobs.into()),
+    },
+    FieldOf {
+        name: "disks",
+        takes: TakesOf::Whole(1..=NODES_MAX, |choices, count| choices.chosen.disks = count as u32),
+        default: "5",
+        meaning: "How many disks they share.",
+        column: "disks",
+        shown: |case| Shown::Whole(case.disks.into()),
+    },
+    FieldOf {
+        name: "runs",
+        takes: TakesOf::Whole(1..=RUNS_MAX, |choices, count| choices.chosen.runs = count as u32),
+        default: "20",
+        meaning: "Input runs of each merge.",
+        column: "runs",
+        shown: |case| match case.kind {
+            PlacedJob::Merge => Shown::Whole(case.runs.into()),
+            PlacedJob::Copy | PlacedJob::Interleave => Shown::Missing,
+        },
+    },
+    FieldOf {
+        name: "run_blocks",
+        takes: TakesOf::Whole(1..=BLOCKS_MAX, |choices, blocks| choices.chosen.run_blocks = blocks),
+        default: "1000",
+        meaning: "Blocks of an input run.",
+        column: "run_blocks",
+        shown: |case| Shown::Whole(case.run_blocks),
+    },
+    FieldOf {
+        name: "block",
+        takes: TakesOf::Size(1..=BLOCK_BYTES_MAX, |choices, bytes| choices.chosen.block_bytes = bytes),
+        default: "\"4 KiB\"",
+        meaning: "Size of a block.",
+        column: "block_bytes",
+        shown: |case| Shown::Whole(case.block_bytes),
+    },
+    FieldOf {
+        name: "read_blocks",
+        takes: TakesOf::Whole(1..=BLOCKS_MAX, |choices, blocks| choices.chosen.read_blocks = blocks),
+        default: "12",
+        meaning: "Blocks that are read at once: a batch (b_r).",
+        column: "read_blocks",
+        shown: |case| Shown::Whole(case.read_blocks),
+    },
+    FieldOf {
+        name: "write_blocks",
+        takes: TakesOf::Whole(1..=BLOCKS_MAX, |choices, blocks| choices.chosen.write_blocks = blocks),
+        default: "40",
+        meaning: "Blocks that are written at once (b_w).",
+        column: "write_blocks",
+        shown: |case| Shown::Whole(case.write_blocks),
+    },
+    FieldOf {
+        name: "scheduling",
+        takes: TakesOf::Name(&Scheduling::NAMES, |choices, text| {
+            parsed(text).map(|scheduling| choices.chosen.scheduling = scheduling)
+        }),
+        default: "\"fcfs\"",
+        meaning: "The order in which a disk serves requests.",
+        column: "scheduling",
+        shown: |case| Shown::Text(case.scheduling.to_string()),
+    },
+    FieldOf {
+        name: "buffer_blocks",
+        takes: TakesOf::WholeOrName(&["unlimited"], |choices, text| {
+            choices.chosen.buffer_blocks = match text {
+                "unlimited" => None,
+                number => Some(number.parse().map_err(|_| "expected a number of blocks, or unlimited")?),
+            };
+            Ok(())
+        }),
+        default: "\"unlimited\"",
+        meaning: "Blocks of buffers for all merges together, of which each has an equal portion: for what it has asked \
+                  for and not used, and for what it has made and is not at its disk.",
+        column: "buffer_blocks",
+        shown: |case| case.buffer_blocks.map_or(Shown::Missing, Shown::Whole),
+    },
+    FieldOf {
+        name: "on_demand",
+        takes: TakesOf::Flag(|choices, on_demand| {
+            let prefetched = BatchReading::Prefetched;
+            choices.chosen.reading = if on_demand { BatchReading::OnDemand } else { prefetched };
+        }),
+        default: "false",
+        meaning: "A merge asks for the next batch of a run when the last block of the one before is used, and not when \
+                  the first is.",
+        column: "on_demand",
+        shown: |case| Shown::Flag(case.reading == BatchReading::OnDemand),
+    },
+    FieldOf {
+        name: "work",
+        takes: TakesOf::Text("TIME", "time", |choices, text| {
+            choices.chosen.work = time(text)?;
+            Ok(())
+        }),
+        default: "\"0 ms\"",
+        meaning: "What a merge works on each block.",
+        column: "work",
+        shown: |case| Shown::Text(case.work.to_string()),
+    },
+    FieldOf {
+        name: "stagger",
+        takes: TakesOf::Text("TIME", "time", |choices, text| {
+            choices.chosen.stagger = time(text)?;
+            Ok(())
+        }),
+        default: "\"0 ms\"",
+        meaning: "How much later than the one before each job begins.",
+        column: "stagger",
+        shown: |case| Shown::Text(case.stagger.to_string()),
+    },
+    FieldOf {
+        name: "contents",
+        takes: TakesOf::Name(&["real", "phantom"], |choices, text| {
+            parsed(text).map(|contents| choices.chosen.contents = contents)
+        }),
+        default: "\"phantom\"",
+        meaning: "Whether bytes are moved, or only statements about bytes.",
+        column: "contents",
+        shown: |case| Shown::Text(case.contents.to_string()),
+    },
+];
+
+fn time(text: &str) -> Result<Duration, String> {
+    Time::parse(text).map(|time| time.0).ok_or_else(|| format!("expected {}, not {text:?}", Time::EXPECTED))
+}
+
+impl Default for PlacementChoices {
+    /// The report's merges (section 2.1), five of them placed by policy 2.
+    fn default() -> Self {
+        let chosen = ChosenPlacement {
+            kind: PlacedJob::Merge,
+            policy: Policy::SeparateWithinJob,
+            jobs: 5,
+            disks: 5,
+            runs: 20,
+            run_blocks: 1000,
+            block_bytes: 4096,
+            read_blocks: 12,
+            write_blocks: 40,
+            scheduling: Scheduling::Fcfs,
+            buffer_blocks: None,
+            reading: BatchReading::Prefetched,
+            work: Duration::ZERO,
+            stagger: Duration::ZERO,
+            contents: Contents::Phantom,
+        };
+        PlacementChoices { machine: "shared-disks-1996".to_owned(), set: BTreeMap::new(), chosen }
+    }
+}
+
+impl PlacementChoices {
+    /// The case of these choices on this machine.
+    pub fn case(&self, machine: MachineDescription, seed: u64) -> PlacementCase {
+        let ChosenPlacement {
+            kind,
+            policy,
+            jobs,
+            disks,
+            runs,
+            run_blocks,
+            block_bytes,
+            read_blocks,
+            write_blocks,
+            scheduling,
+            buffer_blocks,
+            reading,
+            work,
+            stagger,
+            contents,
+        } = self.chosen;
+        PlacementCase {
+            machine,
+            kind,
+            policy,
+            jobs,
+            disks,
+            runs,
+            run_blocks,
+            block_bytes,
+            read_blocks,
+            write_blocks,
+            scheduling,
+            buffer_blocks,
+            reading,
+            work,
+            stagger,
+            contents,
+            seed,
+        }
+    }
+}
+
+impl FieldSet for PlacementChoices {
+    type Case = PlacementCase;
+
+    fn fields() -> &'static [PlacementField] {
+        &PLACEMENT_FIELDS
+    }
+
+    fn machine(&mut self) -> &mut String {
+        &mut self.machine
+    }
+
+    fn set(&mut self) -> &mut BTreeMap<String, String> {
+        &mut self.set
+    }
+
+    fn machine_choice(&self) -> MachineChoice {
+        let nodes_and_disks = Some((self.chosen.jobs, self.chosen.disks));
+        MachineChoice { name: self.machine.clone(), set: self.set.clone(), nodes_and_disks }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::Given;
+
+    /// What a field is said to be by default is what nothing chosen is.
+    #[test]
+    fn defaults_are_those_of_the_choices() {
+        for field in &PLACEMENT_FIELDS {
+            let mut choices = PlacementChoices::default();
+            let default = field.default.trim_matches('"');
+            field
+                .choose(&mut choices, Given::Word(default))
+                .unwrap_or_else(|why| panic!("{}: {why}", field.name));
+            assert_eq!(
+                format!("{choices:?}"),
+                format!("{:?}", PlacementChoices::default()),
+                "{}",
+                field.name
+            );
+        }
+    }
+
+    #[test]
+    fn the_machine_has_what_the_jobs_need() {
+        let mut choices = PlacementChoices::default();
+        choices.chosen.jobs = 3;
+        choices.chosen.disks = 7;
+        let machine = choices.load_machine().expect("it is built in");
+        assert_eq!((machine.nodes.compute.value, machine.nodes.io.value), (3, 7));
+        assert!(choices.case(machine, 1).check().is_ok());
+    }
+}

@@ -1,0 +1,324 @@
+//! What the report says of its figures in words, and whether it came out so: met, near or missed. What it says without
+//! numbers that are known is predicted: found, and set beside nothing.
+
+use page::NumbersTable;
+use plan::{PlacedJob, PlacementCase};
+
+use super::{PlacedCell, analysis, mean};
+use crate::Standing;
+
+/// Something that the report says.
+struct Said {
+    section: &'static str,
+    statement: &'static str,
+    /// The value that stands there, if one does.
+    published: Option<f64>,
+    /// The bounds within which it is met; without them it is predicted.
+    bounds: Option<(f64, f64)>,
+    /// What came out; none if what it is about has not been run.
+    measured: fn(&[PlacedCell<'_>]) -> Option<f64>,
+}
+
+const ANYTHING_MORE: f64 = f64::INFINITY;
+
+/// All of them, by section. Bounds are the tolerances of the published values, or what the words mean.
+const SAID: [Said; 22] = [
+    Said {
+        section: "2.2",
+        statement: "Policy 3 takes 70 seconds (5 jobs), s",
+        published: Some(70.0),
+        bounds: Some((67.9, 72.1)),
+        measured: |cells| of_policy(cells, 3, 5),
+    },
+    Said {
+        section: "2.2",
+        statement: "Policy 4 is at most 10 % worse than policy 3 (3 to 5 jobs), %",
+        published: Some(10.0),
+        bounds: Some((0.0, 12.0)),
+        measured: |cells| most((3..=5).map(|jobs| Some(100.0 * (against(cells, 4, 3, jobs)? - 1.0)))),
+    },
+    Said {
+        section: "2.2",
+        statement: "Policy 4 never performs as well as policy 3: its time against that, at least",
+        published: None,
+        bounds: Some((1.0, ANYTHING_MORE)),
+        measured: |cells| least((1..=5).map(|jobs| against(cells, 4, 3, jobs))),
+    },
+    Said {
+        section: "2.2",
+        statement: "Policy 3 beats policy 2 (2 to 5 jobs): the time of policy 2 against it, at least",
+        published: None,
+        bounds: Some((1.0, ANYTHING_MORE)),
+        measured: |cells| least((2..=5).map(|jobs| against(cells, 2, 3, jobs))),
+    },
+    Said {
+        section: "2.2",
+        statement: "Policy 2's time grows by more than its load (5 jobs): its time against the busiest disk's",
+        published: None,
+        bounds: Some((1.1, ANYTHING_MORE)),
+        measured: |cells| {
+            let cell = find(cells, 2, |case| case.policy.number() == 2 && case.jobs == 5)?;
+            Some(cell.mean_seconds() / analysis::load(cell))
+        },
+    },
+    Said {
+        section: "2.2",
+        statement: "Policy 1 gets bad once reading limits: its time with 4 jobs against policy 3's",
+        published: None,
+        bounds: Some((1.5, ANYTHING_MORE)),
+        measured: |cells| against(cells, 1, 3, 4),
+    },
+    predicted("2.2", "Policy 2 with 5 jobs, s", |cells| of_policy(cells, 2, 5)),
+    Said {
+        section: "2.2",
+        statement: "The jobs finish one after the other (policy 2, 5 jobs): the first against the last",
+        published: None,
+        bounds: Some((0.0, 0.7)),
+        measured: |cells| first_of(find(cells, 2, |case| case.policy.number() == 2 && case.jobs == 5)?),
+    },
+    Said {
+        section: "3.1",
+        statement: "The bound N (r + w) of the copy, b_r = 8 and b_w = 1, s",
+        published: Some(115.0),
+        bounds: Some((111.5, 118.5)),
+        measured: |cells| {
+            let cell = find(cells, 3, |case| case.write_blocks == 1)?;
+            Some(analysis::times(cell).bound(cell.cell.case.run_blocks as f64) / 1000.0)
+        },
+    },
+    predicted("3.1", "The copy with b_w = 1, s", |cells| copy(cells, 1)),
+    predicted("3.1", "The copy with b_w = 1 against its bound", |cells| {
+        let cell = find(cells, 3, |case| case.write_blocks == 1)?;
+        let bound = analysis::times(cell).bound(cell.cell.case.run_blocks as f64) / 1000.0;
+        Some(cell.mean_seconds() / bound)
+    }),
+    Said {
+        section: "3.2",
+        statement: "Pending writes grow as predicted, b_r = 8: against 1/r - 1/w",
+        published: Some(1.0),
+        bounds: Some((0.9, 1.1)),
+        measured: |cells| growth(cells, 8),
+    },
+    Said {
+        section: "3.2",
+        statement: "Pending writes grow as predicted, b_r = 4: against 1/r - 1/w",
+        published: Some(1.0),
+        bounds: Some((0.9, 1.1)),
+        measured: |cells| growth(cells, 4),
+    },
+    Said {
+        section: "3.2",
+        statement: "They grow much faster for b_r = 8 than for 4: against each other",
+        published: None,
+        bounds: Some((1.3, ANYTHING_MORE)),
+        measured: |cells| Some(slope(of_reads(cells, 8)?)? / slope(of_reads(cells, 4)?)?),
+    },
+    Said {
+        section: "4",
+        statement: "Where f is below 1/(d-1), all finish at about the same time: the first against the last, at least",
+        published: None,
+        bounds: Some((0.95, 1.0)),
+        measured: |cells| {
+            let stable = interleaves(cells).filter(|cell| !analysis::can_race(cell));
+            least(stable.map(|cell| first_of(cell)))
+        },
+    },
+    Said {
+        section: "4",
+        statement: "As f increases the finish times diverge (f above 3): the first against the last, at most",
+        published: None,
+        bounds: Some((0.0, 0.5)),
+        measured: |cells| {
+            let large = interleaves(cells).filter(|cell| analysis::times(cell).ratio() > 3.0);
+            most(large.map(|cell| first_of(cell)))
+        },
+    },
+    predicted("4", "The least f of which the first finishes before nine tenths of the time", |cells| {
+        let diverged = interleaves(cells).filter(|cell| first_of(cell).is_some_and(|first| first < 0.9));
+        least(diverged.map(|cell| Some(analysis::times(cell).ratio())))
+    }),
+    Said {
+        section: "5",
+        statement: "RR and RP improve on FCFS (policy 2, 5 jobs): the longer of their times against it",
+        published: None,
+        bounds: Some((0.0, 0.9)),
+        measured: |cells| {
+            most(CURES.iter().map(|&name| Some(cured(cells, name, 5)? / cured(cells, "fcfs", 5)?)))
+        },
+    },
+    predicted("5", "RR and RP against policy 3 (2 to 5 jobs), at most", |cells| {
+        let against = |name: &'static str| {
+            (2..=5).map(move |jobs| Some(cured(cells, name, jobs)? / third(cells, jobs)?))
+        };
+        most(CURES.iter().flat_map(|&name| against(name)))
+    }),
+    Said {
+        section: "5",
+        statement: "3 jobs with 2000 blocks in portions, s",
+        published: Some(46.0),
+        bounds: Some((40.5, 51.5)),
+        measured: |cells| portions(cells, 2000),
+    },
+    predicted("5", "3 jobs with 4000 blocks, s", |cells| portions(cells, 4000)),
+    predicted("5", "3 jobs with 12,000 blocks, s", |cells| portions(cells, 12_000)),
+];
+
+const fn predicted(
+    section: &'static str,
+    statement: &'static str,
+    measured: fn(&[PlacedCell<'_>]) -> Option<f64>,
+) -> Said {
+    Said { section, statement, published: None, bounds: None, measured }
+}
+
+/// The schedules that hold up the race.
+const CURES: [&str; 2] = ["round-robin", "read-priority"];
+
+fn find<'c, 'a>(
+    cells: &'c [PlacedCell<'a>],
+    figure: u32,
+    is_meant: impl Fn(&PlacementCase) -> bool,
+) -> Option<&'c PlacedCell<'a>> {
+    cells.iter().find(|cell| cell.is_of(figure) && is_meant(&cell.cell.case))
+}
+
+fn of_policy(cells: &[PlacedCell<'_>], policy: u8, jobs: u32) -> Option<f64> {
+    let cell = find(cells, 2, |case| case.policy.number() == policy && case.jobs == jobs)?;
+    Some(cell.mean_seconds())
+}
+
+fn against(cells: &[PlacedCell<'_>], one: u8, other: u8, jobs: u32) -> Option<f64> {
+    Some(of_policy(cells, one, jobs)? / of_policy(cells, other, jobs)?)
+}
+
+fn copy(cells: &[PlacedCell<'_>], write_blocks: u64) -> Option<f64> {
+    Some(find(cells, 3, |case| case.write_blocks == write_blocks)?.mean_seconds())
+}
+
+/// When the first job was done, as a part of the whole time, on average.
+fn first_of(cell: &PlacedCell<'_>) -> Option<f64> {
+    let shares = cell.trials.iter().map(|(_, _, placed)| {
+        let times = placed.finish_times();
+        times.first().copied().unwrap_or(0.0) / times.last().copied().unwrap_or(1.0)
+    });
+    Some(mean(shares))
+}
+
+fn of_reads<'c, 'a>(cells: &'c [PlacedCell<'a>], read_blocks: u64) -> Option<&'c PlacedCell<'a>> {
+    find(cells, 4, |case| case.read_blocks == read_blocks)
+}
+
+/// How fast the queue of a copy grew, in blocks a second, on average.
+fn slope(cell: &PlacedCell<'_>) -> Option<f64> {
+    let growths: Option<Vec<f64>> =
+        cell.trials.iter().map(|(_, _, placed)| placed.growth.map(|growth| growth as f64 / 1e3)).collect();
+    Some(mean(growths?.into_iter()))
+}
+
+fn growth(cells: &[PlacedCell<'_>], read_blocks: u64) -> Option<f64> {
+    let cell = of_reads(cells, read_blocks)?;
+    Some(slope(cell)? / analysis::growth(cell))
+}
+
+fn interleaves<'c, 'a>(cells: &'c [PlacedCell<'a>]) -> impl Iterator<Item = &'c PlacedCell<'a>> {
+    cells.iter().filter(|cell| cell.is_of(6) && cell.cell.case.kind == PlacedJob::Interleave)
+}
+
+/// Policy 2 by the schedule of this name.
+fn cured(cells: &[PlacedCell<'_>], scheduling: &str, jobs: u32) -> Option<f64> {
+    let is_meant = |case: &PlacementCase| {
+        case.policy.number() == 2 && case.jobs == jobs && case.scheduling.name() == scheduling
+    };
+    Some(find(cells, 7, is_meant)?.mean_seconds())
+}
+
+/// Policy 3 beside them.
+fn third(cells: &[PlacedCell<'_>], jobs: u32) -> Option<f64> {
+    Some(find(cells, 7, |case| case.policy.number() == 3 && case.jobs == jobs)?.mean_seconds())
+}
+
+fn portions(cells: &[PlacedCell<'_>], buffer_blocks: u64) -> Option<f64> {
+    let is_meant = |case: &PlacementCase| case.jobs == 3 && case.buffer_blocks == Some(buffer_blocks);
+    Some(find(cells, 8, is_meant)?.mean_seconds())
+}
+
+/// The least of these values, if all are there.
+fn least(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    values.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::min)
+}
+
+/// The largest of these values, if all are there.
+fn most(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    values.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)
+}
+
+impl Said {
+    fn standing(&self, found: f64) -> &'static str {
+        let Some((least, most)) = self.bounds else { return "predicted" };
+        let width = if most.is_finite() { most - least } else { least };
+        let near = (width / 2.0).max(self.published.unwrap_or(least).abs() / 10.0);
+        let standing = match (least - found).max(found - most) {
+            outside if outside <= 0.0 => Standing::Met,
+            outside if outside < near => Standing::Near,
+            _ => Standing::Missed,
+        };
+        standing.name()
+    }
+}
+
+/// The statements beside what came out, of those whose cells have been run.
+pub(super) fn table(cells: &[PlacedCell<'_>]) -> NumbersTable {
+    let shown = |value: f64| {
+        let text = format!("{value:.2}");
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    };
+    let bounds = |said: &Said| match said.bounds {
+        None => String::new(),
+        Some((least, most)) if most.is_infinite() => format!("from {}", shown(least)),
+        Some((least, most)) => format!("{} to {}", shown(least), shown(most)),
+    };
+    let row = |said: &Said| {
+        let found = (said.measured)(cells)?;
+        Some(vec![
+            said.section.to_owned(),
+            said.statement.to_owned(),
+            said.standing(found).to_owned(),
+            said.published.map_or(String::new(), shown),
+            bounds(said),
+            shown(found),
+        ])
+    };
+    NumbersTable {
+        title: "What the report says, and what came out".to_owned(),
+        notes: vec![
+            "Met: within the bounds. Near: outside by less than half of their distance, or a tenth of what was \
+             published. Predicted: what the report has a number for that is not known here, or says without one. Times \
+             are means over trials."
+                .to_owned(),
+        ],
+        head: ["section", "statement", "", "published", "bounds", "found"].map(str::to_owned).into(),
+        text_columns: 3,
+        rows: SAID.iter().filter_map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_outside_is_near_or_missed_and_what_has_no_bounds_is_predicted() {
+        let one = &SAID[0];
+        for (found, standing) in [(70.0, "met"), (73.0, "near"), (80.0, "missed"), (60.0, "missed")] {
+            assert_eq!(one.standing(found), standing, "{found}");
+        }
+        let open = &SAID[3];
+        assert_eq!((open.standing(1.4), open.standing(0.9), open.standing(0.2)), ("met", "near", "missed"));
+        assert_eq!(predicted("2", "x", |_| None).standing(1.0), "predicted");
+    }
+
+    #[test]
+    fn without_results_nothing_is_said() {
+        assert!(table(&[]).rows.is_empty());
+    }
+}
