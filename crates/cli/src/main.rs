@@ -12,6 +12,7 @@
 //! - `described.rs`: machines and disks that options name; `values.rs`: what a shell offers as values of options
 //! - `race.rs`, `job_tracks.rs`: what jobs that share disks did, as an account and in a trace
 //! - `memory.rs`, `pointless.rs`: what is refused because it cannot be, or would do nothing
+//! - `placement_advice.rs`: where jobs that share disks should have their files
 //! - `pattern_picture.rs`: who has which record of a file
 //! - `this_node.rs`, `interrupt.rs`: starting nodes, and stopping
 
@@ -32,6 +33,7 @@ mod local;
 mod memory;
 mod pattern_picture;
 mod pdiol_bench;
+mod placement_advice;
 mod pointless;
 mod processes;
 mod race;
@@ -48,8 +50,8 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
-    agent, agents, bench, cat, completions, demo, doctor, fsck, generate, get, ls, machines, merge, patterns,
-    put, reproduce, request_log, rm, run, simulate, stat,
+    advise, agent, agents, bench, cat, completions, demo, doctor, fsck, generate, get, ls, machines, merge,
+    patterns, put, reproduce, request_log, rm, run, simulate, stat,
 };
 use command_line::failure::Result;
 
@@ -99,6 +101,7 @@ enum Command {
     RequestLog(request_log::Arguments),
     Machines(machines::Arguments),
     Patterns(patterns::Arguments),
+    Advise(advise::Arguments),
     Bench(Box<bench::Arguments>),
     Completions(completions::Arguments),
     #[command(hide = true)]
@@ -157,6 +160,7 @@ fn run(command: Command) -> Result<()> {
         Command::RequestLog(arguments) => request_log::run(arguments),
         Command::Machines(arguments) => machines::run(arguments),
         Command::Patterns(arguments) => patterns::run(arguments),
+        Command::Advise(arguments) => advise::run(arguments),
         Command::Bench(arguments) => bench::run(*arguments),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Generate(arguments) => generate::run(Arguments::command(), arguments),

@@ -83,6 +83,12 @@ impl Policy {
         Policy::ALL.into_iter().find(|policy| policy.number() == number)
     }
 
+    /// The one by which jobs on so many disks cannot race, whatever the disks are, and of those the one with the least
+    /// load: 3. On a single disk, where a job reads from the disk that it writes to in any case, it is 4.
+    pub fn advised(disks: usize) -> Policy {
+        if disks < 2 { Policy::AllDisks } else { Policy::SharedWithinJob }
+    }
+
     /// Places `runs` input runs and the output run of each of `jobs` jobs on `disks` disks; gives the jobs in order.
     ///
     /// A job's input runs are dealt in turn to the disks that it reads from, in the order of the disks' numbers: run i

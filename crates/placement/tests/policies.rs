@@ -26,6 +26,17 @@ fn two_jobs_on_five_disks_lie_as_the_report_draws_them() {
 }
 
 #[test]
+fn jobs_that_are_placed_as_is_advised_cannot_race() {
+    for disks in 1..9 {
+        for jobs in 1..=disks {
+            let placed = Policy::advised(disks).place(jobs, disks, disks).expect("a placement");
+            // One alone has nobody to race with.
+            assert!(jobs == 1 || placed.iter().all(JobPlacement::reads_where_it_writes), "{jobs} on {disks}");
+        }
+    }
+}
+
+#[test]
 fn dedicated_write_disks_leave_fewer_to_read_from() {
     assert_eq!(of_five(Policy::DedicatedWriteDisks, 1), [[0, 5, 5, 5, 5]]);
     assert_eq!(of_five(Policy::DedicatedWriteDisks, 3), vec![[0, 0, 0, 10, 10]; 3]);

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+pub(crate) mod advise;
 pub(crate) mod agent;
 pub(crate) mod agents;
 pub(crate) mod bench;

@@ -1,0 +1,228 @@
+//! `starfish advise`: what to do about something before it is run, and whether that holds on a simulated machine.
+
+use clap::{Args, Subcommand, ValueEnum};
+use command_line::TextTable;
+use command_line::failure::{Failure, Result};
+use machine::Message;
+use node::Size;
+use placement::Policy;
+
+use super::positive;
+use crate::described::load_machine_of_agents;
+use crate::local;
+use crate::placement_advice::{Advice, Merges, Simulated};
+
+/// Say what to do about something before it is run.
+#[derive(Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    about: About,
+}
+
+#[derive(Subcommand)]
+enum About {
+    Placement(PlacementArguments),
+}
+
+/// Say on which disks several jobs that run at once should have their files, and in which order disks should serve them.
+///
+/// Each job merges runs into one: an external sort, a join, a compaction. If one job's writes can delay the others' reads,
+/// it gets ahead and they stand still (a race): the jobs take turns, and disks are idle. This says whether that is
+/// possible and by what margin, which placement and order avoid it, and what all of them take on a simulated machine.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+struct PlacementArguments {
+    /// Number of disks that the jobs share.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_DISKS))]
+    disks: u32,
+
+    /// Number of jobs that run at once. Each writes to a disk of its own.
+    #[arg(long, value_name = "N", value_parser = positive::<u32>)]
+    jobs: u32,
+
+    /// What a job reads from a run at once.
+    #[arg(long, value_name = "SIZE", default_value = "48KiB")]
+    read_block: Size,
+
+    /// What a job writes at once.
+    #[arg(long, value_name = "SIZE", default_value = "160KiB")]
+    write_block: Size,
+
+    /// What a job uses of a run before it chooses the next.
+    #[arg(long, value_name = "SIZE", default_value = "4KiB")]
+    block: Size,
+
+    /// Number of runs that each job merges.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = positive::<u32>)]
+    runs: u32,
+
+    /// Size of a run.
+    #[arg(long, value_name = "SIZE", default_value = "4000KiB")]
+    run_size: Size,
+
+    /// Machine whose disks, processors and network are simulated: a name that `starfish machines` lists, or a TOML file.
+    #[arg(long, value_name = "NAME", default_value = "shared-disks-1996")]
+    machine: String,
+
+    /// Number of trials of each alternative, which differ in their random numbers.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = positive::<u32>)]
+    trials: u32,
+
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish advise placement --disks 5 --jobs 3
+  starfish advise placement --disks 8 --jobs 8 --read-block 1MiB --write-block 256KiB --machine cluster-switch
+  starfish advise placement --disks 5 --jobs 5 --format csv";
+
+/// More disks than this nobody would have one by one, and simulating them takes long.
+const MOST_DISKS: i64 = 64;
+
+/// The most blocks of all jobs together: some minutes of simulation for each alternative.
+const MOST_BLOCKS: u64 = 10_000_000;
+
+/// Output format of advice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Table,
+    /// Comma-separated values, a row for each alternative.
+    Csv,
+    /// One JSON object.
+    Json,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let About::Placement(arguments) = arguments.about;
+    let advice = Advice::about(&merges(&arguments)?, u64::from(arguments.trials))?;
+    match arguments.format {
+        Format::Table => local::print(told(&advice)),
+        Format::Csv => {
+            reasons(&advice).iter().for_each(|line| eprintln!("{line}"));
+            local::print(csv(&advice))
+        }
+        Format::Json => {
+            let text = serde_json::to_string_pretty(&advice);
+            local::print([text.map_err(|error| Failure::new("printing JSON", error))?])
+        }
+    }
+}
+
+/// The jobs that the user describes.
+fn merges(arguments: &PlacementArguments) -> Result<Merges> {
+    let &PlacementArguments { disks, jobs, read_block, write_block, block, runs, run_size, .. } = arguments;
+    if jobs > disks {
+        let why = format!("each job writes to a disk of its own, and there are {disks} disks");
+        let failure = Failure::usage(format!("--jobs {jobs}"), why);
+        return Err(failure.remedy("Run fewer jobs at a time, or give more --disks."));
+    }
+    let blocks_of = |option: &str, size: Size, most: u64| {
+        let failed = |why: String| Err(Failure::usage(format!("--{option} {size}"), why));
+        match size.0.checked_div(block.0) {
+            None => Err(Failure::usage(format!("--block {block}"), "a block has at least one byte")),
+            Some(blocks) if blocks > 0 && size.0 == blocks * block.0 && size.0 <= most => Ok(blocks),
+            Some(_) if size.0 > most => failed(format!("expected at most {}", Size(most))),
+            Some(_) => failed(format!("expected one block of {block} or several: see --block")),
+        }
+    };
+    let (read_blocks, write_blocks) = (
+        blocks_of("read-block", read_block, Message::PAYLOAD_BYTES_MAX)?,
+        blocks_of("write-block", write_block, Message::PAYLOAD_BYTES_MAX)?,
+    );
+    let run_blocks = blocks_of("run-size", run_size, u64::MAX)?;
+    let all = run_blocks.saturating_mul(u64::from(runs)).saturating_mul(u64::from(jobs));
+    if all > MOST_BLOCKS {
+        let failure = Failure::usage(
+            format!("--run-size {run_size}"),
+            format!("the jobs have {all} blocks together, and at most {MOST_BLOCKS} are simulated"),
+        );
+        return Err(failure.remedy("Give less: what is advised hardly depends on how long jobs run."));
+    }
+    let machine = load_machine_of_agents(&arguments.machine, jobs, disks as usize, 1, &[])?;
+    Ok(Merges { machine, jobs, disks, runs, run_blocks, block_bytes: block.0, read_blocks, write_blocks })
+}
+
+fn told(advice: &Advice) -> Vec<String> {
+    let mut lines = reasons(advice);
+    let mut table = TextTable::new(2);
+    table.row(["policy", "order at disks", "all done", "first done", "blocks pending"]);
+    for one in &advice.alternatives {
+        let Simulated { policy, scheduling, seconds, first_seconds, pending_blocks_most } = one;
+        let name = Policy::numbered(*policy).map_or_else(String::new, |policy| policy.to_string());
+        table.row([
+            name,
+            scheduling.clone(),
+            format!("{seconds:.2} s"),
+            format!("{first_seconds:.2} s"),
+            pending_blocks_most.to_string(),
+        ]);
+    }
+    lines.extend([String::new()].into_iter().chain(table.lines()));
+    lines
+}
+
+/// What is advised, and why.
+fn reasons(advice: &Advice) -> Vec<String> {
+    let Advice { jobs, disks, machine, read_ms, write_ms, ratio, .. } = advice;
+    let mut lines = vec![format!(
+        "{jobs} {} on {disks} {} of {machine}: a block takes {read_ms:.2} ms to read and {write_ms:.2} ms to write, f = {ratio:.2}.",
+        if *jobs == 1 { "job" } else { "jobs" },
+        if *disks == 1 { "disk" } else { "disks" },
+    )];
+    lines.push(match &advice.race {
+        None => "No race: there is nobody else whose reads could wait.".to_owned(),
+        Some(race) if race.is_possible => format!(
+            "A race is possible if no job reads from the disk it writes to (policies 1 and 2) and disks serve in the order \
+             of arrival: f is {:.2} times the critical {:.2}. It begins when more than {} blocks are pending at a disk.",
+            race.margin, race.critical_ratio, race.threshold_blocks
+        ),
+        Some(race) => format!(
+            "No race: f is {:.2} times the critical {:.2}, above which one is possible.",
+            race.margin, race.critical_ratio
+        ),
+    });
+    let advised = &advice.advised;
+    lines.push(format!(
+        "Place runs by {}; let disks serve by `{}`, which is what agents do unless they are told otherwise.",
+        Policy::numbered(advised.policy).map_or_else(String::new, |policy| policy.to_string()),
+        advised.scheduling
+    ));
+    if let Some(one) = advice.if_jobs_read_elsewhere().filter(|_| advice.can_race()) {
+        lines.push(format!(
+            "If no job can read from the disk it writes to (policy 2): `--scheduling {}`; simulated, {:.2} s.",
+            one.scheduling, one.seconds
+        ));
+    }
+    let best = &advice.best;
+    let longer = 100.0 * advice.longer_than_best;
+    lines.push(if advice.is_confirmed {
+        format!(
+            "Simulated, it takes {:.2} s, {longer:.1} % more than the best of all alternatives.",
+            advised.seconds
+        )
+    } else {
+        format!(
+            "Simulated, it takes {:.2} s, {longer:.1} % more than policy {} with `{}`: rather take that.",
+            advised.seconds, best.policy, best.scheduling
+        )
+    });
+    lines
+}
+
+fn csv(advice: &Advice) -> Vec<String> {
+    let head = "policy,scheduling,jobs,disks,seconds,first_seconds,pending_blocks_most,is_advised".to_owned();
+    let rows = advice.alternatives.iter().map(|one| {
+        let Simulated { policy, scheduling, seconds, first_seconds, pending_blocks_most } = one;
+        let (jobs, disks, is_advised) = (advice.jobs, advice.disks, *one == advice.advised);
+        format!(
+            "{policy},{scheduling},{jobs},{disks},{seconds:.6},{first_seconds:.6},{pending_blocks_most},{is_advised}"
+        )
+    });
+    std::iter::once(head).chain(rows).collect()
+}

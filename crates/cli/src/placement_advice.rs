@@ -1,0 +1,220 @@
+//! What is advised to several jobs on shared disks: from the analysis of the race between them, and held against all
+//! alternatives on a simulated machine.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use command_line::failure::{Failure, Result};
+use description::MachineDescription;
+use experiment::{BatchReading, Contents, PlacedJob, PlacementCase};
+use fs::Scheduling;
+use machine::Duration;
+use placement::{BlockTimes, ManyDisks, Policy};
+use serde::Serialize;
+
+/// Several merges that run at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Merges {
+    /// With a compute node for each job, and an I/O node with a disk for each disk.
+    pub(crate) machine: MachineDescription,
+    pub(crate) jobs: u32,
+    pub(crate) disks: u32,
+    /// The runs of each job, and the blocks of a run.
+    pub(crate) runs: u32,
+    pub(crate) run_blocks: u64,
+    pub(crate) block_bytes: u64,
+    /// The blocks that are read and written at once.
+    pub(crate) read_blocks: u64,
+    pub(crate) write_blocks: u64,
+}
+
+/// What is advised, and why.
+#[derive(Debug, Serialize)]
+pub(crate) struct Advice {
+    pub(crate) machine: String,
+    pub(crate) jobs: u32,
+    pub(crate) disks: u32,
+    pub(crate) block_bytes: u64,
+    pub(crate) read_blocks: u64,
+    pub(crate) write_blocks: u64,
+    /// r and w, in milliseconds, as one job alone has them on that machine.
+    pub(crate) read_ms: f64,
+    pub(crate) write_ms: f64,
+    /// f = w / r, without unit.
+    pub(crate) ratio: f64,
+    /// None if there is one job only.
+    pub(crate) race: Option<Race>,
+    pub(crate) advised: Simulated,
+    pub(crate) best: Simulated,
+    /// The part of the best time by which the advised one is longer.
+    pub(crate) longer_than_best: f64,
+    pub(crate) is_confirmed: bool,
+    pub(crate) alternatives: Vec<Simulated>,
+}
+
+/// Whether jobs that read from all disks but the one they write to can race.
+#[derive(Debug, Serialize)]
+pub(crate) struct Race {
+    pub(crate) is_possible: bool,
+    /// The f above which a race is possible, without unit.
+    pub(crate) critical_ratio: f64,
+    /// f over that.
+    pub(crate) margin: f64,
+    /// With more pending writes at a disk than this a race begins, if there are as many jobs as disks.
+    pub(crate) threshold_blocks: u64,
+}
+
+/// What an alternative came to on the simulated machine: means over the trials.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Simulated {
+    /// By its number.
+    pub(crate) policy: u8,
+    pub(crate) scheduling: String,
+    /// Until all jobs, and the first of them, were done.
+    pub(crate) seconds: f64,
+    pub(crate) first_seconds: f64,
+    /// The most blocks of writes that were pending at a disk in any trial.
+    pub(crate) pending_blocks_most: u64,
+}
+
+/// Orders at the disks that are tried.
+const SCHEDULES: [Scheduling; 4] =
+    [Scheduling::Fcfs, Scheduling::RoundRobin, Scheduling::BoundedReadPriority, Scheduling::FairScan];
+
+/// The order that is advised with a placement by which nobody can race: what agents do unless they are told otherwise.
+const ADVISED: Scheduling = Scheduling::FairScan;
+
+/// What is advised is confirmed if it takes no longer than the best alternative by more than this part: trials of one
+/// and the same differ by a few per cent.
+const LONGER_MAX: f64 = 0.05;
+
+impl Advice {
+    /// What is advised about these jobs, held against `trials` trials of each alternative.
+    pub(crate) fn about(merges: &Merges, trials: u64) -> Result<Advice> {
+        let Merges { jobs, disks, read_blocks, .. } = *merges;
+        let alone = Merges { jobs: 1, ..merges.clone() };
+        let alone = alone.case(Policy::advised(disks as usize), Scheduling::Fcfs);
+        let outcome = alone.outcome(&alone.trial(0).map_err(failed)?);
+        let times = BlockTimes { read: outcome.read_ms, write: outcome.write_ms };
+        let race = (jobs > 1).then(|| Race::of(&ManyDisks::new(times, read_blocks as u32, disks)));
+        let policy = Policy::advised(disks as usize);
+        let cases: Vec<PlacementCase> = Policy::ALL
+            .into_iter()
+            .filter(|policy| policy.place(jobs as usize, disks as usize, merges.runs as usize).is_ok())
+            .flat_map(|policy| SCHEDULES.map(|scheduling| merges.case(policy, scheduling)))
+            .collect();
+        let alternatives = simulated(&cases, trials)?;
+        let is_advised = |one: &&Simulated| one.policy == policy.number() && one.scheduling == ADVISED.name();
+        let advised = alternatives.iter().find(is_advised).expect("it is one of them").clone();
+        let best = fastest(alternatives.iter()).expect("there are some").clone();
+        let longer_than_best = advised.seconds / best.seconds - 1.0;
+        Ok(Advice {
+            machine: merges.machine.name.clone(),
+            jobs,
+            disks,
+            block_bytes: merges.block_bytes,
+            read_blocks,
+            write_blocks: merges.write_blocks,
+            read_ms: times.read,
+            write_ms: times.write,
+            ratio: times.ratio(),
+            race,
+            is_confirmed: longer_than_best <= LONGER_MAX,
+            longer_than_best,
+            advised,
+            best,
+            alternatives,
+        })
+    }
+}
+
+impl Advice {
+    /// Whether jobs can race by any policy.
+    pub(crate) fn can_race(&self) -> bool {
+        self.race.as_ref().is_some_and(|race| race.is_possible)
+    }
+
+    /// The fastest alternative in which no job reads from the disk that it writes to, and all disks are read from.
+    pub(crate) fn if_jobs_read_elsewhere(&self) -> Option<&Simulated> {
+        let elsewhere = Policy::SeparateWithinJob.number();
+        fastest(self.alternatives.iter().filter(|one| one.policy == elsewhere))
+    }
+}
+
+/// The one that takes the least time, the first of several.
+fn fastest<'a>(all: impl Iterator<Item = &'a Simulated>) -> Option<&'a Simulated> {
+    all.min_by(|one, other| one.seconds.total_cmp(&other.seconds))
+}
+
+impl Race {
+    fn of(system: &ManyDisks) -> Race {
+        Race {
+            is_possible: system.can_race(),
+            critical_ratio: system.critical_ratio(),
+            margin: system.ratio(),
+            threshold_blocks: system.threshold_blocks(),
+        }
+    }
+}
+
+impl Merges {
+    fn case(&self, policy: Policy, scheduling: Scheduling) -> PlacementCase {
+        PlacementCase {
+            machine: self.machine.clone(),
+            kind: PlacedJob::Merge,
+            policy,
+            jobs: self.jobs,
+            disks: self.disks,
+            runs: self.runs,
+            run_blocks: self.run_blocks,
+            block_bytes: self.block_bytes,
+            read_blocks: self.read_blocks,
+            write_blocks: self.write_blocks,
+            scheduling,
+            buffer_blocks: None,
+            reading: BatchReading::Prefetched,
+            work: Duration::ZERO,
+            stagger: Duration::ZERO,
+            contents: Contents::Phantom,
+            seed: 1,
+        }
+    }
+}
+
+/// What each case comes to, on as many threads as there are processors.
+fn simulated(cases: &[PlacementCase], trials: u64) -> Result<Vec<Simulated>> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let indices = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        let mine = indices.take_while(|&index| index < cases.len());
+        mine.map(|index| (index, mean(&cases[index], trials))).collect::<Vec<_>>()
+    };
+    let mut all: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..plan::threads_here()).map(|_| scope.spawn(work)).collect();
+        let done = threads.into_iter().map(|thread| thread.join().expect("a simulation does not panic"));
+        done.flatten().collect()
+    });
+    all.sort_by_key(|&(index, _)| index);
+    all.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+fn mean(case: &PlacementCase, trials: u64) -> Result<Simulated> {
+    let mut all = Vec::new();
+    for number in 0..trials {
+        all.push(case.outcome(&case.trial(number).map_err(failed)?));
+    }
+    let mean = |seconds: fn(&experiment::PlacementOutcome) -> Duration| {
+        all.iter().map(|outcome| seconds(outcome).as_secs_f64()).sum::<f64>() / trials as f64
+    };
+    Ok(Simulated {
+        policy: case.policy.number(),
+        scheduling: case.scheduling.to_string(),
+        seconds: mean(|outcome| outcome.elapsed),
+        first_seconds: mean(|outcome| outcome.first()),
+        pending_blocks_most: all.iter().map(|outcome| outcome.pending_most().blocks).max().unwrap_or(0),
+    })
+}
+
+fn failed(error: experiment::Error) -> Failure {
+    Failure::new("simulating", error)
+}
