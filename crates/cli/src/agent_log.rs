@@ -98,9 +98,16 @@ pub(crate) fn reporter() -> Reporter {
                 None => {}
             }
         }
+        Report::ReadsHeldUp { disk, by, writes, .. } => log::warn!(
+            "reads from {disk} wait behind the writes of a client, of which {writes} wait ({by}): {KEEPS_APART}"
+        ),
         other => log::warn!("{other}"),
     })
 }
+
+/// What to do about one client that holds up others.
+pub(crate) const KEEPS_APART: &str =
+    "agents started with --scheduling round-robin, or bounded-read-priority, keep clients apart";
 
 /// The same text is written once in this time.
 const REPEATED_EVERY: Duration = Duration::from_secs(60);

@@ -68,6 +68,8 @@ pub use write_caches::{
     writes_that_are_not_flushed_are_read_by_their_writer,
 };
 
+use tasks::Tasks;
+
 use crate::name::NAME_BYTES_MAX;
 use crate::protocol::{
     Collective, Committed, Direction, FoundStripe, Frame, Label, MemoryId, Reply, Request, StripeHome,
@@ -800,6 +802,44 @@ pub fn a_stream_does_not_keep_the_disk_to_itself(testbed: &impl Testbed, base: B
             }
         });
     }
+}
+
+/// An I/O node notices that one client's writes hold up another's reads, and says so when it is asked; in an order that
+/// keeps clients apart nobody is held up.
+///
+/// For machines whose disks take some time.
+pub fn reads_that_writes_hold_up_are_told(testbed: &impl Testbed, base: Base) {
+    let keeps_apart = !matches!(base.scheduling, Scheduling::Fcfs);
+    run(testbed, 3, move |nodes| async move {
+        const BLOCKS: u64 = 1000;
+        let settings = IoNodeSettings {
+            cache_blocks: 300,
+            prefetch_blocks: 0,
+            threads: Threads::Pool(16),
+            requests_at_disk: 1,
+            ..base.io_node()
+        };
+        let clients = start(base, &nodes, 1, settings).await;
+        let read_from = finished(&clients[1], "read from", FileId(1)).await;
+        write(&read_from, 0, &contents(BLOCKS * BLOCK)).await;
+        read_from.flush().await.expect("flushed");
+        let examined = async || {
+            let disks = clients[1].examine(nodes[0].node()).await.expect("it answers").disks;
+            disks.into_iter().find_map(|disk| disk.held_up)
+        };
+        assert_eq!(examined().await, None);
+        let written = finished(&clients[0], "written", FileId(2)).await;
+        let tasks = Tasks::default();
+        tasks.begin(&nodes[1], async move { write(&written, 0, &contents(3 * BLOCKS * BLOCK)).await });
+        // One read at a time, of blocks that are in the cache no more.
+        for block in 0..20 {
+            read(&read_from, block * BLOCK, BLOCK).await;
+        }
+        tasks.wait().await;
+        let held_up = examined().await;
+        assert_eq!(held_up.is_none(), keeps_apart, "{:?}: {held_up:?}", base.scheduling);
+        assert!(held_up.is_none_or(|told| told.reads > 0 && told.writes_most > 1), "{held_up:?}");
+    });
 }
 
 /// A client that vanishes takes nothing with it.

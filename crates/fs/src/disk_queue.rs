@@ -11,6 +11,7 @@ use std::task::{Context, Poll, Waker};
 
 use slab::Slab;
 
+use crate::backlog::{Backlog, HeldUp};
 use crate::schedule::{DiskRequest, DiskSchedule, Number, Position};
 
 /// The queue of one disk.
@@ -21,16 +22,21 @@ pub(crate) struct DiskQueue {
     taken: Cell<usize>,
     arm: Cell<Position>,
     schedule: RefCell<Box<dyn DiskSchedule>>,
+    backlog: RefCell<Backlog>,
     waiters: RefCell<Slab<Waiter>>,
 }
 
 enum Waiter {
     Waiting(Waker),
-    Granted,
+    Granted(Option<HeldUp>),
 }
 
 /// The right to use the disk until dropped.
-pub(crate) struct DiskTurn<'a>(&'a DiskQueue);
+pub(crate) struct DiskTurn<'a> {
+    queue: &'a DiskQueue,
+    /// What has held its job up, if anything has.
+    pub(crate) held_up: Option<HeldUp>,
+}
 
 impl DiskQueue {
     /// The queue of a disk that is given `places` requests at a time, one at least, in the order of `schedule`.
@@ -40,22 +46,24 @@ impl DiskQueue {
             taken: Cell::new(0),
             arm: Cell::new((0, 0)),
             schedule: RefCell::new(schedule),
+            backlog: RefCell::default(),
             waiters: RefCell::default(),
         }
     }
 
     /// Waits for a turn to use the disk.
     pub(crate) async fn turn(&self, request: DiskRequest) -> DiskTurn<'_> {
-        if self.taken.get() == self.places {
-            WaitForTurn { queue: self, request, waiter: None }.await;
+        let held_up = if self.taken.get() == self.places {
+            WaitForTurn { queue: self, request, waiter: None }.await
         } else {
             self.taken.set(self.taken.get() + 1);
             // It goes through the schedule like all others, so that it counts as its job's turn.
             self.schedule.borrow_mut().push(request, Number::MAX);
             let next = self.next();
-            debug_assert_eq!(next, Some(Number::MAX), "nobody else waits");
-        }
-        DiskTurn(self)
+            debug_assert_eq!(next, Some((request, Number::MAX)), "nobody else waits");
+            None
+        };
+        DiskTurn { queue: self, held_up }
     }
 
     /// Whether anybody waits in the background.
@@ -69,16 +77,17 @@ impl DiskQueue {
     }
 
     /// Takes out who is next, if anybody waits, and notes where that takes the arm.
-    fn next(&self) -> Option<Number> {
+    fn next(&self) -> Option<(DiskRequest, Number)> {
         let (request, number) = self.schedule.borrow_mut().pop(self.arm.get())?;
         self.arm.set(request.position);
-        Some(number)
+        Some((request, number))
     }
 
     fn release(&self) {
         match self.next() {
-            Some(number) => {
-                let waiter = std::mem::replace(&mut self.waiters.borrow_mut()[number], Waiter::Granted);
+            Some((request, number)) => {
+                let granted = Waiter::Granted(self.backlog.borrow_mut().serve(&request));
+                let waiter = std::mem::replace(&mut self.waiters.borrow_mut()[number], granted);
                 if let Waiter::Waiting(waker) = waiter {
                     waker.wake();
                 }
@@ -90,7 +99,7 @@ impl DiskQueue {
 
 impl Drop for DiskTurn<'_> {
     fn drop(&mut self) {
-        self.0.release();
+        self.queue.release();
     }
 }
 
@@ -101,13 +110,14 @@ struct WaitForTurn<'a> {
 }
 
 impl Future for WaitForTurn<'_> {
-    type Output = ();
+    type Output = Option<HeldUp>;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<HeldUp>> {
         let queue = self.queue;
         let Some(number) = self.waiter else {
             let number = queue.waiters.borrow_mut().insert(Waiter::Waiting(context.waker().clone()));
             queue.schedule.borrow_mut().push(self.request, number);
+            queue.backlog.borrow_mut().add(&self.request);
             self.waiter = Some(number);
             return Poll::Pending;
         };
@@ -117,10 +127,10 @@ impl Future for WaitForTurn<'_> {
                 waker.clone_from(context.waker());
                 Poll::Pending
             }
-            Waiter::Granted => {
+            &mut Waiter::Granted(held_up) => {
                 waiters.remove(number);
                 self.waiter = None;
-                Poll::Ready(())
+                Poll::Ready(held_up)
             }
         }
     }
@@ -131,8 +141,11 @@ impl Drop for WaitForTurn<'_> {
         let Some(number) = self.waiter else { return };
         let waiter = self.queue.waiters.borrow_mut().remove(number);
         match waiter {
-            Waiter::Waiting(_) => self.queue.schedule.borrow_mut().remove(number),
-            Waiter::Granted => self.queue.release(),
+            Waiter::Waiting(_) => {
+                self.queue.schedule.borrow_mut().remove(number);
+                self.queue.backlog.borrow_mut().remove(&self.request);
+            }
+            Waiter::Granted(_) => self.queue.release(),
         }
     }
 }

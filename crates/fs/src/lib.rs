@@ -14,10 +14,11 @@
 //! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them
 //! - `cache.rs`, `byte_set.rs`, `coverage.rs`, `piece_run.rs`, `request_queue.rs`, `schedule/`: decisions without
 //!   futures
-//! - `disk_queue.rs`: whose turn it is at a disk; `turns.rs`: at anything else
+//! - `disk_queue.rs`: whose turn it is at a disk, and `backlog.rs`: who is held up there; `turns.rs`: at anything else
 //! - `patience.rs`, `give_way.rs`: how long a node waits for others, and how it lets them go on
 //! - `name.rs`, `error.rs`: what a file may be called; what can go wrong
 
+mod backlog;
 mod byte_set;
 mod cache;
 mod client;
@@ -44,8 +45,8 @@ mod turns;
 pub use client::{
     Advice, Check, CheckedFile, Checking, Client, CollectiveMethod, CollectiveSettings, DiskExamination,
     Division, ENTRY_BYTES, Examination, File, FileEntries, FileParts, FileStat, Finding, FindingKind, Group,
-    ListedSettings, MoveTimes, Moved, PageCache, PageCacheSettings, PagedFile, Prefetch, Remains, Remnant,
-    Section, WriteCache, WriteCacheSettings, Written,
+    HeldUpExamination, ListedSettings, MoveTimes, Moved, PageCache, PageCacheSettings, PagedFile, Prefetch,
+    Remains, Remnant, Section, WriteCache, WriteCacheSettings, Written,
 };
 pub use directory::{Entry, EntryRun, ListedStretch};
 pub use error::{Error, Failure, FailureKind, Result};

@@ -509,6 +509,19 @@ pub struct ExaminedDisk {
     pub has_own_pace: bool,
     /// Why it cannot be used, if that is so.
     pub failure: Option<String>,
+    /// Reads that have been held up there, if any have been.
+    pub held_up: Option<ExaminedHeldUp>,
+}
+
+/// Reads that had to wait while many writes of another client went on, with about as many waiting in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExaminedHeldUp {
+    /// How many there have been.
+    pub reads: u64,
+    /// The most writes of one client that waited then.
+    pub writes_most: u64,
+    /// Nanoseconds since the last of them.
+    pub ago: u64,
 }
 
 /// Bytes of a stripe that do not match their checksums.

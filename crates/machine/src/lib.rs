@@ -322,4 +322,7 @@ pub trait Disk {
     ///
     /// Who waits is known to the file system only, too.
     fn writes_pending(&self, _bytes: u64) {}
+
+    /// Notes that reads wait here while many writes of others go on, of whom `by` has so many waiting.
+    fn reads_held_up(&self, _by: NodeId, _writes: u64) {}
 }

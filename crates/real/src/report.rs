@@ -80,6 +80,18 @@ pub enum Report {
         /// Which disk, for a person to read.
         text: String,
     },
+    /// Reads at a disk wait while many writes of others go on. It is reported again when that has been over for a
+    /// while.
+    ReadsHeldUp {
+        /// The node.
+        node: NodeId,
+        /// Which disk, for a person to read.
+        disk: String,
+        /// Who has most writes waiting.
+        by: NodeId,
+        /// How many those are.
+        writes: u64,
+    },
     /// The node could not take a connection and will try again.
     CannotAccept {
         /// The node.
@@ -92,7 +104,13 @@ pub enum Report {
 impl Report {
     /// Whether somebody hears of it anyway, as a caller of this node or as its peer. Only a log is interested.
     pub fn is_told_elsewhere(&self) -> bool {
-        matches!(self, Report::PeerCame { .. } | Report::PeerGone { .. } | Report::DiskFailed { .. })
+        matches!(
+            self,
+            Report::PeerCame { .. }
+                | Report::PeerGone { .. }
+                | Report::DiskFailed { .. }
+                | Report::ReadsHeldUp { .. }
+        )
     }
 }
 
@@ -109,6 +127,9 @@ impl fmt::Display for Report {
             Report::PeerGone { node, peer, why } => write!(f, "{node}: {peer} is gone: {why}"),
             Report::DiskFailed { node, error } => write!(f, "{node}: {error}"),
             Report::ReadOnly { node, text } => write!(f, "{node}: {text}"),
+            Report::ReadsHeldUp { node, disk, by, writes } => {
+                write!(f, "{node}: reads from {disk} wait behind {writes} writes of {by}")
+            }
             Report::CannotAccept { node, why } => write!(f, "{node}: cannot accept a connection: {why}"),
         }
     }

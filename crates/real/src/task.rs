@@ -44,6 +44,11 @@ impl Tasks {
         }
     }
 
+    /// Reports that reads from a disk wait behind so many writes of a node.
+    pub(crate) fn report_held_up(&self, disk: String, by: NodeId, writes: u64) {
+        self.report(&Report::ReadsHeldUp { node: self.inner.node, disk, by, writes });
+    }
+
     /// Starts a task whose failure is reported.
     pub(crate) fn spawn(&self, name: &'static str, task: impl Future<Output = Result<()>> + 'static) {
         let tasks = self.clone();

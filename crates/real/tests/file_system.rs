@@ -38,12 +38,11 @@ macro_rules! promises {
 
 fs::for_all_promises!(promises);
 
-/// All promises are kept in other orders on simulated machines; here a few, with real disks and real time.
+/// All promises are kept in all orders on simulated machines; here a few in some, with real disks and real time.
 #[test]
-fn files_are_what_was_written_in_any_order_at_the_disks() {
-    for (driver, scheduling) in
-        drivers().into_iter().flat_map(|driver| Scheduling::ALL.map(|one| (driver, one)))
-    {
+fn files_are_what_was_written_in_other_orders_at_the_disks() {
+    let orders = [Scheduling::RoundRobin, Scheduling::ReadPriority];
+    for (driver, scheduling) in drivers().into_iter().flat_map(|driver| orders.map(|one| (driver, one))) {
         let (testbed, base) = (Loopback { driver }, Base { configuration: Configuration::Agent, scheduling });
         eprintln!("{scheduling} with {driver:?}");
         conformance::files_of_any_size_are_read_back(&testbed, base);

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use description::{Description, MachineDescription};
 use fs::conformance::{
     Base, check_all, demand_is_served_before_background, random_requests_are_all_answered,
+    reads_that_writes_hold_up_are_told,
 };
 use fs::{
     Advice, Client, ClientSettings, Configuration, Error, FailureKind, FileId, IoNodeSettings, PageCache,
@@ -63,6 +64,18 @@ fn demand_overtakes_background_where_disks_take_time() {
                 demand_is_served_before_background(&testbed, Base { configuration, scheduling });
             }
         }
+    }
+}
+
+#[test]
+fn an_io_node_tells_of_reads_that_writes_hold_up() {
+    let settings = Settings { block_bytes: 512, ..Settings::default() };
+    let testbed = Simulated::of("cluster-switch", settings).expect("built in");
+    let configuration = Configuration::Agent;
+    for scheduling in
+        [Scheduling::Fcfs, Scheduling::FairScan, Scheduling::RoundRobin, Scheduling::BoundedReadPriority]
+    {
+        reads_that_writes_hold_up_are_told(&testbed, Base { configuration, scheduling });
     }
 }
 

@@ -22,6 +22,7 @@ const BOTH: &str = "$($promise(testbed, report); $promise(testbed, agent);)*";
 const APART: [&str; 3] = [
     // Of disks that take time.
     "demand_is_served_before_background",
+    "reads_that_writes_hold_up_are_told",
     // Of a machine that contains defects.
     "a_defect_costs_one_request",
     // As many as a machine does in reasonable time.

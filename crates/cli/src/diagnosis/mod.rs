@@ -10,7 +10,7 @@ pub(crate) mod unfinished;
 
 use std::time::{Duration, Instant, SystemTime};
 
-use fs::{DiskExamination, Examination};
+use fs::{DiskExamination, Examination, HeldUpExamination};
 use machine::{Computer, Machine, NodeId};
 use node::agents;
 use serde::Serialize;
@@ -35,6 +35,8 @@ pub(crate) struct AgentFinding {
     pub(crate) devices: Vec<Option<u64>>,
     /// Why disks cannot be used, of those that cannot.
     pub(crate) failures: Vec<String>,
+    /// For each disk, the reads that another client's writes have held up there, if any have been.
+    pub(crate) held_up: Vec<Option<HeldUp>>,
     /// Its computer: equal numbers, equal computers.
     pub(crate) computer: Option<u64>,
     /// Whether that is the one this program runs on.
@@ -52,6 +54,23 @@ pub(crate) struct AgentFinding {
     pub(crate) other_work: Option<f64>,
     #[serde(skip)]
     pub(crate) node: Option<NodeId>,
+}
+
+/// Reads that had to wait while many writes of another client went on.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct HeldUp {
+    /// How many there have been since the agent was started.
+    pub(crate) reads: u64,
+    /// The most writes of one client that waited then.
+    pub(crate) writes_most: u64,
+    /// How long ago the last of them was, in seconds.
+    pub(crate) ago_s: f64,
+}
+
+impl From<HeldUpExamination> for HeldUp {
+    fn from(HeldUpExamination { reads, writes_most, ago }: HeldUpExamination) -> Self {
+        HeldUp { reads, writes_most, ago_s: ago.as_secs_f64() }
+    }
 }
 
 /// An agent's answer, and when it came.
@@ -115,6 +134,7 @@ impl AgentFinding {
             disk_bytes: disks.iter().map(|disk| space(disk).map(|space| space.bytes)).collect(),
             devices: disks.iter().map(|disk| disk.device.filter(|_| !disk.has_own_pace)).collect(),
             failures: disks.iter().filter_map(|disk| disk.failure.clone()).collect(),
+            held_up: disks.iter().map(|disk| disk.held_up.map(HeldUp::from)).collect(),
             computer,
             is_here: computer.is_some() && computer == examined.own.map(|own| own.id),
             round_trip_ms: Some(examined.round_trip.as_secs_f64() * 1e3),

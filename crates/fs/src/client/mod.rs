@@ -76,6 +76,19 @@ pub struct DiskExamination {
     pub has_own_pace: bool,
     /// Why it cannot be used, if that is so.
     pub failure: Option<String>,
+    /// Reads that another client's writes have held up there, if any have been.
+    pub held_up: Option<HeldUpExamination>,
+}
+
+/// Reads that had to wait while many writes of another client went on, with about as many waiting in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldUpExamination {
+    /// How many there have been since the I/O node began.
+    pub reads: u64,
+    /// The most writes of one client that waited then.
+    pub writes_most: u64,
+    /// How long ago the last of them was.
+    pub ago: Duration,
 }
 
 /// A compute node's access to the file system. Cloning gives another handle on the same.
@@ -338,6 +351,11 @@ impl<M: Machine> Client<M> {
             device: disk.device,
             has_own_pace: disk.has_own_pace,
             failure: disk.failure,
+            held_up: disk.held_up.map(|held_up| HeldUpExamination {
+                reads: held_up.reads,
+                writes_most: held_up.writes_most,
+                ago: Duration::from_nanos(held_up.ago),
+            }),
         };
         let disks = disks.into_iter().map(disk).collect();
         Ok(Examination { release, date: date.map(Duration::from_nanos), computer, disks })

@@ -239,4 +239,8 @@ impl<M: Machine> Disk for FaultyDisk<M> {
     fn writes_pending(&self, bytes: u64) {
         self.disk().writes_pending(bytes);
     }
+
+    fn reads_held_up(&self, by: NodeId, writes: u64) {
+        self.disk().reads_held_up(by, writes);
+    }
 }

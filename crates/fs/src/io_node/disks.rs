@@ -7,10 +7,11 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use layout::Extent;
-use machine::{Buf, Disk, Machine, NodeId, Work};
+use machine::{Buf, Disk, Duration, Instant, Machine, NodeId, Work};
 
 use super::home::Home;
 use super::open_stripe::OpenStripe;
+use crate::backlog::HeldUp;
 use crate::disk_queue::{DiskQueue, DiskTurn};
 use crate::error::{Failure, FailureKind};
 use crate::protocol::Direction;
@@ -39,6 +40,18 @@ impl<M: Machine> Drop for PendingWrite<'_, M> {
     }
 }
 
+/// Reads that have been held up at a disk: see `backlog.rs`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct HeldUpReads {
+    /// How many.
+    pub(super) reads: u64,
+    /// The most writes of one job that were waiting then.
+    pub(super) writes_most: u64,
+}
+
+/// The machine is told again of reads that are held up when none has been for so long.
+const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(60);
+
 /// The disks.
 pub(super) struct Disks<M: Machine> {
     machine: M,
@@ -46,6 +59,8 @@ pub(super) struct Disks<M: Machine> {
     queues: Vec<DiskQueue>,
     /// Of each disk the bytes of writes that wait for a turn or have it.
     writes_pending: Vec<Cell<u64>>,
+    /// Of each disk the reads that have been held up there, and when the last one was, if any has been.
+    held_up: Vec<Cell<Option<(HeldUpReads, Instant)>>>,
     /// Of each disk how many bytes it has at least.
     bytes: Vec<Cell<u64>>,
 }
@@ -56,7 +71,8 @@ impl<M: Machine> Disks<M> {
         let queue = || DiskQueue::new(schedule(), settings.requests_at_disk);
         let queues: Vec<DiskQueue> = machine.disks().iter().map(|_| queue()).collect();
         let bytes = vec![Cell::new(0); queues.len()];
-        Disks { machine, scheduling: settings.scheduling, writes_pending: bytes.clone(), queues, bytes }
+        let (writes_pending, held_up) = (bytes.clone(), vec![Cell::new(None); queues.len()]);
+        Disks { machine, scheduling: settings.scheduling, queues, writes_pending, held_up, bytes }
     }
 
     /// The disk that an object lies on.
@@ -86,7 +102,27 @@ impl<M: Machine> Disks<M> {
         let asked = self.machine.now();
         let turn = self.queues[home.disk].turn(request).await;
         self.of(home).waited_since(asked);
+        if let Some(held_up) = turn.held_up {
+            self.note_held_up(home.disk, held_up);
+        }
         DiskUse { _turn: turn, _pending: pending }
+    }
+
+    /// Notes that a read has been held up, and tells the machine if none has been for a while.
+    fn note_held_up(&self, disk: usize, HeldUp { by, writes }: HeldUp) {
+        let now = self.machine.now();
+        let (before, last) = self.held_up[disk].get().unzip();
+        let before: HeldUpReads = before.unwrap_or_default();
+        let counts = HeldUpReads { reads: before.reads + 1, writes_most: before.writes_most.max(writes) };
+        self.held_up[disk].set(Some((counts, now)));
+        if last.is_none_or(|last| now.since(last) >= TOLD_AGAIN_AFTER) {
+            self.machine.disks()[disk].reads_held_up(by, writes);
+        }
+    }
+
+    /// How many reads have been held up at a disk, and how long ago the last one was, if any has been.
+    pub(super) fn held_up(&self, disk: usize) -> Option<(HeldUpReads, Duration)> {
+        self.held_up[disk].get().map(|(reads, last)| (reads, self.machine.now().since(last)))
     }
 
     /// Notes that a write of so many bytes is pending.

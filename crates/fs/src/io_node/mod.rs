@@ -54,13 +54,13 @@ use crate::RELEASE;
 use crate::directory::ListedStretch;
 use crate::endpoint::{Asker, Endpoint, RequestHandler};
 use crate::error::{Failure, FailureKind};
-use crate::protocol::{ExaminedComputer, ExaminedDisk, FileId, Label, Reply, Request};
+use crate::protocol::{ExaminedComputer, ExaminedDisk, ExaminedHeldUp, FileId, Label, Reply, Request};
 use crate::request_queue::{Placed, RequestPlace};
 use crate::settings::{Answers, IoNodeSettings, Threads};
 use account::{Account, Accounts};
 use blocks::{Blocks, Data};
 use collectives::Collectives;
-use disks::Disks;
+use disks::{Disks, HeldUpReads};
 use listed::Directories;
 use names::{Names, NewStripes};
 use pool::{Pool, Serving};
@@ -371,14 +371,17 @@ impl<M: Machine> IoNode<M> {
 
     async fn examine(&self) -> Reply {
         let mut disks = Vec::new();
-        for disk in self.machine.disks() {
+        for (index, disk) in self.machine.disks().iter().enumerate() {
             let (space, failure) = match disk.space().await {
                 Ok(space) => (space, None),
                 Err(error) => (None, Some(error.to_string())),
             };
             let space = space.map(|space| (space.bytes, space.free));
             let (device, has_own_pace) = (disk.device(), disk.has_own_pace());
-            disks.push(ExaminedDisk { space, device, has_own_pace, failure });
+            let held_up = self.disks.held_up(index).map(|(HeldUpReads { reads, writes_most }, ago)| {
+                ExaminedHeldUp { reads, writes_most, ago: ago.as_nanos() }
+            });
+            disks.push(ExaminedDisk { space, device, has_own_pace, failure, held_up });
         }
         let date = Some(self.machine.date().as_nanos());
         let computer = self.machine.computer().map(|computer| ExaminedComputer {

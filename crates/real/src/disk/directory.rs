@@ -107,6 +107,11 @@ impl Directory {
         self.path.join(name::encode(name, stage))
     }
 
+    /// What a person calls the disk.
+    pub(crate) fn described(&self) -> String {
+        describe(&self.path)
+    }
+
     /// Fails if the path leads to another directory by now, or to none. That one would not be ours.
     fn check_path(&self) -> Result<()> {
         let there = fs::metadata(&self.path).map(|metadata| Identity::of(&metadata));

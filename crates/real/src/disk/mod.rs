@@ -227,6 +227,10 @@ impl machine::Disk for Disk {
             None => offset,
         }
     }
+
+    fn reads_held_up(&self, by: NodeId, writes: u64) {
+        self.tasks.report_held_up(self.inner.directory.described(), by, writes);
+    }
 }
 
 impl Inner {
