@@ -143,8 +143,8 @@ mod tests {
     }
 
     /// A reader with few reads waiting at a time beside a writer that always has as many writes waiting as it may, for
-    /// 2000 turns at a disk of this schedule, or has them only in the beginning. Gives how often the reader was held up,
-    /// and how many reads it got.
+    /// 2000 turns at a disk of this schedule, or has them only in the beginning. Gives how often the reader was held
+    /// up, and how many reads it got.
     fn beside_a_writer(scheduling: Scheduling, writes: u64, shrinks: bool) -> (usize, usize) {
         let mut schedule = scheduling.schedule(Sweeps::Open);
         let (mut backlog, mut waiting, mut block, mut arm) = (Backlog::default(), [0; 3], 0, (0, 0));

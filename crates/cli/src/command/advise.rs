@@ -25,11 +25,13 @@ enum About {
     Placement(PlacementArguments),
 }
 
-/// Say on which disks several jobs that run at once should have their files, and in which order disks should serve them.
+/// Say on which disks several jobs that run at once should have their files, and in which order disks should serve
+/// them.
 ///
-/// Each job merges runs into one: an external sort, a join, a compaction. If one job's writes can delay the others' reads,
-/// it gets ahead and they stand still (a race): the jobs take turns, and disks are idle. This says whether that is
-/// possible and by what margin, which placement and order avoid it, and what all of them take on a simulated machine.
+/// Each job merges runs into one: an external sort, a join, a compaction. If one job's writes can delay the others'
+/// reads, it gets ahead and they stand still (a race): the jobs take turns, and disks are idle. This says whether that
+/// is possible and by what margin, which placement and order avoid it, and what all of them take on a simulated
+/// machine.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 struct PlacementArguments {
@@ -61,7 +63,8 @@ struct PlacementArguments {
     #[arg(long, value_name = "SIZE", default_value = "4000KiB")]
     run_size: Size,
 
-    /// Machine whose disks, processors and network are simulated: a name that `starfish machines` lists, or a TOML file.
+    /// Machine whose disks, processors and network are simulated: a name that `starfish machines` lists, or a TOML
+    /// file.
     #[arg(long, value_name = "NAME", default_value = "shared-disks-1996")]
     machine: String,
 
@@ -171,15 +174,17 @@ fn told(advice: &Advice) -> Vec<String> {
 fn reasons(advice: &Advice) -> Vec<String> {
     let Advice { jobs, disks, machine, read_ms, write_ms, ratio, .. } = advice;
     let mut lines = vec![format!(
-        "{jobs} {} on {disks} {} of {machine}: a block takes {read_ms:.2} ms to read and {write_ms:.2} ms to write, f = {ratio:.2}.",
+        "{jobs} {} on {disks} {} of {machine}: a block takes {read_ms:.2} ms to read and {write_ms:.2} ms to write, \
+         f = {ratio:.2}.",
         if *jobs == 1 { "job" } else { "jobs" },
         if *disks == 1 { "disk" } else { "disks" },
     )];
     lines.push(match &advice.race {
         None => "No race: there is nobody else whose reads could wait.".to_owned(),
         Some(race) if race.is_possible => format!(
-            "A race is possible if no job reads from the disk it writes to (policies 1 and 2) and disks serve in the order \
-             of arrival: f is {:.2} times the critical {:.2}. It begins when more than {} blocks are pending at a disk.",
+            "A race is possible if no job reads from the disk it writes to (policies 1 and 2) and disks serve in the \
+             order of arrival: f is {:.2} times the critical {:.2}. It begins when more than {} blocks are pending at \
+             a disk.",
             race.margin, race.critical_ratio, race.threshold_blocks
         ),
         Some(race) => format!(
