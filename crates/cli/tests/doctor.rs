@@ -114,37 +114,3 @@ fn a_doctor_that_is_interrupted_leaves_nothing() {
     let told = fail(store.command(&["doctor", "--file-size", "64KiB"]), 2);
     assert!(told.contains("from 1MiB"), "{told}");
 }
-
-/// In the order of arrival a reader waits behind all that a writer has in the agent's cache.
-#[test]
-fn reads_that_wait_behind_the_writes_of_another_client_are_told() {
-    let options =
-        ["--disk-model", "streaming-20", "--scheduling", "fcfs", "--block-max", "64KiB", "--cache", "16MiB"];
-    let store = Store::start_with(&[1], &options);
-    let small = store.path("small");
-    let large = store.path("large");
-    std::fs::write(&small, vec![1; 4 << 20]).expect("room");
-    std::fs::write(&large, vec![2; 24 << 20]).expect("room");
-    store.run(&["put", small.to_str().expect("UTF-8"), "small"]);
-    let held_up = |report: &Value| report["agents"][0]["held_up"][0].clone();
-    assert!(held_up(&report(&store, &["--quick"])).is_null());
-    // Each writes more than the cache holds, so that the reader's blocks are not there any more.
-    let told = (0..10).find_map(|round| {
-        let name = format!("large {round}");
-        let put = store.command(&["put", large.to_str().expect("UTF-8"), &name]);
-        let writer = thread::spawn(|| finish(put));
-        while !writer.is_finished() {
-            store.run(&["get", "small", "-"]);
-        }
-        assert!(writer.join().expect("no panic").status.success());
-        Some(report(&store, &["--quick"])).filter(|report| !held_up(report).is_null())
-    });
-    let report = told.expect("some read has waited");
-    let counts = held_up(&report);
-    assert!(counts["reads"].as_u64() > Some(0) && counts["writes_most"].as_u64() > Some(1), "{counts}");
-    assert_eq!(report["problems"], Value::Array(Vec::new()));
-    let notes = report["notes"].to_string();
-    assert!(
-        notes.contains("have waited while many writes of another client") && notes.contains("round-robin")
-    );
-}
