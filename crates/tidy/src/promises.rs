@@ -19,7 +19,7 @@ const CHECKED: [(&str, &[&str]); 2] = [
 const BOTH: &str = "$($promise(testbed, report); $promise(testbed, agent);)*";
 
 /// Promises that are not on the list, since a machine has to be made for them.
-const APART: [&str; 3] = [
+const APART: [&str; 4] = [
     // Of disks that take time.
     "demand_is_served_before_background",
     "reads_that_writes_hold_up_are_told",
