@@ -30,7 +30,7 @@ pub(crate) struct Merges {
 
 /// What is advised, and why.
 #[derive(Debug, Serialize)]
-pub(crate) struct Advice {
+pub(crate) struct PlacementAdvice {
     pub(crate) machine: String,
     pub(crate) jobs: u32,
     pub(crate) disks: u32,
@@ -43,18 +43,18 @@ pub(crate) struct Advice {
     /// f = w / r, without unit.
     pub(crate) ratio: f64,
     /// None if there is one job only.
-    pub(crate) race: Option<Race>,
-    pub(crate) advised: Simulated,
-    pub(crate) best: Simulated,
+    pub(crate) race: Option<RaceOutlook>,
+    pub(crate) advised: Alternative,
+    pub(crate) best: Alternative,
     /// The part of the best time by which the advised one is longer.
     pub(crate) longer_than_best: f64,
     pub(crate) is_confirmed: bool,
-    pub(crate) alternatives: Vec<Simulated>,
+    pub(crate) alternatives: Vec<Alternative>,
 }
 
 /// Whether jobs that read from all disks but the one they write to can race.
 #[derive(Debug, Serialize)]
-pub(crate) struct Race {
+pub(crate) struct RaceOutlook {
     pub(crate) is_possible: bool,
     /// The f above which a race is possible, without unit.
     pub(crate) critical_ratio: f64,
@@ -66,7 +66,7 @@ pub(crate) struct Race {
 
 /// What an alternative came to on the simulated machine: means over the trials.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Simulated {
+pub(crate) struct Alternative {
     /// By its number.
     pub(crate) policy: u8,
     pub(crate) scheduling: String,
@@ -88,15 +88,15 @@ const ADVISED: Scheduling = Scheduling::FairScan;
 /// and the same differ by a few per cent.
 const LONGER_MAX: f64 = 0.05;
 
-impl Advice {
+impl PlacementAdvice {
     /// What is advised about these jobs, held against `trials` trials of each alternative.
-    pub(crate) fn about(merges: &Merges, trials: u64) -> Result<Advice> {
+    pub(crate) fn about(merges: &Merges, trials: u64) -> Result<PlacementAdvice> {
         let Merges { jobs, disks, read_blocks, .. } = *merges;
         let alone = Merges { jobs: 1, ..merges.clone() };
         let alone = alone.case(Policy::advised(disks as usize), Scheduling::Fcfs);
         let outcome = alone.outcome(&alone.trial(0).map_err(failed)?);
         let times = BlockTimes { read: outcome.read_ms, write: outcome.write_ms };
-        let race = (jobs > 1).then(|| Race::of(&ManyDisks::new(times, read_blocks as u32, disks)));
+        let race = (jobs > 1).then(|| RaceOutlook::of(&ManyDisks::new(times, read_blocks as u32, disks)));
         let policy = Policy::advised(disks as usize);
         let cases: Vec<PlacementCase> = Policy::ALL
             .into_iter()
@@ -104,11 +104,12 @@ impl Advice {
             .flat_map(|policy| SCHEDULES.map(|scheduling| merges.case(policy, scheduling)))
             .collect();
         let alternatives = simulated(&cases, trials)?;
-        let is_advised = |one: &&Simulated| one.policy == policy.number() && one.scheduling == ADVISED.name();
+        let is_advised =
+            |one: &&Alternative| one.policy == policy.number() && one.scheduling == ADVISED.name();
         let advised = alternatives.iter().find(is_advised).expect("it is one of them").clone();
         let best = fastest(alternatives.iter()).expect("there are some").clone();
         let longer_than_best = advised.seconds / best.seconds - 1.0;
-        Ok(Advice {
+        Ok(PlacementAdvice {
             machine: merges.machine.name.clone(),
             jobs,
             disks,
@@ -128,27 +129,27 @@ impl Advice {
     }
 }
 
-impl Advice {
+impl PlacementAdvice {
     /// Whether jobs can race by any policy.
     pub(crate) fn can_race(&self) -> bool {
         self.race.as_ref().is_some_and(|race| race.is_possible)
     }
 
     /// The fastest alternative in which no job reads from the disk that it writes to, and all disks are read from.
-    pub(crate) fn if_jobs_read_elsewhere(&self) -> Option<&Simulated> {
+    pub(crate) fn if_jobs_read_elsewhere(&self) -> Option<&Alternative> {
         let elsewhere = Policy::SeparateWithinJob.number();
         fastest(self.alternatives.iter().filter(|one| one.policy == elsewhere))
     }
 }
 
 /// The one that takes the least time, the first of several.
-fn fastest<'a>(all: impl Iterator<Item = &'a Simulated>) -> Option<&'a Simulated> {
+fn fastest<'a>(all: impl Iterator<Item = &'a Alternative>) -> Option<&'a Alternative> {
     all.min_by(|one, other| one.seconds.total_cmp(&other.seconds))
 }
 
-impl Race {
-    fn of(system: &ManyDisks) -> Race {
-        Race {
+impl RaceOutlook {
+    fn of(system: &ManyDisks) -> RaceOutlook {
+        RaceOutlook {
             is_possible: system.can_race(),
             critical_ratio: system.critical_ratio(),
             margin: system.ratio(),
@@ -182,7 +183,7 @@ impl Merges {
 }
 
 /// What each case comes to, on as many threads as there are processors.
-fn simulated(cases: &[PlacementCase], trials: u64) -> Result<Vec<Simulated>> {
+fn simulated(cases: &[PlacementCase], trials: u64) -> Result<Vec<Alternative>> {
     let next = AtomicUsize::new(0);
     let work = || {
         let indices = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
@@ -198,7 +199,7 @@ fn simulated(cases: &[PlacementCase], trials: u64) -> Result<Vec<Simulated>> {
     all.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-fn mean(case: &PlacementCase, trials: u64) -> Result<Simulated> {
+fn mean(case: &PlacementCase, trials: u64) -> Result<Alternative> {
     let mut all = Vec::new();
     for number in 0..trials {
         all.push(case.outcome(&case.trial(number).map_err(failed)?));
@@ -206,7 +207,7 @@ fn mean(case: &PlacementCase, trials: u64) -> Result<Simulated> {
     let mean = |seconds: fn(&experiment::PlacementOutcome) -> Duration| {
         all.iter().map(|outcome| seconds(outcome).as_secs_f64()).sum::<f64>() / trials as f64
     };
-    Ok(Simulated {
+    Ok(Alternative {
         policy: case.policy.number(),
         scheduling: case.scheduling.to_string(),
         seconds: mean(|outcome| outcome.elapsed),

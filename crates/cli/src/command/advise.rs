@@ -10,7 +10,7 @@ use placement::Policy;
 use super::positive;
 use crate::described::load_machine_of_agents;
 use crate::local;
-use crate::placement_advice::{Advice, Merges, Simulated};
+use crate::placement_advice::{Alternative, Merges, PlacementAdvice};
 
 /// Say what to do about something before it is run.
 #[derive(Args)]
@@ -103,7 +103,7 @@ enum Format {
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let About::Placement(arguments) = arguments.about;
-    let advice = Advice::about(&merges(&arguments)?, u64::from(arguments.trials))?;
+    let advice = PlacementAdvice::about(&merges(&arguments)?, u64::from(arguments.trials))?;
     match arguments.format {
         Format::Table => local::print(told(&advice)),
         Format::Csv => {
@@ -151,12 +151,12 @@ fn merges(arguments: &PlacementArguments) -> Result<Merges> {
     Ok(Merges { machine, jobs, disks, runs, run_blocks, block_bytes: block.0, read_blocks, write_blocks })
 }
 
-fn told(advice: &Advice) -> Vec<String> {
+fn told(advice: &PlacementAdvice) -> Vec<String> {
     let mut lines = reasons(advice);
     let mut table = TextTable::new(2);
     table.row(["policy", "order at disks", "all done", "first done", "blocks pending"]);
     for one in &advice.alternatives {
-        let Simulated { policy, scheduling, seconds, first_seconds, pending_blocks_most } = one;
+        let Alternative { policy, scheduling, seconds, first_seconds, pending_blocks_most } = one;
         let name = Policy::numbered(*policy).map_or_else(String::new, |policy| policy.to_string());
         table.row([
             name,
@@ -171,8 +171,8 @@ fn told(advice: &Advice) -> Vec<String> {
 }
 
 /// What is advised, and why.
-fn reasons(advice: &Advice) -> Vec<String> {
-    let Advice { jobs, disks, machine, read_ms, write_ms, ratio, .. } = advice;
+fn reasons(advice: &PlacementAdvice) -> Vec<String> {
+    let PlacementAdvice { jobs, disks, machine, read_ms, write_ms, ratio, .. } = advice;
     let mut lines = vec![format!(
         "{jobs} {} on {disks} {} of {machine}: a block takes {read_ms:.2} ms to read and {write_ms:.2} ms to write, \
          f = {ratio:.2}.",
@@ -220,10 +220,10 @@ fn reasons(advice: &Advice) -> Vec<String> {
     lines
 }
 
-fn csv(advice: &Advice) -> Vec<String> {
+fn csv(advice: &PlacementAdvice) -> Vec<String> {
     let head = "policy,scheduling,jobs,disks,seconds,first_seconds,pending_blocks_most,is_advised".to_owned();
     let rows = advice.alternatives.iter().map(|one| {
-        let Simulated { policy, scheduling, seconds, first_seconds, pending_blocks_most } = one;
+        let Alternative { policy, scheduling, seconds, first_seconds, pending_blocks_most } = one;
         let (jobs, disks, is_advised) = (advice.jobs, advice.disks, *one == advice.advised);
         format!(
             "{policy},{scheduling},{jobs},{disks},{seconds:.6},{first_seconds:.6},{pending_blocks_most},{is_advised}"

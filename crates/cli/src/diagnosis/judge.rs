@@ -13,7 +13,7 @@
 use command_line::failure::Failure;
 use node::Size;
 
-use super::{AgentFinding, HeldUp};
+use super::{AgentFinding, HeldUpFinding};
 use crate::agent_log::KEEPS_APART;
 
 /// A disk with less than this share free is nearly full, unless that is plenty.
@@ -78,7 +78,7 @@ pub(crate) fn notes(findings: &[AgentFinding]) -> Vec<String> {
 /// Which disks of an agent have made clients wait for another's writes.
 fn held_up(finding: &AgentFinding) -> impl Iterator<Item = String> {
     let disks = finding.held_up.iter().enumerate().filter_map(|(disk, held_up)| Some((disk, (*held_up)?)));
-    disks.map(|(disk, HeldUp { reads, writes_most, ago_s })| {
+    disks.map(|(disk, HeldUpFinding { reads, writes_most, ago_s })| {
         format!(
             "{}: {reads} reads from disk {disk} have waited while many writes of another client went on, of which up \
              to {writes_most} were waiting; the last {ago_s:.0} s ago. If programs are slow beside others: \

@@ -36,7 +36,7 @@ pub(crate) struct AgentFinding {
     /// Why disks cannot be used, of those that cannot.
     pub(crate) failures: Vec<String>,
     /// For each disk, the reads that another client's writes have held up there, if any have been.
-    pub(crate) held_up: Vec<Option<HeldUp>>,
+    pub(crate) held_up: Vec<Option<HeldUpFinding>>,
     /// Its computer: equal numbers, equal computers.
     pub(crate) computer: Option<u64>,
     /// Whether that is the one this program runs on.
@@ -58,7 +58,7 @@ pub(crate) struct AgentFinding {
 
 /// Reads that had to wait while many writes of another client went on.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct HeldUp {
+pub(crate) struct HeldUpFinding {
     /// How many there have been since the agent was started.
     pub(crate) reads: u64,
     /// The most writes of one client that waited then.
@@ -67,9 +67,9 @@ pub(crate) struct HeldUp {
     pub(crate) ago_s: f64,
 }
 
-impl From<HeldUpExamination> for HeldUp {
+impl From<HeldUpExamination> for HeldUpFinding {
     fn from(HeldUpExamination { reads, writes_most, ago }: HeldUpExamination) -> Self {
-        HeldUp { reads, writes_most, ago_s: ago.as_secs_f64() }
+        HeldUpFinding { reads, writes_most, ago_s: ago.as_secs_f64() }
     }
 }
 
@@ -134,7 +134,7 @@ impl AgentFinding {
             disk_bytes: disks.iter().map(|disk| space(disk).map(|space| space.bytes)).collect(),
             devices: disks.iter().map(|disk| disk.device.filter(|_| !disk.has_own_pace)).collect(),
             failures: disks.iter().filter_map(|disk| disk.failure.clone()).collect(),
-            held_up: disks.iter().map(|disk| disk.held_up.map(HeldUp::from)).collect(),
+            held_up: disks.iter().map(|disk| disk.held_up.map(HeldUpFinding::from)).collect(),
             computer,
             is_here: computer.is_some() && computer == examined.own.map(|own| own.id),
             round_trip_ms: Some(examined.round_trip.as_secs_f64() * 1e3),
