@@ -93,16 +93,17 @@ fn nice_step(span: f64) -> f64 {
 /// The plot, if there is anything to show.
 pub(crate) fn plot(plot: &Plot) -> Markup {
     let Some((x, y)) = scales(plot) else { return html! {} };
+    let colours = colours(&plot.series);
     html! {
         figure {
             h3 { (plot.title) }
             svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(format!("{}: {} against {}", plot.title, plot.y, plot.x)) {
                 (grid(plot, &x, &y))
-                @for (index, series) in plot.series.iter().enumerate() { (drawn(series, index, &x, &y)) }
+                @for (series, colour) in plot.series.iter().zip(&colours) { (drawn(series, *colour, &x, &y)) }
             }
             ul.legend {
-                @for (index, series) in plot.series.iter().enumerate() {
-                    li class={ "colour-" (index % COLOURS) } {
+                @for (series, colour) in plot.series.iter().zip(&colours) {
+                    li class={ "colour-" (colour) } {
                         (series.name) @if series.is_predicted { " (dashed: predicted)" }
                     }
                 }
@@ -110,6 +111,19 @@ pub(crate) fn plot(plot: &Plot) -> Markup {
             figcaption { (plot.note) }
         }
     }
+}
+
+/// The colour of each series: a new one, but for a prediction that follows what it predicts.
+fn colours(series: &[PlotSeries]) -> Vec<usize> {
+    let mut found: Vec<usize> = Vec::new();
+    let mut next = 0;
+    for (index, one) in series.iter().enumerate() {
+        let predicts =
+            index.checked_sub(1).filter(|&before| one.is_predicted && !series[before].is_predicted);
+        found.push(predicts.map_or(next % COLOURS, |before| found[before]));
+        next += usize::from(predicts.is_none());
+    }
+    found
 }
 
 fn scales(plot: &Plot) -> Option<(Scale, Scale)> {
@@ -148,11 +162,11 @@ fn grid(plot: &Plot, x: &Scale, y: &Scale) -> Markup {
     }
 }
 
-fn drawn(series: &PlotSeries, index: usize, x: &Scale, y: &Scale) -> Markup {
+fn drawn(series: &PlotSeries, colour: usize, x: &Scale, y: &Scale) -> Markup {
     let at = |point: &(f64, f64)| format!("{},{}", px(x.at(point.0)), px(y.at(point.1)));
     let path: Vec<String> = series.line.iter().map(at).collect();
     html! {
-        g class={ "line colour-" (index % COLOURS) } {
+        g class={ "line colour-" (colour) } {
             @if !path.is_empty() {
                 polyline points=(path.join(" ")) stroke-dasharray=[series.is_predicted.then_some("6 4")] {}
             }
@@ -185,6 +199,14 @@ fn px(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prediction_has_the_colour_of_what_it_predicts() {
+        let series = |is_predicted| PlotSeries { is_predicted, ..PlotSeries::default() };
+        let kinds = [false, true, false, false, true, true].map(series);
+        assert_eq!(colours(&kinds), [0, 0, 1, 2, 2, 3]);
+        assert_eq!(colours(&[true, true].map(series)), [0, 1]);
+    }
 
     fn example(is_logarithmic: bool) -> Plot {
         let series = PlotSeries {

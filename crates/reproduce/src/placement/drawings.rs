@@ -26,7 +26,9 @@ fn drawing(title: String, note: &str, placed: &[JobPlacement], disks: usize) -> 
     let column = |disk: usize| {
         let boxes = placed.iter().enumerate().flat_map(|(job, placed)| {
             let runs = placed.runs_on(disk).count();
-            let input = DrawnBox { label: format!("job {job}: {runs} runs"), group: job, is_filled: false };
+            let several = if runs == 1 { "" } else { "s" };
+            let label = format!("job {job}: {runs} run{several}");
+            let input = DrawnBox { label, group: job, is_filled: false };
             let output = DrawnBox { label: format!("job {job}: output"), group: job, is_filled: true };
             (runs > 0).then_some(input).into_iter().chain((placed.output == disk).then_some(output))
         });
@@ -46,7 +48,7 @@ mod tests {
             let labels = drawing.columns.iter().flat_map(|(_, boxes)| boxes);
             let outputs = labels.clone().filter(|one| one.is_filled).count();
             let runs: usize = labels
-                .filter_map(|one| one.label.split(": ").nth(1)?.strip_suffix(" runs")?.parse::<usize>().ok())
+                .filter_map(|one| one.label.split(": ").nth(1)?.split_once(" run")?.0.parse::<usize>().ok())
                 .sum();
             let expected = if drawing.columns.len() == 5 { (2, 40) } else { (3, 6) };
             assert_eq!((outputs, runs), expected, "{}", drawing.title);
