@@ -111,7 +111,7 @@ def test_the_window_of_a_page_cache_can_be_chosen() -> None:
         ({"record": "8 parsec"}, 'record: "8 parsec": expected a whole number of bytes'),
         ({"file_size": 2**64}, "file_size: expected a whole number"),
         ({"method": "psychic"}, 'method: no method "psychic": traditional'),
-        ({"layout": "diagonal"}, 'layout: no layout "diagonal": contiguous or random'),
+        ({"layout": "diagonal"}, 'layout: no layout "diagonal": contiguous, packed or random'),
         ({"method": "traditional", "presort": True}, "only the disk-directed method can presort"),
         ({"machine": "cray"}, "starfish-1996"),
         ({"overrides": {"nodes.oi": 4}}, "unknown key"),

@@ -67,7 +67,7 @@ fn what_is_wrong_is_refused_with_its_line_and_what_would_be_right() {
             "traditional/rcb/8192",
         ),
         (&format!("{HEAD}shape = \"big\"\n"), 4, "big"),
-        (&format!("{HEAD}layout = \"spiral\"\n"), 4, "no layout \"spiral\": contiguous or random"),
+        (&format!("{HEAD}layout = \"spiral\"\n"), 4, "no layout \"spiral\": contiguous, packed or random"),
         (&format!("{HEAD}contents = \"lies\"\n"), 4, "expected real or phantom"),
         (&format!("{HEAD}scheduling = \"lifo\"\n"), 4, "expected one of fcfs, cyclic-scan"),
         (&format!("{HEAD}outstanding = 0\n"), 4, "expected a whole number from 1 to 65536"),

@@ -15,6 +15,7 @@ use crate::placement_advice::{Alternative, Merges, PlacementAdvice};
 /// Say what to do about something before it is run.
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     about: About,
