@@ -50,12 +50,16 @@ mod writes;
 
 pub use file::File;
 pub use node::{
-    Advice, Agent, Error, ErrorKind, OpenOptions, Prefetch, Report, Reporter, Result, Settings,
+    Advice, Agent, CacheWrites, Error, ErrorKind, OpenOptions, Prefetch, Report, Reporter, Result, Settings,
     SocketBuffers, Stat, agents,
 };
 pub use session::Session;
 
-/// The manual's page for authors of programs, whose examples are compiled.
+/// The manual's pages for authors of programs, whose examples are compiled.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/manual/writing-programs.md")]
-mod manual {}
+mod manual {
+    #[doc = include_str!("../../../docs/manual/writing-programs.md")]
+    mod writing_programs {}
+    #[doc = include_str!("../../../docs/manual/write-caches.md")]
+    mod write_caches {}
+}
