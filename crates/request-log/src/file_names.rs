@@ -27,6 +27,10 @@ impl FileNames {
         if let Some(&index) = self.indices.get(name) {
             return Ok(index);
         }
+        // A name is a word of a log that is written.
+        if name.is_empty() {
+            return Err(Error::new(place(), "expected the name of a file, and it is empty"));
+        }
         if self.names.len() >= self.most as usize {
             let error = Error::new(place(), format!("this is more than {} files", self.most));
             return Err(error.remedy("Split the log by files."));
