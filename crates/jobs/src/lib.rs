@@ -16,8 +16,8 @@
 //! - `sequential.rs`: a program behind a page cache goes through a file from front to back
 //! - `workload.rs`, `requests.rs`, `clients.rs`: requests in any order, several in flight, reads mixed with writes
 //! - `replay.rs`: each member does what a node of a request log did; `byte_ranges.rs`: sets of bytes, for checking it
-//! - `merge.rs`, `interleave.rs`: the member merges runs, or interleaves them; `runs.rs`: how it reads and writes
-//!   them, `timeline.rs`: what it did when
+//! - `merge.rs`, `interleave.rs`: the member merges runs, or interleaves them; `run_part.rs`: what both have;
+//!   `runs.rs`: how it reads and writes them, `timeline.rs`: what it did when
 //! - `local.rs`: a program reads a file of its own node's disk, without a file system
 //! - `contents.rs`: what is in a file, and whether it arrived; `error.rs`: what can go wrong
 //!
@@ -37,6 +37,7 @@ mod outcome;
 mod pattern;
 mod replay;
 mod requests;
+mod run_part;
 mod runs;
 mod sequential;
 mod timeline;

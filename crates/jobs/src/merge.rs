@@ -14,14 +14,13 @@
 //! This is the job of Sinclair, Tang & Varman, "Placement-related problems in shared disk I/O" (Kluwer 1996), sections
 //! 2 and 2.1. Every wait is one for a disk, so a job that has its disks for itself is as fast as they are.
 
-use std::cell::RefCell;
 use std::fmt;
 
-use fs::File;
 use machine::{Duration, Machine};
 
 use crate::contents::mix;
-use crate::runs::{Inputs, RunOutput, RunSet};
+use crate::run_part::RunPart;
+use crate::runs::{RunOutput, RunSet};
 use crate::timeline::WaitCause;
 use crate::{Error, Member, Outcome};
 
@@ -82,48 +81,35 @@ impl fmt::Display for MergeJob {
 /// One merge of a job.
 pub struct MergePart<M: Machine> {
     job: MergeJob,
-    inputs: Inputs<M>,
-    file: File<M>,
-    member: Member<M>,
-    /// What has been made, once it has been.
-    output: RefCell<Option<RunOutput<M>>>,
+    part: RunPart<M>,
 }
 
 impl<M: Machine> MergePart<M> {
     pub(crate) async fn prepare(job: &MergeJob, member: Member<M>) -> Result<Self, Error> {
-        let inputs = Inputs::open(&job.runs, &member).await?;
-        let file = member.client()?.open_unfinished(&job.runs.output).await?;
-        Ok(MergePart { job: job.clone(), inputs, file, member, output: RefCell::default() })
+        Ok(MergePart { job: job.clone(), part: RunPart::prepare(&job.runs, member).await? })
     }
 
     pub(crate) async fn run(&self) -> Result<Outcome, Error> {
-        let begin = self.member.machine.now();
-        let output = RunOutput::new(self.file.clone(), &self.job.runs, &self.member);
-        (0..self.inputs.count()).for_each(|run| self.inputs.ask(run));
-        let mut depletion = Depletion::new(self.member.draws(), self.inputs.count());
+        let output = self.part.begin(&self.job.runs);
+        (0..self.part.inputs.count()).for_each(|run| self.part.inputs.ask(run));
+        let mut depletion = Depletion::new(self.part.member.draws(), self.part.inputs.count());
         while let Some(run) = depletion.next() {
             self.use_block(run, &output).await?;
-            if self.inputs.is_used_up(run) {
+            if self.part.inputs.is_used_up(run) {
                 depletion.end(run);
             }
         }
-        let timeline = output.finish().await?;
-        let mut outcome = Outcome { timeline: Some(timeline), ..Outcome::default() };
-        outcome.reads.bytes = self.inputs.used_bytes();
-        outcome.writes.bytes = output.bytes();
-        outcome.elapsed = self.member.machine.now().since(begin);
-        self.output.replace(Some(output));
-        Ok(outcome)
+        self.part.finish(output).await
     }
 
     /// Uses the next block of a run.
     async fn use_block(&self, run: usize, output: &RunOutput<M>) -> Result<(), Error> {
-        if !self.inputs.has_next(run) {
-            output.note_wait(WaitCause::Input(run), self.inputs.wait_for(run)).await?;
+        if !self.part.inputs.has_next(run) {
+            output.note_wait(WaitCause::Input(run), self.part.inputs.wait_for(run)).await?;
         }
-        let (block, data) = self.inputs.take(run);
+        let (block, data) = self.part.inputs.take(run);
         if !self.job.work.is_zero() {
-            let machine = &self.member.machine;
+            let machine = &self.part.member.machine;
             machine.sleep_until(machine.now() + self.job.work).await;
         }
         output.make(block, &data);
@@ -132,9 +118,9 @@ impl<M: Machine> MergePart<M> {
             BatchReading::Prefetched => block % read_blocks == 0,
             BatchReading::OnDemand => (block + 1) % read_blocks == 0,
         };
-        if asks && self.inputs.next_batch(run) > 0 {
-            self.wait_for_room(self.inputs.next_batch(run), output).await?;
-            self.inputs.ask(run);
+        if asks && self.part.inputs.next_batch(run) > 0 {
+            self.wait_for_room(self.part.inputs.next_batch(run), output).await?;
+            self.part.inputs.ask(run);
         }
         output.write_if_full();
         Ok(())
@@ -143,7 +129,7 @@ impl<M: Machine> MergePart<M> {
     /// Waits until the portion has room for a batch.
     async fn wait_for_room(&self, batch: u64, output: &RunOutput<M>) -> Result<(), Error> {
         let Some(portion) = self.job.portion else { return Ok(()) };
-        let is_full = || self.inputs.held() + output.unwritten() + batch > portion;
+        let is_full = || self.part.inputs.held() + output.unwritten() + batch > portion;
         if !is_full() {
             return Ok(());
         }
@@ -158,11 +144,7 @@ impl<M: Machine> MergePart<M> {
     }
 
     pub(crate) async fn check(&self) -> Result<(), Error> {
-        let output = self.output.take();
-        match output {
-            Some(output) => output.check().await,
-            None => Ok(()),
-        }
+        self.part.check().await
     }
 }
 

@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use fs::File;
 use layout::Chunk;
-use machine::{Condition, Instant, Machine, Memory, Payload, TaskGroup};
+use machine::{Condition, Duration, Instant, Machine, Memory, Payload, TaskGroup};
 
 use crate::timeline::{JobWait, Timeline, WaitCause, WriteStep};
 use crate::{Contents, Error, Member};
@@ -343,6 +343,11 @@ impl<M: Machine> RunOutput<M> {
         })
         .await?;
         Ok(self.timeline.take())
+    }
+
+    /// Time since the output began.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.machine.now().since(self.begin)
     }
 
     /// Bytes that have been made.
