@@ -16,12 +16,12 @@
 
 use std::path::Path;
 
-use description::{Error, MachineDescription, Misfit, SIZE_LIMIT};
+use description::{Error, MachineDescription, Misfit};
 use experiment::{Field, PlacementCase, PlacementChoices, PlacementField};
 use toml::de::DeTable;
 
 use crate::misfits::Misfits;
-use crate::plan::{Head, check_size};
+use crate::plan::{Head, check_size, parse_table};
 use crate::reference::{PLACEMENT_TOP, names};
 use crate::settings::{PlanForm, Series, Settings};
 use crate::value::{TomlValue, entries, unknown_key};
@@ -75,14 +75,7 @@ impl PlacementPlan {
     /// Reads and checks `text`; complaints name `file`, and paths in it are relative to the folder of that. Fails with
     /// all that is wrong in it.
     pub fn parse(text: &str, file: &str) -> Result<PlacementPlan, Error> {
-        let refused = |misfit: Misfit| misfit.refused(text, file);
-        if text.len() > SIZE_LIMIT {
-            let message = format!("expected at most {SIZE_LIMIT} bytes of plan");
-            return Err(refused(Misfit { span: 0..0, message }));
-        }
-        let table = DeTable::parse(text).map_err(|error| {
-            refused(Misfit { span: error.span().unwrap_or(0..0), message: error.message().to_owned() })
-        })?;
+        let table = parse_table(text).map_err(|misfit| misfit.refused(text, file))?;
         let folder = Path::new(file).parent().unwrap_or(Path::new(""));
         let misfits = Misfits::default();
         let table = table.get_ref();

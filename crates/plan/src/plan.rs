@@ -38,6 +38,7 @@ use std::path::Path;
 use description::{Error, MachineDescription, Misfit, SIZE_LIMIT};
 use experiment::{ArrayPattern, Case, Choices, JobError};
 use layout::{LayoutError, Operation};
+use toml::Spanned;
 use toml::de::DeTable;
 
 use crate::misfits::Misfits;
@@ -130,14 +131,7 @@ impl Plan {
 
     /// Reads and checks `text`; complaints name `file`, and paths in it are relative to the folder of that.
     pub fn parse(text: &str, file: &str) -> Result<Plan, Error> {
-        let refused = |misfit: Misfit| misfit.refused(text, file);
-        if text.len() > SIZE_LIMIT {
-            let message = format!("expected at most {SIZE_LIMIT} bytes of plan");
-            return Err(refused(Misfit { span: 0..0, message }));
-        }
-        let table = DeTable::parse(text).map_err(|error| {
-            refused(Misfit { span: error.span().unwrap_or(0..0), message: error.message().to_owned() })
-        })?;
+        let table = parse_table(text).map_err(|misfit| misfit.refused(text, file))?;
         let folder = Path::new(file).parent().unwrap_or(Path::new(""));
         let misfits = Misfits::default();
         let draft = Draft::read(table.get_ref(), folder, &misfits);
@@ -147,6 +141,16 @@ impl Plan {
         });
         plan.map_err(|all| Misfit::all_refused(all, text, file))
     }
+}
+
+/// The table that a plan of any kind is.
+pub(crate) fn parse_table(text: &str) -> Result<Spanned<DeTable<'_>>, Misfit> {
+    if text.len() > SIZE_LIMIT {
+        let message = format!("expected at most {SIZE_LIMIT} bytes of plan");
+        return Err(Misfit { span: 0..0, message });
+    }
+    DeTable::parse(text)
+        .map_err(|error| Misfit { span: error.span().unwrap_or(0..0), message: error.message().to_owned() })
 }
 
 impl PlannedCell {
