@@ -6,24 +6,31 @@ use command_line::failure::{Failure, Result};
 
 /// Reads a machine by name or path, with values replaced.
 pub(crate) fn load_machine(name: &str, set: &[String]) -> Result<MachineDescription> {
-    let overrides = set.iter().map(|text| {
+    let overrides = overrides(set)?;
+    MachineDescription::load_with(name, &overrides).map_err(not_loaded)
+}
+
+/// The keys and values of options `--set`.
+pub(crate) fn overrides(set: &[String]) -> Result<Vec<(&str, &str)>> {
+    let split = set.iter().map(|text| {
         text.split_once('=').map(|(key, value)| (key.trim(), value.trim())).ok_or_else(|| {
             let failure = Failure::usage(format!("--set {text}"), "expected KEY=VALUE");
             failure.remedy("For example: --set nodes.io=8 or --set \"disks.model=streaming-20\".")
         })
     });
-    let overrides = overrides.collect::<Result<Vec<_>>>()?;
-    MachineDescription::load_with(name, &overrides).map_err(|error| {
-        let failure = match error {
-            description::Error::Override { overrides, message } => {
-                Failure::usage(format!("--set {overrides}"), message)
-            }
-            error => Failure::usage("--machine", error),
-        };
-        failure.remedy(
-            "`starfish machines` lists the machines; `starfish machines NAME` prints one with its keys.",
-        )
-    })
+    split.collect()
+}
+
+/// Why there is no such machine, by the option to blame, and what can be done.
+pub(crate) fn not_loaded(error: description::Error) -> Failure {
+    let failure = match error {
+        description::Error::Override { overrides, message } => {
+            Failure::usage(format!("--set {overrides}"), message)
+        }
+        error => Failure::usage("--machine", error),
+    };
+    failure
+        .remedy("`starfish machines` lists the machines; `starfish machines NAME` prints one with its keys.")
 }
 
 /// Loads a machine and gives it a compute node for each client and an I/O node with `disks` disks for each agent. `set`

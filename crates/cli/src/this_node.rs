@@ -72,3 +72,19 @@ where
     });
     started.map_err(|error| Failure::new("starting this node", error))?
 }
+
+/// Puts what a job on agents has failed with into words the user knows; `what` is what it is called.
+pub(crate) fn told_of_job<T>(
+    connection: &ConnectedNode,
+    what: &str,
+    outcome: std::result::Result<T, jobs::Error>,
+) -> Result<T> {
+    outcome.map_err(|error| match error {
+        jobs::Error::FileSystem(error) => connection.explain(what, &error).into(),
+        jobs::Error::WrongData(wrong) => {
+            let failure = Failure::new(what, format!("read back with wrong contents: {wrong}"));
+            failure.remedy("Somebody has written to it meanwhile, or an agent or a network corrupts data.")
+        }
+        other => Failure::new(what, other),
+    })
+}

@@ -14,7 +14,7 @@ use std::thread;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use flume::{Receiver, Sender};
-use jobs::{Contents, Error, Outcome, Workload};
+use jobs::{Contents, Outcome, Workload};
 use layout::Striping;
 use node::{Agent, ConnectedNode};
 
@@ -95,21 +95,8 @@ impl Task {
         let told = adding_to(&progress);
         let laid_out = self.workload.lay_out(&connection.machine, &file, Contents::Real, told).await;
         progress.finish();
-        self.told(connection, laid_out)?;
+        this_node::told_of_job(connection, &self.name, laid_out)?;
         self.have_clients_use_it().await
-    }
-
-    /// Puts what a workload has failed with into words the user knows.
-    fn told<T>(&self, connection: &ConnectedNode, outcome: std::result::Result<T, Error>) -> Result<T> {
-        outcome.map_err(|error| match error {
-            Error::FileSystem(error) => connection.explain(&self.name, &error).into(),
-            Error::WrongData(what) => {
-                let failure = Failure::new(&self.name, format!("read back with wrong contents: {what}"));
-                failure
-                    .remedy("Somebody has written to it meanwhile, or an agent or a network corrupts data.")
-            }
-            other => Failure::new(&self.name, other),
-        })
     }
 
     /// Has all clients begin together, once all are ready. If one fails, all end.
@@ -184,7 +171,7 @@ impl Task {
             let told = adding_to(&progress);
             let work = self.workload.run(&connection.machine, &file, Contents::Real, number, told);
             let outcome = unless(stop, work).await;
-            outcome.map(|outcome| self.told(&connection, outcome)).transpose()
+            outcome.map(|outcome| this_node::told_of_job(&connection, &self.name, outcome)).transpose()
         })
     }
 }

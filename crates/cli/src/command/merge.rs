@@ -8,6 +8,7 @@ use command_line::failure::{Failure, Result};
 use experiment::{FieldSet, PlacementCase, PlacementOutcome, Trial};
 
 use super::positive;
+use crate::described::{not_loaded, overrides};
 use crate::fields::PlacementOptions;
 use crate::job_tracks::JobTracks;
 use crate::local;
@@ -85,16 +86,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 
 fn case(arguments: &Arguments) -> Result<PlacementCase> {
     let mut choices = arguments.fields.0.clone();
-    for set in &arguments.set {
-        let (key, value) = set.split_once('=').ok_or_else(|| {
-            Failure::usage(format!("--set {set}"), "expected KEY=VALUE, such as disks.model=hp97560")
-        })?;
-        choices.set().insert(key.to_owned(), value.to_owned());
-    }
-    let machine = choices.load_machine().map_err(|error| {
-        let failure = Failure::usage(choices.machine().clone(), error);
-        failure.remedy("`starfish machines` lists the machines and prints their keys.")
-    })?;
+    let set = overrides(&arguments.set)?.into_iter();
+    choices.set().extend(set.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    let machine = choices.load_machine().map_err(not_loaded)?;
     let case = choices.case(machine, arguments.seed);
     case.check().map_err(|error| Failure::usage("merge", error))?;
     Ok(case)

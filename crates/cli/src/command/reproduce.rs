@@ -13,7 +13,7 @@ use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use command_line::progress::Show;
 use page::NumbersPart;
-use plan::{CellResult, Journal, Kind, Plan, PlannedCase, PlannedTrial};
+use plan::{CellResult, Journal, Kind, PlannedCase, PlannedTrial};
 use reproduce::{Form, Report, Study, cells_csv, compared, errors, statements_table, tables_csv};
 
 use super::run;
@@ -203,19 +203,22 @@ fn shown(whole: &Study, asked: &Study, journal: &Journal) -> Study {
     let mut shown = whole.clone();
     for plan in &mut shown.plans {
         let asked = asked.plans.iter().find(|asked| asked.published == plan.published);
-        plan.trials = asked.map_or_else(|| trials_there(plan, journal), |asked| asked.trials);
+        plan.trials = asked.map_or_else(
+            || trials_there(plan.cells.iter().map(|cell| &cell.case), journal),
+            |asked| asked.trials,
+        );
     }
     shown.plans.retain(|plan| plan.trials > 0);
     shown
 }
 
-/// How many trials the journal has of every cell of the plan.
-fn trials_there(plan: &Plan, journal: &Journal) -> u64 {
-    let of_cell = |cell: &plan::PlannedCell| {
-        let trials = PlannedTrial::of(&cell.case, plan::TRIALS_MAX);
+/// How many trials the journal has of each of these cases.
+fn trials_there<'a>(cases: impl Iterator<Item = impl Into<PlannedCase<'a>>>, journal: &Journal) -> u64 {
+    let of_case = |case| {
+        let trials = PlannedTrial::of(case, plan::TRIALS_MAX);
         trials.take_while(|one| journal.get(one.key).is_some()).count() as u64
     };
-    plan.cells.iter().map(of_cell).min().unwrap_or(0)
+    cases.map(of_case).min().unwrap_or(0)
 }
 
 /// The command that makes the results of the study that are shown, wherever they are written.

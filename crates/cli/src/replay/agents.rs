@@ -15,7 +15,7 @@ use std::thread;
 
 use flume::{Receiver, Sender};
 use fs::Group;
-use jobs::{Contents, Error, Job, Member, Outcome, ReplayJob};
+use jobs::{Contents, Job, Member, Outcome, ReplayJob};
 use layout::Striping;
 use machine::NodeId;
 use node::{Agent, ConnectedNode, Size};
@@ -142,7 +142,7 @@ impl ReplayTask {
                 let progress = progress.clone();
                 let told = move |bytes| progress.add(bytes);
                 let filled = jobs::fill(&connection.machine, &file, bytes, Contents::Real, told).await;
-                self.told(connection, filled)?;
+                this_node::told_of_job(connection, &self.label, filled)?;
             }
             if is_read || self.job.wants_finished_files() {
                 connection.told(name, file.commit().await)?;
@@ -151,19 +151,6 @@ impl ReplayTask {
         }
         progress.finish();
         self.have_nodes_replay().await
-    }
-
-    /// Puts what a replay has failed with into words the user knows.
-    fn told<T>(&self, connection: &ConnectedNode, outcome: std::result::Result<T, Error>) -> Result<T> {
-        outcome.map_err(|error| match error {
-            Error::FileSystem(error) => connection.explain(&self.label, &error).into(),
-            Error::WrongData(what) => {
-                let failure = Failure::new(&self.label, format!("read back with wrong contents: {what}"));
-                failure
-                    .remedy("Somebody has written to it meanwhile, or an agent or a network corrupts data.")
-            }
-            other => Failure::new(&self.label, other),
-        })
     }
 
     /// Has all nodes begin together, once all are ready. If one fails, all end.
@@ -242,9 +229,13 @@ impl ReplayTask {
                 let _ = steps.recv_async().await;
             };
             let Some(outcome) = unless(stopped, part.run()).await else { return Ok(()) };
-            let _ = tell.send(Ok(Told::Done(Box::new(self.told(&connection, outcome)?))));
+            let _ = tell.send(Ok(Told::Done(Box::new(this_node::told_of_job(
+                &connection,
+                &self.label,
+                outcome,
+            )?))));
             let Ok(Step::Check) = steps.recv_async().await else { return Ok(()) };
-            self.told(&connection, part.check().await)?;
+            this_node::told_of_job(&connection, &self.label, part.check().await)?;
             let _ = tell.send(Ok(Told::Checked));
             Ok(())
         })
@@ -269,7 +260,7 @@ impl ReplayTask {
             seed: 1,
         };
         let job = Job::Replay(self.job.clone());
-        self.told(connection, job.prepare(member).await)
+        this_node::told_of_job(connection, &self.label, job.prepare(member).await)
     }
 }
 

@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
-use plan::{Journal, PlacementPlan, PlannedTrial};
+use plan::Journal;
 use reproduce::PlacementStudy;
 
-use super::{Arguments, Numbers, REPORT, TABLES, failed, prepare};
+use super::{Arguments, Numbers, REPORT, TABLES, failed, prepare, trials_there};
 use crate::command::run;
 use crate::local;
 
@@ -67,19 +67,13 @@ fn shown(whole: &PlacementStudy, asked: &PlacementStudy, journal: &Journal) -> P
     let mut shown = whole.clone();
     for plan in &mut shown.plans {
         let asked = asked.plans.iter().find(|asked| asked.name == plan.name);
-        plan.trials = asked.map_or_else(|| trials_there(plan, journal), |asked| asked.trials);
+        plan.trials = asked.map_or_else(
+            || trials_there(plan.cells.iter().map(|cell| &cell.case), journal),
+            |asked| asked.trials,
+        );
     }
     shown.plans.retain(|plan| plan.trials > 0);
     shown
-}
-
-/// How many trials the journal has of every cell of the plan.
-fn trials_there(plan: &PlacementPlan, journal: &Journal) -> u64 {
-    let of_cell = |cell: &plan::PlacementCell| {
-        let trials = PlannedTrial::of(&cell.case, plan::TRIALS_MAX);
-        trials.take_while(|one| journal.get(one.key).is_some()).count() as u64
-    };
-    plan.cells.iter().map(of_cell).min().unwrap_or(0)
 }
 
 /// The command that makes these results, wherever they are written.
