@@ -18,7 +18,7 @@ use crate::directory::{Entry, ListedStretch};
 use crate::error::Failure;
 
 /// The version of the protocol. Another version is refused.
-pub const VERSION: u8 = 6;
+pub const VERSION: u8 = 7;
 
 /// The version of the labels on stripes, which outlives that of the protocol: files stay readable.
 pub const LABEL_VERSION: u8 = 2;
@@ -256,6 +256,8 @@ pub enum Request {
         flush: u32,
         /// Only what has been written to this file.
         file: Option<FileId>,
+        /// Whether it is for room alone: others that are about to run out of it, too, are waited for.
+        for_room: bool,
     },
     /// The members of the group flush together now: come to the first meeting of that flush.
     FlushTogether {

@@ -64,7 +64,7 @@ use disks::{Disks, HeldUpReads};
 use listed::Directories;
 use names::{Names, NewStripes};
 use pool::{Pool, Serving};
-use rosters::Rosters;
+use rosters::{Rosters, Wanted};
 use stripes::Stripes;
 
 /// An I/O node at work.
@@ -439,8 +439,12 @@ impl<M: Machine> IoNode<M> {
             Request::Stretches { memory, stretches } => self.take_directory(asker, memory, stretches).await,
             Request::MoveListed(listed) => self.serve_listed(asker, account, *listed).await,
             Request::Join { job, member } => self.join(asker, account, job, member).await,
-            Request::Gather { group, flush, file } => self.gather(asker, group, flush, file).await,
-            Request::Enter { meeting, failure } => self.rosters.enter(asker, meeting, failure).await,
+            Request::Gather { group, flush, file, for_room } => {
+                self.gather(asker, group, Wanted { flush, file, for_room }).await
+            }
+            Request::Enter { meeting, failure } => {
+                self.rosters.enter(asker, meeting, failure, self.machine.now()).await
+            }
             Request::Leave { group } => self.rosters.leave(asker, group).await,
             other => Err(Failure::invalid(format!("an I/O node does not serve {other:?}")).into()),
         }
@@ -466,7 +470,7 @@ impl<M: Machine> RequestHandler for Rc<IoNode<M>> {
         self.pool.forget(peer);
         self.accounts.end(peer);
         self.directories.forget(peer);
-        self.rosters.gone(peer);
+        self.rosters.gone(peer, self.machine.now());
         self.names.listings.forget_if_unread();
         self.collectives.client_gone();
     }

@@ -10,12 +10,20 @@
 //!
 //! Each flush has two meetings: at the first all have told what they have, at the second all of it has been moved. A
 //! member that is gone is waited for no more; if it leaves something undone, the others are told who it was.
+//!
+//! Members that share a file in small pieces fill its blocks together, and a block of which a part is missing costs its
+//! disk several times as much. So a flush that is for room alone begins when all members have run out of it who had at
+//! the flush before, or, since somebody may have ceased to write, when the first of them has waited for as long as that
+//! flush took: then no more than half of the time is lost, whatever the others do.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 
-use machine::{Condition, Machine, NodeId, Payload};
+use machine::{Condition, Duration, Instant, Machine, NodeId, Payload};
 
 use super::IoNode;
 use super::account::Account;
@@ -29,6 +37,10 @@ const JOBS_MAX: usize = 1024;
 
 /// The most members of a job.
 const MEMBERS_MAX: usize = 4096;
+
+/// How long a member out of room waits for others before the first flush. Processes that are started together write
+/// their first records some tens of milliseconds apart.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
 
 type Served = Result<Reply, Box<Failure>>;
 
@@ -48,7 +60,31 @@ struct Roster {
     last_of_all: Cell<u32>,
     /// The one that is going on.
     flush: RefCell<Option<Rc<Flush>>>,
+    room: Room,
     changed: Condition,
+}
+
+/// Which members of a job have run out of room, and who is waited for.
+struct Room {
+    /// Those that wait for a flush now.
+    out: RefCell<BTreeSet<NodeId>>,
+    /// Those that did when the last flush for room began; before the first, none is known.
+    out_before: RefCell<Option<BTreeSet<NodeId>>>,
+    /// Until when the first of them waits for others.
+    until: Cell<Option<Instant>>,
+    /// When the last flush began, and how long the last that is over has taken.
+    began: Cell<Instant>,
+    took: Cell<Duration>,
+}
+
+/// A flush that a member wants.
+pub(super) struct Wanted {
+    /// Its number, or that of an earlier one than will do.
+    pub(super) flush: u32,
+    /// Only of this file.
+    pub(super) file: Option<FileId>,
+    /// Whether it is for room alone.
+    pub(super) for_room: bool,
 }
 
 #[derive(Clone)]
@@ -110,14 +146,9 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Begins a flush that a member wants, unless one has begun that will do.
-    pub(super) async fn gather(
-        &self,
-        client: NodeId,
-        group: u64,
-        flush: u32,
-        file: Option<FileId>,
-    ) -> Served {
+    pub(super) async fn gather(&self, client: NodeId, group: u64, wanted: Wanted) -> Served {
         let roster = self.rosters.of_member(client, group)?;
+        let Wanted { flush, file, for_room } = wanted;
         loop {
             let current = roster.flush.borrow().clone();
             match current {
@@ -128,10 +159,19 @@ impl<M: Machine> IoNode<M> {
                 None if roster.last_of_all.get() >= flush => {
                     return Ok(Reply::Flushing { flush: roster.last_of_all.get() });
                 }
+                None if for_room => {
+                    let until = roster.run_out(client, self.machine.now())?;
+                    if roster.all_are_out() || self.machine.now() >= until {
+                        break;
+                    }
+                    either(roster.changed.wait(), self.machine.sleep_until(until)).await;
+                }
                 None => break,
             }
         }
-        let begun = roster.begin(file);
+        let begun = roster.begin(file, for_room, self.machine.now());
+        // Others who wait for room find it begun.
+        roster.changed.wake_all();
         self.tell(&roster, &begun).await;
         Ok(Reply::Flushing { flush: begun.number })
     }
@@ -146,10 +186,21 @@ impl<M: Machine> IoNode<M> {
         }
         for _ in &members {
             if let (index, Err(error)) = mailbox.next().await {
-                roster.lose(members[index].node, &format!("cannot take part: {error}"));
+                let now = self.machine.now();
+                roster.lose(members[index].node, &format!("cannot take part: {error}"), now);
             }
         }
     }
+}
+
+/// Waits for one of two things.
+async fn either(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|context| match one.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(()),
+        Poll::Pending => other.as_mut().poll(context),
+    })
+    .await;
 }
 
 impl Rosters {
@@ -181,7 +232,13 @@ impl Rosters {
     }
 
     /// Waits with a member of a flush until all have come to a meeting of it.
-    pub(super) async fn enter(&self, client: NodeId, id: MeetingId, failure: Option<Failure>) -> Served {
+    pub(super) async fn enter(
+        &self,
+        client: NodeId,
+        id: MeetingId,
+        failure: Option<Failure>,
+        now: Instant,
+    ) -> Served {
         let roster = self.of_member(client, id.group)?;
         let current = roster.flush.borrow().clone();
         let flush = current.filter(|flush| flush.is_of(id, client)).ok_or_else(|| {
@@ -195,7 +252,7 @@ impl Rosters {
         if let Some(failure) = failure {
             meeting.brought.borrow_mut().get_or_insert(flush.with_names(failure));
         }
-        roster.settle();
+        roster.settle(now);
         loop {
             if let Some(outcome) = meeting.outcome.borrow().clone() {
                 return Ok(Reply::Met { members: outcome? });
@@ -214,11 +271,11 @@ impl Rosters {
     }
 
     /// Notes that a client is gone.
-    pub(super) fn gone(&self, client: NodeId) {
+    pub(super) fn gone(&self, client: NodeId, now: Instant) {
         let with_client: Vec<_> =
             self.0.borrow().values().filter(|roster| roster.has(client)).cloned().collect();
         for roster in with_client {
-            roster.lose(client, "is gone");
+            roster.lose(client, "is gone", now);
             self.end_if_empty(roster.group);
         }
     }
@@ -248,6 +305,13 @@ impl Roster {
             flushes: Cell::new(0),
             last_of_all: Cell::new(0),
             flush: RefCell::default(),
+            room: Room {
+                out: RefCell::default(),
+                out_before: RefCell::default(),
+                until: Cell::default(),
+                began: Cell::new(Instant::START),
+                took: Cell::new(FIRST_WAIT),
+            },
             changed: Condition::new(),
         }
     }
@@ -278,9 +342,36 @@ impl Roster {
         }
     }
 
+    /// Notes that a member has run out of room; until when it waits for others.
+    fn run_out(&self, client: NodeId, now: Instant) -> Result<Instant, Box<Failure>> {
+        if !self.has(client) {
+            let why = format!("{client} is no member of the job {} any more", self.job);
+            return Err(Failure::new(FailureKind::NotOpen, why).into());
+        }
+        if self.room.out.borrow_mut().insert(client) {
+            self.changed.wake_all();
+        }
+        let until = self.room.until.get().unwrap_or(now + self.room.took.get());
+        self.room.until.set(Some(until));
+        Ok(until)
+    }
+
+    /// Whether all have run out of room that are waited for.
+    fn all_are_out(&self) -> bool {
+        let (out, before) = (self.room.out.borrow(), self.room.out_before.borrow());
+        let awaited = |member: &&Member| before.as_ref().is_none_or(|before| before.contains(&member.node));
+        self.members.borrow().iter().filter(awaited).all(|member| out.contains(&member.node))
+    }
+
     /// Begins a flush of all who are members now.
-    fn begin(&self, file: Option<FileId>) -> Rc<Flush> {
+    fn begin(&self, file: Option<FileId>, for_room: bool, now: Instant) -> Rc<Flush> {
         self.flushes.set(self.flushes.get() + 1);
+        self.room.began.set(now);
+        self.room.until.set(None);
+        let out = self.room.out.take();
+        if for_room {
+            self.room.out_before.replace(Some(out));
+        }
         if file.is_none() {
             self.last_of_all.set(self.flushes.get());
         }
@@ -296,7 +387,7 @@ impl Roster {
     }
 
     /// Notes that a member takes part in nothing any more; `what` says what it does instead.
-    fn lose(&self, client: NodeId, what: &str) {
+    fn lose(&self, client: NodeId, what: &str, now: Instant) {
         self.members.borrow_mut().retain(|member| member.node != client);
         if let Some(flush) = &*self.flush.borrow() {
             let mut members = flush.members.borrow_mut();
@@ -306,16 +397,17 @@ impl Roster {
                 flush.lost.borrow_mut().get_or_insert(Lost { failure, was_first: index == 0 });
             }
         }
-        self.settle();
+        self.settle(now);
     }
 
     /// Ends the meetings to which all have come, and with the second one the flush.
-    fn settle(&self) {
+    fn settle(&self, now: Instant) {
         let current = self.flush.borrow().clone();
         if let Some(flush) = current {
             let is_over = flush.meetings.iter().enumerate().all(|(index, meeting)| flush.end(index, meeting));
             if is_over {
                 self.flush.replace(None);
+                self.room.took.set(now.since(self.room.began.get()));
             }
         }
         self.changed.wake_all();
@@ -379,7 +471,7 @@ mod tests {
         for node in 0..3 {
             roster.add(Member { node: NodeId(node), name: format!("member {node}") }).expect("added");
         }
-        let flush = roster.begin(None);
+        let flush = roster.begin(None, false, Instant::START);
         (roster, flush)
     }
 
@@ -387,7 +479,7 @@ mod tests {
         let meeting = flush.meeting(MeetingId { group: GROUP, operation: 2 * flush.number - 1 + step });
         meeting.come.borrow_mut().extend(members.iter().map(|&node| NodeId(node)));
         *meeting.brought.borrow_mut() = brought.map(Failure::invalid);
-        roster.settle();
+        roster.settle(Instant::START);
     }
 
     fn outcome(flush: &Flush, step: usize) -> Option<Result<Vec<u64>, String>> {
@@ -404,7 +496,7 @@ mod tests {
         come(&roster, &flush, 1, &[0, 1], None);
         assert!(roster.flush.borrow().is_some());
         come(&roster, &flush, 1, &[2], None);
-        assert!(roster.flush.borrow().is_none() && roster.begin(None).number == 2);
+        assert!(roster.flush.borrow().is_none() && roster.begin(None, false, Instant::START).number == 2);
     }
 
     #[test]
@@ -412,7 +504,7 @@ mod tests {
         // Whoever is gone before the first meeting has not told what it has.
         let (roster, flush) = flush_of_three();
         come(&roster, &flush, 0, &[0, 1], None);
-        roster.lose(NodeId(2), "is gone");
+        roster.lose(NodeId(2), "is gone", Instant::START);
         assert_eq!(outcome(&flush, 0), Some(Err("member 2 of the job job is gone".into())));
         // After it, that matters if anything failed, or if it was the first, who alone knows.
         for (gone, others, brought, fails) in
@@ -421,7 +513,7 @@ mod tests {
             let (roster, flush) = flush_of_three();
             come(&roster, &flush, 0, &[0, 1, 2], None);
             come(&roster, &flush, 1, &others, brought);
-            roster.lose(NodeId(gone), "is gone");
+            roster.lose(NodeId(gone), "is gone", Instant::START);
             let told = outcome(&flush, 1).expect("it is over");
             let expected = format!("member {gone} of the job job is gone");
             assert_eq!(told.is_err(), fails, "{told:?}");
@@ -441,15 +533,42 @@ mod tests {
     #[test]
     fn a_flush_that_nobody_is_left_of_is_over() {
         let (roster, _) = flush_of_three();
-        (0..3).for_each(|node| roster.lose(NodeId(node), "is gone"));
+        (0..3).for_each(|node| roster.lose(NodeId(node), "is gone", Instant::START));
         assert!(roster.flush.borrow().is_none());
+    }
+
+    #[test]
+    fn members_that_write_are_waited_for_and_others_are_not() {
+        let (roster, flush) = flush_of_three();
+        (0..2).for_each(|step| come(&roster, &flush, step, &[0, 1, 2], None));
+        let out = |node, ms: u64| roster.run_out(NodeId(node), Instant::START + Duration::from_millis(ms));
+        // At first for all, if only for a time that counts from the first of them.
+        let until = out(0, 5).expect("a member");
+        assert_eq!((out(1, 6).ok(), roster.all_are_out()), (Some(until), false));
+        out(2, 7).expect("a member");
+        assert!(roster.all_are_out());
+        // Then for those that were out before, unless they are gone.
+        roster.begin(None, true, Instant::START);
+        out(0, 8).expect("a member");
+        out(1, 9).expect("a member");
+        assert!(!roster.all_are_out());
+        roster.begin(None, true, Instant::START);
+        out(0, 10).expect("a member");
+        assert!(!roster.all_are_out());
+        roster.lose(NodeId(1), "is gone", Instant::START);
+        assert!(roster.all_are_out() && out(1, 11).is_err());
+        // What somebody wants for another reason says nothing of who writes.
+        roster.begin(None, false, Instant::START);
+        assert!(!roster.all_are_out());
+        out(0, 12).expect("a member");
+        assert!(roster.all_are_out());
     }
 
     #[test]
     fn a_flush_of_one_file_will_not_do_for_all() {
         let (roster, whole) = flush_of_three();
         assert!(whole.covers(None) && whole.covers(Some(FileId(1))));
-        let of_one = roster.begin(Some(FileId(1)));
+        let of_one = roster.begin(Some(FileId(1)), false, Instant::START);
         assert!(of_one.covers(Some(FileId(1))) && !of_one.covers(Some(FileId(2))) && !of_one.covers(None));
         assert_eq!((roster.flushes.get(), roster.last_of_all.get()), (2, 1));
     }

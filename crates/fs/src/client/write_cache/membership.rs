@@ -11,6 +11,15 @@ use crate::client::{Client, unexpected};
 use crate::error::{Error, Failure, Result};
 use crate::protocol::{FileId, MeetingId, Reply, Request};
 
+/// Why a member wants a flush.
+#[derive(Clone, Copy)]
+pub(super) enum Reason {
+    /// Somebody asks for it, of one file or of all, or it is time.
+    Asked(Option<FileId>),
+    /// It has run out of room: so that all flush the same stretch of what they share, it may wait for the others.
+    Room,
+}
+
 /// A client's membership of a job.
 pub(super) struct Membership<M: Machine> {
     /// The I/O node that keeps the roster.
@@ -49,9 +58,13 @@ impl<M: Machine> Membership<M> {
         self.group.get()
     }
 
-    /// Has the members flush, to one file or to any; the number of the flush, which is `flush` or a later one.
-    pub(super) async fn gather(&self, client: &Client<M>, flush: u32, file: Option<FileId>) -> Result<u32> {
-        match self.ask(client, Request::Gather { group: self.group(), flush, file }).await? {
+    /// Has the members flush; the number of the flush, which is `flush` or a later one.
+    pub(super) async fn gather(&self, client: &Client<M>, flush: u32, reason: Reason) -> Result<u32> {
+        let (file, for_room) = match reason {
+            Reason::Asked(file) => (file, false),
+            Reason::Room => (None, true),
+        };
+        match self.ask(client, Request::Gather { group: self.group(), flush, file, for_room }).await? {
             Reply::Flushing { flush } => Ok(flush),
             _ => Err(unexpected(self.keeper)),
         }

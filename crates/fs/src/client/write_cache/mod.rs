@@ -36,7 +36,7 @@ use crate::error::{Error, Failure, Result};
 use crate::protocol::{Direction, FileId, Reply};
 use layout::Extent;
 use logs::{Logs, NoRoom};
-use membership::{FlushMeetings, Membership};
+use membership::{FlushMeetings, Membership, Reason};
 
 /// How a write cache works.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,8 +48,8 @@ pub struct WriteCacheSettings {
     /// Whether the pieces that an I/O node fetches of a member for a block travel together.
     pub queued: bool,
     /// How full what is written to may get before it is flushed in the background while writing goes on, from 0.1 to 1;
-    /// half of the memory is written to then while the other half is flushed. Without it, the whole memory is flushed
-    /// when it is full, and whoever writes waits.
+    /// half of the memory is written to then while the other half is flushed, and a member that is first waits for the
+    /// others for a time. Without it, the whole memory is flushed when it is full, and whoever writes waits.
     pub background: Option<f64>,
     /// After what time something written is flushed at the latest.
     pub flush_after: Option<Duration>,
@@ -71,13 +71,14 @@ impl WriteCacheSettings {
     }
 
     /// That of programs: 16 MiB, for data and directory as they come, flushed in the background when a half of them is
-    /// half full, and after 30 seconds.
+    /// full, and after 30 seconds. Half full would be too early: members that write at different speeds would flush
+    /// parts of blocks.
     pub const fn agent() -> Self {
         WriteCacheSettings {
             bytes: 16 << 20,
             division: Division::Shared,
             queued: true,
-            background: Some(0.5),
+            background: Some(1.0),
             flush_after: Some(Duration::from_millis(30_000)),
         }
     }
@@ -274,14 +275,14 @@ impl<M: Machine> WriteCache<M> {
     /// Has the group flush. When this completes, all that the members had written before is on the media.
     pub async fn flush(&self) -> Result<()> {
         self.inner.check()?;
-        self.inner.flush(None).await?;
+        self.inner.flush(Reason::Asked(None)).await?;
         self.inner.commit_files().await
     }
 
     /// Has the group flush what its members have written to one file, for somebody who is going to read it.
     pub async fn flush_file(&self, file: &File<M>) -> Result<()> {
         self.inner.check()?;
-        self.inner.flush(Some(file.id())).await?;
+        self.inner.flush(Reason::Asked(Some(file.id()))).await?;
         file.commit_all_there_is().await
     }
 
@@ -291,7 +292,7 @@ impl<M: Machine> WriteCache<M> {
         inner.check()?;
         inner.none_is_on().await;
         if !inner.logs.borrow().is_empty() {
-            inner.flush(None).await?;
+            inner.flush(Reason::Asked(None)).await?;
         }
         inner.check()?;
         inner.commit_files().await?;
@@ -390,9 +391,9 @@ impl<M: Machine> Inner<M> {
                 Err(NoRoom::Full(section)) => {
                     self.causes.borrow_mut().push((self.flushes.over.get() + 1, section));
                     if self.settings.background.is_some() {
-                        self.flush_behind();
+                        self.flush_behind(Reason::Room);
                     } else {
-                        self.flush(None).await?;
+                        self.flush(Reason::Asked(None)).await?;
                     }
                 }
             }
@@ -412,16 +413,16 @@ impl<M: Machine> Inner<M> {
         }
         let is_full_enough = |fullness| self.logs.borrow().fullness() >= fullness;
         if !self.flushes.running.get() && self.settings.background.is_some_and(is_full_enough) {
-            self.flush_behind();
+            self.flush_behind(Reason::Room);
         }
     }
 
     /// Has the group flush without anybody waiting for it, unless it is at it already.
-    fn flush_behind(self: &Rc<Self>) {
+    fn flush_behind(self: &Rc<Self>, reason: Reason) {
         if !self.flushes.running.get() && !self.behind.replace(true) {
             let cache = self.clone();
             self.machine().spawn("flush behind", async move {
-                if let Err(error) = cache.flush(None).await {
+                if let Err(error) = cache.flush(reason).await {
                     cache.failure.borrow_mut().get_or_insert(error);
                 }
                 cache.behind.set(false);
@@ -438,14 +439,14 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Has the group flush what has been written until now, to one file or to any, and waits for it. If an I/O node has
-    /// been started anew, once more.
-    async fn flush(self: &Rc<Self>, file: Option<FileId>) -> Result<()> {
+    /// Has the group flush what has been written until now, and waits for it. If an I/O node has been started anew,
+    /// once more.
+    async fn flush(self: &Rc<Self>, reason: Reason) -> Result<()> {
         let mut again = true;
         loop {
             // One that is on does not have what was written since it began.
             self.none_is_on().await;
-            let number = self.gather(file).await?;
+            let number = self.gather(reason).await?;
             while self.flushes.over.get() < number {
                 self.flushes.changed.wait().await;
             }
@@ -458,16 +459,16 @@ impl<M: Machine> Inner<M> {
 
     /// Asks the keeper for a flush later than those that are over here; its number. Joins the job anew if the keeper
     /// does not know this member, since it was started anew or out of touch.
-    async fn gather(self: &Rc<Self>, file: Option<FileId>) -> Result<u32> {
+    async fn gather(self: &Rc<Self>, reason: Reason) -> Result<u32> {
         let wanted = self.flushes.over.get() + 1;
-        match self.membership.gather(&self.client, wanted, file).await {
+        match self.membership.gather(&self.client, wanted, reason).await {
             Err(error) if error.is_of_new_start() => {
                 let joining = self.client.inner.joining.begin();
                 let flushes = self.membership.renew(&self.client).await?;
                 self.flushes.over.set(flushes);
                 self.enter();
                 drop(joining);
-                self.membership.gather(&self.client, flushes + 1, file).await
+                self.membership.gather(&self.client, flushes + 1, reason).await
             }
             outcome => outcome,
         }
@@ -590,7 +591,7 @@ async fn flush_in_time<M: Machine>(cache: Weak<Inner<M>>, limit: Duration) -> ma
             machine.sleep_until(due).await;
         } else {
             cache.oldest.set(None);
-            cache.flush_behind();
+            cache.flush_behind(Reason::Asked(None));
         }
     }
     Ok(())
