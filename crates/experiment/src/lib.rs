@@ -35,8 +35,8 @@ pub use fields::{
 };
 pub use jobs::{
     ArrayPattern, ArraysJob, BatchReading, Contents, Error as JobError, FlushTally, InterleaveJob, Job,
-    JobWait, LocalProgram, MergeJob, Order, Outcome, PatternAccess, PatternJob, PendingWrites, ReplayAccess,
-    ReplayJob, Run, RunSet, Sequential, Think, Timeline, WaitCause, Workload, WriteStep,
+    JobTimeline, JobWait, LocalProgram, MergeJob, Order, Outcome, PatternAccess, PatternJob, PendingWrites,
+    ReplayAccess, ReplayJob, Run, RunSet, Sequential, Think, WaitCause, Workload, WriteStep,
 };
 pub use options::{Method, Options, Queued};
 pub use placement_case::{PlacedJob, PlacementCase};

@@ -86,7 +86,7 @@ impl DiskBacklog {
     fn of(mut steps: Vec<WriteStep>) -> Self {
         // Stable: of one instant, they stay in the order in which a job made them.
         steps.sort_by_key(|step| step.at);
-        let all = jobs::Timeline { writes: steps, waits: Vec::new() };
+        let all = jobs::JobTimeline { writes: steps, waits: Vec::new() };
         DiskBacklog { steps: all.pending().collect() }
     }
 

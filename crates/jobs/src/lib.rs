@@ -61,7 +61,7 @@ pub use pattern::{PatternAccess, PatternJob};
 pub use replay::{ReplayAccess, ReplayJob, Think};
 pub use runs::{Run, RunSet};
 pub use sequential::Sequential;
-pub use timeline::{JobWait, PendingWrites, Timeline, WaitCause, WriteStep};
+pub use timeline::{JobTimeline, JobWait, PendingWrites, WaitCause, WriteStep};
 pub use workload::{Order, Workload};
 
 use arrays::ArraysPart;

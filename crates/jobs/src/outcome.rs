@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use fs::{MoveTimes, Section, WriteCache};
 use machine::{Duration, Machine};
 
-use crate::{Latencies, Timeline};
+use crate::{JobTimeline, Latencies};
 
 /// What came of a job, or of one member's part in it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,7 +24,7 @@ pub struct Outcome {
     /// What the write cache did, if there was one.
     pub flushes: Option<FlushTally>,
     /// What it did when, of a job that reads runs and writes behind.
-    pub timeline: Option<Timeline>,
+    pub timeline: Option<JobTimeline>,
 }
 
 /// What the write cache of a job did.

@@ -15,7 +15,7 @@ use fs::File;
 use layout::Chunk;
 use machine::{Condition, Duration, Instant, Machine, Memory, Payload, TaskGroup};
 
-use crate::timeline::{JobWait, Timeline, WaitCause, WriteStep};
+use crate::timeline::{JobTimeline, JobWait, WaitCause, WriteStep};
 use crate::{Contents, Error, Member};
 
 /// A run: a file of so many blocks.
@@ -236,7 +236,7 @@ pub(crate) struct RunOutput<M: Machine> {
     /// Woken when a write is done, or has failed.
     written: Rc<Condition>,
     begin: Instant,
-    timeline: Rc<RefCell<Timeline>>,
+    timeline: Rc<RefCell<JobTimeline>>,
 }
 
 /// Blocks that wait for others to be written with.
@@ -335,7 +335,7 @@ impl<M: Machine> RunOutput<M> {
     }
 
     /// Writes the rest, and waits until the media have everything. Gives what has been done when.
-    pub(crate) async fn finish(&self) -> Result<Timeline, Error> {
+    pub(crate) async fn finish(&self) -> Result<JobTimeline, Error> {
         self.start_write();
         self.note_wait(WaitCause::Writes, async {
             self.writes.join_or_fail().await?;

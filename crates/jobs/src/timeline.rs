@@ -4,7 +4,7 @@ use machine::Duration;
 
 /// What one job did when. Times are since it began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Timeline {
+pub struct JobTimeline {
     /// Its writes, each twice: when it was started and when its disk had it; in order of time.
     pub writes: Vec<WriteStep>,
     /// When it waited, and what for; in order of time.
@@ -53,7 +53,7 @@ pub struct PendingWrites {
     pub blocks: u64,
 }
 
-impl Timeline {
+impl JobTimeline {
     /// The pending writes from each step on.
     pub fn pending(&self) -> impl Iterator<Item = (Duration, PendingWrites)> {
         let add = |pending: &mut PendingWrites, step: &WriteStep| {
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn pending_writes_are_those_started_and_not_done() {
         let step = |at, blocks, is_done| WriteStep { at: Duration::from_millis(at), blocks, is_done };
-        let timeline = Timeline {
+        let timeline = JobTimeline {
             writes: vec![step(1, 40, false), step(2, 40, false), step(5, 40, true), step(6, 3, false)],
             waits: Vec::new(),
         };

@@ -3,7 +3,7 @@
 //! ```text
 //!   machine, layout, statistics,
 //!   interruption, replacement,
-//!   placement                      nothing of ours
+//!   placement, trace               nothing of ours
 //!   description, disk              machine
 //!   fs                             machine, layout     never sim or real: that is the wall
 //!   sim, real                      machine, description, disk; fs in tests only
@@ -31,7 +31,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 29] = [
+const ARROWS: [(&str, &[&str]); 30] = [
     ("applications", &["command-line", "interruption", "node", "pdiol", "replacement"]),
     ("agent-set", &["command-line", "node"]),
     ("command-line", &["machine", "node"]),
@@ -79,6 +79,7 @@ const ARROWS: [(&str, &[&str]); 29] = [
             "request-log",
             "sim",
             "statistics",
+            "trace",
         ],
     ),
     ("fuzz", &[]),
@@ -89,6 +90,7 @@ const ARROWS: [(&str, &[&str]); 29] = [
     ("python", &["description", "experiment", "layout", "plan"]),
     ("test-agents", &["fs", "machine", "node", "pdiol", "real"]),
     ("tidy", &[]),
+    ("trace", &[]),
 ];
 
 /// The crates below which nothing may depend on a runtime, and what they may use of others.

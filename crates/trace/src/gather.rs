@@ -1,0 +1,194 @@
+//! Records into columns, as they are read: which begin belongs to which end, and what is noted of them.
+//!
+//! Everything is told here by index, in the order in which it was first named; times are those of the file. What comes
+//! of it in order and on one clock is made in `assemble.rs`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::model::{Amount, ClockOffset, CounterInfo, ProcessInfo, StateInfo};
+use crate::note::{NoteKind, Notes};
+use crate::timeline::{ArgumentValue, Mark};
+
+/// All that was read so far.
+#[derive(Clone, Default)]
+pub(crate) struct Gathered {
+    pub(crate) files: Vec<String>,
+    pub(crate) processes: Vec<Declared<ProcessInfo, Option<ClockOffset>>>,
+    pub(crate) threads: Vec<Declared<ThreadName, ThreadSoFar>>,
+    pub(crate) states: Vec<Declared<StateInfo, ()>>,
+    pub(crate) counters: Vec<Declared<CounterInfo, ()>>,
+    pub(crate) names: Vec<Declared<String, ()>>,
+    pub(crate) spans: SpansSoFar,
+    pub(crate) counts: Vec<(u32, u32, u64, Amount)>,
+    pub(crate) arguments: Vec<(u32, u32, ArgumentValue)>,
+    pub(crate) flow_ends: Vec<FlowEnd>,
+    pub(crate) processors: Vec<(u32, u64, u32)>,
+    pub(crate) switches: Vec<(u32, u64, u64, u64)>,
+    pub(crate) texts: Vec<Arc<str>>,
+    text_numbers: BTreeMap<Arc<str>, u32>,
+    pub(crate) notes: Notes,
+}
+
+/// Something that has a number in a file, and what is known of it.
+#[derive(Clone)]
+pub(crate) struct Declared<I, S> {
+    /// The file.
+    pub(crate) file: u32,
+    /// The number in its section.
+    pub(crate) number: u32,
+    /// Its declaration, if there was one.
+    pub(crate) info: Option<I>,
+    /// What else was told of it.
+    pub(crate) so_far: S,
+}
+
+/// The declaration of a thread.
+#[derive(Clone)]
+pub(crate) struct ThreadName {
+    pub(crate) process: u32,
+    pub(crate) name: String,
+}
+
+/// What a thread has done so far.
+#[derive(Clone)]
+pub(crate) struct ThreadSoFar {
+    /// The first process of its section, which it belongs to if nobody says otherwise.
+    pub(crate) section_process: u32,
+    pub(crate) dropped: u64,
+    /// The earliest and the latest time of it; the first is greater than the second as long as there is none.
+    pub(crate) times: (u64, u64),
+    before: u64,
+    /// The spans that are open, by state, the latest last.
+    open: BTreeMap<u32, Vec<u32>>,
+    /// Those and some that are closed, in the order in which they began; the last one is open.
+    begun: Vec<u32>,
+    /// The span that was told as a whole, if it was last.
+    told: Option<u32>,
+}
+
+impl ThreadSoFar {
+    pub(crate) fn new(section_process: u32) -> Self {
+        ThreadSoFar {
+            section_process,
+            dropped: 0,
+            times: (u64::MAX, 0),
+            before: 0,
+            open: BTreeMap::new(),
+            begun: Vec::new(),
+            told: None,
+        }
+    }
+}
+
+/// Spans in the order in which they began, in columns.
+#[derive(Clone, Default)]
+pub(crate) struct SpansSoFar {
+    pub(crate) thread: Vec<u32>,
+    pub(crate) state: Vec<u32>,
+    pub(crate) begin_ns: Vec<u64>,
+    pub(crate) end_ns: Vec<u64>,
+    pub(crate) mark: Vec<Mark>,
+}
+
+/// One end of a flow.
+#[derive(Clone)]
+pub(crate) struct FlowEnd {
+    pub(crate) flow: u64,
+    pub(crate) thread: u32,
+    pub(crate) time_ns: u64,
+    pub(crate) arrives: bool,
+}
+
+/// A place in a file, for notes.
+#[derive(Clone, Copy)]
+pub(crate) struct At {
+    pub(crate) file: u32,
+    pub(crate) offset: u64,
+}
+
+impl SpansSoFar {
+    pub(crate) fn len(&self) -> usize {
+        self.state.len()
+    }
+
+    fn push(&mut self, thread: u32, state: u32, (begin_ns, end_ns): (u64, u64), mark: Mark) -> u32 {
+        let index = self.len() as u32;
+        self.thread.push(thread);
+        self.state.push(state);
+        self.begin_ns.push(begin_ns);
+        self.end_ns.push(end_ns);
+        self.mark.push(mark);
+        index
+    }
+}
+
+impl Gathered {
+    pub(crate) fn note(&mut self, at: At, kind: NoteKind, count: u64) {
+        self.notes.add(at.file, kind, count, Some(at.offset));
+    }
+
+    /// A record of this thread is next, with this time.
+    pub(crate) fn time(&mut self, at: At, thread: u32, time_ns: u64) {
+        let so_far = &mut self.threads[thread as usize].so_far;
+        so_far.times = (so_far.times.0.min(time_ns), so_far.times.1.max(time_ns));
+        let before = std::mem::replace(&mut so_far.before, time_ns);
+        if time_ns < before {
+            self.note(at, NoteKind::Backwards, 1);
+        }
+    }
+
+    pub(crate) fn begin(&mut self, thread: u32, state: u32, time_ns: u64) {
+        let span = self.spans.push(thread, state, (time_ns, time_ns), Mark::Unfinished);
+        let so_far = &mut self.threads[thread as usize].so_far;
+        so_far.open.entry(state).or_default().push(span);
+        so_far.begun.push(span);
+        so_far.told = None;
+    }
+
+    pub(crate) fn end(&mut self, at: At, thread: u32, state: u32, time_ns: u64) {
+        let so_far = &mut self.threads[thread as usize].so_far;
+        so_far.told = None;
+        let Some(span) = so_far.open.get_mut(&state).and_then(Vec::pop) else {
+            self.spans.push(thread, state, (time_ns, time_ns), Mark::NoBegin);
+            return self.note(at, NoteKind::EndWithoutBegin, 1);
+        };
+        self.spans.mark[span as usize] = Mark::Whole;
+        while so_far.begun.pop_if(|span| self.spans.mark[*span as usize] != Mark::Unfinished).is_some() {}
+        let begin_ns = self.spans.begin_ns[span as usize];
+        self.spans.end_ns[span as usize] = time_ns.max(begin_ns);
+        if time_ns < begin_ns {
+            self.note(at, NoteKind::EndBeforeBegin, 1);
+        }
+    }
+
+    pub(crate) fn span(&mut self, thread: u32, state: u32, time_ns: u64, duration_ns: u64) {
+        let end_ns = time_ns.saturating_add(duration_ns);
+        let span = self.spans.push(thread, state, (time_ns, end_ns), Mark::Whole);
+        let so_far = &mut self.threads[thread as usize].so_far;
+        so_far.times.1 = so_far.times.1.max(end_ns);
+        so_far.told = Some(span);
+    }
+
+    pub(crate) fn argument(&mut self, at: At, thread: u32, name: u32, value: ArgumentValue) {
+        let so_far = &self.threads[thread as usize].so_far;
+        match so_far.told.or(so_far.begun.last().copied()) {
+            Some(span) => self.arguments.push((span, name, value)),
+            None => self.note(at, NoteKind::ArgumentWithoutSpan, 1),
+        }
+    }
+
+    /// The number of a text, if it was told before.
+    pub(crate) fn text(&self, text: &str) -> Option<u32> {
+        self.text_numbers.get(text).copied()
+    }
+
+    /// Takes in a text that was not told before.
+    pub(crate) fn add_text(&mut self, text: &str) -> u32 {
+        let number = self.texts.len() as u32;
+        let text: Arc<str> = text.into();
+        self.texts.push(text.clone());
+        self.text_numbers.insert(text, number);
+        number
+    }
+}

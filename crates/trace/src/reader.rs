@@ -1,0 +1,456 @@
+//! Reading traces: bytes into declarations and records.
+//!
+//! Bytes are taken as they come, in pieces of any size: a file that is still being written is read on when there is
+//! more of it. What is damaged is passed over up to the next section, and noted.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+
+use serde::Deserialize;
+
+use crate::assemble::{self, Alignment};
+use crate::chunk::{self, ChunkKind, Upcoming, VERSION};
+use crate::gather::{At, Declared, FlowEnd, Gathered, ThreadName, ThreadSoFar};
+use crate::model::{
+    ClockOffset, CounterId, CounterInfo, NameId, ProcessId, ProcessInfo, RecordedEvent, RecordedValue,
+    StateId, StateInfo, ThreadId, ThreadInfo,
+};
+use crate::note::NoteKind;
+use crate::timeline::{ArgumentValue, Timeline};
+
+/// The most that is taken in, of all files together. What is beyond is left out, and noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Records, each up to 80 bytes of memory; less than 2^32.
+    pub records: u32,
+    /// Processes, threads, states, counters and names of arguments, each up to 300 bytes of memory and its texts.
+    pub declarations: u32,
+    /// Bytes of texts: names, and values of arguments, the same value once.
+    pub text_bytes: u64,
+}
+
+impl Default for Limits {
+    /// 40 million records, 2 million declarations, 256 MiB of texts.
+    fn default() -> Self {
+        Limits { records: 40_000_000, declarations: 2_000_000, text_bytes: 1 << 28 }
+    }
+}
+
+/// Why a trace cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file cannot be read.
+    #[error("it cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// It does not begin as a trace does, or is cut before its first section.
+    #[error("this is no trace, or only the first bytes of one")]
+    NoTrace,
+    /// Another version of the format, from its first byte on.
+    #[error("this is a trace of version {0}, and this program reads version {VERSION}")]
+    Version(u16),
+}
+
+/// Reads one trace with the usual limits. `name` is what it is called in notes.
+pub fn read(name: &str, from: impl Read) -> Result<Timeline, ReadError> {
+    let mut reader = TraceReader::new(Limits::default());
+    reader.read(name, from)?;
+    Ok(reader.finish(Alignment::WallClock))
+}
+
+/// Reads traces into one timeline.
+///
+/// A clone is as much a reader of the same files: whoever follows files that grow makes a timeline of a clone, and
+/// reads on with the other.
+#[derive(Clone)]
+pub struct TraceReader {
+    room: Room,
+    gathered: Gathered,
+    inputs: Vec<Input>,
+}
+
+/// How much may still be taken in.
+#[derive(Clone)]
+struct Room(Limits);
+
+/// A file of which some has been read.
+#[derive(Clone, Default)]
+struct Input {
+    /// What has come and was not taken in, since it is not whole.
+    pending: Vec<u8>,
+    /// The offset in the file of the first byte of those.
+    offset: u64,
+    place: Place,
+}
+
+/// Where in a file a reader is.
+#[derive(Clone, Default)]
+enum Place {
+    /// At its first byte.
+    #[default]
+    Beginning,
+    /// In a section.
+    Section(Box<Section>),
+    /// After damage, on the way to the next section.
+    Lost,
+    /// In a section of another version.
+    Foreign,
+}
+
+/// What the numbers of a section stand for: indices of what was gathered.
+#[derive(Clone, Default)]
+struct Section {
+    processes: BTreeMap<u32, u32>,
+    threads: BTreeMap<u32, u32>,
+    states: BTreeMap<u32, u32>,
+    counters: BTreeMap<u32, u32>,
+    names: BTreeMap<u32, u32>,
+}
+
+impl TraceReader {
+    /// A reader that has read nothing.
+    pub fn new(limits: Limits) -> Self {
+        TraceReader { room: Room(limits), gathered: Gathered::default(), inputs: Vec::new() }
+    }
+
+    /// Reads a whole file. `name` is what it is called in notes.
+    pub fn read(&mut self, name: &str, mut from: impl Read) -> Result<(), ReadError> {
+        let file = self.add(name);
+        let mut piece = vec![0; 1 << 18];
+        loop {
+            match from.read(&mut piece) {
+                Ok(0) => return self.end(file),
+                Ok(length) => self.feed(file, &piece[..length])?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Adds a file of which nothing has come yet, and gives its index.
+    pub fn add(&mut self, name: &str) -> usize {
+        self.gathered.files.push(name.to_owned());
+        self.inputs.push(Input::default());
+        self.inputs.len() - 1
+    }
+
+    /// Takes in the next bytes of a file.
+    pub fn feed(&mut self, file: usize, bytes: &[u8]) -> Result<(), ReadError> {
+        let mut input = std::mem::take(&mut self.inputs[file]);
+        input.pending.extend_from_slice(bytes);
+        let at = At { file: file as u32, offset: input.offset };
+        let taken = self.take_in(at, &mut input.place, &input.pending)?;
+        input.pending.drain(..taken);
+        input.offset += taken as u64;
+        self.inputs[file] = input;
+        Ok(())
+    }
+
+    /// Says that no more will come of a file: what is not whole is cut.
+    pub fn end(&mut self, file: usize) -> Result<(), ReadError> {
+        let Input { pending, offset, mut place } = std::mem::take(&mut self.inputs[file]);
+        if matches!(place, Place::Beginning) {
+            return Err(ReadError::NoTrace);
+        }
+        let mut rest = &pending[..];
+        while !rest.is_empty() {
+            let at = At { file: file as u32, offset: offset + (pending.len() - rest.len()) as u64 };
+            // A chunk that is cut may seem to contain the section that was appended after it.
+            let torn = chunk::bytes_before_section(rest);
+            let kind = if torn == rest.len() { NoteKind::Cut } else { NoteKind::Damaged };
+            self.gathered.note(at, kind, torn as u64);
+            rest = &rest[torn..];
+            let at = At { offset: at.offset + torn as u64, ..at };
+            place = Place::Lost;
+            rest = &rest[self.take_in(at, &mut place, rest)?..];
+        }
+        Ok(())
+    }
+
+    /// The timeline of all that was read.
+    pub fn finish(self, alignment: Alignment) -> Timeline {
+        assemble::assemble(self.gathered, alignment)
+    }
+
+    /// Takes in all that is whole of these bytes, which are at this place of a file, and says how many they were.
+    fn take_in(&mut self, start: At, place: &mut Place, bytes: &[u8]) -> Result<usize, ReadError> {
+        let mut taken = 0;
+        loop {
+            let rest = &bytes[taken..];
+            let at = At { offset: start.offset + taken as u64, ..start };
+            let next = chunk::next(rest);
+            taken += match (&next, &mut *place) {
+                (Upcoming::Partial, Place::Beginning | Place::Section(_)) => return Ok(taken),
+                (Upcoming::Section(VERSION), _) => {
+                    *place = Place::Section(Box::default());
+                    next.bytes()
+                }
+                (Upcoming::Section(version), Place::Beginning) => return Err(ReadError::Version(*version)),
+                (Upcoming::Section(_), _) => {
+                    self.gathered.note(at, NoteKind::OtherVersion, 1);
+                    *place = Place::Foreign;
+                    next.bytes()
+                }
+                (Upcoming::Chunk(kind, content), Place::Section(section)) => {
+                    let (room, gathered) = (&mut self.room, &mut self.gathered);
+                    Chunk { at, section, room, gathered }.decode(*kind, content);
+                    next.bytes()
+                }
+                (_, Place::Beginning) => return Err(ReadError::NoTrace),
+                (Upcoming::Partial, _) if chunk::may_begin_section(rest) => return Ok(taken),
+                (_, Place::Foreign) => chunk::bytes_before_section(rest),
+                (_, Place::Section(_) | Place::Lost) => {
+                    let bytes = chunk::bytes_before_section(rest);
+                    self.gathered.note(at, NoteKind::Damaged, bytes as u64);
+                    *place = Place::Lost;
+                    bytes
+                }
+            };
+        }
+    }
+}
+
+impl Room {
+    /// Whether there is room for another record, which then takes it.
+    fn for_record(&mut self) -> bool {
+        let room = self.0.records.checked_sub(1);
+        room.inspect(|records| self.0.records = *records).is_some()
+    }
+
+    /// Whether there is room for another declaration.
+    fn for_declaration(&mut self) -> bool {
+        let room = self.0.declarations.checked_sub(1);
+        room.inspect(|declarations| self.0.declarations = *declarations).is_some()
+    }
+
+    /// Whether there is room for these texts.
+    fn for_texts(&mut self, texts: &[&str]) -> bool {
+        let bytes = texts.iter().map(|text| text.len() as u64).sum();
+        let room = self.0.text_bytes.checked_sub(bytes);
+        room.inspect(|bytes| self.0.text_bytes = *bytes).is_some()
+    }
+}
+
+/// Where a chunk's content goes.
+struct Chunk<'a> {
+    at: At,
+    section: &'a mut Section,
+    room: &'a mut Room,
+    gathered: &'a mut Gathered,
+}
+
+/// Why a part of a chunk is not taken in.
+enum Left {
+    /// It does not decode.
+    Undecodable,
+    /// There is no room for it.
+    NoRoom,
+}
+
+impl From<postcard::Error> for Left {
+    fn from(_: postcard::Error) -> Self {
+        Left::Undecodable
+    }
+}
+
+impl Chunk<'_> {
+    fn decode(mut self, kind: Option<ChunkKind>, content: &[u8]) {
+        let result = match kind {
+            Some(ChunkKind::Process) => self.process(content),
+            Some(ChunkKind::Thread) => self.thread(content),
+            Some(ChunkKind::State) => self.state(content),
+            Some(ChunkKind::Counter) => self.counter(content),
+            Some(ChunkKind::Name) => self.name(content),
+            Some(ChunkKind::Records) => self.records(content),
+            Some(ChunkKind::Dropped) => self.dropped(content),
+            Some(ChunkKind::ClockOffset) => self.clock_offset(content),
+            None => return self.gathered.note(self.at, NoteKind::UnknownChunk, 1),
+        };
+        match result {
+            Ok(()) => {}
+            Err(Left::Undecodable) => self.gathered.note(self.at, NoteKind::Undecodable, 1),
+            Err(Left::NoRoom) => self.gathered.note(self.at, NoteKind::DeclarationsLeftOut, 1),
+        }
+    }
+
+    fn process(&mut self, content: &[u8]) -> Result<(), Left> {
+        let (ProcessId(id), info): (_, ProcessInfo) = whole(content)?;
+        let index = self.process_index(id)?;
+        self.texts(&[&info.host, &info.program, &info.command_line])?;
+        self.gathered.processes[index as usize].info = Some(info);
+        Ok(())
+    }
+
+    fn thread(&mut self, content: &[u8]) -> Result<(), Left> {
+        let (ThreadId(id), ThreadInfo { process, name }) = whole(content)?;
+        let index = self.thread_index(id)?;
+        let process = self.process_index(process.0)?;
+        self.texts(&[&name])?;
+        self.gathered.threads[index as usize].info = Some(ThreadName { process, name });
+        Ok(())
+    }
+
+    fn state(&mut self, content: &[u8]) -> Result<(), Left> {
+        let (StateId(id), info): (_, StateInfo) = whole(content)?;
+        let index = self.state_index(id)?;
+        self.texts(&[&info.name, &info.category])?;
+        self.gathered.states[index as usize].info = Some(info);
+        Ok(())
+    }
+
+    fn counter(&mut self, content: &[u8]) -> Result<(), Left> {
+        let (CounterId(id), info): (_, CounterInfo) = whole(content)?;
+        let index = self.counter_index(id)?;
+        self.texts(&[&info.name, &info.unit])?;
+        self.gathered.counters[index as usize].info = Some(info);
+        Ok(())
+    }
+
+    fn name(&mut self, content: &[u8]) -> Result<(), Left> {
+        let (NameId(id), name): (_, String) = whole(content)?;
+        let index = self.name_index(id)?;
+        self.texts(&[&name])?;
+        self.gathered.names[index as usize].info = Some(name);
+        Ok(())
+    }
+
+    fn dropped(&mut self, content: &[u8]) -> Result<(), Left> {
+        let (ThreadId(id), records): (_, u64) = whole(content)?;
+        let index = self.thread_index(id)?;
+        let so_far = &mut self.gathered.threads[index as usize].so_far;
+        so_far.dropped = so_far.dropped.saturating_add(records);
+        Ok(())
+    }
+
+    fn clock_offset(&mut self, content: &[u8]) -> Result<(), Left> {
+        let (ProcessId(id), offset): (_, ClockOffset) = whole(content)?;
+        let index = self.process_index(id)?;
+        let known = &mut self.gathered.processes[index as usize].so_far;
+        if known.is_none_or(|known| offset.uncertainty_ns <= known.uncertainty_ns) {
+            *known = Some(offset);
+        }
+        Ok(())
+    }
+
+    fn records(&mut self, content: &[u8]) -> Result<(), Left> {
+        let (ThreadId(id), mut rest) = postcard::take_from_bytes(content)?;
+        let thread = self.thread_index(id)?;
+        let mut time_ns: u64 = 0;
+        while !rest.is_empty() {
+            let ((since, event), after): ((i64, RecordedEvent), _) = postcard::take_from_bytes(rest)?;
+            rest = after;
+            time_ns = time_ns.wrapping_add(since.cast_unsigned());
+            if !self.room.for_record() {
+                self.gathered.note(self.at, NoteKind::RecordsLeftOut, 1);
+            } else if self.record(thread, time_ns, event).is_err() {
+                self.gathered.note(self.at, NoteKind::DeclarationsLeftOut, 1);
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, thread: u32, time_ns: u64, event: RecordedEvent) -> Result<(), Left> {
+        self.gathered.time(self.at, thread, time_ns);
+        match event {
+            RecordedEvent::Begin(StateId(id)) => {
+                let state = self.state_index(id)?;
+                self.gathered.begin(thread, state, time_ns);
+            }
+            RecordedEvent::End(StateId(id)) => {
+                let state = self.state_index(id)?;
+                self.gathered.end(self.at, thread, state, time_ns);
+            }
+            RecordedEvent::Span(StateId(id), duration_ns) => {
+                let state = self.state_index(id)?;
+                self.gathered.span(thread, state, time_ns, duration_ns);
+            }
+            RecordedEvent::Count(CounterId(id), value) => {
+                let counter = self.counter_index(id)?;
+                self.gathered.counts.push((counter, thread, time_ns, value));
+            }
+            RecordedEvent::Argument(NameId(id), value) => {
+                let name = self.name_index(id)?;
+                let value = match value {
+                    RecordedValue::Number(number) => ArgumentValue::Number(number),
+                    RecordedValue::Text(text) => ArgumentValue::Text(self.text_index(&text)?),
+                };
+                self.gathered.argument(self.at, thread, name, value);
+            }
+            RecordedEvent::FlowOut(flow) => {
+                self.gathered.flow_ends.push(FlowEnd { flow, thread, time_ns, arrives: false });
+            }
+            RecordedEvent::FlowIn(flow) => {
+                self.gathered.flow_ends.push(FlowEnd { flow, thread, time_ns, arrives: true });
+            }
+            RecordedEvent::Processor(processor) => {
+                self.gathered.processors.push((thread, time_ns, processor));
+            }
+            RecordedEvent::Switches { voluntary, involuntary } => {
+                self.gathered.switches.push((thread, time_ns, voluntary, involuntary));
+            }
+        }
+        Ok(())
+    }
+
+    fn process_index(&mut self, id: u32) -> Result<u32, Left> {
+        index(&mut self.section.processes, &mut self.gathered.processes, id, self.at, self.room, || None)
+    }
+
+    fn thread_index(&mut self, id: u32) -> Result<u32, Left> {
+        let section_process = self.process_index(0)?;
+        let so_far = || ThreadSoFar::new(section_process);
+        index(&mut self.section.threads, &mut self.gathered.threads, id, self.at, self.room, so_far)
+    }
+
+    fn state_index(&mut self, id: u32) -> Result<u32, Left> {
+        index(&mut self.section.states, &mut self.gathered.states, id, self.at, self.room, || ())
+    }
+
+    fn counter_index(&mut self, id: u32) -> Result<u32, Left> {
+        index(&mut self.section.counters, &mut self.gathered.counters, id, self.at, self.room, || ())
+    }
+
+    fn name_index(&mut self, id: u32) -> Result<u32, Left> {
+        index(&mut self.section.names, &mut self.gathered.names, id, self.at, self.room, || ())
+    }
+
+    fn text_index(&mut self, text: &str) -> Result<u32, Left> {
+        match self.gathered.text(text) {
+            Some(index) => Ok(index),
+            None => {
+                self.texts(&[text])?;
+                Ok(self.gathered.add_text(text))
+            }
+        }
+    }
+
+    fn texts(&mut self, texts: &[&str]) -> Result<(), Left> {
+        self.room.for_texts(texts).then_some(()).ok_or(Left::NoRoom)
+    }
+}
+
+/// The value that a chunk consists of.
+fn whole<T: for<'a> Deserialize<'a>>(content: &[u8]) -> Result<T, Left> {
+    let (value, rest) = postcard::take_from_bytes(content)?;
+    if rest.is_empty() { Ok(value) } else { Err(Left::Undecodable) }
+}
+
+/// The index of what has this number in a section, which is new if it was not named before.
+fn index<I, S>(
+    indices: &mut BTreeMap<u32, u32>,
+    all: &mut Vec<Declared<I, S>>,
+    number: u32,
+    at: At,
+    room: &mut Room,
+    so_far: impl FnOnce() -> S,
+) -> Result<u32, Left> {
+    if let Some(index) = indices.get(&number) {
+        return Ok(*index);
+    }
+    if !room.for_declaration() {
+        return Err(Left::NoRoom);
+    }
+    let index = all.len() as u32;
+    all.push(Declared { file: at.file, number, info: None, so_far: so_far() });
+    indices.insert(number, index);
+    Ok(index)
+}

@@ -1,0 +1,153 @@
+//! Writing a trace: declarations and records as they come, chunk by chunk.
+//!
+//! A writer keeps nothing but a buffer for one chunk. Each chunk goes out by one call of the writer below, so that a
+//! process that is killed leaves at most its last one torn.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use crate::chunk::{self, ChunkKind, MAGIC};
+use crate::model::{
+    ClockOffset, CounterId, CounterInfo, NameId, ProcessId, ProcessInfo, Record, RecordedEvent,
+    RecordedValue, StateId, StateInfo, TEXT_BYTES_MAX, ThreadId, ThreadInfo,
+};
+
+/// Where a chunk of records ends and the next begins: small, so that little is lost with one, and large beside
+/// what surrounds it.
+const RECORDS_BYTES: usize = 1 << 16;
+
+/// Writes one section of a trace.
+///
+/// Numbers of processes, threads, states, counters and names are the caller's. A record may come before the
+/// declaration of what it names; what is never declared is kept, and marked, by whoever reads.
+pub struct FileWriter<W: Write> {
+    to: W,
+    buffer: Vec<u8>,
+}
+
+impl FileWriter<File> {
+    /// Creates a file, or replaces it.
+    pub fn create(path: &Path, process: &ProcessInfo) -> io::Result<Self> {
+        FileWriter::new(File::create(path)?, process)
+    }
+
+    /// Adds a section to a trace, which is created if it is not there. What is there stays as it is, torn or not; a
+    /// file that is no trace is refused ([`io::ErrorKind::InvalidData`]).
+    pub fn append(path: &Path, process: &ProcessInfo) -> io::Result<Self> {
+        let file = File::options().read(true).append(true).create(true).open(path)?;
+        let mut beginning = Vec::new();
+        (&file).take(MAGIC.len() as u64).read_to_end(&mut beginning)?;
+        if !MAGIC.starts_with(&beginning) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "this is no trace, and is left as it is"));
+        }
+        FileWriter::new(file, process)
+    }
+}
+
+impl<W: Write> FileWriter<W> {
+    /// Begins a section of which this is the process number 0.
+    pub fn new(mut to: W, process: &ProcessInfo) -> io::Result<Self> {
+        to.write_all(&chunk::head())?;
+        let mut writer = FileWriter { to, buffer: Vec::new() };
+        writer.process(ProcessId(0), process)?;
+        Ok(writer)
+    }
+
+    /// Declares a process, or another than number 0 was.
+    pub fn process(&mut self, id: ProcessId, info: &ProcessInfo) -> io::Result<()> {
+        let info = ProcessInfo {
+            host: cut(&info.host).to_owned(),
+            program: cut(&info.program).to_owned(),
+            command_line: cut(&info.command_line).to_owned(),
+            ..info.clone()
+        };
+        self.write(ChunkKind::Process, |buffer| chunk::put(buffer, &(id, info)))
+    }
+
+    /// Declares a thread.
+    pub fn thread(&mut self, id: ThreadId, info: &ThreadInfo) -> io::Result<()> {
+        let info = ThreadInfo { name: cut(&info.name).to_owned(), ..*info };
+        self.write(ChunkKind::Thread, |buffer| chunk::put(buffer, &(id, info)))
+    }
+
+    /// Declares a state.
+    pub fn state(&mut self, id: StateId, info: &StateInfo) -> io::Result<()> {
+        let (name, category) = (cut(&info.name).to_owned(), cut(&info.category).to_owned());
+        let info = StateInfo { name, category, ..*info };
+        self.write(ChunkKind::State, |buffer| chunk::put(buffer, &(id, info)))
+    }
+
+    /// Declares a counter.
+    pub fn counter(&mut self, id: CounterId, info: &CounterInfo) -> io::Result<()> {
+        let info = CounterInfo { name: cut(&info.name).to_owned(), unit: cut(&info.unit).to_owned() };
+        self.write(ChunkKind::Counter, |buffer| chunk::put(buffer, &(id, info)))
+    }
+
+    /// Declares the name of arguments.
+    pub fn name(&mut self, id: NameId, name: &str) -> io::Result<()> {
+        self.write(ChunkKind::Name, |buffer| chunk::put(buffer, &(id, cut(name))))
+    }
+
+    /// Adds what a thread did, in the order in which it did it.
+    pub fn records(&mut self, thread: ThreadId, records: &[Record]) -> io::Result<()> {
+        let mut records = records.iter().peekable();
+        while records.peek().is_some() {
+            self.write(ChunkKind::Records, |buffer| {
+                chunk::put(buffer, &thread);
+                let mut before = 0;
+                while buffer.len() < RECORDS_BYTES
+                    && let Some(record) = records.next()
+                {
+                    // Modulo 2^64, so that any two times have a difference.
+                    let since = record.time_ns.wrapping_sub(before).cast_signed();
+                    before = record.time_ns;
+                    put_record(buffer, since, &record.event);
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Tells that there was no room for this many records of a thread, since this was told last.
+    pub fn dropped(&mut self, thread: ThreadId, records: u64) -> io::Result<()> {
+        self.write(ChunkKind::Dropped, |buffer| chunk::put(buffer, &(thread, records)))
+    }
+
+    /// Tells how a process's clock differs from that of reference. If it is told several times, the one that is least
+    /// uncertain holds.
+    pub fn clock_offset(&mut self, process: ProcessId, offset: ClockOffset) -> io::Result<()> {
+        self.write(ChunkKind::ClockOffset, |buffer| chunk::put(buffer, &(process, offset)))
+    }
+
+    /// Hands on what the writer below has kept back.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+
+    /// The writer below.
+    pub fn into_inner(self) -> W {
+        self.to
+    }
+
+    fn write(&mut self, kind: ChunkKind, put: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        self.buffer.clear();
+        chunk::make(&mut self.buffer, kind, put);
+        self.to.write_all(&self.buffer)
+    }
+}
+
+fn put_record(buffer: &mut Vec<u8>, since: i64, event: &RecordedEvent) {
+    match event {
+        RecordedEvent::Argument(name, RecordedValue::Text(text)) if text.len() > TEXT_BYTES_MAX => {
+            let event = RecordedEvent::Argument(*name, RecordedValue::Text(cut(text).to_owned()));
+            chunk::put(buffer, &(since, event));
+        }
+        event => chunk::put(buffer, &(since, event)),
+    }
+}
+
+/// The beginning of a text that has room in a file.
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]
+}
