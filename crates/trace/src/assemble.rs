@@ -120,14 +120,15 @@ fn times_of_processes(gathered: &Gathered) -> Vec<(u64, u64)> {
     times
 }
 
-/// What did not end lasts up to the last time of its process.
+/// What did not end lasts up to the last time of its process, or up to where its end may have been dropped.
 fn end_unfinished(gathered: &mut Gathered, notes: &mut Notes) {
     let times = times_of_processes(gathered);
     let (threads, spans) = (&gathered.threads, &mut gathered.spans);
     let unfinished = (0..spans.len()).filter(|span| spans.mark[*span] == Mark::Unfinished);
     for span in unfinished.collect::<Vec<_>>() {
         let thread = &threads[spans.thread[span] as usize];
-        spans.end_ns[span] = times[process_of(thread)].1;
+        let end = thread.so_far.last_before_drop(span as u32).unwrap_or(times[process_of(thread)].1);
+        spans.end_ns[span] = end.max(spans.begin_ns[span]);
         notes.add(thread.file, NoteKind::Unfinished, 1, None);
     }
 }

@@ -56,6 +56,8 @@ pub(crate) struct ThreadSoFar {
     /// The first process of its section, which it belongs to if nobody says otherwise.
     pub(crate) section_process: u32,
     pub(crate) dropped: u64,
+    /// Where records were dropped: how many spans there were of all threads, and the time of the record before.
+    drops: Vec<(u32, u64)>,
     /// The earliest and the latest time of it; the first is greater than the second as long as there is none.
     pub(crate) times: (u64, u64),
     before: u64,
@@ -72,12 +74,19 @@ impl ThreadSoFar {
         ThreadSoFar {
             section_process,
             dropped: 0,
+            drops: Vec::new(),
             times: (u64::MAX, 0),
             before: 0,
             open: BTreeMap::new(),
             begun: Vec::new(),
             told: None,
         }
+    }
+
+    /// The time of the last record of the thread before any was dropped after this span began.
+    pub(crate) fn last_before_drop(&self, span: u32) -> Option<u64> {
+        let first = self.drops.partition_point(|(spans, _)| *spans <= span);
+        self.drops.get(first).map(|(_, time_ns)| *time_ns)
     }
 }
 
@@ -136,6 +145,14 @@ impl Gathered {
         if time_ns < before {
             self.note(at, NoteKind::Backwards, 1);
         }
+    }
+
+    /// Some records of this thread, which come next, are not there.
+    pub(crate) fn dropped(&mut self, thread: u32, records: u64) {
+        let spans = self.spans.len() as u32;
+        let so_far = &mut self.threads[thread as usize].so_far;
+        so_far.dropped = so_far.dropped.saturating_add(records);
+        so_far.drops.push((spans, so_far.before));
     }
 
     pub(crate) fn begin(&mut self, thread: u32, state: u32, time_ns: u64) {

@@ -73,7 +73,7 @@ pub use model::{
     Record, RecordedEvent, RecordedValue, StateId, StateInfo, TEXT_BYTES_MAX, ThreadId, ThreadInfo,
 };
 pub use note::{Note, NoteKind};
-pub use reader::{Limits, ReadError, TraceReader, read};
+pub use reader::{Limits, ReadError, TraceReader, is_trace, read};
 pub use timeline::{
     Argument, ArgumentValue, Count, Counter, Flow, Mark, OnProcessor, Span, Spans, State, SwitchCount,
     Timeline, TracedProcess, TracedThread,

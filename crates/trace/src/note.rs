@@ -30,7 +30,7 @@ pub enum NoteKind {
     Backwards,
     /// An end of a state that has not begun: a span marked so, without duration.
     EndWithoutBegin,
-    /// A state that began and did not end: a span marked so, up to the last time of its process.
+    /// A state that began and did not end: a span marked so.
     Unfinished,
     /// An end before its begin: a span without duration.
     EndBeforeBegin,

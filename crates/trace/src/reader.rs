@@ -50,6 +50,11 @@ pub enum ReadError {
     Version(u16),
 }
 
+/// Whether a file that begins with these bytes, at least eight, is a trace, of any version.
+pub fn is_trace(beginning: &[u8]) -> bool {
+    beginning.starts_with(&chunk::MAGIC)
+}
+
 /// Reads one trace with the usual limits. `name` is what it is called in notes.
 pub fn read(name: &str, from: impl Read) -> Result<Timeline, ReadError> {
     let mut reader = TraceReader::new(Limits::default());
@@ -316,8 +321,7 @@ impl Chunk<'_> {
     fn dropped(&mut self, content: &[u8]) -> Result<(), Left> {
         let (ThreadId(id), records): (_, u64) = whole(content)?;
         let index = self.thread_index(id)?;
-        let so_far = &mut self.gathered.threads[index as usize].so_far;
-        so_far.dropped = so_far.dropped.saturating_add(records);
+        self.gathered.dropped(index, records);
         Ok(())
     }
 

@@ -136,7 +136,8 @@ pub struct Span {
 pub enum Mark {
     /// Nothing: it began and ended.
     Whole,
-    /// An end: it lasts up to the last time that is known of its process.
+    /// An end: it lasts up to the last time that is known of its process, or, if records of its thread were dropped
+    /// after it began, up to the last one before.
     Unfinished,
     /// A begin: it is where it ended, without duration. It counts nowhere.
     NoBegin,

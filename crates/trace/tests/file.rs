@@ -176,6 +176,27 @@ fn a_name_may_come_after_its_use_and_a_state_end_before_one_within() {
 }
 
 #[test]
+fn what_may_have_ended_where_records_were_dropped_ends_there() {
+    let mut writer = writer();
+    writer
+        .records(ThreadId(5), &[record(10, Begin(READ)), record(20, Begin(WAIT)), record(30, Processor(1))])
+        .unwrap();
+    writer.dropped(ThreadId(5), 4).unwrap();
+    writer
+        .records(ThreadId(5), &[record(80, Span(WAIT, 5)), record(90, End(READ)), record(95, Begin(READ))])
+        .unwrap();
+    writer.records(ThreadId(6), &[record(100, Processor(1))]).unwrap();
+    let timeline = read(&writer.into_inner());
+    let expected = [
+        ("read", 10, 90, 0, Mark::Whole),
+        ("wait", 20, 30, 1, Mark::Unfinished),
+        ("wait", 80, 85, 1, Mark::Whole),
+        ("read", 95, 100, 0, Mark::Unfinished),
+    ];
+    assert_eq!(spans(&timeline), expected);
+}
+
+#[test]
 fn a_file_opens_up_to_where_it_was_cut() {
     let mut records = Vec::new();
     for call in 0..1000 {
@@ -232,6 +253,7 @@ fn what_is_appended_is_read_whatever_is_before_it() {
 fn another_version_is_refused_and_what_is_no_trace() {
     let mut bytes = with_records(&[]);
     bytes[8] = 2;
+    assert!(trace::is_trace(&bytes[..8]));
     assert!(matches!(trace::read("x", &bytes[..]), Err(ReadError::NoTrace)), "its head is damaged");
     let sum = twox_hash::XxHash3_64::oneshot(&bytes[..12]) as u32;
     bytes[12..16].copy_from_slice(&sum.to_le_bytes());
@@ -245,6 +267,7 @@ fn another_version_is_refused_and_what_is_no_trace() {
     assert_eq!(kinds(&timeline), [(NoteKind::OtherVersion, 1)]);
     for no_trace in [&b""[..], b"{}", &[0; 100], &[0xff; 100], b"\x89TLV"] {
         assert!(matches!(trace::read("x", no_trace), Err(ReadError::NoTrace)));
+        assert!(!trace::is_trace(no_trace));
     }
 }
 
