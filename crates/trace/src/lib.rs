@@ -53,29 +53,36 @@
 //! - `reader.rs`: [`TraceReader`]: bytes into declarations and records, within [`Limits`], for as long as a file grows
 //! - `gather.rs`: records into columns: which begin belongs to which end
 //! - `timeline.rs`: the [`Timeline`]; `assemble.rs`: how it is made of what was gathered, on one clock
+//! - `totals.rs`, `overlap.rs`, `difference.rs`: what follows from a timeline
 //! - `note.rs`: what a reader has to say of a file
 //!
 //! Here is no clock: times are the recorder's.
 
 mod assemble;
 mod chunk;
+mod difference;
 mod gather;
 mod model;
 mod note;
+mod overlap;
 mod reader;
 mod timeline;
+mod totals;
 mod writer;
 
 pub use assemble::Alignment;
 pub use chunk::VERSION;
+pub use difference::StateChange;
 pub use model::{
     Amount, ClockOffset, Colour, CounterId, CounterInfo, NameId, ProcessId, ProcessInfo, ProcessNumber,
     Record, RecordedEvent, RecordedValue, StateId, StateInfo, TEXT_BYTES_MAX, ThreadId, ThreadInfo,
 };
 pub use note::{Note, NoteKind};
+pub use overlap::{CHOSEN_MAX, SpanChoice};
 pub use reader::{Limits, ReadError, TraceReader, is_trace, read};
 pub use timeline::{
     Argument, ArgumentValue, Count, Counter, Flow, Mark, OnProcessor, Span, Spans, State, SwitchCount,
     Timeline, TracedProcess, TracedThread,
 };
+pub use totals::{Grouping, StateTotals};
 pub use writer::FileWriter;

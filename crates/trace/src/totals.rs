@@ -1,0 +1,174 @@
+//! How often threads were in each state, and how long: sums and the distribution of durations.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::timeline::{Mark, Timeline};
+
+/// What the rows of a summary are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grouping {
+    /// Each state of each thread.
+    Thread,
+    /// Each state of each process, all its threads together.
+    Process,
+    /// Each state, all threads together.
+    State,
+}
+
+/// How often some threads were in a state, and how long.
+///
+/// A span that is within another of the same state counts as well as that one. Spans that did not end count up to where
+/// the trace knows of them; those that did not begin do not count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StateTotals {
+    /// The index of the process, if it is for one.
+    pub process: Option<u32>,
+    /// The index of the thread, if it is for one.
+    pub thread: Option<u32>,
+    /// The index of the state.
+    pub state: u32,
+    /// How many spans there are.
+    pub count: u64,
+    /// The sum of their durations, in nanoseconds; 2^64 - 1 if it is more.
+    pub total_ns: u64,
+    /// The mean of the durations, in nanoseconds, rounded down.
+    pub mean_ns: u64,
+    /// The median: of an even number of durations, the mean of the two in the middle, rounded down.
+    pub median_ns: u64,
+    /// The least duration that 99 % of them do not exceed.
+    pub p99_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// The total as a part of the time of the threads it is for: of each, from the first to the last time of its file.
+    /// States within each other and threads with several states at once can make that more than 1.
+    pub share: f64,
+}
+
+impl Timeline {
+    /// How often threads were in each state, and how long: by process, thread, and the longest first. Of what is not
+    /// within the range of times, if one is given, nothing counts, and spans that reach beyond it only with the part
+    /// within.
+    pub fn totals(&self, grouping: Grouping, within_ns: Option<Range<u64>>) -> Vec<StateTotals> {
+        let groups: Vec<(Option<u32>, Option<u32>, Range<usize>)> = match grouping {
+            Grouping::State => vec![(None, None, 0..self.threads.len())],
+            Grouping::Process => {
+                let group = |(index, process): (u32, &crate::TracedProcess)| {
+                    (Some(index), None, process.threads.clone())
+                };
+                (0..).zip(&self.processes).map(group).collect()
+            }
+            Grouping::Thread => {
+                let group = |(index, thread): (u32, &crate::TracedThread)| {
+                    (Some(thread.process), Some(index), index as usize..index as usize + 1)
+                };
+                (0..).zip(&self.threads).map(group).collect()
+            }
+        };
+        let lengths = self.lengths_of_files(within_ns.as_ref());
+        let within = within_ns.unwrap_or(0..u64::MAX);
+        let mut all = Vec::new();
+        for (process, thread, threads) in groups {
+            let known: f64 = threads.clone().map(|thread| lengths[self.file_of(thread)] as f64).sum();
+            let mut totals: Vec<StateTotals> = Vec::new();
+            for (state, durations) in self.durations(threads, &within) {
+                totals.push(StateTotals { process, thread, state, ..of_durations(durations, known) });
+            }
+            totals.sort_by_key(|totals| std::cmp::Reverse(totals.total_ns));
+            all.extend(totals);
+        }
+        all
+    }
+
+    fn file_of(&self, thread: usize) -> usize {
+        self.processes[self.threads[thread].process as usize].file as usize
+    }
+
+    /// How long each file goes, from its first to its last span or count, or the part of that within a range.
+    fn lengths_of_files(&self, within_ns: Option<&Range<u64>>) -> Vec<u64> {
+        let mut extents = vec![(u64::MAX, 0); self.files.len()];
+        for (index, thread) in self.threads.iter().enumerate() {
+            let spans = thread.spans.clone();
+            let (first, last) = &mut extents[self.file_of(index)];
+            *first = self.spans.begin_ns[spans.clone()].first().map_or(*first, |begin| *begin.min(first));
+            *last = self.spans.end_ns[spans].iter().fold(*last, |last, end| last.max(*end));
+        }
+        for count in &self.counts {
+            let (first, last) = &mut extents[self.file_of(count.thread as usize)];
+            (*first, *last) = (count.time_ns.min(*first), count.time_ns.max(*last));
+        }
+        let part = |(first, last): (u64, u64)| match within_ns {
+            Some(within) => last.min(within.end).saturating_sub(first.max(within.start)),
+            None => last.saturating_sub(first),
+        };
+        extents.into_iter().map(part).collect()
+    }
+
+    /// The durations of all spans of some threads within a range, by state.
+    fn durations(&self, threads: Range<usize>, within: &Range<u64>) -> BTreeMap<u32, Vec<u64>> {
+        let mut durations: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        let spans = threads.flat_map(|thread| self.threads[thread].spans.clone());
+        for span in spans.map(|span| self.spans.get(span)).filter(|span| span.mark != Mark::NoBegin) {
+            if let Some((begin, end)) = part_within(span.begin_ns, span.end_ns, within) {
+                durations.entry(span.state).or_default().push(end - begin);
+            }
+        }
+        durations
+    }
+}
+
+/// The part of a span within a range, if there is one. A span without duration is within if its time is.
+pub(crate) fn part_within(begin: u64, end: u64, within: &Range<u64>) -> Option<(u64, u64)> {
+    let begins_within = within.contains(&begin);
+    let reaches_in = begin < within.start && within.start < end;
+    (begins_within || reaches_in).then(|| (begin.max(within.start), end.min(within.end)))
+}
+
+/// The sums and the distribution of some durations, of threads whose time is known for so long in all.
+fn of_durations(mut durations: Vec<u64>, known_ns: f64) -> StateTotals {
+    durations.sort_unstable();
+    let count = durations.len();
+    let total: u128 = durations.iter().map(|duration| u128::from(*duration)).sum();
+    let middle = (durations[(count - 1) / 2], durations[count / 2]);
+    StateTotals {
+        process: None,
+        thread: None,
+        state: 0,
+        count: count as u64,
+        total_ns: total.try_into().unwrap_or(u64::MAX),
+        mean_ns: (total / count as u128) as u64,
+        median_ns: middle.0.midpoint(middle.1),
+        p99_ns: durations[(count * 99).div_ceil(100) - 1],
+        max_ns: durations[count - 1],
+        share: if known_ns > 0.0 { total as f64 / known_ns } else { 0.0 },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_distribution_is_as_one_would_count() {
+        let of = |durations: &[u64]| of_durations(durations.to_vec(), 1000.0);
+        let hundred: Vec<u64> = (1..=100).rev().collect();
+        let totals = of(&hundred);
+        assert_eq!((totals.count, totals.total_ns, totals.mean_ns), (100, 5050, 50));
+        assert_eq!((totals.median_ns, totals.p99_ns, totals.max_ns), (50, 99, 100));
+        assert_eq!(totals.share, 5.05);
+        assert_eq!((of(&[7]).median_ns, of(&[7]).p99_ns), (7, 7));
+        assert_eq!((of(&[1, 9, 4]).median_ns, of(&[9, 4]).p99_ns), (4, 9));
+        assert_eq!(of(&[u64::MAX; 3]).total_ns, u64::MAX);
+        assert_eq!(of(&[u64::MAX; 3]).median_ns, u64::MAX);
+    }
+
+    #[test]
+    fn the_part_within_a_range_is_cut_at_both_ends() {
+        assert_eq!(part_within(10, 20, &(0..100)), Some((10, 20)));
+        assert_eq!(part_within(10, 20, &(15..18)), Some((15, 18)));
+        assert_eq!(part_within(10, 20, &(20..30)), None);
+        assert_eq!(part_within(10, 20, &(0..10)), None);
+        assert_eq!(part_within(10, 10, &(10..11)), Some((10, 10)));
+        assert_eq!(part_within(10, 10, &(0..10)), None);
+    }
+}
