@@ -2,7 +2,7 @@
 //! was over.
 
 use experiment::{PlacementCase, Trial, WaitCause};
-use machine::{Duration, Instant};
+use machine::{Duration, Instant, NodeId, NotedEvent, Recorder};
 
 /// The tracks of one trial.
 pub(crate) struct JobTracks {
@@ -24,6 +24,19 @@ pub(crate) struct JobSlice {
 }
 
 impl JobTracks {
+    /// Tells a recorder of them, as of a node that comes after the others.
+    pub(crate) fn tell(&self, recorder: &mut dyn Recorder) {
+        let node = NodeId(self.nodes as u64);
+        for (job, slices) in self.jobs.iter().enumerate() {
+            let row = recorder.row(node, &format!("job {job}"), false);
+            for JobSlice { name, begin, end, run } in slices {
+                let run = run.map(|run| ("run", run));
+                recorder.note(row, *begin, NotedEvent::Begin { name, arguments: run.as_slice() });
+                recorder.note(row, *end, NotedEvent::End);
+            }
+        }
+    }
+
     /// Those of a trial of a case.
     pub(crate) fn of(case: &PlacementCase, trial: &Trial) -> Self {
         let jobs = 0..trial.jobs.len();

@@ -1,7 +1,7 @@
 //! A trace of a simulated run in a file that the Perfetto UI (<https://ui.perfetto.dev>) opens.
 //!
 //! The format is Perfetto's own, protocol buffers: a sequence of packets, each the description of a track or an event
-//! on one. Record 12 says why. A node is a process there; its processor, links, disks and buses are its tracks. Times
+//! on one. Record 12 says why. A node is a process there; its processor, links, disks, buses and what its tasks do are its tracks. Times
 //! are nanoseconds since the machine started, and exact.
 //!
 //! Packets go to the file as they come, so memory does not grow with the run. A trace has a bound, since a run may
@@ -10,21 +10,16 @@
 //!
 //! The messages below are those parts of Perfetto's `perfetto_trace.proto` that are needed, with its names and numbers.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 use description::MachineDescription;
-use machine::Instant;
+use machine::{Instant, NodeId, NotedEvent, Recorder, RowId};
 use prost::Message;
-use sim::{Recorder, Slice, Track};
 
 use command_line::failure::{Failure, Result};
-
-use crate::job_tracks::JobTracks;
 
 #[derive(Clone, PartialEq, Message)]
 struct Trace {
@@ -126,9 +121,24 @@ const EXPLICIT: i32 = 3;
 /// There is one writer, so all packets are of one sequence.
 const SEQUENCE: u32 = 1;
 
-/// A trace that is being written. Clones write to the same file.
-#[derive(Clone)]
-pub(crate) struct TraceFile(Rc<RefCell<Writer>>);
+/// A trace that is being written.
+pub(crate) struct TraceFile {
+    path: PathBuf,
+    file: BufWriter<File>,
+    buffer: Vec<u8>,
+    failed: Option<std::io::Error>,
+    event_names: Names,
+    argument_names: Names,
+    compute_nodes: u64,
+    nodes: u64,
+    /// Nodes that have been described.
+    described: BTreeSet<NodeId>,
+    /// Of each row how many slices have begun of which nothing is written, the limit having been reached.
+    unwritten: Vec<u64>,
+    events: u64,
+    limit: u64,
+    cut_at: Option<Instant>,
+}
 
 /// What came of a trace.
 pub(crate) struct WrittenEvents {
@@ -136,18 +146,6 @@ pub(crate) struct WrittenEvents {
     pub(crate) events: u64,
     /// When the limit was reached, if it was: nothing that ended later is in it.
     pub(crate) cut_at: Option<Instant>,
-}
-
-struct Writer {
-    path: PathBuf,
-    file: BufWriter<File>,
-    buffer: Vec<u8>,
-    failed: Option<std::io::Error>,
-    event_names: Names,
-    argument_names: Names,
-    events: u64,
-    limit: u64,
-    cut_at: Option<Instant>,
 }
 
 /// Names that have been given numbers, from 1 on in the order in which they came.
@@ -172,61 +170,83 @@ impl TraceFile {
             let failure = Failure::new(path.display().to_string(), error);
             failure.remedy("Give --trace a file in a directory that exists and can be written to.")
         })?;
-        let mut writer = Writer {
+        let mut trace = TraceFile {
             path: path.to_owned(),
             file: BufWriter::new(file),
             buffer: Vec::new(),
             failed: None,
             event_names: Names::default(),
             argument_names: Names::default(),
+            compute_nodes: u64::from(machine.nodes.compute.value),
+            nodes: u64::from(machine.node_count()),
+            described: BTreeSet::new(),
+            unwritten: Vec::new(),
             events: 0,
             limit,
             cut_at: None,
         };
-        writer.write(tracks(machine));
-        Ok(TraceFile(Rc::new(RefCell::new(writer))))
-    }
-
-    /// Adds what jobs did.
-    pub(crate) fn add_jobs(&self, tracks: &JobTracks) {
-        self.0.borrow_mut().add_jobs(tracks);
+        trace.write(vec![TracePacket {
+            trusted_packet_sequence_id: Some(SEQUENCE),
+            sequence_flags: Some(NAMES_CLEARED),
+            ..TracePacket::default()
+        }]);
+        Ok(trace)
     }
 
     /// Ends the file; fails if any of it could not be written.
-    pub(crate) fn finish(&self) -> Result<WrittenEvents> {
-        let mut writer = self.0.borrow_mut();
-        let flushed = writer.file.flush();
-        match writer.failed.take().or(flushed.err()) {
-            Some(error) => Err(Failure::new(writer.path.display().to_string(), error)),
-            None => Ok(WrittenEvents { events: writer.events, cut_at: writer.cut_at }),
+    pub(crate) fn finish(&mut self) -> Result<WrittenEvents> {
+        let flushed = self.file.flush();
+        match self.failed.take().or(flushed.err()) {
+            Some(error) => Err(Failure::new(self.path.display().to_string(), error)),
+            None => Ok(WrittenEvents { events: self.events, cut_at: self.cut_at }),
         }
     }
 }
 
 impl Recorder for TraceFile {
-    fn slice(&mut self, slice: Slice<'_>) {
-        self.0.borrow_mut().slice(slice);
+    fn row(&mut self, node: NodeId, name: &str, counts: bool) -> RowId {
+        let mut packets = Vec::new();
+        if self.described.insert(node) {
+            packets.push(process(node, self.title(node)));
+        }
+        let row = RowId(self.unwritten.len() as u32);
+        self.unwritten.push(0);
+        packets.push(describe(TrackDescriptor {
+            uuid: Some(row_uuid(row)),
+            parent_uuid: Some(node_uuid(node)),
+            name: Some(name.to_owned()),
+            counter: counts.then_some(CounterDescriptor {}),
+            sibling_order_rank: Some(row.0 as i32),
+            ..TrackDescriptor::default()
+        }));
+        self.write(packets);
+        row
     }
 
-    fn count(&mut self, track: Track, time: Instant, value: u64) {
-        self.0.borrow_mut().count(track, time, value);
+    fn note(&mut self, row: RowId, time: Instant, event: NotedEvent<'_>) {
+        match event {
+            NotedEvent::Begin { name, arguments } => self.begin(row, time, name, arguments),
+            NotedEvent::End => self.end(row, time),
+            NotedEvent::Count(value) => self.count(row, time, value),
+            // Flows are in files of the trace format.
+            NotedEvent::Sent(_) | NotedEvent::Received(_) => {}
+        }
     }
 }
 
-impl Writer {
-    fn slice(&mut self, slice: Slice<'_>) {
-        self.stretch(uuid(slice.track), slice.name, (slice.begin, slice.end), slice.arguments);
+impl TraceFile {
+    /// What a node is called. What jobs did comes after the nodes.
+    fn title(&self, NodeId(node): NodeId) -> String {
+        match node.checked_sub(self.compute_nodes) {
+            None => format!("compute node {node}"),
+            Some(_) if node == self.nodes => "jobs".to_owned(),
+            Some(io_node) => format!("I/O node {io_node}"),
+        }
     }
 
-    /// Writes that something happened for a stretch of time on a track.
-    fn stretch(
-        &mut self,
-        track: u64,
-        name: &'static str,
-        (begin_time, end_time): (Instant, Instant),
-        arguments: &[(&'static str, u64)],
-    ) {
-        if !self.has_room(end_time) {
+    fn begin(&mut self, row: RowId, time: Instant, name: &'static str, arguments: &[(&'static str, u64)]) {
+        if !self.has_room(time) {
+            self.unwritten[row.0 as usize] += 1;
             return;
         }
         let mut names = InternedData::default();
@@ -236,39 +256,32 @@ impl Writer {
             uint_value: Some(*value),
         };
         let debug_annotations = arguments.iter().map(annotation).collect();
-        let track_uuid = Some(track);
         let begin = TrackEvent {
             debug_annotations,
             r#type: Some(SLICE_BEGIN),
             name_iid,
-            track_uuid,
+            track_uuid: Some(row_uuid(row)),
             counter_value: None,
         };
-        let end = TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() };
         let is_new = names != InternedData::default();
-        let begin = TracePacket { interned_data: is_new.then_some(names), ..event(begin_time, begin) };
-        self.write(vec![begin, event(end_time, end)]);
+        self.write(vec![TracePacket { interned_data: is_new.then_some(names), ..event(time, begin) }]);
     }
 
-    /// A process for all jobs, with a track for each.
-    fn add_jobs(&mut self, tracks: &JobTracks) {
-        let mut packets = vec![process(tracks.nodes, "jobs".to_owned())];
-        for job in 0..tracks.jobs.len() {
-            packets.push(child_of(tracks.nodes, job_uuid(job), format!("job {job}"), false, job as i32));
+    fn end(&mut self, row: RowId, time: Instant) {
+        let unwritten = &mut self.unwritten[row.0 as usize];
+        if *unwritten > 0 {
+            *unwritten -= 1;
+            return;
         }
-        self.write(packets);
-        for (job, slices) in tracks.jobs.iter().enumerate() {
-            for slice in slices {
-                let run = slice.run.map(|run| ("run", run));
-                self.stretch(job_uuid(job), slice.name, (slice.begin, slice.end), run.as_slice());
-            }
-        }
+        let track_uuid = Some(row_uuid(row));
+        let end = TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() };
+        self.write(vec![event(time, end)]);
     }
 
-    fn count(&mut self, track: Track, time: Instant, value: u64) {
+    fn count(&mut self, row: RowId, time: Instant, value: u64) {
         if self.has_room(time) {
             let counter_value = Some(i64::try_from(value).unwrap_or(i64::MAX));
-            let (r#type, track_uuid) = (Some(COUNTER), Some(uuid(track)));
+            let (r#type, track_uuid) = (Some(COUNTER), Some(row_uuid(row)));
             let count = TrackEvent { r#type, track_uuid, counter_value, ..TrackEvent::default() };
             self.write(vec![event(time, count)]);
         }
@@ -304,100 +317,24 @@ fn event(time: Instant, event: TrackEvent) -> TracePacket {
     }
 }
 
-/// The kinds of tracks; a number tells the kind and the part of the machine.
-const KINDS: u64 = 16;
-
-/// The number of a track, which is nobody else's.
-fn uuid(track: Track) -> u64 {
-    let (kind, index) = match track {
-        Track::Threads(node) => (1, node),
-        Track::ThreadsWaiting(node) => (2, node),
-        Track::Interrupts(node) => (3, node),
-        Track::LinkOut(node) => (4, node),
-        Track::LinkIn(node) => (5, node),
-        Track::Bus(bus) => (6, bus),
-        Track::Disk(disk) => (7, disk),
-        Track::Mechanics(disk) => (8, disk),
-        Track::WritesPending(disk) => (9, disk),
-    };
-    (index as u64 + 1) * KINDS + kind
-}
-
-/// The number of the track of a job, which is nobody else's.
-fn job_uuid(job: usize) -> u64 {
-    (job as u64 + 1) * KINDS + 10
+/// The number of a row as a track. It is odd, and that of a node even.
+fn row_uuid(RowId(row): RowId) -> u64 {
+    2 * u64::from(row) + 3
 }
 
 /// The number of a node as a process.
-fn node_uuid(node: usize) -> u64 {
-    (node as u64 + 1) * KINDS
+fn node_uuid(NodeId(node): NodeId) -> u64 {
+    2 * node + 2
 }
 
-/// What describes all tracks, node by node.
-fn tracks(machine: &MachineDescription) -> Vec<TracePacket> {
-    let compute_nodes = machine.nodes.compute.value as usize;
-    let disks = machine.disks.per_io_node.value as usize;
-    let buses = machine.buses.as_ref().map_or(0, |buses| buses.per_io_node.value as usize);
-    let mut packets = vec![TracePacket {
-        trusted_packet_sequence_id: Some(SEQUENCE),
-        sequence_flags: Some(NAMES_CLEARED),
-        ..TracePacket::default()
-    }];
-    for node in 0..machine.node_count() as usize {
-        let io_node = node.checked_sub(compute_nodes);
-        let name = match io_node {
-            None => format!("compute node {node}"),
-            Some(io_node) => format!("I/O node {io_node}"),
-        };
-        packets.push(process(node, name));
-        let own = [
-            (Track::Threads(node), "processor: threads".to_owned()),
-            (Track::ThreadsWaiting(node), "threads waiting for the processor".to_owned()),
-            (Track::Interrupts(node), "processor: interrupts".to_owned()),
-            (Track::LinkOut(node), "link out".to_owned()),
-            (Track::LinkIn(node), "link in".to_owned()),
-        ];
-        let of = |io_node: usize, count: usize| io_node * count..(io_node + 1) * count;
-        let buses = io_node.map_or(0..0, |io_node| of(io_node, buses));
-        let disks = io_node.map_or(0..0, |io_node| of(io_node, disks));
-        let buses = buses.map(|bus| (Track::Bus(bus), format!("bus {bus}")));
-        let disks = disks.flat_map(|disk| {
-            [
-                (Track::Disk(disk), format!("disk {disk}")),
-                (Track::Mechanics(disk), format!("disk {disk}: mechanics")),
-                (Track::WritesPending(disk), format!("disk {disk}: bytes of pending writes")),
-            ]
-        });
-        let all = own.into_iter().chain(buses).chain(disks);
-        packets.extend((0..).zip(all).map(|(rank, (track, name))| child(node, track, name, rank)));
-    }
-    packets
-}
-
-fn process(node: usize, name: String) -> TracePacket {
-    let process = ProcessDescriptor { pid: Some(node as i32 + 1), process_name: Some(name) };
+fn process(node: NodeId, name: String) -> TracePacket {
+    let number = node.0 as i32;
+    let process = ProcessDescriptor { pid: Some(number + 1), process_name: Some(name) };
     describe(TrackDescriptor {
         uuid: Some(node_uuid(node)),
         process: Some(process),
         child_ordering: Some(EXPLICIT),
-        sibling_order_rank: Some(node as i32),
-        ..TrackDescriptor::default()
-    })
-}
-
-fn child(node: usize, track: Track, name: String, rank: i32) -> TracePacket {
-    let counts = matches!(track, Track::ThreadsWaiting(_) | Track::WritesPending(_));
-    child_of(node, uuid(track), name, counts, rank)
-}
-
-/// A track of this number, or a counter, below a process.
-fn child_of(process: usize, number: u64, name: String, is_counter: bool, rank: i32) -> TracePacket {
-    describe(TrackDescriptor {
-        uuid: Some(number),
-        parent_uuid: Some(node_uuid(process)),
-        name: Some(name),
-        counter: is_counter.then_some(CounterDescriptor {}),
-        sibling_order_rank: Some(rank),
+        sibling_order_rank: Some(number),
         ..TrackDescriptor::default()
     })
 }

@@ -52,7 +52,7 @@ fn a_trace_has_jobs_and_queues() {
     merge(&["--run-blocks", "50", "--jobs", "2", "--disks", "3", "--work", "0.1 ms", "--trace", &path]);
     let trace = fs::read(&path).expect("it is written");
     let has = |text: &str| trace.windows(text.len()).any(|window| window == text.as_bytes());
-    for text in ["job 0", "job 1", "waiting for input", "working", "disk 2: bytes of pending writes"] {
+    for text in ["job 0", "job 1", "waiting for input", "working", "disk 0: bytes of pending writes"] {
         assert!(has(text), "{text}");
     }
     assert!(!has("job 2"));

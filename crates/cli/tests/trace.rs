@@ -97,23 +97,26 @@ fn slices(path: &Path) -> BTreeMap<String, Vec<Slice>> {
         }
     }
     events.sort_by_key(|(time, _)| *time);
-    let mut open = BTreeMap::new();
+    let mut open: BTreeMap<u64, Vec<_>> = BTreeMap::new();
     let mut slices: BTreeMap<String, Vec<Slice>> = BTreeMap::new();
     for (time, Event { arguments: values, kind, name, track }) in events {
         match kind {
             1 => {
                 let values = values.iter().map(|value| (arguments[&value.name].clone(), value.value));
-                let begun = open.insert(track, (names[&name].clone(), time, values.collect()));
-                assert!(begun.is_none(), "{begun:?} is not over when {} begins", names[&name]);
+                open.entry(track).or_default().push((names[&name].clone(), time, values.collect()));
             }
             2 => {
-                let (name, begin, values) = open.remove(&track).expect("a slice that ends has begun");
+                let begun = open.get_mut(&track).and_then(Vec::pop);
+                let (name, begin, values) = begun.expect("a slice that ends has begun");
                 slices.entry(tracks[&track].clone()).or_default().push((name, begin, time, values));
             }
             kind => assert_eq!(kind, 4, "slices and counts are all there is"),
         }
     }
-    assert!(open.is_empty(), "{open:?}");
+    // Tasks may be at work when the run ends; what parts of the machine do is told when it is over.
+    let is_part =
+        |track: &u64| ["processor", "link", "disk", "bus"].iter().any(|part| tracks[track].starts_with(part));
+    assert!(open.iter().all(|(track, open)| open.is_empty() || !is_part(track)), "{open:?}");
     slices
 }
 

@@ -1,13 +1,14 @@
 //! The experiment of the reports, by the names that users have for its parts.
 
+use std::cell::RefCell;
 use std::fmt;
+use std::rc::Rc;
 
 use description::MachineDescription;
 use fs::{ClientSettings, CollectiveMethod, CollectiveSettings, WriteCacheSettings};
 use jobs::{ArrayPattern, ArraysJob, Contents, Job, PatternAccess, PatternJob};
 use layout::{Operation, Problem};
-use machine::{Duration, Work};
-use sim::Recorder;
+use machine::{Duration, Recorder, Work};
 
 use crate::experiment::{Beginning, DiskLayout, Experiment, Launch, StoredFile};
 use crate::{Error, Method, Options, Queued, Trial};
@@ -144,7 +145,7 @@ impl Case {
     }
 
     /// Runs the trial of this number and tells `recorder` of it; see [`Experiment::recorded_trial`].
-    pub fn recorded_trial(&self, number: u64, recorder: Box<dyn Recorder>) -> Result<Trial, Error> {
+    pub fn recorded_trial(&self, number: u64, recorder: Rc<RefCell<dyn Recorder>>) -> Result<Trial, Error> {
         self.check()?;
         self.experiment().recorded_trial(number, recorder)
     }

@@ -8,15 +8,16 @@
 //!   but a disk makes anybody wait;
 //! - a disk is given one request at a time, in the order of the schedule.
 
+use std::cell::RefCell;
 use std::fmt;
+use std::rc::Rc;
 use std::str::FromStr;
 
 use description::MachineDescription;
 use fs::{ClientSettings, IoNodeSettings, Scheduling, Threads};
 use jobs::{BatchReading, Contents, InterleaveJob, Job, MergeJob, Run, RunSet};
-use machine::Duration;
+use machine::{Duration, Recorder};
 use placement::{JobPlacement, Policy};
-use sim::Recorder;
 
 use crate::experiment::{Beginning, DiskLayout, Experiment, FilePlace, Launch, StoredFile};
 use crate::placement_outcome::PlacementOutcome;
@@ -228,7 +229,7 @@ impl PlacementCase {
     }
 
     /// Runs the trial of this number and tells `recorder` of it; see [`Experiment::recorded_trial`].
-    pub fn recorded_trial(&self, number: u64, recorder: Box<dyn Recorder>) -> Result<Trial, Error> {
+    pub fn recorded_trial(&self, number: u64, recorder: Rc<RefCell<dyn Recorder>>) -> Result<Trial, Error> {
         self.experiment()?.recorded_trial(number, recorder)
     }
 

@@ -1,13 +1,15 @@
 //! The replay of a request log on a simulated machine, by the names that users have for its parts.
 
+use std::cell::RefCell;
 use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use description::MachineDescription;
 use fs::{ClientSettings, ListedSettings};
 use jobs::{Contents, Job, ReplayAccess, ReplayJob, Think};
+use machine::Recorder;
 use request_log::RequestLog;
-use sim::Recorder;
 
 use crate::experiment::{Beginning, DiskLayout, Experiment, Launch, StoredFile};
 use crate::{Error, Method, Options, Trial};
@@ -93,7 +95,7 @@ impl Replay {
     }
 
     /// Runs it and tells `recorder` of it; see [`Experiment::recorded_trial`].
-    pub fn recorded_trial(&self, recorder: Box<dyn Recorder>) -> Result<Trial, Error> {
+    pub fn recorded_trial(&self, recorder: Rc<RefCell<dyn Recorder>>) -> Result<Trial, Error> {
         self.experiment()?.recorded_trial(0, recorder)
     }
 

@@ -17,8 +17,8 @@ use fs::{Client, FileId};
 use futures_util::future::try_join_all;
 use jobs::{FlushTally, Member, Outcome, Part};
 use layout::Striping;
-use machine::{Disk, Duration, Instant, Machine, NodeId, Stage, TaskGroup};
-use sim::{Layout, Recorder, Settings, SimMachine, Simulation, Statistics};
+use machine::{Disk, Duration, Instant, Machine, NodeId, Recorder, Stage, TaskGroup};
+use sim::{Layout, Settings, SimMachine, Simulation, Statistics};
 
 use crate::{Beginning, DiskLayout, Error, Experiment, FilePlace, StoredFile};
 
@@ -73,11 +73,11 @@ impl Experiment {
 
     /// Runs the trial of this number and tells `recorder` what happens in the elapsed time. The trial is the same as
     /// without it, event by event.
-    pub fn recorded_trial(&self, number: u64, recorder: Box<dyn Recorder>) -> Result<Trial, Error> {
+    pub fn recorded_trial(&self, number: u64, recorder: Rc<RefCell<dyn Recorder>>) -> Result<Trial, Error> {
         self.run_trial(number, Some(recorder))
     }
 
-    fn run_trial(&self, number: u64, recorder: Option<Box<dyn Recorder>>) -> Result<Trial, Error> {
+    fn run_trial(&self, number: u64, recorder: Option<Rc<RefCell<dyn Recorder>>>) -> Result<Trial, Error> {
         self.check()?;
         let simulation = Simulation::new(&self.machine, self.settings(number))?;
         let ready = simulation.run(self.set_up(&simulation, number))??;

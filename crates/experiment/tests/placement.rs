@@ -6,9 +6,8 @@ use std::rc::Rc;
 use description::MachineDescription;
 use experiment::{BatchReading, Contents, PlacedJob, PlacementCase, PlacementOutcome, Trial};
 use fs::Scheduling;
-use machine::{Duration, Instant};
+use machine::{Duration, Instant, NodeId, NotedEvent, Recorder, RowId};
 use placement::Policy;
-use sim::{Recorder, Slice, Track};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -217,10 +216,10 @@ fn trials_repeat_and_differ() {
 #[test]
 fn each_disk_is_busy_or_idle() {
     let case = PlacementCase { run_blocks: 200, ..merges(Policy::SeparateWithinJob, 5) };
-    let accesses: Rc<RefCell<Vec<(usize, Instant, Instant)>>> = Rc::default();
-    let trial = case.recorded_trial(0, Box::new(Accesses(accesses.clone()))).expect("it runs");
+    let accesses: Rc<RefCell<Accesses>> = Rc::default();
+    let trial = case.recorded_trial(0, accesses.clone()).expect("it runs");
     check(&case, &trial);
-    let accesses = accesses.borrow();
+    let accesses = &accesses.borrow().ended;
     let start = accesses.iter().map(|(_, begin, _)| *begin).min().expect("it reads at once");
     for (disk, statistics) in trial.statistics.disks.iter().enumerate() {
         let (mut idle, mut free) = (Duration::ZERO, start);
@@ -235,16 +234,29 @@ fn each_disk_is_busy_or_idle() {
     assert_eq!(last.since(start), trial.elapsed, "the last write ends the trial");
 }
 
-struct Accesses(Rc<RefCell<Vec<(usize, Instant, Instant)>>>);
+/// The accesses of each disk, from beginning to end.
+#[derive(Default)]
+struct Accesses {
+    /// The disk whose row each is, if it is one's.
+    rows: Vec<Option<usize>>,
+    begun: Instant,
+    ended: Vec<(usize, Instant, Instant)>,
+}
 
 impl Recorder for Accesses {
-    fn slice(&mut self, slice: Slice<'_>) {
-        if let Track::Disk(disk) = slice.track {
-            self.0.borrow_mut().push((disk, slice.begin, slice.end));
-        }
+    fn row(&mut self, _: NodeId, name: &str, _: bool) -> RowId {
+        self.rows.push(name.strip_prefix("disk ").and_then(|number| number.parse().ok()));
+        RowId(self.rows.len() as u32 - 1)
     }
 
-    fn count(&mut self, _: Track, _: Instant, _: u64) {}
+    fn note(&mut self, row: RowId, time: Instant, event: NotedEvent<'_>) {
+        match (self.rows[row.0 as usize], event) {
+            // The beginning and the end of an access come one after the other.
+            (Some(_), NotedEvent::Begin { .. }) => self.begun = time,
+            (Some(disk), NotedEvent::End) => self.ended.push((disk, self.begun, time)),
+            _ => {}
+        }
+    }
 }
 
 #[test]

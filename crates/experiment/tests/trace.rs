@@ -2,14 +2,14 @@
 //! is the same as without it.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use description::{Description, MachineDescription};
 use experiment::{Case, Contents, DiskLayout, Method, Options};
 use layout::Problem;
-use machine::{Duration, Instant};
-use sim::{Recorder, Slice, Statistics, Track};
+use machine::{Duration, Instant, NodeId, NotedEvent, Recorder, RowId};
+use sim::Statistics;
 
 /// A slice without its arguments but for one.
 struct Told {
@@ -19,44 +19,65 @@ struct Told {
     interrupted: u64,
 }
 
+/// A row: its node and its name.
+type Track = (usize, String);
+
 #[derive(Default)]
 struct Tracks {
+    rows: Vec<Track>,
+    /// What has begun on each row and has not ended.
+    open: BTreeMap<RowId, Vec<Told>>,
     slices: BTreeMap<Track, Vec<Told>>,
     /// The highest count of each track.
     highest: BTreeMap<Track, u64>,
+    /// Messages that were sent and that were received.
+    messages: [BTreeSet<u64>; 2],
 }
 
-#[derive(Clone, Default)]
-struct Notes(Rc<RefCell<Tracks>>);
-
-impl Recorder for Notes {
-    fn slice(&mut self, slice: Slice<'_>) {
-        let (begin, end) = (slice.begin.as_nanos(), slice.end.as_nanos());
-        let interrupted = slice.arguments.iter().find(|(name, _)| *name == "interrupted_ns");
-        let interrupted = interrupted.map_or(0, |(_, time)| *time);
-        let told = Told { name: slice.name, begin, end, interrupted };
-        self.0.borrow_mut().slices.entry(slice.track).or_default().push(told);
+impl Recorder for Tracks {
+    fn row(&mut self, node: NodeId, name: &str, _: bool) -> RowId {
+        self.rows.push((node.0 as usize, name.to_owned()));
+        RowId(self.rows.len() as u32 - 1)
     }
 
-    fn count(&mut self, track: Track, _time: Instant, value: u64) {
-        let mut tracks = self.0.borrow_mut();
-        let highest = tracks.highest.entry(track).or_default();
-        *highest = value.max(*highest);
+    fn note(&mut self, row: RowId, time: Instant, event: NotedEvent<'_>) {
+        let track = self.rows[row.0 as usize].clone();
+        let open = self.open.entry(row).or_default();
+        match event {
+            NotedEvent::Begin { name, arguments } => {
+                let interrupted = arguments.iter().find(|(name, _)| *name == "interrupted_ns");
+                let interrupted = interrupted.map_or(0, |(_, time)| *time);
+                open.push(Told { name, begin: time.as_nanos(), end: 0, interrupted });
+            }
+            NotedEvent::End => {
+                let told = Told { end: time.as_nanos(), ..open.pop().expect("it has begun") };
+                // What is within another span is part of it.
+                if open.is_empty() {
+                    self.slices.entry(track).or_default().push(told);
+                }
+            }
+            NotedEvent::Count(value) => {
+                let highest = self.highest.entry(track).or_default();
+                *highest = value.max(*highest);
+            }
+            NotedEvent::Sent(number) => assert!(self.messages[0].insert(number), "sent once"),
+            NotedEvent::Received(number) => assert!(self.messages[1].insert(number), "received once"),
+        }
     }
 }
 
 impl Tracks {
-    fn sum(&self, track: Track, of: impl Fn(&Told) -> bool) -> u64 {
-        let slices = self.slices.get(&track).into_iter().flatten().filter(|told| of(told));
+    fn sum(&self, track: &Track, of: impl Fn(&Told) -> bool) -> u64 {
+        let slices = self.slices.get(track).into_iter().flatten().filter(|told| of(told));
         slices.map(|told| told.end - told.begin - told.interrupted).sum()
     }
 
-    fn total(&self, track: Track) -> u64 {
-        self.sum(track, |_| true)
+    fn total(&self, node: usize, name: &str) -> u64 {
+        self.sum(&(node, name.to_owned()), |_| true)
     }
 
-    fn named(&self, track: Track, name: &str) -> u64 {
-        self.sum(track, |told| told.name == name)
+    fn named(&self, (node, row): (usize, &str), name: &str) -> u64 {
+        self.sum(&(node, row.to_owned()), |told| told.name == name)
     }
 }
 
@@ -88,9 +109,9 @@ fn experiments() -> Vec<Case> {
 }
 
 fn recorded(experiment: &Case) -> (experiment::Trial, Tracks) {
-    let notes = Notes::default();
-    let trial = experiment.recorded_trial(0, Box::new(notes.clone())).expect("it runs");
-    (trial, Rc::into_inner(notes.0).expect("the recorder is gone").into_inner())
+    let tracks: Rc<RefCell<Tracks>> = Rc::default();
+    let trial = experiment.recorded_trial(0, tracks.clone()).expect("it runs");
+    (trial, Rc::into_inner(tracks).expect("the recorder is let go").into_inner())
 }
 
 #[test]
@@ -128,25 +149,32 @@ fn slices_add_up_to_the_statistics() {
         let (trial, tracks) = recorded(&experiment);
         let Statistics { nodes, disks, buses, .. } = &trial.statistics;
         for (index, node) in nodes.iter().enumerate() {
-            let interrupts = tracks.total(Track::Interrupts(index));
+            let interrupts = tracks.total(index, "processor: interrupts");
             assert_eq!(interrupts, node.processor_interrupts.as_nanos(), "interrupts of node {index}");
             // Work that is under way when recording stops is in the statistics already.
-            let under_way = node.processor_threads.as_nanos() - tracks.total(Track::Threads(index));
+            let under_way = node.processor_threads.as_nanos() - tracks.total(index, "processor: threads");
             assert!(under_way < Duration::from_micros(100).as_nanos(), "{under_way} ns at node {index}");
-            let links = [Track::LinkOut(index), Track::LinkIn(index)].map(|track| tracks.total(track));
+            let links = ["link out", "link in"].map(|name| tracks.total(index, name));
             assert_eq!(links, [node.link_out.held.as_nanos(), node.link_in.held.as_nanos()]);
         }
+        let (compute, per_node) = (
+            experiment.machine.nodes.compute.value as usize,
+            experiment.machine.disks.per_io_node.value as usize,
+        );
         for (index, disk) in disks.iter().enumerate() {
-            let commands = ["read", "write"].map(|name| tracks.named(Track::Disk(index), name));
+            let node = compute + index / per_node;
+            let row = format!("disk {index}");
+            let commands = ["read", "write"].map(|name| tracks.named((node, &row), name));
             assert_eq!(commands, [disk.counts.read_time.as_nanos(), disk.counts.write_time.as_nanos()]);
-            let phases =
-                ["seek", "rotation", "transfer"].map(|name| tracks.named(Track::Mechanics(index), name));
+            let phases = ["seek", "rotation", "transfer"]
+                .map(|name| tracks.named((node, &format!("{row}: mechanics")), name));
             let mechanics = &disk.mechanics;
             let expected = [mechanics.seek, mechanics.rotation, mechanics.transfer].map(Duration::as_nanos);
             assert_eq!(phases, expected, "disk {index}");
         }
         for (index, bus) in buses.iter().enumerate() {
-            assert_eq!(tracks.total(Track::Bus(index)), bus.busy.as_nanos());
+            let node = compute + index * nodes[compute..].len() / buses.len();
+            assert_eq!(tracks.total(node, &format!("bus {index}")), bus.busy.as_nanos());
         }
     }
 }
@@ -155,13 +183,40 @@ fn slices_add_up_to_the_statistics() {
 fn work_has_its_names() {
     let (_, tracks) = recorded(&experiment("starfish-1996", "rb", Method::Traditional, 8192));
     for (track, names) in [
-        (Track::Threads(0), &["build_request", "handle_reply"][..]),
-        (Track::Interrupts(16), &["receive_message", "disk_interrupt"]),
-        (Track::Threads(16), &["handle_request", "look_up_cache"]),
-        (Track::LinkOut(16), &["message"]),
-        (Track::Bus(0), &["read"]),
+        ((0, "processor: threads"), &["build_request", "handle_reply"][..]),
+        ((16, "processor: interrupts"), &["receive_message", "disk_interrupt"]),
+        ((16, "processor: threads"), &["handle_request", "look_up_cache"]),
+        ((16, "link out"), &["message"]),
+        ((16, "bus 0"), &["read"]),
     ] {
         names.iter().for_each(|name| assert!(tracks.named(track, name) > 0, "{name} on {track:?}"));
     }
-    assert!(tracks.highest[&Track::ThreadsWaiting(16)] > 1);
+    assert!(tracks.highest[&(16, "threads waiting for the processor".to_owned())] > 1);
+}
+
+/// What the file system notes is there: what clients and I/O nodes do, and each message from its sender to its receiver.
+#[test]
+fn nodes_note_what_they_do() {
+    for experiment in experiments() {
+        let (trial, tracks) = recorded(&experiment);
+        let all = |node: usize, row: &str| {
+            let of_row = move |((at, name), _): &(&Track, &Vec<Told>)| *at == node && name.starts_with(row);
+            tracks.slices.iter().filter(of_row).flat_map(|(_, told)| told).collect::<Vec<_>>()
+        };
+        let io_node = experiment.machine.nodes.compute.value as usize;
+        let (row, names) = match experiment.method {
+            Method::Traditional => ("request thread", ["serve: read", "serve: write"]),
+            _ => ("collective buffer", ["move block"; 2]),
+        };
+        let served = all(io_node, row);
+        let done: BTreeSet<&str> = served.iter().map(|told| told.name).collect();
+        assert!(!done.is_empty() && done.iter().all(|name| names.contains(name)), "{done:?}");
+        let busy = |node| all(node, "application").iter().map(|told| told.end - told.begin).sum::<u64>();
+        let (busiest, elapsed) = ((0..io_node).map(busy).max().unwrap_or(0), trial.elapsed.as_nanos());
+        assert!((elapsed / 50..=elapsed).contains(&busiest), "{busiest} ns of {elapsed} ns");
+        let [sent, received] = &tracks.messages;
+        // What is on its way when recording ends is not received.
+        let (came, left) = (received.len(), sent.len());
+        assert!(received.is_subset(sent) && left < came + 40 && left > 32, "{came} of {left} messages");
+    }
 }

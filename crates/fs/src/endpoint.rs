@@ -9,10 +9,11 @@ use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use machine::{Class, Delivery, Duration, Machine, Message, Net, NodeId, Payload, Permits};
+use machine::{Class, Delivery, Duration, Machine, Message, Net, NodeId, Payload, Permits, SpanPlace};
 use slab::Slab;
 
 use crate::error::{Error, Failure, Result};
+use crate::noted;
 use crate::patience::{Awaited, Patience};
 use crate::protocol::{Frame, Reply, Request};
 
@@ -38,6 +39,8 @@ struct Call {
     to: NodeId,
     mailbox: Rc<Mailbox>,
     token: usize,
+    /// What the asker was doing.
+    span: SpanPlace,
 }
 
 /// An answer: the reply and the data that came with it, or why there is none.
@@ -149,6 +152,8 @@ impl<M: Machine> Endpoint<M> {
         token: usize,
     ) -> impl Future<Output = ()> {
         let tag = self.enter_call(to, mailbox.clone(), token);
+        let machine = &self.machine;
+        machine.notes().sent(|| noted::question(machine.node(), tag));
         let message = Message { class, header: Frame::Request(tag, request).encode(), payload };
         let sending = self.machine.net().send(to, message);
         async move {
@@ -171,6 +176,8 @@ impl<M: Machine> Endpoint<M> {
         request: Request,
         payload: Payload,
     ) -> Answer {
+        let _span =
+            self.machine.notes().span(request.spans().ask, || [("node", to.0), ("bytes", payload.len())]);
         let mailbox = Mailbox::new();
         self.begin_in(class, to, request, payload, &mailbox, 0).await;
         mailbox.next().await.1
@@ -188,11 +195,16 @@ impl<M: Machine> Endpoint<M> {
         // An answer that is too long for a command is none, whatever the question came as.
         let is_data = payload.len() > Message::CONTROL_PAYLOAD_BYTES_MAX;
         let class = if is_data { class.max(Class::Demand) } else { class };
+        let bytes = payload.len();
         let message = Message { class, header: Frame::Reply(tag, reply).encode(), payload };
         let sending = self.machine.net().send(node, message);
         self.begin_wait(node, Awaited::Departure);
         async move {
+            let notes = self.machine.notes();
+            let span = notes.span("answer", || [("node", node.0), ("bytes", bytes)]);
+            notes.sent(|| noted::answer(node, tag));
             let sent = sending.await;
+            drop(span);
             self.end_wait(node, Awaited::Departure);
             match sent {
                 Err(error) if matches!(*error, machine::Error::PeerGone { .. } | machine::Error::Closed) => {
@@ -263,7 +275,8 @@ impl<M: Machine> Endpoint<M> {
         let mut calls = self.calls.borrow_mut();
         let entry = calls.vacant_entry();
         let tag = (u64::from(generation) << 32) | entry.key() as u64;
-        entry.insert(Call { tag, to, mailbox, token });
+        let span = self.machine.notes().here();
+        entry.insert(Call { tag, to, mailbox, token, span });
         tag
     }
 
@@ -275,6 +288,8 @@ impl<M: Machine> Endpoint<M> {
             let call = calls.remove(key);
             drop(calls);
             self.end_wait(from, Awaited::Answer);
+            let machine = &self.machine;
+            machine.notes().received(call.span, || noted::answer(machine.node(), tag));
             call.mailbox.put(call.token, answer);
         }
     }

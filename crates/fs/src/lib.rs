@@ -16,7 +16,7 @@
 //!   futures
 //! - `disk_queue.rs`: whose turn it is at a disk, and `backlog.rs`: who is held up there; `turns.rs`: at anything else
 //! - `patience.rs`, `give_way.rs`: how long a node waits for others, and how it lets them go on
-//! - `name.rs`, `error.rs`: what a file may be called; what can go wrong
+//! - `name.rs`, `error.rs`: what a file may be called; what can go wrong; `noted.rs`: what is noted of requests
 
 mod backlog;
 mod byte_set;
@@ -33,6 +33,7 @@ mod exchange;
 mod give_way;
 mod io_node;
 mod name;
+mod noted;
 mod patience;
 mod piece_run;
 pub mod protocol;

@@ -8,8 +8,8 @@ use std::future::Future;
 use std::rc::Rc;
 
 use crate::{
-    Buf, Class, Condition, Delivery, Disk, Duration, Error, InFlight, Instant, Machine, Message,
-    NOTE_BYTES_MAX, Net, Payload, Result, Stage, TaskGroup, Work,
+    Buf, Class, Condition, Delivery, Disk, Duration, Error, InFlight, Instant, KeptEvent, Machine, Message,
+    NOTE_BYTES_MAX, Net, NoteRing, Payload, Result, Stage, TaskGroup, Work,
 };
 
 /// How a law gets nodes to run on.
@@ -60,6 +60,8 @@ pub fn check_all(testbed: &impl Testbed) {
     waiting_tasks_of_a_node_are_woken_in_order(testbed);
     a_group_of_tasks_ends_with_its_first_failure(testbed);
     no_task_goes_on_when_its_group_is_gone(testbed);
+    spans_of_tasks_keep_apart(testbed);
+    nothing_is_noted_when_nobody_listens(testbed);
 }
 
 fn ok<T>(result: Result<T>) -> T {
@@ -568,5 +570,85 @@ pub fn no_task_goes_on_when_its_group_is_gone(testbed: &impl Testbed) {
         all.none().await;
         machine.sleep_until(machine.now() + Duration::from_millis(60)).await;
         assert!(!ended.get(), "a task went on without its group");
+    }));
+}
+
+/// Spans of tasks that take turns are told on rows of their own: on each row they nest, in order of time, and a row is
+/// used again when its task is within none.
+pub fn spans_of_tasks_keep_apart(testbed: &impl Testbed) {
+    const TASKS: u64 = 3;
+    let ring = Rc::new(RefCell::new(NoteRing::new(1000)));
+    let told = ring.clone();
+    ok(testbed.run(1, |nodes| async move {
+        let machine = nodes[0].clone();
+        machine.notes().record(told);
+        // Twice as many tasks as there are at a time.
+        for _ in 0..2 {
+            let group = TaskGroup::<Box<Error>>::new();
+            let start = machine.now();
+            for number in 0..TASKS {
+                let noting = machine.clone();
+                group.spawn(&machine, "noting", async move {
+                    let outer = noting.notes().span("outer", || [("number", number)]);
+                    noting.sleep_until(start + Duration::from_millis(2 + number)).await;
+                    assert_eq!(noting.notes().here(), outer.place());
+                    {
+                        let _inner = noting.notes().span("inner", || []);
+                        noting.notes().sent(|| number);
+                        noting.sleep_until(start + Duration::from_millis(20 - number)).await;
+                    }
+                    noting.notes().received(outer.place(), || number);
+                    Ok(())
+                });
+            }
+            ok(group.join().await);
+        }
+        machine.notes().count(("part", 7), "number", 9);
+        machine.notes().stop();
+    }));
+    let ring = ring.borrow();
+    let rows: Vec<(&str, bool)> = ring.rows().iter().map(|row| (row.name.as_str(), row.counts)).collect();
+    let lanes = [("noting", false), ("noting 2", false), ("noting 3", false)];
+    assert_eq!(rows, [&lanes[..], &[("part 7: number", true)]].concat());
+    let mut numbers = [0; TASKS as usize];
+    for row in 0..TASKS as u32 {
+        let notes: Vec<_> = ring.notes().filter(|note| note.row.0 == row).collect();
+        assert!(notes.is_sorted_by_key(|note| note.time), "row {row}");
+        let mut notes = notes.into_iter().map(|note| &note.what);
+        for _ in 0..2 {
+            let Some(KeptEvent::Begin { name: "outer", arguments }) = notes.next() else {
+                panic!("row {row}")
+            };
+            let [("number", number)] = arguments[..] else { panic!("{arguments:?}") };
+            numbers[number as usize] += 1;
+            let inner = KeptEvent::Begin { name: "inner", arguments: [].into() };
+            let (sent, received) = (KeptEvent::Sent(number), KeptEvent::Received(number));
+            let expected = [inner, sent, KeptEvent::End, received, KeptEvent::End];
+            expected.iter().for_each(|what| assert_eq!(notes.next(), Some(what), "row {row}"));
+        }
+        assert_eq!(notes.next(), None);
+    }
+    assert_eq!(numbers, [2; TASKS as usize]);
+    assert_eq!(ring.notes().last().map(|note| &note.what), Some(&KeptEvent::Count(9)));
+}
+
+/// Spans that were begun when nobody listened, or for another listener, are not told, nor is what they would be asked.
+pub fn nothing_is_noted_when_nobody_listens(testbed: &impl Testbed) {
+    ok(testbed.run(1, |nodes| async move {
+        let notes = nodes[0].notes();
+        let early = notes.span("early", || -> [(&'static str, u64); 0] { panic!("nobody listens") });
+        notes.sent(|| panic!("nobody listens"));
+        let rings = [(); 2].map(|()| Rc::new(RefCell::new(NoteRing::new(10))));
+        notes.record(rings[0].clone());
+        drop(early);
+        let first = notes.span("first", || []);
+        notes.record(rings[1].clone());
+        let second = notes.span("second", || []);
+        drop(first);
+        notes.received(second.place(), || 1);
+        notes.stop();
+        drop(second);
+        let lengths = rings.map(|ring| ring.borrow().notes().len());
+        assert_eq!(lengths, [1, 2]);
     }));
 }

@@ -15,6 +15,8 @@
 //! - `condition.rs`: how tasks of one node wait for each other; `in_flight.rs`, `permits.rs`, `task_group.rs`,
 //!   `first_failure.rs`: what they wait for
 //! - `work.rs`: names of processor work; `error.rs`: what can go wrong; `size.rs`: sizes as people write them
+//! - `notes.rs`: what happens, for whoever listens; `lanes.rs`: the rows it is on; `recorder.rs`: who is told;
+//!   `note_ring.rs`: the last notes, kept
 //! - `conformance.rs`: the laws
 //!
 //! What is not here, on purpose: randomness (seeds come in through configuration), paths, connections
@@ -27,9 +29,13 @@ pub mod conformance;
 mod error;
 mod first_failure;
 mod in_flight;
+mod lanes;
 mod memory;
+mod note_ring;
+mod notes;
 mod payload;
 mod permits;
+mod recorder;
 mod size;
 mod slot;
 mod task_group;
@@ -44,9 +50,13 @@ pub use condition::{Condition, Wait};
 pub use error::{Error, KeyMismatch, NodePart, Result};
 pub use first_failure::FirstFailure;
 pub use in_flight::{InFlight, OperationInFlight};
+pub use lanes::SpanPlace;
 pub use memory::Memory;
+pub use note_ring::{KeptEvent, KeptNote, NoteRing, NoteRow};
+pub use notes::{NotedSpan, Notes, Present};
 pub use payload::{Payload, PayloadPiece, SharedBytes, Source};
 pub use permits::{Permit, Permits};
+pub use recorder::{NotedEvent, Recorder, RowId};
 pub use size::parse_bytes;
 pub use task_group::TaskGroup;
 pub use time::{Duration, Instant};
@@ -124,6 +134,9 @@ pub trait Machine: Clone + 'static {
 
     /// The node's memory for transfers.
     fn buffers(&self) -> &BufferPool;
+
+    /// Where the node notes what happens, for whoever listens. That changes nothing of what happens.
+    fn notes(&self) -> &Notes;
 }
 
 /// A node's knowledge of the computer it runs on.

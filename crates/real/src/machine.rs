@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use machine::{BufferPool, Computer, Duration, Instant, Machine, NodeId, Result, Work};
+use machine::{BufferPool, Computer, Duration, Instant, Machine, NodeId, Notes, Present, Result, Work};
 use nix::sys::resource::{Resource, getrlimit};
 
 use crate::clock::Clock;
@@ -13,7 +13,7 @@ use crate::computer;
 use crate::disk::Disk;
 use crate::net::{HANDSHAKES_MAX, Net};
 use crate::settings::{Limits, Peer, Settings};
-use crate::task::Tasks;
+use crate::task::{RunningTask, Tasks};
 
 /// Files of disks that a node keeps open, if the process may have as many descriptors and connections need them not.
 const FILES_OPEN_MAX: usize = 512;
@@ -35,7 +35,25 @@ struct Inner {
     net: Net,
     disks: Vec<Disk>,
     buffers: BufferPool,
+    notes: Rc<Notes>,
     drain: std::time::Duration,
+}
+
+/// What notes of a node have to know of it.
+struct Here {
+    clock: Clock,
+    tasks: Tasks,
+}
+
+impl Present for Here {
+    fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    fn task(&self) -> (u64, &'static str) {
+        let RunningTask { number, name } = self.tasks.running();
+        (number, name)
+    }
 }
 
 impl RealMachine {
@@ -46,11 +64,13 @@ impl RealMachine {
     pub async fn start(settings: Settings) -> Result<Self> {
         let clock = Clock::start();
         let tasks = Tasks::new(settings.node, settings.reporter);
+        let notes = Rc::new(Notes::new(settings.node, Rc::new(Here { clock, tasks: tasks.clone() })));
         let mut disks = Vec::with_capacity(settings.disks.len());
         let (files, connections) = share_descriptors(descriptors(), settings.disks.is_empty());
         let open_max = (files / settings.disks.len().max(1)).max(1);
         for disk in &settings.disks {
-            disks.push(Disk::start(disk, settings.node, clock, tasks.clone(), open_max).await?);
+            let noted = (notes.clone(), disks.len());
+            disks.push(Disk::start(disk, settings.node, clock, tasks.clone(), noted, open_max).await?);
         }
         let drain = settings.limits.drain;
         let limits = Limits { connections: settings.limits.connections.min(connections), ..settings.limits };
@@ -63,7 +83,7 @@ impl RealMachine {
             tasks.clone(),
         )?;
         let buffers = BufferPool::new(settings.buffer_bytes);
-        let inner = Inner { node: settings.node, clock, tasks, net, disks, buffers, drain };
+        let inner = Inner { node: settings.node, clock, tasks, net, disks, buffers, notes, drain };
         let machine = RealMachine { inner: Rc::new(inner) };
         machine.connect(&settings.peers).await?;
         Ok(machine)
@@ -164,6 +184,10 @@ impl Machine for RealMachine {
 
     fn buffers(&self) -> &BufferPool {
         &self.inner.buffers
+    }
+
+    fn notes(&self) -> &Notes {
+        &self.inner.notes
     }
 }
 

@@ -5,6 +5,7 @@
 //! begun, runs to its end whether or not anyone still waits for it.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
@@ -26,11 +27,47 @@ struct Inner {
     node: NodeId,
     reporter: Reporter,
     transfers: InFlight,
+    /// How many tasks have been started.
+    started: Cell<u64>,
+    running: Cell<RunningTask>,
 }
+
+/// The task of a node that runs.
+#[derive(Clone, Copy)]
+pub(crate) struct RunningTask {
+    /// Its number: no other task has it.
+    pub(crate) number: u64,
+    pub(crate) name: &'static str,
+}
+
+struct Running<'a> {
+    running: &'a Cell<RunningTask>,
+    before: RunningTask,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.running.set(self.before);
+    }
+}
+
+/// What runs when no task does that the node has started.
+const MAIN: RunningTask = RunningTask { number: 0, name: "main" };
 
 impl Tasks {
     pub(crate) fn new(node: NodeId, reporter: Reporter) -> Self {
-        Tasks { inner: Rc::new(Inner { node, reporter, transfers: InFlight::new() }) }
+        let (started, running) = (Cell::new(0), Cell::new(MAIN));
+        Tasks { inner: Rc::new(Inner { node, reporter, transfers: InFlight::new(), started, running }) }
+    }
+
+    /// The task that runs.
+    pub(crate) fn running(&self) -> RunningTask {
+        self.inner.running.get()
+    }
+
+    /// Makes a task the one that runs until what this gives is dropped, also by a panic.
+    fn run(&self, task: RunningTask) -> Running<'_> {
+        Running { running: &self.inner.running, before: self.inner.running.replace(task) }
     }
 
     pub(crate) fn report(&self, report: &Report) {
@@ -52,10 +89,16 @@ impl Tasks {
     /// Starts a task whose failure is reported.
     pub(crate) fn spawn(&self, name: &'static str, task: impl Future<Output = Result<()>> + 'static) {
         let tasks = self.clone();
+        let number = self.inner.started.get() + 1;
+        self.inner.started.set(number);
         // The runtime moves a task several times before it is where it stays, and ours are large.
         let mut task = Box::pin(task);
         let supervised = async move {
-            if let Err(error) = catch_panic(name, task.as_mut()).await {
+            let marked = poll_fn(|context| {
+                let _running = tasks.run(RunningTask { number, name });
+                task.as_mut().poll(context)
+            });
+            if let Err(error) = catch_panic(name, pin!(marked)).await {
                 tasks.report(&Report::TaskFailed { node: tasks.inner.node, task: name, error: *error });
             }
         };

@@ -27,7 +27,7 @@ use std::ptr::NonNull;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 
-use machine::{Error, Instant, NodeId, Result};
+use machine::{Error, Instant, NodeId, Present, Result};
 
 use crate::agenda::{Agenda, EventTarget, INDEX_END, Kind};
 use crate::table::IndexTable;
@@ -225,6 +225,12 @@ impl Executor {
     /// The task that is being polled.
     pub(crate) fn current(&self) -> TaskKey {
         self.current.get()
+    }
+
+    /// The number of the task that is being polled, which no other has at the time, and its name.
+    fn current_task(&self) -> (u64, &'static str) {
+        let key = self.current();
+        (u64::from(key.generation()) << 32 | key.index() as u64, self.core.borrow().slots[key.index()].name)
     }
 
     /// Starts a task; it first runs when its turn comes.
@@ -481,6 +487,16 @@ impl Executor {
                 break;
             }
         }
+    }
+}
+
+impl Present for Executor {
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.now())
+    }
+
+    fn task(&self) -> (u64, &'static str) {
+        self.current_task()
     }
 }
 

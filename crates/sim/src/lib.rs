@@ -50,4 +50,3 @@ pub use statistics::{
     BusStatistics, DiskCounts, DiskStatistics, LinkStatistics, NodeStatistics, RouterLinkStatistics,
     Statistics, Waits,
 };
-pub use trace::{Recorder, Slice, Track};

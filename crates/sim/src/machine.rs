@@ -7,7 +7,7 @@ use std::future::Future;
 use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{BufferPool, Computer, Duration, Instant, Machine, Net as _, NodeId, Result, Work};
+use machine::{BufferPool, Computer, Duration, Instant, Machine, Net as _, NodeId, Notes, Result, Work};
 
 use crate::random::RandomStream;
 use crate::sleep::Sleep;
@@ -28,6 +28,7 @@ struct Node {
     net: Net,
     disks: Vec<Disk>,
     buffers: BufferPool,
+    notes: Rc<Notes>,
 }
 
 impl SimMachine {
@@ -37,6 +38,7 @@ impl SimMachine {
             net: Net::new(world.clone(), index),
             disks: disks.map(|disk| Disk::new(world.clone(), disk)).collect(),
             buffers: BufferPool::new(buffer_bytes),
+            notes: world.notes[index].clone(),
             world,
         };
         SimMachine { node: Rc::new(node) }
@@ -108,5 +110,10 @@ impl Machine for SimMachine {
 
     fn buffers(&self) -> &BufferPool {
         &self.node.buffers
+    }
+
+    #[inline(always)]
+    fn notes(&self) -> &Notes {
+        &self.node.notes
     }
 }

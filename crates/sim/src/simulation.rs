@@ -1,18 +1,19 @@
 //! A run: a machine made from its description, a seed, and what is started on it.
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
 
 use description::MachineDescription;
-use machine::{Instant, Result};
+use machine::{Instant, Recorder, Result};
 
 use crate::machine::SimMachine;
 use crate::network::Network;
 use crate::processor::Processors;
 use crate::settings::Settings;
 use crate::statistics::{NodeStatistics, ProcessorStatistics, Statistics};
-use crate::trace::Recorder;
+use crate::trace::Track;
 use crate::world::World;
 
 /// A simulated machine and its time.
@@ -110,19 +111,48 @@ impl Simulation {
         self.world.executor.digest()
     }
 
-    /// Tells `recorder` all that happens from now on, until [`stop_recording`](Self::stop_recording).
+    /// Tells `recorder` all that happens from now on, on nodes and in the parts of the machine, until
+    /// [`stop_recording`](Self::stop_recording).
     ///
     /// That changes nothing of what happens, nor when. Work that is under way is not told.
-    pub fn record(&self, recorder: Box<dyn Recorder>) {
-        self.world.disks.start_recording();
-        self.world.executor.trace_switch().start(recorder, self.nodes.len());
+    pub fn record(&self, recorder: Rc<RefCell<dyn Recorder>>) {
+        let World { executor, disks, notes, .. } = &*self.world;
+        disks.start_recording();
+        executor.trace_switch().start(recorder.clone(), &self.parts());
+        notes.iter().for_each(|notes| notes.record(recorder.clone()));
     }
 
-    /// Tells the recorder the rest and drops it. Work that is under way is not told.
+    /// The parts of each node.
+    fn parts(&self) -> Vec<Vec<Track>> {
+        let io_nodes = self.io_nodes().len();
+        let of = |node: usize, all: usize| {
+            let count = all / io_nodes.max(1);
+            node.checked_sub(self.compute_count)
+                .map_or(0..0, |io_node| io_node * count..(io_node + 1) * count)
+        };
+        let parts = |node: usize| {
+            let own = [
+                Track::Threads(node),
+                Track::ThreadsWaiting(node),
+                Track::Interrupts(node),
+                Track::LinkOut(node),
+                Track::LinkIn(node),
+            ];
+            let disks = of(node, self.world.disks.count());
+            let disks = disks.flat_map(|disk| [Track::Disk(disk), Track::Mechanics(disk)]);
+            let buses = of(node, self.world.disks.bus_count()).map(Track::Bus);
+            own.into_iter().chain(buses).chain(disks).collect()
+        };
+        (0..self.nodes.len()).map(parts).collect()
+    }
+
+    /// Tells the recorder the rest and lets go of it. Work that is under way is not told.
     pub fn stop_recording(&self) {
-        let trace = self.world.executor.trace_switch();
-        self.world.disks.stop_recording(trace, self.now());
+        let World { executor, disks, notes, .. } = &*self.world;
+        let trace = executor.trace_switch();
+        disks.stop_recording(trace, self.now());
         trace.stop();
+        notes.iter().for_each(|notes| notes.stop());
     }
 
     /// What the machine has done so far.

@@ -1,25 +1,26 @@
-//! The activity of a machine, slice by slice, for a recorder.
+//! The activity of the machine's parts, beside the notes of its nodes, for a recorder.
 //!
 //! A slice is a stretch of time in which one part of the machine does one thing: a processor does a piece of work, a
-//! disk executes a command. All slices of a track come in order of time and none overlaps another. They are told
-//! when their end is known, so those of different tracks are not in order.
+//! disk executes a command. All slices of a part come in order of time and none overlaps another. They are told
+//! when their end is known, so those of different parts are not in order.
 //!
 //! Nothing is kept and nothing is done unless a recorder is there; then each place that knows of a slice tells it.
 //! The name of a thread's work is known when it is asked for, and noted here until it ends.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use machine::{Instant, Work};
+use machine::{Instant, NodeId, NotedEvent, Recorder, RowId, Work};
 
 /// A part of the machine that does one thing at a time, or a number that changes with time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Track {
+pub(crate) enum Track {
     /// The processor of the node of this index, with work of threads. Interrupts lengthen it.
     Threads(usize),
     /// The same processor, with interrupts.
     Interrupts(usize),
-    /// How many threads wait for that processor; see [`Recorder::count`].
+    /// How many threads wait for that processor.
     ThreadsWaiting(usize),
     /// The link out of this node, while a message holds it.
     LinkOut(usize),
@@ -30,34 +31,28 @@ pub enum Track {
     Disk(usize),
     /// The mechanics of that disk.
     Mechanics(usize),
-    /// How many bytes of writes wait for that disk or are under way to it; see [`Recorder::count`].
-    WritesPending(usize),
     /// The bus of this index.
     Bus(usize),
 }
 
-/// A stretch of time in which one part of the machine does one thing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slice<'a> {
-    /// The part.
-    pub track: Track,
-    /// What it does: the name of work, `read`, `seek`, ...
-    pub name: &'static str,
-    /// From when.
-    pub begin: Instant,
-    /// Until when.
-    pub end: Instant,
-    /// More about it: numbers by name. Names end in their unit (`_ns`), but for `bytes`.
-    pub arguments: &'a [(&'static str, u64)],
-}
+impl Track {
+    /// Its name among the rows of its node.
+    fn name(self) -> String {
+        match self {
+            Track::Threads(_) => "processor: threads".to_owned(),
+            Track::Interrupts(_) => "processor: interrupts".to_owned(),
+            Track::ThreadsWaiting(_) => "threads waiting for the processor".to_owned(),
+            Track::LinkOut(_) => "link out".to_owned(),
+            Track::LinkIn(_) => "link in".to_owned(),
+            Track::Disk(disk) => format!("disk {disk}"),
+            Track::Mechanics(disk) => format!("disk {disk}: mechanics"),
+            Track::Bus(bus) => format!("bus {bus}"),
+        }
+    }
 
-/// Who is told what happens.
-pub trait Recorder {
-    /// Something was or will have been done.
-    fn slice(&mut self, slice: Slice<'_>);
-
-    /// What `track` counts is `value` from `time` on.
-    fn count(&mut self, track: Track, time: Instant, value: u64);
+    fn counts(self) -> bool {
+        matches!(self, Track::ThreadsWaiting(_))
+    }
 }
 
 /// What a processor does, by name and size.
@@ -112,14 +107,22 @@ pub(crate) struct Trace {
 }
 
 struct State {
-    recorder: Box<dyn Recorder>,
+    recorder: Rc<RefCell<dyn Recorder>>,
+    rows: BTreeMap<Track, RowId>,
     /// What work of threads each node was asked for, by its number.
     asked: Vec<BTreeMap<u64, ProcessorActivity>>,
 }
 
 impl Trace {
-    pub(crate) fn start(&self, recorder: Box<dyn Recorder>, nodes: usize) {
-        *self.state.borrow_mut() = Some(State { recorder, asked: vec![BTreeMap::new(); nodes] });
+    /// Tells `recorder` what the parts of each node do.
+    pub(crate) fn start(&self, recorder: Rc<RefCell<dyn Recorder>>, parts: &[Vec<Track>]) {
+        let mut rows = BTreeMap::new();
+        for (node, tracks) in (0..).map(NodeId).zip(parts) {
+            let row =
+                |track: &Track| (*track, recorder.borrow_mut().row(node, &track.name(), track.counts()));
+            rows.extend(tracks.iter().map(row));
+        }
+        *self.state.borrow_mut() = Some(State { recorder, rows, asked: vec![BTreeMap::new(); parts.len()] });
         self.recording.set(true);
     }
 
@@ -145,15 +148,15 @@ impl Trace {
     #[cold]
     #[inline(never)]
     pub(crate) fn end_work(&self, node: usize, work: Ended) {
-        self.with(|State { recorder, asked }| {
+        self.with(|state| {
             // What was asked for before the recorder came has no name.
-            let Some(activity) = asked[node].remove(&work.number) else { return };
+            let Some(activity) = state.asked[node].remove(&work.number) else { return };
             let Ended { begin, end, .. } = work;
             let interrupted = end - begin - work.nanoseconds;
             let times = [("waited_ns", begin - work.asked), ("interrupted_ns", interrupted)];
             let times = times.into_iter().filter(|(_, time)| *time > 0);
             let arguments: Vec<_> = activity.argument().into_iter().chain(times).collect();
-            recorder.slice(slice(Track::Threads(node), activity.name(), (begin, end), &arguments));
+            state.slice(Track::Threads(node), activity.name(), (begin, end), &arguments);
         });
     }
 
@@ -161,18 +164,7 @@ impl Trace {
     #[cold]
     #[inline(never)]
     pub(crate) fn threads_waiting(&self, node: usize, now: u64, count: usize) {
-        self.with(|state| {
-            let time = Instant::from_nanos(now);
-            state.recorder.count(Track::ThreadsWaiting(node), time, count as u64);
-        });
-    }
-
-    /// Writes of so many bytes are pending at a disk.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn writes_pending(&self, disk: usize, now: u64, bytes: u64) {
-        let time = Instant::from_nanos(now);
-        self.with(|state| state.recorder.count(Track::WritesPending(disk), time, bytes));
+        self.with(|state| state.note(Track::ThreadsWaiting(node), now, NotedEvent::Count(count as u64)));
     }
 
     /// An interrupt of `nanoseconds` ends at `end`.
@@ -193,7 +185,7 @@ impl Trace {
         times: (u64, u64),
         arguments: &[(&'static str, u64)],
     ) {
-        self.with(|state| state.recorder.slice(slice(track, name, times, arguments)));
+        self.with(|state| state.slice(track, name, times, arguments));
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> Option<T> {
@@ -201,11 +193,19 @@ impl Trace {
     }
 }
 
-fn slice<'a>(
-    track: Track,
-    name: &'static str,
-    (begin, end): (u64, u64),
-    arguments: &'a [(&'static str, u64)],
-) -> Slice<'a> {
-    Slice { track, name, begin: Instant::from_nanos(begin), end: Instant::from_nanos(end), arguments }
+impl State {
+    fn slice(
+        &self,
+        track: Track,
+        name: &'static str,
+        (begin, end): (u64, u64),
+        arguments: &[(&'static str, u64)],
+    ) {
+        self.note(track, begin, NotedEvent::Begin { name, arguments });
+        self.note(track, end, NotedEvent::End);
+    }
+
+    fn note(&self, track: Track, time: u64, note: NotedEvent<'_>) {
+        self.recorder.borrow_mut().note(self.rows[&track], Instant::from_nanos(time), note);
+    }
 }

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use description::MachineDescription;
+use machine::{NodeId, Notes};
 
 use crate::agenda::Kind;
 use crate::disk::Disks;
@@ -17,6 +18,8 @@ pub(crate) struct World {
     pub(crate) processors: Processors,
     pub(crate) network: Network,
     pub(crate) disks: Disks,
+    /// What happens on each node, for whoever listens.
+    pub(crate) notes: Vec<Rc<Notes>>,
 }
 
 impl World {
@@ -24,9 +27,11 @@ impl World {
         description: &MachineDescription,
         settings: &Settings,
     ) -> Result<Self, description::Error> {
-        let costs = Costs::new(description);
+        let (costs, executor) = (Costs::new(description), Executor::new());
+        let notes = |node| Rc::new(Notes::new(NodeId(node), executor.clone()));
         Ok(World {
-            executor: Executor::new(),
+            notes: (0..u64::from(description.node_count())).map(notes).collect(),
+            executor,
             processors: Processors::new(description.node_count() as usize, &costs),
             costs,
             network: Network::new(description),
@@ -42,7 +47,7 @@ impl World {
     /// Lets a timed event happen; gives whom to wake in the end.
     #[inline(always)]
     fn fire(&self, kind: Kind, index: usize) -> Option<Waiter> {
-        let World { executor, costs, processors, network, disks } = self;
+        let World { executor, costs, processors, network, disks, .. } = self;
         match kind {
             Kind::Processor => return processors.fire(executor, index),
             Kind::Arrival => return network.arrive(executor, processors, costs, index),

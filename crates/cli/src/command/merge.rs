@@ -1,6 +1,8 @@
 //! `starfish merge`: jobs that share disks, simulated: how long they take, and whether one of them races ahead.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use clap::Args;
 use command_line::TextTable;
@@ -97,10 +99,10 @@ fn case(arguments: &Arguments) -> Result<PlacementCase> {
 fn simulate(case: &PlacementCase, number: u64, trace: Option<&Path>, limit: u64) -> Result<Trial> {
     let failed = |error| Failure::new(format!("simulating trial {number}"), error);
     let Some(path) = trace else { return case.trial(number).map_err(failed) };
-    let file = TraceFile::create(path, &case.machine, limit)?;
-    let trial = case.recorded_trial(number, Box::new(file.clone())).map_err(failed)?;
-    file.add_jobs(&JobTracks::of(case, &trial));
-    let WrittenEvents { events, cut_at } = file.finish()?;
+    let file = Rc::new(RefCell::new(TraceFile::create(path, &case.machine, limit)?));
+    let trial = case.recorded_trial(number, file.clone()).map_err(failed)?;
+    JobTracks::of(case, &trial).tell(&mut *file.borrow_mut());
+    let WrittenEvents { events, cut_at } = file.borrow_mut().finish()?;
     if cut_at.is_some() {
         eprintln!(
             "{}: the trace is not whole, at its limit of {events} slices and counts; --trace-limit N takes more",

@@ -1,7 +1,9 @@
 //! `starfish simulate`: experiments of the reports on a simulated machine.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use clap::{Args, ValueEnum};
 use command_line::TextTable;
@@ -184,10 +186,9 @@ fn trace(path: &Path, limit: u64, cases: &[Case]) -> Result<()> {
             Failure::usage("--trace", format!("a trace is of one row, and there are {}", cases.len()));
         return Err(failure.remedy("Name one --method, one --pattern, one --record and one --layout."));
     };
-    let file = TraceFile::create(path, &case.machine, limit)?;
-    let recorder = Box::new(file.clone());
-    case.recorded_trial(0, recorder).map_err(|error| Failure::new("simulating, with a trace", error))?;
-    let WrittenEvents { events, cut_at } = file.finish()?;
+    let file = Rc::new(RefCell::new(TraceFile::create(path, &case.machine, limit)?));
+    case.recorded_trial(0, file.clone()).map_err(|error| Failure::new("simulating, with a trace", error))?;
+    let WrittenEvents { events, cut_at } = file.borrow_mut().finish()?;
     if let Some(time) = cut_at {
         eprintln!(
             "{}: the trace ends at {time} of the machine's time, at its limit of {events} slices and counts; \

@@ -165,6 +165,12 @@ impl<M: Machine> File<M> {
         memory: &Memory,
         settings: CollectiveSettings,
     ) -> Result<()> {
+        let name = match direction {
+            Direction::Read => "collective read",
+            Direction::Write => "collective write",
+        };
+        let about = || [("file", self.id().0), ("bytes", view.node_bytes(group.rank as u32))];
+        let _span = self.notes().span(name, about);
         let id = MemoryId::Collective(group.next());
         let fits = check(group, view, memory);
         let _opened = self.client.inner.open_memory(id, memory);
@@ -225,6 +231,7 @@ impl<M: Machine> Client<M> {
     /// Waits for all members; if any of them brings a failure, all leave with the same one.
     pub(super) async fn meet_with(&self, group: &Group, failure: Option<Failure>) -> Result<()> {
         let inner = &self.inner;
+        let _span = inner.endpoint.machine().notes().span("barrier", || []);
         let id = group.next();
         inner.endpoint.machine().compute(Work::Barrier).await;
         if group.rank == 0 {

@@ -175,6 +175,7 @@ impl<M: Machine> File<M> {
     /// an unfinished file is unfinished then, or finished if the failure came after the last I/O node had done its
     /// part.
     pub async fn commit(&self) -> Result<()> {
+        let _span = self.notes().span("commit", || [("file", self.id().0)]);
         if !self.is_unfinished() {
             return self.flush().await;
         }
@@ -198,6 +199,7 @@ impl<M: Machine> File<M> {
     /// Reports, once, any write through this handle or a clone of it that failed since, or was lost with an I/O
     /// node that was started anew. If an I/O node cannot be reached, what it has accepted stays to be flushed.
     pub async fn flush(&self) -> Result<()> {
+        let _span = self.notes().span("flush", || [("file", self.id().0)]);
         match self.uncommitted_end() {
             Some(end) => self.commit_bytes(end).await,
             None => self.bring_to_media(|_| Request::Flush { file: self.id() }).await,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use layout::{BlockRequest, Extent, StripePlace, Striping};
-use machine::{Class, Machine, Memory, NodeId, Payload, Work};
+use machine::{Class, Machine, Memory, NodeId, Notes, Payload, Work};
 
 use super::length::Length;
 use super::{Client, FileStat, OpenMemory};
@@ -80,6 +80,17 @@ enum Access {
     WriteThrough,
 }
 
+impl Access {
+    /// What a file request is noted as.
+    fn name(self) -> &'static str {
+        match self {
+            Access::Read => "read",
+            Access::Write => "write",
+            Access::WriteThrough => "write through",
+        }
+    }
+}
+
 impl<M: Machine> File<M> {
     pub(super) fn new(client: Client<M>, name: &str, stat: FileStat) -> Self {
         let homes = stat.stripes.iter().map(|&(node, _, _)| node).collect();
@@ -94,6 +105,11 @@ impl<M: Machine> File<M> {
             unflushed: RefCell::default(),
         };
         File { client, inner: Rc::new(inner) }
+    }
+
+    /// Where this node notes what it does.
+    pub(super) fn notes(&self) -> &Notes {
+        self.client.inner.endpoint.machine().notes()
     }
 
     /// The name under which the file was opened.
@@ -403,6 +419,8 @@ impl<M: Machine> File<M> {
     /// Carries out a file request; once more if an I/O node was started anew. Returns how many bytes it moved.
     // Inlined instead of calling `once_more`: an extra future around each small request is measurable.
     async fn transfer(&self, access: Access, extent: Extent, memory: &Memory, at: u64) -> Result<u64> {
+        let about = || [("file", self.inner.file.0), ("offset", extent.offset), ("bytes", extent.bytes)];
+        let _span = self.notes().span(access.name(), about);
         let extent = match access {
             Access::Read => {
                 if extent.end() > self.bytes() {

@@ -132,6 +132,11 @@ impl<M: Machine> Client<M> {
         memory: &Memory,
         settings: ListedSettings,
     ) -> Result<Moved> {
+        let name = match direction {
+            Direction::Read => "listed read",
+            Direction::Write => "listed write",
+        };
+        let _span = self.inner.endpoint.machine().notes().span(name, || [("files", parts.len() as u64)]);
         let operation = ListedOperation { direction, memory, settings };
         let mut fits = check_parts(parts, memory);
         let mut again = true;
@@ -165,13 +170,18 @@ impl<M: Machine> Client<M> {
         let _opened = self.inner.open_memory(id, memory);
         let machine = self.inner.endpoint.machine();
         let begun = machine.now();
+        let telling = machine.notes().span("tell directories", || []);
         let told = match fits {
             Ok(()) => self.tell_directories(id, parts, operation.settings).await,
             Err(error) => Err(error.clone()),
         };
+        drop(telling);
         let all_told = machine.now();
+        let meeting = machine.notes().span("wait for members", || []);
         let met = gathering.meet(self, told.as_ref().err().map(|error| &**error)).await;
+        drop(meeting);
         let all_met = machine.now();
+        let _moving = machine.notes().span("wait for I/O nodes", || []);
         let mut own = told.map(|()| Moved::default());
         if let Ok(members) = &met
             && members[0] == machine.node()

@@ -420,6 +420,9 @@ fn unexpected(node: NodeId) -> Box<Error> {
 impl<M: Machine> RequestHandler for Rc<ClientInner<M>> {
     async fn handle(&self, asker: Asker, request: Request, payload: Payload) -> machine::Result<()> {
         let machine = self.endpoint.machine();
+        let about = || [("node", asker.node.0), ("bytes", payload.len())];
+        let span = machine.notes().span(request.spans().serve, about);
+        machine.notes().received(span.place(), || asker.question());
         match request {
             Request::Memput { memory, offset } => {
                 machine.compute(Work::HandleMemput { bytes: payload.len() }).await;

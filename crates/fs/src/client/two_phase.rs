@@ -61,6 +61,7 @@ impl<M: Machine> File<M> {
             Direction::Read => {
                 let read = self.transfer_part(direction, part, &staged).await;
                 self.client.barrier_with(group, read).await?;
+                let _span = self.notes().span("exchange", || [("bytes", part.bytes)]);
                 for step in steps {
                     let data = |piece: Extent| staged.get(piece.offset - part.offset, piece.bytes);
                     exchange.put(pieces(step), data).await?;
@@ -69,6 +70,7 @@ impl<M: Machine> File<M> {
             }
             Direction::Write => {
                 let mut got = Ok(());
+                let exchanging = self.notes().span("exchange", || [("bytes", part.bytes)]);
                 for step in steps {
                     let place = |offset, data: &Payload| staged.place(offset - part.offset, data);
                     got = exchange.get(pieces(step), place).await;
@@ -76,6 +78,7 @@ impl<M: Machine> File<M> {
                         break;
                     }
                 }
+                drop(exchanging);
                 self.client.barrier_with(group, got).await?;
                 let written = self.transfer_part(direction, part, &staged).await;
                 self.settle(direction, group, written).await

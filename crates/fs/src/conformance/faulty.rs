@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use machine::{
-    Buf, BufferPool, Computer, Condition, Disk, Duration, Error, Instant, Machine, NodeId, Object, ObjectId,
-    Payload, Result, Space, Stage, Work,
+    Buf, BufferPool, Computer, Condition, Disk, Duration, Error, Instant, Machine, NodeId, Notes, Object,
+    ObjectId, Payload, Result, Space, Stage, Work,
 };
 
 /// A node with faults.
@@ -135,6 +135,10 @@ impl<M: Machine> Machine for Faulty<M> {
 
     fn buffers(&self) -> &BufferPool {
         self.machine.buffers()
+    }
+
+    fn notes(&self) -> &Notes {
+        self.machine.notes()
     }
 }
 

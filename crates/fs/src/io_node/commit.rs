@@ -67,6 +67,7 @@ impl<M: Machine> IoNode<M> {
         let bytes = bytes(stripe.committed.get());
         stripe.check_not_removed()?;
         let note = Committed { bytes }.encode();
+        let _span = self.machine.notes().span("disk commit", || [("disk", stripe.home.disk as u64)]);
         let noted = self.disks.of(stripe.home).commit(stripe.home.object, &note).await;
         noted.map_err(Box::<Failure>::from).inspect_err(|failure| stripe.writers.fail(failure))?;
         stripe.committed.set(Some(bytes));

@@ -15,7 +15,7 @@ use std::iter::once;
 use std::rc::Rc;
 
 use layout::{BlockRequest, BlockRequests, Extent};
-use machine::{Buf, BufferPool, Disk, Machine, NodeId, Payload, TaskGroup, Work};
+use machine::{Buf, BufferPool, Disk, Machine, NodeId, NotedSpan, Payload, TaskGroup, Work};
 
 use super::account::Account;
 use super::open_stripe::OpenStripe;
@@ -257,7 +257,16 @@ impl<M: Machine> StripeTransfer<M> {
         listed.pop()
     }
 
+    /// Notes that a block is moved.
+    fn moving(&self, block: BlockRequest) -> NotedSpan<'_> {
+        let (job, file) = (self.asker.0, self.request.file.0);
+        let about =
+            || [("job", job), ("file", file), ("offset", block.stripe_offset), ("bytes", block.bytes)];
+        self.node.machine.notes().span("move block", about)
+    }
+
     async fn read_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Box<Failure>> {
+        let _span = self.moving(block);
         let user = DiskUser { job: self.asker, urgency: Urgency::Demand };
         let buffer = self.node.disks.read(self.stripe.home, block.stripe_offset, buffer, user).await?;
         let data = |part: Extent| {
@@ -270,6 +279,7 @@ impl<M: Machine> StripeTransfer<M> {
     }
 
     async fn write_block(&self, block: BlockRequest, mut buffer: Buf) -> Result<Buf, Box<Failure>> {
+        let _span = self.moving(block);
         // The compute nodes' pieces cover the block, or the file ends within it: nothing to read first.
         let place = |offset, data: &Payload| buffer.put(offset - block.file_offset, data);
         let pieces = self.request.view.pieces(Extent::new(block.file_offset, block.bytes));

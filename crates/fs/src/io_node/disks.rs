@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use layout::Extent;
-use machine::{Buf, Disk, Duration, Instant, Machine, NodeId, Work};
+use machine::{Buf, Disk, Duration, Instant, Machine, NodeId, NotedSpan, Work};
 
 use super::home::Home;
 use super::open_stripe::OpenStripe;
@@ -25,6 +25,7 @@ pub(super) const STRIPE_BYTES_MAX: u64 = layout::FILE_BYTES_MAX / 2;
 pub(super) struct DiskUse<'a, M: Machine> {
     _turn: DiskTurn<'a>,
     _pending: Option<PendingWrite<'a, M>>,
+    _span: NotedSpan<'a>,
 }
 
 /// A write that waits for its turn or has it, until this is dropped.
@@ -100,12 +101,19 @@ impl<M: Machine> Disks<M> {
         let request = DiskRequest { user, direction, position, bytes: part.bytes };
         let pending = (direction == Direction::Write).then(|| self.begin_write(home.disk, part.bytes));
         let asked = self.machine.now();
+        let about = || [("disk", home.disk as u64), ("bytes", part.bytes), ("job", user.job.0)];
+        let waiting = self.machine.notes().span("wait for disk", about);
         let turn = self.queues[home.disk].turn(request).await;
+        drop(waiting);
         self.of(home).waited_since(asked);
         if let Some(held_up) = turn.held_up {
             self.note_held_up(home.disk, held_up);
         }
-        DiskUse { _turn: turn, _pending: pending }
+        let access = match direction {
+            Direction::Read => "disk read",
+            Direction::Write => "disk write",
+        };
+        DiskUse { _turn: turn, _pending: pending, _span: self.machine.notes().span(access, about) }
     }
 
     /// Notes that a read has been held up, and tells the machine if none has been for a while.

@@ -86,6 +86,7 @@ impl<M: Machine> IoNode<M> {
     /// Brings what the disk of a stripe has been given of it onto the medium. A disk says only once that it could not,
     /// so the failure is kept for all who have written.
     pub(super) async fn flush_disk(&self, stripe: &OpenStripe) -> Result<(), Box<Failure>> {
+        let _span = self.machine.notes().span("disk flush", || [("disk", stripe.home.disk as u64)]);
         let flushed = self.disks.of(stripe.home).flush(stripe.home.object).await;
         flushed.map_err(Box::<Failure>::from).inspect_err(|failure| stripe.writers.fail(failure))
     }

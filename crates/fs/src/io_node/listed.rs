@@ -324,9 +324,14 @@ impl<M: Machine> DiskTransfer<M> {
         account: &Account,
     ) -> Result<(), Box<Failure>> {
         let buffer = self.buffers.take(self.block_bytes).await;
-        let move_block = async |block: ListedBlock, buffer| match self.request.direction {
-            Direction::Read => self.read_block(&block, buffer).await,
-            Direction::Write => self.write_block(&block, buffer).await,
+        let move_block = async |block: ListedBlock, buffer| {
+            let (file, offset) = (block.stripe.stripe.file().0, block.pieces.stripe_offset);
+            let about = || [("job", self.asker.0), ("file", file), ("offset", offset)];
+            let _span = self.node.machine.notes().span("move block", about);
+            match self.request.direction {
+                Direction::Read => self.read_block(&block, buffer).await,
+                Direction::Write => self.write_block(&block, buffer).await,
+            }
         };
         move_each(buffer, buffers, account, || self.blocks.borrow_mut().pop(), move_block).await
     }

@@ -92,6 +92,8 @@ struct BlockRequest {
     stripe: u32,
     offset: u64,
     bytes: u64,
+    /// What it is noted as.
+    serve: &'static str,
 }
 
 enum Access {
@@ -115,6 +117,7 @@ impl BlockRequest {
     /// The request as a block request, unless it is something else.
     #[inline]
     fn of(asker: Asker, request: Request, payload: Payload) -> Result<Self, Request> {
+        let serve = request.spans().serve;
         let (access, file, stripe, offset, bytes) = match request {
             Request::Read { file, stripe, offset, bytes } => {
                 (Access::Read, file, stripe, offset, u64::from(bytes))
@@ -131,7 +134,7 @@ impl BlockRequest {
             }
             command => return Err(command),
         };
-        Ok(BlockRequest { asker, access, file, stripe, offset, bytes })
+        Ok(BlockRequest { asker, access, file, stripe, offset, bytes, serve })
     }
 }
 
@@ -241,7 +244,10 @@ impl<M: Machine> IoNode<M> {
         request: BlockRequest,
         serving: &Cell<Option<Asker>>,
     ) -> machine::Result<()> {
-        let BlockRequest { asker, access, file, stripe, offset, bytes } = request;
+        let BlockRequest { asker, access, file, stripe, offset, bytes, serve } = request;
+        let about = || [("job", asker.node.0), ("file", file.0), ("offset", offset), ("bytes", bytes)];
+        let span = self.machine.notes().span(serve, about);
+        self.machine.notes().received(span.place(), || asker.question());
         serving.set(Some(asker));
         self.machine.compute(Work::HandleRequest).await;
         let reads = matches!(access, Access::Read);
@@ -343,8 +349,11 @@ impl<M: Machine> IoNode<M> {
             return self.refuse(asker, "commands are under way");
         };
         let node = self.clone();
+        let serve = command.spans().serve;
         self.machine.spawn("request", async move {
             let _permit = permit;
+            let span = node.machine.notes().span(serve, || [("job", asker.node.0)]);
+            node.machine.notes().received(span.place(), || asker.question());
             let is_list = matches!(command, Request::List { .. });
             let _turn = if is_list { Some(account.list.take().await) } else { None };
             let served = node.serve_other(asker.node, &account, command);

@@ -38,7 +38,7 @@ use std::rc::Rc;
 
 use compio::fs::File;
 use compio::runtime::ResumeUnwind;
-use machine::{Buf, Error, NodeId, Object, ObjectId, Payload, Permits, Result, Space, Stage};
+use machine::{Buf, Error, NodeId, Notes, Object, ObjectId, Payload, Permits, Result, Space, Stage};
 
 use crate::clock::Clock;
 use crate::report::Report;
@@ -56,6 +56,8 @@ use stored::{Fault, OpenObject};
 #[derive(Clone)]
 pub struct Disk {
     tasks: Tasks,
+    /// Where it notes what happens, and which of the node's disks it is.
+    noted: (Rc<Notes>, usize),
     inner: Rc<Inner>,
 }
 
@@ -74,12 +76,14 @@ struct Inner {
 }
 
 impl Disk {
-    /// Takes the directory and prepares it; keeps about `open_max` files open. Fails if another agent has it.
+    /// Takes the directory and prepares it; keeps about `open_max` files open. `noted` is where it notes what happens,
+    /// and which of the node's disks it is. Fails if another agent has it.
     pub(crate) async fn start(
         settings: &DiskSettings,
         node: NodeId,
         clock: Clock,
         tasks: Tasks,
+        noted: (Rc<Notes>, usize),
         open_max: usize,
     ) -> Result<Self> {
         let path = settings.directory.clone();
@@ -98,7 +102,7 @@ impl Disk {
             at_once: AtOnce::of(&settings.directory).into(),
             pace,
         };
-        Ok(Disk { tasks, inner: Rc::new(inner) })
+        Ok(Disk { tasks, noted, inner: Rc::new(inner) })
     }
 }
 
@@ -226,6 +230,11 @@ impl machine::Disk for Disk {
             // Which of two files lies first on the medium is known to nobody who would tell.
             None => offset,
         }
+    }
+
+    fn writes_pending(&self, bytes: u64) {
+        let (notes, index) = &self.noted;
+        notes.count(("disk", *index), "bytes of pending writes", bytes);
     }
 
     fn reads_held_up(&self, by: NodeId, writes: u64) {

@@ -230,10 +230,8 @@ impl machine::Disk for Disk {
     }
 
     fn writes_pending(&self, bytes: u64) {
-        self.drive().borrow_mut().writes_pending.set(bytes);
-        let executor = &self.world.executor;
-        if let Some(trace) = executor.trace() {
-            trace.writes_pending(self.index, executor.now(), bytes);
-        }
+        let mut drive = self.drive().borrow_mut();
+        drive.writes_pending.set(bytes);
+        self.world.notes[drive.node].count(("disk", self.index), "bytes of pending writes", bytes);
     }
 }

@@ -19,7 +19,7 @@ use machine::{Class, Machine, Payload, Work};
 use super::Inner;
 use super::files::LogicalFile;
 use super::table::{Look, PageKey};
-use super::transfer::Pin;
+use super::transfer::{Pin, about};
 use super::window::{Order, Window};
 use crate::client::File;
 use crate::error::{Error, Result};
@@ -169,6 +169,7 @@ impl<M: Machine> PagedFile<M> {
         if extent.bytes == 0 {
             return Ok(Payload::empty());
         }
+        let _span = self.file.file.notes().span("page-cache read", || about(&self.file, extent));
         let (page, last) = (offset / page_bytes, (extent.end() - 1) / page_bytes);
         let too = if page == last {
             0..0
@@ -196,7 +197,10 @@ impl<M: Machine> PagedFile<M> {
         loop {
             match look {
                 Look::Here(data) => return Ok(data),
-                Look::Pending(settled) => settled.wait().await,
+                Look::Pending(settled) => {
+                    let _span = self.file.file.notes().span("wait for page", || [("page", page)]);
+                    settled.wait().await;
+                }
                 Look::Missing => {}
                 Look::Failed(error) => return Err(error),
             }
@@ -250,6 +254,7 @@ impl<M: Machine> PagedFile<M> {
         if extent.bytes == 0 {
             return Ok(());
         }
+        let _span = self.file.file.notes().span("page-cache write", || about(&self.file, extent));
         let page_bytes = self.page_bytes();
         for page in offset / page_bytes..=(extent.end() - 1) / page_bytes {
             let range = part_of_page(extent, page, page_bytes);
@@ -263,7 +268,7 @@ impl<M: Machine> PagedFile<M> {
         }
         // Half the cache is enough for pages on their way: the other half is for who reads.
         while self.cache.table.borrow().pending_write_bytes() > self.cache.settings.bytes / 2 {
-            self.cache.room.wait().await;
+            self.cache.wait_for_room().await;
         }
         Ok(())
     }

@@ -53,10 +53,16 @@ impl<M: Machine> Inner<M> {
                     let place = self.insert(file, key, false);
                     return Ok(Pin { cache: self.clone(), place });
                 }
-                Room::Later => self.room.wait().await,
+                Room::Later => self.wait_for_room().await,
                 Room::Never(error) => return Err(error),
             }
         }
+    }
+
+    /// Waits until a page may have given way.
+    pub(super) async fn wait_for_room(&self) {
+        let _span = self.client.inner.endpoint.machine().notes().span("wait for room", || []);
+        self.room.wait().await;
     }
 
     fn make_room(self: &Rc<Self>, bytes: u64) -> Room {
@@ -118,6 +124,8 @@ impl<M: Machine> Inner<M> {
         let (cache, file) = (self.clone(), file.clone());
         let machine = self.client.inner.endpoint.machine().clone();
         self.client.inner.endpoint.machine().spawn("page read", async move {
+            let name = if class == Class::Background { "prefetch" } else { "fetch page" };
+            let _span = machine.notes().span(name, || about(&file, extent));
             let asked = machine.now();
             let class = || cache.reads.leave(node, number);
             let outcome = file.file.read_block(extent, class).await;
@@ -188,6 +196,9 @@ impl<M: Machine> Inner<M> {
         };
         let mut outcome = Ok(());
         for (at, data) in runs {
+            let machine = self.client.inner.endpoint.machine();
+            let part = Extent::new(start + at, data.len());
+            let _span = machine.notes().span("write behind", || about(&file, part));
             file.sent.set(file.sent.get() + 1);
             let class = || self.write_list.class(place);
             outcome = file.file.write_block(start + at, data, class).await;
@@ -302,4 +313,9 @@ impl<M: Machine> Inner<M> {
             half,
         }
     }
+}
+
+/// What is noted of a part of a file.
+pub(super) fn about<M: Machine>(file: &LogicalFile<M>, part: Extent) -> [(&'static str, u64); 3] {
+    [("file", file.file.id().0), ("offset", part.offset), ("bytes", part.bytes)]
 }

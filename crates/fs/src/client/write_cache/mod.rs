@@ -208,6 +208,8 @@ impl<M: Machine> WriteCache<M> {
     /// Makes writes one after the other, of which `data` has the bytes: as [`write`](Self::write) each. How many of
     /// them it has made, and why no more.
     pub async fn write_all(&self, file: &File<M>, writes: &[Written], data: &Payload) -> (usize, Result<()>) {
+        let about = || [("file", file.id().0), ("writes", writes.len() as u64), ("bytes", data.len())];
+        let _span = self.inner.machine().notes().span("write to cache", about);
         let index = self.inner.index_of(file);
         let (mut made, mut from) = (0, 0);
         while made < writes.len() {
@@ -442,6 +444,7 @@ impl<M: Machine> Inner<M> {
     /// Has the group flush what has been written until now, and waits for it. If an I/O node has been started anew,
     /// once more.
     async fn flush(self: &Rc<Self>, reason: Reason) -> Result<()> {
+        let _span = self.machine().notes().span("wait for flush", || []);
         let mut again = true;
         loop {
             // One that is on does not have what was written since it began.
@@ -500,6 +503,7 @@ impl<M: Machine> Inner<M> {
 
     /// This member's part of one flush.
     async fn take_part(&self, flush: u32, file: Option<FileId>) {
+        let _span = self.machine().notes().span("flush write cache", || [("flush", u64::from(flush))]);
         self.logs.borrow_mut().begin_flush();
         self.oldest.set(None);
         let outcome = self.write_logs(flush, file).await;

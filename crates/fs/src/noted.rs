@@ -1,0 +1,95 @@
+//! What nodes note of requests: names of spans, and numbers of messages.
+
+use machine::NodeId;
+
+use crate::endpoint::Asker;
+use crate::protocol::Request;
+
+/// A kind of request, as what its asker does and as what its server does.
+pub(crate) struct RequestSpans {
+    pub(crate) ask: &'static str,
+    pub(crate) serve: &'static str,
+}
+
+macro_rules! spans_of_requests {
+    ($($request:pat => $name:literal,)*) => {
+        impl Request {
+            /// What is noted of asking and serving it.
+            pub(crate) fn spans(&self) -> RequestSpans {
+                match self {
+                    $($request => RequestSpans { ask: concat!("ask: ", $name), serve: concat!("serve: ", $name) },)*
+                }
+            }
+        }
+    };
+}
+
+spans_of_requests! {
+    Request::Describe => "describe",
+    Request::Examine => "examine",
+    Request::Create { .. } => "create",
+    Request::Open { .. } => "open",
+    Request::List { .. } => "list",
+    Request::Unlink { .. } => "unlink",
+    Request::Discard { .. } => "discard",
+    Request::Commit { .. } => "commit",
+    Request::Publish { .. } => "publish",
+    Request::Resize { .. } => "resize",
+    Request::Flush { .. } => "flush",
+    Request::Promote { .. } => "promote",
+    Request::Scrub { .. } => "scrub",
+    Request::Read { .. } => "read",
+    Request::Write { .. } => "write",
+    Request::WriteThrough { .. } => "write through",
+    Request::Collective(_) => "collective",
+    Request::Directory { .. } | Request::Stretches { .. } => "directory",
+    Request::MoveListed(_) => "move listed",
+    Request::Memput { .. } | Request::MemputPieces { .. } => "memput",
+    Request::Memget { .. } | Request::MemgetPieces { .. } => "memget",
+    Request::Enter { .. } => "enter",
+    Request::Join { .. } => "join",
+    Request::Gather { .. } => "gather",
+    Request::FlushTogether { .. } => "flush together",
+    Request::Leave { .. } => "leave",
+}
+
+/// The number of the message in which a node asks with a tag: its own among all, but for an accident.
+pub(crate) fn question(asker: NodeId, tag: u64) -> u64 {
+    mix(asker.0 ^ mix(tag))
+}
+
+/// The number of the message that answers it.
+pub(crate) fn answer(asker: NodeId, tag: u64) -> u64 {
+    mix(question(asker, tag) ^ 1)
+}
+
+impl Asker {
+    /// The number of the message in which it asked.
+    pub(crate) fn question(&self) -> u64 {
+        question(self.node, self.tag)
+    }
+}
+
+/// Spreads bits over the whole number: the last step of `SplitMix64`.
+fn mix(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn messages_have_numbers_of_their_own() {
+        let numbers = (0..20).flat_map(|node| {
+            (0..500_u64).flat_map(move |tag| {
+                [question, answer].map(|number| number(NodeId(node), (tag + 1) << 32 | (tag % 3)))
+            })
+        });
+        assert_eq!(numbers.collect::<BTreeSet<u64>>().len(), 20 * 500 * 2);
+    }
+}

@@ -1,0 +1,196 @@
+//! The one way to note what happens on a node.
+//!
+//! A note costs a look at a flag as long as nobody listens, and changes nothing that happens when somebody does. Spans
+//! belong to tasks. Many tasks take turns on a node's thread, so each that is within a span has a *lane* of its own, a
+//! row that spans of other tasks do not overlap; when its last span ends, the lane is free for the next task of the
+//! same name.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+use crate::lanes::{Counter, Lanes, SpanPlace};
+use crate::recorder::{NotedEvent, Recorder, RowId};
+use crate::{Instant, NodeId};
+
+/// What has to be known of a machine to note anything. It is asked only while somebody listens.
+pub trait Present {
+    /// The time.
+    fn now(&self) -> Instant;
+
+    /// The task that runs, by a number that no other has at the time, and its name.
+    fn task(&self) -> (u64, &'static str);
+}
+
+/// What happens on a node, for whoever listens.
+pub struct Notes {
+    is_on: Cell<bool>,
+    node: NodeId,
+    present: Rc<dyn Present>,
+    listener: RefCell<Option<Listener>>,
+    /// How many spans have begun while somebody listened. It goes on from listener to listener, so that a span of an
+    /// earlier one is none of a later one's.
+    spans: Cell<u32>,
+}
+
+struct Listener {
+    recorder: Rc<RefCell<dyn Recorder>>,
+    lanes: Lanes,
+}
+
+/// Something that a task does until this is dropped.
+#[must_use = "dropped at once, the span ends at once"]
+pub struct NotedSpan<'a> {
+    notes: Option<&'a Notes>,
+    place: SpanPlace,
+}
+
+impl Drop for NotedSpan<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(notes) = self.notes {
+            notes.end(self.place);
+        }
+    }
+}
+
+impl fmt::Debug for Notes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notes").field("node", &self.node).field("is_on", &self.is_on).finish_non_exhaustive()
+    }
+}
+
+impl Notes {
+    /// Notes of a node, to which nobody listens.
+    pub fn new(node: NodeId, present: Rc<dyn Present>) -> Self {
+        let (is_on, listener, spans) = (Cell::new(false), RefCell::new(None), Cell::new(0));
+        Notes { is_on, node, present, listener, spans }
+    }
+
+    /// Whether somebody listens.
+    #[inline(always)]
+    pub fn is_on(&self) -> bool {
+        self.is_on.get()
+    }
+
+    /// Tells `recorder` all that happens from now on, until [`stop`](Self::stop), instead of who was told before.
+    /// Spans that have begun are not told.
+    pub fn record(&self, recorder: Rc<RefCell<dyn Recorder>>) {
+        let lanes = Lanes::new(self.node);
+        let before = self.listener.borrow_mut().replace(Listener { recorder, lanes });
+        drop(before);
+        self.is_on.set(true);
+    }
+
+    /// Tells nobody any more.
+    pub fn stop(&self) {
+        self.is_on.set(false);
+        let listener = self.listener.borrow_mut().take();
+        drop(listener);
+    }
+
+    /// Notes that the running task does something until what this gives is dropped. `arguments` says more about it
+    /// and is asked only if somebody listens.
+    #[inline(always)]
+    pub fn span<const N: usize>(
+        &self,
+        name: &'static str,
+        arguments: impl FnOnce() -> [(&'static str, u64); N],
+    ) -> NotedSpan<'_> {
+        if !self.is_on() {
+            return NotedSpan { notes: None, place: SpanPlace::default() };
+        }
+        NotedSpan { notes: Some(self), place: self.begin(name, &arguments()) }
+    }
+
+    /// The innermost span of the running task, if it is within one and somebody listens.
+    #[inline(always)]
+    pub fn here(&self) -> SpanPlace {
+        if self.is_on() { self.running() } else { SpanPlace::default() }
+    }
+
+    /// Notes that the running task sends the message that `number` gives a number of its own.
+    #[inline(always)]
+    pub fn sent(&self, number: impl FnOnce() -> u64) {
+        if self.is_on() {
+            self.note_at(self.running(), NotedEvent::Sent(number()));
+        }
+    }
+
+    /// Notes that the message of the number that `number` gives arrives at a span.
+    #[inline(always)]
+    pub fn received(&self, at: SpanPlace, number: impl FnOnce() -> u64) {
+        if self.is_on() {
+            self.note_at(at, NotedEvent::Received(number()));
+        }
+    }
+
+    /// Notes that a number of this name is so large from now on, which belongs to a part of the node: what it is, and
+    /// which.
+    #[inline(always)]
+    pub fn count(&self, part: (&'static str, usize), name: &'static str, value: u64) {
+        if self.is_on() {
+            self.note_count((part.0, part.1, name), value);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin(&self, name: &'static str, arguments: &[(&'static str, u64)]) -> SpanPlace {
+        let mut listener = self.listener.borrow_mut();
+        let Some(Listener { recorder, lanes }) = &mut *listener else { return SpanPlace::default() };
+        let span = self.spans.get().wrapping_add(1).max(1);
+        self.spans.set(span);
+        let mut recorder = recorder.borrow_mut();
+        let (lane, row) = lanes.begin(self.present.task(), name, span, &mut *recorder);
+        recorder.note(row, self.present.now(), NotedEvent::Begin { name, arguments });
+        SpanPlace { lane, span }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end(&self, place: SpanPlace) {
+        if let Some(Listener { recorder, lanes }) = &mut *self.listener.borrow_mut() {
+            lanes.end(place, self.present.now(), &mut *recorder.borrow_mut());
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn running(&self) -> SpanPlace {
+        let (task, _) = self.present.task();
+        self.listener
+            .borrow()
+            .as_ref()
+            .and_then(|listener| listener.lanes.innermost(task))
+            .unwrap_or_default()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_at(&self, place: SpanPlace, note: NotedEvent<'_>) {
+        self.tell(|lanes, _| lanes.row_of(place), note);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_count(&self, counter: Counter, value: u64) {
+        self.tell(|lanes, recorder| Some(lanes.counter(counter, recorder)), NotedEvent::Count(value));
+    }
+
+    fn tell(&self, row: impl FnOnce(&mut Lanes, &mut dyn Recorder) -> Option<RowId>, note: NotedEvent<'_>) {
+        if let Some(Listener { recorder, lanes }) = &mut *self.listener.borrow_mut() {
+            let mut recorder = recorder.borrow_mut();
+            if let Some(row) = row(lanes, &mut *recorder) {
+                recorder.note(row, self.present.now(), note);
+            }
+        }
+    }
+}
+
+impl NotedSpan<'_> {
+    /// Where it is.
+    pub fn place(&self) -> SpanPlace {
+        self.place
+    }
+}
