@@ -1,8 +1,8 @@
 //! A trace of a simulated run in a file that the Perfetto UI (<https://ui.perfetto.dev>) opens.
 //!
 //! The format is Perfetto's own, protocol buffers: a sequence of packets, each the description of a track or an event
-//! on one. Record 12 says why. A node is a process there; its processor, links, disks, buses and what its tasks do are its tracks. Times
-//! are nanoseconds since the machine started, and exact.
+//! on one. Record 12 says why. A node is a process there; its processor, links, disks, buses and what its tasks do are
+//! its tracks. Times are nanoseconds since the machine started, and exact.
 //!
 //! Packets go to the file as they come, so memory does not grow with the run. A trace has a bound, since a run may
 //! have tens of millions of slices: beyond it nothing is written any more, and what is there is a valid trace of the

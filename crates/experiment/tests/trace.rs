@@ -194,7 +194,7 @@ fn work_has_its_names() {
     assert!(tracks.highest[&(16, "threads waiting for the processor".to_owned())] > 1);
 }
 
-/// What the file system notes is there: what clients and I/O nodes do, and each message from its sender to its receiver.
+/// What the file system notes is there: what clients and I/O nodes do, and each message from sender to receiver.
 #[test]
 fn nodes_note_what_they_do() {
     for experiment in experiments() {

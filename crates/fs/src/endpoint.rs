@@ -86,6 +86,13 @@ pub(crate) struct Asker {
     pub(crate) class: Class,
 }
 
+impl Asker {
+    /// The number of the message in which it asked.
+    pub(crate) fn question(&self) -> u64 {
+        noted::question(self.node, self.tag)
+    }
+}
+
 /// How a node serves the requests it receives.
 pub(crate) trait RequestHandler {
     /// Serves a request, or passes it on to be served.

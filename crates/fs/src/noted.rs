@@ -2,7 +2,6 @@
 
 use machine::NodeId;
 
-use crate::endpoint::Asker;
 use crate::protocol::Request;
 
 /// A kind of request, as what its asker does and as what its server does.
@@ -61,13 +60,6 @@ pub(crate) fn question(asker: NodeId, tag: u64) -> u64 {
 /// The number of the message that answers it.
 pub(crate) fn answer(asker: NodeId, tag: u64) -> u64 {
     mix(question(asker, tag) ^ 1)
-}
-
-impl Asker {
-    /// The number of the message in which it asked.
-    pub(crate) fn question(&self) -> u64 {
-        question(self.node, self.tag)
-    }
 }
 
 /// Spreads bits over the whole number: the last step of `SplitMix64`.

@@ -21,11 +21,11 @@ pub(crate) struct Lanes {
     of_tasks: BTreeMap<u64, u32>,
     /// Of each name of tasks the lanes that no task has. The first is used first, so there are few.
     free: BTreeMap<&'static str, BTreeSet<u32>>,
-    counters: BTreeMap<Counter, RowId>,
+    counters: BTreeMap<CountedPart, RowId>,
 }
 
 /// A number: what it belongs to, which of them, and its name.
-pub(crate) type Counter = (&'static str, usize, &'static str);
+pub(crate) type CountedPart = (&'static str, usize, &'static str);
 
 struct Lane {
     row: RowId,
@@ -106,7 +106,7 @@ impl Lanes {
     }
 
     /// The row of a number.
-    pub(crate) fn counter(&mut self, counter: Counter, recorder: &mut dyn Recorder) -> RowId {
+    pub(crate) fn counter(&mut self, counter: CountedPart, recorder: &mut dyn Recorder) -> RowId {
         let (part, which, name) = counter;
         let new = || recorder.row(self.node, &format!("{part} {which}: {name}"), true);
         *self.counters.entry(counter).or_insert_with(new)

@@ -53,7 +53,7 @@ pub use in_flight::{InFlight, OperationInFlight};
 pub use lanes::SpanPlace;
 pub use memory::Memory;
 pub use note_ring::{KeptEvent, KeptNote, NoteRing, NoteRow};
-pub use notes::{NotedSpan, Notes, Present};
+pub use notes::{NodeNotes, NotedSpan, Present};
 pub use payload::{Payload, PayloadPiece, SharedBytes, Source};
 pub use permits::{Permit, Permits};
 pub use recorder::{NotedEvent, Recorder, RowId};
@@ -136,7 +136,7 @@ pub trait Machine: Clone + 'static {
     fn buffers(&self) -> &BufferPool;
 
     /// Where the node notes what happens, for whoever listens. That changes nothing of what happens.
-    fn notes(&self) -> &Notes;
+    fn notes(&self) -> &NodeNotes;
 }
 
 /// A node's knowledge of the computer it runs on.
@@ -325,17 +325,17 @@ pub trait Disk {
     /// Good for sorting accesses by position, and for nothing else.
     fn position(&self, object: ObjectId, offset: u64) -> u64;
 
-    /// Notes that a task has waited since `since` for its turn to use this disk, and has it now.
+    /// NodeNotes that a task has waited since `since` for its turn to use this disk, and has it now.
     ///
     /// The order of turns is the file system's, so only it knows. For a machine that tells where time goes; others
     /// do nothing.
     fn waited_since(&self, _since: Instant) {}
 
-    /// Notes that from now on writes of so many bytes are pending at this disk: they wait for their turn, or have it.
+    /// NodeNotes that from now on writes of so many bytes are pending at this disk: they wait for their turn, or have it.
     ///
     /// Who waits is known to the file system only, too.
     fn writes_pending(&self, _bytes: u64) {}
 
-    /// Notes that reads wait here while many writes of others go on, of whom `by` has so many waiting.
+    /// NodeNotes that reads wait here while many writes of others go on, of whom `by` has so many waiting.
     fn reads_held_up(&self, _by: NodeId, _writes: u64) {}
 }

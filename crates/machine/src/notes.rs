@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
-use crate::lanes::{Counter, Lanes, SpanPlace};
+use crate::lanes::{CountedPart, Lanes, SpanPlace};
 use crate::recorder::{NotedEvent, Recorder, RowId};
 use crate::{Instant, NodeId};
 
@@ -23,7 +23,7 @@ pub trait Present {
 }
 
 /// What happens on a node, for whoever listens.
-pub struct Notes {
+pub struct NodeNotes {
     is_on: Cell<bool>,
     node: NodeId,
     present: Rc<dyn Present>,
@@ -41,7 +41,7 @@ struct Listener {
 /// Something that a task does until this is dropped.
 #[must_use = "dropped at once, the span ends at once"]
 pub struct NotedSpan<'a> {
-    notes: Option<&'a Notes>,
+    notes: Option<&'a NodeNotes>,
     place: SpanPlace,
 }
 
@@ -54,17 +54,20 @@ impl Drop for NotedSpan<'_> {
     }
 }
 
-impl fmt::Debug for Notes {
+impl fmt::Debug for NodeNotes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notes").field("node", &self.node).field("is_on", &self.is_on).finish_non_exhaustive()
+        f.debug_struct("NodeNotes")
+            .field("node", &self.node)
+            .field("is_on", &self.is_on)
+            .finish_non_exhaustive()
     }
 }
 
-impl Notes {
-    /// Notes of a node, to which nobody listens.
+impl NodeNotes {
+    /// NodeNotes of a node, to which nobody listens.
     pub fn new(node: NodeId, present: Rc<dyn Present>) -> Self {
         let (is_on, listener, spans) = (Cell::new(false), RefCell::new(None), Cell::new(0));
-        Notes { is_on, node, present, listener, spans }
+        NodeNotes { is_on, node, present, listener, spans }
     }
 
     /// Whether somebody listens.
@@ -89,7 +92,7 @@ impl Notes {
         drop(listener);
     }
 
-    /// Notes that the running task does something until what this gives is dropped. `arguments` says more about it
+    /// NodeNotes that the running task does something until what this gives is dropped. `arguments` says more about it
     /// and is asked only if somebody listens.
     #[inline(always)]
     pub fn span<const N: usize>(
@@ -109,7 +112,7 @@ impl Notes {
         if self.is_on() { self.running() } else { SpanPlace::default() }
     }
 
-    /// Notes that the running task sends the message that `number` gives a number of its own.
+    /// NodeNotes that the running task sends the message that `number` gives a number of its own.
     #[inline(always)]
     pub fn sent(&self, number: impl FnOnce() -> u64) {
         if self.is_on() {
@@ -117,7 +120,7 @@ impl Notes {
         }
     }
 
-    /// Notes that the message of the number that `number` gives arrives at a span.
+    /// NodeNotes that the message of the number that `number` gives arrives at a span.
     #[inline(always)]
     pub fn received(&self, at: SpanPlace, number: impl FnOnce() -> u64) {
         if self.is_on() {
@@ -125,7 +128,7 @@ impl Notes {
         }
     }
 
-    /// Notes that a number of this name is so large from now on, which belongs to a part of the node: what it is, and
+    /// NodeNotes that a number of this name is so large from now on, which belongs to a part of the node: what it is, and
     /// which.
     #[inline(always)]
     pub fn count(&self, part: (&'static str, usize), name: &'static str, value: u64) {
@@ -174,7 +177,7 @@ impl Notes {
 
     #[cold]
     #[inline(never)]
-    fn note_count(&self, counter: Counter, value: u64) {
+    fn note_count(&self, counter: CountedPart, value: u64) {
         self.tell(|lanes, recorder| Some(lanes.counter(counter, recorder)), NotedEvent::Count(value));
     }
 

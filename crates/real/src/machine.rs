@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use machine::{BufferPool, Computer, Duration, Instant, Machine, NodeId, Notes, Present, Result, Work};
+use machine::{BufferPool, Computer, Duration, Instant, Machine, NodeId, NodeNotes, Present, Result, Work};
 use nix::sys::resource::{Resource, getrlimit};
 
 use crate::clock::Clock;
@@ -35,7 +35,7 @@ struct Inner {
     net: Net,
     disks: Vec<Disk>,
     buffers: BufferPool,
-    notes: Rc<Notes>,
+    notes: Rc<NodeNotes>,
     drain: std::time::Duration,
 }
 
@@ -64,7 +64,7 @@ impl RealMachine {
     pub async fn start(settings: Settings) -> Result<Self> {
         let clock = Clock::start();
         let tasks = Tasks::new(settings.node, settings.reporter);
-        let notes = Rc::new(Notes::new(settings.node, Rc::new(Here { clock, tasks: tasks.clone() })));
+        let notes = Rc::new(NodeNotes::new(settings.node, Rc::new(Here { clock, tasks: tasks.clone() })));
         let mut disks = Vec::with_capacity(settings.disks.len());
         let (files, connections) = share_descriptors(descriptors(), settings.disks.is_empty());
         let open_max = (files / settings.disks.len().max(1)).max(1);
@@ -186,7 +186,7 @@ impl Machine for RealMachine {
         &self.inner.buffers
     }
 
-    fn notes(&self) -> &Notes {
+    fn notes(&self) -> &NodeNotes {
         &self.inner.notes
     }
 }

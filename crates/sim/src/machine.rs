@@ -7,7 +7,7 @@ use std::future::Future;
 use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{BufferPool, Computer, Duration, Instant, Machine, Net as _, NodeId, Notes, Result, Work};
+use machine::{BufferPool, Computer, Duration, Instant, Machine, Net as _, NodeId, NodeNotes, Result, Work};
 
 use crate::random::RandomStream;
 use crate::sleep::Sleep;
@@ -28,7 +28,7 @@ struct Node {
     net: Net,
     disks: Vec<Disk>,
     buffers: BufferPool,
-    notes: Rc<Notes>,
+    notes: Rc<NodeNotes>,
 }
 
 impl SimMachine {
@@ -113,7 +113,7 @@ impl Machine for SimMachine {
     }
 
     #[inline(always)]
-    fn notes(&self) -> &Notes {
+    fn notes(&self) -> &NodeNotes {
         &self.node.notes
     }
 }

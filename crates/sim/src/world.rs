@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use description::MachineDescription;
-use machine::{NodeId, Notes};
+use machine::{NodeId, NodeNotes};
 
 use crate::agenda::Kind;
 use crate::disk::Disks;
@@ -19,7 +19,7 @@ pub(crate) struct World {
     pub(crate) network: Network,
     pub(crate) disks: Disks,
     /// What happens on each node, for whoever listens.
-    pub(crate) notes: Vec<Rc<Notes>>,
+    pub(crate) notes: Vec<Rc<NodeNotes>>,
 }
 
 impl World {
@@ -28,7 +28,7 @@ impl World {
         settings: &Settings,
     ) -> Result<Self, description::Error> {
         let (costs, executor) = (Costs::new(description), Executor::new());
-        let notes = |node| Rc::new(Notes::new(NodeId(node), executor.clone()));
+        let notes = |node| Rc::new(NodeNotes::new(NodeId(node), executor.clone()));
         Ok(World {
             notes: (0..u64::from(description.node_count())).map(notes).collect(),
             executor,

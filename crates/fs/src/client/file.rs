@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use layout::{BlockRequest, Extent, StripePlace, Striping};
-use machine::{Class, Machine, Memory, NodeId, Notes, Payload, Work};
+use machine::{Class, Machine, Memory, NodeId, NodeNotes, Payload, Work};
 
 use super::length::Length;
 use super::{Client, FileStat, OpenMemory};
@@ -51,7 +51,7 @@ struct Unflushed {
 }
 
 impl Unflushed {
-    /// Notes that a run of the node has accepted data.
+    /// NodeNotes that a run of the node has accepted data.
     fn accept(&mut self, node: NodeId, incarnation: u64) {
         if *self.accepted.entry(node).or_insert(incarnation) != incarnation {
             self.accepted.insert(node, incarnation);
@@ -108,7 +108,7 @@ impl<M: Machine> File<M> {
     }
 
     /// Where this node notes what it does.
-    pub(super) fn notes(&self) -> &Notes {
+    pub(super) fn notes(&self) -> &NodeNotes {
         self.client.inner.endpoint.machine().notes()
     }
 
@@ -160,14 +160,14 @@ impl<M: Machine> File<M> {
         Ok(self.bytes())
     }
 
-    /// Notes that the file is finished, and as long as this for all.
+    /// NodeNotes that the file is finished, and as long as this for all.
     pub(super) fn note_finished(&self, bytes: u64) {
         self.inner.unfinished.set(false);
         self.client.inner.begun.borrow_mut().remove(&self.inner.file);
         self.inner.length.hear(bytes);
     }
 
-    /// Notes that what was written up to here has been committed.
+    /// NodeNotes that what was written up to here has been committed.
     pub(super) fn note_committed(&self, bytes: u64) {
         self.inner.length.settle(bytes);
     }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use machine::{
-    Buf, BufferPool, Computer, Condition, Disk, Duration, Error, Instant, Machine, NodeId, Notes, Object,
+    Buf, BufferPool, Computer, Condition, Disk, Duration, Error, Instant, Machine, NodeId, NodeNotes, Object,
     ObjectId, Payload, Result, Space, Stage, Work,
 };
 
@@ -137,7 +137,7 @@ impl<M: Machine> Machine for Faulty<M> {
         self.machine.buffers()
     }
 
-    fn notes(&self) -> &Notes {
+    fn notes(&self) -> &NodeNotes {
         self.machine.notes()
     }
 }

@@ -38,7 +38,7 @@ use std::rc::Rc;
 
 use compio::fs::File;
 use compio::runtime::ResumeUnwind;
-use machine::{Buf, Error, NodeId, Notes, Object, ObjectId, Payload, Permits, Result, Space, Stage};
+use machine::{Buf, Error, NodeId, NodeNotes, Object, ObjectId, Payload, Permits, Result, Space, Stage};
 
 use crate::clock::Clock;
 use crate::report::Report;
@@ -57,7 +57,7 @@ use stored::{Fault, OpenObject};
 pub struct Disk {
     tasks: Tasks,
     /// Where it notes what happens, and which of the node's disks it is.
-    noted: (Rc<Notes>, usize),
+    noted: (Rc<NodeNotes>, usize),
     inner: Rc<Inner>,
 }
 
@@ -83,7 +83,7 @@ impl Disk {
         node: NodeId,
         clock: Clock,
         tasks: Tasks,
-        noted: (Rc<Notes>, usize),
+        noted: (Rc<NodeNotes>, usize),
         open_max: usize,
     ) -> Result<Self> {
         let path = settings.directory.clone();
