@@ -325,17 +325,17 @@ pub trait Disk {
     /// Good for sorting accesses by position, and for nothing else.
     fn position(&self, object: ObjectId, offset: u64) -> u64;
 
-    /// NodeNotes that a task has waited since `since` for its turn to use this disk, and has it now.
+    /// Notes that a task has waited since `since` for its turn to use this disk, and has it now.
     ///
     /// The order of turns is the file system's, so only it knows. For a machine that tells where time goes; others
     /// do nothing.
     fn waited_since(&self, _since: Instant) {}
 
-    /// NodeNotes that from now on writes of so many bytes are pending at this disk: they wait for their turn, or have it.
+    /// Notes that from now on writes of so many bytes are pending at this disk: they wait for their turn, or have it.
     ///
     /// Who waits is known to the file system only, too.
     fn writes_pending(&self, _bytes: u64) {}
 
-    /// NodeNotes that reads wait here while many writes of others go on, of whom `by` has so many waiting.
+    /// Notes that reads wait here while many writes of others go on, of whom `by` has so many waiting.
     fn reads_held_up(&self, _by: NodeId, _writes: u64) {}
 }

@@ -64,7 +64,7 @@ impl fmt::Debug for NodeNotes {
 }
 
 impl NodeNotes {
-    /// NodeNotes of a node, to which nobody listens.
+    /// Notes of a node, to which nobody listens.
     pub fn new(node: NodeId, present: Rc<dyn Present>) -> Self {
         let (is_on, listener, spans) = (Cell::new(false), RefCell::new(None), Cell::new(0));
         NodeNotes { is_on, node, present, listener, spans }
@@ -92,7 +92,7 @@ impl NodeNotes {
         drop(listener);
     }
 
-    /// NodeNotes that the running task does something until what this gives is dropped. `arguments` says more about it
+    /// Notes that the running task does something until what this gives is dropped. `arguments` says more about it
     /// and is asked only if somebody listens.
     #[inline(always)]
     pub fn span<const N: usize>(
@@ -112,7 +112,7 @@ impl NodeNotes {
         if self.is_on() { self.running() } else { SpanPlace::default() }
     }
 
-    /// NodeNotes that the running task sends the message that `number` gives a number of its own.
+    /// Notes that the running task sends the message that `number` gives a number of its own.
     #[inline(always)]
     pub fn sent(&self, number: impl FnOnce() -> u64) {
         if self.is_on() {
@@ -120,7 +120,7 @@ impl NodeNotes {
         }
     }
 
-    /// NodeNotes that the message of the number that `number` gives arrives at a span.
+    /// Notes that the message of the number that `number` gives arrives at a span.
     #[inline(always)]
     pub fn received(&self, at: SpanPlace, number: impl FnOnce() -> u64) {
         if self.is_on() {
@@ -128,7 +128,7 @@ impl NodeNotes {
         }
     }
 
-    /// NodeNotes that a number of this name is so large from now on, which belongs to a part of the node: what it is, and
+    /// Notes that a number of this name is so large from now on, which belongs to a part of the node: what it is, and
     /// which.
     #[inline(always)]
     pub fn count(&self, part: (&'static str, usize), name: &'static str, value: u64) {
