@@ -12,6 +12,7 @@
 //!   experiment                     sim, jobs, placement
 //!   plan                           experiment
 //!   page                           statistics
+//!   trace-formats                  trace
 //!   reproduce                      plan, statistics, page, placement
 //!   node                           real and fs
 //!   pdiol                          node
@@ -31,7 +32,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 30] = [
+const ARROWS: [(&str, &[&str]); 31] = [
     ("applications", &["command-line", "interruption", "node", "pdiol", "replacement"]),
     ("agent-set", &["command-line", "node"]),
     ("command-line", &["machine", "node"]),
@@ -80,6 +81,7 @@ const ARROWS: [(&str, &[&str]); 30] = [
             "sim",
             "statistics",
             "trace",
+            "trace-formats",
         ],
     ),
     ("fuzz", &[]),
@@ -91,6 +93,7 @@ const ARROWS: [(&str, &[&str]); 30] = [
     ("test-agents", &["fs", "machine", "node", "pdiol", "real"]),
     ("tidy", &[]),
     ("trace", &[]),
+    ("trace-formats", &["trace"]),
 ];
 
 /// The crates below which nothing may depend on a runtime, and what they may use of others.

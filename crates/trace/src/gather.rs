@@ -65,8 +65,8 @@ pub(crate) struct ThreadSoFar {
     open: BTreeMap<u32, Vec<u32>>,
     /// Those and some that are closed, in the order in which they began; the last one is open.
     begun: Vec<u32>,
-    /// The span that was told as a whole, if it was last.
-    told: Option<u32>,
+    /// The span that was told as a whole, if it was last, and the time of that record.
+    told: Option<(u32, u64)>,
 }
 
 impl ThreadSoFar {
@@ -184,12 +184,19 @@ impl Gathered {
         let span = self.spans.push(thread, state, (time_ns, end_ns), Mark::Whole);
         let so_far = &mut self.threads[thread as usize].so_far;
         so_far.times.1 = so_far.times.1.max(end_ns);
-        so_far.told = Some(span);
+        so_far.told = Some((span, time_ns));
     }
 
-    pub(crate) fn argument(&mut self, at: At, thread: u32, name: u32, value: ArgumentValue) {
+    pub(crate) fn argument(
+        &mut self,
+        at: At,
+        thread: u32,
+        time_ns: u64,
+        (name, value): (u32, ArgumentValue),
+    ) {
         let so_far = &self.threads[thread as usize].so_far;
-        match so_far.told.or(so_far.begun.last().copied()) {
+        let told = so_far.told.filter(|(_, told_ns)| *told_ns == time_ns).map(|(span, _)| span);
+        match told.or(so_far.begun.last().copied()) {
             Some(span) => self.arguments.push((span, name, value)),
             None => self.note(at, NoteKind::ArgumentWithoutSpan, 1),
         }

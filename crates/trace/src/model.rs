@@ -145,8 +145,8 @@ pub enum RecordedEvent {
     Span(StateId, u64),
     /// A counter has this value from now on.
     Count(CounterId, Amount),
-    /// Something about the span that was told by the [`RecordedEvent::Span`] or begun by the [`RecordedEvent::Begin`]
-    /// before, if that is open; else about the innermost open one.
+    /// Something about a span: the one that was told by the [`RecordedEvent::Span`] before, if that has the same time
+    /// and nothing has begun or ended since; else the innermost open one, begun last.
     Argument(NameId, RecordedValue),
     /// Something leaves, and arrives elsewhere as a [`RecordedEvent::FlowIn`] of the same number, of nothing else.
     FlowOut(u64),

@@ -377,7 +377,7 @@ impl Chunk<'_> {
                     RecordedValue::Number(number) => ArgumentValue::Number(number),
                     RecordedValue::Text(text) => ArgumentValue::Text(self.text_index(&text)?),
                 };
-                self.gathered.argument(self.at, thread, name, value);
+                self.gathered.argument(self.at, thread, time_ns, (name, value));
             }
             RecordedEvent::FlowOut(flow) => {
                 self.gathered.flow_ends.push(FlowEnd { flow, thread, time_ns, arrives: false });

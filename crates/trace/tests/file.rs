@@ -436,10 +436,11 @@ fn expected(records: &[Record]) -> Expected {
                 }
             }
             Span(StateId(state), duration) => {
-                told = Some(spans.len());
+                told = Some((spans.len(), *time_ns));
                 spans.push((*state, Some(*time_ns), Some(time_ns.saturating_add(*duration)), 0));
             }
             Argument(..) => {
+                let told = told.filter(|(_, time)| time == time_ns).map(|(span, _)| span);
                 if let Some(span) = told.or(open.last().copied()) {
                     spans[span].3 += 1;
                 }

@@ -1,0 +1,295 @@
+//! The JSON of Chrome's trace viewer: an array of events, or an object that has one as `traceEvents`.
+//!
+//! Times are microseconds, with fractions. What a browser, a compiler or a Python profiler writes in it is spans (`X`,
+//! `B` and `E`), points in time (`i`), counters (`C`), flows (`s`, `t`, `f`), spans beside threads (`b`, `e`) and names
+//! (`M`); snapshots of objects and samples are left out. The array may end without its bracket, as the format allows.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Read;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use trace::{
+    Amount, CounterId, CounterInfo, ProcessId, ProcessInfo, ProcessNumber, RecordedEvent, RecordedValue,
+    ThreadId,
+};
+
+use crate::collect::{Collector, unknown_process};
+
+/// Takes in a trace.
+pub(crate) fn collect(from: impl Read) -> Result<Collector, serde_json::Error> {
+    let mut events = Events::default();
+    let mut input = serde_json::Deserializer::from_reader(from);
+    match (&mut input).deserialize_any(Top(&mut events)) {
+        Ok(()) => {}
+        Err(error) if error.is_eof() && events.count > 0 => events.collector.result.is_cut = true,
+        Err(error) => return Err(error),
+    }
+    events.end_open();
+    Ok(events.collector)
+}
+
+/// The events so far.
+#[derive(Default)]
+struct Events {
+    collector: Collector,
+    count: u64,
+    processes: BTreeMap<String, ProcessId>,
+    threads: BTreeMap<(ProcessId, String), ThreadId>,
+    counters: BTreeMap<String, CounterId>,
+    flows: BTreeMap<(String, String), u64>,
+    /// Spans beside threads that have begun, by thread, name and number.
+    open: BTreeMap<(ThreadId, String, String), Vec<(u64, Event)>>,
+}
+
+/// One event, as an object of JSON.
+type Event = serde_json::Map<String, Value>;
+
+/// What a file consists of.
+struct Top<'a>(&'a mut Events);
+
+impl<'de> Visitor<'de> for Top<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of events, or an object with an array called traceEvents")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
+        while let Some(event) = array.next_element::<Value>()? {
+            match event {
+                Value::Object(event) => self.0.take_in(event),
+                _ => self.0.collector.leave_out(),
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        while let Some(key) = object.next_key::<String>()? {
+            if key == "traceEvents" {
+                object.next_value_seed(Top(self.0))?;
+            } else {
+                object.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Top<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<(), D::Error> {
+        input.deserialize_seq(self)
+    }
+}
+
+impl Events {
+    fn take_in(&mut self, event: Event) {
+        self.count += 1;
+        if self.try_take_in(event).is_none() {
+            self.collector.leave_out();
+        }
+    }
+
+    /// Takes in an event; none if it cannot be.
+    fn try_take_in(&mut self, event: Event) -> Option<()> {
+        let kind = event.get("ph")?.as_str()?.to_owned();
+        if kind == "M" {
+            return self.name(&event);
+        }
+        let time_ns = nanoseconds(event.get("ts")?)?;
+        match kind.as_str() {
+            "X" => {
+                let (thread, state) =
+                    (self.thread(&event)?, self.collector.state(&name(&event), &category(&event))?);
+                let duration = event.get("dur").and_then(nanoseconds);
+                let record = match duration {
+                    Some(duration_ns) => RecordedEvent::Span(state, duration_ns),
+                    None => RecordedEvent::Begin(state),
+                };
+                self.collector.record(thread, time_ns, record);
+                self.arguments(thread, time_ns, &event);
+            }
+            "B" | "E" => {
+                let (thread, state) =
+                    (self.thread(&event)?, self.collector.state(&name(&event), &category(&event))?);
+                if kind == "B" {
+                    self.collector.record(thread, time_ns, RecordedEvent::Begin(state));
+                    self.arguments(thread, time_ns, &event);
+                } else {
+                    self.arguments(thread, time_ns, &event);
+                    self.collector.record(thread, time_ns, RecordedEvent::End(state));
+                }
+            }
+            "i" | "I" | "R" => {
+                let (thread, state) =
+                    (self.thread(&event)?, self.collector.state(&name(&event), &category(&event))?);
+                self.collector.record(thread, time_ns, RecordedEvent::Span(state, 0));
+                self.arguments(thread, time_ns, &event);
+            }
+            "C" => self.counts(time_ns, &event)?,
+            "s" | "t" | "f" => {
+                let thread = self.thread(&event)?;
+                let next = self.flows.len() as u64;
+                let key = (category(&event), id(&event)?);
+                let flow = *self.flows.entry(key).or_insert(next);
+                if kind != "s" {
+                    self.collector.record(thread, time_ns, RecordedEvent::FlowIn(flow));
+                }
+                if kind != "f" {
+                    self.collector.record(thread, time_ns, RecordedEvent::FlowOut(flow));
+                }
+            }
+            "b" | "S" => {
+                let key = self.beside(&event)?;
+                self.open.entry(key).or_default().push((time_ns, event));
+            }
+            "e" | "F" => {
+                let key = self.beside(&event)?;
+                let (begin_ns, begun) = self.open.get_mut(&key)?.pop()?;
+                let state = self.collector.state(&name(&begun), &category(&begun))?;
+                let span = RecordedEvent::Span(state, time_ns.saturating_sub(begin_ns));
+                self.collector.record(key.0, begin_ns, span);
+                self.arguments(key.0, begin_ns, &begun);
+            }
+            "n" | "T" => {
+                let (thread, ..) = self.beside(&event)?;
+                let state = self.collector.state(&name(&event), &category(&event))?;
+                self.collector.record(thread, time_ns, RecordedEvent::Span(state, 0));
+                self.arguments(thread, time_ns, &event);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Takes in the name of a process or thread; other metadata says nothing that is kept.
+    fn name(&mut self, event: &Event) -> Option<()> {
+        let given = || Some(event.get("args")?.get("name")?.as_str()?.to_owned());
+        match name(event).as_str() {
+            "process_name" => {
+                let process = self.process(event)?;
+                self.collector.processes[process.0 as usize].program = given()?;
+            }
+            "thread_name" => {
+                let thread = self.thread(event)?;
+                self.collector.threads[thread.0 as usize].name = given()?;
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn process(&mut self, event: &Event) -> Option<ProcessId> {
+        let pid = event.get("pid").map_or_else(|| "0".to_owned(), text);
+        if let Some(process) = self.processes.get(&pid) {
+            return Some(*process);
+        }
+        let number = match pid.parse() {
+            Ok(pid) => ProcessNumber::Pid(pid),
+            Err(_) => ProcessNumber::Node(self.processes.len() as u32),
+        };
+        let program = if pid.parse::<u32>().is_ok() { "process".to_owned() } else { pid.clone() };
+        let process = self.collector.process(ProcessInfo { number, program, ..unknown_process() })?;
+        self.processes.insert(pid, process);
+        Some(process)
+    }
+
+    fn thread(&mut self, event: &Event) -> Option<ThreadId> {
+        let tid = event.get("tid").map_or_else(|| "0".to_owned(), text);
+        let name = format!("thread {tid}");
+        self.row(event, tid, name)
+    }
+
+    /// The row of spans beside threads of a name, and what tells one from others of it.
+    fn beside(&mut self, event: &Event) -> Option<(ThreadId, String, String)> {
+        let row = name(event);
+        let thread = self.row(event, format!("beside {row}"), row.clone())?;
+        Some((thread, row, id(event)?))
+    }
+
+    fn row(&mut self, event: &Event, key: String, name: String) -> Option<ThreadId> {
+        let process = self.process(event)?;
+        if let Some(thread) = self.threads.get(&(process, key.clone())) {
+            return Some(*thread);
+        }
+        let thread = self.collector.thread(process, name)?;
+        self.threads.insert((process, key), thread);
+        Some(thread)
+    }
+
+    /// Takes in the numbers of a counter: one of its own for each argument, if there are several.
+    fn counts(&mut self, time_ns: u64, event: &Event) -> Option<()> {
+        let thread = self.thread(event)?;
+        let values = event.get("args")?.as_object()?;
+        for (key, value) in values {
+            let whole = if values.len() > 1 { format!("{} {key}", name(event)) } else { name(event) };
+            let counter = match self.counters.get(&whole) {
+                Some(counter) => *counter,
+                None => {
+                    let info = CounterInfo { name: whole.clone(), unit: String::new() };
+                    *self.counters.entry(whole).or_insert(self.collector.counter(info)?)
+                }
+            };
+            match number(value) {
+                Some(value) => self.collector.record(thread, time_ns, RecordedEvent::Count(counter, value)),
+                None => self.collector.leave_out(),
+            }
+        }
+        Some(())
+    }
+
+    fn arguments(&mut self, thread: ThreadId, time_ns: u64, event: &Event) {
+        let arguments = event.get("args").and_then(Value::as_object);
+        for (name, value) in arguments.into_iter().flatten() {
+            let value = number(value).map_or_else(|| RecordedValue::Text(text(value)), RecordedValue::Number);
+            self.collector.argument(thread, time_ns, name, value);
+        }
+    }
+
+    /// What is beside threads and did not end has begun all the same.
+    fn end_open(&mut self) {
+        for ((thread, ..), begun) in std::mem::take(&mut self.open) {
+            for (begin_ns, event) in begun {
+                match self.collector.state(&name(&event), &category(&event)) {
+                    Some(state) => self.collector.record(thread, begin_ns, RecordedEvent::Begin(state)),
+                    None => self.collector.leave_out(),
+                }
+                self.arguments(thread, begin_ns, &event);
+            }
+        }
+    }
+}
+
+fn name(event: &Event) -> String {
+    event.get("name").map_or_else(String::new, text)
+}
+
+fn category(event: &Event) -> String {
+    event.get("cat").map_or_else(String::new, text)
+}
+
+/// What connects events: `id`, or one of the numbers in `id2`.
+fn id(event: &Event) -> Option<String> {
+    let own = || event.get("id2")?.as_object()?.values().next();
+    event.get("id").or_else(own).map(text)
+}
+
+/// A value as text: a string as it is, everything else as JSON.
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn number(value: &Value) -> Option<Amount> {
+    value.as_i64().map(Amount::Integer).or_else(|| value.as_f64().map(Amount::Real))
+}
+
+/// Microseconds of JSON, a number or one in quotes, as nanoseconds. None if there are none such.
+fn nanoseconds(value: &Value) -> Option<u64> {
+    let microseconds = value.as_f64().or_else(|| value.as_str()?.parse().ok())?;
+    let nanoseconds = (microseconds * 1000.0).round();
+    (0.0..=u64::MAX as f64).contains(&nanoseconds).then_some(nanoseconds as u64)
+}

@@ -1,0 +1,191 @@
+//! What an importer finds, until it is written as a trace.
+//!
+//! Others' records may come in any order and end whatever is innermost, so they are kept, within bounds, put in the
+//! order of time, and then written thread by thread.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use trace::{
+    CounterId, CounterInfo, FileWriter, NameId, ProcessId, ProcessInfo, ProcessNumber, Record, RecordedEvent,
+    RecordedValue, StateId, StateInfo, TEXT_BYTES_MAX, ThreadId, ThreadInfo,
+};
+
+/// The most records that are taken in: 48 bytes each, and their texts.
+const RECORDS_MAX: usize = 20_000_000;
+
+/// The most processes, threads, states, counters and names that are taken in.
+const DECLARATIONS_MAX: usize = 1_000_000;
+
+/// So many records are written at once.
+const AT_ONCE: usize = 1 << 14;
+
+/// What became of a trace that was imported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Records that were written.
+    pub records: u64,
+    /// Events that are none of threads, states, counters and flows, or that could not be read, or had no room.
+    pub left_out: u64,
+    /// Whether the trace ended before its end.
+    pub is_cut: bool,
+}
+
+/// What a state without a name is called.
+const UNNAMED: &str = "unnamed";
+
+/// What was found so far.
+#[derive(Default)]
+pub(crate) struct Collector {
+    pub(crate) processes: Vec<ProcessInfo>,
+    pub(crate) threads: Vec<ThreadInfo>,
+    pub(crate) counters: Vec<CounterInfo>,
+    states: BTreeMap<(String, String), u32>,
+    names: BTreeMap<String, u32>,
+    records: Vec<(ThreadId, Record)>,
+    declared: usize,
+    pub(crate) result: Imported,
+}
+
+impl Collector {
+    /// Whether there is room for something else that has a name, which then takes it.
+    pub(crate) fn has_room(&mut self) -> bool {
+        self.declared += 1;
+        self.declared <= DECLARATIONS_MAX
+    }
+
+    /// Something cannot be taken in.
+    pub(crate) fn leave_out(&mut self) {
+        self.result.left_out += 1;
+    }
+
+    pub(crate) fn process(&mut self, info: ProcessInfo) -> Option<ProcessId> {
+        self.has_room().then(|| {
+            self.processes.push(info);
+            ProcessId(self.processes.len() as u32 - 1)
+        })
+    }
+
+    pub(crate) fn thread(&mut self, process: ProcessId, name: String) -> Option<ThreadId> {
+        self.has_room().then(|| {
+            self.threads.push(ThreadInfo { process, name });
+            ThreadId(self.threads.len() as u32 - 1)
+        })
+    }
+
+    pub(crate) fn counter(&mut self, info: CounterInfo) -> Option<CounterId> {
+        self.has_room().then(|| {
+            self.counters.push(info);
+            CounterId(self.counters.len() as u32 - 1)
+        })
+    }
+
+    pub(crate) fn state(&mut self, name: &str, category: &str) -> Option<StateId> {
+        let key = (name.to_owned(), category.to_owned());
+        if let Some(state) = self.states.get(&key) {
+            return Some(StateId(*state));
+        }
+        let next = self.states.len() as u32;
+        self.has_room().then(|| StateId(*self.states.entry(key).or_insert(next)))
+    }
+
+    pub(crate) fn name(&mut self, name: &str) -> Option<NameId> {
+        if let Some(name) = self.names.get(name) {
+            return Some(NameId(*name));
+        }
+        let next = self.names.len() as u32;
+        self.has_room().then(|| NameId(*self.names.entry(name.to_owned()).or_insert(next)))
+    }
+
+    /// Takes in a record. An `End` ends the innermost state that has begun; its own state is that of an end for which
+    /// there is none.
+    pub(crate) fn record(&mut self, thread: ThreadId, time_ns: u64, event: RecordedEvent) {
+        if self.records.len() < RECORDS_MAX {
+            self.records.push((thread, Record { time_ns, event }));
+        } else {
+            self.leave_out();
+        }
+    }
+
+    /// Takes in an argument of what was recorded last.
+    pub(crate) fn argument(&mut self, thread: ThreadId, time_ns: u64, name: &str, value: RecordedValue) {
+        let value = match value {
+            RecordedValue::Text(mut text) => {
+                text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+                RecordedValue::Text(text)
+            }
+            number => number,
+        };
+        match self.name(name) {
+            Some(name) => self.record(thread, time_ns, RecordedEvent::Argument(name, value)),
+            None => self.leave_out(),
+        }
+    }
+
+    /// Writes all of it as one section of a trace.
+    pub(crate) fn write(mut self, to: impl Write) -> io::Result<Imported> {
+        if self.processes.is_empty() {
+            self.processes.push(unknown_process());
+        }
+        let mut writer = FileWriter::new(to, &self.processes[0])?;
+        for (id, info) in (1..).zip(&self.processes[1..]) {
+            writer.process(ProcessId(id), info)?;
+        }
+        for (id, info) in (0..).zip(&self.threads) {
+            writer.thread(ThreadId(id), info)?;
+        }
+        for (id, info) in (0..).zip(&self.counters) {
+            writer.counter(CounterId(id), info)?;
+        }
+        self.records.sort_by_key(|(thread, record)| (*thread, record.time_ns));
+        let used = end_innermost(&mut self.records);
+        for ((name, category), id) in self.states.into_iter().filter(|(_, id)| used.contains(id)) {
+            let name = if name.is_empty() { UNNAMED.to_owned() } else { name };
+            writer.state(StateId(id), &StateInfo { name, category, colour: None })?;
+        }
+        for (name, id) in self.names {
+            writer.name(NameId(id), &name)?;
+        }
+        for of_thread in self.records.chunk_by(|a, b| a.0 == b.0) {
+            for part in of_thread.chunks(AT_ONCE) {
+                let records: Vec<Record> = part.iter().map(|(_, record)| record.clone()).collect();
+                writer.records(part[0].0, &records)?;
+            }
+        }
+        writer.flush()?;
+        Ok(Imported { records: self.records.len() as u64, ..self.result })
+    }
+}
+
+/// Gives each end the state that it ends, in records thread by thread, and tells which states there are.
+fn end_innermost(records: &mut [(ThreadId, Record)]) -> BTreeSet<u32> {
+    let mut used = BTreeSet::new();
+    for of_thread in records.chunk_by_mut(|a, b| a.0 == b.0) {
+        let mut open = Vec::new();
+        for (_, record) in of_thread {
+            if let RecordedEvent::End(state) = &mut record.event {
+                *state = open.pop().unwrap_or(*state);
+            }
+            if let RecordedEvent::Begin(state) = record.event {
+                open.push(state);
+            }
+            if let RecordedEvent::Begin(state) | RecordedEvent::End(state) | RecordedEvent::Span(state, _) =
+                record.event
+            {
+                used.insert(state.0);
+            }
+        }
+    }
+    used
+}
+
+/// What is known of the process of what has none.
+pub(crate) fn unknown_process() -> ProcessInfo {
+    ProcessInfo {
+        host: String::new(),
+        number: ProcessNumber::Node(0),
+        program: "trace".to_owned(),
+        command_line: String::new(),
+        zero_unix_ns: None,
+    }
+}

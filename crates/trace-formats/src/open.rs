@@ -1,0 +1,98 @@
+//! A trace of any format that can be read, known by its first bytes.
+
+use std::io::{self, Cursor, Read, Write};
+
+use trace::{ReadError, TraceReader};
+
+use crate::collect::{Collector, Imported};
+use crate::{chrome, perfetto};
+
+/// The format of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceFormat {
+    /// Ours.
+    Tlv,
+    /// Perfetto's protocol buffers.
+    Perfetto,
+    /// The JSON of Chrome's trace viewer.
+    Chrome,
+}
+
+/// Why a trace cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FormatError {
+    /// It cannot be read, or not written.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It is ours, and cannot be read.
+    #[error("{0}")]
+    Trace(ReadError),
+    /// It is none that is known.
+    #[error("this is no trace: neither of Starfish nor of Perfetto, nor Chrome's in JSON")]
+    Unknown,
+    /// It is JSON, and not as it should be.
+    #[error("this is no trace in JSON: {0}")]
+    Json(serde_json::Error),
+}
+
+/// So many bytes are looked at to tell a format.
+const BEGINNING: usize = 64;
+
+/// The format of a file that begins with these bytes.
+pub fn detect(beginning: &[u8]) -> Option<TraceFormat> {
+    let text = beginning.strip_prefix(MARK).unwrap_or(beginning);
+    let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+    // A packet may begin like an empty line and a bracket; but its numbers are no characters.
+    let is_text = !text.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace());
+    match first {
+        _ if trace::is_trace(beginning) => Some(TraceFormat::Tlv),
+        Some(b'[' | b'{') if is_text => Some(TraceFormat::Chrome),
+        _ if beginning.first() == Some(&0x0a) => Some(TraceFormat::Perfetto),
+        _ => None,
+    }
+}
+
+/// What some editors put before texts.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Reads a trace of any format. `name` is what it is called in notes.
+pub fn read_any(reader: &mut TraceReader, name: &str, from: impl Read) -> Result<Imported, FormatError> {
+    let (beginning, from) = beginning(from)?;
+    if detect(&beginning) == Some(TraceFormat::Tlv) {
+        reader.read(name, from).map_err(FormatError::Trace)?;
+        return Ok(Imported::default());
+    }
+    let mut written = Vec::new();
+    let imported = collected(&beginning, from)?.write(&mut written)?;
+    reader.read(name, &written[..]).map_err(FormatError::Trace)?;
+    Ok(imported)
+}
+
+/// Makes a trace of ours of one of Perfetto or Chrome. One of ours is an error: it need not be imported.
+pub fn import(from: impl Read, to: impl Write) -> Result<Imported, FormatError> {
+    let (beginning, from) = beginning(from)?;
+    Ok(collected(&beginning, from)?.write(to)?)
+}
+
+/// The first bytes, and all of them.
+fn beginning<R: Read>(mut from: R) -> io::Result<(Vec<u8>, impl Read)> {
+    let mut beginning = Vec::new();
+    from.by_ref().take(BEGINNING as u64).read_to_end(&mut beginning)?;
+    Ok((beginning.clone(), Cursor::new(beginning).chain(from)))
+}
+
+fn collected(beginning: &[u8], from: impl Read) -> Result<Collector, FormatError> {
+    let mut from = io::BufReader::with_capacity(1 << 18, from);
+    match detect(beginning) {
+        Some(TraceFormat::Chrome) => {
+            let mark = if beginning.starts_with(MARK) { MARK.len() } else { 0 };
+            from.by_ref().take(mark as u64).read_to_end(&mut Vec::new())?;
+            chrome::collect(from).map_err(FormatError::Json)
+        }
+        Some(TraceFormat::Perfetto) => perfetto::collect(from)?.ok_or(FormatError::Unknown),
+        Some(TraceFormat::Tlv) => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a trace of Starfish already").into())
+        }
+        None => Err(FormatError::Unknown),
+    }
+}
