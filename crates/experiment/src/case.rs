@@ -3,15 +3,16 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use description::MachineDescription;
 use fs::{ClientSettings, CollectiveMethod, CollectiveSettings, WriteCacheSettings};
-use jobs::{ArrayPattern, ArraysJob, Contents, Job, PatternAccess, PatternJob};
+use jobs::{ArrayPattern, ArraysJob, Contents, Job, PatternAccess, PatternJob, Think};
 use layout::{Operation, Problem};
 use machine::{Duration, Recorder, Work};
 
 use crate::experiment::{Beginning, DiskLayout, Experiment, Launch, StoredFile};
-use crate::{Error, Method, Options, Queued, Trial};
+use crate::{AccessPattern, Error, Method, Options, Queued, Replay, Trial};
 
 /// One access pattern, by one method, on one machine: what a row of `starfish simulate` and a cell of a plan are.
 #[derive(Clone, Debug)]
@@ -21,8 +22,9 @@ pub struct Case {
     /// The access method.
     pub method: Method,
     /// Who accesses what.
-    pub pattern: ArrayPattern,
-    /// Size of the file, of its records, and the shape of the array in it.
+    pub pattern: AccessPattern,
+    /// Size of the file, of its records, and the shape of the array in it; of a log about the bytes of all files
+    /// together, and of a request on average.
     pub problem: Problem,
     /// How the file lies on the disks.
     pub layout: DiskLayout,
@@ -43,12 +45,41 @@ impl Case {
     /// The experiment: all compute nodes are members of one job, on one file.
     ///
     /// What has no effect on it is not in it, so cases that come to the same are equal experiments.
+    ///
+    /// # Panics
+    /// If a log is to be replayed by a method that [`check`](Self::check) refuses.
     pub fn experiment(&self) -> Experiment {
+        match self.pattern {
+            AccessPattern::Arrays(pattern) => self.of_arrays(pattern),
+            AccessPattern::Log(_) => {
+                let replay = self.replay().expect("a case of a log");
+                replay.experiment().expect("a log that can be replayed")
+            }
+        }
+    }
+
+    /// The replay of its log, if it has one.
+    fn replay(&self) -> Option<Replay> {
+        let AccessPattern::Log(log) = self.pattern else { return None };
+        Some(Replay {
+            machine: self.machine.clone(),
+            method: self.method,
+            log: Arc::new(log.generator(&self.problem).log()),
+            think: Think::None,
+            layout: self.layout,
+            options: self.options,
+            batch_bytes: Replay::BATCH_BYTES,
+            contents: self.contents,
+            seed: self.seed,
+        })
+    }
+
+    fn of_arrays(&self, pattern: ArrayPattern) -> Experiment {
         let Case { machine, problem, layout, options, contents, seed, .. } = self.in_effect();
         let is_cached = options.page_cache_bytes > 0;
         let beginning =
             if self.operation() == Operation::Read { Beginning::OnDisks } else { Beginning::Empty };
-        let arrays = self.pattern.arrays();
+        let arrays = pattern.arrays();
         let names: Vec<String> = (1..=arrays).map(|array| name_of(array, arrays)).collect();
         let file = |name: &String| StoredFile {
             beginning,
@@ -57,7 +88,7 @@ impl Case {
             ..StoredFile::on_disks(name, problem.file_bytes / arrays as u64, options.block_bytes)
         };
         let files = names.iter().map(file).collect();
-        let job = self.job(names, problem);
+        let job = self.job(pattern, names, problem);
         Experiment {
             io_nodes: self.options.io_nodes(&self.machine),
             clients: ClientSettings {
@@ -78,8 +109,8 @@ impl Case {
     }
 
     /// What the compute nodes do with files of these names.
-    fn job(&self, names: Vec<String>, problem: Problem) -> Job {
-        match (self.pattern, self.access()) {
+    fn job(&self, pattern: ArrayPattern, names: Vec<String>, problem: Problem) -> Job {
+        match (pattern, self.access()) {
             (ArrayPattern::One(pattern), Some(access)) => {
                 Job::Pattern(PatternJob { file: names.concat(), pattern, problem, access })
             }
@@ -117,7 +148,12 @@ impl Case {
         if *method == Method::WriteCached && self.operation() == Operation::Read {
             return Err(Error::invalid("a write cache is for patterns that write"));
         }
-        let is_of_starfish = matches!(self.pattern, ArrayPattern::One(_));
+        let is_of_starfish = !matches!(
+            self.pattern,
+            AccessPattern::Arrays(
+                ArrayPattern::InRounds | ArrayPattern::InTurn(..) | ArrayPattern::Apart(..)
+            )
+        );
         if !is_of_starfish && !matches!(method, Method::Traditional | Method::WriteCached) {
             let text =
                 format!("{} is written by the traditional or the write-cached method only", self.pattern);
@@ -135,7 +171,14 @@ impl Case {
         if options.window.is_some() && options.page_cache_bytes == 0 {
             return Err(Error::invalid("a window is that of a page cache: choose its size (page_cache) too"));
         }
-        self.experiment().check()
+        if let AccessPattern::Log(log) = self.pattern {
+            let makes_sense = log.generator(problem).check();
+            makes_sense.map_err(|why| Error::invalid(format!("{log}: {why}")))?;
+        }
+        match self.replay() {
+            Some(replay) => replay.check(),
+            None => self.experiment().check(),
+        }
     }
 
     /// Runs the trial of this number; see [`Experiment::trial`].

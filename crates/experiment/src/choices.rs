@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use description::MachineDescription;
-use jobs::{ArrayPattern, Contents};
+use jobs::Contents;
 use layout::{Grid, Problem, Shape};
 
 use crate::case::Case;
-use crate::{DiskLayout, Error, Method, Options};
+use crate::{AccessPattern, DiskLayout, Error, Method, Options};
 
 /// A choice for every [field](crate::FIELDS).
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub struct Comparison {
     /// Sizes of records, in bytes.
     pub records: Vec<u64>,
     /// Access patterns.
-    pub patterns: Vec<ArrayPattern>,
+    pub patterns: Vec<AccessPattern>,
     /// Access methods.
     pub methods: Vec<Method>,
     /// Where all randomness comes from.
@@ -94,7 +94,7 @@ impl Choices {
         &self,
         machine: MachineDescription,
         method: Method,
-        pattern: ArrayPattern,
+        pattern: AccessPattern,
         record_bytes: u64,
         seed: u64,
     ) -> Case {

@@ -7,12 +7,13 @@
 //!
 //! - `experiment.rs`: the value, and what makes no sense of it; `error.rs`: what can go wrong
 //! - `trial.rs`: one trial, step by step
-//! - `case.rs`, `options.rs`: the experiments of the reports
+//! - `case.rs`, `options.rs`: the experiments of the reports; `access_pattern.rs`: what nodes do in them, by its name
 //! - `placement_case.rs`: jobs that share disks, placed by a policy; `placement_outcome.rs`: what a trial of it tells
 //! - `replay.rs`: the replay of a request log
 //! - `fields.rs`, `choices.rs`: what users can choose of them, by name; `placement_fields.rs`: of jobs that share disks
 //! - `summary.rs`: several trials
 
+mod access_pattern;
 mod case;
 mod choices;
 mod error;
@@ -26,6 +27,7 @@ mod replay;
 mod summary;
 mod trial;
 
+pub use access_pattern::{AccessPattern, DrawnLog};
 pub use case::Case;
 pub use choices::{Choices, Comparison, ComparisonError};
 pub use error::Error;

@@ -41,6 +41,9 @@ impl Replay {
     /// The methods by which every log can be replayed.
     pub const METHODS: [Method; 3] = [Method::Traditional, Method::DiskDirected, Method::WriteCached];
 
+    /// Bytes that a node gathers for one disk-directed operation, if nobody says otherwise.
+    pub const BATCH_BYTES: u64 = 1 << 20;
+
     /// The job, for any machine, on files of these names.
     pub fn job(&self, files: Vec<String>) -> Result<ReplayJob, Error> {
         let access = match self.options.access(self.method, self.is_queued(), self.batch_bytes) {

@@ -64,7 +64,7 @@ fn what_cannot_be_cached_is_refused() {
     assert_eq!(good.operation(), Operation::Read);
     let mut directed = good.clone();
     directed.method = Method::DiskDirected;
-    let window = case(good.pattern.of_array(0), 8192, 0, Some(Prefetch::Adaptive));
+    let window = case("rb".parse().expect("a pattern"), 8192, 0, Some(Prefetch::Adaptive));
     for (wrong, why) in [(directed, "only the traditional method"), (window, "choose its size (page_cache)")]
     {
         let told = wrong.check().expect_err("refused").to_string();

@@ -39,7 +39,7 @@ mod settings;
 mod table;
 mod value;
 
-pub use experiment::{ArrayPattern, Method, PlacedJob, PlacementCase};
+pub use experiment::{AccessPattern, ArrayPattern, DrawnLog, Method, PlacedJob, PlacementCase};
 pub use journal::{Journal, JournalError, PROGRAM};
 pub use measurement::{BACKLOG_STEPS, Busy, FlushCount, Measurement, PlacedMeasurement};
 pub use placement_plan::{PlacementCell, PlacementPlan};

@@ -36,7 +36,7 @@ use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
 use description::{Error, MachineDescription, Misfit, SIZE_LIMIT};
-use experiment::{ArrayPattern, Case, Choices, JobError};
+use experiment::{AccessPattern, Case, Choices, JobError};
 use layout::{LayoutError, Operation};
 use toml::Spanned;
 use toml::de::DeTable;
@@ -172,7 +172,7 @@ impl PlannedCell {
 struct Draft<'a> {
     head: Head,
     published: Option<Publication>,
-    patterns: Vec<Chosen<ArrayPattern>>,
+    patterns: Vec<Chosen<AccessPattern>>,
     /// Whether the patterns were named as a group.
     by_group: bool,
     records: Vec<Chosen<u64>>,
@@ -258,7 +258,7 @@ impl<'a> Draft<'a> {
         check_size(counts.into_iter().chain([self.patterns.len(), self.records.len()]), span)
     }
 
-    fn leaves_out(&self, pattern: ArrayPattern, record_bytes: u64, block_bytes: u64) -> bool {
+    fn leaves_out(&self, pattern: AccessPattern, record_bytes: u64, block_bytes: u64) -> bool {
         let larger = self.records.iter().any(|record| record.value >= block_bytes);
         let whole = ["ra", "rn", "wn"].contains(&pattern.to_string().as_str());
         self.by_group && whole && larger && record_bytes < block_bytes
@@ -267,7 +267,7 @@ impl<'a> Draft<'a> {
     fn cell(
         &self,
         series: &Series<Choices>,
-        pattern: &Chosen<ArrayPattern>,
+        pattern: &Chosen<AccessPattern>,
         record: &Chosen<u64>,
     ) -> Result<PlannedCell, Misfit> {
         let Series { variant, varied, choices, machine } = series;
@@ -310,7 +310,7 @@ pub(crate) fn check_size(counts: impl Iterator<Item = usize>, span: Range<usize>
 }
 
 /// The patterns, and whether they were named as a group.
-fn patterns(written: Option<TomlValue<'_>>, misfits: &Misfits) -> (Vec<Chosen<ArrayPattern>>, bool) {
+fn patterns(written: Option<TomlValue<'_>>, misfits: &Misfits) -> (Vec<Chosen<AccessPattern>>, bool) {
     const EXPECTED: &str =
         "expected \"all\", \"reads\", \"writes\" or a list of patterns such as [\"rb\", \"wcc\"]";
     let Some(written) = written else {
@@ -322,7 +322,7 @@ fn patterns(written: Option<TomlValue<'_>>, misfits: &Misfits) -> (Vec<Chosen<Ar
         let chosen = patterns.filter_map(|written| {
             misfits.note(written.parsed()).map(|value| Chosen { value, span: written.span() })
         });
-        let chosen: Vec<Chosen<ArrayPattern>> = chosen.collect();
+        let chosen: Vec<Chosen<AccessPattern>> = chosen.collect();
         refuse_repetition(
             chosen.iter().map(|chosen| (chosen.value.to_string(), chosen.span.clone())),
             misfits,
@@ -338,7 +338,7 @@ fn patterns(written: Option<TomlValue<'_>>, misfits: &Misfits) -> (Vec<Chosen<Ar
             &[]
         }
     };
-    let group = ArrayPattern::all().filter(|pattern| wanted.contains(&pattern.operation()));
+    let group = AccessPattern::all().filter(|pattern| wanted.contains(&pattern.operation()));
     (group.map(|value| Chosen { value, span: written.span() }).collect(), true)
 }
 

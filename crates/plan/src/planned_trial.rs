@@ -5,7 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use description::MachineDescription;
-use experiment::{Case, Method, PlacementCase, Trial};
+use experiment::{AccessPattern, ArrayPattern, Case, Method, PlacementCase, Trial};
+use layout::Problem;
 use serde::{Deserialize, Serialize};
 
 use crate::placement_plan::PlacementPlan;
@@ -158,19 +159,28 @@ fn hasher(case: PlannedCase<'_>) -> blake3::Hasher {
 
 /// About how many pieces are moved: the chunks of the view, and at least the blocks.
 fn cost(case: &Case) -> u64 {
-    let Case { problem, pattern, options, .. } = case;
+    let Case { problem, options, .. } = case;
     let blocks = problem.file_bytes / options.block_bytes.max(1);
+    // Of the traditional method each piece is a request and a reply: about eight times as many events.
+    let weight = if case.method == Method::Traditional { 8 } else { 1 };
+    let pieces = match case.pattern {
+        AccessPattern::Arrays(pattern) => pieces(pattern, problem, options.block_bytes),
+        AccessPattern::Log(_) => Some(problem.file_bytes / problem.record_bytes.max(1)),
+    };
+    pieces.map_or(0, |pieces| 1 + blocks + weight * pieces)
+}
+
+/// The chunks of the views of a pattern, at most a block each; none if the problem is not one of it.
+fn pieces(pattern: ArrayPattern, problem: &Problem, block_bytes: u64) -> Option<u64> {
     let mut pieces = 0;
     for array in 0..pattern.arrays() {
-        let Ok(view) = pattern.of_array(array).view(problem) else { return 0 };
+        let view = pattern.of_array(array).view(problem).ok()?;
         let bytes: u64 = (0..view.nodes()).map(|node| view.node_bytes(node)).sum();
         let chunk =
             (0..view.nodes()).find_map(|node| view.chunks(node).next()).map_or(1, |chunk| chunk.bytes);
-        pieces += bytes / pattern.arrays() as u64 / chunk.clamp(1, options.block_bytes.max(1));
+        pieces += bytes / pattern.arrays() as u64 / chunk.clamp(1, block_bytes.max(1));
     }
-    // Of the traditional method each piece is a request and a reply: about eight times as many events.
-    let weight = if case.method == Method::Traditional { 8 } else { 1 };
-    1 + blocks + weight * pieces
+    Some(pieces)
 }
 
 impl fmt::Display for TrialKey {

@@ -123,7 +123,13 @@ fn the_plans_of_the_figures_vary_outstanding_requests_where_chunks_exceed_a_bloc
         for cell in &plan.cells {
             let experiment = &cell.case;
             assert_eq!((experiment.method, experiment.layout), (Method::Traditional, layout));
-            let view = experiment.pattern.of_array(0).view(&experiment.problem).expect("it fits");
+            let view = experiment
+                .pattern
+                .arrays()
+                .expect("one of arrays")
+                .of_array(0)
+                .view(&experiment.problem)
+                .expect("it fits");
             assert!(view.chunks(0).next().expect("node 0 has some").bytes > 8192, "{}", cell.label());
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use description::{Description, MachineDescription};
-use experiment::ArrayPattern;
+use experiment::AccessPattern;
 use experiment::{
     Case, Choices, Comparison, ComparisonError, DiskLayout, Field, Given, Method, Summary, Trial, summarise,
 };
@@ -108,7 +108,7 @@ impl Ask {
             machine: MachineDescription::parse(&self.machine_text, &self.machine_name)?,
             methods: chosen("method", &self.method, &Method::ALL)?,
             layouts: chosen("layout", &self.layout, &[DiskLayout::Contiguous, DiskLayout::Random])?,
-            patterns: chosen("pattern", &self.pattern, &ArrayPattern::all().collect::<Vec<_>>())?,
+            patterns: chosen("pattern", &self.pattern, &AccessPattern::all().collect::<Vec<_>>())?,
             records: self.record_bytes.clone(),
             seed: self.seed,
         };

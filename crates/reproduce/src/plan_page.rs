@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use page::{Curve, Figure, NumbersBars, NumbersPage, NumbersPart, NumbersTable};
-use plan::{ArrayPattern, CellResult, FlushCount, Measurement, Plan, PlannedCell};
+use plan::{AccessPattern, ArrayPattern, CellResult, DrawnLog, FlushCount, Measurement, Plan, PlannedCell};
 use statistics::Sample;
 
 use crate::results::distinct;
@@ -122,10 +122,10 @@ fn charts(plan: &Plan, results: &[Measured<'_, '_>], axis: Axis, figures: &mut u
 }
 
 /// The lines along an axis, each with its pattern.
-fn lines(results: &[Measured<'_, '_>], axis: Axis) -> Vec<(ArrayPattern, Curve)> {
+fn lines(results: &[Measured<'_, '_>], axis: Axis) -> Vec<(AccessPattern, Curve)> {
     let all: Vec<_> = results.iter().map(|(result, _)| *result).collect();
     let named = all.iter().map(|result| name_parts(result, Some(axis))).collect::<Vec<_>>();
-    let mut lines: Vec<(ArrayPattern, Curve)> = Vec::new();
+    let mut lines: Vec<(AccessPattern, Curve)> = Vec::new();
     for ((result, sample), name) in results.iter().zip(differing(&named)) {
         let Some(value) = axis.value(result) else { continue };
         let place = lines.iter().position(|(_, line)| line.name == name).unwrap_or_else(|| {
@@ -358,7 +358,7 @@ const METHODS: [(&str, &str); 4] = [
 ];
 
 /// A pattern, letter by letter: `rcb` reads a matrix whose rows are cyclic and whose columns are in blocks.
-fn pattern_in_words(pattern: ArrayPattern) -> String {
+fn pattern_in_words(pattern: AccessPattern) -> String {
     let name = pattern.to_string();
     let dealt = |letter: char| match letter {
         'b' => "in blocks",
@@ -366,21 +366,27 @@ fn pattern_in_words(pattern: ArrayPattern) -> String {
         _ => "not at all",
     };
     match pattern {
-        ArrayPattern::InRounds => {
+        AccessPattern::Log(DrawnLog::Cmmd) => {
+            return "write: a drawn log of message-passing programs, with large files".to_owned();
+        }
+        AccessPattern::Log(DrawnLog::Cmf(_)) => {
+            return "write: a drawn log of data-parallel programs, with small files".to_owned();
+        }
+        AccessPattern::Arrays(ArrayPattern::InRounds) => {
             return "write: as wc, but each round of one record a compute node begins for all together"
                 .to_owned();
         }
-        ArrayPattern::InTurn(first, second) => {
+        AccessPattern::Arrays(ArrayPattern::InTurn(first, second)) => {
             return format!(
                 "write two arrays to two files: every node a piece of {first} and one of {second} in turn"
             );
         }
-        ArrayPattern::Apart(first, second) => {
+        AccessPattern::Arrays(ArrayPattern::Apart(first, second)) => {
             return format!(
                 "write two arrays to two files: half of the nodes as {first}, the others as {second}"
             );
         }
-        ArrayPattern::One(_) => {}
+        AccessPattern::Arrays(ArrayPattern::One(_)) => {}
     }
     let (verb, rest) = name.split_at(1);
     let verb = if verb == "r" { "read" } else { "write" };

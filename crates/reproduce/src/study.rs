@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use page::{Curve, Figure};
-use plan::{ArrayPattern, CellResult, Kind, Method, Plan, Quantity};
+use plan::{AccessPattern, CellResult, Kind, Method, Plan, Quantity};
 use statistics::Sample;
 
 use crate::published::{PublishedError, PublishedTable, PublishedTables};
@@ -258,8 +258,8 @@ fn of_kind<'a, 'r>(results: &'a [CellResult<'r>], kind: Kind) -> Vec<(&'r Plan, 
 }
 
 /// Where the reports list the pattern.
-fn pattern_number(pattern: ArrayPattern) -> usize {
-    ArrayPattern::all().position(|other| other == pattern).unwrap_or(usize::MAX)
+fn pattern_number(pattern: AccessPattern) -> usize {
+    AccessPattern::all().position(|other| other == pattern).unwrap_or(usize::MAX)
 }
 
 fn table(plan: &Plan, results: &[&CellResult<'_>]) -> ReportTable {

@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     method: Vec<String>,
 
     /// Bytes that each node gathers for one disk-directed operation.
-    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = batch)]
+    #[arg(long, value_name = "SIZE", default_value_t = Size(Replay::BATCH_BYTES), value_parser = batch)]
     batch: Size,
 
     /// What becomes of the time between the requests of a node.

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
-use experiment::ArrayPattern;
+use experiment::AccessPattern;
 use experiment::{Case, Comparison, ComparisonError, DiskLayout, Method};
 use serde::Serialize;
 
@@ -205,12 +205,12 @@ fn cases(arguments: &Arguments) -> Result<Vec<Case>> {
         machine: load_machine(&arguments.machine, &arguments.set)?,
         methods: chosen("--method", &arguments.method, &Method::ALL)?,
         layouts: chosen("--layout", &arguments.layout, &[DiskLayout::Contiguous, DiskLayout::Random])?,
-        patterns: chosen("--pattern", &arguments.pattern, &ArrayPattern::all().collect::<Vec<_>>())?,
+        patterns: chosen("--pattern", &arguments.pattern, &AccessPattern::all().collect::<Vec<_>>())?,
         records: arguments.record.iter().map(|size| size.0).collect(),
         seed: arguments.seed,
     };
     let choices = &arguments.fields.0;
-    if !compared.patterns.iter().any(ArrayPattern::is_of_matrix) {
+    if !compared.patterns.iter().any(AccessPattern::is_of_matrix) {
         for (option, given) in [("--shape", choices.shape.is_some()), ("--grid", choices.grid.is_some())] {
             if given {
                 let failure = Failure::usage(option, "it would do nothing: no pattern chosen is of a matrix");

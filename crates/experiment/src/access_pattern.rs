@@ -1,0 +1,154 @@
+//! What the compute nodes of a case do, by its name: patterns of arrays, and drawn request logs.
+//!
+//! Logs stand for the traces of figure 11 of the ENWRICH report, which are lost. They have its statistics
+//! (`request_log::Generator`), and equal names, sizes and nodes give equal logs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jobs::ArrayPattern;
+use layout::{Operation, Problem};
+use request_log::{Generator, Kind};
+
+/// Who accesses what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AccessPattern {
+    /// The compute nodes access arrays in a pattern of the reports.
+    Arrays(ArrayPattern),
+    /// They replay a log of writes; each request follows the one before it.
+    Log(DrawnLog),
+}
+
+/// A log that is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DrawnLog {
+    /// Of message-passing programs: `cmmd`.
+    Cmmd,
+    /// Of data-parallel programs, one of three such logs: `cmf1` to `cmf3`.
+    Cmf(u8),
+}
+
+/// Jobs that share the nodes of a log.
+const JOBS: u32 = 4;
+
+/// Files of each job. Those of CMMD programs are ten times as large as those of CMF.
+const CMMD_FILES: u32 = 2;
+const CMF_FILES: u32 = 10 * CMMD_FILES;
+
+impl AccessPattern {
+    /// The patterns of the STARFISH report, in its order.
+    pub fn all() -> impl Iterator<Item = AccessPattern> {
+        ArrayPattern::all().map(AccessPattern::Arrays)
+    }
+
+    /// Which way the data go.
+    pub fn operation(&self) -> Operation {
+        match self {
+            AccessPattern::Arrays(pattern) => pattern.operation(),
+            AccessPattern::Log(_) => Operation::Write,
+        }
+    }
+
+    /// Whether it is of a matrix: only then it matters what shape and grid there are.
+    pub fn is_of_matrix(&self) -> bool {
+        matches!(self, AccessPattern::Arrays(pattern) if pattern.is_of_matrix())
+    }
+
+    /// The pattern, if it is one of arrays.
+    pub fn arrays(&self) -> Option<ArrayPattern> {
+        match self {
+            AccessPattern::Arrays(pattern) => Some(*pattern),
+            AccessPattern::Log(_) => None,
+        }
+    }
+}
+
+impl DrawnLog {
+    /// All of them, in the order of the report.
+    pub const ALL: [DrawnLog; 4] = [DrawnLog::Cmmd, DrawnLog::Cmf(1), DrawnLog::Cmf(2), DrawnLog::Cmf(3)];
+
+    /// What draws it: about the bytes of the problem in all, in requests of the size of its records on average.
+    pub fn generator(self, problem: &Problem) -> Generator {
+        let (kind, files, seed) = match self {
+            DrawnLog::Cmmd => (Kind::Cmmd, CMMD_FILES, 0),
+            DrawnLog::Cmf(number) => (Kind::Cmf, CMF_FILES, number),
+        };
+        let jobs = JOBS.min(problem.nodes);
+        let of_file = problem.file_bytes / u64::from(jobs * files).max(1);
+        Generator {
+            nodes: problem.nodes,
+            jobs,
+            files,
+            records: (of_file / problem.record_bytes.max(1)).max(1),
+            record_bytes: problem.record_bytes,
+            seed: seed.into(),
+            ..kind.generator()
+        }
+    }
+}
+
+impl<P: Into<ArrayPattern>> From<P> for AccessPattern {
+    fn from(pattern: P) -> Self {
+        AccessPattern::Arrays(pattern.into())
+    }
+}
+
+impl fmt::Display for AccessPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AccessPattern::Arrays(pattern) => pattern.fmt(f),
+            AccessPattern::Log(log) => log.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for DrawnLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DrawnLog::Cmmd => f.pad("cmmd"),
+            DrawnLog::Cmf(number) => f.pad(&format!("cmf{number}")),
+        }
+    }
+}
+
+impl FromStr for AccessPattern {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let log = DrawnLog::ALL.into_iter().find(|log| log.to_string() == name);
+        log.map_or_else(|| name.parse().map(AccessPattern::Arrays), |log| Ok(AccessPattern::Log(log)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_have_the_reports_statistics() {
+        let problem = Problem::new(64 << 20, 800, 32);
+        let totals: Vec<_> =
+            DrawnLog::ALL.into_iter().map(|log| log.generator(&problem).log().totals()).collect();
+        for totals in &totals {
+            // Section 5.3 of the report: 500 to 1200 bytes on average.
+            assert!((500.0..1200.0).contains(&totals.mean_bytes()), "{totals:?}");
+        }
+        let file_bytes = |log: DrawnLog| {
+            let log = log.generator(&problem).log();
+            log.files().iter().map(|file| file.end).sum::<u64>() / log.files().len() as u64
+        };
+        // "On an average a magnitude larger".
+        let ratio = file_bytes(DrawnLog::Cmmd) as f64 / file_bytes(DrawnLog::Cmf(1)) as f64;
+        assert!((5.0..20.0).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
+    fn names_are_those_of_the_reports() {
+        for name in ["rb", "wcc", "wrnnbb", "cmmd", "cmf1", "cmf3"] {
+            assert_eq!(name.parse::<AccessPattern>().expect("a name").to_string(), name);
+        }
+        for name in ["cmf", "cmf0", "cmf4", "log"] {
+            assert!(name.parse::<AccessPattern>().is_err(), "{name}");
+        }
+    }
+}
