@@ -256,8 +256,6 @@ pub enum Request {
         flush: u32,
         /// Only what has been written to this file.
         file: Option<FileId>,
-        /// Whether it is for room alone: others that are about to run out of it, too, are waited for.
-        for_room: bool,
     },
     /// The members of the group flush together now: come to the first meeting of that flush.
     FlushTogether {
@@ -292,6 +290,14 @@ pub enum Request {
         /// What there is of each file; as much as a header holds.
         stretches: Vec<(FileId, Vec<ListedStretch>)>,
     },
+    /// As [`Gather`](Request::Gather), of all files, because I have run out of room: wait for other members that are
+    /// about to.
+    GatherForRoom {
+        /// The group.
+        group: u64,
+        /// Sequence number of the flush that is wanted, or of an earlier one than will do; 1 for the first.
+        flush: u32,
+    },
 }
 
 impl Request {
@@ -312,6 +318,7 @@ impl Request {
             | Request::Promote { .. }
             | Request::Join { .. }
             | Request::Gather { .. }
+            | Request::GatherForRoom { .. }
             | Request::FlushTogether { .. }
             | Request::Leave { .. }
             | Request::Scrub { .. } => Class::Control,

@@ -293,7 +293,8 @@ impl<M: Machine> RandomAsker<M> {
     fn of_group(&self, which: u64) -> Request {
         let (group, number) = (self.number(), self.below(4) as u32);
         match which {
-            0 => Request::Gather { group, flush: number, file: self.other_file(), for_room: number > 1 },
+            0 if number > 1 => Request::GatherForRoom { group, flush: number },
+            0 => Request::Gather { group, flush: number, file: self.other_file() },
             1 => {
                 let failure = (number > 2).then(|| crate::Failure::invalid("none"));
                 Request::Enter { meeting: MeetingId { group, operation: number }, failure }

@@ -448,8 +448,11 @@ impl<M: Machine> IoNode<M> {
             Request::Stretches { memory, stretches } => self.take_directory(asker, memory, stretches).await,
             Request::MoveListed(listed) => self.serve_listed(asker, account, *listed).await,
             Request::Join { job, member } => self.join(asker, account, job, member).await,
-            Request::Gather { group, flush, file, for_room } => {
-                self.gather(asker, group, Wanted { flush, file, for_room }).await
+            Request::Gather { group, flush, file } => {
+                self.gather(asker, group, Wanted { flush, file, for_room: false }).await
+            }
+            Request::GatherForRoom { group, flush } => {
+                self.gather(asker, group, Wanted { flush, file: None, for_room: true }).await
             }
             Request::Enter { meeting, failure } => {
                 self.rosters.enter(asker, meeting, failure, self.machine.now()).await

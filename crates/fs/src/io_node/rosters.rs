@@ -170,8 +170,10 @@ impl<M: Machine> IoNode<M> {
             }
         }
         let begun = roster.begin(file, for_room, self.machine.now());
-        // Others who wait for room find it begun.
-        roster.changed.wake_all();
+        if for_room {
+            // Others who wait for it find it begun.
+            roster.changed.wake_all();
+        }
         self.tell(&roster, &begun).await;
         Ok(Reply::Flushing { flush: begun.number })
     }

@@ -60,11 +60,12 @@ impl<M: Machine> Membership<M> {
 
     /// Has the members flush; the number of the flush, which is `flush` or a later one.
     pub(super) async fn gather(&self, client: &Client<M>, flush: u32, reason: Reason) -> Result<u32> {
-        let (file, for_room) = match reason {
-            Reason::Asked(file) => (file, false),
-            Reason::Room => (None, true),
+        let group = self.group();
+        let request = match reason {
+            Reason::Asked(file) => Request::Gather { group, flush, file },
+            Reason::Room => Request::GatherForRoom { group, flush },
         };
-        match self.ask(client, Request::Gather { group: self.group(), flush, file, for_room }).await? {
+        match self.ask(client, request).await? {
             Reply::Flushing { flush } => Ok(flush),
             _ => Err(unexpected(self.keeper)),
         }
