@@ -48,6 +48,7 @@ spans_of_requests! {
     Request::Enter { .. } => "enter",
     Request::Join { .. } => "join",
     Request::Gather { .. } => "gather",
+    Request::GatherForRoom { .. } => "gather for room",
     Request::FlushTogether { .. } => "flush together",
     Request::Leave { .. } => "leave",
 }
