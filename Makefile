@@ -17,7 +17,7 @@ CARGO_FLAGS ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 STARFISH := $(TARGET)/release/starfish
 # The packages of Cargo whose programs and libraries are installed.
-INSTALLED := -p starfish -p applications -p libpdiol
+INSTALLED := -p starfish -p applications -p libpdiol -p libtlv
 CARGO_DEB_VERSION := 3.8.0
 CARGO_DEB := $(abspath $(TARGET))/tools/bin/cargo-deb
 # Where the Python package is built, tested and tried, with all it needs.
@@ -83,12 +83,14 @@ bench-peers: tools ## Measure the simulator beside SimPy and SimGrid
 python: PROFILE = release
 python: wheel ## Build the Python package: a wheel in target/python/wheels, installed in target/python/venv
 
-install: build ## Install the programs and the C library, with their man pages and completions [PREFIX=~/.local]
+install: build ## Install the programs and the C libraries, with their man pages and completions [PREFIX=~/.local]
 	DESTDIR="$(DESTDIR)" packaging/install.sh "$(TARGET)/release" "$(PREFIX)"
 
-install-c: tools ## Install the C library alone: libpdiol, pdiol.h, pkg-config file, man pages [PREFIX=~/.local]
-	cargo build $(CARGO_FLAGS) --release -p libpdiol
-	DESTDIR="$(DESTDIR)" crates/libpdiol/install.sh "$(TARGET)/release" "$(PREFIX)"
+install-c: tools ## Install the C libraries alone: libpdiol and libtlv, headers, pkg-config files, man pages [PREFIX=~/.local]
+	cargo build $(CARGO_FLAGS) --release -p libpdiol -p libtlv
+	for library in pdiol tlv; do \
+		DESTDIR="$(DESTDIR)" packaging/install-library.sh $$library "$(TARGET)/release" "$(PREFIX)" || exit; \
+	done
 
 deb: build $(CARGO_DEB) ## Make a Debian package of all of it (target/debian)
 	PATH="$(dir $(CARGO_DEB)):$$PATH" packaging/deb.sh "$(TARGET)/release" "$(abspath $(TARGET))/debian"

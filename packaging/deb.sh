@@ -20,7 +20,7 @@ mv "$stage/usr/share/zsh/site-functions" "$stage/usr/share/zsh/vendor-completion
 find "$stage/usr/share/man" -type f -exec gzip -9n {} +
 # What is not optimised comes with symbols.
 strip "$stage"/usr/bin/*
-strip --strip-unneeded "$stage"/usr/lib/libpdiol.so.*.*
+strip --strip-unneeded "$stage"/usr/lib/lib{pdiol,tlv}.so.*.*
 
 put() {
     install -D -m 644 "$here/debian/$1" "$stage/$2"

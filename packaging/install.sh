@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs everything that has been built: the programs, their manual pages and completions, and the C library.
+# Installs everything that has been built: the programs, their manual pages and completions, and the C libraries.
 #
 #   install.sh BUILT PREFIX
 #
-# BUILT is where Cargo has put the programs and the library. With DESTDIR set, everything goes below that, and is to be
+# BUILT is where Cargo has put the programs and the libraries. With DESTDIR set, everything goes below that, and is to be
 # moved to PREFIX later.
 set -euo pipefail
 
@@ -16,6 +16,8 @@ for program in starfish mycat fs2pfs pfs2fs pfsgrep pfssort pfsbzip2; do
     install -m 755 "$built/$program" "$to/bin"
 done
 "$built/starfish" generate "$to"
-# Cargo leaves the library elsewhere if only tests have asked for it.
-[[ -e $built/liblibpdiol.so ]] || built=$built/deps
-DESTDIR=${DESTDIR:-} "$here/../crates/libpdiol/install.sh" "$built" "$prefix"
+# Cargo leaves the libraries elsewhere if only tests have asked for them.
+[[ -e $built/liblibpdiol.so && -e $built/liblibtlv.so ]] || built=$built/deps
+for library in pdiol tlv; do
+    DESTDIR=${DESTDIR:-} "$here/install-library.sh" "$library" "$built" "$prefix"
+done

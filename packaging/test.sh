@@ -127,11 +127,16 @@ else
     skip "completions for fish are not read, since it is not here"
 fi
 
-# The C library: found by its name, as a program is linked with it.
+# The C libraries: found by their names, as a program is linked with it.
 printf '#include <pdiol.h>\nint main(void) { return pdiol_strerror() == 0; }\n' > "$work/program.c"
 cc -I"$root/usr/include" "$work/program.c" -L"$root/usr/lib" -lpdiol -o "$work/program"
 LD_LIBRARY_PATH=$root/usr/lib "$work/program" || fail "a program with the C library does not run"
 expect "pkg-config file" "prefix=/usr" cat "$root/usr/lib/pkgconfig/pdiol.pc"
+printf '#include <tlv.h>\nint main(void) { return TLV_Initialize("program") || TLV_Finalize(); }\n' > "$work/recorded.c"
+cc -I"$root/usr/include" "$work/recorded.c" -L"$root/usr/lib" -ltlv -o "$work/recorded"
+(cd "$work" && LD_LIBRARY_PATH=$root/usr/lib "$work/recorded") || fail "a program that is recorded does not run"
+[[ -s $work/program.tlv ]] || fail "a program that is recorded leaves no trace"
+expect "pkg-config file" "prefix=/usr" cat "$root/usr/lib/pkgconfig/tlv.pc"
 
 # The service: systemd understands it, it is not started by itself, and it is well shut in.
 unit=$root/usr/lib/systemd/system/starfish-agent.service

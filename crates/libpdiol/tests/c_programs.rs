@@ -495,8 +495,8 @@ fn what_is_installed_is_found_by_pkg_config_and_man() {
     let agents = Agents::start(1);
     let staged = agents.directory.path().join("staged");
     let built = libraries().parent().expect("a directory within that");
-    let mut install = Command::new(root().join("crates/libpdiol/install.sh"));
-    succeed(install.arg(built).arg("/opt/pdiol").env("DESTDIR", &staged));
+    let mut install = Command::new(root().join("packaging/install-library.sh"));
+    succeed(install.arg("pdiol").arg(built).arg("/opt/pdiol").env("DESTDIR", &staged));
     let prefix = staged.join("opt/pdiol");
     let pc = fs::read_to_string(prefix.join("lib/pkgconfig/pdiol.pc")).expect("a pkg-config file");
     assert!(

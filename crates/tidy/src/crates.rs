@@ -17,6 +17,8 @@
 //!   node                           real and fs
 //!   pdiol                          node
 //!   libpdiol                       pdiol, node; nothing depends on it
+//!   tlv                            trace
+//!   libtlv                         tlv; nothing depends on it
 //!   command-line                   node
 //!   agent-set                      command-line, node
 //!   applications                   command-line, pdiol, node, interruption, replacement
@@ -32,7 +34,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 31] = [
+const ARROWS: [(&str, &[&str]); 33] = [
     ("applications", &["command-line", "interruption", "node", "pdiol", "replacement"]),
     ("agent-set", &["command-line", "node"]),
     ("command-line", &["machine", "node"]),
@@ -92,6 +94,8 @@ const ARROWS: [(&str, &[&str]); 31] = [
     ("python", &["description", "experiment", "layout", "plan"]),
     ("test-agents", &["fs", "machine", "node", "pdiol", "real"]),
     ("tidy", &[]),
+    ("tlv", &["trace"]),
+    ("libtlv", &["tlv"]),
     ("trace", &[]),
     ("trace-formats", &["trace"]),
 ];
@@ -100,7 +104,7 @@ const ARROWS: [(&str, &[&str]); 31] = [
 const FEW: [(&str, &[&str]); 2] = [("machine", &["thiserror"]), ("layout", &["serde", "thiserror"])];
 
 /// Those that nothing may depend on, not even tests.
-const LAST: [&str; 4] = ["libpdiol", "starfish", "python", "seeds"];
+const LAST: [&str; 5] = ["libpdiol", "libtlv", "starfish", "python", "seeds"];
 
 /// What the Python package needs of others.
 const PYTHON_PROJECT: &str = "python/pyproject.toml";

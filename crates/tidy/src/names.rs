@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::Tree;
 
 /// Names that several types may have, and why.
-const SHARED: [(&str, &[&str]); 4] = [
+const SHARED: [(&str, &[&str]); 5] = [
     (
         "each crate, command or module has its own, and nobody means another's",
         &[
@@ -29,6 +29,7 @@ const SHARED: [(&str, &[&str]); 4] = [
     ),
     ("the seam says what there is, and each machine has one", &["Disk", "Net"]),
     ("the same thing, seen from another door", &["File", "Handle", "Session", "Agent", "Agents"]),
+    ("what a program declares, and what a trace has of it", &["Argument", "Counter"]),
     (
         "what is described, and what is made of the description",
         &["Disks", "Network", "Torus", "Layout", "Space"],

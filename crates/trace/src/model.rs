@@ -115,6 +115,37 @@ pub enum Amount {
     Real(f64),
 }
 
+macro_rules! integers {
+    ($($integer:ty)*) => {$(
+        impl From<$integer> for Amount {
+            fn from(integer: $integer) -> Self {
+                Amount::Integer(integer.into())
+            }
+        }
+    )*};
+}
+
+integers!(i8 u8 i16 u16 i32 u32 i64);
+
+impl From<u64> for Amount {
+    /// One beyond `i64` loses its last digits.
+    fn from(integer: u64) -> Self {
+        i64::try_from(integer).map_or(Amount::Real(integer as f64), Amount::Integer)
+    }
+}
+
+impl From<usize> for Amount {
+    fn from(integer: usize) -> Self {
+        Amount::from(integer as u64)
+    }
+}
+
+impl From<f64> for Amount {
+    fn from(real: f64) -> Self {
+        Amount::Real(real)
+    }
+}
+
 /// The value of an argument.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum RecordedValue {

@@ -125,12 +125,13 @@ impl Shell {
         let (root, libraries) = (root(), programs().join("deps"));
         let make = format!(
             "make() {{ command make --silent --dry-run --directory '{0}' \"$@\" > /dev/null || return; \
-             if [[ $1 == install-c ]]; then '{0}/crates/libpdiol/install.sh' '{1}' ~/.local; fi; }}",
+             if [[ $1 == install-c ]]; then for library in pdiol tlv; do \
+             '{0}/packaging/install-library.sh' $library '{1}' ~/.local; done; fi; }}",
             root.display(),
             libraries.display()
         );
         // Nothing else needs pkg-config, so it may be missing; it would say this.
-        let flags = "-I ~/.local/include -L ~/.local/lib -lpdiol";
+        let flags = "-I ~/.local/include -L ~/.local/lib -l${!#}";
         let pkg_config = format!("command -v pkg-config > /dev/null || pkg-config() {{ echo {flags}; }}");
         writeln!(input, "exec 2>&1\n{make}\n{pkg_config}").expect("a shell");
         Shell { child, input, output, directory, home }
@@ -177,23 +178,17 @@ fn environment(mut command: Command, home: &Path) -> Command {
     command
 }
 
-/// The folder with the programs and the C library, which Cargo builds for the tests of all crates. For those of this
+/// The folder with the programs and the C libraries, which Cargo builds for the tests of all crates. For those of this
 /// one alone it is asked to.
 fn programs() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     FOUND.get_or_init(|| {
         let folder = Path::new(env!("CARGO_BIN_EXE_starfish")).parent().expect("a folder").to_owned();
-        if !folder.join("pfsgrep").exists() || !folder.join("deps/liblibpdiol.so").exists() {
+        let built = ["pfsgrep", "deps/liblibpdiol.so", "deps/liblibtlv.so"];
+        if !built.iter().all(|file| folder.join(file).exists()) {
             let mut build = Command::new(env!("CARGO"));
-            build.args([
-                "build",
-                "--locked",
-                "--quiet",
-                "--package",
-                "applications",
-                "--package",
-                "libpdiol",
-            ]);
+            build.args(["build", "--locked", "--quiet"]);
+            build.args(["applications", "libpdiol", "libtlv"].map(|package| format!("--package={package}")));
             assert!(build.status().expect("cargo").success(), "the programs cannot be built");
         }
         folder

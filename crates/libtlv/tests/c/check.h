@@ -1,0 +1,29 @@
+/* check.h - a test fails by saying where and why. */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tlv.h>
+
+#define CHECK(condition)                                                                                  \
+    do {                                                                                                  \
+        if (!(condition)) {                                                                               \
+            fprintf(stderr, "%s:%d: %s; errno %d, %s\n", __FILE__, __LINE__, #condition, errno, tlv_strerror()); \
+            exit(1);                                                                                      \
+        }                                                                                                 \
+    } while (0)
+
+/* Something fails with this errno, and says this. */
+#define CHECK_FAILS(number, words, condition)             \
+    do {                                                  \
+        errno = 0;                                        \
+        CHECK(condition);                                 \
+        CHECK(errno == (number));                         \
+        CHECK(strstr(tlv_strerror(), words) != NULL);     \
+    } while (0)
+
+#endif

@@ -1,0 +1,91 @@
+/* fork.c - a process forked off one that records has no recording until it begins one. */
+#include "check.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What belonged to threads that are not in the child looks as if it had been leaked there. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "detect_leaks=0";
+}
+
+static int in_parent, in_child;
+static volatile int is_over;
+
+/* Declares, names and records at the moment of the fork. */
+static void *disturb(void *argument)
+{
+    for (int i = 0; !is_over; i++) {
+        char name[20];
+        snprintf(name, sizeof name, "state %d", i % 1000);
+        CHECK(tlv_state(name, NULL, TLV_RED) >= 0 && tlv_thread(name) == 0);
+        CHECK(tlv_count(0, i) == 0 || errno == ENOBUFS);
+    }
+    return argument;
+}
+
+/* How a child ends that does WORK. One that hangs is ended by a signal. */
+static int forked(void (*work)(void))
+{
+    int status;
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        alarm(60);
+        work();
+        exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void do_nothing(void)
+{
+    CHECK_FAILS(EBADF, "forked", tlv_begin(in_child) == -1);
+    CHECK_FAILS(EBADF, "forked", TLV_Record(1) == -1);
+    CHECK_FAILS(EBADF, "forked", TLV_Finalize() == -1);
+}
+
+static void run_another(void)
+{
+    execlp("true", "true", (char *)NULL);
+}
+
+static const char *name_of_recording = "fork";
+
+static void record_anew(void)
+{
+    CHECK(TLV_Initialize(name_of_recording) == 0);
+    CHECK(tlv_thread("child") == 0);
+    CHECK(tlv_begin(in_child) == 0 && tlv_end(in_child) == 0);
+    CHECK(tlv_state("declared in the child", NULL, TLV_RED) >= 0);
+    CHECK(TLV_Finalize() == 0);
+}
+
+int main(void)
+{
+    pthread_t other;
+    in_parent = tlv_state("in parent", NULL, TLV_RED);
+    in_child = tlv_state("in child", NULL, TLV_BLUE);
+    CHECK(tlv_counter("disturbance", NULL) == 0);
+    CHECK(TLV_Initialize("fork") == 0);
+    CHECK(pthread_create(&other, NULL, disturb, NULL) == 0);
+    CHECK(tlv_begin(in_parent) == 0);
+    for (int i = 0; i < 20; i++) {
+        CHECK(forked(do_nothing) == 0);
+        CHECK(forked(run_another) == 0);
+    }
+    CHECK(forked(record_anew) == 0);
+    CHECK(tlv_end(in_parent) == 0);
+    is_over = 1;
+    CHECK(pthread_join(other, NULL) == 0);
+    CHECK(TLV_Finalize() == 0);
+    /* A process that is not recorded may fork, and have its own. */
+    name_of_recording = "after";
+    CHECK(forked(record_anew) == 0);
+    return 0;
+}

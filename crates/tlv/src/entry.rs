@@ -1,0 +1,188 @@
+//! What a thread puts into its ring: events packed into slots of two words.
+//!
+//! ```text
+//!   word 0   ticks; 0 if it belongs to the time of the entry before
+//!   word 1   kind (8 bits) | slots that follow (8) | processor (16) | number (32)
+//! ```
+//!
+//! The number is that of a state, event, counter or name. The slots that follow hold what has no room: a value, the
+//! number of a flow, a text (its length in the first word, then its bytes).
+
+use trace::Amount;
+
+/// The most bytes of a text that an argument has room for. Longer ones are cut.
+pub const TEXT_BYTES: usize = 500;
+
+/// The most slots of an entry: one with a text of full length. The length takes a word.
+pub(crate) const SLOTS_MAX: usize = 1 + (8 + TEXT_BYTES).div_ceil(SLOT_BYTES);
+
+const SLOT_BYTES: usize = 16;
+
+/// What is in a slot.
+pub(crate) type Words = [u64; 2];
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum EntryKind {
+    Begin = 1,
+    End,
+    Event,
+    Integer,
+    Real,
+    ArgumentInteger,
+    ArgumentReal,
+    ArgumentText,
+    FlowOut,
+    FlowIn,
+    Switches,
+}
+
+impl EntryKind {
+    const ALL: [EntryKind; 11] = [
+        EntryKind::Begin,
+        EntryKind::End,
+        EntryKind::Event,
+        EntryKind::Integer,
+        EntryKind::Real,
+        EntryKind::ArgumentInteger,
+        EntryKind::ArgumentReal,
+        EntryKind::ArgumentText,
+        EntryKind::FlowOut,
+        EntryKind::FlowIn,
+        EntryKind::Switches,
+    ];
+
+    fn of(byte: u8) -> Self {
+        Self::ALL[usize::from(byte) - 1]
+    }
+}
+
+/// The first slot of an entry.
+#[inline]
+pub(crate) fn first(ticks: u64, kind: EntryKind, following: u8, processor: u16, number: u32) -> Words {
+    let head = u64::from(kind as u8) << 56
+        | u64::from(following) << 48
+        | u64::from(processor) << 32
+        | u64::from(number);
+    [ticks, head]
+}
+
+/// A number as a kind among two, and a word.
+#[inline]
+pub(crate) fn number(number: Amount, integer: EntryKind, real: EntryKind) -> (EntryKind, u64) {
+    match number {
+        Amount::Integer(integer_value) => (integer, integer_value.cast_unsigned()),
+        Amount::Real(real_value) => (real, real_value.to_bits()),
+    }
+}
+
+/// The slots of a text after their first, which is left free, and how many they are with that.
+pub(crate) fn text(text: &[u8]) -> ([Words; SLOTS_MAX], usize) {
+    let text = &text[..end_of_text(text)];
+    let mut slots = [[0; 2]; SLOTS_MAX];
+    slots[1][0] = text.len() as u64;
+    for (index, bytes) in text.chunks(8).enumerate() {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        let at = index + 1;
+        slots[1 + at / 2][at % 2] = u64::from_le_bytes(word);
+    }
+    (slots, 1 + (8 + text.len()).div_ceil(SLOT_BYTES))
+}
+
+/// Where a text of at most [`TEXT_BYTES`] ends: not within a character, if it is UTF-8.
+fn end_of_text(text: &[u8]) -> usize {
+    let is_within = |byte: u8| byte & 0xc0 == 0x80;
+    match text.get(TEXT_BYTES) {
+        None => text.len(),
+        Some(_) => {
+            (TEXT_BYTES - 3..=TEXT_BYTES).rev().find(|&end| !is_within(text[end])).unwrap_or(TEXT_BYTES)
+        }
+    }
+}
+
+/// An entry, as the writer reads it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct RingEntry<'a> {
+    pub(crate) ticks: u64,
+    pub(crate) kind: EntryKind,
+    pub(crate) processor: u16,
+    pub(crate) number: u32,
+    following: &'a [Words],
+}
+
+impl RingEntry<'_> {
+    /// The first word that follows.
+    pub(crate) fn word(&self) -> u64 {
+        self.following[0][0]
+    }
+
+    /// The first two words that follow.
+    pub(crate) fn words(&self) -> Words {
+        self.following[0]
+    }
+
+    /// The text that follows; what is not UTF-8 in it is replaced.
+    pub(crate) fn text(&self) -> String {
+        let bytes: Vec<u8> =
+            self.following.iter().flatten().skip(1).flat_map(|word| word.to_le_bytes()).collect();
+        String::from_utf8_lossy(&bytes[..self.word() as usize]).into_owned()
+    }
+}
+
+/// The entries in slots that a ring had.
+pub(crate) fn entries(mut slots: &[Words]) -> impl Iterator<Item = RingEntry<'_>> {
+    std::iter::from_fn(move || {
+        let (&[ticks, head], rest) = slots.split_first()?;
+        let (following, rest) = rest.split_at((head >> 48) as u8 as usize);
+        slots = rest;
+        let kind = EntryKind::of((head >> 56) as u8);
+        Some(RingEntry { ticks, kind, processor: (head >> 32) as u16, number: head as u32, following })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_come_out_as_they_went_in() {
+        let (mut words, used) = text("äbc defg hij".as_bytes());
+        words[0] = first(0, EntryKind::ArgumentText, used as u8 - 1, 3, 9);
+        let (kind, word) = number(Amount::Real(-1.5), EntryKind::Integer, EntryKind::Real);
+        let mut slots = vec![first(7, EntryKind::Begin, 0, u16::MAX, u32::MAX)];
+        slots.extend(&words[..used]);
+        slots.extend([first(u64::MAX, kind, 1, 0, 5), [word, 0]]);
+        let found: Vec<RingEntry<'_>> = entries(&slots).collect();
+        assert_eq!(found.len(), 3);
+        let RingEntry { ticks, kind, processor, number, .. } = found[0];
+        assert_eq!((ticks, kind, processor, number), (7, EntryKind::Begin, u16::MAX, u32::MAX));
+        assert_eq!((found[1].text(), found[1].processor, found[1].number), ("äbc defg hij".into(), 3, 9));
+        assert_eq!((found[2].kind, f64::from_bits(found[2].word())), (EntryKind::Real, -1.5));
+    }
+
+    #[test]
+    fn texts_of_every_length_come_out_cut_where_a_character_ends() {
+        let all = "ä".repeat(TEXT_BYTES);
+        for length in 0..TEXT_BYTES + 20 {
+            for begin in [0, 1] {
+                let given = &all.as_bytes()[begin..begin + length];
+                let (mut words, used) = text(given);
+                words[0] = first(1, EntryKind::ArgumentText, used as u8 - 1, 0, 0);
+                let slots = &words[..used];
+                let found: Vec<String> = entries(slots).map(|entry| entry.text()).collect();
+                let kept = &given[..end_of_text(given)];
+                assert_eq!(found, [String::from_utf8_lossy(kept)]);
+                assert!(kept.len() + 1 >= length.min(TEXT_BYTES), "{length}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_kind_has_its_number() {
+        for kind in EntryKind::ALL {
+            assert_eq!(EntryKind::of(kind as u8), kind);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The recording of this process: its beginning, its end, and what becomes of it when the process is forked.
+
+use std::cell::RefCell;
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Seek};
+use std::mem::{self, ManuallyDrop};
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLockWriteGuard};
+use std::thread::{self, JoinHandle, Thread};
+
+use nix::sys::signal::{SigSet, SigmaskHow};
+use nix::unistd;
+use trace::FileWriter;
+
+use crate::declared::{Declarations, declared};
+use crate::error::{Error, Refused, Result, invalid};
+use crate::row::{self, Rows, rows};
+use crate::settings::Settings;
+use crate::switch::{self, RecordingSwitch};
+use crate::ticks::{self, TickReading};
+use crate::{process, record, writer};
+
+/// What has been begun and not ended.
+enum Begun {
+    /// A recording that the user has switched off.
+    Off,
+    On(Running),
+}
+
+struct Running {
+    path: PathBuf,
+    descriptor: RawFd,
+    is_over: Arc<AtomicBool>,
+    writer: JoinHandle<io::Result<()>>,
+}
+
+static BEGUN: Mutex<Option<Begun>> = Mutex::new(None);
+
+fn begun() -> MutexGuard<'static, Option<Begun>> {
+    BEGUN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Begins the recording of this process, of which there is one at a time, and adds this thread to it. The file is
+/// called `NAME.tlv` if the settings name none; one that another process is writing is left to it, and the number of
+/// this process stands in the name of ours. Returns the file, or none if nothing is to be recorded.
+///
+/// The recording goes on until [`finish`], or until the process ends.
+pub fn start(name: &str, settings: &Settings) -> Result<Option<PathBuf>> {
+    settings.check()?;
+    let title = Path::new(name).file_name().ok_or_else(|| invalid("a recording", "it has no name"))?;
+    let mut begun = begun();
+    if begun.is_some() {
+        return Err(Error::AlreadyStarted);
+    }
+    watch_process();
+    if !settings.is_on {
+        *begun = Some(Begun::Off);
+        switch::turn(RecordingSwitch::Off);
+        return Ok(None);
+    }
+    let running = run(&title.to_string_lossy(), file_name(name, settings), settings)?;
+    let path = running.path.clone();
+    *begun = Some(Begun::On(running));
+    Ok(Some(path))
+}
+
+fn file_name(name: &str, settings: &Settings) -> PathBuf {
+    settings.file.clone().unwrap_or_else(|| {
+        let stem = name.strip_suffix(".tlv").unwrap_or(name);
+        format!("{stem}.tlv").into()
+    })
+}
+
+fn run(title: &str, path: PathBuf, settings: &Settings) -> Result<Running> {
+    let (path, file) = open(path)?;
+    let descriptor = file.as_raw_fd();
+    let failed = |source| Error::File { path: path.clone(), source };
+    ticks::choose();
+    row::set_slots(settings.slots());
+    record::set_switches(settings.switches);
+    // What was recorded after the end of the recording before.
+    rows().discard();
+    let file = FileWriter::new(file, &process::info(title)).map_err(failed)?;
+    let zero = TickReading::take();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let writer = {
+        let is_over = is_over.clone();
+        let writer = thread::Builder::new().name("tlv".into());
+        without_signals(|| writer.spawn(move || writer::write(file, zero, &is_over))).map_err(failed)?
+    };
+    *switch::writer() = Some(writer.thread().clone());
+    let running = Running { path, descriptor, is_over, writer };
+    switch::turn(RecordingSwitch::On);
+    if let Err(refused) = row::add(None) {
+        // Nobody hears of what becomes of a file that has nothing in it.
+        let _ = end(running);
+        return Err(refused.into());
+    }
+    Ok(running)
+}
+
+/// Opens the file, or the one with this process in its name if another process writes it.
+fn open(path: PathBuf) -> Result<(PathBuf, File)> {
+    let ours = of_this_process(&path);
+    for path in [path, ours.clone()] {
+        match open_unless_taken(&path) {
+            Ok(Some(file)) => return Ok((path, file)),
+            Ok(None) => {}
+            Err(source) => return Err(Error::File { path, source }),
+        }
+    }
+    let source = io::Error::new(io::ErrorKind::ResourceBusy, "another process writes it");
+    Err(Error::File { path: ours, source })
+}
+
+/// Opens a file and empties it, unless another process is writing it. What is no trace is not ours to replace.
+fn open_unless_taken(path: &Path) -> io::Result<Option<File>> {
+    let mut file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    if !file.metadata()?.is_file() {
+        return Ok(Some(file));
+    }
+    let mut beginning = Vec::new();
+    file.by_ref().take(16).read_to_end(&mut beginning)?;
+    if !beginning.is_empty() && !trace::is_trace(&beginning) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "this is no trace, and is left as it is"));
+    }
+    file.set_len(0)?;
+    file.rewind()?;
+    Ok(Some(file))
+}
+
+/// The name of a file with the number of this process before its extension.
+fn of_this_process(path: &Path) -> PathBuf {
+    let number = std::process::id();
+    match path.extension() {
+        Some(extension) => path.with_extension(format!("{number}.{}", extension.to_string_lossy())),
+        None => path.with_extension(number.to_string()),
+    }
+}
+
+/// Starts a thread that gets no signals: they are the program's.
+fn without_signals<T>(start: impl FnOnce() -> T) -> T {
+    let before =
+        SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK).expect("a mask of signals that there are");
+    let started = start();
+    before.thread_set_mask().expect("the mask that there was");
+    started
+}
+
+/// Ends the recording: all that was recorded before is written. Threads that go on are refused from now on, and are
+/// recorded again when another recording begins.
+pub fn finish() -> Result<()> {
+    let mut begun = begun();
+    match begun.take() {
+        Some(Begun::On(running)) => end(running),
+        Some(Begun::Off) => {
+            switch::turn(RecordingSwitch::Idle);
+            Ok(())
+        }
+        None => Err(switch::not_on().err().unwrap_or(Refused::NotStarted).into()),
+    }
+}
+
+fn end(running: Running) -> Result<()> {
+    switch::turn(RecordingSwitch::Idle);
+    *switch::writer() = None;
+    running.is_over.store(true, Ordering::Release);
+    running.writer.thread().unpark();
+    let outcome = running
+        .writer
+        .join()
+        .unwrap_or_else(|_| Err(io::Error::other("the thread that writes has panicked")));
+    outcome.map_err(|source| Error::File { path: running.path, source })
+}
+
+/// A recording that ends with its value.
+///
+/// ```
+/// # fn main() -> tlv::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a directory");
+/// # let file = Some(directory.path().join("sort.tlv"));
+/// # let settings = tlv::Settings { file, ..tlv::Settings::default() };
+/// let recording = tlv::Recording::start_with("sort", &settings)?;
+/// // ...
+/// recording.finish()
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "the recording ends when this is dropped"]
+pub struct Recording {
+    file: Option<PathBuf>,
+}
+
+impl Recording {
+    /// Begins the recording of this process, as the environment says. See [`start`].
+    pub fn start(name: &str) -> Result<Self> {
+        Self::start_with(name, &Settings::of_environment()?)
+    }
+
+    /// Begins the recording of this process. See [`start`].
+    pub fn start_with(name: &str, settings: &Settings) -> Result<Self> {
+        Ok(Recording { file: start(name, settings)? })
+    }
+
+    /// The file; none if nothing is recorded.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Ends it, and tells whether all was written.
+    pub fn finish(self) -> Result<()> {
+        mem::forget(self);
+        finish()
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        // Who wants to know whether all was written calls `finish`.
+        let _ = finish();
+    }
+}
+
+/// Has the recording end with the process, and not go on in one that is forked off.
+fn watch_process() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        #[expect(unsafe_code, reason = "there is no safe way to be told")]
+        // SAFETY: functions without arguments, of code that is not unloaded before the process ends.
+        unsafe {
+            libc::atexit(at_exit);
+            libc::pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child));
+        }
+    });
+}
+
+extern "C" fn at_exit() {
+    let _ = finish();
+}
+
+/// All locks there are, in the order in which they are taken. Nobody else has one at the moment of the fork, so that
+/// the child can use what they guard.
+struct Locks {
+    begun: MutexGuard<'static, Option<Begun>>,
+    rows: MutexGuard<'static, Rows>,
+    _declared: MutexGuard<'static, Declarations>,
+    writer: RwLockWriteGuard<'static, Option<Thread>>,
+}
+
+thread_local! {
+    // Never destroyed, so that a thread can fork whatever else of it has been.
+    static LOCKS: RefCell<Option<ManuallyDrop<Locks>>> = const { RefCell::new(None) };
+}
+
+extern "C" fn before_fork() {
+    let locks = Locks { begun: begun(), rows: rows(), _declared: declared(), writer: switch::writer() };
+    LOCKS.set(Some(ManuallyDrop::new(locks)));
+}
+
+extern "C" fn after_fork_in_parent() {
+    drop(LOCKS.take().map(ManuallyDrop::into_inner));
+}
+
+/// The writer is not here, and the file is the parent's: nothing is recorded until this process begins.
+extern "C" fn after_fork_in_child() {
+    let Some(mut locks) = LOCKS.take().map(ManuallyDrop::into_inner) else { return };
+    if let Some(Begun::On(running)) = locks.begun.take_if(|begun| matches!(begun, Begun::On(_))) {
+        // It shares the lock of the file, which is to end with the parent.
+        let _ = unistd::close(running.descriptor);
+        // Its thread does not exist, and cannot be detached.
+        mem::forget(running.writer);
+        switch::turn(RecordingSwitch::Forked);
+    }
+    *locks.writer = None;
+    locks.rows.free_all();
+    record::forget_flows();
+}

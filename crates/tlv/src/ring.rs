@@ -1,0 +1,136 @@
+//! A ring of slots between the thread that records and the one that writes: neither waits for the other.
+//!
+//! Positions count up for ever; a slot's place is its position modulo the capacity, which is a power of two.
+//!
+//! ```text
+//!            tail                  head       limit
+//!   ..........|#####################|..........|....
+//!             written by the        written by the producer: what is before it is recorded;
+//!             consumer: what is     up to the limit there is room, or it is time to wake the
+//!             before it is free     consumer; the producer's own, as its copy of the tail
+//! ```
+//!
+//! The producer stores slots and then publishes them with its head (release), so that whoever has seen the head
+//! (acquire) sees the slots. The other way round the consumer reads slots and then frees them with its tail. As long as
+//! the limit is not reached, the producer looks at nothing that the consumer writes.
+//!
+//! What has no room is not recorded but counted: the producer never waits, and nothing is overwritten.
+
+use crate::primitives::{AtomicU64, Ordering, Slot, slots};
+
+/// What became of something to be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pushed {
+    /// It is recorded.
+    Recorded,
+    /// It is recorded, and half of the ring is full: time for the consumer.
+    HalfFull,
+    /// It had no room, and was counted.
+    Dropped,
+}
+
+/// A ring with one producer and one consumer.
+pub(crate) struct Ring {
+    slots: Box<[Slot]>,
+    producer: Producer,
+    consumer: Consumer,
+}
+
+/// What only the producer writes. In cache lines of its own, two of them: processors fetch them in pairs.
+#[repr(align(128))]
+struct Producer {
+    head: AtomicU64,
+    limit: AtomicU64,
+    dropped: AtomicU64,
+}
+
+/// What only the consumer writes.
+#[repr(align(128))]
+struct Consumer {
+    tail: AtomicU64,
+}
+
+impl Ring {
+    /// An empty ring of so many slots, a power of two.
+    pub(crate) fn new(capacity: usize) -> Self {
+        assert!(capacity.is_power_of_two() && capacity >= 2, "a ring of {capacity} slots");
+        let half = capacity as u64 / 2;
+        let producer =
+            Producer { head: AtomicU64::new(0), limit: AtomicU64::new(half), dropped: AtomicU64::new(0) };
+        Ring { slots: slots(capacity), producer, consumer: Consumer { tail: AtomicU64::new(0) } }
+    }
+
+    fn capacity(&self) -> u64 {
+        self.slots.len() as u64
+    }
+
+    fn slot(&self, position: u64) -> &Slot {
+        &self.slots[position as usize & (self.slots.len() - 1)]
+    }
+
+    /// Records something that takes these slots, all or none of them. For the producer alone.
+    #[inline]
+    pub(crate) fn push(&self, content: &[[u64; 2]]) -> Pushed {
+        let head = self.producer.head.load(Ordering::Relaxed);
+        if head + content.len() as u64 > self.producer.limit.load(Ordering::Relaxed) {
+            return self.push_at_limit(content);
+        }
+        self.publish(head, content);
+        Pushed::Recorded
+    }
+
+    #[inline]
+    fn publish(&self, head: u64, content: &[[u64; 2]]) {
+        for (position, words) in (head..).zip(content) {
+            let slot = self.slot(position);
+            slot[0].store(words[0], Ordering::Relaxed);
+            slot[1].store(words[1], Ordering::Relaxed);
+        }
+        self.producer.head.store(head + content.len() as u64, Ordering::Release);
+    }
+
+    #[cold]
+    fn push_at_limit(&self, content: &[[u64; 2]]) -> Pushed {
+        let Producer { head, limit, dropped } = &self.producer;
+        let begin = head.load(Ordering::Relaxed);
+        let end = begin + content.len() as u64;
+        let tail = self.consumer.tail.load(Ordering::Acquire);
+        if end - tail > self.capacity() {
+            dropped.store(dropped.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            // Whatever comes next looks again whether there is room.
+            limit.store(begin, Ordering::Relaxed);
+            return Pushed::Dropped;
+        }
+        self.publish(begin, content);
+        let is_half_full = end - tail >= self.capacity() / 2;
+        let room = if is_half_full { self.capacity() } else { self.capacity() / 2 };
+        limit.store(tail + room, Ordering::Relaxed);
+        if is_half_full { Pushed::HalfFull } else { Pushed::Recorded }
+    }
+
+    /// Where what is recorded ends. Whoever calls it sees all that the producer did before.
+    pub(crate) fn head(&self) -> u64 {
+        self.producer.head.load(Ordering::Acquire)
+    }
+
+    /// Takes what is recorded up to a head that was seen. For the consumer alone.
+    pub(crate) fn take(&self, head: u64, into: &mut Vec<[u64; 2]>) {
+        let tail = self.consumer.tail.load(Ordering::Relaxed);
+        into.extend((tail..head).map(|position| self.slot(position).each_ref().map(read)));
+        self.consumer.tail.store(head, Ordering::Release);
+    }
+
+    /// Forgets what is recorded. For the consumer alone.
+    pub(crate) fn discard(&self) {
+        self.consumer.tail.store(self.head(), Ordering::Release);
+    }
+
+    /// How many there were that had no room, from the beginning on.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.producer.dropped.load(Ordering::Relaxed)
+    }
+}
+
+fn read(word: &AtomicU64) -> u64 {
+    word.load(Ordering::Relaxed)
+}

@@ -1,0 +1,162 @@
+//! What the user of a program says of its recording, by variables of the environment.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use crate::error::{Result, invalid};
+use crate::row::{BYTES_MAX, SLOT_BYTES};
+
+/// Buffers are at least so large, in bytes: some records beside the largest.
+const BUFFER_BYTES_MIN: usize = 1 << 14;
+
+/// How a process is recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether anything is recorded.
+    pub is_on: bool,
+    /// The file; none for the name of the recording with `.tlv`.
+    pub file: Option<PathBuf>,
+    /// The buffer of each thread, in bytes, which hold a sixteenth as many records; a power of two from 16 KiB to 1
+    /// GiB.
+    pub buffer_bytes: usize,
+    /// Whether context switches are recorded where states begin and end. This costs a call of the system each time.
+    pub switches: bool,
+}
+
+impl Default for Settings {
+    /// On, in the file called after the recording, with 1 MiB for each thread, which lasts for 65,536 records until the
+    /// writer, which comes ten times a second or when it is half full, has come.
+    fn default() -> Self {
+        Settings { is_on: true, file: None, buffer_bytes: 1 << 20, switches: false }
+    }
+}
+
+impl Settings {
+    /// The default, but for what the environment says: `TLV`, `TLV_FILE`, `TLV_BUFFER` and `TLV_SWITCHES`.
+    pub fn of_environment() -> Result<Self> {
+        Self::of(|name| env::var_os(name).filter(|value| !value.is_empty()))
+    }
+
+    fn of(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self> {
+        let text = |name: &str| variable(name).map(|value| value.to_string_lossy().into_owned());
+        let mut settings = Settings::default();
+        if let Some(value) = text("TLV") {
+            settings.is_on = is_on("TLV", &value)?;
+        }
+        if let Some(value) = text("TLV_SWITCHES") {
+            settings.switches = is_on("TLV_SWITCHES", &value)?;
+        }
+        if let Some(value) = text("TLV_BUFFER") {
+            settings.buffer_bytes = bytes(&value)?;
+        }
+        settings.file = variable("TLV_FILE").map(|file| in_full(&file)).transpose()?;
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// Fails if the buffer has no sensible size.
+    pub(crate) fn check(&self) -> Result<()> {
+        let bytes = self.buffer_bytes;
+        if !bytes.is_power_of_two() || !(BUFFER_BYTES_MIN..=BYTES_MAX).contains(&bytes) {
+            let why = "the buffer of a thread has a power of two of bytes, from 16K to 1G";
+            return Err(invalid(format!("a buffer of {bytes} bytes"), why));
+        }
+        Ok(())
+    }
+
+    /// How many slots each thread's ring has.
+    pub(crate) fn slots(&self) -> usize {
+        self.buffer_bytes / SLOT_BYTES
+    }
+}
+
+fn is_on(name: &str, value: &str) -> Result<bool> {
+    match &*value.to_lowercase() {
+        "on" | "1" | "yes" | "true" => Ok(true),
+        "off" | "0" | "no" | "false" => Ok(false),
+        _ => Err(invalid(format!("{name}={value}"), "it is on or off")),
+    }
+}
+
+fn bytes(value: &str) -> Result<usize> {
+    let (digits, shift) = match value.to_uppercase().strip_suffix(['K', 'M', 'G']) {
+        Some(digits) => (
+            digits.to_owned(),
+            if value.ends_with(['k', 'K']) {
+                10
+            } else if value.ends_with(['m', 'M']) {
+                20
+            } else {
+                30
+            },
+        ),
+        None => (value.to_owned(), 0),
+    };
+    let number: Option<usize> = digits.parse().ok();
+    number.and_then(|number| number.checked_mul(1 << shift)).ok_or_else(|| {
+        invalid(format!("TLV_BUFFER={value}"), "it is a number of bytes such as 65536, 64K or 1M")
+    })
+}
+
+/// The name of a file in which `%p` stands for the number of this process, `%h` for this computer's name and `%%` for a
+/// percent sign.
+fn in_full(name: &OsStr) -> Result<PathBuf> {
+    let mut full = Vec::new();
+    let mut bytes = name.as_bytes().iter();
+    while let Some(&byte) = bytes.next() {
+        match (byte, byte == b'%') {
+            (_, false) => full.push(byte),
+            _ => match bytes.next() {
+                Some(b'p') => full.extend(std::process::id().to_string().bytes()),
+                Some(b'h') => full.extend(crate::process::host().bytes()),
+                Some(b'%') => full.push(b'%'),
+                _ => {
+                    let why = "after % comes p (this process), h (this computer) or %";
+                    return Err(invalid(format!("TLV_FILE={}", name.to_string_lossy()), why));
+                }
+            },
+        }
+    }
+    Ok(OsString::from_vec(full).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(given: &[(&str, &str)]) -> Result<Settings> {
+        Settings::of(|name| given.iter().find(|(other, _)| *other == name).map(|(_, value)| value.into()))
+    }
+
+    #[test]
+    fn what_is_not_said_is_as_by_default() {
+        assert_eq!(of(&[]).expect("nothing is wrong"), Settings::default());
+        let said = [("TLV", "Off"), ("TLV_FILE", "a%%b"), ("TLV_BUFFER", "64K"), ("TLV_SWITCHES", "on")];
+        let settings =
+            Settings { is_on: false, file: Some("a%b".into()), buffer_bytes: 65536, switches: true };
+        assert_eq!(of(&said).expect("nothing is wrong"), settings);
+        let file = of(&[("TLV_FILE", "x.%p.tlv")]).expect("nothing is wrong").file;
+        assert_eq!(file, Some(format!("x.{}.tlv", std::process::id()).into()));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        for (name, value) in [
+            ("TLV", "maybe"),
+            ("TLV_SWITCHES", "2"),
+            ("TLV_FILE", "x%q"),
+            ("TLV_FILE", "x%"),
+            ("TLV_BUFFER", "1T"),
+            ("TLV_BUFFER", "99999999999999999999G"),
+            ("TLV_BUFFER", "-1"),
+        ] {
+            let error = of(&[(name, value)]).expect_err(value).to_string();
+            assert!(error.contains(&format!("{name}={value}")), "{error}");
+        }
+        for bytes in ["100000", "1K", "2G", "0"] {
+            assert!(of(&[("TLV_BUFFER", bytes)]).is_err(), "{bytes}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The ring of a thread, in every order in which the thread and the writer can meet at it.
+//!
+//! `loom` runs a model again and again, each time in another order, with every value that a load may see. The ring is
+//! `src/ring.rs` as it is; what it is made of is the model's.
+
+use loom::model::Builder;
+use loom::sync::Arc;
+use loom::thread;
+
+use ring::{Pushed, Ring};
+
+#[path = "../src/ring.rs"]
+mod ring;
+
+/// What the ring is made of, such that loom can see it.
+mod primitives {
+    pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
+
+    pub(crate) type Slot = [AtomicU64; 2];
+
+    pub(crate) fn slots(count: usize) -> Box<[Slot]> {
+        (0..count).map(|_| [AtomicU64::new(0), AtomicU64::new(0)]).collect()
+    }
+}
+
+/// A producer records entries of so many slots each, numbered as they come, while a consumer takes what there is so
+/// many times. In the end everything has come out in order, or has been counted.
+fn meet(capacity: usize, entries: &'static [usize], looks: usize) {
+    let mut builder = Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(3));
+    builder.check(move || {
+        let ring = Arc::new(Ring::new(capacity));
+        let producer = {
+            let ring = ring.clone();
+            thread::spawn(move || {
+                let mut recorded = Vec::new();
+                for (number, &slots) in (1..).zip(entries) {
+                    let content: Vec<[u64; 2]> = (1..=slots as u64).map(|slot| [number, slot]).collect();
+                    if ring.push(&content) != Pushed::Dropped {
+                        recorded.extend(content);
+                    }
+                }
+                let dropped = entries.iter().sum::<usize>() - recorded.len();
+                (recorded, dropped)
+            })
+        };
+        let mut taken = Vec::new();
+        for _ in 0..looks {
+            ring.take(ring.head(), &mut taken);
+            thread::yield_now();
+        }
+        let (recorded, dropped) = producer.join().expect("no panic");
+        ring.take(ring.head(), &mut taken);
+        assert_eq!(taken, recorded);
+        assert_eq!(ring.dropped() == 0, dropped == 0);
+    });
+}
+
+#[test]
+fn what_comes_out_is_what_went_in() {
+    meet(4, &[1, 1, 1, 1, 1, 1], 2);
+}
+
+#[test]
+fn entries_of_several_slots_come_out_whole_or_not_at_all() {
+    meet(4, &[3, 1, 2, 3], 2);
+}
+
+#[test]
+fn the_writer_is_called_when_half_is_full_and_what_has_no_room_is_counted() {
+    loom::model(|| {
+        let ring = Ring::new(8);
+        let push = |times| (0..times).map(|_| ring.push(&[[7, 7]])).collect::<Vec<_>>();
+        assert_eq!(
+            push(5),
+            [Pushed::Recorded, Pushed::Recorded, Pushed::Recorded, Pushed::Recorded, Pushed::HalfFull]
+        );
+        assert_eq!(
+            push(5),
+            [Pushed::Recorded, Pushed::Recorded, Pushed::Recorded, Pushed::Dropped, Pushed::Dropped]
+        );
+        assert_eq!(ring.dropped(), 2);
+        let mut taken = Vec::new();
+        ring.take(ring.head(), &mut taken);
+        assert_eq!(taken.len(), 8);
+        assert_eq!(push(9)[8], Pushed::Dropped, "all of it is free again");
+        assert_eq!(ring.dropped(), 3);
+        ring.discard();
+        assert_eq!(ring.push(&[[7, 7]; 8]), Pushed::HalfFull);
+    });
+}
