@@ -120,8 +120,10 @@ pub struct StreamingDisk {
     pub sector_bytes: Sourced<Bytes>,
     /// Size of the disk.
     pub capacity: Sourced<Bytes>,
-    /// Rate at which data come off or go onto the medium.
+    /// Rate at which data come off the medium, and go onto it unless `write_rate` says otherwise.
     pub rate: Sourced<Rate>,
+    /// Rate at which data go onto the medium, if that is another.
+    pub write_rate: Option<Sourced<Rate>>,
     /// Time charged to an access that does not continue the one before.
     pub positioning: Sourced<Time>,
     /// Time from the arrival of any command to the first work for it; none if left out.
@@ -165,6 +167,7 @@ impl Description for DiskDescription {
         ("st318416w", include_str!("../../../machines/disks/st318416w.toml")),
         ("streaming-20", include_str!("../../../machines/disks/streaming-20.toml")),
         ("drawn-3600", include_str!("../../../machines/disks/drawn-3600.toml")),
+        ("flash-qlc", include_str!("../../../machines/disks/flash-qlc.toml")),
     ];
 
     fn decode(text: &str) -> Result<Self, toml::de::Error> {
@@ -340,6 +343,11 @@ impl Seek {
 }
 
 impl StreamingDisk {
+    /// Bytes a second that go onto the medium.
+    pub fn written_per_second(&self) -> u64 {
+        self.write_rate.as_ref().unwrap_or(&self.rate).value.0
+    }
+
     fn check(&self) -> Result<(), Misfit> {
         check_sector(&self.sector_bytes)?;
         let Bytes(capacity) = self.capacity.value;

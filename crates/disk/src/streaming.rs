@@ -1,4 +1,5 @@
-//! A disk without mechanics: data stream at a constant rate, and going elsewhere has a fixed price.
+//! A disk without mechanics: data stream at a constant rate, that of writes may be another, and going elsewhere has a
+//! fixed price.
 //!
 //! A command that starts at the sector where the last one ended continues it and is charged the transfer
 //! alone; any other is charged the positioning too. A continued read is read ahead: its transfer begins
@@ -16,7 +17,8 @@ use crate::phases::{Activity, Phases};
 pub(crate) struct Streaming {
     sector_bytes: u64,
     capacity: u64,
-    bytes_per_second: u64,
+    read_per_second: u64,
+    written_per_second: u64,
     positioning: Duration,
     command_overhead: Duration,
     /// The time of the transfer that may be done before its command comes, unless it is all of it.
@@ -45,7 +47,8 @@ impl Streaming {
         Streaming {
             sector_bytes: disk.sector_bytes.value.0,
             capacity: disk.capacity.value.0 / disk.sector_bytes.value.0,
-            bytes_per_second: disk.rate.value.0,
+            read_per_second: disk.rate.value.0,
+            written_per_second: disk.written_per_second(),
             positioning: disk.positioning.value.0,
             command_overhead: overhead.map_or(Duration::ZERO, |time| time.value.0),
             read_ahead: disk
@@ -75,7 +78,7 @@ impl Streaming {
         let idle = decoded.since(self.free);
         let ahead = if is_read_ahead { self.read_ahead.unwrap_or(idle) } else { Duration::ZERO };
         let start = self.free + (idle - ahead.min(idle));
-        self.free = decoded.max(self.access(start, first, sectors));
+        self.free = decoded.max(self.access(start, first, sectors, self.read_per_second));
         self.last = Some(Access::Read { next: first + sectors });
         self.free
     }
@@ -86,7 +89,7 @@ impl Streaming {
 
     pub(crate) fn write(&mut self, now: Instant, first: u64, sectors: u64) -> Instant {
         self.buffer_empty = now.max(self.free);
-        self.written = self.access(self.buffer_empty, first, sectors);
+        self.written = self.access(self.buffer_empty, first, sectors, self.written_per_second);
         self.free = self.written;
         self.last = Some(Access::Write { next: first + sectors });
         now
@@ -110,7 +113,7 @@ impl Streaming {
     }
 
     /// Positions if need be, transfers, and returns the end of it.
-    fn access(&mut self, start: Instant, first: u64, sectors: u64) -> Instant {
+    fn access(&mut self, start: Instant, first: u64, sectors: u64, bytes_per_second: u64) -> Instant {
         let mut end = start;
         if !self.continues_at(first) {
             self.statistics.movements += 1;
@@ -118,7 +121,7 @@ impl Streaming {
             end += self.positioning;
             self.phases.add(Activity::Seek, start, end);
         }
-        let transfer = Duration::of_transfer(sectors * self.sector_bytes, self.bytes_per_second);
+        let transfer = Duration::of_transfer(sectors * self.sector_bytes, bytes_per_second);
         self.statistics.transfer += transfer;
         self.phases.add(Activity::Transfer, end, end + transfer);
         end + transfer

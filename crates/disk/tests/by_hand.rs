@@ -350,6 +350,18 @@ fn a_streaming_disk_buffers_one_write() {
 }
 
 #[test]
+fn flash_reads_faster_than_it_writes() {
+    let mut disk = Model::new(&DiskDescription::load("flash-qlc").unwrap(), 0.0);
+    let positioning = Duration::from_nanos(90_910);
+    // 64 KiB at 560 MB/s and at 80 MB/s, rounded up to a nanosecond.
+    let (read, written) = (Duration::from_nanos(117_029), Duration::from_nanos(819_200));
+    let end = disk.read(Instant::START, 1_000, 128);
+    assert_eq!(end, Instant::START + positioning + read);
+    disk.write(end, 5_000, 128);
+    assert_eq!(disk.settled(), end + positioning + written);
+}
+
+#[test]
 #[should_panic(expected = "16 sectors from 2647072 on a disk of 2647080")]
 fn a_command_beyond_the_end_is_a_bug() {
     let mut disk = hp97560();

@@ -10,7 +10,8 @@ const BUS: Duration = Duration::from_nanos(819_200);
 
 /// One of the disks, sometimes changed at the edges: little cache, or time exposed by writes.
 fn any_disk(random: &mut ChaCha8Rng) -> Model {
-    let name = ["hp97560", "hp97560", "streaming-20", "st318416w", "drawn-3600"][random.random_range(0..5)];
+    let names = ["hp97560", "hp97560", "streaming-20", "st318416w", "drawn-3600", "flash-qlc"];
+    let name = names[random.random_range(0..names.len())];
     let mut description = DiskDescription::load(name).unwrap();
     if let DiskDescription::Mechanical(disk) = &mut description {
         disk.controller.cache.value = Bytes([0, 512, 8_192, 131_072][random.random_range(0..4)]);

@@ -118,7 +118,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Some(_) => None,
     };
     let of_disk = model.and_then(|model| match model {
-        DiskDescription::Streaming(disk) => Some(disk.rate.value.0 as f64),
+        DiskDescription::Streaming(disk) => Some(disk.written_per_second() as f64),
         _ => None,
     });
     let rate = of_disk.map(|rate| rate * f64::from(arguments.agents) / f64::from(1 << 20));

@@ -20,7 +20,7 @@ pub(super) fn page(name: &str, cells: &[PlacedCell<'_>], command: &str, version:
         recurrences(cells),
     ];
     parts.extend(plots.into_iter().flatten().map(NumbersPart::Plot));
-    parts.extend(map(cells).map(NumbersPart::Shaded));
+    parts.extend(maps(cells).into_iter().map(NumbersPart::Shaded));
     parts.push(NumbersPart::Table(numbers(cells)));
     let lead = vec![
         "Simulated: jobs that read and write the same disks, until all of them are done. Every trial is a dot, lines go \
@@ -208,8 +208,15 @@ fn recurrences(cells: &[PlacedCell<'_>]) -> Option<Plot> {
 }
 
 /// The map: slowdown over f and the jobs, of merges that are no figure of the report.
-fn map(cells: &[PlacedCell<'_>]) -> Option<ShadedTable> {
-    let cells: Vec<_> = cells.iter().filter(|cell| cell.plan.figure.is_none()).collect();
+fn maps(cells: &[PlacedCell<'_>]) -> Vec<ShadedTable> {
+    let without_figure = || cells.iter().filter(|cell| cell.plan.figure.is_none());
+    let names = crate::results::distinct(without_figure().map(|cell| &*cell.plan.name));
+    let of_plan = |name| without_figure().filter(|cell| cell.plan.name == name).collect::<Vec<_>>();
+    names.into_iter().filter_map(|name| map(&of_plan(name))).collect()
+}
+
+/// The map of one plan.
+fn map(cells: &[&PlacedCell<'_>]) -> Option<ShadedTable> {
     let mut jobs: Vec<u32> = cells.iter().map(|cell| cell.cell.case.jobs).collect();
     jobs.sort_unstable();
     jobs.dedup();
@@ -229,7 +236,7 @@ fn map(cells: &[PlacedCell<'_>]) -> Option<ShadedTable> {
         (format!("{:.2} ({name})", ratio(name)), jobs.iter().map(slowdown).collect())
     };
     Some(ShadedTable {
-        title: "Where merges of policy 2 race".to_owned(),
+        title: cells[0].plan.title.clone(),
         note: format!(
             "Completion of all jobs against what the busiest disk has to do, over f and over jobs on {disks} disks. A \
              star marks what the analysis says can race: at least two jobs, and f above 1 / (d - 1) = {:.2}.",
