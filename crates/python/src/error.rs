@@ -71,6 +71,15 @@ impl From<plan::JournalError> for Failure {
     }
 }
 
+impl From<tlv::Error> for Failure {
+    fn from(error: tlv::Error) -> Self {
+        match error {
+            tlv::Error::File { .. } => Failure::File(error.to_string()),
+            _ => Failure::Invalid(error.to_string()),
+        }
+    }
+}
+
 impl From<PyErr> for Failure {
     fn from(error: PyErr) -> Self {
         Failure::Python(error)

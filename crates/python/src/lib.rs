@@ -1,12 +1,13 @@
 //! The native half of the Python package `starfish`: conversions, and nothing else.
 //!
 //! What users see is Python, with its types and documentation, in `python/starfish`; the module here is private
-//! to it. It keeps no state: values go in, columns come out.
+//! to it. It keeps no state, but for a recording: values go in, columns come out.
 //!
 //! - `lib.rs`: the functions Python calls
 //! - `ask.rs`: what Python asks for, as cases
 //! - `plans.rs`: plans, run as a whole or in parts
 //! - `columns.rs`: results, as columns of a table
+//! - `recording.rs`: what Python's threads do, recorded
 //! - `attend.rs`: waiting for threads while attending to Python: progress, interrupts
 //! - `error.rs`: what went wrong, as Python's exceptions
 
@@ -15,6 +16,7 @@ mod attend;
 mod columns;
 mod error;
 mod plans;
+mod recording;
 
 /// What `python/starfish` imports; its types are in `python/starfish/_native.pyi`.
 #[pyo3::pymodule]
@@ -24,6 +26,12 @@ mod _native {
     use description::{Bytes, Description, MachineDescription, Topology, WrittenAsText, text_of};
     use pyo3::prelude::*;
     use pyo3::types::{PyDict, PyList};
+
+    #[pymodule_export]
+    use crate::recording::{
+        tlv_argument, tlv_begin, tlv_count, tlv_counter, tlv_end, tlv_finish, tlv_flow, tlv_flow_in,
+        tlv_flow_out, tlv_is_nameless, tlv_start, tlv_state, tlv_tell, tlv_thread,
+    };
 
     use crate::ask::Ask;
     use crate::error::{Failure, Result};

@@ -91,7 +91,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
     ("replacement", &[]),
     ("seeds", &["description", "fs", "interruption", "layout", "machine", "sim"]),
     ("statistics", &[]),
-    ("python", &["description", "experiment", "layout", "plan"]),
+    ("python", &["description", "experiment", "layout", "plan", "tlv"]),
     ("test-agents", &["fs", "machine", "node", "pdiol", "real"]),
     ("tidy", &[]),
     ("tlv", &["trace"]),

@@ -24,7 +24,7 @@
 //! ring is half full. What has no room is counted, and the count is written. A process that is killed loses the last
 //! tenth of a second.
 //!
-//! C and C++ programs use the crate `libtlv` (`tlv.h`).
+//! C and C++ programs use the crate `libtlv` (`tlv.h`), Python programs `starfish.tlv`.
 //!
 //! Map of the code, in reading order:
 //!
@@ -57,9 +57,16 @@ pub use declared::{DECLARATIONS_MAX, declare_counter, declare_events, declare_na
 pub use entry::TEXT_BYTES;
 pub use error::{Error, Refused, Result};
 pub use record::{
-    add_thread, argue, argue_text, begin, count, end, event, flow_in, flow_out, is_recording, name_thread,
-    new_flow,
+    add_thread, argue, argue_text, begin, count, end, event, flow_in, flow_out, is_added, is_recording,
+    name_thread, new_flow,
 };
 pub use recording::{Recording, finish, start};
 pub use settings::Settings;
 pub use trace::{Amount, Colour, CounterId, CounterInfo, NameId, StateId, StateInfo};
+
+/// The manual's page about recording, whose example is compiled.
+#[cfg(doctest)]
+mod manual {
+    #[doc = include_str!("../../../docs/manual/recording-programs.md")]
+    mod recording_programs {}
+}

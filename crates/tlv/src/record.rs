@@ -155,6 +155,11 @@ pub(crate) fn forget_flows() {
     NEXT_FLOW.store(0, Ordering::Relaxed);
 }
 
+/// Whether this thread has been added to what is recorded.
+pub fn is_added() -> bool {
+    row::current().is_some()
+}
+
 /// This thread is recorded from now on, by its own name.
 pub fn add_thread() -> Result<(), Refused> {
     with_row(own, |_| Ok(()))

@@ -49,6 +49,7 @@ pages! {
     choosing_storage: "docs/manual/choosing-storage.md",
     using_your_disks: "docs/manual/using-your-disks.md",
     writing_programs: "docs/manual/writing-programs.md",
+    recording_programs: "docs/manual/recording-programs.md",
     write_caches: "docs/manual/write-caches.md",
     replaying: "docs/manual/replaying.md",
     placement: "docs/manual/placement.md",
