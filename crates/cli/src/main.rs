@@ -51,7 +51,7 @@ use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
     advise, agent, agents, bench, cat, completions, demo, doctor, fsck, generate, get, ls, machines, merge,
-    patterns, put, reproduce, request_log, rm, run, simulate, stat,
+    patterns, put, reproduce, request_log, rm, run, simulate, stat, view,
 };
 use command_line::failure::Result;
 
@@ -99,6 +99,7 @@ enum Command {
     Reproduce(reproduce::Arguments),
     Replay(Box<command::replay::Arguments>),
     RequestLog(request_log::Arguments),
+    View(view::Arguments),
     Machines(machines::Arguments),
     Patterns(patterns::Arguments),
     Advise(advise::Arguments),
@@ -158,6 +159,7 @@ fn run(command: Command) -> Result<()> {
         Command::Reproduce(arguments) => reproduce::run(arguments),
         Command::Replay(arguments) => command::replay::run(*arguments),
         Command::RequestLog(arguments) => request_log::run(arguments),
+        Command::View(arguments) => view::run(arguments),
         Command::Machines(arguments) => machines::run(arguments),
         Command::Patterns(arguments) => patterns::run(arguments),
         Command::Advise(arguments) => advise::run(arguments),

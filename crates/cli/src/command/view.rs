@@ -1,0 +1,78 @@
+//! `starfish view`: traces in the browser.
+
+use std::path::PathBuf;
+use std::thread;
+
+use clap::Args;
+use trace::ReadError;
+use viewer::{FileError, Files, ServeError, Server};
+
+use crate::{interrupt, local};
+use command_line::failure::{Failure, Result};
+
+/// Look at traces in a browser: the Thread Log Viewer.
+///
+/// The page has a time line of every process, node and thread, the durations of all calls, and how they are distributed.
+/// It comes from a server on this computer that answers only whoever has the address it prints, and reads no other files
+/// than these. Files that are still being written are followed. Ctrl-C ends it.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Traces, on one clock.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Write one page with all of it to FILE instead, which needs neither this program nor a network.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["no_open", "port"])]
+    html: Option<PathBuf>,
+
+    /// Print the address, and start no browser.
+    #[arg(long)]
+    no_open: bool,
+
+    /// The port of the server; 0 is any that is free.
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    port: u16,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish view run.tlv                       a browser opens
+  starfish view predicted.tlv measured.tlv    several files on one clock, or side by side
+  starfish view run.tlv --html run.html       a file to keep, or to send";
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let files = Files::new(arguments.files);
+    if let Some(path) = &arguments.html {
+        let page = viewer::self_contained(&viewer::columns(&files.read().map_err(unreadable)?));
+        return local::write(path, |output| std::io::Write::write_all(output, page.as_bytes()));
+    }
+    let stop = interrupt::channel()?;
+    let server = Server::new(files, arguments.port).map_err(|error| match error {
+        ServeError::File(error) => unreadable(error),
+        ServeError::Io(error) => {
+            let failure = Failure::new(format!("serving at port {} of this computer", arguments.port), error);
+            failure.remedy("Leave out --port: then any that is free is taken.")
+        }
+    })?;
+    let address = server.address();
+    println!("{address}\nCtrl-C ends it.");
+    thread::spawn(|| server.answer());
+    if !arguments.no_open && let Err(error) = open::that_detached(&address) {
+        eprintln!("starfish: no browser could be started ({error}); open the address above");
+    }
+    // It ends when somebody says so, and that is no failure.
+    let _ = stop.recv();
+    Ok(())
+}
+
+fn unreadable(error: FileError) -> Failure {
+    let FileError { path, cause } = error;
+    let remedy = match cause {
+        ReadError::Io(_) => "Name files that can be read.",
+        ReadError::NoTrace => "Traces of Starfish are meant; starfish trace import makes one of what Perfetto or Chrome wrote.",
+        ReadError::Version(_) => "Look at it with the program that wrote it, or a newer one than this.",
+    };
+    Failure::new(path, cause).remedy(remedy)
+}

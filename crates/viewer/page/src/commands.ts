@@ -1,0 +1,119 @@
+/** The three commands: total duration, overlap and single duration, of what is chosen in the measured range. */
+
+import type { Derived } from "./derived";
+import { button, byId, element, name } from "./elements";
+import { chosen, length, total } from "./measures";
+import { duration, instant } from "./time";
+import { argumentsOf, firstAbove, threadLabel, threadOf } from "./trace";
+import type { View } from "./view";
+
+export class Commands {
+  private readonly root = byId("commands");
+  private readonly spoken = byId("spoken");
+  private toldOf: number | null = null;
+
+  constructor(
+    private readonly view: View,
+    private readonly derived: Derived,
+    private readonly zoomTo: (span: number) => void,
+  ) {}
+
+  /** Computes them anew; to be called when the view is at rest. */
+  show(): void {
+    this.root.replaceChildren(
+      element("h2", {}, "Range"),
+      ...this.range(),
+      element("h2", {}, "Total duration"),
+      ...this.total(),
+      element("h2", {}, "Overlap"),
+      ...this.overlap(),
+      element("h2", {}, "Single duration"),
+      ...this.single(),
+    );
+    this.speak();
+  }
+
+  private range(): HTMLElement[] {
+    const { look, measured } = this.view;
+    const [from, to] = measured;
+    const step = (to - from) / 1000;
+    const text = `${instant(from, step)} to ${instant(to, step)}: ${duration(to - from)}`;
+    if (!look.marked) return [element("p", {}, text), element("p", { class: "hint" }, "Drag with Shift to measure a part of it.")];
+    return [element("p", {}, text), button("measure what is shown", {}, () => this.view.set({ marked: null }))];
+  }
+
+  private get ofWhom(): string {
+    const { trace, look } = this.view;
+    const names = (set: Set<number>, of: (index: number) => string, all: string) =>
+      set.size === 0 ? all : set.size <= 3 ? [...set].map(of).join(", ") : `${set.size} chosen`;
+    const states = names(look.states, (state) => trace.states[state]!.name, "all states shown");
+    const threads = names(look.threads, (thread) => threadLabel(trace, thread), "all threads");
+    return `${states}; ${threads}`;
+  }
+
+  private total(): HTMLElement[] {
+    const { trace, look, measured } = this.view;
+    const states = look.states.size === 0 ? this.derived.shown : chosen(trace.states.length, look.states);
+    const its = total(trace, measured, states, chosen(trace.threads.length, look.threads));
+    const share = ((its.total / (measured[1] - measured[0])) * 100).toFixed(1);
+    return [
+      element("p", { class: "of" }, name(this.ofWhom)),
+      element("p", { id: "total" }, `${duration(its.total)} in ${its.count.toLocaleString("en")} calls, ${share} % of the range`),
+    ];
+  }
+
+  private overlap(): HTMLElement[] {
+    const { look, measured } = this.view;
+    const stretches = this.derived.overlap();
+    if (!stretches) {
+      const hint = "Choose two states or more, or two threads or more: by their names in the legend and the rows.";
+      return [element("p", { class: "hint", id: "overlap" }, hint)];
+    }
+    const time = length(stretches);
+    const share = ((time / (measured[1] - measured[0])) * 100).toFixed(1);
+    const what = look.states.size >= 2 ? "all these states at once" : "all these threads at once";
+    return [
+      element("p", { class: "of" }, name(this.ofWhom)),
+      element("p", { id: "overlap" }, `${what}: ${duration(time)}, ${share} % of the range, ${stretches.begin.length.toLocaleString("en")} times`),
+      button("choose none", {}, () => this.view.set({ states: new Set(), threads: new Set() })),
+    ];
+  }
+
+  private single(): HTMLElement[] {
+    const span = this.view.look.selected;
+    if (span === null) return [element("p", { class: "hint", id: "single" }, "Click a call, or search for one.")];
+    const list = element("dl", { id: "single" });
+    for (const [label, text] of this.facts(span)) list.append(element("dt", {}, label), element("dd", {}, name(text)));
+    return [list, button("zoom to it", {}, () => this.zoomTo(span))];
+  }
+
+  /** What is known of a call, label by label. */
+  private facts(span: number): [string, string][] {
+    const { trace } = this.view;
+    const [begin, end] = [trace.begin[span]!, trace.finish[span]!];
+    const thread = threadOf(trace, span);
+    const facts: [string, string][] = [
+      ["state", trace.states[trace.state[span]!]!.name],
+      ["duration", duration(end - begin) + (trace.unfinished.has(span) ? ", not ended when the file did" : "")],
+      ["begin", instant(begin, 1)],
+      ["end", instant(end, 1)],
+      ["thread", threadLabel(trace, thread)],
+    ];
+    for (const series of trace.series.filter((series) => series.thread === thread && series.system)) {
+      const at = (time: number) => series.value[firstAbove(series.time, time, 0, series.time.length) - 1];
+      const [first, last] = [at(begin), at(end)];
+      if (first === undefined || last === undefined) continue;
+      const switches = series.name.includes("switches");
+      facts.push([series.name, switches ? String(last - first) : first === last ? String(first) : `${first}, later ${last}`]);
+    }
+    return [...facts, ...argumentsOf(trace, span).map(({ name, value }): [string, string] => [name, String(value)])];
+  }
+
+  /** Says to those who listen what was selected. */
+  private speak(): void {
+    const span = this.view.look.selected;
+    if (span === this.toldOf) return;
+    this.toldOf = span;
+    this.spoken.textContent = span === null ? "" : this.facts(span).slice(0, 5).map((fact) => fact.join(" ")).join(", ");
+  }
+}

@@ -1,0 +1,129 @@
+/** The view of distributions: for each state how long its calls take, as a histogram with median and 99 %. */
+
+import uPlot from "uplot";
+
+import type { Derived } from "./derived";
+import { byId, element, name } from "./elements";
+import { chosen, figures, grouped, histogram, type Figures } from "./measures";
+import { swatch, type Looks } from "./palette";
+import { theme } from "./theme";
+import { duration } from "./time";
+import type { View } from "./view";
+
+const BINS = 60;
+const PLOT_PIXELS = 170;
+/** So many states are drawn, those with the most time first; others when they are chosen. */
+const PLOTS_MAX = 24;
+
+export class DistributionView {
+  private readonly root = byId("distribution");
+  private plots: uPlot[] = [];
+
+  constructor(
+    private readonly view: View,
+    private readonly derived: Derived,
+  ) {}
+
+  show(): void {
+    for (const plot of this.plots) plot.destroy();
+    this.plots = [];
+    const { trace, look, measured } = this.view;
+    const states = this.derived.shown.map((shown, state) => (look.states.size === 0 || look.states.has(state) ? shown : 0));
+    const threads = chosen(trace.threads.length, look.threads);
+    const groups = grouped(trace, measured, states, threads, trace.states.length, (state) => state);
+    const order = trace.states.map((_, state) => state).filter((state) => groups.lengths[state]!.length > 0);
+    order.sort((one, other) => groups.totals[other]! - groups.totals[one]!);
+    const scales = element("select", { "aria-label": "Scale of durations" });
+    for (const [value, text] of [["log", "logarithmic"], ["linear", "linear"]] as const) {
+      scales.append(element("option", { value }, text));
+    }
+    scales.value = look.logarithmic ? "log" : "linear";
+    scales.addEventListener("change", () => this.view.set({ logarithmic: scales.value === "log" }));
+    const left = order.length > PLOTS_MAX ? `; the ${PLOTS_MAX} states with the most time, choose others in the legend` : "";
+    const told = element("p", { class: "told" }, element("label", {}, "Durations ", scales), left);
+    const cards = element("div", { class: "cards" });
+    this.root.replaceChildren(told, cards);
+    if (order.length === 0) cards.append(element("p", {}, "No call touches the range."));
+    for (const state of order.slice(0, PLOTS_MAX)) {
+      const lengths = groups.lengths[state]!;
+      cards.append(this.card(state, lengths, figures(lengths, groups.totals[state]!)));
+    }
+  }
+
+  private card(state: number, lengths: Float64Array, its: Figures): HTMLElement {
+    const { trace, look } = this.view;
+    const picture = element("canvas", { class: "swatch", "aria-hidden": "true" });
+    swatch(picture, this.derived.looks[state]!);
+    const text = `${its.count.toLocaleString("en")} calls, median ${duration(its.median)}, 99 % ${duration(its.p99)}, largest ${duration(its.largest)}`;
+    const place = element("div", { class: "plot", role: "img", "aria-label": `Histogram: ${text}` });
+    const card = element("section", { class: "card" }, element("h2", {}, picture, name(trace.states[state]!.name)), place, element("p", {}, text));
+    // The width is known when the card is in the page.
+    requestAnimationFrame(() => {
+      if (place.isConnected) this.plots.push(plot(place, lengths, its, this.derived.looks[state]!, look.logarithmic));
+    });
+    return card;
+  }
+}
+
+function plot(place: HTMLElement, lengths: Float64Array, its: Figures, looks: Looks, logarithmic: boolean): uPlot {
+  const { edges, counts } = histogram(lengths, logarithmic, BINS);
+  const now = theme();
+  const font = "11px system-ui, sans-serif";
+  const axis = { stroke: now.ink, font, grid: { stroke: now.grid, width: 1 }, ticks: { stroke: now.grid, width: 1 } };
+  const marks = (plot: uPlot) => mark(plot, [[its.median, "median"], [its.p99, "99 %"]], now.ink);
+  const options: uPlot.Options = {
+    width: place.clientWidth,
+    height: PLOT_PIXELS,
+    legend: { show: false },
+    cursor: { show: false },
+    scales: {
+      x: { time: false, distr: logarithmic ? 3 : 1, range: [edges[0]!, edges.at(-1)!] },
+      y: { range: (_, __, most) => [0, Math.max(1, most * 1.12)] },
+    },
+    axes: [
+      { ...axis, values: (_, values) => values.map((value) => (value === null || !readable(value, logarithmic) ? "" : duration(value))) },
+      { ...axis, size: 56, values: (_, values) => values.map((value) => (Number.isInteger(value) ? value.toLocaleString("en") : "")) },
+    ],
+    series: [
+      {},
+      {
+        stroke: looks.color,
+        fill: `${looks.color}99`,
+        points: { show: false },
+        paths: uPlot.paths.stepped!({ align: 1 }),
+      },
+    ],
+    hooks: { draw: [marks] },
+  };
+  return new uPlot(options, [edges, [...counts, counts.at(-1)!]], place);
+}
+
+/** Of the many marks of a logarithmic scale those that have room for a text. */
+function readable(value: number, logarithmic: boolean): boolean {
+  return !logarithmic || Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-9;
+}
+
+/** Vertical lines with a word each. */
+function mark(plot: uPlot, marks: [number, string][], ink: string): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = ink;
+  ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+  ctx.textBaseline = "top";
+  ctx.textAlign = "left";
+  ctx.setLineDash([4, 3]);
+  let free = -Infinity;
+  marks.forEach(([value, word]) => {
+    const at = Math.round(plot.valToPos(Math.max(value, 1), "x", true));
+    ctx.beginPath();
+    ctx.moveTo(at, bbox.top);
+    ctx.lineTo(at, bbox.top + bbox.height);
+    ctx.stroke();
+    const wide = ctx.measureText(word).width;
+    const leftOf = at + wide + 4 > bbox.left + bbox.width;
+    const left = leftOf ? at - wide - 4 : at + 4;
+    ctx.fillText(word, left, bbox.top + (left < free ? 14 * devicePixelRatio : 1));
+    free = left + wide + 6;
+  });
+  ctx.restore();
+}

@@ -1,0 +1,570 @@
+/** One time line: an axis with the concurrency graph, and rows below; of all files, or of one beside others. */
+
+import type { Derived } from "./derived";
+import { button, element, name, nextFrame, atRest } from "./elements";
+import { concurrency } from "./measures";
+import { arrow, ARROWS_MAX, counter, Labels, LABEL_FONT, shade, visibleFlows, x, type Scale } from "./overlays";
+import { Surface } from "./paint";
+import { LANE_PIXELS, Rows, type Row } from "./rows";
+import { pixel, theme, type Theme } from "./theme";
+import { duration, instant, ticks } from "./time";
+import { firstAbove, firstFrom, laneOf, threadOf } from "./trace";
+import type { Look, View } from "./view";
+
+const AXIS_PIXELS = 22;
+const GRAPH_PIXELS = 54;
+/** Browsers have no higher elements than about this. */
+const SCROLL_PIXELS_MAX = 16_000_000;
+/** How far from a span it is still meant. */
+const NEAR_PIXELS = 3;
+/** How many names of rows are kept as elements. */
+const NAMES_MAX = 2000;
+
+export class Panel {
+  readonly root: HTMLElement;
+  readonly canvas = element("canvas", {
+    class: "spans",
+    tabindex: "0",
+    role: "application",
+    "aria-roledescription": "time line",
+    "aria-describedby": "keys",
+  });
+  private readonly head = element("canvas", { class: "head" });
+  private readonly names = element("div", { class: "names" });
+  private readonly scroller = element("div", { class: "scroller", tabindex: "-1" });
+  private readonly spacer = element("div", { class: "spacer" });
+  private readonly tip = element("div", { class: "tip", hidden: "" });
+  private rows!: Rows;
+  private rowsOf: unknown[] = [];
+  private readonly labels = new Labels();
+  private surface: Surface | null = null;
+  private graph: { from: number; to: number; counted: Uint8Array; values: Float64Array } | null = null;
+  /** How long the last frame took to draw, in milliseconds. */
+  drawn = 0;
+  readonly draw = nextFrame(() => this.drawNow());
+  private readonly drawGraphAtRest = atRest(80, () => this.computeGraph());
+
+  constructor(
+    private readonly view: View,
+    private readonly derived: Derived,
+    /** The only file whose rows are here; null for all. */
+    private readonly file: number | null,
+  ) {
+    const label = file === null ? "Time line" : `Time line of ${view.trace.files[file]!.name}`;
+    this.canvas.setAttribute("aria-label", label);
+    this.spacer.append(element("div", { class: "window" }, this.names, this.canvas));
+    this.scroller.append(this.spacer);
+    this.root = element("div", { class: "panel" }, this.head, this.scroller, this.tip);
+    if (file !== null) this.root.prepend(element("h2", {}, name(view.trace.files[file]!.name)));
+    this.scroller.addEventListener("scroll", this.draw);
+    new ResizeObserver(this.draw).observe(this.scroller);
+    this.listen();
+  }
+
+  /** By how much the clock of this panel is ahead of the others'. */
+  private get offset(): number {
+    const { files } = this.view.trace;
+    return this.file === null ? 0 : files[this.file]!.begin - Math.min(...files.map((file) => file.begin));
+  }
+
+  private get scale(): Scale {
+    const { from, to } = this.view.look;
+    const { offset } = this;
+    return { from: from + offset, to: to + offset, width: this.canvas.clientWidth, height: this.canvas.clientHeight };
+  }
+
+  private timeAt(event: MouseEvent): number {
+    const { from, to, width } = this.scale;
+    return from + ((event.clientX - this.canvas.getBoundingClientRect().left) / width) * (to - from);
+  }
+
+  /** To be called when the view has changed. */
+  changed(look: Look, before: Look): void {
+    if (look.selected !== before.selected && look.selected !== null) this.reveal(threadOf(this.view.trace, look.selected));
+    this.draw();
+  }
+
+  // ---- rows and scrolling
+
+  private arrange(): void {
+    const { trace, look } = this.view;
+    const of = [trace, look.rows, look.folded, look.processors];
+    if (of.some((part, at) => part !== this.rowsOf[at])) {
+      this.rowsOf = of;
+      this.rows = new Rows(trace, look, this.file);
+    }
+    this.spacer.style.height = `${Math.min(this.rows.height + 40, SCROLL_PIXELS_MAX)}px`;
+  }
+
+  /** The height of the rows that is at the upper edge. */
+  private get top(): number {
+    const { scrollTop, scrollHeight, clientHeight } = this.scroller;
+    if (scrollHeight < SCROLL_PIXELS_MAX) return scrollTop;
+    return (scrollTop / (scrollHeight - clientHeight)) * (this.rows.height - clientHeight);
+  }
+
+  private scrollTo(height: number): void {
+    const { scrollHeight, clientHeight } = this.scroller;
+    const share = scrollHeight < SCROLL_PIXELS_MAX ? 1 : (scrollHeight - clientHeight) / (this.rows.height - clientHeight);
+    this.scroller.scrollTop = height * share;
+  }
+
+  /** Scrolls so that the row of a thread is in sight, if it has one here. */
+  private reveal(thread: number): void {
+    this.arrange();
+    const row = this.rows.ofThread(thread);
+    if (!row) return;
+    const height = this.scroller.clientHeight;
+    if (row.top < this.top || row.top + row.height > this.top + height) this.scrollTo(row.top - height / 3);
+  }
+
+  private showNames(rows: Row[]): void {
+    const { trace, look } = this.view;
+    // Those that scroll out and in again are the same elements, so that the focus stays; not for ever.
+    if (trace !== this.namedTrace || this.named.size > NAMES_MAX) this.named.clear();
+    this.namedTrace = trace;
+    const made = rows.map((row) => {
+      const its = this.nameOf(row);
+      its.style.top = `${row.top - this.top}px`;
+      its.style.height = `${row.height}px`;
+      if (row.kind === "thread") its.setAttribute("aria-pressed", String(look.threads.has(row.thread)));
+      if (row.kind === "process") its.setAttribute("aria-expanded", String(!look.folded.has(row.process)));
+      return its;
+    });
+    const kept = [...this.names.children].filter((child) => !made.includes(child as HTMLElement));
+    for (const child of kept) child.remove();
+    for (const child of made) if (child.parentElement !== this.names) this.names.append(child);
+  }
+
+  private readonly named = new Map<string, HTMLElement>();
+  private namedTrace: unknown = null;
+
+  private nameOf(row: Row): HTMLElement {
+    const which = row.kind === "process" ? row.process : row.kind === "thread" ? row.thread : row.series;
+    const key = `${row.kind}${which}`;
+    const known = this.named.get(key);
+    if (known) return known;
+    const made = this.makeName(row);
+    made.classList.add("row", row.kind);
+    this.named.set(key, made);
+    return made;
+  }
+
+  private makeName(row: Row): HTMLElement {
+    const { trace } = this.view;
+    const toggled = (set: Set<number>, index: number) => {
+      const changed = new Set(set);
+      if (!changed.delete(index)) changed.add(index);
+      return changed;
+    };
+    if (row.kind === "process") {
+      const { name: its, facts } = trace.processes[row.process]!;
+      const title = [its, ...facts.map(([label, text]) => `${label}: ${text}`)].join("\n");
+      const made = button("", { title }, () => this.view.set({ folded: toggled(this.view.look.folded, row.process) }));
+      made.append(name(its));
+      const { files } = trace;
+      if (files.length > 1 && this.file === null) made.append(element("small", {}, name(files[trace.processes[row.process]!.file]!.name)));
+      return made;
+    }
+    if (row.kind === "thread") {
+      const { name: its, dropped } = trace.threads[row.thread]!;
+      const lost = dropped > 0 ? `\n${dropped.toLocaleString("en")} records had no room` : "";
+      const title = `${its}${lost}\nClick: choose it for the commands`;
+      const made = button("", { title }, () => this.view.set({ threads: toggled(this.view.look.threads, row.thread) }));
+      made.append(name(its));
+      if (dropped > 0) made.append(element("span", { class: "lost" }, " ⚠"));
+      return made;
+    }
+    const { name: its, unit, thread } = trace.series[row.series]!;
+    const [low, high] = this.derived.extremesOf(row.series).all;
+    const label = element("div", { title: `${its}, of ${trace.threads[thread]!.name}` }, name(its));
+    const range = `${low.toLocaleString("en")} to ${high.toLocaleString("en")} ${unit}`;
+    label.append(element("small", {}, range));
+    return label;
+  }
+
+  // ---- drawing
+
+  private drawNow(): void {
+    if (!this.root.isConnected || this.canvas.clientWidth === 0) return;
+    const start = performance.now();
+    this.arrange();
+    const now = theme();
+    this.drawHead(now);
+    const rows = this.rows.between(this.top, this.top + this.scroller.clientHeight);
+    this.showNames(rows);
+    this.drawRows(rows, now);
+    this.drawGraphAtRest();
+    this.drawn = performance.now() - start;
+  }
+
+  private drawRows(rows: Row[], now: Theme): void {
+    const { canvas, derived, scale, top } = this;
+    const { trace } = this.view;
+    const ratio = devicePixelRatio;
+    canvas.style.height = `${this.scroller.clientHeight}px`;
+    const [width, height] = [Math.round(canvas.clientWidth * ratio), Math.round(this.scroller.clientHeight * ratio)];
+    if (canvas.width !== width || canvas.height !== height) [canvas.width, canvas.height] = [width, height];
+    if (width === 0 || height === 0) return;
+    const background = pixel(now.background);
+    if (this.surface?.width !== width || this.surface.height !== height || this.surface.background !== background) {
+      this.surface = new Surface(width, height, background);
+    } else this.surface.clear();
+    const { surface } = this;
+    for (const time of ticks(scale.from, scale.to, scale.width / 110).times) {
+      surface.column(Math.round(x(scale, time) * ratio), pixel(now.grid));
+    }
+    for (const row of rows) {
+      const from = Math.round((row.top - top) * ratio);
+      if (row.kind === "process") surface.band(from, Math.round((row.top + row.height - top) * ratio), pixel(now.band));
+      if (row.kind !== "thread") continue;
+      for (let lane = trace.threadLane[row.thread]!; lane < trace.threadLane[row.thread + 1]!; lane++) {
+        const its = Math.round((row.top + (lane - trace.threadLane[row.thread]!) * LANE_PIXELS - top) * ratio);
+        const bottom = its + Math.round((LANE_PIXELS - 1) * ratio);
+        surface.lane(trace, derived.levels, derived.looks, lane, scale.from, scale.to, its, bottom);
+      }
+    }
+    const context = canvas.getContext("2d", { alpha: false })!;
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.putImageData(surface.image, 0, 0);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.labels.draw(context, trace, derived.looks, surface.painted, ratio);
+    const view = { ...scale, height: this.scroller.clientHeight };
+    for (const row of rows) {
+      if (row.kind !== "counter") continue;
+      const series = trace.series[row.series]!;
+      const extremes = derived.extremesOf(row.series);
+      counter(context, series, extremes, view, row.top - top + 4, row.top + row.height - top - 4, now);
+    }
+    this.drawFlows(context, rows, view, now);
+    const overlap = derived.overlapKnown;
+    if (overlap) shade(context, overlap, view, now);
+    this.drawMarks(context, view, now);
+  }
+
+  /** Where a time of a thread is, in the lane of the innermost span there; null if the thread has no row in sight. */
+  private place(rows: Row[], thread: number, time: number): number | null {
+    const row = rows.find((row) => row.kind === "thread" && row.thread === thread);
+    if (!row) return null;
+    const { trace } = this.view;
+    const first = trace.threadLane[thread]!;
+    let lane = first;
+    for (let at = first; at < trace.threadLane[thread + 1]!; at++) {
+      const after = trace.laneFirst[at + 1]!;
+      const span = firstFrom(trace.finish, time, trace.laneFirst[at]!, after);
+      if (span < after && trace.begin[span]! <= time) lane = at;
+    }
+    return row.top - this.top + (lane - first + 0.5) * LANE_PIXELS;
+  }
+
+  private drawFlows(context: CanvasRenderingContext2D, rows: Row[], scale: Scale, now: Theme): void {
+    const { flows } = this.view.trace;
+    if (flows.fromTime.length === 0) return;
+    const visible = visibleFlows(flows, this.derived.longestFlow, scale);
+    if (visible.length > ARROWS_MAX) return;
+    context.strokeStyle = context.fillStyle = now.ink;
+    context.lineWidth = 1.2;
+    context.globalAlpha = 0.7;
+    for (const flow of visible) {
+      const fromY = this.place(rows, flows.fromThread[flow]!, flows.fromTime[flow]!);
+      const toY = this.place(rows, flows.toThread[flow]!, flows.toTime[flow]!);
+      if (fromY === null || toY === null) continue;
+      arrow(context, x(scale, flows.fromTime[flow]!), fromY, x(scale, flows.toTime[flow]!), toY);
+    }
+    context.globalAlpha = 1;
+  }
+
+  private drawMarks(context: CanvasRenderingContext2D, scale: Scale, now: Theme): void {
+    const { trace, look } = this.view;
+    if (look.marked) {
+      const [left, right] = look.marked.map((time) => x(scale, time + this.offset)) as [number, number];
+      context.fillStyle = now.ink;
+      context.globalAlpha = 0.1;
+      context.fillRect(left, 0, right - left, scale.height);
+      context.globalAlpha = 1;
+      for (const edge of [left, right]) context.fillRect(edge - 0.5, 0, 1, scale.height);
+    }
+    if (look.selected === null) return;
+    const lane = laneOf(trace, look.selected);
+    const thread = trace.laneThread[lane]!;
+    const row = this.rows.ofThread(thread);
+    if (!row) return;
+    const top = row.top - this.top + (lane - trace.threadLane[thread]!) * LANE_PIXELS;
+    const left = Math.max(-4, x(scale, trace.begin[look.selected]!));
+    const right = Math.min(scale.width + 4, Math.max(x(scale, trace.finish[look.selected]!), left + 2));
+    context.strokeStyle = now.background;
+    context.lineWidth = 4;
+    context.strokeRect(left, top, right - left, LANE_PIXELS - 1);
+    context.strokeStyle = now.ink;
+    context.lineWidth = 2;
+    context.strokeRect(left, top, right - left, LANE_PIXELS - 1);
+  }
+
+  private drawHead(now: Theme): void {
+    const { head, scale } = this;
+    const ratio = devicePixelRatio;
+    const gutter = this.names.clientWidth;
+    const [width, height] = [this.scroller.clientWidth, AXIS_PIXELS + GRAPH_PIXELS];
+    head.style.height = `${height}px`;
+    head.style.width = `${width}px`;
+    const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (head.width !== wide || head.height !== high) [head.width, head.height] = [wide, high];
+    const context = head.getContext("2d")!;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width, height);
+    context.font = LABEL_FONT;
+    context.textBaseline = "middle";
+    context.fillStyle = now.faint;
+    context.textAlign = "right";
+    context.fillText("threads in a state", gutter - 8, AXIS_PIXELS + 10);
+    const { step, times } = ticks(scale.from, scale.to, scale.width / 110);
+    context.save();
+    context.beginPath();
+    context.rect(gutter, 0, width - gutter, height);
+    context.clip();
+    context.textAlign = "left";
+    for (const time of times) {
+      const at = gutter + Math.round(x(scale, time)) + 0.5;
+      context.fillStyle = now.grid;
+      context.fillRect(at - 0.5, 0, 1, height);
+      context.fillStyle = now.ink;
+      context.fillText(instant(time - this.offset, step), at + 4, AXIS_PIXELS / 2);
+    }
+    const most = this.drawGraph(context, gutter, now);
+    context.restore();
+    context.textAlign = "right";
+    context.fillStyle = now.faint;
+    if (most > 0) context.fillText(`up to ${most.toLocaleString("en", { maximumFractionDigits: 1 })}`, gutter - 8, AXIS_PIXELS + 26);
+  }
+
+  /** Draws the concurrency graph as it was computed last, where it belongs now. Gives the most there is. */
+  private drawGraph(context: CanvasRenderingContext2D, gutter: number, now: Theme): number {
+    const { graph, scale } = this;
+    if (!graph) return 0;
+    const most = graph.values.reduce((most, value) => Math.max(most, value), 0);
+    const bottom = AXIS_PIXELS + GRAPH_PIXELS;
+    context.fillStyle = now.accent;
+    context.globalAlpha = 0.55;
+    const bucket = (graph.to - graph.from) / graph.values.length;
+    const wide = Math.max(1, (bucket / (scale.to - scale.from)) * scale.width);
+    graph.values.forEach((value, at) => {
+      if (value === 0) return;
+      const height = (value / most) * (GRAPH_PIXELS - 4);
+      context.fillRect(gutter + x(scale, graph.from + at * bucket), bottom - height, wide, height);
+    });
+    context.globalAlpha = 1;
+    return most;
+  }
+
+  private computeGraph(): void {
+    const { from, to, width } = this.scale;
+    const { counted } = this.derived;
+    const known = this.graph;
+    if (known && known.from === from && known.to === to && known.counted === counted && known.values.length === width) return;
+    if (width === 0 || !this.root.isConnected) return;
+    const { trace } = this.view;
+    const here = this.file === null ? null : Uint8Array.from(trace.threads, (thread) => (this.isHere(thread.process) ? 1 : 0));
+    this.graph = { from, to, counted, values: concurrency(trace, [from, to], counted, width, here) };
+    this.drawHead(theme());
+  }
+
+  private isHere(process: number): boolean {
+    return this.file === null || this.view.trace.processes[process]!.file === this.file;
+  }
+
+  // ---- pointing
+
+  /** The span at a point, or null. */
+  private spanAt(event: MouseEvent): number | null {
+    const { trace } = this.view;
+    const bounds = this.canvas.getBoundingClientRect();
+    const height = event.clientY - bounds.top + this.top;
+    const row = this.rows.count > 0 ? this.rows.row(this.rows.at(height)) : null;
+    if (row?.kind !== "thread" || height > row.top + row.height) return null;
+    const lane = trace.threadLane[row.thread]! + Math.floor((height - row.top) / LANE_PIXELS);
+    if (lane >= trace.threadLane[row.thread + 1]!) return null;
+    const time = this.timeAt(event);
+    const { from, to, width } = this.scale;
+    const near = (NEAR_PIXELS * (to - from)) / width;
+    const [first, after] = [trace.laneFirst[lane]!, trace.laneFirst[lane + 1]!];
+    const next = firstFrom(trace.finish, time, first, after);
+    const shown = (span: number) => span >= first && span < after && this.derived.shown[trace.state[span]!] === 1;
+    const away = (span: number) => Math.max(trace.begin[span]! - time, time - trace.finish[span]!);
+    const near2 = [next, next - 1].filter((span) => shown(span) && away(span) <= near);
+    return near2.sort((one, other) => away(one) - away(other))[0] ?? null;
+  }
+
+  private listen(): void {
+    const { canvas } = this;
+    canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+    canvas.addEventListener("pointerdown", (event) => this.press(event));
+    canvas.addEventListener("pointermove", (event) => this.hover(event));
+    canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
+    canvas.addEventListener("dblclick", (event) => {
+      const span = this.spanAt(event);
+      if (span !== null) this.zoomTo(span);
+    });
+    canvas.addEventListener("keydown", (event) => {
+      if (this.key(event)) event.preventDefault();
+    });
+  }
+
+  private lastWheel = 0;
+
+  private wheel(event: WheelEvent): void {
+    event.preventDefault();
+    const gesture = event.timeStamp - this.lastWheel > 400 ? "new" : "goes on";
+    this.lastWheel = event.timeStamp;
+    const pixels = event.deltaMode === 0 ? 1 : 30;
+    const { from, to } = this.view.look;
+    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+      const moved = (((event.deltaX || event.deltaY) * pixels) / this.scale.width) * (to - from);
+      this.view.show(from + moved, to + moved, gesture);
+    } else if (event.altKey) this.scroller.scrollTop += event.deltaY * pixels;
+    else this.view.zoom(1.0018 ** (event.deltaY * pixels), this.timeAt(event) - this.offset, gesture);
+  }
+
+  private press(event: PointerEvent): void {
+    if (event.button !== 0) return;
+    const { canvas, view } = this;
+    const start = { x: event.clientX, y: event.clientY, top: this.scroller.scrollTop, ...view.look };
+    const at = this.timeAt(event) - this.offset;
+    let moved = false;
+    canvas.setPointerCapture(event.pointerId);
+    const move = (event: PointerEvent) => {
+      if (!moved && Math.hypot(event.clientX - start.x, event.clientY - start.y) < 4) return;
+      if (!moved && !event.shiftKey) view.remember();
+      moved = true;
+      if (event.shiftKey) {
+        const other = this.timeAt(event) - this.offset;
+        view.set({ marked: [Math.min(at, other), Math.max(at, other)] });
+        return;
+      }
+      const by = ((start.x - event.clientX) / this.scale.width) * (start.to - start.from);
+      view.show(start.from + by, start.to + by, "goes on");
+      this.scroller.scrollTop = start.top + start.y - event.clientY;
+    };
+    const release = (event: PointerEvent) => {
+      canvas.removeEventListener("pointermove", move);
+      if (!moved) view.set({ selected: this.spanAt(event), ...(event.shiftKey ? { marked: null } : {}) });
+    };
+    canvas.addEventListener("pointermove", move);
+    canvas.addEventListener("pointerup", release, { once: true });
+  }
+
+  private hover(event: PointerEvent): void {
+    const span = event.buttons === 0 ? this.spanAt(event) : null;
+    this.tip.hidden = span === null;
+    if (span === null) return;
+    const { trace } = this.view;
+    const length = trace.finish[span]! - trace.begin[span]!;
+    const what = element("b", {}, name(trace.states[trace.state[span]!]!.name));
+    const open = trace.unfinished.has(span) ? ", not ended" : "";
+    this.tip.replaceChildren(what, ` ${duration(length)}${open}`);
+    const bounds = this.root.getBoundingClientRect();
+    const left = Math.min(event.clientX - bounds.left + 14, bounds.width - this.tip.offsetWidth - 8);
+    this.tip.style.left = `${left}px`;
+    this.tip.style.top = `${Math.min(event.clientY - bounds.top + 16, bounds.height - 30)}px`;
+  }
+
+  // ---- keys
+
+  /** Whether a key meant something here. */
+  private key(event: KeyboardEvent): boolean {
+    if (event.ctrlKey || event.metaKey || event.altKey) return false;
+    const { view } = this;
+    const { from, to, selected } = view.look;
+    const step = (to - from) * (event.shiftKey ? 0.5 : 0.1);
+    const middle = (from + to) / 2;
+    const gesture = event.repeat ? "goes on" : "new";
+    switch (event.key) {
+      case "ArrowLeft":
+      case "a":
+        view.show(from - step, to - step, gesture);
+        return true;
+      case "ArrowRight":
+      case "d":
+        view.show(from + step, to + step, gesture);
+        return true;
+      case "+":
+      case "=":
+      case "w":
+        view.zoom(0.7, middle, gesture);
+        return true;
+      case "-":
+      case "s":
+        view.zoom(1 / 0.7, middle, gesture);
+        return true;
+      case "ArrowUp":
+        this.scroller.scrollTop -= 40;
+        return true;
+      case "ArrowDown":
+        this.scroller.scrollTop += 40;
+        return true;
+      case "PageUp":
+        this.scroller.scrollTop -= this.scroller.clientHeight;
+        return true;
+      case "PageDown":
+        this.scroller.scrollTop += this.scroller.clientHeight;
+        return true;
+      case "Enter":
+        if (selected !== null) this.zoomTo(selected);
+        return true;
+      case "n":
+      case "p":
+        this.neighbour(event.key === "n" ? 1 : -1);
+        return true;
+      case "i":
+      case "o":
+        this.nested(event.key === "i" ? 1 : -1);
+        return true;
+      case "Escape":
+        view.set({ selected: null, marked: null });
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** Shows a span with some room around. */
+  zoomTo(span: number): void {
+    const { trace } = this.view;
+    const [begin, end] = [trace.begin[span]! - this.offset, trace.finish[span]! - this.offset];
+    const room = Math.max((end - begin) * 0.3, 10);
+    this.view.show(begin - room, end + room);
+    this.view.set({ selected: span });
+  }
+
+  /** Selects the next shown span of the same lane, or the one before; without a selection the first in sight. */
+  private neighbour(by: 1 | -1): void {
+    const { trace, look } = this.view;
+    const { shown } = this.derived;
+    if (look.selected === null) {
+      const row = this.rows.between(this.top, this.top + this.scroller.clientHeight).find((row) => row.kind === "thread");
+      if (row?.kind !== "thread") return;
+      const lane = trace.threadLane[row.thread]!;
+      const after = trace.laneFirst[lane + 1]!;
+      const span = lane < trace.threadLane[row.thread + 1]! ? firstFrom(trace.finish, this.scale.from, trace.laneFirst[lane]!, after) : after;
+      if (span < after) this.view.select(span);
+      return;
+    }
+    const lane = laneOf(trace, look.selected);
+    let span = look.selected + by;
+    while (span >= trace.laneFirst[lane]! && span < trace.laneFirst[lane + 1]! && shown[trace.state[span]!] === 0) span += by;
+    if (span >= trace.laneFirst[lane]! && span < trace.laneFirst[lane + 1]!) this.view.select(span);
+  }
+
+  /** Selects the first span within the selected one, or the one around it. */
+  private nested(by: 1 | -1): void {
+    const { trace, look } = this.view;
+    if (look.selected === null) return;
+    const lane = laneOf(trace, look.selected) + by;
+    if (lane < 0 || trace.laneThread[lane] !== threadOf(trace, look.selected)) return;
+    const [first, after] = [trace.laneFirst[lane]!, trace.laneFirst[lane + 1]!];
+    const begin = trace.begin[look.selected]!;
+    const span = by > 0 ? firstFrom(trace.begin, begin, first, after) : firstAbove(trace.begin, begin, first, after) - 1;
+    const inside = by > 0 ? trace.begin[span]! <= trace.finish[look.selected]! : trace.finish[span]! >= begin;
+    if (span >= first && span < after && inside) this.view.select(span);
+  }
+}
+

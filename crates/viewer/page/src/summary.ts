@@ -1,0 +1,105 @@
+/** The summary: figures of each state, of each thread, or of both, of the calls that touch the measured range. */
+
+import type { Derived } from "./derived";
+import { button, byId, element, name } from "./elements";
+import { chosen, figures, grouped, type Figures } from "./measures";
+import { duration } from "./time";
+import { threadLabel } from "./trace";
+import type { View } from "./view";
+
+/** So many rows are shown, those with the most time first. */
+const ROWS_MAX = 1000;
+
+type By = "state" | "thread" | "both";
+const WORDS: [By, string][] = [["state", "each state"], ["thread", "each thread"], ["both", "each state of each thread"]];
+
+interface Line {
+  state: string;
+  thread: string;
+  its: Figures;
+}
+
+const NUMBERS: [string, (line: Line, range: number) => string][] = [
+  ["Calls", ({ its }) => its.count.toLocaleString("en")],
+  ["Total", ({ its }) => duration(its.total)],
+  ["Share of the range", ({ its }, range) => `${((its.total / range) * 100).toFixed(1)} %`],
+  ["Mean", ({ its }) => duration(its.mean)],
+  ["Least", ({ its }) => duration(its.least)],
+  ["Median", ({ its }) => duration(its.median)],
+  ["99 %", ({ its }) => duration(its.p99)],
+  ["Largest", ({ its }) => duration(its.largest)],
+];
+
+export class SummaryView {
+  private readonly root = byId("summary");
+  private by: By = "state";
+
+  constructor(
+    private readonly view: View,
+    private readonly derived: Derived,
+  ) {}
+
+  show(): void {
+    const choice = element("p", { class: "told", role: "group", "aria-label": "Figures of" }, "Figures of ");
+    for (const [by, text] of WORDS) {
+      choice.append(
+        button(text, { "aria-pressed": String(by === this.by) }, () => {
+          this.by = by;
+          this.show();
+        }),
+      );
+    }
+    const { measured } = this.view;
+    const lines = this.lines();
+    const titles = [...(this.by === "thread" ? [] : ["State"]), ...(this.by === "state" ? [] : ["Thread"]), ...NUMBERS.map(([title]) => title)];
+    const head = element("thead", {}, element("tr", {}, ...titles.map((title) => element("th", { scope: "col" }, title))));
+    const body = element("tbody", {});
+    for (const line of lines.slice(0, ROWS_MAX)) {
+      const names = titles.filter((title) => title === "State" || title === "Thread");
+      const cells = names.map((title) => element("th", { scope: "row" }, name(title === "State" ? line.state : line.thread)));
+      body.append(element("tr", {}, ...cells, ...NUMBERS.map(([, text]) => element("td", {}, text(line, measured[1] - measured[0])))));
+    }
+    const more = lines.length > ROWS_MAX ? [element("p", {}, `${lines.length - ROWS_MAX} more have less time.`)] : [];
+    this.root.replaceChildren(choice, element("table", {}, head, body), ...more, ...this.files());
+  }
+
+  private lines(): Line[] {
+    const { trace, look, measured } = this.view;
+    const threads = chosen(trace.threads.length, look.threads);
+    const { by } = this;
+    const count = trace.threads.length;
+    // Of both only those that occur have a group.
+    const groups = new Map<number, number>();
+    const group = (state: number, thread: number) => {
+      const key = by === "state" ? state : by === "thread" ? thread : state * count + thread;
+      const known = groups.get(key);
+      if (known !== undefined) return known;
+      groups.set(key, groups.size);
+      return groups.size - 1;
+    };
+    const most = by === "state" ? trace.states.length : by === "thread" ? count : Math.min(trace.states.length * count, trace.begin.length);
+    const { lengths, totals } = grouped(trace, measured, this.derived.shown, threads, most, group);
+    const lines = [...groups].map(([key, at]) => ({
+      state: by === "thread" ? "" : trace.states[by === "state" ? key : Math.floor(key / count)]!.name,
+      thread: by === "state" ? "" : threadLabel(trace, by === "thread" ? key : key % count),
+      its: figures(lengths[at]!, totals[at]!),
+    }));
+    return lines.sort((one, other) => other.its.total - one.its.total);
+  }
+
+  /** The files, their processes, and what is to be said of them. */
+  private files(): HTMLElement[] {
+    const { trace } = this.view;
+    const made: HTMLElement[] = [element("h2", {}, "Files")];
+    trace.files.forEach(({ name: its, notes }, file) => {
+      const processes = trace.processes.filter((process) => process.file === file);
+      const list = element("ul", {}, ...notes.map((note) => element("li", { class: "note" }, name(note))));
+      for (const process of processes.slice(0, ROWS_MAX)) {
+        const facts = process.facts.map(([label, text]) => `${label}: ${text}`).join("; ");
+        list.append(element("li", {}, name(process.name), facts === "" ? "" : " — ", name(facts)));
+      }
+      made.push(element("h3", {}, name(its)), list);
+    });
+    return made;
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * What somebody looks at: which view, range, states and calls. Every part of the page shows this and changes it here; it
+ * is in the address too, so that a link restores it, and ranges can be undone.
+ */
+
+import { firstFrom, laneOf, type Trace } from "./trace";
+
+export type Kind = "sequence" | "duration" | "distribution" | "summary";
+export const KINDS: Kind[] = ["sequence", "duration", "distribution", "summary"];
+
+export interface Look {
+  kind: Kind;
+  /** The range that is shown. */
+  from: number;
+  to: number;
+  /** The range that is measured, if it is not the one shown. */
+  marked: [number, number] | null;
+  /** States that are not shown. */
+  hidden: Set<number>;
+  /** States and threads that the commands are about. */
+  states: Set<number>;
+  threads: Set<number>;
+  /** Processes whose rows are folded away. */
+  folded: Set<number>;
+  /** Only threads with this in their names, or those of their processes, have rows. */
+  rows: string;
+  selected: number | null;
+  /** Files side by side, each from its own beginning. */
+  beside: boolean;
+  /** Rows for the processors of threads and their context switches, too. */
+  processors: boolean;
+  logarithmic: boolean;
+}
+
+/** Ranges below this are not looked at: a nanosecond is one pixel of ten. */
+const RANGE_MIN = 10;
+const HISTORY_MAX = 200;
+
+export class View {
+  look: Look;
+  private past: [number, number][] = [];
+  private listeners: ((look: Look, before: Look) => void)[] = [];
+
+  constructor(public trace: Trace) {
+    this.look = {
+      kind: "sequence",
+      from: 0,
+      to: Math.max(RANGE_MIN, trace.end),
+      marked: null,
+      hidden: new Set(),
+      states: new Set(),
+      threads: new Set(),
+      folded: new Set(),
+      rows: "",
+      selected: null,
+      beside: false,
+      processors: false,
+      logarithmic: true,
+    };
+  }
+
+  onChange(listener: (look: Look, before: Look) => void): void {
+    this.listeners.push(listener);
+  }
+
+  /** Changes something of it, and says so to all who show it. */
+  set(change: Partial<Look>): void {
+    const before = this.look;
+    this.look = { ...before, ...change };
+    for (const listener of this.listeners) listener(this.look, before);
+  }
+
+  /** Shows a range, as far as there is one. Steps of one gesture are undone together. */
+  show(from: number, to: number, gesture: "new" | "goes on" = "new"): void {
+    const whole = this.whole;
+    const length = Math.min(Math.max(to - from, RANGE_MIN), whole);
+    const begin = Math.min(Math.max(from + (to - from - length) / 2, 0), whole - length);
+    if (gesture === "new") this.remember();
+    this.set({ from: begin, to: begin + length });
+  }
+
+  /** From here on the range can be undone to what it is now. */
+  remember(): void {
+    const { from, to } = this.look;
+    const last = this.past.at(-1);
+    if (last && last[0] === from && last[1] === to) return;
+    this.past.push([from, to]);
+    if (this.past.length > HISTORY_MAX) this.past.shift();
+  }
+
+  /** Goes back to the range before. */
+  undo(): void {
+    const { from, to } = this.look;
+    let last = this.past.pop();
+    while (last && last[0] === from && last[1] === to) last = this.past.pop();
+    if (last) this.set({ from: last[0], to: last[1] });
+  }
+
+  /** Zooms so that `at` stays where it is: a factor below 1 shows less. */
+  zoom(factor: number, at: number, gesture: "new" | "goes on" = "new"): void {
+    const { from, to } = this.look;
+    const length = Math.min(Math.max((to - from) * factor, RANGE_MIN), this.whole);
+    const begin = at - ((at - from) / (to - from)) * length;
+    this.show(begin, begin + length, gesture);
+  }
+
+  get whole(): number {
+    return Math.max(RANGE_MIN, this.trace.end);
+  }
+
+  /** The range that commands are about. */
+  get measured(): [number, number] {
+    return this.look.marked ?? [this.look.from, this.look.to];
+  }
+
+  /** Brings a span into sight and selects it. */
+  select(span: number | null): void {
+    if (span === null) return this.set({ selected: null });
+    const [begin, end] = [this.trace.begin[span]!, this.trace.finish[span]!];
+    const { from, to } = this.look;
+    if (end < from || begin > to) {
+      const middle = (begin + end) / 2;
+      const half = Math.max(to - from, (end - begin) * 1.5) / 2;
+      this.show(middle - half, middle + half);
+    }
+    this.set({ selected: span });
+  }
+
+  /** Shows another trace, of which the one before was the beginning. */
+  replace(trace: Trace): void {
+    const address = this.address();
+    const atEnd = this.look.to >= this.whole;
+    const all = atEnd && this.look.from <= 0;
+    this.trace = trace;
+    this.restore(address);
+    const { from, to } = this.look;
+    if (all) this.set({ from: 0, to: this.whole });
+    else if (atEnd) this.show(this.whole - (to - from), this.whole, "goes on");
+  }
+
+  /** What the address says after its `#`. */
+  address(): string {
+    const { look, trace } = this;
+    const words = new URLSearchParams();
+    words.set("view", look.kind);
+    words.set("range", `${Math.round(look.from)},${Math.round(look.to)}`);
+    if (look.marked) words.set("marked", look.marked.map(Math.round).join());
+    const sets = { hidden: look.hidden, states: look.states, threads: look.threads, folded: look.folded };
+    for (const [name, set] of Object.entries(sets)) if (set.size > 0) words.set(name, [...set].join());
+    if (look.rows !== "") words.set("rows", look.rows);
+    if (look.selected !== null) {
+      const lane = laneOf(trace, look.selected);
+      words.set("call", [trace.laneThread[lane], trace.laneDepth[lane], trace.begin[look.selected]].join());
+    }
+    if (look.beside) words.set("beside", "yes");
+    if (look.processors) words.set("processors", "yes");
+    if (!look.logarithmic) words.set("scale", "linear");
+    return words.toString();
+  }
+
+  /** Looks at what an address says. What it says wrongly is left as it is by default. */
+  restore(address: string): void {
+    const words = new URLSearchParams(address);
+    const numbers = (name: string) => (words.get(name) ?? "").split(",").filter((word) => word !== "").map(Number);
+    const set = (name: string, below: number) =>
+      new Set(numbers(name).filter((index) => Number.isInteger(index) && index >= 0 && index < below));
+    const range = (name: string): [number, number] | null => {
+      const [from, to] = numbers(name);
+      return from! < to! ? [Math.max(0, from!), Math.min(this.whole, to!)] : null;
+    };
+    const { trace } = this;
+    const shown = range("range") ?? [0, this.whole];
+    this.set({
+      kind: KINDS.find((kind) => kind === words.get("view")) ?? "sequence",
+      from: shown[0],
+      to: Math.max(shown[1], shown[0] + RANGE_MIN),
+      marked: range("marked"),
+      hidden: set("hidden", trace.states.length),
+      states: set("states", trace.states.length),
+      threads: set("threads", trace.threads.length),
+      folded: set("folded", trace.processes.length),
+      rows: words.get("rows") ?? "",
+      selected: this.call(numbers("call")),
+      beside: words.get("beside") === "yes",
+      processors: words.get("processors") === "yes",
+      logarithmic: words.get("scale") !== "linear",
+    });
+  }
+
+  private call([thread, depth, begin]: number[]): number | null {
+    const { trace } = this;
+    if (thread === undefined || depth === undefined || begin === undefined || !(thread < trace.threads.length)) return null;
+    for (let lane = trace.threadLane[thread]!; lane < trace.threadLane[thread + 1]!; lane++) {
+      if (trace.laneDepth[lane] !== depth) continue;
+      const span = firstFrom(trace.begin, begin, trace.laneFirst[lane]!, trace.laneFirst[lane + 1]!);
+      if (span < trace.laneFirst[lane + 1]! && trace.begin[span] === begin) return span;
+    }
+    return null;
+  }
+}

@@ -1,0 +1,393 @@
+//! The columns that the page reads: what of a timeline is shown, short and in the order in which it is drawn.
+//!
+//! ```text
+//!   "TLVCOL01"
+//!   4 bytes     the length of the header, the least byte first
+//!   header      JSON: names and counts, see `Header`
+//!   columns     one after the other, as follows
+//! ```
+//!
+//! Numbers are varints: seven bits a byte, the least first, the highest bit set if more follow. Times are nanoseconds
+//! after the first time of the timeline. A *lane* is one depth of one thread; its spans do not overlap.
+//!
+//! | column | a number for | |
+//! |---|---|---|
+//! | threads | each lane | as the difference to the one before |
+//! | depths | each lane | |
+//! | counts | each lane | how many spans it has |
+//! | spans | each span, lane by lane | two: from the end of the one before, in the lane's first from 0, to its begin; its length |
+//! | states | each span | |
+//! | unfinished | each of these | the span, as the difference to the one before |
+//! | series | each sample | series by series: all times, as differences, then all values, as IEEE 754 of 64 bits |
+//! | arguments | each | spans, as differences; then names; then texts, from 1 on, or 0 for numbers; then the numbers, of 64 bits |
+//! | flows | each | the threads they leave; when, as differences; the threads they reach; how much later, zigzag |
+//!
+//! The page computes with floating point: times are right to the nanosecond within 104 days of the first one, and integers
+//! to 2^53.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use trace::{Amount, ArgumentValue, Mark, ProcessNumber, Spans, Timeline, TracedProcess};
+
+const MAGIC: &[u8; 8] = b"TLVCOL01";
+
+/// What the page is told before the columns.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Header<'a> {
+    files: Vec<FileHeader<'a>>,
+    processes: Vec<ProcessHeader>,
+    threads: Vec<ThreadHeader<'a>>,
+    states: Vec<StateHeader<'a>>,
+    names: &'a [String],
+    texts: Vec<&'a str>,
+    /// Decimal, since JavaScript would round it.
+    wall_clock: Option<String>,
+    end: u64,
+    lanes: usize,
+    spans: usize,
+    unfinished: usize,
+    series: Vec<SeriesHeader<'a>>,
+    arguments: usize,
+    flows: usize,
+}
+
+#[derive(Serialize)]
+struct FileHeader<'a> {
+    name: &'a str,
+    begin: u64,
+    end: u64,
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ProcessHeader {
+    name: String,
+    file: u32,
+    facts: Vec<(&'static str, String)>,
+}
+
+#[derive(Serialize)]
+struct ThreadHeader<'a> {
+    name: &'a str,
+    process: u32,
+    dropped: u64,
+}
+
+#[derive(Serialize)]
+struct StateHeader<'a> {
+    name: &'a str,
+    category: &'a str,
+    color: Option<String>,
+}
+
+#[derive(Serialize)]
+struct SeriesHeader<'a> {
+    name: &'a str,
+    unit: &'a str,
+    thread: u32,
+    system: bool,
+    count: usize,
+}
+
+/// A number over time of one thread.
+struct Series<'a> {
+    header: SeriesHeader<'a>,
+    samples: Vec<(u64, f64)>,
+}
+
+/// The columns of a timeline.
+pub fn columns(timeline: &Timeline) -> Vec<u8> {
+    let (origin, end) = timeline.extent_ns().unwrap_or_default();
+    let lanes = Lanes::of(timeline);
+    let series = series(timeline);
+    let texts = Texts::of(timeline);
+    let unfinished: Vec<_> =
+        (0..lanes.spans.len()).filter(|&at| lanes.mark(timeline, at) == Mark::Unfinished).collect();
+    let mut arguments: Vec<_> = timeline.arguments.iter().collect();
+    let place = |span: u32| lanes.place[span as usize];
+    arguments.retain(|argument| place(argument.span) != Lanes::NOWHERE);
+    arguments.sort_by_key(|argument| place(argument.span));
+
+    let mut columns = Columns { origin, bytes: Vec::new() };
+    columns.lanes(&timeline.spans, &lanes);
+    columns.differences(unfinished.iter().map(|&at| at as u64));
+    for Series { samples, .. } in &series {
+        columns.differences(samples.iter().map(|&(time, _)| time.saturating_sub(origin)));
+        columns.floats(samples.iter().map(|&(_, value)| value));
+    }
+    columns.differences(arguments.iter().map(|argument| place(argument.span).into()));
+    columns.numbers(arguments.iter().map(|argument| argument.name.into()));
+    columns.numbers(arguments.iter().map(|argument| texts.number(argument.value)));
+    columns.floats(arguments.iter().filter_map(|argument| match argument.value {
+        ArgumentValue::Number(number) => Some(float(number)),
+        ArgumentValue::Text(_) => None,
+    }));
+    columns.flows(timeline);
+
+    let header = Header {
+        files: files(timeline, origin, lanes.left_out),
+        processes: timeline.processes.iter().map(process).collect(),
+        threads: timeline
+            .threads
+            .iter()
+            .map(|thread| ThreadHeader { name: &thread.name, process: thread.process, dropped: thread.dropped })
+            .collect(),
+        states: timeline
+            .states
+            .iter()
+            .map(|state| StateHeader {
+                name: &state.name,
+                category: &state.category,
+                color: state.colour.map(|its| format!("#{:02x}{:02x}{:02x}", its.0, its.1, its.2)),
+            })
+            .collect(),
+        names: &timeline.names,
+        texts: texts.used.iter().map(|&text| &*timeline.texts[text as usize]).collect(),
+        wall_clock: timeline.zero_unix_ns.map(|zero| (u128::from(zero) + u128::from(origin)).to_string()),
+        end: end - origin,
+        lanes: lanes.lanes.len(),
+        spans: lanes.spans.len(),
+        unfinished: unfinished.len(),
+        series: series.into_iter().map(|series| series.header).collect(),
+        arguments: arguments.len(),
+        flows: timeline.flows.len(),
+    };
+    let header = serde_json::to_vec(&header).expect("all of it has a form in JSON");
+    let length = u32::try_from(header.len()).expect("names are bounded by the reader").to_le_bytes();
+    [MAGIC, &length[..], &header, &columns.bytes].concat()
+}
+
+/// The order of spans in the columns.
+struct Lanes {
+    /// Of each lane its thread, its depth and how many spans it has.
+    lanes: Vec<(u32, u8, u32)>,
+    /// The spans by their indices in the timeline, lane by lane.
+    spans: Vec<u32>,
+    /// Of each span of the timeline its place among those.
+    place: Vec<u32>,
+    /// How many spans have no place, since they are nested too deep.
+    left_out: u64,
+}
+
+impl Lanes {
+    const NOWHERE: u32 = u32::MAX;
+
+    fn of(timeline: &Timeline) -> Self {
+        let spans = &timeline.spans;
+        let mut made =
+            Lanes { lanes: Vec::new(), spans: Vec::new(), place: vec![Self::NOWHERE; spans.len()], left_out: 0 };
+        let mut depths: BTreeMap<u8, Vec<u32>> = BTreeMap::new();
+        for (index, thread) in timeline.threads.iter().enumerate() {
+            for span in thread.spans.clone() {
+                let lane = depths.entry(spans.depth[span]).or_default();
+                let before = lane.last().map_or(0, |&last| spans.end_ns[last as usize]);
+                match spans.mark[span] {
+                    // It counts nowhere, as the note on the file says.
+                    Mark::NoBegin => {}
+                    _ if spans.begin_ns[span] < before => made.left_out += 1,
+                    _ => lane.push(span as u32),
+                }
+            }
+            for (depth, lane) in std::mem::take(&mut depths) {
+                if !lane.is_empty() {
+                    made.add(index as u32, depth, &lane);
+                }
+            }
+        }
+        made
+    }
+
+    fn add(&mut self, thread: u32, depth: u8, lane: &[u32]) {
+        for &span in lane {
+            self.place[span as usize] = self.spans.len() as u32;
+            self.spans.push(span);
+        }
+        self.lanes.push((thread, depth, lane.len() as u32));
+    }
+
+    fn mark(&self, timeline: &Timeline, at: usize) -> Mark {
+        timeline.spans.mark[self.spans[at] as usize]
+    }
+}
+
+/// The texts that are values of arguments, as far as there are such arguments.
+struct Texts {
+    used: Vec<u32>,
+    /// Of each text of the timeline its number among those, from 1 on.
+    numbers: BTreeMap<u32, u64>,
+}
+
+impl Texts {
+    fn of(timeline: &Timeline) -> Self {
+        let mut texts = Texts { used: Vec::new(), numbers: BTreeMap::new() };
+        for argument in &timeline.arguments {
+            if let ArgumentValue::Text(text) = argument.value {
+                texts.numbers.entry(text).or_insert_with(|| {
+                    texts.used.push(text);
+                    texts.used.len() as u64
+                });
+            }
+        }
+        texts
+    }
+
+    fn number(&self, value: ArgumentValue) -> u64 {
+        match value {
+            ArgumentValue::Number(_) => 0,
+            ArgumentValue::Text(text) => self.numbers[&text],
+        }
+    }
+}
+
+/// Counters, and what the system told of threads, each with its samples.
+fn series(timeline: &Timeline) -> Vec<Series<'_>> {
+    let made = |name, unit, thread, system, samples: Vec<_>| Series {
+        header: SeriesHeader { name, unit, thread, system, count: samples.len() },
+        samples,
+    };
+    let mut series = Vec::new();
+    for of_one in timeline.counts.chunk_by(|one, next| (one.counter, one.thread) == (next.counter, next.thread)) {
+        let counter = &timeline.counters[of_one[0].counter as usize];
+        let samples = of_one.iter().map(|count| (count.time_ns, float(count.value))).collect();
+        series.push(made(&counter.name, &counter.unit, of_one[0].thread, false, samples));
+    }
+    for of_one in timeline.processors.chunk_by(|one, next| one.thread == next.thread) {
+        let samples = of_one.iter().map(|on| (on.time_ns, f64::from(on.processor))).collect();
+        series.push(made("processor", "", of_one[0].thread, true, samples));
+    }
+    for of_one in timeline.switches.chunk_by(|one, next| one.thread == next.thread) {
+        let thread = of_one[0].thread;
+        let samples = |of: fn(&trace::SwitchCount) -> u64| of_one.iter().map(|at| (at.time_ns, of(at) as f64)).collect();
+        series.push(made("switches: it waited", "", thread, true, samples(|at| at.voluntary)));
+        series.push(made("switches: others' turn", "", thread, true, samples(|at| at.involuntary)));
+    }
+    series
+}
+
+fn float(number: Amount) -> f64 {
+    match number {
+        Amount::Integer(number) => number as f64,
+        Amount::Real(number) => number,
+    }
+}
+
+fn process(TracedProcess { file, info, uncertainty_ns, .. }: &TracedProcess) -> ProcessHeader {
+    let mut facts = vec![match info.number {
+        ProcessNumber::Pid(pid) => ("process", pid.to_string()),
+        ProcessNumber::Node(node) => ("node", node.to_string()),
+    }];
+    for (label, text) in [("host", &info.host), ("command line", &info.command_line)] {
+        if !text.is_empty() {
+            facts.push((label, text.clone()));
+        }
+    }
+    if let Some(uncertainty) = uncertainty_ns {
+        facts.push(("clock", format!("right to within {uncertainty} ns")));
+    }
+    ProcessHeader { name: info.title(), file: *file, facts }
+}
+
+fn files(timeline: &Timeline, origin: u64, left_out: u64) -> Vec<FileHeader<'_>> {
+    let file_of = |thread: u32| {
+        timeline.processes[timeline.threads[thread as usize].process as usize].file as usize
+    };
+    let mut extents = vec![None; timeline.files.len()];
+    let mut extend = |file: usize, begin: u64, end: u64| {
+        let extent: &mut Option<(u64, u64)> = &mut extents[file];
+        let (least, largest) = extent.unwrap_or((begin, end));
+        *extent = Some((least.min(begin), largest.max(end)));
+    };
+    let spans = &timeline.spans;
+    for (index, thread) in timeline.threads.iter().enumerate() {
+        let file = file_of(index as u32);
+        let ends = spans.begin_ns[thread.spans.clone()].first().zip(spans.end_ns[thread.spans.clone()].iter().max());
+        if let Some((&begin, &end)) = ends {
+            extend(file, begin, end);
+        }
+    }
+    for count in &timeline.counts {
+        extend(file_of(count.thread), count.time_ns, count.time_ns);
+    }
+    let mut headers = Vec::new();
+    for (name, extent) in timeline.files.iter().zip(extents) {
+        let (begin, end) = extent.unwrap_or((origin, origin));
+        headers.push(FileHeader { name, begin: begin - origin, end: end - origin, notes: Vec::new() });
+    }
+    for note in &timeline.notes {
+        if let Some(header) = headers.iter_mut().find(|header| *header.name == note.file) {
+            let text = note.to_string();
+            let prefix = format!("{}: ", note.file);
+            header.notes.push(text.strip_prefix(&prefix).unwrap_or(&text).to_owned());
+        }
+    }
+    if left_out > 0 && let Some(header) = headers.first_mut() {
+        let deepest = Spans::DEPTH_MAX;
+        header.notes.push(format!("{left_out} calls are nested more than {deepest} deep and not shown"));
+    }
+    headers
+}
+
+/// Columns as they grow.
+struct Columns {
+    origin: u64,
+    bytes: Vec<u8>,
+}
+
+impl Columns {
+    fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.bytes.push(number as u8);
+    }
+
+    fn numbers(&mut self, numbers: impl Iterator<Item = u64>) {
+        numbers.for_each(|number| self.number(number));
+    }
+
+    /// Ascending numbers, each as the difference to the one before.
+    fn differences(&mut self, numbers: impl Iterator<Item = u64>) {
+        let mut last = 0;
+        for number in numbers {
+            self.number(number - last);
+            last = number;
+        }
+    }
+
+    fn floats(&mut self, floats: impl Iterator<Item = f64>) {
+        self.bytes.extend(floats.flat_map(f64::to_le_bytes));
+    }
+
+    fn lanes(&mut self, spans: &Spans, Lanes { lanes, spans: order, .. }: &Lanes) {
+        self.differences(lanes.iter().map(|&(thread, ..)| thread.into()));
+        self.numbers(lanes.iter().map(|&(_, depth, _)| depth.into()));
+        self.numbers(lanes.iter().map(|&(.., count)| count.into()));
+        let mut left = &order[..];
+        for &(.., count) in lanes {
+            let (lane, others) = left.split_at(count as usize);
+            let mut last = self.origin;
+            for &span in lane {
+                let (begin, end) = (spans.begin_ns[span as usize], spans.end_ns[span as usize]);
+                self.number(begin - last);
+                self.number(end - begin);
+                last = end;
+            }
+            left = others;
+        }
+        self.numbers(order.iter().map(|&span| spans.state[span as usize].into()));
+    }
+
+    fn flows(&mut self, Timeline { flows, .. }: &Timeline) {
+        let origin = self.origin;
+        self.numbers(flows.iter().map(|flow| flow.from_thread.into()));
+        self.differences(flows.iter().map(|flow| flow.from_ns.saturating_sub(origin)));
+        self.numbers(flows.iter().map(|flow| flow.to_thread.into()));
+        self.numbers(flows.iter().map(|flow| {
+            let later = flow.to_ns.wrapping_sub(flow.from_ns) as i64;
+            ((later << 1) ^ (later >> 63)) as u64
+        }));
+    }
+}

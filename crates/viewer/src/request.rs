@@ -1,0 +1,149 @@
+//! What the server understands of HTTP: requests without a body, within limits, and one answer each.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// The most bytes of a request. Browsers send less than one thousand, most of it about themselves.
+const REQUEST_BYTES_MAX: usize = 16 << 10;
+
+/// The most header fields of a request.
+const FIELDS_MAX: usize = 64;
+
+/// How long a request may take to come.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a browser may read nothing of an answer.
+const PATIENCE_WRITING: Duration = Duration::from_secs(30);
+
+/// What somebody asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    /// The path, up to a question mark.
+    pub(crate) path: String,
+    /// What is after it; empty if there is none.
+    pub(crate) query: String,
+    /// The only field `Host`; none if there is none, or several.
+    pub(crate) host: Option<String>,
+}
+
+/// An answer.
+pub(crate) struct Answer<'a> {
+    pub(crate) status: &'static str,
+    /// The media type of the body.
+    pub(crate) kind: &'static str,
+    /// More fields, each ended.
+    pub(crate) fields: String,
+    pub(crate) body: &'a [u8],
+}
+
+impl<'a> Answer<'a> {
+    /// What is told of a request that is not answered as it wants.
+    pub(crate) fn plain(status: &'static str, body: &'a str) -> Self {
+        Answer { status, kind: "text/plain; charset=utf-8", fields: String::new(), body: body.as_bytes() }
+    }
+}
+
+/// Reads a request; none if it is none, or does not come in time.
+pub(crate) fn read(stream: &mut TcpStream) -> io::Result<Option<Request>> {
+    let end = Instant::now() + PATIENCE;
+    let mut bytes = Vec::new();
+    let mut piece = [0; 2048];
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() || bytes.len() > REQUEST_BYTES_MAX {
+            return Ok(None);
+        }
+        stream.set_read_timeout(Some(left))?;
+        let count = stream.read(&mut piece)?;
+        bytes.extend_from_slice(&piece[..count]);
+        match understand(&bytes) {
+            Understood::Whole(request) => return Ok(Some(request)),
+            Understood::No => return Ok(None),
+            Understood::Part if count == 0 => return Ok(None),
+            Understood::Part => {}
+        }
+    }
+}
+
+enum Understood {
+    Whole(Request),
+    Part,
+    No,
+}
+
+fn understand(bytes: &[u8]) -> Understood {
+    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
+    let mut request = httparse::Request::new(&mut fields);
+    match request.parse(bytes) {
+        Ok(httparse::Status::Partial) => return Understood::Part,
+        Ok(httparse::Status::Complete(_)) => {}
+        Err(_) => return Understood::No,
+    }
+    let mut hosts = request.headers.iter().filter(|field| field.name.eq_ignore_ascii_case("host"));
+    let host = hosts.next().and_then(|field| str::from_utf8(field.value).ok()).map(str::to_owned);
+    let host = host.filter(|_| hosts.next().is_none());
+    let (Some(method), Some(target)) = (request.method, request.path) else { return Understood::No };
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    Understood::Whole(Request { method: method.to_owned(), path: path.to_owned(), query: query.to_owned(), host })
+}
+
+/// Writes an answer, after which the connection ends.
+pub(crate) fn write(stream: &mut TcpStream, answer: &Answer, with_body: bool) -> io::Result<()> {
+    let Answer { status, kind, fields, body } = answer;
+    let head = format!(
+        "HTTP/1.1 {status}\r\n\
+         Content-Type: {kind}\r\n\
+         Content-Length: {}\r\n\
+         Connection: close\r\n\
+         Cache-Control: no-store\r\n\
+         X-Content-Type-Options: nosniff\r\n\
+         Referrer-Policy: no-referrer\r\n\
+         Cross-Origin-Resource-Policy: same-origin\r\n\
+         Cross-Origin-Opener-Policy: same-origin\r\n\
+         Content-Security-Policy: frame-ancestors 'none'\r\n\
+         {fields}\r\n",
+        body.len()
+    );
+    stream.set_write_timeout(Some(PATIENCE_WRITING))?;
+    stream.write_all(head.as_bytes())?;
+    if with_body {
+        stream.write_all(body)?;
+    }
+    stream.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn whole(text: &str) -> Option<Request> {
+        match understand(text.as_bytes()) {
+            Understood::Whole(request) => Some(request),
+            Understood::Part | Understood::No => None,
+        }
+    }
+
+    #[test]
+    fn a_request_has_a_path_a_query_and_a_host() {
+        let request = whole("GET /a/b?c=d HTTP/1.1\r\nhost: here:1\r\nother: x\r\n\r\n").unwrap();
+        assert_eq!((&*request.method, &*request.path, &*request.query), ("GET", "/a/b", "c=d"));
+        assert_eq!(request.host.as_deref(), Some("here:1"));
+    }
+
+    #[test]
+    fn of_two_hosts_none_holds() {
+        assert_eq!(whole("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n").unwrap().host, None);
+        assert_eq!(whole("GET / HTTP/1.1\r\n\r\n").unwrap().host, None);
+    }
+
+    proptest! {
+        #[test]
+        fn anything_is_understood_or_not(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            understand(&bytes);
+        }
+    }
+}
