@@ -26,10 +26,13 @@ VENV := $(abspath $(TARGET))/python/venv
 RUFF := $(VENV)/bin/ruff
 PYTHON_SOURCES := --quiet --no-cache --config python/pyproject.toml python examples/python docs/manual
 WHEELS := $(abspath $(TARGET))/python/wheels
+# The sources of the viewer's page, and what npm brings to build and test it.
+PAGE := crates/viewer/page
+NPM := npm --prefix $(PAGE) --silent
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt lint docs manual sim seeds bench bench-sim bench-peers install install-c deb test-package \
-	clean tools build python test-rust test-rust-built test-python wheel
+.PHONY: help run test check fmt lint docs manual page sim seeds bench bench-sim bench-peers install install-c deb test-package \
+	clean tools build python lint-page test-page test-rust test-rust-built test-python test-viewer wheel
 
 help: ## List these verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -38,7 +41,7 @@ run: build ## Build everything needed and show it at work: starfish demo [FILE=.
 	$(STARFISH) demo $(if $(FILE),"$(FILE)")
 
 test: tools ## Build everything needed and run every test
-	@failed=0; for kind in rust python; do $(MAKE) --no-print-directory test-$$kind || failed=1; done; exit $$failed
+	@failed=0; for kind in rust python viewer; do $(MAKE) --no-print-directory test-$$kind || failed=1; done; exit $$failed
 
 check: ## All that is asked of a change: format, lints, tests
 	cargo fmt --all --check
@@ -53,12 +56,16 @@ lint: tools $(VENV)/made ## Look for what the linter dislikes; a warning is an e
 	cargo clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings
 	$(RUFF) format --check $(PYTHON_SOURCES)
 	$(RUFF) check $(PYTHON_SOURCES)
+	$(MAKE) --no-print-directory lint-page
 
 docs: tools ## Build the documentation of the code (target/doc)
 	RUSTDOCFLAGS="-D warnings" cargo doc $(CARGO_FLAGS) --workspace --no-deps --document-private-items
 
 manual: $(VENV)/made ## Build the manual (target/manual/manual/index.html); a warning is an error
 	$(VENV)/bin/sphinx-build --fail-on-warning --keep-going --quiet -c docs/manual docs $(TARGET)/manual
+
+page: $(PAGE)/node_modules/made ## Build the page of starfish view out of its sources in TypeScript, to be committed
+	$(NPM) run build
 
 sim: build ## Simulate the reports' patterns by both methods, 8192-byte records [SEED=1]
 	$(STARFISH) simulate --pattern all --method all --record 8192 --seed $(SEED)
@@ -123,6 +130,27 @@ test-rust-built: tools
 test-python: PROFILE = dev
 test-python: wheel
 	$(VENV)/bin/pytest --quiet python
+
+# The page of the viewer is part of the sources, so that cargo needs no npm: it must be what its own sources give.
+lint-page:
+	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory $(PAGE)/node_modules/made && $(NPM) run check; \
+	elif [ "$$CI" ]; then echo "npm is missing: sudo apt-get install npm" >&2; exit 1; \
+	else echo "the viewer's page is not checked: npm is missing (sudo apt-get install npm)"; fi
+
+# The page in Chromium, by itself and from the program.
+test-viewer: tools
+	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory test-page; \
+	elif [ "$$CI" ]; then echo "npm is missing: sudo apt-get install npm" >&2; exit 1; \
+	else echo "the viewer's page is not tested: npm is missing (sudo apt-get install npm)"; fi
+
+# The tests of Rust have made the program; made by itself, what it is made of would be compiled again.
+test-page: $(PAGE)/node_modules/made
+	@[ -x $(TARGET)/debug/starfish ] || cargo build $(CARGO_FLAGS) -p starfish
+	STARFISH=$(abspath $(TARGET))/debug/starfish $(NPM) test
+
+$(PAGE)/node_modules/made: $(PAGE)/package-lock.json
+	$(NPM) ci --ignore-scripts --no-audit --no-fund
+	@touch $@
 
 # The Python package, in an environment of its own.
 wheel: tools $(VENV)/made

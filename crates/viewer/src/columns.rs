@@ -132,7 +132,11 @@ pub fn columns(timeline: &Timeline) -> Vec<u8> {
         threads: timeline
             .threads
             .iter()
-            .map(|thread| ThreadHeader { name: &thread.name, process: thread.process, dropped: thread.dropped })
+            .map(|thread| ThreadHeader {
+                name: &thread.name,
+                process: thread.process,
+                dropped: thread.dropped,
+            })
             .collect(),
         states: timeline
             .states
@@ -176,8 +180,12 @@ impl Lanes {
 
     fn of(timeline: &Timeline) -> Self {
         let spans = &timeline.spans;
-        let mut made =
-            Lanes { lanes: Vec::new(), spans: Vec::new(), place: vec![Self::NOWHERE; spans.len()], left_out: 0 };
+        let mut made = Lanes {
+            lanes: Vec::new(),
+            spans: Vec::new(),
+            place: vec![Self::NOWHERE; spans.len()],
+            left_out: 0,
+        };
         let mut depths: BTreeMap<u8, Vec<u32>> = BTreeMap::new();
         for (index, thread) in timeline.threads.iter().enumerate() {
             for span in thread.spans.clone() {
@@ -248,7 +256,9 @@ fn series(timeline: &Timeline) -> Vec<Series<'_>> {
         samples,
     };
     let mut series = Vec::new();
-    for of_one in timeline.counts.chunk_by(|one, next| (one.counter, one.thread) == (next.counter, next.thread)) {
+    for of_one in
+        timeline.counts.chunk_by(|one, next| (one.counter, one.thread) == (next.counter, next.thread))
+    {
         let counter = &timeline.counters[of_one[0].counter as usize];
         let samples = of_one.iter().map(|count| (count.time_ns, float(count.value))).collect();
         series.push(made(&counter.name, &counter.unit, of_one[0].thread, false, samples));
@@ -259,7 +269,9 @@ fn series(timeline: &Timeline) -> Vec<Series<'_>> {
     }
     for of_one in timeline.switches.chunk_by(|one, next| one.thread == next.thread) {
         let thread = of_one[0].thread;
-        let samples = |of: fn(&trace::SwitchCount) -> u64| of_one.iter().map(|at| (at.time_ns, of(at) as f64)).collect();
+        let samples = |of: fn(&trace::SwitchCount) -> u64| {
+            of_one.iter().map(|at| (at.time_ns, of(at) as f64)).collect()
+        };
         series.push(made("switches: it waited", "", thread, true, samples(|at| at.voluntary)));
         series.push(made("switches: others' turn", "", thread, true, samples(|at| at.involuntary)));
     }
@@ -290,9 +302,8 @@ fn process(TracedProcess { file, info, uncertainty_ns, .. }: &TracedProcess) -> 
 }
 
 fn files(timeline: &Timeline, origin: u64, left_out: u64) -> Vec<FileHeader<'_>> {
-    let file_of = |thread: u32| {
-        timeline.processes[timeline.threads[thread as usize].process as usize].file as usize
-    };
+    let file_of =
+        |thread: u32| timeline.processes[timeline.threads[thread as usize].process as usize].file as usize;
     let mut extents = vec![None; timeline.files.len()];
     let mut extend = |file: usize, begin: u64, end: u64| {
         let extent: &mut Option<(u64, u64)> = &mut extents[file];
@@ -302,7 +313,8 @@ fn files(timeline: &Timeline, origin: u64, left_out: u64) -> Vec<FileHeader<'_>>
     let spans = &timeline.spans;
     for (index, thread) in timeline.threads.iter().enumerate() {
         let file = file_of(index as u32);
-        let ends = spans.begin_ns[thread.spans.clone()].first().zip(spans.end_ns[thread.spans.clone()].iter().max());
+        let ends =
+            spans.begin_ns[thread.spans.clone()].first().zip(spans.end_ns[thread.spans.clone()].iter().max());
         if let Some((&begin, &end)) = ends {
             extend(file, begin, end);
         }
@@ -322,7 +334,9 @@ fn files(timeline: &Timeline, origin: u64, left_out: u64) -> Vec<FileHeader<'_>>
             header.notes.push(text.strip_prefix(&prefix).unwrap_or(&text).to_owned());
         }
     }
-    if left_out > 0 && let Some(header) = headers.first_mut() {
+    if left_out > 0
+        && let Some(header) = headers.first_mut()
+    {
         let deepest = Spans::DEPTH_MAX;
         header.notes.push(format!("{left_out} calls are nested more than {deepest} deep and not shown"));
     }
@@ -389,5 +403,141 @@ impl Columns {
             let later = flow.to_ns.wrapping_sub(flow.from_ns) as i64;
             ((later << 1) ^ (later >> 63)) as u64
         }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use trace::{
+        Alignment, CounterId, FileWriter, Limits, NameId, ProcessInfo, Record, RecordedEvent, RecordedValue,
+        StateId, ThreadId, TraceReader,
+    };
+
+    use super::*;
+
+    fn timeline(records: &[(u32, Record)]) -> Timeline {
+        let info = ProcessInfo {
+            host: String::new(),
+            number: ProcessNumber::Node(1),
+            program: "p".to_owned(),
+            command_line: String::new(),
+            zero_unix_ns: None,
+        };
+        let mut writer = FileWriter::new(Vec::new(), &info).unwrap();
+        for (thread, record) in records {
+            writer.records(ThreadId(*thread), std::slice::from_ref(record)).unwrap();
+        }
+        let mut reader = TraceReader::new(Limits::default());
+        reader.read("a", &writer.into_inner()[..]).unwrap();
+        reader.finish(Alignment::WallClock)
+    }
+
+    /// What the page has of spans: thread, state, begin and end after the origin.
+    fn spans(bytes: &[u8]) -> Vec<(u64, u64, u64, u64)> {
+        let length = u32::from_le_bytes(bytes[8..12].try_into().unwrap()) as usize;
+        let header: serde_json::Value = serde_json::from_slice(&bytes[12..12 + length]).unwrap();
+        let mut rest = bytes[12 + length..].iter();
+        let mut number = || {
+            let (mut value, mut shift) = (0, 0);
+            loop {
+                let byte = *rest.next().unwrap();
+                value |= u64::from(byte & 0x7f) << shift;
+                shift += 7;
+                if byte < 0x80 {
+                    return value;
+                }
+            }
+        };
+        let lanes = header["lanes"].as_u64().unwrap() as usize;
+        let mut column = |count: usize| (0..count).map(|_| number()).collect::<Vec<u64>>();
+        let (threads, _depths, counts) = (column(lanes), column(lanes), column(lanes));
+        let times = column(counts.iter().sum::<u64>() as usize * 2);
+        let states = column(times.len() / 2);
+        let (mut times, mut states) = (times.into_iter(), states.into_iter());
+        let (mut made, mut thread) = (Vec::new(), 0);
+        for (difference, count) in threads.into_iter().zip(counts) {
+            thread += difference;
+            let mut last = 0;
+            for _ in 0..count {
+                let begin = last + times.next().unwrap();
+                last = begin + times.next().unwrap();
+                made.push((thread, states.next().unwrap(), begin, last));
+            }
+        }
+        made
+    }
+
+    #[test]
+    fn nothing_becomes_no_columns() {
+        let columns = columns(&Timeline::default());
+        assert_eq!(&columns[..8], MAGIC);
+        assert_eq!(spans(&columns), []);
+    }
+
+    #[test]
+    fn lanes_are_depths_of_threads_in_order_of_time() {
+        let event = |thread, time_ns, event| (thread, Record { time_ns, event });
+        let (begin, end) =
+            (|state| RecordedEvent::Begin(StateId(state)), |state| RecordedEvent::End(StateId(state)));
+        let timeline = timeline(&[
+            event(1, 100, begin(1)),
+            event(1, 120, begin(2)),
+            event(1, 150, end(2)),
+            event(1, 200, end(1)),
+            event(1, 300, begin(2)),
+            event(0, 400, RecordedEvent::Span(StateId(1), 7)),
+            event(1, 310, end(2)),
+        ]);
+        let states: Vec<u64> = [1, 2]
+            .map(|state| {
+                timeline.states.iter().position(|its| its.name.contains(char::from_digit(state, 10).unwrap()))
+            })
+            .map(|at| at.unwrap() as u64)
+            .into();
+        let thread = |name| timeline.threads.iter().position(|its| its.name.contains(name)).unwrap() as u64;
+        let (zero, one) = (thread('0'), thread('1'));
+        let mut wanted = vec![
+            (one, states[0], 0, 100),
+            (one, states[1], 200, 210),
+            (one, states[1], 20, 50),
+            (zero, states[0], 300, 307),
+        ];
+        wanted.sort_by_key(|span| span.0);
+        assert_eq!(spans(&columns(&timeline)), wanted);
+    }
+
+    fn event() -> impl Strategy<Value = RecordedEvent> {
+        prop_oneof![
+            (0..4_u32).prop_map(|state| RecordedEvent::Begin(StateId(state))),
+            (0..4_u32).prop_map(|state| RecordedEvent::End(StateId(state))),
+            (0..4_u32, any::<u64>()).prop_map(|(state, length)| RecordedEvent::Span(StateId(state), length)),
+            any::<f64>().prop_map(|value| RecordedEvent::Count(CounterId(0), Amount::Real(value))),
+            ".{0,5}".prop_map(|text| RecordedEvent::Argument(NameId(1), RecordedValue::Text(text))),
+            (0..3_u64).prop_map(RecordedEvent::FlowOut),
+            (0..3_u64).prop_map(RecordedEvent::FlowIn),
+            any::<u32>().prop_map(RecordedEvent::Processor),
+        ]
+    }
+
+    fn time() -> impl Strategy<Value = u64> {
+        prop_oneof![0..1000_u64, any::<u64>(), Just(1 << 63)]
+    }
+
+    proptest! {
+        #[test]
+        fn columns_have_every_span_that_began(records in proptest::collection::vec((0..3_u32, time(), event()), 0..60)) {
+            let records: Vec<_> =
+                records.into_iter().map(|(thread, time_ns, event)| (thread, Record { time_ns, event })).collect();
+            let timeline = timeline(&records);
+            let origin = timeline.extent_ns().map_or(0, |(first, _)| first);
+            let mut wanted: Vec<_> = timeline.spans.iter().filter(|span| span.mark != Mark::NoBegin)
+                .map(|span| (span.thread.into(), span.state.into(), span.begin_ns - origin, span.end_ns - origin))
+                .collect();
+            let mut found = spans(&columns(&timeline));
+            wanted.sort_unstable();
+            found.sort_unstable();
+            prop_assert_eq!(found, wanted);
+        }
     }
 }

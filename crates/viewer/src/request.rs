@@ -86,7 +86,12 @@ fn understand(bytes: &[u8]) -> Understood {
     let host = host.filter(|_| hosts.next().is_none());
     let (Some(method), Some(target)) = (request.method, request.path) else { return Understood::No };
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    Understood::Whole(Request { method: method.to_owned(), path: path.to_owned(), query: query.to_owned(), host })
+    Understood::Whole(Request {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        query: query.to_owned(),
+        host,
+    })
 }
 
 /// Writes an answer, after which the connection ends.

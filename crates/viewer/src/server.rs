@@ -53,7 +53,8 @@ impl Server {
         let mut token = [0; 16];
         getrandom::fill(&mut token).map_err(io::Error::other)?;
         let token = token.iter().map(|byte| format!("{byte:02x}")).collect();
-        let shared = Shared { address: listener.local_addr()?, token, files, connections: AtomicUsize::new(0) };
+        let shared =
+            Shared { address: listener.local_addr()?, token, files, connections: AtomicUsize::new(0) };
         Ok(Server { listener, shared: Arc::new(shared) })
     }
 
@@ -84,7 +85,11 @@ impl Server {
 impl Shared {
     fn converse(&self, mut stream: TcpStream) -> io::Result<()> {
         let Some(request) = request::read(&mut stream)? else {
-            return request::write(&mut stream, &Answer::plain("400 Bad Request", "this is no request\n"), true);
+            return request::write(
+                &mut stream,
+                &Answer::plain("400 Bad Request", "this is no request\n"),
+                true,
+            );
         };
         let with_body = request.method != "HEAD";
         self.answer(&request, |answer| request::write(&mut stream, &answer, with_body))
@@ -133,7 +138,8 @@ impl Shared {
     fn below_token<'a>(&self, path: &'a str) -> Option<&'a str> {
         let (token, rest) = path.strip_prefix('/')?.split_once('/')?;
         // As long for any token of this length: time tells nothing of it.
-        let differs = token.bytes().zip(self.token.bytes()).fold(0, |differs, (one, other)| differs | (one ^ other));
+        let differs =
+            token.bytes().zip(self.token.bytes()).fold(0, |differs, (one, other)| differs | (one ^ other));
         (token.len() == self.token.len() && differs == 0).then_some(rest)
     }
 }

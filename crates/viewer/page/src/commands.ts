@@ -2,7 +2,7 @@
 
 import type { Derived } from "./derived";
 import { button, byId, element, name } from "./elements";
-import { chosen, length, total } from "./measures";
+import { chosen, length, OVERLAP_MAX, total } from "./measures";
 import { duration, instant } from "./time";
 import { argumentsOf, firstAbove, threadLabel, threadOf } from "./trace";
 import type { View } from "./view";
@@ -66,12 +66,12 @@ export class Commands {
     const { look, measured } = this.view;
     const stretches = this.derived.overlap();
     if (!stretches) {
-      const hint = "Choose two states or more, or two threads or more: by their names in the legend and the rows.";
+      const hint = `Choose 2 to ${OVERLAP_MAX} states, or as many threads: by their names in the legend and the rows.`;
       return [element("p", { class: "hint", id: "overlap" }, hint)];
     }
     const time = length(stretches);
     const share = ((time / (measured[1] - measured[0])) * 100).toFixed(1);
-    const what = look.states.size >= 2 ? "all these states at once" : "all these threads at once";
+    const what = look.states.size >= 2 ? "these states at once, each in a thread of its own" : "these threads at once";
     return [
       element("p", { class: "of" }, name(this.ofWhom)),
       element("p", { id: "overlap" }, `${what}: ${duration(time)}, ${share} % of the range, ${stretches.begin.length.toLocaleString("en")} times`),

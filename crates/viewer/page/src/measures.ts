@@ -6,6 +6,7 @@
  * whole calls that touch the range.
  */
 
+import { sorted } from "./order";
 import { touching, type Trace } from "./trace";
 
 /** Nanoseconds from and to. */
@@ -24,7 +25,7 @@ export function chosen(count: number, set: Set<number>): Uint8Array {
   return flags;
 }
 
-/** Calls `see` with every span of chosen states and threads that touches a range. */
+/** Calls `see` with every span of chosen states and threads that has a part in a range. */
 export function each(
   trace: Trace,
   range: Range,
@@ -36,8 +37,16 @@ export function each(
     const thread = trace.laneThread[lane]!;
     if (threads[thread] === 0) continue;
     const [first, after] = touching(trace, lane, range[0], range[1]);
-    for (let span = first; span < after; span++) if (states[trace.state[span]!] === 1) see(span, thread);
+    for (let span = first; span < after; span++) {
+      if (states[trace.state[span]!] === 1 && isWithin(trace, span, range)) see(span, thread);
+    }
   }
+}
+
+/** Whether a span that touches a range has a part in it: what ends as the range begins has none, nor what begins after. */
+function isWithin(trace: Trace, span: number, [from, to]: Range): boolean {
+  const begin = trace.begin[span]!;
+  return (begin < to || to >= trace.end) && (begin >= from || trace.finish[span]! > from);
 }
 
 /** How much of a span lies in a range. */
@@ -55,61 +64,8 @@ export function total(trace: Trace, range: Range, states: Uint8Array, threads: U
   return { total: sum, count };
 }
 
-/** When at least one of the chosen threads is in one of the chosen states. */
-export function union(trace: Trace, range: Range, states: Uint8Array, threads: Uint8Array): Stretches {
-  let count = 0;
-  each(trace, range, states, threads, () => count++);
-  const begin = new Float64Array(count);
-  const end = new Float64Array(count);
-  let at = 0;
-  each(trace, range, states, threads, (span) => {
-    begin[at] = Math.max(trace.begin[span]!, range[0]);
-    end[at++] = Math.min(trace.finish[span]!, range[1]);
-  });
-  return joined(begin, end);
-}
-
-/**
- * The stretches that some intervals cover. Which beginning belongs to which end does not matter: something is under way
- * as long as more have begun than ended.
- */
-function joined(begin: Float64Array, end: Float64Array): Stretches {
-  begin.sort();
-  end.sort();
-  const stretches: Stretches = { begin: new Float64Array(begin.length), end: new Float64Array(begin.length) };
-  let [count, began, ended] = [0, 0, 0];
-  while (began < begin.length) {
-    const from = begin[began++]!;
-    for (;;) {
-      while (began < begin.length && begin[began]! <= end[ended]!) began++;
-      ended++;
-      if (ended === began) break;
-    }
-    const to = end[ended - 1]!;
-    if (to > from) {
-      stretches.begin[count] = from;
-      stretches.end[count++] = to;
-    }
-  }
-  return { begin: stretches.begin.slice(0, count), end: stretches.end.slice(0, count) };
-}
-
-/** When both are. */
-export function intersection(one: Stretches, other: Stretches): Stretches {
-  const begin: number[] = [];
-  const end: number[] = [];
-  for (let i = 0, j = 0; i < one.begin.length && j < other.begin.length; ) {
-    const from = Math.max(one.begin[i]!, other.begin[j]!);
-    const to = Math.min(one.end[i]!, other.end[j]!);
-    if (from < to) {
-      begin.push(from);
-      end.push(to);
-    }
-    if (one.end[i]! < other.end[j]!) i++;
-    else j++;
-  }
-  return { begin: Float64Array.from(begin), end: Float64Array.from(end) };
-}
+/** So many things at most can overlap: what is counted grows with the subsets of them. */
+export const OVERLAP_MAX = 8;
 
 /** How long stretches are together. */
 export function length({ begin, end }: Stretches): number {
@@ -119,20 +75,87 @@ export function length({ begin, end }: Stretches): number {
 }
 
 /**
- * The command *overlap*: when all chosen states are under way at once, each on any of the chosen threads; with fewer than
- * two states, when all chosen threads are in the state, or any, at once. Null if neither two states nor two threads
- * are chosen.
+ * The command *overlap*: when each of the chosen states is on in a thread of its own, of the chosen threads if there are
+ * some; with fewer than two states, when all chosen threads are in the state, or any. A state within another of the same
+ * thread does not overlap it. Null if neither two states nor two threads are chosen, or too many.
  */
 export function overlap(trace: Trace, range: Range, states: Set<number>, threads: Set<number>): Stretches | null {
-  const each =
+  const [stateCount, threadCount] = [trace.states.length, trace.threads.length];
+  const choices =
     states.size >= 2
-      ? [...states].map((state) => [new Set([state]), threads] as const)
-      : [...threads].map((thread) => [states, new Set([thread])] as const);
-  if (each.length < 2) return null;
-  const unions = each.map(([states, threads]) =>
-    union(trace, range, chosen(trace.states.length, states), chosen(trace.threads.length, threads)),
-  );
-  return unions.reduce(intersection);
+      ? [...states].map((state) => [chosen(stateCount, new Set([state])), chosen(threadCount, threads)] as const)
+      : [...threads].map((thread) => [chosen(stateCount, states), chosen(threadCount, new Set([thread]))] as const);
+  if (choices.length < 2 || choices.length > OVERLAP_MAX) return null;
+  const counts = choices.map(([states, threads]) => total(trace, range, states, threads).count);
+  const steps = counts.reduce((sum, count) => sum + 2 * count, 0);
+  const time = new Float64Array(steps);
+  // Which thread is concerned, and by which choice: `thread * OVERLAP_MAX + choice`.
+  const whose = new Float64Array(steps);
+  let at = 0;
+  choices.forEach(([states, threads], choice) => {
+    each(trace, range, states, threads, (span, thread) => {
+      whose[at] = whose[at + 1] = thread * OVERLAP_MAX + choice;
+      // Begins have even places, ends odd ones.
+      time[at++] = Math.max(trace.begin[span]!, range[0]);
+      time[at++] = Math.min(trace.finish[span]!, range[1]);
+    });
+  });
+  const order = sorted(Uint32Array.from({ length: steps }, (_, step) => step), (step) => time[step]! - range[0]);
+  const under = new Int32Array(threadCount * OVERLAP_MAX);
+  const together = new Together(choices.length);
+  const begin: number[] = [];
+  const end: number[] = [];
+  let isOn = false;
+  for (const step of order) {
+    const thread = Math.floor(whose[step]! / OVERLAP_MAX);
+    const before = bits(under, thread);
+    under[whose[step]!]! += step % 2 === 0 ? 1 : -1;
+    together.changes(before, bits(under, thread));
+    if (together.hasAll === isOn) continue;
+    isOn = !isOn;
+    const now = time[step]!;
+    // Stretches that touch are one, and those without length are none.
+    if (isOn && end.at(-1) === now) end.pop();
+    else if (isOn) begin.push(now);
+    else if (begin.at(-1) === now) begin.pop();
+    else end.push(now);
+  }
+  return { begin: Float64Array.from(begin), end: Float64Array.from(end) };
+}
+
+/** Of which choices a thread has something on: a bit for each. */
+function bits(under: Int32Array, thread: number): number {
+  let bits = 0;
+  for (let choice = 0; choice < OVERLAP_MAX; choice++) if (under[thread * OVERLAP_MAX + choice]! > 0) bits |= 1 << choice;
+  return bits;
+}
+
+/** Whether there is a thread of its own for each choice: by Hall's theorem, if any of them together have as many. */
+class Together {
+  /** Of each set of choices, how many threads have one of them on, less the size of the set. */
+  private readonly spare: Int32Array;
+  private lacking: number;
+
+  constructor(choices: number) {
+    const size = (set: number): number => (set === 0 ? 0 : (set & 1) + size(set >> 1));
+    this.spare = Int32Array.from({ length: 1 << choices }, (_, set) => -size(set));
+    this.lacking = this.spare.length - 1;
+  }
+
+  get hasAll(): boolean {
+    return this.lacking === 0;
+  }
+
+  changes(before: number, after: number): void {
+    for (let set = 1; set < this.spare.length; set++) {
+      const by = Number((after & set) !== 0) - Number((before & set) !== 0);
+      if (by === 0) continue;
+      const had = this.spare[set]!;
+      this.spare[set] = had + by;
+      if (had === -1 && by === 1) this.lacking--;
+      if (had === 0 && by === -1) this.lacking++;
+    }
+  }
 }
 
 /**
@@ -220,6 +243,13 @@ export function percentile(ascending: Float64Array, share: number): number {
   return ascending[Math.max(0, Math.ceil(share * ascending.length) - 1)] ?? 0;
 }
 
+/** The middle one of ascending values, or the mean of the two in the middle, rounded down. */
+function median(ascending: Float64Array): number {
+  const half = ascending.length >> 1;
+  if (ascending.length % 2 === 1) return ascending[half]!;
+  return Math.floor(((ascending[half - 1] ?? 0) + (ascending[half] ?? 0)) / 2);
+}
+
 /** Figures of the lengths of some calls, of which `total` lies in the range. Sorts the lengths. */
 export function figures(lengths: Float64Array, total: number): Figures {
   lengths.sort();
@@ -229,7 +259,7 @@ export function figures(lengths: Float64Array, total: number): Figures {
     total,
     mean: lengths.length === 0 ? 0 : sum / lengths.length,
     least: lengths[0] ?? 0,
-    median: percentile(lengths, 0.5),
+    median: median(lengths),
     p99: percentile(lengths, 0.99),
     largest: lengths.at(-1) ?? 0,
   };

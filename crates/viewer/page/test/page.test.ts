@@ -118,7 +118,7 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     await page.locator(".names .thread", { hasText: "main" }).click();
     await page.locator(".names .thread", { hasText: "agent" }).click();
     await settled(page);
-    assert.match(await text(page, "#overlap"), /all these threads at once: 200 µs/);
+    assert.match(await text(page, "#overlap"), /these threads at once: 200 µs/);
     const box = (await page.locator("canvas.spans").boundingBox())!;
     await page.mouse.click(box.x + box.width * 0.2, box.y + 24 + 9);
     await settled(page);
