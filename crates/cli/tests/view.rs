@@ -56,7 +56,8 @@ impl Viewer {
         let mut child = command.arg(file).spawn().expect("it starts");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("an address");
-        let (host, token) = line.strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("an address");
+        let (host, token) =
+            line.strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("an address");
         Viewer { child, host: host.to_owned(), token: token.trim().trim_end_matches('/').to_owned() }
     }
 
@@ -145,7 +146,11 @@ fn a_file_that_grows_is_read_again_and_otherwise_nothing_is_sent_twice() {
     let columns = format!("/{}/columns", viewer.token);
     let version = |answer: &[u8]| {
         let text = String::from_utf8_lossy(answer).into_owned();
-        text.split_once("X-Version: ").and_then(|(_, rest)| rest.split_once('\r')).expect("a version").0.to_owned()
+        text.split_once("X-Version: ")
+            .and_then(|(_, rest)| rest.split_once('\r'))
+            .expect("a version")
+            .0
+            .to_owned()
     };
     let (_, first) = viewer.get(&columns);
     let known = format!("{columns}?known={}", version(&first));

@@ -4,6 +4,7 @@
 //!   machine, layout, statistics,
 //!   interruption, replacement,
 //!   placement, trace               nothing of ours
+//!   viewer                         trace, trace-formats
 //!   description, disk              machine
 //!   fs                             machine, layout     never sim or real: that is the wall
 //!   sim, real                      machine, description, disk; fs in tests only
@@ -34,7 +35,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 33] = [
+const ARROWS: [(&str, &[&str]); 34] = [
     ("applications", &["command-line", "interruption", "node", "pdiol", "replacement"]),
     ("agent-set", &["command-line", "node"]),
     ("command-line", &["machine", "node"]),
@@ -84,6 +85,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
             "statistics",
             "trace",
             "trace-formats",
+            "viewer",
         ],
     ),
     ("fuzz", &[]),
@@ -96,6 +98,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
     ("tidy", &[]),
     ("tlv", &["trace"]),
     ("libtlv", &["tlv"]),
+    ("viewer", &["trace", "trace-formats"]),
     ("trace", &[]),
     ("trace-formats", &["trace"]),
 ];
@@ -108,6 +111,9 @@ const LAST: [&str; 5] = ["libpdiol", "libtlv", "starfish", "python", "seeds"];
 
 /// What the Python package needs of others.
 const PYTHON_PROJECT: &str = "python/pyproject.toml";
+
+/// What the viewer's page needs of others.
+const PAGE_PACKAGE: &str = "crates/viewer/page/package.json";
 
 /// The record that gives the reason for everything that is not ours.
 const REASONS: &str = "docs/adr/0010-dependencies.md";
@@ -199,10 +205,21 @@ fn python_packages(tree: &Tree) -> Vec<String> {
     packages
 }
 
+/// What builds and tests the viewer's page, or becomes part of it.
+fn page_packages(tree: &Tree) -> Vec<String> {
+    let Some(Text { path, text }) = tree.get(PAGE_PACKAGE) else { return Vec::new() };
+    let package: serde_json::Value =
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let of =
+        |section: &str| package[section].as_object().into_iter().flat_map(|section| section.keys().cloned());
+    of("dependencies").chain(of("devDependencies")).collect()
+}
+
 /// Every crate or package of others has its reason in the decision record about them, and every reason its use.
 pub fn every_foreign_crate_has_a_reason(tree: &Tree) -> Vec<String> {
     let reasons = tree.get(REASONS).map_or("", |text| &text.text);
     let mut used = python_packages(tree);
+    used.extend(page_packages(tree));
     for manifest in manifests(tree) {
         for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
             used.extend(manifest.names(section).filter(|name| ours(name).is_none()).map(str::to_owned));
@@ -214,8 +231,9 @@ pub fn every_foreign_crate_has_a_reason(tree: &Tree) -> Vec<String> {
     let without = used.iter().filter(|name| !reasons.contains(&row(name)));
     let mut complaints: Vec<_> = without.map(|name| format!("{REASONS}: no row for {name}")).collect();
     let rows = reasons.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
-    let unused =
-        rows.filter(|name| !["crate", "package"].contains(name) && !used.iter().any(|other| other == name));
+    let unused = rows.filter(|name| {
+        !["crate", "package", "package of npm"].contains(name) && !used.iter().any(|other| other == name)
+    });
     complaints.extend(unused.map(|name| format!("{REASONS}: nothing uses {name}")));
     complaints
 }
@@ -265,6 +283,14 @@ mod tests {
             "[project]\ndependencies = ['slab>=1']\noptional-dependencies.all = ['a-b[c]==2', 'd']\n";
         let tree = Tree::of(&[(PYTHON_PROJECT, project), (REASONS, "| slab | a table |\n| d | why |\n")]);
         assert_eq!(every_foreign_crate_has_a_reason(&tree), [format!("{REASONS}: no row for a-b")]);
+    }
+
+    #[test]
+    fn so_do_packages_of_npm() {
+        let package = r#"{ "devDependencies": { "slab": "1", "@types/a": "2" } }"#;
+        let tree = Tree::of(&[(PAGE_PACKAGE, package), (REASONS, "| slab | a table |\n| d | why |\n")]);
+        let complaints = [format!("{REASONS}: no row for @types/a"), format!("{REASONS}: nothing uses d")];
+        assert_eq!(every_foreign_crate_has_a_reason(&tree), complaints);
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub struct Text {
 const FOLDERS: [&str; 8] =
     [".ci", "benches", "crates", "docs", "examples", "experiments", "machines", "python"];
 
-const KINDS: [&str; 4] = ["rs", "toml", "md", "py"];
+const KINDS: [&str; 5] = ["rs", "toml", "md", "py", "json"];
 
 impl Tree {
     /// Reads the project at `root`.
@@ -47,7 +47,7 @@ impl Tree {
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
             if entry.file_type()?.is_dir() {
-                let built = name == "target" || name == "__pycache__";
+                let built = ["target", "__pycache__", "node_modules"].contains(&name.as_str());
                 if !built && (only.is_empty() || only.contains(&name.as_str())) {
                     self.add_folder(root, &path, &[])?;
                 }

@@ -80,12 +80,12 @@ fn write_thread(
         let length = 200 + draw.below(100) * draw.below(100) * draw.below(100) / 50;
         let mut event = |after: u64, event| batch.push(Record { time_ns: time_ns + after, event });
         event(0, RecordedEvent::Begin(state));
-        if length % 16 == 0 {
+        if length.is_multiple_of(16) {
             let bytes = Amount::Integer(length as i64 * 8);
             event(0, RecordedEvent::Argument(NameId(0), RecordedValue::Number(bytes)));
             event(0, RecordedEvent::Count(CounterId(0), Amount::Integer((length % 29) as i64)));
         }
-        if length % 2 == 0 {
+        if length.is_multiple_of(2) {
             event(length / 4, RecordedEvent::Begin(within));
             event(length / 2, RecordedEvent::End(within));
         }

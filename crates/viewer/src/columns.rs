@@ -8,22 +8,22 @@
 //! ```
 //!
 //! Numbers are varints: seven bits a byte, the least first, the highest bit set if more follow. Times are nanoseconds
-//! after the first time of the timeline. A *lane* is one depth of one thread; its spans do not overlap.
+//! after the first time of the timeline. A *tier* is one depth of one thread; its spans do not overlap.
 //!
 //! | column | a number for | |
 //! |---|---|---|
-//! | threads | each lane | as the difference to the one before |
-//! | depths | each lane | |
-//! | counts | each lane | how many spans it has |
-//! | spans | each span, lane by lane | two: from the end of the one before, in the lane's first from 0, to its begin; its length |
+//! | threads | each tier | as the difference to the one before |
+//! | depths | each tier | |
+//! | counts | each tier | how many spans it has |
+//! | spans | each span, tier by tier | two: from the end of the one before, or 0, to its begin; its length |
 //! | states | each span | |
 //! | unfinished | each of these | the span, as the difference to the one before |
-//! | series | each sample | series by series: all times, as differences, then all values, as IEEE 754 of 64 bits |
-//! | arguments | each | spans, as differences; then names; then texts, from 1 on, or 0 for numbers; then the numbers, of 64 bits |
-//! | flows | each | the threads they leave; when, as differences; the threads they reach; how much later, zigzag |
+//! | series | each sample | series by series: times, as differences, then values, as IEEE 754 of 64 bits |
+//! | arguments | each | spans, as differences; names; texts, from 1 on, or 0 for numbers; the numbers, of 64 bits |
+//! | flows | each | the threads they leave; when, as differences; those they reach; how much later, zigzag |
 //!
-//! The page computes with floating point: times are right to the nanosecond within 104 days of the first one, and integers
-//! to 2^53.
+//! The page computes with floating point: times are right to the nanosecond within 104 days of the first one, and
+//! integers to 2^53.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ struct Header<'a> {
     /// Decimal, since JavaScript would round it.
     wall_clock: Option<String>,
     end: u64,
-    lanes: usize,
+    tiers: usize,
     spans: usize,
     unfinished: usize,
     series: Vec<SeriesHeader<'a>>,
@@ -100,18 +100,18 @@ struct Series<'a> {
 /// The columns of a timeline.
 pub fn columns(timeline: &Timeline) -> Vec<u8> {
     let (origin, end) = timeline.extent_ns().unwrap_or_default();
-    let lanes = Lanes::of(timeline);
+    let tiers = Tiers::of(timeline);
     let series = series(timeline);
     let texts = Texts::of(timeline);
     let unfinished: Vec<_> =
-        (0..lanes.spans.len()).filter(|&at| lanes.mark(timeline, at) == Mark::Unfinished).collect();
+        (0..tiers.spans.len()).filter(|&at| tiers.mark(timeline, at) == Mark::Unfinished).collect();
     let mut arguments: Vec<_> = timeline.arguments.iter().collect();
-    let place = |span: u32| lanes.place[span as usize];
-    arguments.retain(|argument| place(argument.span) != Lanes::NOWHERE);
+    let place = |span: u32| tiers.place[span as usize];
+    arguments.retain(|argument| place(argument.span) != Tiers::NOWHERE);
     arguments.sort_by_key(|argument| place(argument.span));
 
     let mut columns = Columns { origin, bytes: Vec::new() };
-    columns.lanes(&timeline.spans, &lanes);
+    columns.tiers(&timeline.spans, &tiers);
     columns.differences(unfinished.iter().map(|&at| at as u64));
     for Series { samples, .. } in &series {
         columns.differences(samples.iter().map(|&(time, _)| time.saturating_sub(origin)));
@@ -127,7 +127,7 @@ pub fn columns(timeline: &Timeline) -> Vec<u8> {
     columns.flows(timeline);
 
     let header = Header {
-        files: files(timeline, origin, lanes.left_out),
+        files: files(timeline, origin, tiers.left_out),
         processes: timeline.processes.iter().map(process).collect(),
         threads: timeline
             .threads
@@ -151,8 +151,8 @@ pub fn columns(timeline: &Timeline) -> Vec<u8> {
         texts: texts.used.iter().map(|&text| &*timeline.texts[text as usize]).collect(),
         wall_clock: timeline.zero_unix_ns.map(|zero| (u128::from(zero) + u128::from(origin)).to_string()),
         end: end - origin,
-        lanes: lanes.lanes.len(),
-        spans: lanes.spans.len(),
+        tiers: tiers.tiers.len(),
+        spans: tiers.spans.len(),
         unfinished: unfinished.len(),
         series: series.into_iter().map(|series| series.header).collect(),
         arguments: arguments.len(),
@@ -164,10 +164,10 @@ pub fn columns(timeline: &Timeline) -> Vec<u8> {
 }
 
 /// The order of spans in the columns.
-struct Lanes {
-    /// Of each lane its thread, its depth and how many spans it has.
-    lanes: Vec<(u32, u8, u32)>,
-    /// The spans by their indices in the timeline, lane by lane.
+struct Tiers {
+    /// Of each tier its thread, its depth and how many spans it has.
+    tiers: Vec<(u32, u8, u32)>,
+    /// The spans by their indices in the timeline, tier by tier.
     spans: Vec<u32>,
     /// Of each span of the timeline its place among those.
     place: Vec<u32>,
@@ -175,13 +175,13 @@ struct Lanes {
     left_out: u64,
 }
 
-impl Lanes {
+impl Tiers {
     const NOWHERE: u32 = u32::MAX;
 
     fn of(timeline: &Timeline) -> Self {
         let spans = &timeline.spans;
-        let mut made = Lanes {
-            lanes: Vec::new(),
+        let mut made = Tiers {
+            tiers: Vec::new(),
             spans: Vec::new(),
             place: vec![Self::NOWHERE; spans.len()],
             left_out: 0,
@@ -189,30 +189,30 @@ impl Lanes {
         let mut depths: BTreeMap<u8, Vec<u32>> = BTreeMap::new();
         for (index, thread) in timeline.threads.iter().enumerate() {
             for span in thread.spans.clone() {
-                let lane = depths.entry(spans.depth[span]).or_default();
-                let before = lane.last().map_or(0, |&last| spans.end_ns[last as usize]);
+                let tier = depths.entry(spans.depth[span]).or_default();
+                let before = tier.last().map_or(0, |&last| spans.end_ns[last as usize]);
                 match spans.mark[span] {
                     // It counts nowhere, as the note on the file says.
                     Mark::NoBegin => {}
                     _ if spans.begin_ns[span] < before => made.left_out += 1,
-                    _ => lane.push(span as u32),
+                    _ => tier.push(span as u32),
                 }
             }
-            for (depth, lane) in std::mem::take(&mut depths) {
-                if !lane.is_empty() {
-                    made.add(index as u32, depth, &lane);
+            for (depth, tier) in std::mem::take(&mut depths) {
+                if !tier.is_empty() {
+                    made.add(index as u32, depth, &tier);
                 }
             }
         }
         made
     }
 
-    fn add(&mut self, thread: u32, depth: u8, lane: &[u32]) {
-        for &span in lane {
+    fn add(&mut self, thread: u32, depth: u8, tier: &[u32]) {
+        for &span in tier {
             self.place[span as usize] = self.spans.len() as u32;
             self.spans.push(span);
         }
-        self.lanes.push((thread, depth, lane.len() as u32));
+        self.tiers.push((thread, depth, tier.len() as u32));
     }
 
     fn mark(&self, timeline: &Timeline, at: usize) -> Mark {
@@ -375,15 +375,15 @@ impl Columns {
         self.bytes.extend(floats.flat_map(f64::to_le_bytes));
     }
 
-    fn lanes(&mut self, spans: &Spans, Lanes { lanes, spans: order, .. }: &Lanes) {
-        self.differences(lanes.iter().map(|&(thread, ..)| thread.into()));
-        self.numbers(lanes.iter().map(|&(_, depth, _)| depth.into()));
-        self.numbers(lanes.iter().map(|&(.., count)| count.into()));
+    fn tiers(&mut self, spans: &Spans, Tiers { tiers, spans: order, .. }: &Tiers) {
+        self.differences(tiers.iter().map(|&(thread, ..)| thread.into()));
+        self.numbers(tiers.iter().map(|&(_, depth, _)| depth.into()));
+        self.numbers(tiers.iter().map(|&(.., count)| count.into()));
         let mut left = &order[..];
-        for &(.., count) in lanes {
-            let (lane, others) = left.split_at(count as usize);
+        for &(.., count) in tiers {
+            let (tier, others) = left.split_at(count as usize);
             let mut last = self.origin;
-            for &span in lane {
+            for &span in tier {
                 let (begin, end) = (spans.begin_ns[span as usize], spans.end_ns[span as usize]);
                 self.number(begin - last);
                 self.number(end - begin);
@@ -449,9 +449,9 @@ mod tests {
                 }
             }
         };
-        let lanes = header["lanes"].as_u64().unwrap() as usize;
+        let tiers = header["tiers"].as_u64().unwrap() as usize;
         let mut column = |count: usize| (0..count).map(|_| number()).collect::<Vec<u64>>();
-        let (threads, _depths, counts) = (column(lanes), column(lanes), column(lanes));
+        let (threads, _depths, counts) = (column(tiers), column(tiers), column(tiers));
         let times = column(counts.iter().sum::<u64>() as usize * 2);
         let states = column(times.len() / 2);
         let (mut times, mut states) = (times.into_iter(), states.into_iter());
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_are_depths_of_threads_in_order_of_time() {
+    fn tiers_are_depths_of_threads_in_order_of_time() {
         let event = |thread, time_ns, event| (thread, Record { time_ns, event });
         let (begin, end) =
             (|state| RecordedEvent::Begin(StateId(state)), |state| RecordedEvent::End(StateId(state)));

@@ -25,14 +25,14 @@ pub struct FileError {
 }
 
 /// Files of traces.
-pub struct Files {
+pub struct TraceFiles {
     paths: Vec<PathBuf>,
 }
 
-impl Files {
+impl TraceFiles {
     /// The files of these names.
     pub fn new(paths: Vec<PathBuf>) -> Self {
-        Files { paths }
+        TraceFiles { paths }
     }
 
     /// What is in them, on one clock.
@@ -60,14 +60,14 @@ impl Files {
 
 /// The columns of files as they were when somebody asked last.
 pub(crate) struct Followed {
-    files: Files,
+    files: TraceFiles,
     version: String,
     columns: Arc<Vec<u8>>,
     next: Instant,
 }
 
 impl Followed {
-    pub(crate) fn new(files: Files) -> Result<Self, FileError> {
+    pub(crate) fn new(files: TraceFiles) -> Result<Self, FileError> {
         let mut followed =
             Followed { files, version: String::new(), columns: Arc::default(), next: Instant::now() };
         followed.refresh()?;

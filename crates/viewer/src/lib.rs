@@ -27,7 +27,7 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use flate2::{Compression, write::GzEncoder};
 
 pub use columns::columns;
-pub use files::{FileError, Files};
+pub use files::{FileError, TraceFiles};
 pub use server::{ServeError, Server};
 
 /// The page, without columns: it asks where it came from for them.

@@ -1,8 +1,8 @@
 //! A server on loopback for one browser: the page, and the columns of the files that were named.
 //!
-//! Whoever else is on this computer, or in this browser, gets nothing: the address has a token that only the user has been
-//! told, and requests must name this server as their host, so that no page of another's can pretend to be it by a name
-//! that it makes point here. There is no way to name a file.
+//! Whoever else is on this computer, or in this browser, gets nothing: the address has a token that only the user has
+//! been told, and requests must name this server as their host, so that no page of another's can pretend to be it by
+//! a name that it makes point here. There is no way to name a file.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use crate::PAGE;
-use crate::files::{FileError, Files, Followed};
-use crate::request::{self, Answer, Request};
+use crate::files::{FileError, Followed, TraceFiles};
+use crate::request::{self, Reply, Request};
 
 /// So many connections at once are answered, which is more than a browser makes. Others are closed.
 const CONNECTIONS_MAX: usize = 16;
@@ -47,7 +47,7 @@ impl Server {
     /// # Errors
     ///
     /// If a file cannot be read, the port is not free, or the system has no random numbers.
-    pub fn new(files: Files, port: u16) -> Result<Server, ServeError> {
+    pub fn new(files: TraceFiles, port: u16) -> Result<Server, ServeError> {
         let files = Mutex::new(Followed::new(files)?);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let mut token = [0; 16];
@@ -87,7 +87,7 @@ impl Shared {
         let Some(request) = request::read(&mut stream)? else {
             return request::write(
                 &mut stream,
-                &Answer::plain("400 Bad Request", "this is no request\n"),
+                &Reply::plain("400 Bad Request", "this is no request\n"),
                 true,
             );
         };
@@ -95,15 +95,15 @@ impl Shared {
         self.answer(&request, |answer| request::write(&mut stream, &answer, with_body))
     }
 
-    fn answer(&self, request: &Request, write: impl FnOnce(Answer<'_>) -> io::Result<()>) -> io::Result<()> {
+    fn answer(&self, request: &Request, write: impl FnOnce(Reply<'_>) -> io::Result<()>) -> io::Result<()> {
         if !self.is_meant(request.host.as_deref()) {
-            return write(Answer::plain("403 Forbidden", "this server has another name\n"));
+            return write(Reply::plain("403 Forbidden", "this server has another name\n"));
         }
         if !["GET", "HEAD"].contains(&&*request.method) {
-            return write(Answer::plain("405 Method Not Allowed", "there is only something to read here\n"));
+            return write(Reply::plain("405 Method Not Allowed", "there is only something to read here\n"));
         }
         match self.below_token(&request.path) {
-            Some("") => write(Answer {
+            Some("") => write(Reply {
                 status: "200 OK",
                 kind: "text/html; charset=utf-8",
                 fields: String::new(),
@@ -115,16 +115,16 @@ impl Shared {
                     files.news(request.query.strip_prefix("known="))
                 };
                 match news {
-                    Some((columns, version)) => write(Answer {
+                    Some((columns, version)) => write(Reply {
                         status: "200 OK",
                         kind: "application/octet-stream",
                         fields: format!("X-Version: {version}\r\n"),
                         body: &columns,
                     }),
-                    None => write(Answer::plain("204 No Content", "")),
+                    None => write(Reply::plain("204 No Content", "")),
                 }
             }
-            _ => write(Answer::plain("404 Not Found", "there is nothing here\n")),
+            _ => write(Reply::plain("404 Not Found", "there is nothing here\n")),
         }
     }
 

@@ -5,16 +5,16 @@ use std::thread;
 
 use clap::Args;
 use trace::ReadError;
-use viewer::{FileError, Files, ServeError, Server};
+use viewer::{FileError, ServeError, Server, TraceFiles};
 
 use crate::{interrupt, local};
 use command_line::failure::{Failure, Result};
 
 /// Look at traces in a browser: the Thread Log Viewer.
 ///
-/// The page has a time line of every process, node and thread, the durations of all calls, and how they are distributed.
-/// It comes from a server on this computer that answers only whoever has the address it prints, and reads no other files
-/// than these. Files that are still being written are followed. Ctrl-C ends it.
+/// The page has a time line of every process, node and thread, the durations of all calls, and how they are
+/// distributed. It comes from a server on this computer that answers only whoever has the address it prints, and reads
+/// no other files than these. Files that are still being written are followed. Ctrl-C ends it.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -43,7 +43,7 @@ Examples:
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let files = Files::new(arguments.files);
+    let files = TraceFiles::new(arguments.files);
     if let Some(path) = &arguments.html {
         let page = viewer::self_contained(&viewer::columns(&files.read().map_err(unreadable)?));
         return local::write(path, |output| std::io::Write::write_all(output, page.as_bytes()));
@@ -59,7 +59,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let address = server.address();
     println!("{address}\nCtrl-C ends it.");
     thread::spawn(|| server.answer());
-    if !arguments.no_open && let Err(error) = open::that_detached(&address) {
+    if !arguments.no_open
+        && let Err(error) = open::that_detached(&address)
+    {
         eprintln!("starfish: no browser could be started ({error}); open the address above");
     }
     // It ends when somebody says so, and that is no failure.
@@ -71,7 +73,9 @@ fn unreadable(error: FileError) -> Failure {
     let FileError { path, cause } = error;
     let remedy = match cause {
         ReadError::Io(_) => "Name files that can be read.",
-        ReadError::NoTrace => "Traces of Starfish are meant; starfish trace import makes one of what Perfetto or Chrome wrote.",
+        ReadError::NoTrace => {
+            "Traces of Starfish are meant; starfish trace import makes one of what Perfetto or Chrome wrote."
+        }
         ReadError::Version(_) => "Look at it with the program that wrote it, or a newer one than this.",
     };
     Failure::new(path, cause).remedy(remedy)

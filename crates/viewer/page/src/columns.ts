@@ -15,7 +15,7 @@ interface Header {
   texts: string[];
   wallClock: string | null;
   end: number;
-  lanes: number;
+  tiers: number;
   spans: number;
   unfinished: number;
   series: { name: string; unit: string; thread: number; system: boolean; count: number }[];
@@ -82,24 +82,24 @@ export function decode(bytes: Uint8Array): Trace {
   return { files, processes, threads, states, names, wallClock, end, ...trace, series, arguments: given, flows };
 }
 
-function spans({ lanes, spans, threads }: Header, reader: Reader) {
-  const laneThread = reader.ascending(new Uint32Array(lanes));
-  const laneDepth = reader.numbers(lanes);
-  const laneFirst = new Uint32Array(lanes + 1);
-  for (let lane = 0; lane < lanes; lane++) laneFirst[lane + 1] = laneFirst[lane]! + reader.number();
+function spans({ tiers, spans, threads }: Header, reader: Reader) {
+  const tierThread = reader.ascending(new Uint32Array(tiers));
+  const tierDepth = reader.numbers(tiers);
+  const tierFirst = new Uint32Array(tiers + 1);
+  for (let tier = 0; tier < tiers; tier++) tierFirst[tier + 1] = tierFirst[tier]! + reader.number();
   const begin = new Float64Array(spans);
   const finish = new Float64Array(spans);
-  for (let lane = 0; lane < lanes; lane++) {
+  for (let tier = 0; tier < tiers; tier++) {
     let time = 0;
-    for (let span = laneFirst[lane]!; span < laneFirst[lane + 1]!; span++) {
+    for (let span = tierFirst[tier]!; span < tierFirst[tier + 1]!; span++) {
       begin[span] = time += reader.number();
       finish[span] = time += reader.number();
     }
   }
-  const threadLane = new Uint32Array(threads.length + 1);
-  for (let lane = 0; lane < lanes; lane++) threadLane[laneThread[lane]! + 1]!++;
-  for (let thread = 0; thread < threads.length; thread++) threadLane[thread + 1]! += threadLane[thread]!;
-  return { laneThread, laneDepth, laneFirst, threadLane, begin, finish, state: reader.numbers(spans) };
+  const threadTier = new Uint32Array(threads.length + 1);
+  for (let tier = 0; tier < tiers; tier++) threadTier[tierThread[tier]! + 1]!++;
+  for (let thread = 0; thread < threads.length; thread++) threadTier[thread + 1]! += threadTier[thread]!;
+  return { tierThread, tierDepth, tierFirst, threadTier, begin, finish, state: reader.numbers(spans) };
 }
 
 function seriesOf({ count, ...one }: Header["series"][number], reader: Reader): Series {

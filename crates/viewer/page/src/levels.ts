@@ -1,5 +1,5 @@
 /**
- * Levels of detail: what a long run of spans of one lane comes to, without looking at each.
+ * Levels of detail: what a long run of spans of one tier comes to, without looking at each.
  *
  * Level 0 sums up blocks of 16 spans, each level above 16 blocks of the one below. A block knows how long it is busy, and
  * which state has most of that: by a weighted majority vote, which finds any state that has more than half, and

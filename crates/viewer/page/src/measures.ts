@@ -33,10 +33,10 @@ export function each(
   threads: Uint8Array,
   see: (span: number, thread: number) => void,
 ): void {
-  for (let lane = 0; lane < trace.laneThread.length; lane++) {
-    const thread = trace.laneThread[lane]!;
+  for (let tier = 0; tier < trace.tierThread.length; tier++) {
+    const thread = trace.tierThread[tier]!;
     if (threads[thread] === 0) continue;
-    const [first, after] = touching(trace, lane, range[0], range[1]);
+    const [first, after] = touching(trace, tier, range[0], range[1]);
     for (let span = first; span < after; span++) {
       if (states[trace.state[span]!] === 1 && isWithin(trace, span, range)) see(span, thread);
     }
@@ -163,16 +163,16 @@ class Together {
  * with a 1 counts no thread twice.
  */
 export function outermost(trace: Trace, shown: Uint8Array): Uint8Array {
-  const { begin, finish, state, laneFirst, threadLane } = trace;
+  const { begin, finish, state, tierFirst, threadTier } = trace;
   const counted = new Uint8Array(begin.length);
   for (let thread = 0; thread < trace.threads.length; thread++) {
-    for (let lane = threadLane[thread]!; lane < threadLane[thread + 1]!; lane++) {
-      // Spans of the lanes above that count: where each such lane has got to.
-      const above = Array.from({ length: lane - threadLane[thread]! }, (_, depth) => laneFirst[threadLane[thread]! + depth]!);
-      for (let span = laneFirst[lane]!; span < laneFirst[lane + 1]!; span++) {
+    for (let tier = threadTier[thread]!; tier < threadTier[thread + 1]!; tier++) {
+      // Spans of the tiers above that count: where each such tier has got to.
+      const above = Array.from({ length: tier - threadTier[thread]! }, (_, depth) => tierFirst[threadTier[thread]! + depth]!);
+      for (let span = tierFirst[tier]!; span < tierFirst[tier + 1]!; span++) {
         if (shown[state[span]!] === 0) continue;
         const covered = above.some((at, depth) => {
-          const after = laneFirst[threadLane[thread]! + depth + 1]!;
+          const after = tierFirst[threadTier[thread]! + depth + 1]!;
           while (at < after && finish[at]! < finish[span]!) at++;
           above[depth] = at;
           return at < after && begin[at]! <= begin[span]! && counted[at] === 1;
@@ -200,9 +200,9 @@ export function concurrency(
   const steps = new Float64Array(buckets + 1);
   const parts = new Float64Array(buckets);
   const { begin, finish } = trace;
-  for (let lane = 0; lane < trace.laneThread.length; lane++) {
-    if (threads && threads[trace.laneThread[lane]!] === 0) continue;
-    const [first, after] = touching(trace, lane, from, to);
+  for (let tier = 0; tier < trace.tierThread.length; tier++) {
+    if (threads && threads[trace.tierThread[tier]!] === 0) continue;
+    const [first, after] = touching(trace, tier, from, to);
     for (let span = first; span < after; span++) {
       if (counted[span] === 0) continue;
       const left = Math.max(0, (begin[span]! - from) * scale);

@@ -4,7 +4,7 @@ import type { Stretches } from "./measures";
 import type { Looks } from "./palette";
 import type { Painted } from "./paint";
 import type { Theme } from "./theme";
-import { LANE_PIXELS } from "./rows";
+import { TIER_PIXELS } from "./rows";
 import { firstAbove, firstFrom, type Flows, type Series, type Trace } from "./trace";
 
 export const LABEL_FONT = "11px system-ui, sans-serif";
@@ -39,12 +39,12 @@ export class Labels {
       const state = trace.state[span]!;
       const text = this.fitting(context, trace.states[state]!.name, looks[state]!.code, room - 6);
       if (text === "") continue;
-      const middle = top / ratio + (LANE_PIXELS - 1) / 2 + 0.5;
+      const middle = top / ratio + (TIER_PIXELS - 1) / 2 + 0.5;
       const { color, ink } = looks[state]!;
       // The pattern gives way to the letters.
       context.fillStyle = color;
       const wide = Math.min(this.width(context, text) + 3, room - 2);
-      context.fillRect(left / ratio + 2, top / ratio + 2, wide, LANE_PIXELS - 5);
+      context.fillRect(left / ratio + 2, top / ratio + 2, wide, TIER_PIXELS - 5);
       context.fillStyle = ink;
       context.fillText(text, left / ratio + 3, middle);
     }

@@ -1,7 +1,7 @@
 /**
  * Paints spans into pixels.
  *
- * A lane is one row of pixels, found once and repeated; what is too narrow for a rectangle is summed up pixel by pixel by
+ * A tier is one row of pixels, found once and repeated; what is too narrow for a rectangle is summed up pixel by pixel by
  * the levels of detail. So a frame costs about as much for ten million spans as for a thousand.
  */
 
@@ -55,10 +55,10 @@ export class Surface {
   }
 
   /**
-   * Paints the spans of a lane that touch the range `from..to`, which is as wide as the surface, into the rows of pixels
+   * Paints the spans of a tier that touch the range `from..to`, which is as wide as the surface, into the rows of pixels
    * `top..bottom`.
    */
-  lane(trace: Trace, levels: Levels, looks: Looks[], lane: number, from: number, to: number, top: number, bottom: number): void {
+  tier(trace: Trace, levels: Levels, looks: Looks[], tier: number, from: number, to: number, top: number, bottom: number): void {
     const { width, pixels } = this;
     const [first, last] = [Math.max(0, top), Math.min(bottom, this.height)];
     if (first >= last) return;
@@ -66,10 +66,10 @@ export class Surface {
     const { shown } = levels;
     const scale = width / (to - from);
     const row = first * width;
-    const after = trace.laneFirst[lane + 1]!;
+    const after = trace.tierFirst[tier + 1]!;
     const tally: Tally = { busy: 0, votes: 0, state: 0 };
     const wide = this.painted.length;
-    let span = firstFrom(finish, from, trace.laneFirst[lane]!, after);
+    let span = firstFrom(finish, from, trace.tierFirst[tier]!, after);
     while (span < after && begin[span]! <= to) {
       const left = (begin[span]! - from) * scale;
       const right = (finish[span]! - from) * scale;

@@ -5,10 +5,10 @@ import { button, element, name, nextFrame, atRest } from "./elements";
 import { concurrency } from "./measures";
 import { arrow, ARROWS_MAX, counter, Labels, LABEL_FONT, shade, visibleFlows, x, type Scale } from "./overlays";
 import { Surface } from "./paint";
-import { LANE_PIXELS, Rows, type Row } from "./rows";
+import { TIER_PIXELS, Rows, type Row } from "./rows";
 import { pixel, theme, type Theme } from "./theme";
 import { duration, instant, ticks } from "./time";
-import { firstAbove, firstFrom, laneOf, threadOf } from "./trace";
+import { firstAbove, firstFrom, tierOf, threadOf } from "./trace";
 import type { Look, View } from "./view";
 
 const AXIS_PIXELS = 22;
@@ -218,10 +218,10 @@ export class Panel {
       const from = Math.round((row.top - top) * ratio);
       if (row.kind === "process") surface.band(from, Math.round((row.top + row.height - top) * ratio), pixel(now.band));
       if (row.kind !== "thread") continue;
-      for (let lane = trace.threadLane[row.thread]!; lane < trace.threadLane[row.thread + 1]!; lane++) {
-        const its = Math.round((row.top + (lane - trace.threadLane[row.thread]!) * LANE_PIXELS - top) * ratio);
-        const bottom = its + Math.round((LANE_PIXELS - 1) * ratio);
-        surface.lane(trace, derived.levels, derived.looks, lane, scale.from, scale.to, its, bottom);
+      for (let tier = trace.threadTier[row.thread]!; tier < trace.threadTier[row.thread + 1]!; tier++) {
+        const its = Math.round((row.top + (tier - trace.threadTier[row.thread]!) * TIER_PIXELS - top) * ratio);
+        const bottom = its + Math.round((TIER_PIXELS - 1) * ratio);
+        surface.tier(trace, derived.levels, derived.looks, tier, scale.from, scale.to, its, bottom);
       }
     }
     const context = canvas.getContext("2d", { alpha: false })!;
@@ -242,19 +242,19 @@ export class Panel {
     this.drawMarks(context, view, now);
   }
 
-  /** Where a time of a thread is, in the lane of the innermost span there; null if the thread has no row in sight. */
+  /** Where a time of a thread is, in the tier of the innermost span there; null if the thread has no row in sight. */
   private place(rows: Row[], thread: number, time: number): number | null {
     const row = rows.find((row) => row.kind === "thread" && row.thread === thread);
     if (!row) return null;
     const { trace } = this.view;
-    const first = trace.threadLane[thread]!;
-    let lane = first;
-    for (let at = first; at < trace.threadLane[thread + 1]!; at++) {
-      const after = trace.laneFirst[at + 1]!;
-      const span = firstFrom(trace.finish, time, trace.laneFirst[at]!, after);
-      if (span < after && trace.begin[span]! <= time) lane = at;
+    const first = trace.threadTier[thread]!;
+    let tier = first;
+    for (let at = first; at < trace.threadTier[thread + 1]!; at++) {
+      const after = trace.tierFirst[at + 1]!;
+      const span = firstFrom(trace.finish, time, trace.tierFirst[at]!, after);
+      if (span < after && trace.begin[span]! <= time) tier = at;
     }
-    return row.top - this.top + (lane - first + 0.5) * LANE_PIXELS;
+    return row.top - this.top + (tier - first + 0.5) * TIER_PIXELS;
   }
 
   private drawFlows(context: CanvasRenderingContext2D, rows: Row[], scale: Scale, now: Theme): void {
@@ -285,19 +285,19 @@ export class Panel {
       for (const edge of [left, right]) context.fillRect(edge - 0.5, 0, 1, scale.height);
     }
     if (look.selected === null) return;
-    const lane = laneOf(trace, look.selected);
-    const thread = trace.laneThread[lane]!;
+    const tier = tierOf(trace, look.selected);
+    const thread = trace.tierThread[tier]!;
     const row = this.rows.ofThread(thread);
     if (!row) return;
-    const top = row.top - this.top + (lane - trace.threadLane[thread]!) * LANE_PIXELS;
+    const top = row.top - this.top + (tier - trace.threadTier[thread]!) * TIER_PIXELS;
     const left = Math.max(-4, x(scale, trace.begin[look.selected]!));
     const right = Math.min(scale.width + 4, Math.max(x(scale, trace.finish[look.selected]!), left + 2));
     context.strokeStyle = now.background;
     context.lineWidth = 4;
-    context.strokeRect(left, top, right - left, LANE_PIXELS - 1);
+    context.strokeRect(left, top, right - left, TIER_PIXELS - 1);
     context.strokeStyle = now.ink;
     context.lineWidth = 2;
-    context.strokeRect(left, top, right - left, LANE_PIXELS - 1);
+    context.strokeRect(left, top, right - left, TIER_PIXELS - 1);
   }
 
   private drawHead(now: Theme): void {
@@ -381,12 +381,12 @@ export class Panel {
     const height = event.clientY - bounds.top + this.top;
     const row = this.rows.count > 0 ? this.rows.row(this.rows.at(height)) : null;
     if (row?.kind !== "thread" || height > row.top + row.height) return null;
-    const lane = trace.threadLane[row.thread]! + Math.floor((height - row.top) / LANE_PIXELS);
-    if (lane >= trace.threadLane[row.thread + 1]!) return null;
+    const tier = trace.threadTier[row.thread]! + Math.floor((height - row.top) / TIER_PIXELS);
+    if (tier >= trace.threadTier[row.thread + 1]!) return null;
     const time = this.timeAt(event);
     const { from, to, width } = this.scale;
     const near = (NEAR_PIXELS * (to - from)) / width;
-    const [first, after] = [trace.laneFirst[lane]!, trace.laneFirst[lane + 1]!];
+    const [first, after] = [trace.tierFirst[tier]!, trace.tierFirst[tier + 1]!];
     const next = firstFrom(trace.finish, time, first, after);
     const shown = (span: number) => span >= first && span < after && this.derived.shown[trace.state[span]!] === 1;
     const away = (span: number) => Math.max(trace.begin[span]! - time, time - trace.finish[span]!);
@@ -535,32 +535,32 @@ export class Panel {
     this.view.set({ selected: span });
   }
 
-  /** Selects the next shown span of the same lane, or the one before; without a selection the first in sight. */
+  /** Selects the next shown span of the same tier, or the one before; without a selection the first in sight. */
   private neighbour(by: 1 | -1): void {
     const { trace, look } = this.view;
     const { shown } = this.derived;
     if (look.selected === null) {
       const row = this.rows.between(this.top, this.top + this.scroller.clientHeight).find((row) => row.kind === "thread");
       if (row?.kind !== "thread") return;
-      const lane = trace.threadLane[row.thread]!;
-      const after = trace.laneFirst[lane + 1]!;
-      const span = lane < trace.threadLane[row.thread + 1]! ? firstFrom(trace.finish, this.scale.from, trace.laneFirst[lane]!, after) : after;
+      const tier = trace.threadTier[row.thread]!;
+      const after = trace.tierFirst[tier + 1]!;
+      const span = tier < trace.threadTier[row.thread + 1]! ? firstFrom(trace.finish, this.scale.from, trace.tierFirst[tier]!, after) : after;
       if (span < after) this.view.select(span);
       return;
     }
-    const lane = laneOf(trace, look.selected);
+    const tier = tierOf(trace, look.selected);
     let span = look.selected + by;
-    while (span >= trace.laneFirst[lane]! && span < trace.laneFirst[lane + 1]! && shown[trace.state[span]!] === 0) span += by;
-    if (span >= trace.laneFirst[lane]! && span < trace.laneFirst[lane + 1]!) this.view.select(span);
+    while (span >= trace.tierFirst[tier]! && span < trace.tierFirst[tier + 1]! && shown[trace.state[span]!] === 0) span += by;
+    if (span >= trace.tierFirst[tier]! && span < trace.tierFirst[tier + 1]!) this.view.select(span);
   }
 
   /** Selects the first span within the selected one, or the one around it. */
   private nested(by: 1 | -1): void {
     const { trace, look } = this.view;
     if (look.selected === null) return;
-    const lane = laneOf(trace, look.selected) + by;
-    if (lane < 0 || trace.laneThread[lane] !== threadOf(trace, look.selected)) return;
-    const [first, after] = [trace.laneFirst[lane]!, trace.laneFirst[lane + 1]!];
+    const tier = tierOf(trace, look.selected) + by;
+    if (tier < 0 || trace.tierThread[tier] !== threadOf(trace, look.selected)) return;
+    const [first, after] = [trace.tierFirst[tier]!, trace.tierFirst[tier + 1]!];
     const begin = trace.begin[look.selected]!;
     const span = by > 0 ? firstFrom(trace.begin, begin, first, after) : firstAbove(trace.begin, begin, first, after) - 1;
     const inside = by > 0 ? trace.begin[span]! <= trace.finish[look.selected]! : trace.finish[span]! >= begin;

@@ -3,7 +3,7 @@
 import type { Look } from "./view";
 import { firstAbove, type Trace } from "./trace";
 
-export const LANE_PIXELS = 18;
+export const TIER_PIXELS = 18;
 const HEAD_PIXELS = 24;
 const COUNTER_PIXELS = 40;
 const GAP_PIXELS = 4;
@@ -47,8 +47,8 @@ export class Rows {
       if (look.folded.has(process)) return;
       for (const which of counters) push(1, which, COUNTER_PIXELS);
       for (const thread of kept) {
-        const lanes = trace.threadLane[thread + 1]! - trace.threadLane[thread]!;
-        push(2, thread, Math.max(1, lanes) * LANE_PIXELS + GAP_PIXELS);
+        const tiers = trace.threadTier[thread + 1]! - trace.threadTier[thread]!;
+        push(2, thread, Math.max(1, tiers) * TIER_PIXELS + GAP_PIXELS);
       }
     });
     this.count = kinds.length;

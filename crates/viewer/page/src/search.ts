@@ -25,9 +25,9 @@ export function search(trace: Trace, words: string, shown: Uint8Array, after: nu
   const isSooner = (one: number, other: number | null) => other === null || trace.begin[one]! < trace.begin[other]!;
   let next: number | null = null;
   let first: number | null = null;
-  for (let lane = 0; lane < trace.laneThread.length; lane++) {
-    const ofThread = threads[trace.laneThread[lane]!]!;
-    for (let span = trace.laneFirst[lane]!; span < trace.laneFirst[lane + 1]!; span++) {
+  for (let tier = 0; tier < trace.tierThread.length; tier++) {
+    const ofThread = threads[trace.tierThread[tier]!]!;
+    for (let span = trace.tierFirst[tier]!; span < trace.tierFirst[tier + 1]!; span++) {
       const state = trace.state[span]!;
       if (shown[state] === 0 || !(ofThread || states[state]! || given.has(span))) continue;
       if (isSooner(span, first)) first = span;
@@ -37,6 +37,6 @@ export function search(trace: Trace, words: string, shown: Uint8Array, after: nu
       }
     }
   }
-  // A lane is left at its first later call: of equal begin times the lowest index comes first.
+  // A tier is left at its first later call: of equal begin times the lowest index comes first.
   return next ?? first;
 }

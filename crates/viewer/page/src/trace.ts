@@ -1,7 +1,7 @@
 /**
  * A trace as the page holds it: columns of numbers, and short tables of names.
  *
- * Spans lie lane by lane. A *lane* is one depth of one thread: its spans do not overlap and are in order of time, so that
+ * Spans lie tier by tier. A *tier* is one depth of one thread: its spans do not overlap and are in order of time, so that
  * a binary search finds those of any range. All times are nanoseconds after the origin, the earliest time of any file.
  */
 
@@ -73,13 +73,13 @@ export interface Trace {
   wallClock: string | null;
   /** The last time of any file. */
   end: number;
-  /** Of each lane its thread and its depth; lanes are by thread, then depth. */
-  laneThread: Uint32Array;
-  laneDepth: Uint32Array;
-  /** Of each lane the first span, and at the end their number. */
-  laneFirst: Uint32Array;
-  /** Of each thread the first lane, and at the end their number. */
-  threadLane: Uint32Array;
+  /** Of each tier its thread and its depth; tiers are by thread, then depth. */
+  tierThread: Uint32Array;
+  tierDepth: Uint32Array;
+  /** Of each tier the first span, and at the end their number. */
+  tierFirst: Uint32Array;
+  /** Of each thread the first tier, and at the end their number. */
+  threadTier: Uint32Array;
   begin: Float64Array;
   finish: Float64Array;
   state: Uint32Array;
@@ -120,21 +120,21 @@ export function firstFrom(column: ArrayLike<number>, from: number, low: number, 
   return low;
 }
 
-/** The spans of a lane that touch a range of time: `[first, after)`. A span without length touches where it is. */
-export function touching(trace: Trace, lane: number, from: number, to: number): [number, number] {
-  const first = trace.laneFirst[lane]!;
-  const after = trace.laneFirst[lane + 1]!;
+/** The spans of a tier that touch a range of time: `[first, after)`. A span without length touches where it is. */
+export function touching(trace: Trace, tier: number, from: number, to: number): [number, number] {
+  const first = trace.tierFirst[tier]!;
+  const after = trace.tierFirst[tier + 1]!;
   return [firstFrom(trace.finish, from, first, after), firstAbove(trace.begin, to, first, after)];
 }
 
-/** The lane that a span lies in. */
-export function laneOf(trace: Trace, span: number): number {
-  return firstAbove(trace.laneFirst, span, 0, trace.laneFirst.length) - 1;
+/** The tier that a span lies in. */
+export function tierOf(trace: Trace, span: number): number {
+  return firstAbove(trace.tierFirst, span, 0, trace.tierFirst.length) - 1;
 }
 
 /** The thread that a span belongs to. */
 export function threadOf(trace: Trace, span: number): number {
-  return trace.laneThread[laneOf(trace, span)]!;
+  return trace.tierThread[tierOf(trace, span)]!;
 }
 
 /** What a span was given, in order. */

@@ -3,7 +3,7 @@
  * is in the address too, so that a link restores it, and ranges can be undone.
  */
 
-import { firstFrom, laneOf, type Trace } from "./trace";
+import { firstFrom, tierOf, type Trace } from "./trace";
 
 export type Kind = "sequence" | "duration" | "distribution" | "summary";
 export const KINDS: Kind[] = ["sequence", "duration", "distribution", "summary"];
@@ -149,8 +149,8 @@ export class View {
     for (const [name, set] of Object.entries(sets)) if (set.size > 0) words.set(name, [...set].join());
     if (look.rows !== "") words.set("rows", look.rows);
     if (look.selected !== null) {
-      const lane = laneOf(trace, look.selected);
-      words.set("call", [trace.laneThread[lane], trace.laneDepth[lane], trace.begin[look.selected]].join());
+      const tier = tierOf(trace, look.selected);
+      words.set("call", [trace.tierThread[tier], trace.tierDepth[tier], trace.begin[look.selected]].join());
     }
     if (look.beside) words.set("beside", "yes");
     if (look.processors) words.set("processors", "yes");
@@ -190,10 +190,10 @@ export class View {
   private call([thread, depth, begin]: number[]): number | null {
     const { trace } = this;
     if (thread === undefined || depth === undefined || begin === undefined || !(thread < trace.threads.length)) return null;
-    for (let lane = trace.threadLane[thread]!; lane < trace.threadLane[thread + 1]!; lane++) {
-      if (trace.laneDepth[lane] !== depth) continue;
-      const span = firstFrom(trace.begin, begin, trace.laneFirst[lane]!, trace.laneFirst[lane + 1]!);
-      if (span < trace.laneFirst[lane + 1]! && trace.begin[span] === begin) return span;
+    for (let tier = trace.threadTier[thread]!; tier < trace.threadTier[thread + 1]!; tier++) {
+      if (trace.tierDepth[tier] !== depth) continue;
+      const span = firstFrom(trace.begin, begin, trace.tierFirst[tier]!, trace.tierFirst[tier + 1]!);
+      if (span < trace.tierFirst[tier + 1]! && trace.begin[span] === begin) return span;
     }
     return null;
   }

@@ -43,18 +43,18 @@ class Writer {
 export function columns({ states, files, series = [], flows = [] }: Made): Uint8Array {
   const processes = files.flatMap(({ processes }, file) => processes.map((process) => ({ ...process, file })));
   const threads = processes.flatMap(({ threads }, process) => threads.map((thread) => ({ ...thread, process })));
-  const lanes = threads.flatMap(({ spans }, thread) => {
+  const tiers = threads.flatMap(({ spans }, thread) => {
     const depths = [...new Set(spans.map((span) => span.depth ?? 0))].sort();
     return depths.map((depth) => ({ thread, depth, spans: spans.filter((span) => (span.depth ?? 0) === depth) }));
   });
-  const spans = lanes.flatMap((lane) => lane.spans);
+  const spans = tiers.flatMap((tier) => tier.spans);
   const writer = new Writer();
-  writer.differences(lanes.map((lane) => lane.thread));
-  lanes.forEach((lane) => writer.number(lane.depth));
-  lanes.forEach((lane) => writer.number(lane.spans.length));
-  for (const lane of lanes) {
+  writer.differences(tiers.map((tier) => tier.thread));
+  tiers.forEach((tier) => writer.number(tier.depth));
+  tiers.forEach((tier) => writer.number(tier.spans.length));
+  for (const tier of tiers) {
     let last = 0;
-    for (const { begin, end } of lane.spans) {
+    for (const { begin, end } of tier.spans) {
       writer.number(begin - last);
       writer.number(end - begin);
       last = end;
@@ -95,7 +95,7 @@ export function columns({ states, files, series = [], flows = [] }: Made): Uint8
     texts,
     wallClock: null,
     end: extent(spans).end,
-    lanes: lanes.length,
+    tiers: tiers.length,
     spans: spans.length,
     unfinished: unfinished.length,
     series: series.map(({ samples, system = false, ...one }) => ({ ...one, system, count: samples.length })),

@@ -190,11 +190,11 @@ describe("measures", () => {
     assert.deepEqual([...sorted(indices, (index) => keys[index]!)], wanted);
   });
 
-  test("a lane's spans in a range are found", () => {
+  test("a tier's spans in a range are found", () => {
     const { trace } = little(6);
-    for (let lane = 0; lane < trace.laneThread.length; lane++) {
-      const [first, after] = touching(trace, lane, 20, 40);
-      for (let span = trace.laneFirst[lane]!; span < trace.laneFirst[lane + 1]!; span++) {
+    for (let tier = 0; tier < trace.tierThread.length; tier++) {
+      const [first, after] = touching(trace, tier, 20, 40);
+      for (let span = trace.tierFirst[tier]!; span < trace.tierFirst[tier + 1]!; span++) {
         assert.equal(span >= first && span < after, trace.finish[span]! >= 20 && trace.begin[span]! <= 40);
       }
     }

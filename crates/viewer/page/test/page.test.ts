@@ -90,7 +90,7 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     for (const theme of ["light", "dark"] as const) {
       const { page, close } = await shown(SMALL, "", theme);
       const width = await page.locator("canvas.spans").evaluate((canvas) => canvas.clientWidth);
-      // Below the head of the process: main with two lanes, then agent.
+      // Below the head of the process: main with two tiers, then agent.
       const [main, waits, agent] = [24 + 16, 24 + 18 + 16, 24 + 36 + 4 + 16];
       assert.deepEqual(await pixel(page, width * 0.3, main), [255, 0, 0]);
       assert.deepEqual(await pixel(page, width * 0.8, main), [255, 0, 0]);
