@@ -29,6 +29,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use trace::{Amount, ArgumentValue, Mark, ProcessNumber, Spans, Timeline, TracedProcess};
+use trace_formats::Imported;
 
 const MAGIC: &[u8; 8] = b"TLVCOL01";
 
@@ -97,8 +98,8 @@ struct Series<'a> {
     samples: Vec<(u64, f64)>,
 }
 
-/// The columns of a timeline.
-pub fn columns(timeline: &Timeline) -> Vec<u8> {
+/// The columns of a timeline of files, of which some were imported.
+pub(crate) fn columns(timeline: &Timeline, imported: &[Imported]) -> Vec<u8> {
     let (origin, end) = timeline.extent_ns().unwrap_or_default();
     let tiers = Tiers::of(timeline);
     let series = series(timeline);
@@ -127,7 +128,7 @@ pub fn columns(timeline: &Timeline) -> Vec<u8> {
     columns.flows(timeline);
 
     let header = Header {
-        files: files(timeline, origin, tiers.left_out),
+        files: files(timeline, origin, imported, tiers.left_out),
         processes: timeline.processes.iter().map(process).collect(),
         threads: timeline
             .threads
@@ -301,7 +302,12 @@ fn process(TracedProcess { file, info, uncertainty_ns, .. }: &TracedProcess) -> 
     ProcessHeader { name: info.title(), file: *file, facts }
 }
 
-fn files(timeline: &Timeline, origin: u64, left_out: u64) -> Vec<FileHeader<'_>> {
+fn files<'a>(
+    timeline: &'a Timeline,
+    origin: u64,
+    imported: &[Imported],
+    left_out: u64,
+) -> Vec<FileHeader<'a>> {
     let file_of =
         |thread: u32| timeline.processes[timeline.threads[thread as usize].process as usize].file as usize;
     let mut extents = vec![None; timeline.files.len()];
@@ -332,6 +338,14 @@ fn files(timeline: &Timeline, origin: u64, left_out: u64) -> Vec<FileHeader<'_>>
             let text = note.to_string();
             let prefix = format!("{}: ", note.file);
             header.notes.push(text.strip_prefix(&prefix).unwrap_or(&text).to_owned());
+        }
+    }
+    for (header, Imported { left_out, is_cut, .. }) in headers.iter_mut().zip(imported) {
+        if *left_out > 0 {
+            header.notes.push(format!("{left_out} events that are no spans, counts or flows were left out"));
+        }
+        if *is_cut {
+            header.notes.push("it ends before its end; what is there was read".to_owned());
         }
     }
     if left_out > 0
@@ -470,7 +484,7 @@ mod tests {
 
     #[test]
     fn nothing_becomes_no_columns() {
-        let columns = columns(&Timeline::default());
+        let columns = columns(&Timeline::default(), &[]);
         assert_eq!(&columns[..8], MAGIC);
         assert_eq!(spans(&columns), []);
     }
@@ -504,7 +518,7 @@ mod tests {
             (zero, states[0], 300, 307),
         ];
         wanted.sort_by_key(|span| span.0);
-        assert_eq!(spans(&columns(&timeline)), wanted);
+        assert_eq!(spans(&columns(&timeline, &[])), wanted);
     }
 
     fn event() -> impl Strategy<Value = RecordedEvent> {
@@ -534,7 +548,7 @@ mod tests {
             let mut wanted: Vec<_> = timeline.spans.iter().filter(|span| span.mark != Mark::NoBegin)
                 .map(|span| (span.thread.into(), span.state.into(), span.begin_ns - origin, span.end_ns - origin))
                 .collect();
-            let mut found = spans(&columns(&timeline));
+            let mut found = spans(&columns(&timeline, &[]));
             wanted.sort_unstable();
             found.sort_unstable();
             prop_assert_eq!(found, wanted);

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use trace::{Alignment, Limits, ReadError, Timeline, TraceReader};
+use trace::{Alignment, Limits, TraceReader};
+use trace_formats::{FormatError, read_any};
 
 use crate::columns::columns;
 
@@ -21,7 +22,7 @@ pub struct FileError {
     pub path: String,
     /// Why not.
     #[source]
-    pub cause: ReadError,
+    pub cause: FormatError,
 }
 
 /// Files of traces.
@@ -35,15 +36,21 @@ impl TraceFiles {
         TraceFiles { paths }
     }
 
-    /// What is in them, on one clock.
-    pub fn read(&self) -> Result<Timeline, FileError> {
+    /// The columns of what is in them, on one clock. They may be of any format that can be imported.
+    ///
+    /// # Errors
+    ///
+    /// If one cannot be read, or is no trace.
+    pub fn columns(&self) -> Result<Vec<u8>, FileError> {
         let mut reader = TraceReader::new(Limits::default());
+        let mut imported = Vec::new();
         for path in &self.paths {
             let name = path.display().to_string();
-            let read = File::open(path).map_err(ReadError::from).and_then(|file| reader.read(&name, file));
-            read.map_err(|cause| FileError { path: name, cause })?;
+            let read = File::open(path).map_err(FormatError::from);
+            let read = read.and_then(|file| read_any(&mut reader, &name, file));
+            imported.push(read.map_err(|cause| FileError { path: name, cause })?);
         }
-        Ok(reader.finish(Alignment::WallClock))
+        Ok(columns(&reader.finish(Alignment::WallClock), &imported))
     }
 
     /// What tells whether they have changed: how long they are, and since when.
@@ -91,9 +98,9 @@ impl Followed {
             return Ok(());
         }
         let start = Instant::now();
-        let read = self.files.read();
+        let columns = self.files.columns();
         self.next = Instant::now() + (start.elapsed() * REST).max(Duration::from_millis(200));
-        self.columns = Arc::new(columns(&read?));
+        self.columns = Arc::new(columns?);
         self.version = version;
         Ok(())
     }

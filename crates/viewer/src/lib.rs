@@ -1,6 +1,6 @@
 //! The Thread Log Viewer: traces, looked at in a browser.
 //!
-//! A [`trace::Timeline`] becomes [columns], which are short and quickly read; the page that shows them is one file with
+//! A [`trace::Timeline`] becomes columns, which are short and quickly read; the page that shows them is one file with
 //! its script and style. Either a [`Server`] on loopback hands out both, and looks whether the files have grown, or
 //! both are [one file](self_contained) that needs nothing else.
 //!
@@ -26,7 +26,6 @@ use std::io::Write;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use flate2::{Compression, write::GzEncoder};
 
-pub use columns::columns;
 pub use files::{FileError, TraceFiles};
 pub use server::{ServeError, Server};
 

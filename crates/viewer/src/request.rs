@@ -29,7 +29,7 @@ pub(crate) struct Request {
 }
 
 /// An answer.
-pub(crate) struct Reply<'a> {
+pub(crate) struct HttpReply<'a> {
     pub(crate) status: &'static str,
     /// The media type of the body.
     pub(crate) kind: &'static str,
@@ -38,10 +38,10 @@ pub(crate) struct Reply<'a> {
     pub(crate) body: &'a [u8],
 }
 
-impl<'a> Reply<'a> {
+impl<'a> HttpReply<'a> {
     /// What is told of a request that is not answered as it wants.
     pub(crate) fn plain(status: &'static str, body: &'a str) -> Self {
-        Reply { status, kind: "text/plain; charset=utf-8", fields: String::new(), body: body.as_bytes() }
+        HttpReply { status, kind: "text/plain; charset=utf-8", fields: String::new(), body: body.as_bytes() }
     }
 }
 
@@ -95,8 +95,8 @@ fn understand(bytes: &[u8]) -> Understood {
 }
 
 /// Writes an answer, after which the connection ends.
-pub(crate) fn write(stream: &mut TcpStream, answer: &Reply, with_body: bool) -> io::Result<()> {
-    let Reply { status, kind, fields, body } = answer;
+pub(crate) fn write(stream: &mut TcpStream, answer: &HttpReply, with_body: bool) -> io::Result<()> {
+    let HttpReply { status, kind, fields, body } = answer;
     let head = format!(
         "HTTP/1.1 {status}\r\n\
          Content-Type: {kind}\r\n\

@@ -12,7 +12,7 @@ use std::thread;
 
 use crate::PAGE;
 use crate::files::{FileError, Followed, TraceFiles};
-use crate::request::{self, Reply, Request};
+use crate::request::{self, HttpReply, Request};
 
 /// So many connections at once are answered, which is more than a browser makes. Others are closed.
 const CONNECTIONS_MAX: usize = 16;
@@ -87,7 +87,7 @@ impl Shared {
         let Some(request) = request::read(&mut stream)? else {
             return request::write(
                 &mut stream,
-                &Reply::plain("400 Bad Request", "this is no request\n"),
+                &HttpReply::plain("400 Bad Request", "this is no request\n"),
                 true,
             );
         };
@@ -95,15 +95,22 @@ impl Shared {
         self.answer(&request, |answer| request::write(&mut stream, &answer, with_body))
     }
 
-    fn answer(&self, request: &Request, write: impl FnOnce(Reply<'_>) -> io::Result<()>) -> io::Result<()> {
+    fn answer(
+        &self,
+        request: &Request,
+        write: impl FnOnce(HttpReply<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
         if !self.is_meant(request.host.as_deref()) {
-            return write(Reply::plain("403 Forbidden", "this server has another name\n"));
+            return write(HttpReply::plain("403 Forbidden", "this server has another name\n"));
         }
         if !["GET", "HEAD"].contains(&&*request.method) {
-            return write(Reply::plain("405 Method Not Allowed", "there is only something to read here\n"));
+            return write(HttpReply::plain(
+                "405 Method Not Allowed",
+                "there is only something to read here\n",
+            ));
         }
         match self.below_token(&request.path) {
-            Some("") => write(Reply {
+            Some("") => write(HttpReply {
                 status: "200 OK",
                 kind: "text/html; charset=utf-8",
                 fields: String::new(),
@@ -115,16 +122,16 @@ impl Shared {
                     files.news(request.query.strip_prefix("known="))
                 };
                 match news {
-                    Some((columns, version)) => write(Reply {
+                    Some((columns, version)) => write(HttpReply {
                         status: "200 OK",
                         kind: "application/octet-stream",
                         fields: format!("X-Version: {version}\r\n"),
                         body: &columns,
                     }),
-                    None => write(Reply::plain("204 No Content", "")),
+                    None => write(HttpReply::plain("204 No Content", "")),
                 }
             }
-            _ => write(Reply::plain("404 Not Found", "there is nothing here\n")),
+            _ => write(HttpReply::plain("404 Not Found", "there is nothing here\n")),
         }
     }
 

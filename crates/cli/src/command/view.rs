@@ -5,6 +5,7 @@ use std::thread;
 
 use clap::Args;
 use trace::ReadError;
+use trace_formats::FormatError;
 use viewer::{FileError, ServeError, Server, TraceFiles};
 
 use crate::{interrupt, local};
@@ -18,7 +19,7 @@ use command_line::failure::{Failure, Result};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Traces, on one clock.
+    /// Traces of Starfish, Perfetto or Chrome, on one clock.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -45,7 +46,7 @@ Examples:
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let files = TraceFiles::new(arguments.files);
     if let Some(path) = &arguments.html {
-        let page = viewer::self_contained(&viewer::columns(&files.read().map_err(unreadable)?));
+        let page = viewer::self_contained(&files.columns().map_err(unreadable)?);
         return local::write(path, |output| std::io::Write::write_all(output, page.as_bytes()));
     }
     let stop = interrupt::channel()?;
@@ -69,14 +70,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     Ok(())
 }
 
-fn unreadable(error: FileError) -> Failure {
-    let FileError { path, cause } = error;
-    let remedy = match cause {
-        ReadError::Io(_) => "Name files that can be read.",
-        ReadError::NoTrace => {
-            "Traces of Starfish are meant; starfish trace import makes one of what Perfetto or Chrome wrote."
+fn unreadable(FileError { path, cause }: FileError) -> Failure {
+    let failure = Failure::new(path, &cause);
+    match cause {
+        FormatError::Trace(ReadError::Version(_)) => {
+            failure.remedy("Look at it with the version of Starfish that wrote it, or with a newer one.")
         }
-        ReadError::Version(_) => "Look at it with the program that wrote it, or a newer one than this.",
-    };
-    Failure::new(path, cause).remedy(remedy)
+        _ => failure,
+    }
 }
