@@ -81,7 +81,8 @@ function plot(place: HTMLElement, lengths: Float64Array, its: Figures, looks: Lo
       y: { range: (_, __, most) => [0, Math.max(1, most * 1.12)] },
     },
     axes: [
-      { ...axis, values: (_, values) => values.map((value) => (value === null || !readable(value, logarithmic) ? "" : duration(value))) },
+      // All marks of a logarithmic scale come here: which have a text is told below.
+      { ...axis, filter: (_, splits) => splits, values: (_, values) => values.map((value) => (value === null || (logarithmic && !readable(value, edges)) ? "" : duration(value))) },
       { ...axis, size: 56, values: (_, values) => values.map((value) => (Number.isInteger(value) ? value.toLocaleString("en") : "")) },
     ],
     series: [
@@ -98,9 +99,11 @@ function plot(place: HTMLElement, lengths: Float64Array, its: Figures, looks: Lo
   return new uPlot(options, [edges, [...counts, counts.at(-1)!]], place);
 }
 
-/** Of the many marks of a logarithmic scale those that have room for a text. */
-function readable(value: number, logarithmic: boolean): boolean {
-  return !logarithmic || Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-9;
+/** Whether a mark of a logarithmic scale has room for a text: the fewer powers of ten there are, the more have. */
+function readable(value: number, edges: number[]): boolean {
+  const powers = Math.log10(edges.at(-1)! / edges[0]!);
+  const digit = Math.round(value / 10 ** Math.floor(Math.log10(value) + 1e-9));
+  return powers > 2.5 ? digit === 1 : powers > 0.8 ? [1, 2, 5].includes(digit) : true;
 }
 
 /** Vertical lines with a word each. */

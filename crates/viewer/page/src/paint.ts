@@ -91,7 +91,7 @@ export class Surface {
       levels.tally(span, next, tally);
       if (tally.votes > 0) {
         const its = looks[tally.state]!;
-        const share = Math.min(1, 0.25 + 0.75 * tally.busy * scale);
+        const share = Math.min(1, 0.35 + 0.65 * tally.busy * scale);
         pixels[row + pixel] = mix(pixels[row + pixel]!, its, share);
       }
       span = next;
