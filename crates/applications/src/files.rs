@@ -48,6 +48,11 @@ pub(crate) struct StripedArgs {
     #[arg(long, value_name = "N")]
     disks: Option<NonZeroU32>,
 
+    /// Add what the program does with striped files to this trace file when it ends. Without this: that of
+    /// STARFISH_TRACE, if it is set.
+    #[arg(long, value_name = "FILE", help_heading = None)]
+    trace: Option<PathBuf>,
+
     /// Print the elapsed, user, system and waiting time on standard error, as CSV.
     #[arg(long, help_heading = None)]
     pub(crate) time: bool,
@@ -151,6 +156,7 @@ impl Files {
         let striped = &arguments.striped;
         let mut settings = Settings::of_environment(agents::find_among(&striped.agents, None)?)?;
         settings.key.clone_from(&striped.key);
+        settings.trace = striped.trace.clone().or(settings.trace);
         settings.cache_bytes = arguments.cache.0;
         settings.prefetch = arguments.window;
         settings.block_bytes = striped.block.0;

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use node::{Agent, ConnectedNode, key};
+use node::{Agent, ConnectedNode, NodeTrace, key};
 use real::{Limits, Settings};
 
 use command_line::failure::{Failure, Result};
@@ -21,6 +21,14 @@ pub(crate) fn name_key_file(path: &Path) {
 /// The file of the cluster key that the command names, if it does.
 pub(crate) fn key_file() -> Option<&'static Path> {
     KEY_FILE.get().map(PathBuf::as_path)
+}
+
+/// The trace file that the command names, for all nodes of this process.
+static TRACE: OnceLock<PathBuf> = OnceLock::new();
+
+/// The command names a trace file. It does so once.
+pub(crate) fn name_trace(path: &Path) {
+    TRACE.get_or_init(|| path.to_owned());
 }
 
 /// The settings of a new node, with a name of its own and what the command and the environment ask for.
@@ -68,7 +76,13 @@ where
     F: Future<Output = Result<T>> + 'static,
 {
     let started = real::run(settings, |machine| async move {
-        work(ConnectedNode::to_present(&machine, &agents, key_file()).await?).await
+        let trace = NodeTrace::begin(&machine, TRACE.get().map(PathBuf::as_path))?;
+        let done = match ConnectedNode::to_present(&machine, &agents, key_file()).await {
+            Ok(connection) => work(connection).await,
+            Err(error) => Err(error.into()),
+        };
+        let traced = trace.map_or(Ok(()), NodeTrace::end);
+        done.and_then(|done| traced.map(|()| done).map_err(Failure::from))
     });
     started.map_err(|error| Failure::new("starting this node", error))?
 }

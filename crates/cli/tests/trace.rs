@@ -199,6 +199,27 @@ fn a_trace_at_its_limit_says_so_and_is_whole() {
     assert!(json.contains("limited_by"));
 }
 
+/// Both formats are of the same run: the trace file has what nodes did and what parts of the machine did, and messages
+/// from sender to receiver.
+#[test]
+fn a_trace_file_has_nodes_as_processes_and_messages_as_flows() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (path, perfetto) = (directory.path().join("rb.tlv"), directory.path().join("rb.pftrace"));
+    for path in [&path, &perfetto] {
+        assert_eq!(traced(path, &[]).1, "");
+    }
+    let bytes = read(&path).expect("a trace");
+    let timeline = trace::read("rb.tlv", bytes.as_slice()).expect("a trace");
+    assert!(timeline.notes.is_empty(), "{:?}", timeline.notes);
+    assert_eq!(timeline.processes.len(), 32);
+    let spans = timeline.spans.len();
+    let named: usize = slices(&perfetto).values().map(Vec::len).sum();
+    assert!(named <= spans && spans < named + 100, "{named} of {spans} have ended");
+    let flows = timeline.flows.len();
+    assert!(flows > 100 && flows < spans, "{flows} flows");
+    assert!(bytes.len() < 16 * (2 * spans + 2 * flows), "{} bytes", bytes.len());
+}
+
 #[test]
 fn a_trace_is_of_one_row_in_a_file_that_can_be_written() {
     let error = fail(starfish(["simulate", "--pattern", "rb,wb", "--trace", "x"]), 2);

@@ -60,6 +60,19 @@ impl KeptEvent {
     }
 }
 
+impl KeptEvent {
+    /// The event that is kept.
+    pub fn event(&self) -> NotedEvent<'_> {
+        match self {
+            KeptEvent::Begin { name, arguments } => NotedEvent::Begin { name, arguments },
+            KeptEvent::End => NotedEvent::End,
+            KeptEvent::Count(value) => NotedEvent::Count(*value),
+            KeptEvent::Sent(number) => NotedEvent::Sent(*number),
+            KeptEvent::Received(number) => NotedEvent::Received(*number),
+        }
+    }
+}
+
 impl NoteRing {
     /// Room for `most` notes.
     pub fn new(most: usize) -> Self {
@@ -74,6 +87,15 @@ impl NoteRing {
     /// The notes that are kept, the oldest first. There may be ends without a beginning, which was dropped.
     pub fn notes(&self) -> impl ExactSizeIterator<Item = &KeptNote> {
         self.notes.iter()
+    }
+
+    /// Tells another recorder all that is kept.
+    pub fn tell(&self, recorder: &mut dyn Recorder) {
+        let row = |row: &NoteRow| recorder.row(row.node, &row.name, row.counts);
+        let rows: Vec<RowId> = self.rows.iter().map(row).collect();
+        for KeptNote { row, time, what } in &self.notes {
+            recorder.note(rows[row.0 as usize], *time, what.event());
+        }
     }
 
     /// How many gave way to others.

@@ -61,7 +61,7 @@ async fn join_job(connection: &ConnectedNode, settings: &CacheWrites) -> Result<
 }
 
 /// What this computer calls itself.
-fn hostname() -> String {
+pub(crate) fn hostname() -> String {
     let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| "an unnamed computer".into())
 }

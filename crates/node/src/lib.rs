@@ -41,6 +41,7 @@
 //! - [`ConnectedNode`] in `connected.rs`: a connected node, for who needs no thread; [`whole_file`]: files copied in
 //!   and out
 //! - [`serve`] in `serving.rs`: the other side, an agent
+//! - `node_trace.rs`: what a node of this process does, added to a trace file
 //! - `names.rs`, `error.rs`: what went wrong, with which agent, and what to do
 //!
 //! What is not here, on purpose: positions and buffers (crate `pdiol`), and prefetching, replacing and writing behind
@@ -55,6 +56,7 @@ mod handle;
 pub mod key;
 mod lease;
 mod names;
+mod node_trace;
 mod open_file;
 mod pending;
 mod random;
@@ -74,12 +76,13 @@ pub use error::{Error, ErrorKind, Result};
 pub use fs::{Advice, Prefetch};
 pub use handle::Handle;
 pub use lease::LentPage;
+pub use node_trace::NodeTrace;
 pub use pending::Pending;
 pub use random::{new_file_id, new_node_id, random};
 pub use real::{Driver, Report, Reporter, SocketBuffers};
 pub use serving::serve;
 pub use session::Session;
-pub use settings::{BLOCK, CacheWrites, OpenOptions, Settings, flush_seconds};
+pub use settings::{BLOCK, CacheWrites, OpenOptions, Settings, TRACE_VARIABLE, flush_seconds};
 pub use size::Size;
 pub use stat::Stat;
 pub use thread::undisturbed;

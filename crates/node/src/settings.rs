@@ -18,6 +18,9 @@ const DRIVER: &str = "STARFISH_DRIVER";
 /// The environment variable with the seconds to wait for an agent that does not answer.
 const SILENCE: &str = "STARFISH_SILENCE";
 
+/// The environment variable that names a trace file, for all nodes of programs.
+pub const TRACE_VARIABLE: &str = "STARFISH_TRACE";
+
 /// The environment variables of a write cache.
 const WRITE_CACHE: &str = "STARFISH_WRITE_CACHE";
 const FLUSH_SECONDS: &str = "STARFISH_FLUSH_SECONDS";
@@ -56,6 +59,8 @@ pub struct Settings {
     pub silence: Duration,
     /// The buffers of the sockets on this side.
     pub sockets: SocketBuffers,
+    /// The trace file to which what the node thread does is added when it ends, if there is to be one.
+    pub trace: Option<PathBuf>,
     /// Who hears what no caller is told.
     pub reporter: Reporter,
 }
@@ -81,13 +86,14 @@ impl Settings {
             key: None,
             silence: Limits::default().silence,
             sockets: SocketBuffers::default(),
+            trace: None,
             reporter: Reporter::default(),
         }
     }
 
     /// The usual settings, overridden by the environment: STARFISH_DRIVER is one of [`Driver::NAMES`],
     /// STARFISH_SILENCE a number of seconds; STARFISH_WRITE_CACHE the size of a write cache, and with that
-    /// STARFISH_FLUSH_SECONDS and STARFISH_JOB what [`CacheWrites`] has of these names.
+    /// STARFISH_FLUSH_SECONDS and STARFISH_JOB what [`CacheWrites`] has of these names; STARFISH_TRACE a trace file.
     pub fn of_environment(agents: Vec<Agent>) -> Result<Self> {
         let mut settings = Self::new(agents);
         if let Ok(name) = env::var(DRIVER) {
@@ -101,6 +107,7 @@ impl Settings {
             settings.silence = seconds(&text).ok_or_else(wrong)?;
         }
         settings.write_cache = CacheWrites::of_environment()?;
+        settings.trace = env::var_os(TRACE_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
         Ok(settings)
     }
 }

@@ -11,11 +11,12 @@ use std::thread::{self, JoinHandle};
 use flume::{Receiver, Sender};
 use machine::{InFlight, Machine};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
-use real::Key;
+use real::{Key, Report};
 
 use crate::client_node::ClientNode;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key;
+use crate::node_trace::NodeTrace;
 use crate::open_file::OpenFiles;
 use crate::pending::Pending;
 use crate::random::new_node_id;
@@ -179,6 +180,8 @@ fn run(
     machine_settings.limits.recall = settings.silence;
     machine_settings.reporter = settings.reporter.clone();
     let lived = real::run(machine_settings, |machine| async move {
+        let trace = NodeTrace::begin(&machine, settings.trace.as_deref())?;
+        let reporter = settings.reporter.clone();
         let client = ClientNode::connect(machine.clone(), settings).await?;
         let taker = writes.map(|queue| {
             queue.set_date(machine.date());
@@ -201,6 +204,10 @@ fn run(
         under_way.none().await;
         // Who wants to know whether that worked finishes the session.
         drop(node.end_write_cache().await);
+        if let Some(Err(error)) = trace.map(NodeTrace::end) {
+            let why = machine::Error::Failed { task: "tracing".to_owned(), why: error.to_string() };
+            reporter.report(&Report::TaskFailed { node: machine.node(), task: "tracing", error: why });
+        }
         Ok(())
     });
     lived.map_err(|error| Error::new(ErrorKind::Io, "starting the node thread", error))?

@@ -145,7 +145,8 @@ impl Reporter {
         Reporter(Arc::new(hear))
     }
 
-    pub(crate) fn report(&self, report: &Report) {
+    /// Reports something.
+    pub fn report(&self, report: &Report) {
         (self.0)(report);
     }
 }

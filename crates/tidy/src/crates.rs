@@ -8,6 +8,7 @@
 //!   description, disk              machine
 //!   fs                             machine, layout     never sim or real: that is the wall
 //!   sim, real                      machine, description, disk; fs in tests only
+//!   recording                      machine, trace
 //!   request-log                    machine, layout
 //!   jobs                           fs, request-log
 //!   experiment                     sim, jobs, placement
@@ -35,7 +36,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 34] = [
+const ARROWS: [(&str, &[&str]); 35] = [
     ("applications", &["command-line", "interruption", "node", "pdiol", "replacement"]),
     ("agent-set", &["command-line", "node"]),
     ("command-line", &["machine", "node"]),
@@ -47,13 +48,14 @@ const ARROWS: [(&str, &[&str]); 34] = [
     ("fs", &["layout", "machine"]),
     ("sim", &["description", "disk", "machine"]),
     ("real", &["description", "disk", "machine"]),
+    ("recording", &["machine", "trace"]),
     ("request-log", &["layout", "machine"]),
     ("jobs", &["fs", "layout", "machine", "request-log"]),
     (
         "experiment",
         &["description", "disk", "fs", "jobs", "layout", "machine", "placement", "request-log", "sim"],
     ),
-    ("node", &["fs", "layout", "machine", "real"]),
+    ("node", &["fs", "layout", "machine", "real", "recording", "trace"]),
     ("pdiol", &["layout", "node"]),
     ("libpdiol", &["node", "pdiol"]),
     ("plan", &["description", "experiment", "fs", "layout", "machine", "sim", "statistics"]),
@@ -78,6 +80,7 @@ const ARROWS: [(&str, &[&str]); 34] = [
             "placement",
             "plan",
             "real",
+            "recording",
             "replacement",
             "reproduce",
             "request-log",

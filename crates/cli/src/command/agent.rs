@@ -13,11 +13,11 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real::{DiskSettings, RealMachine, Settings};
 
 use crate::described::load_model;
-use crate::store::agents::KeyArgs;
+use crate::store::agents::{KeyArgs, TraceArgs};
 use crate::{agent_log, detached, interrupt, local, memory, this_node, values};
 use agent_set::AGENT_CACHE;
 use agent_set::start::{READY, STAY};
-use node::{Size, key};
+use node::{NodeTrace, Size, key};
 
 /// Serve disks of this machine to the file system (one I/O node).
 ///
@@ -68,6 +68,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     key: KeyArgs,
 
+    #[command(flatten)]
+    trace: TraceArgs,
+
     /// Listen on a network even without a cluster key: anyone who can connect may read and remove all files.
     #[arg(long)]
     trust_network: bool,
@@ -117,6 +120,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let until_input_ends = arguments.until_input_ends;
     agent_log::begin()?;
     let served = real::run(settings, move |machine| async move {
+        let trace = NodeTrace::begin(&machine, arguments.trace.file())?;
         print_ready(&machine, &arguments.root, is_keyless)?;
         let network = machine.clone();
         machine.spawn("waiting for the signal to stop", async move {
@@ -130,6 +134,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             close_when_input_ends(machine.clone());
         }
         let served = node::serve(machine, io_node).await;
+        trace.map_or(Ok(()), NodeTrace::end)?;
         match &served {
             Ok(()) => log::info!("stopped: all it had accepted is on its disks"),
             Err(error) => log::error!("ended: {error}"),

@@ -15,7 +15,7 @@ use crate::agent_bench::prediction::Predictor;
 use crate::agent_bench::report::{Report, Row};
 use crate::agent_bench::task::Task;
 use crate::interrupt::Interruption;
-use crate::store::agents::{AgentsArgs, KeyArgs};
+use crate::store::agents::{AgentsArgs, KeyArgs, TraceArgs};
 use crate::store::beforehand;
 use crate::this_node;
 use crate::{date, local, memory};
@@ -38,6 +38,9 @@ pub(crate) struct Options {
     /// File of the cluster key, or `none`. Without this STARFISH_KEY_FILE or ~/.config/starfish/key.
     #[arg(long, value_name = "FILE", requires = "agents")]
     key: Option<PathBuf>,
+
+    #[command(flatten)]
+    trace: TraceArgs,
 
     /// Work of the clients: read, write, or mixed (both).
     #[arg(
@@ -317,7 +320,7 @@ impl Options {
             names.extend(listed.split(',').map(str::to_owned));
         }
         let key = KeyArgs { file: self.key.clone() };
-        AgentsArgs { agents: names, config: self.config.clone(), key }.find()
+        AgentsArgs { agents: names, config: self.config.clone(), key, trace: self.trace.clone() }.find()
     }
 
     fn task(&self, cell: &Cell, agents: &[Agent], file: File) -> Result<Task> {

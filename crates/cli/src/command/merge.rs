@@ -8,6 +8,7 @@ use clap::Args;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use experiment::{FieldSet, PlacementCase, PlacementOutcome, Trial};
+use recording::RecordedPart;
 
 use super::positive;
 use crate::described::{not_loaded, overrides};
@@ -15,7 +16,7 @@ use crate::fields::PlacementOptions;
 use crate::job_tracks::JobTracks;
 use crate::local;
 use crate::race::Race;
-use crate::trace_file::{TraceFile, WrittenEvents};
+use crate::trace_file::TraceFile;
 
 /// Merge runs on disks that several jobs share, simulated, and see whether one of them races ahead.
 ///
@@ -48,12 +49,12 @@ pub(crate) struct Arguments {
     #[arg(long)]
     explain: bool,
 
-    /// Write a trace of the first trial to a file for the Perfetto UI (ui.perfetto.dev): a counter of pending writes
-    /// for each disk, a track for each job, and what the disks do.
+    /// Write a trace of the first trial to a file: a counter of pending writes for each disk, a track for each job,
+    /// and what nodes and disks do. It is for the Perfetto UI (ui.perfetto.dev), unless its name ends in `.tlv`.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
-    /// Maximum number of slices and counts in the trace; about 40 bytes each.
+    /// Maximum number of slices, counts and messages in the trace; about 40 bytes each.
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = positive::<u64>, requires = "trace")]
     trace_limit: u64,
 }
@@ -102,7 +103,7 @@ fn simulate(case: &PlacementCase, number: u64, trace: Option<&Path>, limit: u64)
     let file = Rc::new(RefCell::new(TraceFile::create(path, &case.machine, limit)?));
     let trial = case.recorded_trial(number, file.clone()).map_err(failed)?;
     JobTracks::of(case, &trial).tell(&mut *file.borrow_mut());
-    let WrittenEvents { events, cut_at } = file.borrow_mut().finish()?;
+    let RecordedPart { events, cut_at } = file.borrow_mut().finish()?;
     if cut_at.is_some() {
         eprintln!(
             "{}: the trace is not whole, at its limit of {events} slices and counts; --trace-limit N takes more",

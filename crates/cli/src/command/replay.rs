@@ -18,7 +18,7 @@ use crate::local;
 use crate::replay::agents::ReplayTask;
 use crate::replay::input::InputArgs;
 use crate::replay::report::{ReplayRow, Report};
-use crate::store::agents::{AgentsArgs, KeyArgs};
+use crate::store::agents::{AgentsArgs, KeyArgs, TraceArgs};
 use crate::store::beforehand;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
@@ -80,6 +80,9 @@ pub(crate) struct Arguments {
     /// File of the cluster key, or `none`. Without this STARFISH_KEY_FILE or ~/.config/starfish/key.
     #[arg(long, value_name = "FILE", requires = "agents")]
     key: Option<PathBuf>,
+
+    #[command(flatten)]
+    trace: TraceArgs,
 
     #[command(flatten)]
     fields: ReplayOptions,
@@ -302,5 +305,5 @@ fn find(arguments: &Arguments) -> Result<Vec<Agent>> {
         names.extend(listed.split(',').map(str::to_owned));
     }
     let key = KeyArgs { file: arguments.key.clone() };
-    AgentsArgs { agents: names, config: arguments.config.clone(), key }.find()
+    AgentsArgs { agents: names, config: arguments.config.clone(), key, trace: arguments.trace.clone() }.find()
 }

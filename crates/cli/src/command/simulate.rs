@@ -11,6 +11,7 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use experiment::AccessPattern;
 use experiment::{Case, Comparison, ComparisonError, DiskLayout, Method};
+use recording::RecordedPart;
 use serde::Serialize;
 
 use super::positive;
@@ -19,7 +20,7 @@ use crate::explain::Account;
 use crate::fields::{self, FieldOptions};
 use crate::local;
 use crate::simulation::{self, Outcome};
-use crate::trace_file::{TraceFile, WrittenEvents};
+use crate::trace_file::TraceFile;
 use node::Size;
 
 /// Read or write a file on a simulated machine, and see how fast it would be.
@@ -82,12 +83,12 @@ pub(crate) struct Arguments {
     #[arg(long)]
     explain: bool,
 
-    /// Write a trace of the first trial to a file for the Perfetto UI (ui.perfetto.dev): what each processor, link,
-    /// bus and disk does when. For one row only.
+    /// Write a trace of the first trial to a file: what each processor, link, bus and disk does when, and what nodes do
+    /// with them. It is for the Perfetto UI (ui.perfetto.dev), unless its name ends in `.tlv`. For one row only.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
-    /// Maximum number of slices and counts in the trace; about 40 bytes each.
+    /// Maximum number of slices, counts and messages in the trace; about 40 bytes each.
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = positive::<u64>, requires = "trace")]
     trace_limit: u64,
 
@@ -188,7 +189,7 @@ fn trace(path: &Path, limit: u64, cases: &[Case]) -> Result<()> {
     };
     let file = Rc::new(RefCell::new(TraceFile::create(path, &case.machine, limit)?));
     case.recorded_trial(0, file.clone()).map_err(|error| Failure::new("simulating, with a trace", error))?;
-    let WrittenEvents { events, cut_at } = file.borrow_mut().finish()?;
+    let RecordedPart { events, cut_at } = file.borrow_mut().finish()?;
     if let Some(time) = cut_at {
         eprintln!(
             "{}: the trace ends at {time} of the machine's time, at its limit of {events} slices and counts; \

@@ -5,11 +5,11 @@
 //! 3. a configuration file: `--config FILE`, or `starfish/config.toml` in the user's configuration directory
 //! 4. the agents that `starfish agents up` has started
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
-use node::{Agent, agents, key};
+use node::{Agent, TRACE_VARIABLE, agents, key};
 
 use crate::this_node;
 
@@ -29,6 +29,9 @@ pub(crate) struct AgentsArgs {
 
     #[command(flatten)]
     pub(crate) key: KeyArgs,
+
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
 }
 
 /// The option that says which cluster key this computer has.
@@ -40,6 +43,21 @@ pub(crate) struct KeyArgs {
     /// ~/.config/starfish/key, which `starfish agents up` makes, if it is there.
     #[arg(long = "key", value_name = "FILE", env = key::VARIABLE)]
     pub(crate) file: Option<PathBuf>,
+}
+
+/// The option that asks for a trace.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct TraceArgs {
+    /// Add what this program does to a trace file when it ends: requests, waits, messages, the last 262144 of them.
+    #[arg(long, value_name = "FILE", env = TRACE_VARIABLE)]
+    trace: Option<PathBuf>,
+}
+
+impl TraceArgs {
+    /// The file, if one is named.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.trace.as_deref().filter(|path| !path.as_os_str().is_empty())
+    }
 }
 
 impl KeyArgs {
@@ -61,7 +79,7 @@ const REMEDY: &str = "Name them with --agents HOST:PORT,... or in STARFISH_AGENT
 impl AgentsArgs {
     /// These very agents, as if the user had named them.
     pub(crate) fn of(agents: Vec<String>) -> Self {
-        AgentsArgs { agents, config: None, key: KeyArgs::default() }
+        AgentsArgs { agents, config: None, key: KeyArgs::default(), trace: TraceArgs::default() }
     }
 
     /// What the user calls the agents. There is at least one.
@@ -76,6 +94,7 @@ impl AgentsArgs {
     /// The agents, each with its address. There is at least one.
     pub(crate) fn find(&self) -> Result<Vec<Agent>> {
         self.key.apply();
+        self.trace.file().into_iter().for_each(this_node::name_trace);
         agents::named(self.names()?).map_err(wrong)
     }
 }

@@ -51,7 +51,7 @@ struct Unflushed {
 }
 
 impl Unflushed {
-    /// NodeNotes that a run of the node has accepted data.
+    /// Notes that a run of the node has accepted data.
     fn accept(&mut self, node: NodeId, incarnation: u64) {
         if *self.accepted.entry(node).or_insert(incarnation) != incarnation {
             self.accepted.insert(node, incarnation);
@@ -160,14 +160,14 @@ impl<M: Machine> File<M> {
         Ok(self.bytes())
     }
 
-    /// NodeNotes that the file is finished, and as long as this for all.
+    /// Notes that the file is finished, and as long as this for all.
     pub(super) fn note_finished(&self, bytes: u64) {
         self.inner.unfinished.set(false);
         self.client.inner.begun.borrow_mut().remove(&self.inner.file);
         self.inner.length.hear(bytes);
     }
 
-    /// NodeNotes that what was written up to here has been committed.
+    /// Notes that what was written up to here has been committed.
     pub(super) fn note_committed(&self, bytes: u64) {
         self.inner.length.settle(bytes);
     }

@@ -393,10 +393,12 @@ impl<M: Machine> Client<M> {
         let inner = &self.inner;
         let mailbox = Mailbox::new();
         let mut answers: Vec<Option<(NodeId, Answer)>> = Vec::new();
-        let mut asked = 0;
+        let (mut asked, mut span) = (0, None);
         for (index, &node) in inner.io_nodes.iter().enumerate() {
             answers.push(None);
             if let Some(request) = request_to(index) {
+                // They are all of one kind.
+                span.get_or_insert_with(|| inner.endpoint.machine().notes().span(request.spans().ask, || []));
                 inner.endpoint.begin(node, request, Payload::empty(), &mailbox, index).await;
                 asked += 1;
             }
@@ -405,6 +407,7 @@ impl<M: Machine> Client<M> {
             let (index, answer) = mailbox.next().await;
             answers[index] = Some((inner.io_nodes[index], answer));
         }
+        drop(span);
         answers.into_iter().flatten().collect()
     }
 }

@@ -1,0 +1,84 @@
+//! Traces of real programs: agents and their clients, in one file.
+
+mod common;
+
+use std::fs::{read, write};
+use std::path::Path;
+
+use common::{Store, fail, starfish, wait};
+use trace::Timeline;
+
+fn timeline(path: &Path) -> Timeline {
+    trace::read("all.tlv", read(path).expect("a trace").as_slice()).expect("a trace")
+}
+
+/// The process that a thread of a timeline belongs to.
+fn process_of(timeline: &Timeline, thread: u32) -> u32 {
+    timeline.threads[thread as usize].process
+}
+
+/// The names of the states that a process was in.
+fn states<'a>(timeline: &'a Timeline, command: &str) -> Vec<&'a str> {
+    let is_meant = |thread: u32| {
+        timeline.processes[process_of(timeline, thread) as usize].info.command_line.contains(command)
+    };
+    let of_process =
+        timeline.spans.thread.iter().zip(&timeline.spans.state).filter(|(thread, _)| is_meant(**thread));
+    let mut names: Vec<&str> =
+        of_process.map(|(_, state)| timeline.states[*state as usize].name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+#[test]
+fn agents_and_clients_add_what_they_do_to_one_trace() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("all.tlv");
+    let file = path.to_str().expect("text");
+    let mut store = Store::start_with(&[1, 1], &["--trace", file]);
+    store.make_file("original", 1 << 20);
+    store.run(&["put", "original", "--block", "64KiB", "--trace", file]);
+    let mut get = store.command(&["get", "original", "copy"]);
+    assert!(get.env("STARFISH_TRACE", file).status().expect("it runs").success());
+    for agent in &mut store.agents {
+        agent.signal("TERM");
+        assert!(wait(&mut agent.child).success());
+    }
+    let timeline = timeline(&path);
+    let commands: Vec<&str> =
+        timeline.processes.iter().map(|process| process.info.command_line.as_str()).collect();
+    assert_eq!(commands.len(), 4, "{commands:?}");
+    let has = |command: &str, names: &[&str]| {
+        let states = states(&timeline, command);
+        names.iter().for_each(|name| assert!(states.contains(name), "{name} of {command}: {states:?}"));
+    };
+    has(" put ", &["write", "commit", "ask: create"]);
+    has(" get ", &["read", "ask: open"]);
+    has(" agent ", &["serve: write", "serve: read", "disk write", "wait for disk", "answer", "disk commit"]);
+    // Each message that the clients sent came to an agent, and the other way round.
+    let between = timeline
+        .flows
+        .iter()
+        .filter(|flow| process_of(&timeline, flow.from_thread) != process_of(&timeline, flow.to_thread));
+    assert!(between.count() >= 2 * (16 + 16), "{} flows", timeline.flows.len());
+    let host = &timeline.processes[0].info.host;
+    assert!(timeline.processes.iter().all(|process| process.info.host == *host));
+}
+
+#[test]
+fn a_file_that_is_no_trace_is_left_as_it_is() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("letter.txt");
+    write(&path, "Dear reader").expect("it is written");
+    let store = Store::start(&[1]);
+    let mut command = store.command(&["ls", "--trace", path.to_str().expect("text")]);
+    let errors = String::from_utf8(command.output().expect("it runs").stderr).expect("text");
+    assert!(errors.contains("letter.txt") && errors.contains("no trace"), "{errors}");
+    assert_eq!(read(&path).expect("it is there"), b"Dear reader");
+    let agent =
+        ["agent", "--root", "x", "--create", "--listen", "127.0.0.1:0", "--trace", "/no/such/place/x.tlv"];
+    let mut command = starfish(agent);
+    command.current_dir(place.path());
+    assert!(fail(command, 1).contains("directory that exists"));
+}

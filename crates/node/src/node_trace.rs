@@ -1,0 +1,90 @@
+//! A trace of what a node of this process does, if one is asked for.
+
+use std::cell::RefCell;
+use std::env;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::rc::Rc;
+
+use machine::{Instant, Machine, NoteRing};
+use real::RealMachine;
+use trace::{ProcessInfo, ProcessNumber};
+
+use crate::client_node::hostname;
+use crate::error::{Error, ErrorKind, Result};
+use crate::settings::TRACE_VARIABLE;
+
+/// So many bytes tell whether a file is a trace.
+const MARK_BYTES: u64 = 8;
+
+/// So many events of a node are kept, the last ones: about 40 MB.
+const KEPT_EVENTS: usize = 1 << 18;
+
+/// What a node does is recorded, in memory, until this [ends](Self::end).
+pub struct NodeTrace {
+    machine: RealMachine,
+    ring: Rc<RefCell<NoteRing>>,
+    path: PathBuf,
+}
+
+impl NodeTrace {
+    /// Begins to record what `machine` does, to be added to the trace file at `path`, if there is to be one.
+    ///
+    /// # Errors
+    /// If there is no such file and it cannot be made, or nothing can be added to it, or it is no trace.
+    pub fn begin(machine: &RealMachine, path: Option<&Path>) -> Result<Option<NodeTrace>> {
+        let Some(path) = path else { return Ok(None) };
+        check(path).map_err(|error| cannot_trace(path, &error))?;
+        let ring = Rc::new(RefCell::new(NoteRing::new(KEPT_EVENTS)));
+        machine.notes().record(ring.clone());
+        Ok(Some(NodeTrace { machine: machine.clone(), ring, path: path.to_owned() }))
+    }
+
+    /// Adds what has been recorded to the file.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn end(self) -> Result<()> {
+        self.machine.notes().stop();
+        let section =
+            recording::section(&self.ring.borrow(), self.machine.node(), &this_process(&self.machine));
+        recording::append(&self.path, &section).map_err(|error| cannot_trace(&self.path, &error))
+    }
+}
+
+/// Makes the file if it is not there, and refuses one that is no trace.
+fn check(path: &Path) -> io::Result<()> {
+    let file = File::options().read(true).append(true).create(true).open(path)?;
+    let mut beginning = Vec::new();
+    file.take(MARK_BYTES).read_to_end(&mut beginning)?;
+    if beginning.is_empty() || trace::is_trace(&beginning) {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidData, "this file is no trace, and is left as it is"))
+}
+
+fn cannot_trace(path: &Path, error: &io::Error) -> Error {
+    let error = Error::new(ErrorKind::Io, format!("the trace {}", path.display()), error);
+    error.with_remedy(format!(
+        "Give --trace or {TRACE_VARIABLE} a file in a directory that exists and can be written to"
+    ))
+}
+
+/// This process, of which `machine` is a node, as a trace tells of it.
+fn this_process(machine: &RealMachine) -> ProcessInfo {
+    let mut arguments = env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    let program = arguments.next().unwrap_or_default();
+    let name =
+        Path::new(&program).file_name().map_or(program.clone(), |name| name.to_string_lossy().into_owned());
+    let command_line: Vec<String> = std::iter::once(program).chain(arguments).collect();
+    let since_start = machine.now().since(Instant::START).as_nanos();
+    ProcessInfo {
+        host: hostname(),
+        number: ProcessNumber::Pid(process::id()),
+        program: name,
+        command_line: command_line.join(" "),
+        zero_unix_ns: machine.date().as_nanos().checked_sub(since_start),
+    }
+}

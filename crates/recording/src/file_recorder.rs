@@ -1,0 +1,247 @@
+//! A recorder that writes a trace.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use machine::{Instant, NodeId, NotedEvent, Recorder, RowId};
+use trace::{
+    Amount, CounterId, CounterInfo, FileWriter, NameId, ProcessId, ProcessInfo, Record, RecordedEvent,
+    RecordedValue, StateId, StateInfo, ThreadId, ThreadInfo,
+};
+
+/// Records that are kept before they go to the file, of all rows together: about 1 MB.
+const KEPT_MAX: usize = 1 << 15;
+
+/// Writes what happens on nodes as a section of a trace: a node is a process, a row a thread.
+///
+/// A trace has a bound, since a simulation may have a hundred million events: beyond it only what has begun ends.
+pub struct FileRecorder<W: Write> {
+    writer: FileWriter<W>,
+    describe: Box<dyn Fn(NodeId) -> ProcessInfo>,
+    processes: BTreeMap<NodeId, ProcessId>,
+    rows: Vec<RecordedRow>,
+    states: BTreeMap<&'static str, StateId>,
+    names: BTreeMap<&'static str, NameId>,
+    /// Records that are kept.
+    kept: usize,
+    events: u64,
+    most: u64,
+    cut_at: Option<Instant>,
+    failed: Option<io::Error>,
+}
+
+/// What has come of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedPart {
+    /// How many spans, counts and messages are in the trace.
+    pub events: u64,
+    /// When the limit was reached, if it was: nothing that happened later is in it.
+    pub cut_at: Option<Instant>,
+}
+
+#[derive(Default)]
+struct RecordedRow {
+    counts: bool,
+    kept: Vec<Record>,
+    /// What has begun and not ended, the innermost last; none if it is beyond the limit.
+    open: Vec<Option<StateId>>,
+}
+
+impl<W: Write> FileRecorder<W> {
+    /// Begins a section about `first` and whatever other nodes have rows, with at most `most` spans, counts and
+    /// messages. `describe` says what a node is.
+    ///
+    /// # Errors
+    /// If nothing can be written.
+    pub fn new(
+        to: W,
+        first: NodeId,
+        describe: impl Fn(NodeId) -> ProcessInfo + 'static,
+        most: u64,
+    ) -> io::Result<Self> {
+        let writer = FileWriter::new(to, &describe(first))?;
+        Ok(FileRecorder {
+            writer,
+            describe: Box::new(describe),
+            processes: BTreeMap::from([(first, ProcessId(0))]),
+            rows: Vec::new(),
+            states: BTreeMap::new(),
+            names: BTreeMap::new(),
+            kept: 0,
+            events: 0,
+            most,
+            cut_at: None,
+            failed: None,
+        })
+    }
+
+    /// Writes the rest.
+    ///
+    /// # Errors
+    /// If any of it could not be written.
+    pub fn finish(&mut self) -> io::Result<RecordedPart> {
+        self.write_kept();
+        let flushed = self.writer.flush();
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => flushed.map(|()| RecordedPart { events: self.events, cut_at: self.cut_at }),
+        }
+    }
+
+    /// The writer below, after [`finish`](Self::finish).
+    pub fn into_inner(self) -> W {
+        self.writer.into_inner()
+    }
+
+    /// Tells that events of a row were dropped before they came here.
+    pub fn dropped(&mut self, row: RowId, events: u64) {
+        self.attempt(|writer| writer.dropped(ThreadId(row.0), events));
+    }
+
+    /// Does something with the writer, unless that has failed before.
+    fn attempt(&mut self, write: impl FnOnce(&mut FileWriter<W>) -> io::Result<()>) {
+        if self.failed.is_none() {
+            self.failed = write(&mut self.writer).err();
+        }
+    }
+
+    fn process(&mut self, node: NodeId) -> ProcessId {
+        if let Some(process) = self.processes.get(&node) {
+            return *process;
+        }
+        let process = ProcessId(self.processes.len() as u32);
+        self.processes.insert(node, process);
+        let info = (self.describe)(node);
+        self.attempt(|writer| writer.process(process, &info));
+        process
+    }
+
+    fn state(&mut self, name: &'static str) -> StateId {
+        if let Some(state) = self.states.get(name) {
+            return *state;
+        }
+        let state = StateId(self.states.len() as u32);
+        self.states.insert(name, state);
+        let info = StateInfo { name: name.to_owned(), category: category(name).to_owned(), colour: None };
+        self.attempt(|writer| writer.state(state, &info));
+        state
+    }
+
+    fn name(&mut self, name: &'static str) -> NameId {
+        if let Some(id) = self.names.get(name) {
+            return *id;
+        }
+        let id = NameId(self.names.len() as u32);
+        self.names.insert(name, id);
+        self.attempt(|writer| writer.name(id, name));
+        id
+    }
+
+    /// Keeps a record for the file.
+    fn keep(&mut self, row: RowId, time: Instant, event: RecordedEvent) {
+        self.rows[row.0 as usize].kept.push(Record { time_ns: time.as_nanos(), event });
+        self.kept += 1;
+    }
+
+    fn write_kept(&mut self) {
+        self.kept = 0;
+        for row in 0..self.rows.len() {
+            let mut records = std::mem::take(&mut self.rows[row].kept);
+            if !records.is_empty() {
+                self.attempt(|writer| writer.records(ThreadId(row as u32), &records));
+            }
+            records.clear();
+            self.rows[row].kept = records;
+        }
+    }
+
+    /// Counts an event, if the limit allows one more.
+    fn has_room(&mut self, time: Instant) -> bool {
+        if self.events < self.most {
+            self.events += 1;
+            return true;
+        }
+        self.cut_at.get_or_insert(time);
+        false
+    }
+
+    fn begin(&mut self, row: RowId, time: Instant, name: &'static str, arguments: &[(&'static str, u64)]) {
+        if !self.has_room(time) {
+            return self.rows[row.0 as usize].open.push(None);
+        }
+        let state = self.state(name);
+        self.rows[row.0 as usize].open.push(Some(state));
+        self.keep(row, time, RecordedEvent::Begin(state));
+        for &(name, value) in arguments {
+            let name = self.name(name);
+            self.keep(row, time, RecordedEvent::Argument(name, recorded(value)));
+        }
+    }
+}
+
+impl<W: Write> Recorder for FileRecorder<W> {
+    fn row(&mut self, node: NodeId, name: &str, counts: bool) -> RowId {
+        let row = RowId(self.rows.len() as u32);
+        self.rows.push(RecordedRow { counts, ..RecordedRow::default() });
+        let info = ThreadInfo { process: self.process(node), name: name.to_owned() };
+        self.attempt(|writer| writer.thread(ThreadId(row.0), &info));
+        if counts {
+            // A unit would be a guess: the name says what is counted.
+            let info = CounterInfo { name: name.to_owned(), unit: String::new() };
+            self.attempt(|writer| writer.counter(CounterId(row.0), &info));
+        }
+        row
+    }
+
+    fn note(&mut self, row: RowId, time: Instant, event: NotedEvent<'_>) {
+        match event {
+            NotedEvent::Begin { name, arguments } => self.begin(row, time, name, arguments),
+            NotedEvent::End => {
+                // What has begun before the recording is not in it.
+                if let Some(Some(state)) = self.rows[row.0 as usize].open.pop() {
+                    self.keep(row, time, RecordedEvent::End(state));
+                }
+            }
+            NotedEvent::Count(value) => {
+                debug_assert!(self.rows[row.0 as usize].counts, "a row of counts");
+                if self.has_room(time) {
+                    self.keep(row, time, RecordedEvent::Count(CounterId(row.0), amount(value)));
+                }
+            }
+            NotedEvent::Sent(number) => {
+                if self.has_room(time) {
+                    self.keep(row, time, RecordedEvent::FlowOut(number));
+                }
+            }
+            NotedEvent::Received(number) => {
+                if self.has_room(time) {
+                    self.keep(row, time, RecordedEvent::FlowIn(number));
+                }
+            }
+        }
+        if self.kept >= KEPT_MAX {
+            self.write_kept();
+        }
+    }
+}
+
+/// What kind of state a name is that of: what comes before its colon, or waiting.
+fn category(name: &str) -> &str {
+    match name.split_once(": ") {
+        Some((category, _)) => category,
+        None if name.starts_with("wait for ") || name == "barrier" => "wait",
+        None => "",
+    }
+}
+
+fn amount(value: u64) -> Amount {
+    Amount::Integer(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+/// A number as an argument. One that is larger than any amount is a name that was drawn, and is shown as such.
+fn recorded(value: u64) -> RecordedValue {
+    match i64::try_from(value) {
+        Ok(value) => RecordedValue::Number(Amount::Integer(value)),
+        Err(_) => RecordedValue::Text(format!("{value:016x}")),
+    }
+}

@@ -1,0 +1,33 @@
+//! What a node has kept, as a section of a trace.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use machine::{NodeId, NoteRing, RowId};
+use trace::ProcessInfo;
+
+use crate::file_recorder::FileRecorder;
+
+/// The section with all that `node` has kept, which is what `process` says.
+pub fn section(ring: &NoteRing, node: NodeId, process: &ProcessInfo) -> Vec<u8> {
+    let process = process.clone();
+    let recorder = FileRecorder::new(Vec::new(), node, move |_| process.clone(), u64::MAX);
+    let mut recorder = recorder.expect("a vector takes all");
+    ring.tell(&mut recorder);
+    if ring.dropped() > 0 && !ring.rows().is_empty() {
+        recorder.dropped(RowId(0), ring.dropped());
+    }
+    recorder.finish().expect("a vector takes all");
+    recorder.into_inner()
+}
+
+/// Adds a section to a trace, which is made if it is not there. Several threads and processes may do so at once.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn append(path: &Path, section: &[u8]) -> io::Result<()> {
+    let file = File::options().append(true).create(true).open(path)?;
+    file.lock()?;
+    (&file).write_all(section)
+}
