@@ -7,7 +7,7 @@ import { byId, element, name } from "./elements";
 import { chosen, figures, grouped, histogram, type Figures } from "./measures";
 import { swatch, type Looks } from "./palette";
 import { theme } from "./theme";
-import { duration } from "./time";
+import { duration, ticks } from "./time";
 import type { View } from "./view";
 
 const BINS = 60;
@@ -81,8 +81,7 @@ function plot(place: HTMLElement, lengths: Float64Array, its: Figures, looks: Lo
       y: { range: (_, __, most) => [0, Math.max(1, most * 1.12)] },
     },
     axes: [
-      // All marks of a logarithmic scale come here: which have a text is told below.
-      { ...axis, filter: (_, splits) => splits, values: (_, values) => values.map((value) => (value === null || (logarithmic && !readable(value, edges)) ? "" : duration(value))) },
+      { ...axis, splits: () => marksOf(edges, logarithmic), filter: (_, marks) => marks, values: (_, marks) => marks.map(duration) },
       { ...axis, size: 56, values: (_, values) => values.map((value) => (Number.isInteger(value) ? value.toLocaleString("en") : "")) },
     ],
     series: [
@@ -99,11 +98,17 @@ function plot(place: HTMLElement, lengths: Float64Array, its: Figures, looks: Lo
   return new uPlot(options, [edges, [...counts, counts.at(-1)!]], place);
 }
 
-/** Whether a mark of a logarithmic scale has room for a text: the fewer powers of ten there are, the more have. */
-function readable(value: number, edges: number[]): boolean {
-  const powers = Math.log10(edges.at(-1)! / edges[0]!);
-  const digit = Math.round(value / 10 ** Math.floor(Math.log10(value) + 1e-9));
-  return powers > 2.5 ? digit === 1 : powers > 0.8 ? [1, 2, 5].includes(digit) : true;
+/** Round durations along the axis, as many as have room for a text. */
+function marksOf(edges: number[], logarithmic: boolean): number[] {
+  const [from, to] = [edges[0]!, edges.at(-1)!];
+  const powers = Math.log10(to / from);
+  if (!logarithmic || powers < 0.8) return ticks(from, to, 5).times;
+  const digits = powers > 2.5 ? [1] : [1, 2, 5];
+  const marks = [];
+  for (let power = Math.floor(Math.log10(from)); power <= Math.log10(to); power++) {
+    marks.push(...digits.map((digit) => digit * 10 ** power).filter((mark) => mark >= from && mark <= to));
+  }
+  return marks;
 }
 
 /** Vertical lines with a word each. */
