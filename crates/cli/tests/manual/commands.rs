@@ -53,6 +53,7 @@ pages! {
     write_caches: "docs/manual/write-caches.md",
     replaying: "docs/manual/replaying.md",
     placement: "docs/manual/placement.md",
+    viewer: "docs/manual/viewer.md",
     studying: "docs/manual/studying.md",
     methods: "docs/manual/methods.md",
     patterns: "docs/manual/patterns.md",
