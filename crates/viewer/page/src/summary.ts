@@ -91,6 +91,11 @@ export class SummaryView {
   private files(): HTMLElement[] {
     const { trace } = this.view;
     const made: HTMLElement[] = [element("h2", {}, "Files")];
+    if (trace.wallClock !== null) {
+      const zero = new Date(Number(BigInt(trace.wallClock) / 1_000_000n));
+      // A clock that is wrong may show what no calendar has.
+      if (!Number.isNaN(zero.getTime())) made.push(element("p", {}, `Time 0 is ${zero.toISOString().replace("T", " ").replace("Z", " UTC")}.`));
+    }
     trace.files.forEach(({ name: its, notes }, file) => {
       const processes = trace.processes.filter((process) => process.file === file);
       const list = element("ul", {}, ...notes.map((note) => element("li", { class: "note" }, name(note))));

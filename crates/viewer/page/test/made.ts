@@ -17,6 +17,7 @@ export interface Made {
   files: { name: string; notes?: string[]; processes: { name: string; threads: { name: string; spans: MadeSpan[]; dropped?: number }[] }[] }[];
   series?: { name: string; unit: string; thread: number; system?: boolean; samples: [number, number][] }[];
   flows?: { from: [number, number]; to: [number, number] }[];
+  wallClock?: string | null;
 }
 
 class Writer {
@@ -40,7 +41,7 @@ class Writer {
 }
 
 /** The columns of a made-up trace. */
-export function columns({ states, files, series = [], flows = [] }: Made): Uint8Array {
+export function columns({ states, files, series = [], flows = [], wallClock = null }: Made): Uint8Array {
   const processes = files.flatMap(({ processes }, file) => processes.map((process) => ({ ...process, file })));
   const threads = processes.flatMap(({ threads }, process) => threads.map((thread) => ({ ...thread, process })));
   const tiers = threads.flatMap(({ spans }, thread) => {
@@ -93,7 +94,7 @@ export function columns({ states, files, series = [], flows = [] }: Made): Uint8
     states: states.map(({ name, category = "", color = null }) => ({ name, category, color })),
     names,
     texts,
-    wallClock: null,
+    wallClock,
     end: extent(spans).end,
     tiers: tiers.length,
     spans: spans.length,

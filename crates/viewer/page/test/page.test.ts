@@ -211,7 +211,7 @@ describe("the page", { skip, timeout: 60_000 }, () => {
 
   test("shows distributions with median and 99 %, and a summary that says the same", async () => {
     const made = drawn(1);
-    const { page, close } = await shown(made, "view=distribution");
+    const { page, close } = await shown({ ...made, wallClock: "1700000000123456789" }, "view=distribution");
     assert.equal(await page.locator(".card canvas:not(.swatch)").count(), made.states.length);
     const reads = page.locator(".card", { hasText: "160 calls" }).first();
     const said = /median (.*), 99 % (.*), largest (.*)/.exec(await reads.innerText())!;
@@ -228,6 +228,7 @@ describe("the page", { skip, timeout: 60_000 }, () => {
     await settled(page);
     const row = await page.locator("#summary tbody tr", { hasText: "read" }).first().innerText();
     for (const figure of said.slice(1)) assert.ok(row.includes(figure!), `${figure} in ${row}`);
+    assert.match(await text(page, "#summary"), /Time 0 is 2023-11-14 22:13:20.123 UTC/);
     await page.getByRole("button", { name: "each state of each thread" }).click();
     assert.equal(await page.locator("#summary tbody tr").count(), 12 * made.states.length);
     await close();
