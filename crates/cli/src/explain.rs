@@ -457,12 +457,12 @@ impl Disks {
 }
 
 /// A part of one, in percent.
-fn percent(part: f64) -> String {
+pub(crate) fn percent(part: f64) -> String {
     format!("{:.0} %", 100.0 * part)
 }
 
 /// Seconds with a unit that makes them readable.
-fn time(seconds: f64) -> String {
+pub(crate) fn time(seconds: f64) -> String {
     match seconds {
         seconds if seconds >= 1.0 => format!("{seconds:.2} s"),
         seconds if seconds >= 1e-3 => format!("{:.2} ms", 1e3 * seconds),

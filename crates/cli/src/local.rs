@@ -46,6 +46,20 @@ pub(crate) fn write(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io:
     target.complete()
 }
 
+/// Writes a file as [`write()`] does, or standard output if the path stands for that.
+pub(crate) fn write_or_print(
+    path: &Path,
+    write_to: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<()> {
+    if path.as_os_str() != STANDARD {
+        return write(path, write_to);
+    }
+    let (_, file) = create(path, STANDARD, false)?;
+    let mut buffered = BufWriter::new(file);
+    let written = write_to(&mut buffered).and_then(|()| buffered.flush());
+    written.map_err(|error| Failure::writing("standard output", &error))
+}
+
 /// Fails if [`write()`] could not, and leaves things as they are.
 pub(crate) fn check_writable(path: &Path) -> Result<()> {
     replacement::create(path, true, None).map(drop).map_err(|error| failed(path, error))

@@ -15,7 +15,7 @@ use trace::{
     ThreadId,
 };
 
-use crate::collect::{Collector, unknown_process};
+use crate::collector::{Collector, unknown_process};
 
 /// Takes in a trace.
 pub(crate) fn collect(from: impl Read) -> Result<Collector, serde_json::Error> {

@@ -1,10 +1,10 @@
 //! A trace of any format that can be read, known by its first bytes.
 
-use std::io::{self, Cursor, Read, Write};
+use std::io::{self, Cursor, Read};
 
 use trace::{ReadError, TraceReader};
 
-use crate::collect::{Collector, Imported};
+use crate::collector::{Collector, Imported};
 use crate::{chrome, perfetto};
 
 /// The format of a trace.
@@ -68,10 +68,10 @@ pub fn read_any(reader: &mut TraceReader, name: &str, from: impl Read) -> Result
     Ok(imported)
 }
 
-/// Makes a trace of ours of one of Perfetto or Chrome. One of ours is an error: it need not be imported.
-pub fn import(from: impl Read, to: impl Write) -> Result<Imported, FormatError> {
+/// Takes in a trace of Perfetto or Chrome, to be written as one of ours. One that is ours is an error.
+pub fn collect(from: impl Read) -> Result<Collector, FormatError> {
     let (beginning, from) = beginning(from)?;
-    Ok(collected(&beginning, from)?.write(to)?)
+    collected(&beginning, from)
 }
 
 /// The first bytes, and all of them.

@@ -8,7 +8,7 @@ use trace::{
     ThreadId, ThreadInfo, Timeline, TraceReader,
 };
 use trace_formats::{
-    FormatError, Imported, TraceFormat, detect, import, read_any, write_csv, write_perfetto,
+    FormatError, Imported, TraceFormat, collect, detect, read_any, write_csv, write_perfetto,
 };
 
 fn opened(bytes: &[u8]) -> (Timeline, Imported) {
@@ -232,7 +232,7 @@ fn what_is_none_is_refused_and_ours_is_not_imported() {
     }
     let mut reader = TraceReader::new(Limits::default());
     assert!(matches!(read_any(&mut reader, "x", &b"{\"a\": nonsense}"[..]), Err(FormatError::Json(_))));
-    let refused = import(&example()[..], Vec::new()).expect_err("it is ours");
+    let refused = collect(&example()[..]).err().expect("it is ours");
     assert!(refused.to_string().contains("already"), "{refused}");
 }
 

@@ -28,6 +28,7 @@ pub(crate) mod rm;
 pub(crate) mod run;
 pub(crate) mod simulate;
 pub(crate) mod stat;
+pub(crate) mod trace;
 pub(crate) mod view;
 
 /// A number from 1 on. clap's own range would tell of the largest number that fits, which is of no interest.

@@ -18,7 +18,7 @@ use super::schema::{
     OWN_CLOCKS, ProcessDescriptor, REALTIME, SLICE_BEGIN, SLICE_END, TracePacket, TrackDescriptor,
     TrackEvent,
 };
-use crate::collect::{Collector, unknown_process};
+use crate::collector::{Collector, unknown_process};
 
 /// The most bytes of a packet.
 const PACKET_BYTES_MAX: u64 = 1 << 26;

@@ -34,9 +34,9 @@ pub struct Imported {
 /// What a state without a name is called.
 const UNNAMED: &str = "unnamed";
 
-/// What was found so far.
+/// What was found in a trace of another tool.
 #[derive(Default)]
-pub(crate) struct Collector {
+pub struct Collector {
     pub(crate) processes: Vec<ProcessInfo>,
     pub(crate) threads: Vec<ThreadInfo>,
     pub(crate) counters: Vec<CounterInfo>,
@@ -123,7 +123,7 @@ impl Collector {
     }
 
     /// Writes all of it as one section of a trace.
-    pub(crate) fn write(mut self, to: impl Write) -> io::Result<Imported> {
+    pub fn write(mut self, to: impl Write) -> io::Result<Imported> {
         if self.processes.is_empty() {
             self.processes.push(unknown_process());
         }

@@ -1,0 +1,67 @@
+//! `starfish trace`: what traces say, and traces of other tools.
+//!
+//! - `trace/input.rs`: reading traces, and saying what is to be known of them
+//! - `trace/shown.rs`: texts and times of a trace for people
+//! - one file for each action
+
+mod diff;
+mod export;
+mod import;
+mod input;
+mod overlap;
+mod shown;
+mod summary;
+
+use clap::{Args, Subcommand, ValueEnum};
+use command_line::failure::Result;
+
+/// Say what traces say: totals, overlaps, differences; export and import them.
+///
+/// A trace, NAME.tlv, is what threads of programs, agents or simulated nodes did when. Wherever one is read, a trace of
+/// Perfetto or Chrome's JSON will do as well.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish trace summary psrs.tlv
+  starfish trace summary node1.tlv node2.tlv --by state --format csv
+  starfish trace overlap psrs.tlv read compute
+  starfish trace diff before.tlv after.tlv
+  starfish trace export psrs.tlv --to perfetto -o psrs.pftrace
+  starfish trace import profile.json -o profile.tlv";
+
+#[derive(Subcommand)]
+enum Action {
+    Summary(summary::Arguments),
+    Overlap(overlap::Arguments),
+    Diff(diff::Arguments),
+    Export(export::Arguments),
+    Import(import::Arguments),
+}
+
+/// How a result is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table for people.
+    Table,
+    /// Comma-separated values; times in nanoseconds.
+    Csv,
+    /// A JSON array of objects; times in nanoseconds.
+    Json,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    match arguments.action {
+        Action::Summary(arguments) => summary::run(&arguments),
+        Action::Overlap(arguments) => overlap::run(&arguments),
+        Action::Diff(arguments) => diff::run(&arguments),
+        Action::Export(arguments) => export::run(&arguments),
+        Action::Import(arguments) => import::run(&arguments),
+    }
+}

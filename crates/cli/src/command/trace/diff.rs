@@ -1,0 +1,86 @@
+//! `starfish trace diff`: which states grew from one trace to another.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use command_line::TextTable;
+use command_line::failure::Result;
+use serde::Serialize;
+use trace::{StateChange, StateTotals};
+
+use super::{Format, input, shown};
+
+/// Print which states took more time, or less, in a second trace; what changed most comes first.
+///
+/// States are the same if they have the same name and category; all threads count together.
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// The trace before; - for standard input.
+    #[arg(value_name = "A")]
+    before: PathBuf,
+
+    /// The trace after.
+    #[arg(value_name = "B")]
+    after: PathBuf,
+
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+/// A row for programs. The names are those of the columns.
+#[derive(Serialize)]
+struct Row<'a> {
+    state: &'a str,
+    category: &'a str,
+    count_before: u64,
+    count_after: u64,
+    total_before_ns: u64,
+    total_after_ns: u64,
+    growth_ns: i128,
+}
+
+/// Runs the command.
+pub(super) fn run(arguments: &Arguments) -> Result<()> {
+    let before = input::read_one(&arguments.before)?;
+    let changes = before.changes_to(&input::read_one(&arguments.after)?);
+    let rows: Vec<Row> = changes.iter().map(row).collect();
+    shown::print(arguments.format, &rows, || lines(&rows))
+}
+
+fn row(change: &StateChange) -> Row<'_> {
+    let count = |totals: &Option<StateTotals>| totals.as_ref().map_or(0, |totals| totals.count);
+    let total = |totals: &Option<StateTotals>| totals.as_ref().map_or(0, |totals| totals.total_ns);
+    Row {
+        state: &change.state.name,
+        category: &change.state.category,
+        count_before: count(&change.before),
+        count_after: count(&change.after),
+        total_before_ns: total(&change.before),
+        total_after_ns: total(&change.after),
+        growth_ns: change.growth_ns(),
+    }
+}
+
+fn lines(rows: &[Row<'_>]) -> Vec<String> {
+    let mut table = TextTable::new(1);
+    table.row(["state", "count", "then", "total", "then", "growth", "factor"]);
+    for row in rows {
+        let sign = if row.growth_ns < 0 { "-" } else { "+" };
+        let growth = u64::try_from(row.growth_ns.unsigned_abs()).unwrap_or(u64::MAX);
+        let factor = match row.total_before_ns {
+            0 => "new".to_owned(),
+            before => format!("{:.2}", row.total_after_ns as f64 / before as f64),
+        };
+        table.row([
+            shown::text(row.state),
+            row.count_before.to_string(),
+            row.count_after.to_string(),
+            shown::time(row.total_before_ns),
+            shown::time(row.total_after_ns),
+            format!("{sign}{}", shown::time(growth)),
+            factor,
+        ]);
+    }
+    table.lines().collect()
+}

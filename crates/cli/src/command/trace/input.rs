@@ -1,0 +1,129 @@
+//! Reading traces of any format, and saying on standard error what is to be known of them.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use command_line::failure::{Failure, Result};
+use trace::{Alignment, Limits, ReadError, Timeline, TraceReader};
+use trace_formats::{FormatError, Imported, read_any};
+
+use super::shown;
+use crate::date;
+use crate::local::STANDARD;
+
+/// Traces that are looked at together.
+#[derive(Args)]
+pub(super) struct TracesArgs {
+    /// Traces, on one clock if there are several; - for standard input.
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// How the times of several traces become one.
+    #[arg(long, value_enum, default_value_t = AlignmentName::Clock)]
+    align: AlignmentName,
+}
+
+/// How the times of several traces become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum AlignmentName {
+    /// By the wall clock.
+    Clock,
+    /// Each trace begins at 0.
+    Starts,
+}
+
+impl TracesArgs {
+    /// Reads them.
+    pub(super) fn read(&self) -> Result<Timeline> {
+        let alignment = match self.align {
+            AlignmentName::Clock => Alignment::WallClock,
+            AlignmentName::Starts => Alignment::Starts,
+        };
+        let files: Vec<&Path> = self.files.iter().map(PathBuf::as_path).collect();
+        read(&files, alignment)
+    }
+}
+
+/// A part of a trace.
+#[derive(Args)]
+pub(super) struct RangeArgs {
+    /// Leave out what was before this time since the trace's first, for example 1500us or 2s.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    from: Option<u64>,
+
+    /// Leave out what was from this time since the trace's first on.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    to: Option<u64>,
+}
+
+fn time(text: &str) -> std::result::Result<u64, String> {
+    let time = date::parse_age(text).map_err(|_| "write a time such as 1500us or 2s".to_owned())?;
+    u64::try_from(time.as_nanos()).map_err(|_| "that is longer than any trace".to_owned())
+}
+
+impl RangeArgs {
+    /// The range on the clock of a timeline; none if it is all of it.
+    pub(super) fn of(&self, timeline: &Timeline) -> Result<Option<Range<u64>>> {
+        if self.from.is_none() && self.to.is_none() {
+            return Ok(None);
+        }
+        let first = timeline.extent_ns().map_or(0, |(first, _)| first);
+        let from = first.saturating_add(self.from.unwrap_or(0));
+        let to = self.to.map_or(u64::MAX, |to| first.saturating_add(to));
+        if from >= to {
+            return Err(Failure::usage("--to", "it is not after --from, so nothing is left"));
+        }
+        Ok(Some(from..to))
+    }
+}
+
+/// Reads one trace.
+pub(super) fn read_one(file: &Path) -> Result<Timeline> {
+    read(&[file], Alignment::WallClock)
+}
+
+fn read(files: &[&Path], alignment: Alignment) -> Result<Timeline> {
+    let mut reader = TraceReader::new(Limits::default());
+    for file in files {
+        let name = file.display().to_string();
+        let read = read_any(&mut reader, &name, open(file)?);
+        tell(&name, &read.map_err(|error| failed(file, &error))?);
+    }
+    let timeline = reader.finish(alignment);
+    timeline.notes.iter().for_each(|note| eprintln!("{}", shown::text(&note.to_string())));
+    Ok(timeline)
+}
+
+/// Opens a file, or standard input.
+pub(super) fn open(file: &Path) -> Result<Box<dyn Read>> {
+    if file.as_os_str() == STANDARD {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    let opened = File::open(file).map_err(|error| Failure::new(file.display().to_string(), error))?;
+    Ok(Box::new(opened))
+}
+
+/// Says what was not taken in of a trace of another tool.
+pub(super) fn tell(name: &str, imported: &Imported) {
+    let name = shown::text(name);
+    if imported.left_out > 0 {
+        eprintln!("{name}: {} events that are no spans, counts or flows were left out", imported.left_out);
+    }
+    if imported.is_cut {
+        eprintln!("{name}: it ends before its end; what is there was read");
+    }
+}
+
+/// What is wrong with a trace, and what to do about it.
+pub(super) fn failed(file: &Path, error: &FormatError) -> Failure {
+    let failure = Failure::new(file.display().to_string(), error);
+    match error {
+        FormatError::Trace(ReadError::Version(_)) => {
+            failure.remedy("Read it with the version of Starfish that wrote it, or with a newer one.")
+        }
+        _ => failure,
+    }
+}

@@ -1,0 +1,104 @@
+//! `starfish trace overlap`: for how long different threads were in states at once.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use command_line::TextTable;
+use command_line::failure::{Failure, Result};
+use serde::Serialize;
+use trace::{CHOSEN_MAX, SpanChoice, Timeline};
+
+use super::input::{self, RangeArgs};
+use super::{Format, shown};
+use crate::explain;
+
+/// Print for how long different threads were in states at once.
+///
+/// With two states, that is the time in which one thread was in the one while another was in the other; a state within
+/// another in the same thread does not overlap it. The same state twice overlaps while two threads are in it. Each state
+/// alone stands below, with the time in which any thread was in it. Shares are those of the time from the first to the
+/// last of the trace, or of the part chosen.
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// The trace; - for standard input.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// States, two to eight.
+    #[arg(value_name = "STATE", required = true, num_args = 2..=CHOSEN_MAX)]
+    names: Vec<String>,
+
+    /// The names are those of threads, and any state of theirs counts.
+    #[arg(long)]
+    threads: bool,
+
+    #[command(flatten)]
+    range: RangeArgs,
+
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+/// A row for programs. The names are those of the columns.
+#[derive(Serialize)]
+struct Row<'a> {
+    what: &'a str,
+    time_ns: u64,
+    share: f64,
+}
+
+/// Runs the command.
+pub(super) fn run(arguments: &Arguments) -> Result<()> {
+    let timeline = input::read_one(&arguments.file)?;
+    let range = arguments.range.of(&timeline)?;
+    let choices = arguments.names.iter().map(|name| choice(&timeline, name, arguments.threads));
+    let choices = choices.collect::<Result<Vec<SpanChoice>>>()?;
+    let (first, last) = timeline.extent_ns().unwrap_or((0, 0));
+    let (first, last) =
+        range.as_ref().map_or((first, last), |range| (first.max(range.start), last.min(range.end)));
+    let row = |what, choices: &[SpanChoice]| {
+        let time_ns = timeline.overlap(choices, range.clone());
+        Row { what, time_ns, share: time_ns as f64 / last.saturating_sub(first).max(1) as f64 }
+    };
+    let mut rows = vec![row("overlap", &choices)];
+    let alone = arguments.names.iter().zip(&choices);
+    rows.extend(alone.map(|(name, choice)| row(name, std::slice::from_ref(choice))));
+    shown::print(arguments.format, &rows, || {
+        let mut table = TextTable::new(1);
+        for row in &rows {
+            table.row([shown::text(row.what), shown::time(row.time_ns), explain::percent(row.share)]);
+        }
+        table.lines().collect()
+    })
+}
+
+/// The spans of states, or threads, of this name.
+fn choice(timeline: &Timeline, name: &str, of_threads: bool) -> Result<SpanChoice> {
+    let names: Vec<&str> = match of_threads {
+        true => timeline.threads.iter().map(|thread| thread.name.as_str()).collect(),
+        false => timeline.states.iter().map(|state| state.name.as_str()).collect(),
+    };
+    let found = (0..).zip(&names).filter(|(_, known)| **known == name).map(|(index, _)| index).collect();
+    if names.contains(&name) {
+        return Ok(match of_threads {
+            true => SpanChoice { threads: Some(found), ..SpanChoice::default() },
+            false => SpanChoice { states: Some(found), ..SpanChoice::default() },
+        });
+    }
+    let kind = if of_threads { "thread" } else { "state" };
+    let failure = Failure::usage(shown::text(name), format!("the trace has no {kind} of this name"));
+    Err(failure.remedy(format!("It has {}.", known(&names))))
+}
+
+/// The most names that are listed.
+const LISTED: usize = 12;
+
+fn known(names: &[&str]) -> String {
+    let listed = names.iter().take(LISTED).map(|name| shown::text(name)).collect::<Vec<_>>().join(", ");
+    match names.len() {
+        0 => "none".to_owned(),
+        count if count > LISTED => format!("{listed} and {} more", count - LISTED),
+        _ => listed,
+    }
+}

@@ -1,0 +1,60 @@
+//! Texts and times of a trace for people, and rows of results for programs.
+
+use std::io::{self, Write};
+
+use command_line::failure::{Failure, Result};
+use serde::Serialize;
+
+use super::Format;
+use crate::explain;
+use crate::local;
+
+/// A text as it can be printed on a terminal: what would move its cursor or change its colours is written as Rust writes
+/// it. Traces come from anybody.
+pub(super) fn text(text: &str) -> String {
+    let shown = |letter: char| -> String {
+        if letter.is_control() { letter.escape_default().collect() } else { letter.into() }
+    };
+    text.chars().map(shown).collect()
+}
+
+/// Nanoseconds with a unit that makes them readable.
+pub(super) fn time(nanoseconds: u64) -> String {
+    explain::time(nanoseconds as f64 / 1e9)
+}
+
+/// Prints rows in the format asked for: `lines` are those of the table for people.
+pub(super) fn print<R: Serialize>(
+    format: Format,
+    rows: &[R],
+    lines: impl FnOnce() -> Vec<String>,
+) -> Result<()> {
+    let output = io::stdout().lock();
+    let written = match format {
+        Format::Table => return local::print(lines()),
+        Format::Csv => write_csv(rows, output),
+        Format::Json => write_json(rows, output),
+    };
+    written.map_err(|error| Failure::writing("standard output", &error))
+}
+
+fn write_csv<R: Serialize>(rows: &[R], output: impl Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(output);
+    rows.iter().try_for_each(|row| writer.serialize(row)).map_err(io::Error::other)?;
+    writer.flush()
+}
+
+fn write_json<R: Serialize>(rows: &[R], mut output: impl Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut output, rows).map_err(io::Error::from)?;
+    writeln!(output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_trace_moves_the_cursor() {
+        assert_eq!(text("a\u{1b}[2Jb\nc\u{7f}\u{9b}чтение <b>"), "a\\u{1b}[2Jb\\nc\\u{7f}\\u{9b}чтение <b>");
+    }
+}

@@ -1,0 +1,112 @@
+//! `starfish trace summary`: how often threads were in each state, and how long.
+
+use clap::{Args, ValueEnum};
+use command_line::TextTable;
+use command_line::failure::Result;
+use serde::Serialize;
+use trace::{Grouping, StateTotals, Timeline};
+
+use super::input::{RangeArgs, TracesArgs};
+use super::{Format, shown};
+use crate::explain;
+
+/// Print how often threads were in each state, and how long.
+///
+/// A state within another counts as well as that one. A span that did not end counts up to where the trace knows of it,
+/// one that did not begin does not count. The share is that of the time of the threads of the row, each from the first
+/// to the last time of its trace.
+#[derive(Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    traces: TracesArgs,
+
+    #[command(flatten)]
+    range: RangeArgs,
+
+    /// What there is a row for.
+    #[arg(long, value_enum, default_value_t = By::Thread)]
+    by: By,
+
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+/// What there is a row for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum By {
+    /// Each state of each thread.
+    Thread,
+    /// Each state of each process, all its threads together.
+    Process,
+    /// Each state, all threads together.
+    State,
+}
+
+/// A row for programs. The names are those of the columns.
+#[derive(Serialize)]
+struct Row<'a> {
+    process: String,
+    thread: &'a str,
+    state: &'a str,
+    count: u64,
+    total_ns: u64,
+    mean_ns: u64,
+    median_ns: u64,
+    p99_ns: u64,
+    max_ns: u64,
+    share: f64,
+}
+
+/// Runs the command.
+pub(super) fn run(arguments: &Arguments) -> Result<()> {
+    let timeline = arguments.traces.read()?;
+    let grouping = match arguments.by {
+        By::Thread => Grouping::Thread,
+        By::Process => Grouping::Process,
+        By::State => Grouping::State,
+    };
+    let totals = timeline.totals(grouping, arguments.range.of(&timeline)?);
+    let rows: Vec<Row> = totals.iter().map(|totals| row(&timeline, totals)).collect();
+    shown::print(arguments.format, &rows, || lines(&rows, arguments.by))
+}
+
+fn row<'a>(timeline: &'a Timeline, totals: &StateTotals) -> Row<'a> {
+    let process = totals.process.map(|process| timeline.processes[process as usize].info.title());
+    Row {
+        process: process.unwrap_or_default(),
+        thread: totals.thread.map_or("", |thread| &timeline.threads[thread as usize].name),
+        state: &timeline.states[totals.state as usize].name,
+        count: totals.count,
+        total_ns: totals.total_ns,
+        mean_ns: totals.mean_ns,
+        median_ns: totals.median_ns,
+        p99_ns: totals.p99_ns,
+        max_ns: totals.max_ns,
+        share: totals.share,
+    }
+}
+
+fn lines(rows: &[Row<'_>], by: By) -> Vec<String> {
+    let names = match by {
+        By::Thread => &["process", "thread", "state"][..],
+        By::Process => &["process", "state"],
+        By::State => &["state"],
+    };
+    let mut table = TextTable::new(names.len());
+    let numbers = ["count", "total", "mean", "median", "99 %", "longest", "share"];
+    table.row(names.iter().copied().chain(numbers));
+    for row in rows {
+        let (process, thread, state) =
+            (shown::text(&row.process), shown::text(row.thread), shown::text(row.state));
+        let names = match by {
+            By::Thread => vec![process, thread, state],
+            By::Process => vec![process, state],
+            By::State => vec![state],
+        };
+        let times = [row.total_ns, row.mean_ns, row.median_ns, row.p99_ns, row.max_ns].map(shown::time);
+        let share = explain::percent(row.share);
+        table.row(names.into_iter().chain([row.count.to_string()]).chain(times).chain([share]));
+    }
+    table.lines().collect()
+}
