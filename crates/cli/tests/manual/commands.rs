@@ -59,6 +59,7 @@ pages! {
     patterns: "docs/manual/patterns.md",
     plans: "docs/manual/plans.md",
     machines: "docs/manual/machines.md",
+    traces: "docs/manual/traces.md",
     operation: "docs/manual/operation.md",
 }
 

@@ -9,8 +9,8 @@ use super::Format;
 use crate::explain;
 use crate::local;
 
-/// A text as it can be printed on a terminal: what would move its cursor or change its colours is written as Rust writes
-/// it. Traces come from anybody.
+/// A text as it can be printed on a terminal: what would move its cursor or change its colours is written as Rust
+/// writes it. Traces come from anybody.
 pub(super) fn text(text: &str) -> String {
     let shown = |letter: char| -> String {
         if letter.is_control() { letter.escape_default().collect() } else { letter.into() }
