@@ -14,10 +14,10 @@ use crate::explain;
 
 /// Print for how long different threads were in states at once.
 ///
-/// With two states, that is the time in which one thread was in the one while another was in the other; a state within
-/// another in the same thread does not overlap it. The same state twice overlaps while two threads are in it. Below
-/// stands each state alone, with the time in which any thread was in it. Shares are those of the time from the first to the
-/// last of the trace, or of the part chosen.
+/// With two states, that is the time in which one thread was in the one while another was in the other; a state
+/// within another in the same thread does not overlap it. The same state twice overlaps while two threads are in
+/// it. Below stands each state alone, with the time in which any thread was in it. Shares are those of the time
+/// from the first to the last of the trace, or of the part chosen.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// The trace; - for standard input.
