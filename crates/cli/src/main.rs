@@ -34,7 +34,6 @@ mod memory;
 mod node_names;
 mod pattern_picture;
 mod pdiol_bench;
-mod perfetto_file;
 mod placement_advice;
 mod pointless;
 mod processes;

@@ -26,14 +26,6 @@ impl NodeNames {
         }
     }
 
-    /// What a node is called.
-    pub(crate) fn title(self, node: NodeId) -> String {
-        match self.kind(node) {
-            ("jobs", _) => "jobs".to_owned(),
-            (kind, number) => format!("{kind} {number}"),
-        }
-    }
-
     /// A node as a process of a trace.
     pub(crate) fn process(self, node: NodeId) -> ProcessInfo {
         let (program, number) = self.kind(node);

@@ -1,7 +1,10 @@
 //! The trace of a simulated run, in the format that the name of its file asks for.
+//!
+//! What nodes do is written as a trace file while they do it. For the Perfetto UI that is a temporary file, which is
+//! read and exported when the run is over.
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufReader, BufWriter, Seek};
 use std::path::{Path, PathBuf};
 
 use command_line::failure::{Failure, Result};
@@ -10,61 +13,58 @@ use machine::{Instant, NodeId, NotedEvent, Recorder, RowId};
 use recording::{FileRecorder, RecordedPart};
 
 use crate::node_names::NodeNames;
-use crate::perfetto_file::PerfettoFile;
 
 /// A trace that is being written.
 pub(crate) struct TraceFile {
     path: PathBuf,
-    writer: Writer,
-}
-
-enum Writer {
-    /// A `.tlv` file.
-    Trace(FileRecorder<BufWriter<File>>),
-    /// A file for the Perfetto UI.
-    Perfetto(PerfettoFile),
+    recorder: FileRecorder<BufWriter<File>>,
+    /// The file for the Perfetto UI and what has been recorded for it, if that is wanted.
+    perfetto: Option<(File, File)>,
 }
 
 impl TraceFile {
     /// Creates the file, or replaces it, for a trace of at most `most` spans, counts and messages on this machine.
     pub(crate) fn create(path: &Path, machine: &MachineDescription, most: u64) -> Result<Self> {
-        let file = BufWriter::new(File::create(path).map_err(|error| {
-            let failure = Failure::new(path.display().to_string(), error);
-            failure.remedy("Give --trace a file in a directory that exists and can be written to.")
-        })?);
-        let names = NodeNames::of(machine);
-        let writer = if path.extension().is_some_and(|extension| extension == "tlv") {
-            let recorder = FileRecorder::new(file, NodeId(0), move |node| names.process(node), most);
-            Writer::Trace(recorder.map_err(|error| Failure::new(path.display().to_string(), error))?)
+        let failed = |error| Failure::new(path.display().to_string(), error);
+        let file = File::create(path).map_err(|error| {
+            failed(error).remedy("Give --trace a file in a directory that exists and can be written to.")
+        })?;
+        let is_trace = path.extension().is_some_and(|extension| extension == "tlv");
+        let (recorded, perfetto) = if is_trace {
+            (file, None)
         } else {
-            Writer::Perfetto(PerfettoFile::new(file, names, most))
+            let recorded = tempfile::tempfile().map_err(|error| Failure::new("a temporary file", error))?;
+            let again = recorded.try_clone().map_err(failed)?;
+            (recorded, Some((file, again)))
         };
-        Ok(TraceFile { path: path.to_owned(), writer })
+        let names = NodeNames::of(machine);
+        let describe = move |node| names.process(node);
+        let recorder = FileRecorder::new(BufWriter::new(recorded), NodeId(0), describe, most);
+        Ok(TraceFile { path: path.to_owned(), recorder: recorder.map_err(failed)?, perfetto })
     }
 
     /// Ends the file; fails if any of it could not be written.
     pub(crate) fn finish(&mut self) -> Result<RecordedPart> {
-        let written = match &mut self.writer {
-            Writer::Trace(recorder) => recorder.finish(),
-            Writer::Perfetto(file) => file.finish(),
-        };
-        written.map_err(|error| Failure::new(self.path.display().to_string(), error))
+        self.write().map_err(|error| Failure::new(self.path.display().to_string(), error))
     }
 
-    fn recorder(&mut self) -> &mut dyn Recorder {
-        match &mut self.writer {
-            Writer::Trace(recorder) => recorder,
-            Writer::Perfetto(file) => file,
+    fn write(&mut self) -> io::Result<RecordedPart> {
+        let part = self.recorder.finish()?;
+        if let Some((file, mut recorded)) = self.perfetto.take() {
+            recorded.rewind()?;
+            let timeline = trace::read("the run", BufReader::new(recorded)).map_err(io::Error::other)?;
+            trace_formats::write_perfetto(&timeline, BufWriter::new(file))?;
         }
+        Ok(part)
     }
 }
 
 impl Recorder for TraceFile {
     fn row(&mut self, node: NodeId, name: &str, counts: bool) -> RowId {
-        self.recorder().row(node, name, counts)
+        self.recorder.row(node, name, counts)
     }
 
     fn note(&mut self, row: RowId, time: Instant, event: NotedEvent<'_>) {
-        self.recorder().note(row, time, event);
+        self.recorder.note(row, time, event);
     }
 }
