@@ -163,7 +163,9 @@ export class Panel {
       const made = button("", { title }, () => this.view.set({ folded: toggled(this.view.look.folded, row.process) }));
       made.append(name(its));
       const { files } = trace;
-      if (files.length > 1 && this.file === null) made.append(element("small", {}, name(files[trace.processes[row.process]!.file]!.name)));
+      const command = facts.find(([label]) => label === "command line")?.[1] ?? "";
+      const aside = files.length > 1 && this.file === null ? files[trace.processes[row.process]!.file]!.name : command;
+      if (aside !== "") made.append(element("small", {}, name(aside)));
       return made;
     }
     if (row.kind === "thread") {

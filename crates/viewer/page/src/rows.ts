@@ -27,6 +27,9 @@ export class Rows {
     const has = (name: string) => name.toLowerCase().includes(wanted);
     const threads = byProcess(trace, trace.threads.map((thread) => thread.process));
     const series = byProcess(trace, trace.series.map((one) => trace.threads[one.thread]!.process));
+    // Threads that were never in a state, and counted something, have rows as counters.
+    const counting = trace.series.filter((one) => !one.system).map((one) => one.thread);
+    const counts = new Set(counting.filter((thread) => trace.threadTier[thread] === trace.threadTier[thread + 1]));
     const kinds: number[] = [];
     const index: number[] = [];
     const tops: number[] = [0];
@@ -38,7 +41,7 @@ export class Rows {
     trace.processes.forEach(({ name, file: its }, process) => {
       if (file !== null && its !== file) return;
       const all = wanted === "" || has(name);
-      const kept = threads(process).filter((thread) => all || has(trace.threads[thread]!.name));
+      const kept = threads(process).filter((thread) => !counts.has(thread) && (all || has(trace.threads[thread]!.name)));
       const counters = series(process).filter(
         (which) => (look.processors || !trace.series[which]!.system) && (all || has(trace.series[which]!.name)),
       );
