@@ -6,7 +6,7 @@ use std::fs::{read, write};
 use std::path::Path;
 
 use common::{Store, fail, starfish, wait};
-use trace::Timeline;
+use trace::{NoteKind, ProcessNumber, Timeline};
 
 fn timeline(path: &Path) -> Timeline {
     trace::read("all.tlv", read(path).expect("a trace").as_slice()).expect("a trace")
@@ -81,4 +81,64 @@ fn a_file_that_is_no_trace_is_left_as_it_is() {
     let mut command = starfish(agent);
     command.current_dir(place.path());
     assert!(fail(command, 1).contains("directory that exists"));
+}
+
+#[test]
+fn agents_record_on_demand() {
+    let mut store = Store::start(&[1, 1]);
+    store.make_file("original", 1 << 20);
+    assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("`starfish trace start`"));
+    assert!(!store.path("all.tlv").exists(), "there was nothing");
+    store.run(&["put", "original", "before"]);
+    let told = store.run(&["trace", "start"]);
+    assert_eq!(told.lines().count(), 2, "{told}");
+    store.run(&["put", "original", "--block", "64KiB"]);
+    store.run(&["get", "original", "copy"]);
+    // Nothing is lost to a file that cannot be written.
+    fail(store.command(&["trace", "stop", "-o", "no/such/place.tlv"]), 2);
+    let told = store.run(&["trace", "stop", "-o", "all.tlv"]);
+    let all = timeline(&store.path("all.tlv"));
+    // The clients are not in it.
+    let usual = [NoteKind::Unfinished, NoteKind::FlowUnmatched, NoteKind::ClockUncertain];
+    assert!(all.notes.iter().all(|note| usual.contains(&note.kind)), "{:?}", all.notes);
+    assert_eq!(all.processes.len(), 2);
+    for ((number, process), agent) in (0..).zip(&all.processes).zip(&store.agents) {
+        let info = &process.info;
+        assert_eq!((&info.host, info.number), (&agent.address, ProcessNumber::Node(number)));
+        assert!(told.contains(&format!("{}: ", agent.address)), "{told}");
+        let uncertainty = process.uncertainty_ns.expect("the clocks were compared");
+        assert!(uncertainty > 0 && uncertainty < 1_000_000_000, "{uncertainty} ns");
+        let of_process = all.spans.thread.iter().zip(&all.spans.state);
+        let of_process = of_process.filter(|(thread, _)| process_of(&all, **thread) == number);
+        let states: Vec<&str> =
+            of_process.map(|(_, state)| all.states[*state as usize].name.as_str()).collect();
+        let count = |name: &str| states.iter().filter(|state| **state == name).count();
+        assert_eq!([count("serve: create"), count("serve: write"), count("serve: commit")], [1, 8, 1]);
+        assert!(count("serve: read") >= 8 && count("disk write") > 0, "{states:?}");
+    }
+    // What there is of one agent is written if the other does not answer.
+    store.run(&["trace", "start"]);
+    store.agents[1].signal("TERM");
+    assert!(wait(&mut store.agents[1].child).success());
+    assert!(store.run_failing(&["trace", "stop", "-o", "one.tlv"]).contains(&store.agents[1].address));
+    assert_eq!(timeline(&store.path("one.tlv")).processes.len(), 1);
+}
+
+#[test]
+fn an_agent_with_a_trace_of_its_own_does_not_record_on_demand() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("own.tlv");
+    let mut store = Store::start(&[1]);
+    let root = vec![store.path("other")];
+    store.agents.push(common::Agent::start(root, &["--trace", file.to_str().expect("text")]));
+    let told = store.run_failing(&["trace", "start"]);
+    assert!(
+        told.contains(&store.agents[1].address) && told.contains("without to record on demand"),
+        "{told}"
+    );
+    assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("is not recorded"));
+    let agent = &mut store.agents[1];
+    agent.signal("TERM");
+    assert!(wait(&mut agent.child).success());
+    assert_eq!(timeline(&file).processes.len(), 1);
 }

@@ -11,6 +11,7 @@ mod faulty;
 mod listed;
 mod pages;
 mod random;
+mod recordings;
 mod seeded;
 mod tasks;
 mod write_caches;
@@ -59,6 +60,7 @@ pub use pages::{
 };
 
 pub use random::random_requests_are_all_answered;
+pub use recordings::what_nodes_do_is_recorded_on_demand;
 pub use seeded::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
 
 pub use write_caches::{
@@ -151,6 +153,7 @@ macro_rules! for_all_promises {
             a_flush_has_what_all_members_have_written,
             a_flush_comes_by_itself_in_time,
             a_member_that_is_gone_costs_only_what_it_had_not_flushed,
+            what_nodes_do_is_recorded_on_demand,
         }
     };
 }

@@ -46,8 +46,8 @@ mod turns;
 pub use client::{
     Advice, Check, CheckedFile, Checking, Client, CollectiveMethod, CollectiveSettings, DiskExamination,
     Division, ENTRY_BYTES, Examination, File, FileEntries, FileParts, FileStat, Finding, FindingKind, Group,
-    HeldUpExamination, ListedSettings, MoveTimes, Moved, PageCache, PageCacheSettings, PagedFile, Prefetch,
-    Remains, Remnant, Section, WriteCache, WriteCacheSettings, Written,
+    HeldUpExamination, ListedSettings, MoveTimes, Moved, NodeRecording, PageCache, PageCacheSettings,
+    PagedFile, Prefetch, Remains, Remnant, Section, WriteCache, WriteCacheSettings, Written,
 };
 pub use directory::{Entry, EntryRun, ListedStretch};
 pub use error::{Error, Failure, FailureKind, Result};

@@ -1,6 +1,6 @@
-//! What nodes note of requests: names of spans, and numbers of messages.
+//! What nodes note of requests: names of spans, numbers of messages, and the clock of what is noted.
 
-use machine::NodeId;
+use machine::{Instant, Machine, NodeId};
 
 use crate::protocol::Request;
 
@@ -51,6 +51,10 @@ spans_of_requests! {
     Request::GatherForRoom { .. } => "gather for room",
     Request::FlushTogether { .. } => "flush together",
     Request::Leave { .. } => "leave",
+    Request::StartRecording => "start recording",
+    Request::ReadRecordingClock => "read clock",
+    Request::StopRecording => "stop recording",
+    Request::FetchRecording => "fetch recording",
 }
 
 /// The number of the message in which a node asks with a tag: its own among all, but for an accident.
@@ -61,6 +65,12 @@ pub(crate) fn question(asker: NodeId, tag: u64) -> u64 {
 /// The number of the message that answers it.
 pub(crate) fn answer(asker: NodeId, tag: u64) -> u64 {
     mix(question(asker, tag) ^ 1)
+}
+
+/// What the clock on the wall shows when that of the notes is at 0, in nanoseconds since 1970.
+pub(crate) fn zero_unix_ns(machine: &impl Machine) -> u64 {
+    let since_start = machine.now().since(Instant::START);
+    machine.date().as_nanos().saturating_sub(since_start.as_nanos())
 }
 
 /// Spreads bits over the whole number: the last step of `SplitMix64`.

@@ -298,6 +298,14 @@ pub enum Request {
         /// Sequence number of the flush that is wanted, or of an earlier one than will do; 1 for the first.
         flush: u32,
     },
+    /// Record what you do from now on, until somebody ends that. A recording that goes on is begun anew.
+    StartRecording,
+    /// What does the clock of your recording show?
+    ReadRecordingClock,
+    /// End your recording, and keep it for me until I have fetched it.
+    StopRecording,
+    /// Give me the next part of the recording that you keep for me.
+    FetchRecording,
 }
 
 impl Request {
@@ -321,6 +329,9 @@ impl Request {
             | Request::GatherForRoom { .. }
             | Request::FlushTogether { .. }
             | Request::Leave { .. }
+            | Request::StartRecording
+            | Request::ReadRecordingClock
+            | Request::StopRecording
             | Request::Scrub { .. } => Class::Control,
             Request::Read { .. }
             | Request::Write { .. }
@@ -332,6 +343,7 @@ impl Request {
             | Request::Memput { .. }
             | Request::Memget { .. }
             | Request::Enter { .. }
+            | Request::FetchRecording
             | Request::MemputPieces { .. }
             | Request::MemgetPieces { .. } => Class::Demand,
         }
@@ -344,6 +356,9 @@ pub(crate) const LISTED_BYTES_MAX: usize = 32 * 1024;
 /// The most bytes that are read back for one [`Request::Scrub`]. If every other unit of them is damaged, the answer
 /// still has its place in a header.
 pub const SCRUB_BYTES_MAX: u32 = 4 << 20;
+
+/// The most bytes in one answer to [`Request::FetchRecording`].
+pub(crate) const RECORDED_BYTES_MAX: usize = 16 * 1024;
 
 /// The most pieces in one message; the header of more would be too long.
 pub(crate) const PIECES_MAX: usize = 4096;
@@ -491,6 +506,23 @@ pub enum Reply {
     Met {
         /// The members that take part, in order.
         members: Vec<u64>,
+    },
+    /// To [`Request::ReadRecordingClock`].
+    RecordingClock {
+        /// The time of an event that is recorded now, in nanoseconds since 1970.
+        unix_ns: u64,
+    },
+    /// To [`Request::StopRecording`].
+    Recorded {
+        /// Time 0 of what is recorded, in nanoseconds since 1970.
+        zero_unix_ns: u64,
+        /// How many bytes there are to be fetched.
+        bytes: u64,
+    },
+    /// To [`Request::FetchRecording`].
+    RecordedPart {
+        /// The next bytes of a section of a trace; none after the last.
+        bytes: Vec<u8>,
     },
 }
 
@@ -733,7 +765,9 @@ mod tests {
             let frames = [
                 Frame::Request(tag, Request::Read { file: FileId(offset), stripe: bytes, offset, bytes }),
                 Frame::Request(tag, Request::Open { name: name.clone() }),
-                Frame::Reply(tag, Reply::Failed(Failure::invalid(name))),
+                Frame::Reply(tag, Reply::Failed(Failure::invalid(name.clone()))),
+                Frame::Request(tag, Request::FetchRecording),
+                Frame::Reply(tag, Reply::RecordedPart { bytes: name.into_bytes() }),
             ];
             for frame in frames {
                 prop_assert_eq!(Frame::decode(&frame.encode()), Ok(frame));

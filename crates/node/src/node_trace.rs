@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use machine::{Instant, Machine, NoteRing};
 use real::RealMachine;
+use recording::KEPT_EVENTS;
 use trace::{ProcessInfo, ProcessNumber};
 
 use crate::client_node::hostname;
@@ -18,9 +19,6 @@ use crate::settings::TRACE_VARIABLE;
 
 /// So many bytes tell whether a file is a trace.
 const MARK_BYTES: u64 = 8;
-
-/// So many events of a node are kept, the last ones: about 40 MB.
-const KEPT_EVENTS: usize = 1 << 18;
 
 /// What a node does is recorded, in memory, until this [ends](Self::end).
 pub struct NodeTrace {

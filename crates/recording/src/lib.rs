@@ -9,4 +9,4 @@ mod file_recorder;
 mod section;
 
 pub use file_recorder::{FileRecorder, RecordedPart};
-pub use section::{append, section};
+pub use section::{KEPT_EVENTS, append, section};

@@ -9,6 +9,9 @@ use trace::ProcessInfo;
 
 use crate::file_recorder::FileRecorder;
 
+/// So many events of a node are kept, the last ones: about 40 MB.
+pub const KEPT_EVENTS: usize = 1 << 18;
+
 /// The section with all that `node` has kept, which is what `process` says.
 pub fn section(ring: &NoteRing, node: NodeId, process: &ProcessInfo) -> Vec<u8> {
     let process = process.clone();

@@ -6,7 +6,8 @@
 //!   placement, trace               nothing of ours
 //!   viewer                         trace, trace-formats
 //!   description, disk              machine
-//!   fs                             machine, layout     never sim or real: that is the wall
+//!   fs                             machine, layout,
+//!                                  recording, trace    never sim or real: that is the wall
 //!   sim, real                      machine, description, disk; fs in tests only
 //!   recording                      machine, trace
 //!   request-log                    machine, layout
@@ -45,7 +46,7 @@ const ARROWS: [(&str, &[&str]); 35] = [
     ("layout", &[]),
     ("description", &["machine"]),
     ("disk", &["description", "machine"]),
-    ("fs", &["layout", "machine"]),
+    ("fs", &["layout", "machine", "recording", "trace"]),
     ("sim", &["description", "disk", "machine"]),
     ("real", &["description", "disk", "machine"]),
     ("recording", &["machine", "trace"]),

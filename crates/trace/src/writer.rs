@@ -49,12 +49,17 @@ impl<W: Write> FileWriter<W> {
     /// Begins a section of which this is the process number 0.
     pub fn new(mut to: W, process: &ProcessInfo) -> io::Result<Self> {
         to.write_all(&chunk::head())?;
-        let mut writer = FileWriter { to, buffer: Vec::new() };
+        let mut writer = FileWriter::resume(to);
         writer.process(ProcessId(0), process)?;
         Ok(writer)
     }
 
-    /// Declares a process, or another than number 0 was.
+    /// Goes on with a section whose beginning `to` has.
+    pub fn resume(to: W) -> Self {
+        FileWriter { to, buffer: Vec::new() }
+    }
+
+    /// Declares a process; of several declarations of one number the last holds.
     pub fn process(&mut self, id: ProcessId, info: &ProcessInfo) -> io::Result<()> {
         let info = ProcessInfo {
             host: cut(&info.host).to_owned(),

@@ -1,4 +1,4 @@
-//! `starfish trace`: what traces say, and traces of other tools.
+//! `starfish trace`: traces of agents on demand, what traces say, and traces of other tools.
 //!
 //! - `trace/input.rs`: reading traces, and saying what is to be known of them
 //! - `trace/shown.rs`: texts and times of a trace for people
@@ -10,12 +10,14 @@ mod import;
 mod input;
 mod overlap;
 mod shown;
+mod start;
+mod stop;
 mod summary;
 
 use clap::{Args, Subcommand, ValueEnum};
 use command_line::failure::Result;
 
-/// Say what traces say: totals, overlaps, differences; export and import them.
+/// Record what agents do; say what traces say: totals, overlaps, differences; export and import them.
 ///
 /// A trace, NAME.tlv, is what threads of programs, agents or simulated nodes did when. Wherever one is read, a trace of
 /// Perfetto or Chrome's JSON will do as well.
@@ -28,6 +30,8 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
+  starfish trace start
+  starfish trace stop -o agents.tlv
   starfish trace summary psrs.tlv
   starfish trace summary node1.tlv node2.tlv --by state --format csv
   starfish trace overlap psrs.tlv read compute
@@ -37,6 +41,8 @@ Examples:
 
 #[derive(Subcommand)]
 enum Action {
+    Start(start::Arguments),
+    Stop(stop::Arguments),
     Summary(summary::Arguments),
     Overlap(overlap::Arguments),
     Diff(diff::Arguments),
@@ -58,6 +64,8 @@ enum Format {
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     match arguments.action {
+        Action::Start(arguments) => start::run(&arguments),
+        Action::Stop(arguments) => stop::run(&arguments),
         Action::Summary(arguments) => summary::run(&arguments),
         Action::Overlap(arguments) => overlap::run(&arguments),
         Action::Diff(arguments) => diff::run(&arguments),

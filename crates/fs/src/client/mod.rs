@@ -8,6 +8,7 @@
 //! - `write_cache/`: what a group writes, kept in its members' memory and flushed together
 //! - `pages/`: the page cache, for programs that read and write a file from front to back
 //! - `check.rs`: having files read back where they lie; `remains.rs`: what is left of a damaged one
+//! - `recordings.rs`: having the I/O nodes record what they do
 //! - `two_phase.rs`: such operations in two phases, by single requests and an exchange among the compute nodes
 
 mod assembly;
@@ -18,6 +19,7 @@ mod file;
 mod length;
 mod listed;
 mod pages;
+mod recordings;
 mod remains;
 mod telling;
 mod two_phase;
@@ -38,6 +40,7 @@ pub use collective::{CollectiveMethod, CollectiveSettings, Group};
 pub use file::File;
 pub use listed::{ListedSettings, MoveTimes, Moved};
 pub use pages::{Advice, PageCache, PageCacheSettings, PagedFile, Prefetch};
+pub use recordings::NodeRecording;
 pub use remains::{Remains, Remnant};
 pub use telling::FileEntries;
 pub use write_cache::{Division, ENTRY_BYTES, Section, WriteCache, WriteCacheSettings, Written};

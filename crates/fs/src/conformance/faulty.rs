@@ -31,6 +31,8 @@ pub(super) struct Faults {
     pub(super) lists: Cell<u32>,
     /// How often anything has been read.
     pub(super) reads: Cell<u32>,
+    /// By how much its clock on the wall is ahead.
+    pub(super) ahead: Cell<Duration>,
     /// Which bytes of every object are damaged.
     damaged: RefCell<Range<u64>>,
     holding: Cell<bool>,
@@ -95,7 +97,7 @@ impl<M: Machine> Machine for Faulty<M> {
     }
 
     fn date(&self) -> Duration {
-        self.machine.date()
+        self.machine.date() + self.faults.ahead.get()
     }
 
     fn computer(&self) -> Option<Computer> {

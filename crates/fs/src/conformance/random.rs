@@ -284,6 +284,7 @@ impl<M: Machine> RandomAsker<M> {
                 let payload = Payload::from(vec![3; bytes as usize]);
                 return (Request::WriteThrough { file, stripe, offset, fetch: None }, payload);
             }
+            39 => self.of_recording(),
             _ => Request::Read { file, stripe, offset, bytes },
         };
         (request, Payload::empty())
@@ -300,6 +301,15 @@ impl<M: Machine> RandomAsker<M> {
                 Request::Enter { meeting: MeetingId { group, operation: number }, failure }
             }
             _ => Request::Leave { group },
+        }
+    }
+
+    fn of_recording(&self) -> Request {
+        match self.below(4) {
+            0 => Request::StartRecording,
+            1 => Request::ReadRecordingClock,
+            2 => Request::StopRecording,
+            _ => Request::FetchRecording,
         }
     }
 

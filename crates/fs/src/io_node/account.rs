@@ -2,7 +2,7 @@
 //! a connection to the end of that.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use machine::{InFlight, NodeId, Permits};
@@ -26,6 +26,8 @@ pub(super) struct Account {
     pub(super) list: Permits,
     /// How far the client has read such a list.
     pub(super) bookmark: RefCell<Option<Bookmark>>,
+    /// What the client has yet to fetch of the recording that it has ended last.
+    pub(super) recorded: RefCell<VecDeque<u8>>,
     is_over: Cell<bool>,
 }
 
@@ -44,6 +46,7 @@ impl Default for Account {
             collectives: InFlight::new(),
             list: Permits::new(1),
             bookmark: RefCell::default(),
+            recorded: RefCell::default(),
             is_over: Cell::new(false),
         }
     }

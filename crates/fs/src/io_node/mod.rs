@@ -20,7 +20,7 @@
 //! - `flush.rs`: bringing what was accepted onto the media
 //! - `collectives.rs`: collective requests that are served together; `disk_directed.rs`: one on a dense view;
 //!   `listed.rs`: one on whatever its members list; `rosters.rs`: who flushes write caches together
-//! - `scrub.rs`: reading back what lies on the disks
+//! - `scrub.rs`: reading back what lies on the disks; `recordings.rs`: what the node does, recorded on demand
 
 mod account;
 mod blocks;
@@ -39,12 +39,13 @@ mod names;
 mod objects;
 mod open_stripe;
 mod pool;
+mod recordings;
 mod rosters;
 mod scrub;
 mod stripes;
 mod writers;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -64,6 +65,7 @@ use disks::{Disks, HeldUpReads};
 use listed::Directories;
 use names::{Names, NewStripes};
 use pool::{Pool, Serving};
+use recordings::RecordingUnderWay;
 use rosters::{Rosters, Wanted};
 use stripes::Stripes;
 
@@ -82,6 +84,7 @@ struct IoNode<M: Machine> {
     rosters: Rosters,
     scrub_buffers: BufferPool,
     accounts: Accounts,
+    recording: RefCell<Option<RecordingUnderWay>>,
 }
 
 /// A request for part of one block, and where the answer goes.
@@ -169,6 +172,7 @@ impl<M: Machine> IoNode<M> {
             rosters: Rosters::default(),
             scrub_buffers: BufferPool::new(machine.disks().len() as u64 * scrub::BYTES_PER_DISK),
             accounts: Accounts::default(),
+            recording: RefCell::default(),
             machine,
             settings,
         }
@@ -458,6 +462,10 @@ impl<M: Machine> IoNode<M> {
                 self.rosters.enter(asker, meeting, failure, self.machine.now()).await
             }
             Request::Leave { group } => self.rosters.leave(asker, group).await,
+            Request::StartRecording => self.start_recording(),
+            Request::ReadRecordingClock => self.recording_clock(),
+            Request::StopRecording => self.stop_recording(account),
+            Request::FetchRecording => Ok(recordings::next_part(account)),
             other => Err(Failure::invalid(format!("an I/O node does not serve {other:?}")).into()),
         }
     }

@@ -41,6 +41,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
             stretches: vec![(file, vec![ListedStretch::One(entry), ListedStretch::Run(run)])],
         },
         Request::Scrub { name: name.clone(), disk: 1, offset: 4096, bytes: 1 << 20 },
+        Request::StopRecording,
     ];
     let label = label();
     let stripe =
@@ -51,6 +52,8 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         Reply::Opened { stripes: vec![stripe.clone(), stripe] },
         Reply::Listed { names: vec![name.clone(), name], more: true },
         Reply::Scrubbed { label, bytes: 77, damage: Vec::new(), why: Some("why".into()) },
+        Reply::Recorded { zero_unix_ns: 1 << 60, bytes: 3 },
+        Reply::RecordedPart { bytes: vec![1, 2, 3] },
     ];
     let requests = requests.into_iter().map(|request| Frame::Request(300, request));
     requests

@@ -1,0 +1,111 @@
+//! What the I/O nodes do, recorded on demand, and fetched with what their clocks show.
+//!
+//! Clocks are compared by messages: a node is asked what its clock shows, some times, and answers at about the middle
+//! of the time that takes. The shortest exchange tells best; what it shows is wrong by half of its time at most.
+
+use machine::{Instant, Machine, NodeId, Payload};
+use recording::KEPT_EVENTS;
+use trace::ClockOffset;
+
+use super::{Client, unexpected};
+use crate::endpoint::Answer;
+use crate::error::{Error, Result};
+use crate::noted;
+use crate::protocol::{Reply, Request};
+
+/// How often each clock is asked. In a network that is in use, some of so many exchanges meet no other message.
+const CLOCK_EXCHANGES: u32 = 16;
+
+/// The most bytes of a recording. An event with four arguments takes a quarter of its share.
+const SECTION_BYTES_MAX: u64 = KEPT_EVENTS as u64 * 256;
+
+/// What an I/O node has recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRecording {
+    /// A section of a trace, whose process 0 is the node.
+    pub section: Vec<u8>,
+    /// What the node took for the time at 0 of its records, in nanoseconds since 1970.
+    pub zero_unix_ns: u64,
+    /// How its clock differs from that of this node.
+    pub clock: ClockOffset,
+}
+
+impl<M: Machine> Client<M> {
+    /// Has all I/O nodes record what they do from now on, the last [`KEPT_EVENTS`] events each, until somebody ends
+    /// that. Those that do so already begin anew.
+    ///
+    /// Fails if one of them is being recorded without having been asked; then none goes on recording on demand.
+    pub async fn start_recording(&self) -> Result<()> {
+        let answers = self.ask_all(|_| Some(Request::StartRecording)).await;
+        let started = answers.into_iter().try_for_each(|(node, answer)| match answer? {
+            (Reply::Done, _) => Ok(()),
+            _ => Err(unexpected(node)),
+        });
+        if started.is_err() {
+            // What they have recorded nobody fetches, so it goes with this client.
+            let _ = self.ask_all(|_| Some(Request::StopRecording)).await;
+        }
+        started
+    }
+
+    /// Ends the recording of all I/O nodes, whoever began it, and fetches what each has recorded.
+    pub async fn stop_recording(&self) -> Vec<(NodeId, Result<NodeRecording>)> {
+        let mut clocks = Vec::new();
+        for &node in self.io_nodes() {
+            clocks.push(self.compare_clock(node).await);
+        }
+        let stopped = self.ask_all(|_| Some(Request::StopRecording)).await;
+        let mut recordings = Vec::new();
+        for ((node, answer), clock) in stopped.into_iter().zip(clocks) {
+            recordings.push((node, self.fetch_recording(node, answer, clock).await));
+        }
+        recordings
+    }
+
+    /// Compares the clock of an I/O node's recording with the one on the wall here.
+    async fn compare_clock(&self, node: NodeId) -> Result<ClockOffset> {
+        let machine = self.inner.endpoint.machine();
+        let zero = noted::zero_unix_ns(machine);
+        let mut best = ClockOffset { offset_ns: 0, uncertainty_ns: u64::MAX };
+        for _ in 0..CLOCK_EXCHANGES {
+            let asked = machine.now();
+            let answer =
+                self.inner.endpoint.call(node, Request::ReadRecordingClock, Payload::empty()).await?;
+            let (Reply::RecordingClock { unix_ns }, _) = answer else { return Err(unexpected(node)) };
+            let took = machine.now().since(asked).as_nanos();
+            let uncertainty_ns = took.div_ceil(2);
+            if uncertainty_ns < best.uncertainty_ns {
+                let here = zero + asked.since(Instant::START).as_nanos() + took / 2;
+                best = ClockOffset { offset_ns: here.wrapping_sub(unix_ns).cast_signed(), uncertainty_ns };
+            }
+        }
+        Ok(best)
+    }
+
+    async fn fetch_recording(
+        &self,
+        node: NodeId,
+        stopped: Answer,
+        clock: Result<ClockOffset>,
+    ) -> Result<NodeRecording> {
+        let (Reply::Recorded { zero_unix_ns, bytes }, _) = stopped? else { return Err(unexpected(node)) };
+        let clock = clock?;
+        let wrong = |why: String| Box::new(Error::Protocol { node, why });
+        if bytes > SECTION_BYTES_MAX {
+            return Err(wrong(format!("has a recording of {bytes} bytes, more than {SECTION_BYTES_MAX}")));
+        }
+        let mut section = Vec::new();
+        while (section.len() as u64) < bytes {
+            let answer = self.inner.endpoint.call(node, Request::FetchRecording, Payload::empty()).await?;
+            let (Reply::RecordedPart { bytes: part }, _) = answer else { return Err(unexpected(node)) };
+            if part.is_empty() {
+                return Err(wrong(format!("sent {} bytes of a recording of {bytes}", section.len())));
+            }
+            section.extend(part);
+        }
+        if !trace::is_trace(&section) {
+            return Err(wrong("sent a recording that is no trace".to_owned()));
+        }
+        Ok(NodeRecording { section, zero_unix_ns, clock })
+    }
+}

@@ -1,0 +1,98 @@
+//! What holds of recordings of what I/O nodes do.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use machine::conformance::Testbed;
+use machine::{Duration, Machine, NodeId, NoteRing};
+use trace::{NoteKind, Timeline};
+
+use super::faulty::Faulty;
+use super::{BLOCK, Base, contents, read, run, small, start, write};
+use crate::protocol::RECORDED_BYTES_MAX;
+use crate::{Client, FailureKind, FileId, NodeRecording, Result, Threads};
+
+/// By how much a clock of the I/O nodes is ahead.
+const AHEAD: Duration = Duration::from_secs(3600);
+
+/// The clocks on the wall and since the start are not looked at at once, so a busy computer may come between.
+const SLACK: Duration = Duration::from_secs(1);
+
+type Recordings = Vec<(NodeId, Result<NodeRecording>)>;
+
+/// A trace, and how often each state is in it.
+fn understood(recording: &NodeRecording) -> (Timeline, impl Fn(&str) -> usize) {
+    let timeline = trace::read("recording", &*recording.section).expect("a trace");
+    let states: Vec<String> =
+        timeline.spans.state.iter().map(|state| timeline.states[*state as usize].name.clone()).collect();
+    (timeline, move |name: &str| states.iter().filter(|state| *state == name).count())
+}
+
+fn all_refused(recordings: Recordings) -> bool {
+    recordings
+        .iter()
+        .all(|(_, outcome)| outcome.as_ref().is_err_and(|error| error.is_remote(FailureKind::Invalid)))
+}
+
+/// Two I/O nodes, whose clocks are ahead, record what they do from when one client wants it until another does, with
+/// all spans of the requests meanwhile and no others; their clocks are told as they are.
+pub fn what_nodes_do_is_recorded_on_demand(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        nodes[..2].iter().for_each(|node| node.faults().ahead.set(AHEAD));
+        let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
+        assert!(all_refused(clients[0].stop_recording().await), "nobody records");
+        let file = clients[0].create("file", FileId(1), BLOCK).await.expect("created");
+        clients[0].start_recording().await.expect("nobody records");
+        let data = contents(400 * BLOCK);
+        write(&file, 0, &data).await;
+        assert!(read(&file, 0, 400 * BLOCK).await == data);
+        let recordings = clients[1].stop_recording().await;
+        assert_eq!(recordings.len(), 2);
+        for (node, recording) in recordings {
+            let recording = recording.unwrap_or_else(|error| panic!("{node}: {error}"));
+            let (timeline, count) = understood(&recording);
+            // Those who were asked and who asked are not in it.
+            let is_odd = |kind| !matches!(kind, NoteKind::Unfinished | NoteKind::FlowUnmatched);
+            assert!(!timeline.notes.iter().any(|note| is_odd(note.kind)), "{:?}", timeline.notes);
+            assert_eq!([count("serve: write"), count("serve: read")], [200, 200]);
+            assert_eq!([count("serve: create"), count("serve: describe")], [0, 0]);
+            let bytes = recording.section.len();
+            assert!((RECORDED_BYTES_MAX..timeline.spans.len() * 256).contains(&bytes), "{bytes} bytes");
+            let clock = recording.clock;
+            let wrong = clock.offset_ns.saturating_add_unsigned(AHEAD.as_nanos()).unsigned_abs();
+            assert!(wrong <= clock.uncertainty_ns + SLACK.as_nanos(), "{clock:?}");
+        }
+        assert!(nodes.iter().all(|node| !node.notes().is_on()), "it has ended");
+        assert!(all_refused(clients[1].stop_recording().await), "it has ended");
+        begins_anew(&clients[0]).await;
+        refuses_beside_another(&clients[0], &nodes).await;
+    });
+}
+
+/// Who begins a recording again has what is done from then on.
+async fn begins_anew<M: Machine>(client: &Client<M>) {
+    client.start_recording().await.expect("nobody records");
+    client.list().await.expect("listed");
+    client.start_recording().await.expect("it is begun anew");
+    client.stat_unfinished("file").await.expect("it is there");
+    for (_, recording) in client.stop_recording().await {
+        let recording = recording.expect("recorded");
+        let (_, count) = understood(&recording);
+        assert_eq!([count("serve: list"), count("serve: open")], [0, 1]);
+    }
+}
+
+/// Where one of them is recorded by somebody else, that goes on, and no other is begun.
+async fn refuses_beside_another<M: Machine>(client: &Client<M>, nodes: &[M]) {
+    let other = Rc::new(RefCell::new(NoteRing::new(1000)));
+    nodes[1].notes().record(other.clone());
+    let refused = client.start_recording().await.expect_err("one is recorded");
+    assert!(refused.is_remote(FailureKind::Invalid) && refused.node() == Some(nodes[1].node()), "{refused}");
+    assert!(!nodes[0].notes().is_on() && nodes[1].notes().is_on());
+    assert!(all_refused(client.stop_recording().await), "none was begun");
+    let before = other.borrow().notes().len();
+    client.list().await.expect("listed");
+    assert!(other.borrow().notes().len() > before, "the other goes on");
+    nodes[1].notes().stop();
+}

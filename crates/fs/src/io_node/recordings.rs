@@ -1,0 +1,80 @@
+//! What the node does, recorded because a client asks for it.
+//!
+//! A recording goes on until a client ends it, be it another one, and is bounded: the oldest events give way. What was
+//! recorded is in the account of the client that has ended it, until that has fetched it or is gone.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use machine::{Instant, Machine, NoteRing};
+use recording::KEPT_EVENTS;
+use trace::{ProcessInfo, ProcessNumber};
+
+use super::IoNode;
+use super::account::Account;
+use crate::error::Failure;
+use crate::noted;
+use crate::protocol::{RECORDED_BYTES_MAX, Reply};
+
+/// A recording that goes on.
+pub(super) struct RecordingUnderWay {
+    ring: Rc<RefCell<NoteRing>>,
+    /// Time 0 of its events, in nanoseconds since 1970. A clock on the wall that is set meanwhile does not change it.
+    zero_unix_ns: u64,
+}
+
+impl<M: Machine> IoNode<M> {
+    /// Begins to record. What was recorded before is dropped.
+    pub(super) fn start_recording(&self) -> Result<Reply, Box<Failure>> {
+        let mut recording = self.recording.borrow_mut();
+        if recording.is_none() && self.machine.notes().is_on() {
+            let why = "what it does is recorded already, from its start to its end";
+            return Err(Failure::invalid(why).into());
+        }
+        let ring = Rc::new(RefCell::new(NoteRing::new(KEPT_EVENTS)));
+        self.machine.notes().record(ring.clone());
+        *recording = Some(RecordingUnderWay { ring, zero_unix_ns: noted::zero_unix_ns(&self.machine) });
+        Ok(Reply::Done)
+    }
+
+    /// The time as the recording has it.
+    pub(super) fn recording_clock(&self) -> Result<Reply, Box<Failure>> {
+        let recording = self.recording.borrow();
+        let RecordingUnderWay { zero_unix_ns, .. } = recording.as_ref().ok_or_else(nothing_recorded)?;
+        let since_zero = self.machine.now().since(Instant::START).as_nanos();
+        Ok(Reply::RecordingClock { unix_ns: zero_unix_ns.saturating_add(since_zero) })
+    }
+
+    /// Ends the recording, and keeps it for a client.
+    pub(super) fn stop_recording(&self, account: &Account) -> Result<Reply, Box<Failure>> {
+        let RecordingUnderWay { ring, zero_unix_ns } = self.recording.take().ok_or_else(nothing_recorded)?;
+        self.machine.notes().stop();
+        // Whoever fetches it knows better what the node is called.
+        let process = ProcessInfo {
+            host: String::new(),
+            number: ProcessNumber::Node(0),
+            program: "I/O node".to_owned(),
+            command_line: String::new(),
+            zero_unix_ns: Some(zero_unix_ns),
+        };
+        let section = recording::section(&ring.borrow(), self.machine.node(), &process);
+        let bytes = section.len() as u64;
+        account.recorded.replace(section.into());
+        Ok(Reply::Recorded { zero_unix_ns, bytes })
+    }
+}
+
+/// Takes the next part of what a client fetches.
+pub(super) fn next_part(account: &Account) -> Reply {
+    let mut recorded = account.recorded.borrow_mut();
+    let bytes = RECORDED_BYTES_MAX.min(recorded.len());
+    let bytes = recorded.drain(..bytes).collect();
+    if recorded.is_empty() {
+        recorded.shrink_to_fit();
+    }
+    Reply::RecordedPart { bytes }
+}
+
+fn nothing_recorded() -> Box<Failure> {
+    Failure::invalid("what it does is not recorded").into()
+}
