@@ -3,31 +3,26 @@
 //! Those in `tests/c` check themselves, with the compiler's sanitizers; those in `examples/c` are compared with what
 //! they should do.
 
+#[path = "common/c_library.rs"]
+mod c_library;
 #[path = "../../cli/tests/common/killing.rs"]
 mod killing;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use c_library::{SANITIZERS, installed, root, succeed};
 use killing::{contents, draw, kill_after, rounds};
 use pdiol::{ErrorKind, OpenOptions, Session};
 use test_agents::Agents;
 
-const SANITIZERS: [&str; 4] =
-    ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
-
 /// Warnings are errors to whoever wants them to be: the header must give none.
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wconversion", "-Werror"];
-
-fn root() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-}
 
 fn header() -> PathBuf {
     root().join("crates/libpdiol/include")
@@ -36,26 +31,7 @@ fn header() -> PathBuf {
 /// A directory with the libraries, called as they are when they are installed.
 fn libraries() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
-    FOUND.get_or_init(|| {
-        let test = std::env::current_exe().expect("this test");
-        let built = test.ancestors().find(|directory| directory.join("liblibpdiol.so").exists());
-        let built = built.expect("Cargo builds all kinds of a library for its tests");
-        let directory = built.join("libpdiol");
-        fs::create_dir_all(&directory).expect("a directory");
-        for (from, to) in [("so", "so"), ("so", "so.0"), ("a", "a")] {
-            let link = directory.join(format!("libpdiol.{to}"));
-            // It may be there from the last time.
-            let _ = symlink(built.join(format!("liblibpdiol.{from}")), link);
-        }
-        directory
-    })
-}
-
-fn succeed(command: &mut Command) -> Output {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{command:?}: {}\n{out}\n{err}", output.status);
-    output
+    FOUND.get_or_init(|| installed("pdiol"))
 }
 
 /// Compiles a program, with the shared library.

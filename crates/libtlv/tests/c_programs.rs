@@ -2,25 +2,21 @@
 //!
 //! Those in `tests/c` check themselves, with the compiler's sanitizers.
 
+#[path = "../../libpdiol/tests/common/c_library.rs"]
+mod c_library;
+
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use c_library::{SANITIZERS, installed, root, succeed};
 use tempfile::TempDir;
 use trace::{Amount, ArgumentValue, Mark, NoteKind, ProcessNumber, Timeline};
 
-const SANITIZERS: [&str; 4] =
-    ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
-
 /// Warnings are errors to whoever wants them to be: the header must give none.
 const WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"];
-
-fn root() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-}
 
 fn header() -> PathBuf {
     root().join("crates/libtlv/include")
@@ -29,25 +25,7 @@ fn header() -> PathBuf {
 /// A directory with the libraries, called as they are when they are installed.
 fn libraries() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
-    FOUND.get_or_init(|| {
-        let test = std::env::current_exe().expect("this test");
-        let built = test.ancestors().find(|directory| directory.join("liblibtlv.so").exists());
-        let built = built.expect("Cargo builds all kinds of a library for its tests");
-        let directory = built.join("libtlv");
-        fs::create_dir_all(&directory).expect("a directory");
-        for (from, to) in [("so", "so"), ("so", "so.0"), ("a", "a")] {
-            // It may be there from the last time.
-            let _ = symlink(built.join(format!("liblibtlv.{from}")), directory.join(format!("libtlv.{to}")));
-        }
-        directory
-    })
-}
-
-fn succeed(command: &mut Command) -> Output {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{command:?}: {}\n{out}\n{err}", output.status);
-    output
+    FOUND.get_or_init(|| installed("tlv"))
 }
 
 /// A program in a directory of its own, where its traces are to be.
