@@ -14,6 +14,7 @@
 //!   wants its data
 //! - `condition.rs`: how tasks of one node wait for each other; `in_flight.rs`, `permits.rs`, `task_group.rs`,
 //!   `first_failure.rs`: what they wait for
+//! - `metadata.rs`: values by keys that change by transactions
 //! - `work.rs`: names of processor work; `error.rs`: what can go wrong; `size.rs`: sizes as people write them
 //! - `notes.rs`: what happens, for whoever listens; `lanes.rs`: the rows it is on; `recorder.rs`: who is told;
 //!   `note_ring.rs`: the last notes, kept
@@ -31,6 +32,7 @@ mod first_failure;
 mod in_flight;
 mod lanes;
 mod memory;
+mod metadata;
 mod note_ring;
 mod notes;
 mod payload;
@@ -52,6 +54,10 @@ pub use first_failure::FirstFailure;
 pub use in_flight::{InFlight, OperationInFlight};
 pub use lanes::SpanPlace;
 pub use memory::Memory;
+pub use metadata::{
+    METADATA_KEY_BYTES_MAX, METADATA_VALUE_BYTES_MAX, MetadataChanges, MetadataEntry, MetadataStore,
+    MetadataTable, Transaction, check_metadata_bytes,
+};
 pub use note_ring::{KeptEvent, KeptNote, NoteRing, NoteRow};
 pub use notes::{NodeNotes, NotedSpan, Present};
 pub use payload::{Payload, PayloadPiece, SharedBytes, Source};
