@@ -5,6 +5,7 @@
 //!   interruption, replacement,
 //!   placement, trace               nothing of ours
 //!   viewer                         trace, trace-formats
+//!   namespace                      machine, layout
 //!   description, disk              machine
 //!   fs                             machine, layout,
 //!                                  recording, trace    never sim or real: that is the wall
@@ -37,13 +38,14 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 35] = [
+const ARROWS: [(&str, &[&str]); 36] = [
     ("applications", &["command-line", "interruption", "node", "pdiol", "replacement"]),
     ("agent-set", &["command-line", "node"]),
     ("command-line", &["machine", "node"]),
     ("interruption", &[]),
     ("machine", &[]),
     ("layout", &[]),
+    ("namespace", &["layout", "machine"]),
     ("description", &["machine"]),
     ("disk", &["description", "machine"]),
     ("fs", &["layout", "machine", "recording", "trace"]),

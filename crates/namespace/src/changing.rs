@@ -1,0 +1,70 @@
+//! Attributes that change, and what is noted of contents: their length and version.
+
+use layout::FILE_BYTES_MAX;
+
+use crate::inode::{FileNumber, Inode, InodeKind};
+use crate::operation::{AttributeChanges, SetTime};
+use crate::refusal::TreeRefusal;
+use crate::store::{Records, Step};
+
+impl Records<'_> {
+    pub(crate) fn change(&mut self, number: FileNumber, changes: AttributeChanges) -> Step<Inode> {
+        let mut inode = self.inode(number)?;
+        let AttributeChanges { mode, uid, gid, size, accessed, modified } = changes;
+        let now = self.now;
+        let time = |set: SetTime| match set {
+            SetTime::Now => now,
+            SetTime::At(time) => time,
+        };
+        if let Some(size) = size {
+            self.check_contents(&inode, size)?;
+            inode.size = size;
+            inode.version += 1;
+            inode.modified = now;
+        }
+        inode.mode = mode.map_or(inode.mode, |mode| mode & 0o7777);
+        inode.uid = uid.unwrap_or(inode.uid);
+        inode.gid = gid.unwrap_or(inode.gid);
+        inode.accessed = accessed.map_or(inode.accessed, time);
+        inode.modified = modified.map_or(inode.modified, time);
+        inode.changed = now;
+        self.put_inode(&inode)?;
+        Ok(inode)
+    }
+
+    /// Notes that contents have been written, up to `end` at least.
+    pub(crate) fn wrote(&mut self, number: FileNumber, end: u64) -> Step<Inode> {
+        let mut inode = self.inode(number)?;
+        self.check_contents(&inode, end)?;
+        self.note_contents(&mut inode, end)?;
+        Ok(inode)
+    }
+
+    /// Makes the file longer; where the new bytes begin.
+    pub(crate) fn append(&mut self, number: FileNumber, bytes: u64) -> Step<(u64, Inode)> {
+        let mut inode = self.inode(number)?;
+        let offset = inode.size;
+        let end = offset.checked_add(bytes).ok_or(TreeRefusal::FileTooLarge)?;
+        self.check_contents(&inode, end)?;
+        self.note_contents(&mut inode, end)?;
+        Ok((offset, inode))
+    }
+
+    fn note_contents(&mut self, inode: &mut Inode, end: u64) -> Step<()> {
+        inode.size = inode.size.max(end);
+        inode.version += 1;
+        inode.modified = self.now;
+        inode.changed = self.now;
+        self.put_inode(inode)
+    }
+
+    /// Fails if it is no file, or none can be so long.
+    fn check_contents(&self, inode: &Inode, bytes: u64) -> Step<()> {
+        match inode.kind {
+            InodeKind::File(_) if bytes > FILE_BYTES_MAX => Err(TreeRefusal::FileTooLarge.into()),
+            InodeKind::File(_) => Ok(()),
+            InodeKind::Directory { .. } => Err(TreeRefusal::IsDirectory.into()),
+            InodeKind::Link { .. } | InodeKind::Special { .. } => Err(TreeRefusal::Invalid.into()),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What is wrong with the records of a namespace, and how each is mended.
+//!
+//! Transactions leave nothing of this; a database that was damaged, or put back from an older copy, may.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use crate::checked::{Repair, SurveyedRecord};
+use crate::file_name::check_name;
+use crate::inode::{FileLayout, FileNumber, Inode, InodeKind};
+use crate::keys;
+use crate::making::NewEntry;
+use crate::operation::{Location, NewInode};
+use crate::refusal::TreeRefusal;
+use crate::store::{Records, Step};
+
+/// What is wrong, and how it can be mended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// For people.
+    pub text: String,
+    /// How it is mended.
+    pub repair: Repair,
+}
+
+/// The directory for what has lost its name.
+const LOST_AND_FOUND: &[u8] = b"lost+found";
+
+/// A name or key as people can read it.
+struct Shown<'a>(&'a [u8]);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0.escape_ascii())
+    }
+}
+
+/// An entry that leads to an inode.
+type Lead<'a> = (FileNumber, &'a [u8]);
+
+/// What is wrong with records, of which there must be all.
+pub fn complaints(records: &[SurveyedRecord]) -> Vec<Complaint> {
+    let mut found = Vec::new();
+    let mut inodes: BTreeMap<FileNumber, &Inode> = BTreeMap::new();
+    let mut leads: BTreeMap<FileNumber, Vec<Lead<'_>>> = BTreeMap::new();
+    let mut entries: BTreeMap<FileNumber, (u64, u32)> = BTreeMap::new();
+    let mut doomed = BTreeSet::new();
+    for record in records {
+        match record {
+            SurveyedRecord::Inode(inode) => drop(inodes.insert(inode.number, inode)),
+            SurveyedRecord::Doomed(number) => drop(doomed.insert(*number)),
+            SurveyedRecord::Unreadable(key) => found.push(Complaint {
+                text: format!("the record {} cannot be read", Shown(key)),
+                repair: Repair::Erase { key: key.clone() },
+            }),
+            SurveyedRecord::Entry { .. } | SurveyedRecord::Extended(_) => {}
+        }
+    }
+    for record in records {
+        let SurveyedRecord::Entry { directory, name, number } = record else { continue };
+        let why = if check_name(name).is_err() {
+            Some("has a name that none can have".to_owned())
+        } else if !inodes.get(directory).is_some_and(|inode| inode.is_directory()) {
+            Some("is in no directory".to_owned())
+        } else {
+            (!inodes.contains_key(number)).then(|| format!("leads to {:x}, which is not there", number.0))
+        };
+        if let Some(why) = why {
+            let text = format!("the entry {} of directory {:x} {why}", Shown(name), directory.0);
+            let repair = Repair::RemoveEntry { directory: *directory, name: name.clone() };
+            found.push(Complaint { text, repair });
+            continue;
+        }
+        leads.entry(*number).or_default().push((*directory, name));
+        let (all, directories) = entries.entry(*directory).or_default();
+        *all += 1;
+        *directories += u32::from(inodes[number].is_directory());
+    }
+    for inode in inodes.values() {
+        let leads = leads.get(&inode.number).map_or(&[][..], Vec::as_slice);
+        let counted = entries.get(&inode.number).copied().unwrap_or_default();
+        found.extend(about_inode(inode, leads, counted, doomed.contains(&inode.number)));
+    }
+    found.extend(of_circles(&inodes));
+    found
+}
+
+/// What is wrong with an inode.
+fn about_inode(
+    inode: &Inode,
+    leads: &[Lead<'_>],
+    (entries, directories): (u64, u32),
+    is_doomed: bool,
+) -> Vec<Complaint> {
+    let number = inode.number;
+    let mut found = Vec::new();
+    let mut complain = |text, repair| found.push(Complaint { text, repair });
+    let recount = |links, entries, parent| Repair::Recount { number, links, entries, parent };
+    let InodeKind::Directory { parent } = inode.kind else {
+        let names = leads.len() as u32;
+        if names == 0 && !is_doomed {
+            let text = format!("{:x} has no name", number.0);
+            complain(text, Repair::Find { number });
+        } else if names != inode.links {
+            let text = format!("{:x} has {names} names, and counts {}", number.0, inode.links);
+            complain(text, recount(names, None, None));
+        }
+        return found;
+    };
+    let is_root = number == FileNumber::ROOT;
+    // Of several names of a directory the first is kept.
+    for (directory, name) in leads.iter().skip(usize::from(!is_root)) {
+        let text =
+            format!("the directory {:x} has another name, {} in {:x}", number.0, Shown(name), directory.0);
+        complain(text, Repair::RemoveEntry { directory: *directory, name: name.to_vec() });
+    }
+    let at = match leads.first() {
+        _ if is_root => FileNumber::ROOT,
+        Some((directory, _)) => *directory,
+        None => {
+            complain(format!("the directory {:x} has no name", number.0), Repair::Find { number });
+            return found;
+        }
+    };
+    if (2 + directories, entries, at) != (inode.links, inode.size, parent) {
+        let text = format!("the directory {:x} miscounts what is in it, or where it is", number.0);
+        complain(text, recount(2 + directories, Some(entries), Some(at)));
+    }
+    found
+}
+
+/// Directories that lie within themselves: one of each circle gets another place.
+fn of_circles(inodes: &BTreeMap<FileNumber, &Inode>) -> Vec<Complaint> {
+    let mut known: BTreeSet<FileNumber> = BTreeSet::from([FileNumber::ROOT]);
+    let mut found = Vec::new();
+    for &start in inodes.keys() {
+        let mut path = BTreeSet::new();
+        let mut at = start;
+        while let Some(Inode { kind: InodeKind::Directory { parent }, .. }) = inodes.get(&at) {
+            if known.contains(&at) {
+                break;
+            }
+            if !path.insert(at) {
+                let text = format!("the directory {:x} lies within itself", at.0);
+                found.push(Complaint { text, repair: Repair::Find { number: at } });
+                break;
+            }
+            at = *parent;
+        }
+        known.extend(path);
+    }
+    found
+}
+
+impl Records<'_> {
+    /// Mends a record.
+    pub(crate) fn mend(&mut self, repair: &Repair) -> Step<()> {
+        match repair {
+            Repair::Erase { key } => Ok(self.transaction.remove(key)?),
+            Repair::RemoveEntry { directory, name } => self.remove_entry(*directory, name),
+            Repair::Recount { number, links, entries, parent: at } => {
+                let mut inode = self.inode(*number)?;
+                inode.links = *links;
+                inode.size = entries.unwrap_or(inode.size);
+                if let (InodeKind::Directory { parent }, Some(at)) = (&mut inode.kind, at) {
+                    *parent = *at;
+                }
+                self.put_inode(&inode)
+            }
+            Repair::Find { number } => self.find_lost(*number),
+            Repair::Doom { number } => {
+                let mut inode = self.inode(*number)?;
+                inode.links = 1;
+                self.unlink_inode(&mut inode).map(drop)
+            }
+            Repair::Adopt { number, layout, bytes } => self.adopt(*number, *layout, *bytes),
+        }
+    }
+
+    /// The directory for what has lost its name.
+    fn lost_and_found(&mut self) -> Step<Inode> {
+        let at = Location { base: FileNumber::ROOT, path: LOST_AND_FOUND.to_vec() };
+        match self.walk(&at, true)?.found {
+            Some(inode) if inode.is_directory() => Ok(inode),
+            Some(_) => Err(TreeRefusal::NotDirectory.into()),
+            None => {
+                let new = NewInode::Directory;
+                self.make(&at, NewEntry { new, mode: 0o700, uid: 0, gid: 0, exclusive: true })
+            }
+        }
+    }
+
+    /// Gives an inode a name in `/lost+found`, in place of all it has.
+    fn find_lost(&mut self, number: FileNumber) -> Step<()> {
+        let mut inode = self.inode(number)?;
+        if let InodeKind::Directory { parent } = inode.kind {
+            // It may be one of a circle: then an entry of its parent leads to it.
+            self.remove_entries_to(parent, number)?;
+        }
+        let mut lost = self.lost_and_found()?;
+        match &mut inode.kind {
+            InodeKind::Directory { parent } => {
+                *parent = lost.number;
+                lost.links += 1;
+            }
+            _ => inode.links = 1,
+        }
+        self.put_inode(&inode)?;
+        self.put_entry(lost.number, format!("{:016x}", number.0).as_bytes(), number)?;
+        self.touch_directory(&mut lost, 1)
+    }
+
+    fn remove_entries_to(&mut self, directory: FileNumber, number: FileNumber) -> Step<()> {
+        let mut after = Vec::new();
+        loop {
+            let listed = self.list(directory, &after, usize::MAX / 2)?;
+            for entry in &listed.entries {
+                if entry.inode.number == number {
+                    self.remove_entry(directory, &entry.name)?;
+                    let mut directory = self.known(directory)?;
+                    directory.links = directory.links.saturating_sub(1);
+                    self.touch_directory(&mut directory, -1)?;
+                }
+            }
+            match listed.entries.last().filter(|_| listed.more) {
+                Some(last) => after = last.name.clone(),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Makes an inode of a number of which the contents are left.
+    fn adopt(&mut self, number: FileNumber, layout: FileLayout, bytes: u64) -> Step<()> {
+        if self.transaction.get(&keys::inode(number))?.is_some() {
+            return Err(TreeRefusal::Exists.into());
+        }
+        let lost = self.lost_and_found()?;
+        let name = format!("{:016x}", number.0);
+        let new = NewInode::PlacedFile(layout);
+        let file = NewEntry { new, mode: 0o600, uid: 0, gid: 0, exclusive: true };
+        let made = self.make_in(lost.clone(), name.as_bytes(), file)?;
+        // Under the number that its contents have.
+        self.transaction.remove(&keys::inode(made.number))?;
+        self.put_inode(&Inode { number, size: bytes, ..made })?;
+        self.put_entry(lost.number, name.as_bytes(), number)
+    }
+}

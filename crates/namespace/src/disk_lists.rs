@@ -1,0 +1,42 @@
+//! Lists of disks, which layouts of files name: they are entered once, and stay.
+
+use layout::DISKS_MAX;
+
+use crate::keys;
+use crate::refusal::TreeRefusal;
+use crate::store::{Records, Step, TreeHeader, decoded, encoded};
+
+/// The most lists: a new one is entered only when disks have come or gone, or somebody chooses some.
+const LISTS_MAX: u32 = 1 << 16;
+
+impl Records<'_> {
+    /// Enters a list, unless it is there already; its number.
+    pub(crate) fn enter_disks(&mut self, disks: &[u64]) -> Step<u32> {
+        let mut distinct = disks.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        if disks.is_empty() || distinct.len() < disks.len() || disks.len() > DISKS_MAX as usize {
+            return Err(TreeRefusal::Invalid.into());
+        }
+        let header = self.header()?;
+        // The latest is the likeliest.
+        for list in (0..header.disk_lists).rev() {
+            if self.disks(list)? == disks {
+                return Ok(list);
+            }
+        }
+        if header.disk_lists >= LISTS_MAX {
+            return Err(TreeRefusal::TooLarge.into());
+        }
+        self.transaction.put(&keys::disks(header.disk_lists), &encoded(&disks.to_vec()))?;
+        self.put_header(TreeHeader { disk_lists: header.disk_lists + 1, ..header })?;
+        Ok(header.disk_lists)
+    }
+
+    pub(crate) fn disks(&mut self, list: u32) -> Step<Vec<u64>> {
+        match self.transaction.get(&keys::disks(list))? {
+            Some(bytes) => decoded(&bytes),
+            None => Err(TreeRefusal::Invalid.into()),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What is known of a file, whatever its names.
+
+use layout::Striping;
+use serde::{Deserialize, Serialize};
+
+/// Identifies a file, a directory or whatever else has names, for ever: numbers are not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct FileNumber(pub u64);
+
+impl FileNumber {
+    /// The directory in which all paths begin.
+    pub const ROOT: FileNumber = FileNumber(1);
+}
+
+/// Nanoseconds since 1970 began, or before it.
+pub type UnixTime = i64;
+
+/// What is known of a file, a directory, a symbolic link, or something special.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inode {
+    /// Its number.
+    pub number: FileNumber,
+    /// What it is.
+    pub kind: InodeKind,
+    /// Permissions: the lower 12 bits of a mode.
+    pub mode: u16,
+    /// The user whose it is.
+    pub uid: u32,
+    /// The group whose it is.
+    pub gid: u32,
+    /// How many names lead to it; of a directory 2, and 1 for each directory in it.
+    pub links: u32,
+    /// The length of a file in bytes, or of the target of a link; of a directory the number of its entries.
+    pub size: u64,
+    /// When it was read, as far as somebody has said so.
+    pub accessed: UnixTime,
+    /// When its contents were changed.
+    pub modified: UnixTime,
+    /// When any of this was changed.
+    pub changed: UnixTime,
+    /// When it was made.
+    pub made: UnixTime,
+    /// Grows with each change of contents: who has seen a version has seen all changes up to it.
+    pub version: u64,
+}
+
+/// What an inode is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum InodeKind {
+    /// A file with contents.
+    File(FileLayout),
+    /// A directory.
+    Directory {
+        /// The directory in which it is; of the root itself.
+        parent: FileNumber,
+    },
+    /// A symbolic link.
+    Link {
+        /// Where it leads: a path.
+        target: Vec<u8>,
+    },
+    /// What has a name here, and its meaning elsewhere.
+    Special {
+        /// What it is.
+        kind: DeviceKind,
+        /// The number of the device.
+        device: u32,
+    },
+}
+
+/// What is special.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DeviceKind {
+    /// A named pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A device of bytes.
+    Character,
+    /// A device of blocks.
+    Block,
+}
+
+/// Where the contents of a file are: stripe *i* is on disk `first + i` of a list of disks, which begins anew after its
+/// last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileLayout {
+    /// How the file is dealt to stripes.
+    pub striping: Striping,
+    /// The number of the list of disks.
+    pub disks: u32,
+    /// The index there of the disk of stripe 0.
+    pub first: u32,
+}
+
+impl Inode {
+    /// Whether it is a directory.
+    pub fn is_directory(&self) -> bool {
+        matches!(self.kind, InodeKind::Directory { .. })
+    }
+
+    /// Where its contents are, if it is a file.
+    pub fn layout(&self) -> Option<FileLayout> {
+        match self.kind {
+            InodeKind::File(layout) => Some(layout),
+            _ => None,
+        }
+    }
+}

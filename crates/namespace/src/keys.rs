@@ -1,0 +1,81 @@
+//! How a namespace lies in the store: by which keys.
+//!
+//! ```text
+//!  h                            header: format, origin, counters
+//!  d <list>                     a list of disks
+//!  i <number>                   an inode
+//!  e <directory> <name>         an entry: the number of what it leads to
+//!  x <number> <name>            an extended attribute
+//!  o <number>                   doomed: an inode without names
+//! ```
+//!
+//! Numbers are 8 bytes, the most significant first, so that keys are in their order; lists have 4.
+
+use crate::inode::FileNumber;
+
+pub(crate) const HEADER: &[u8] = b"h";
+
+/// The first byte of a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Space {
+    Disks = b'd',
+    Entry = b'e',
+    Inode = b'i',
+    Doomed = b'o',
+    Extended = b'x',
+}
+
+pub(crate) fn disks(list: u32) -> Vec<u8> {
+    [&[Space::Disks as u8][..], &list.to_be_bytes()].concat()
+}
+
+pub(crate) fn inode(number: FileNumber) -> Vec<u8> {
+    key(Space::Inode, number, b"")
+}
+
+pub(crate) fn doomed(number: FileNumber) -> Vec<u8> {
+    key(Space::Doomed, number, b"")
+}
+
+pub(crate) fn entry(directory: FileNumber, name: &[u8]) -> Vec<u8> {
+    key(Space::Entry, directory, name)
+}
+
+pub(crate) fn extended(number: FileNumber, name: &[u8]) -> Vec<u8> {
+    key(Space::Extended, number, name)
+}
+
+/// A key of a number, and bytes after it.
+pub(crate) fn key(space: Space, number: FileNumber, rest: &[u8]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(9 + rest.len());
+    key.push(space as u8);
+    key.extend(number.0.to_be_bytes());
+    key.extend(rest);
+    key
+}
+
+/// The end of all keys that begin with this number.
+pub(crate) fn end_of(space: Space, number: FileNumber) -> Vec<u8> {
+    match number.0.checked_add(1) {
+        Some(next) => key(space, FileNumber(next), b""),
+        None => end_of_space(space),
+    }
+}
+
+/// The end of all keys of a space.
+pub(crate) fn end_of_space(space: Space) -> Vec<u8> {
+    vec![space as u8 + 1]
+}
+
+/// The first key after this one.
+pub(crate) fn after(mut key: Vec<u8>) -> Vec<u8> {
+    key.push(0);
+    key
+}
+
+/// The number in a key, and what comes after it.
+pub(crate) fn parts(key: &[u8]) -> Option<(FileNumber, &[u8])> {
+    let (number, rest) = key.get(1..)?.split_first_chunk::<8>()?;
+    Some((FileNumber(u64::from_be_bytes(*number)), rest))
+}

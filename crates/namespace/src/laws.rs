@@ -1,0 +1,490 @@
+//! The laws of a namespace: a refused operation changes nothing; whatever is done, the records agree with each other;
+//! and a program finds what it finds in a directory of this computer.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+
+use layout::Striping;
+use machine::MetadataTable;
+use proptest::prelude::*;
+
+use crate::*;
+
+/// A namespace in memory.
+struct Tree {
+    table: MetadataTable,
+    now: UnixTime,
+    disks: u32,
+}
+
+impl Tree {
+    fn new() -> Tree {
+        let mut tree = Tree { table: MetadataTable::default(), now: 0, disks: 0 };
+        tree.ask(TreeOperation::Begin { origin: 77, mode: 0o755, uid: 1, gid: 2 }).expect("a namespace");
+        let entered = tree.ask(TreeOperation::EnterDisks { disks: vec![5, 3, 9] });
+        assert_eq!(entered, Ok(TreeAnswer::Number(0)));
+        tree
+    }
+
+    fn ask(&mut self, operation: TreeOperation) -> Result<TreeAnswer, TreeRefusal> {
+        self.now += 1;
+        let (answer, changes) =
+            self.table.attempt(|t| perform(t, &operation, self.now)).expect("a store in memory");
+        let before = self.table.clone();
+        if answer.is_ok() {
+            self.table.apply(changes);
+        }
+        assert!(!operation.only_reads() || self.table == before, "{operation:?} only reads");
+        answer
+    }
+
+    fn inode(&mut self, operation: TreeOperation) -> Result<Inode, TreeRefusal> {
+        self.ask(operation).map(|answer| match answer {
+            TreeAnswer::Inode(inode) => inode,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    fn make(&mut self, path: &str, new: NewInode) -> Result<Inode, TreeRefusal> {
+        let at = Location::of_path(path);
+        self.inode(TreeOperation::Make { at, new, mode: 0o644, uid: 7, gid: 8, exclusive: true })
+    }
+
+    fn file(&mut self, path: &str) -> Result<Inode, TreeRefusal> {
+        self.make(path, new_file())
+    }
+
+    fn look(&mut self, path: &str) -> Result<Inode, TreeRefusal> {
+        self.inode(TreeOperation::Look { at: Location::of_path(path), follow: false })
+    }
+
+    fn remove(&mut self, path: &str, what: WhatToRemove) -> Result<TreeAnswer, TreeRefusal> {
+        self.ask(TreeOperation::Remove { at: Location::of_path(path), what })
+    }
+
+    fn rename(&mut self, from: &str, to: &str, mode: RenameMode) -> Result<TreeAnswer, TreeRefusal> {
+        let (from, to) = (Location::of_path(from), Location::of_path(to));
+        self.ask(TreeOperation::Rename { from, to, mode })
+    }
+
+    fn records(&mut self, bytes_max: u32) -> Vec<SurveyedRecord> {
+        let (mut all, mut after) = (Vec::new(), Vec::new());
+        loop {
+            let TreeAnswer::Records { records, more_after } =
+                self.ask(TreeOperation::Survey { after, bytes_max }).expect("records")
+            else {
+                panic!("no records")
+            };
+            all.extend(records);
+            match more_after {
+                Some(key) => after = key,
+                None => return all,
+            }
+        }
+    }
+
+    /// The records agree, and as many inodes are counted as there are.
+    fn check(&mut self) {
+        let records = self.records(500);
+        assert_eq!(complaints(&records), []);
+        let inodes = records.iter().filter(|record| matches!(record, SurveyedRecord::Inode(_))).count();
+        let Ok(TreeAnswer::Used(used)) = self.ask(TreeOperation::Describe) else { panic!("no namespace") };
+        assert_eq!(used.inodes, inodes as u64);
+    }
+
+    fn names(&mut self, directory: FileNumber, bytes_max: u32) -> Vec<String> {
+        let (mut all, mut after) = (Vec::new(), Vec::new());
+        loop {
+            let list = TreeOperation::List { directory, after, bytes_max };
+            let Ok(TreeAnswer::Entries { entries, more, .. }) = self.ask(list) else { panic!("no entries") };
+            after = entries.last().map(|entry| entry.name.clone()).unwrap_or_default();
+            all.extend(entries.into_iter().map(|entry| String::from_utf8(entry.name).expect("text")));
+            if !more {
+                return all;
+            }
+        }
+    }
+}
+
+fn new_file() -> NewInode {
+    NewInode::File { striping: Striping::new(4096, 3).expect("a striping"), disks: 0 }
+}
+
+fn link_to(target: &str) -> NewInode {
+    NewInode::Link { target: target.into() }
+}
+
+#[test]
+fn a_file_lives_without_names_until_it_is_forgotten() {
+    let mut tree = Tree::new();
+    let number = tree.file("a").expect("a file").number;
+    let linked = tree.inode(TreeOperation::Link { number, at: Location::of_path("b") }).expect("a link");
+    assert_eq!(linked.links, 2);
+    assert_eq!(tree.remove("a", WhatToRemove::File), Ok(TreeAnswer::Removed { doomed: None }));
+    let doomed = tree.remove("b", WhatToRemove::File);
+    assert_eq!(doomed, Ok(TreeAnswer::Removed { doomed: Some(number) }));
+    assert_eq!(tree.inode(TreeOperation::Wrote { number, end: 9 }).map(|inode| inode.size), Ok(9));
+    let list = TreeOperation::ListDoomed { after: FileNumber(0), most: 9 };
+    let Ok(TreeAnswer::Numbers(numbers)) = tree.ask(list) else { panic!("no numbers") };
+    assert_eq!(numbers.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [number]);
+    tree.check();
+    assert_eq!(tree.ask(TreeOperation::Forget { numbers: vec![number] }), Ok(TreeAnswer::Done));
+    assert_eq!(tree.inode(TreeOperation::Get { number }), Err(TreeRefusal::Removed));
+    tree.check();
+}
+
+#[test]
+fn each_append_gets_bytes_of_its_own_and_each_change_a_version() {
+    let mut tree = Tree::new();
+    let number = tree.file("log").expect("a file").number;
+    let mut ends = Vec::new();
+    for bytes in [3, 0, 5] {
+        let Ok(TreeAnswer::Appended { offset, inode }) = tree.ask(TreeOperation::Append { number, bytes })
+        else {
+            panic!("not appended")
+        };
+        ends.push((offset, inode.size, inode.version));
+    }
+    assert_eq!(ends, [(0, 3, 2), (3, 3, 3), (3, 8, 4)]);
+    let most = TreeOperation::Append { number, bytes: u64::MAX };
+    assert_eq!(tree.ask(most), Err(TreeRefusal::FileTooLarge));
+}
+
+#[test]
+fn exchanged_directories_know_where_they_are() {
+    let mut tree = Tree::new();
+    for path in ["one", "one/in", "two", "two/file"] {
+        let new = if path.ends_with("file") { new_file() } else { NewInode::Directory };
+        tree.make(path, new).expect("made");
+    }
+    for (outer, inner) in [("one", "one/in"), ("one/in", "one")] {
+        assert_eq!(
+            tree.rename(outer, inner, RenameMode::Exchange),
+            Err(TreeRefusal::Invalid),
+            "{outer} and {inner}"
+        );
+    }
+    tree.make("one/in/deep", NewInode::Directory).expect("made");
+    tree.rename("one/in/deep", "two/file", RenameMode::Exchange).expect("exchanged");
+    assert!(tree.look("two/file").expect("there").is_directory());
+    assert!(tree.look("one/in/deep").expect("there").layout().is_some());
+    assert_eq!(
+        tree.look("two/file/..").map(|inode| inode.number),
+        tree.look("two").map(|inode| inode.number)
+    );
+    assert_eq!(tree.rename("one", "two", RenameMode::Keep), Err(TreeRefusal::Exists));
+    tree.check();
+}
+
+#[test]
+fn a_large_directory_is_listed_in_parts_and_in_order() {
+    let mut tree = Tree::new();
+    let directory = tree.make("d", NewInode::Directory).expect("a directory").number;
+    let mut names: Vec<String> =
+        (0..600).map(|i| format!("{:x}{}", i * 7919 % 600, "x".repeat(i % 200))).collect();
+    for name in &names {
+        tree.file(&format!("d/{name}")).expect("a file");
+    }
+    names.sort();
+    for bytes_max in [1, 5000, u32::MAX] {
+        assert_eq!(tree.names(directory, bytes_max), names);
+    }
+    assert_eq!(tree.look("d").expect("there").size, 600);
+}
+
+#[test]
+fn names_of_any_bytes_up_to_255_are_names_and_no_others() {
+    let mut tree = Tree::new();
+    let root = FileNumber::ROOT;
+    let mut make = |path: Vec<u8>| {
+        let at = Location { base: root, path };
+        tree.inode(TreeOperation::Make { at, new: new_file(), mode: 0o644, uid: 0, gid: 0, exclusive: true })
+    };
+    let every: Vec<u8> = (1..=255u8).filter(|&byte| byte != b'/').collect();
+    assert!(make(every).is_ok());
+    assert!(make(vec![0xff; 255]).is_ok());
+    assert_eq!(make(vec![b'x'; 256]), Err(TreeRefusal::NameTooLong));
+    assert_eq!(make(vec![b'/'; 4096]), Err(TreeRefusal::NameTooLong));
+    assert_eq!(make(b"a\0b".to_vec()), Err(TreeRefusal::Invalid));
+    tree.check();
+}
+
+#[test]
+fn extended_attributes_come_and_go_with_their_inode() {
+    let mut tree = Tree::new();
+    let number = tree.file("a").expect("a file").number;
+    let set = |name: &str, value: usize, mode| TreeOperation::SetExtended {
+        number,
+        name: name.into(),
+        value: vec![7; value],
+        mode,
+    };
+    assert_eq!(tree.ask(set("user.x", 5, SetValue::Replace)), Err(TreeRefusal::NoAttribute));
+    assert_eq!(tree.ask(set("user.x", 5, SetValue::New)), Ok(TreeAnswer::Done));
+    assert_eq!(tree.ask(set("user.x", 5, SetValue::New)), Err(TreeRefusal::Exists));
+    assert_eq!(tree.ask(set("user.y", 1 << 20, SetValue::Any)), Err(TreeRefusal::TooLarge));
+    assert_eq!(tree.ask(set("user.y", 0, SetValue::Any)), Ok(TreeAnswer::Done));
+    let names = tree.ask(TreeOperation::ListExtended { number });
+    assert_eq!(names, Ok(TreeAnswer::Names(vec![b"user.x".to_vec(), b"user.y".to_vec()])));
+    tree.remove("a", WhatToRemove::File).expect("removed");
+    tree.ask(TreeOperation::Forget { numbers: vec![number] }).expect("forgotten");
+    assert!(!tree.records(500).contains(&SurveyedRecord::Extended(number)));
+}
+
+#[test]
+fn what_is_damaged_is_found_and_mended() {
+    let mut tree = Tree::new();
+    for path in ["d", "d/e", "d/e/f", "g"] {
+        tree.make(path, NewInode::Directory).expect("made");
+    }
+    let lost = tree.file("d/lost").expect("a file");
+    let number = tree.file("twice").expect("a file").number;
+    let (d, e) = (tree.look("d").expect("there"), tree.look("d/e").expect("there"));
+    let changes = [
+        (keys::entry(d.number, b"lost"), None),
+        (keys::entry(FileNumber::ROOT, b"nowhere"), Some(12345u64.to_be_bytes().to_vec())),
+        (keys::entry(FileNumber::ROOT, b"again"), Some(number.0.to_be_bytes().to_vec())),
+        (keys::inode(FileNumber(99)), Some(b"garbage".to_vec())),
+        // A circle: d is within e, which is within d.
+        (keys::entry(FileNumber::ROOT, b"d"), None),
+        (keys::entry(e.number, b"d"), Some(d.number.0.to_be_bytes().to_vec())),
+        (
+            keys::inode(d.number),
+            Some(store::encoded(&Inode { kind: InodeKind::Directory { parent: e.number }, ..d.clone() })),
+        ),
+    ];
+    tree.table.apply(changes.into_iter().collect());
+    let mut rounds = 0;
+    loop {
+        let found = complaints(&tree.records(500));
+        if found.is_empty() {
+            break;
+        }
+        rounds += 1;
+        assert!(rounds < 6, "{found:?}");
+        for complaint in found {
+            // What an earlier repair has mended, too, may be refused.
+            let _ = tree.ask(TreeOperation::Mend { repair: complaint.repair });
+        }
+    }
+    let path = format!("lost+found/{:016x}", lost.number.0);
+    assert_eq!(tree.look(&path).map(|inode| inode.number), Ok(lost.number));
+    assert_eq!(tree.look("again").map(|inode| inode.links), Ok(2));
+    let adopt = Repair::Adopt { number: FileNumber(4242), layout: lost.layout().expect("a file"), bytes: 99 };
+    tree.ask(TreeOperation::Mend { repair: adopt }).expect("adopted");
+    assert_eq!(tree.look("lost+found/0000000000001092").map(|inode| inode.size), Ok(99));
+    assert_eq!(complaints(&tree.records(500)), []);
+}
+
+#[test]
+fn a_namespace_is_begun_once_and_a_newer_one_is_let_alone() {
+    let mut tree = Tree::new();
+    let begin = TreeOperation::Begin { origin: 1, mode: 0, uid: 0, gid: 0 };
+    assert_eq!(tree.ask(begin.clone()), Err(TreeRefusal::HasNamespace));
+    let mut newer = tree.table.entries().find(|(key, _)| *key == keys::HEADER).expect("a header").1.to_vec();
+    newer[0] = 2;
+    tree.table.apply([(keys::HEADER.to_vec(), Some(newer))].into_iter().collect());
+    let refused = Err(TreeRefusal::Newer { found: 2, known: 1 });
+    assert_eq!(tree.look("/").map(drop), refused);
+    assert_eq!(tree.ask(begin).map(drop), refused);
+    let mut none = Tree { table: MetadataTable::default(), now: 0, disks: 0 };
+    assert_eq!(none.look("/"), Err(TreeRefusal::NoNamespace));
+    assert_eq!(none.disks, 0);
+}
+
+/// What a program does, by paths.
+#[derive(Clone, Debug)]
+enum Act {
+    File(String),
+    Directory(String),
+    Symlink(String, String),
+    Link(String, String),
+    Rename(String, String),
+    Unlink(String),
+    RemoveDirectory(String),
+    Look(String, bool),
+}
+
+fn any_path() -> impl Strategy<Value = String> {
+    let name = prop_oneof![8 => "[abc]", 1 => Just("..".to_owned()), 1 => Just(".".to_owned())];
+    proptest::collection::vec(name, 1..4).prop_map(|names| names.join("/"))
+}
+
+fn any_act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        3 => any_path().prop_map(Act::File),
+        4 => any_path().prop_map(Act::Directory),
+        2 => (any_path(), any_path()).prop_map(|(target, path)| Act::Symlink(target, path)),
+        2 => (any_path(), any_path()).prop_map(|(old, new)| Act::Link(old, new)),
+        4 => (any_path(), any_path()).prop_map(|(old, new)| Act::Rename(old, new)),
+        2 => any_path().prop_map(Act::Unlink),
+        2 => any_path().prop_map(Act::RemoveDirectory),
+        2 => (any_path(), any::<bool>()).prop_map(|(path, follow)| Act::Look(path, follow)),
+    ]
+}
+
+/// The error number of a refusal.
+fn errno(refusal: TreeRefusal) -> i32 {
+    const ENTRIES: [(TreeRefusal, i32); 10] = [
+        (TreeRefusal::NotFound, 2),
+        (TreeRefusal::Exists, 17),
+        (TreeRefusal::NotDirectory, 20),
+        (TreeRefusal::IsDirectory, 21),
+        (TreeRefusal::Invalid, 22),
+        (TreeRefusal::NotEmpty, 39),
+        (TreeRefusal::Loop, 40),
+        (TreeRefusal::NotPermitted, 1),
+        (TreeRefusal::Busy, 16),
+        (TreeRefusal::NameTooLong, 36),
+    ];
+    ENTRIES.into_iter().find(|(other, _)| *other == refusal).map_or(0, |(_, errno)| errno)
+}
+
+impl Tree {
+    fn act(&mut self, act: &Act) -> Result<(), TreeRefusal> {
+        let of = |path: &str| Location::of_path(path);
+        match act {
+            Act::File(path) => self.file(path).map(drop),
+            Act::Directory(path) => self.make(path, NewInode::Directory).map(drop),
+            Act::Symlink(target, path) => self.make(path, link_to(target)).map(drop),
+            Act::Link(old, new) => {
+                let number = self.look(old)?.number;
+                self.inode(TreeOperation::Link { number, at: of(new) }).map(drop)
+            }
+            Act::Rename(old, new) => self.rename(old, new, RenameMode::Replace).map(drop),
+            Act::Unlink(path) => self.remove(path, WhatToRemove::File).map(drop),
+            Act::RemoveDirectory(path) => self.remove(path, WhatToRemove::Directory).map(drop),
+            Act::Look(path, follow) => {
+                self.inode(TreeOperation::Look { at: of(path), follow: *follow }).map(drop)
+            }
+        }
+    }
+
+    /// All there is below a directory, as [`below`] has it.
+    fn all(&mut self, directory: FileNumber, at: &Path, found: &mut Vec<(PathBuf, char, u64)>) {
+        let list = TreeOperation::List { directory, after: Vec::new(), bytes_max: u32::MAX };
+        let Ok(TreeAnswer::Entries { entries, .. }) = self.ask(list) else { panic!("no entries") };
+        for DirectoryEntry { name, inode } in entries {
+            let path = at.join(OsStr::from_bytes(&name));
+            let kind = match inode.kind {
+                InodeKind::Directory { .. } => 'd',
+                InodeKind::Link { .. } => 'l',
+                _ => 'f',
+            };
+            found.push((path.clone(), kind, u64::from(inode.links)));
+            if kind == 'd' {
+                self.all(inode.number, &path, found);
+            }
+        }
+    }
+}
+
+/// The same in a directory of this computer, in which paths begin.
+fn act_here(root: &Path, act: &Act) -> io::Result<()> {
+    let of = |path: &String| root.join(path);
+    match act {
+        Act::File(path) => fs::OpenOptions::new().write(true).create_new(true).open(of(path)).map(drop),
+        Act::Directory(path) => fs::create_dir(of(path)),
+        Act::Symlink(target, path) => symlink(target, of(path)),
+        Act::Link(old, new) => fs::hard_link(of(old), of(new)),
+        Act::Rename(old, new) => fs::rename(of(old), of(new)),
+        Act::Unlink(path) => fs::remove_file(of(path)),
+        Act::RemoveDirectory(path) => fs::remove_dir(of(path)),
+        Act::Look(path, true) => fs::metadata(of(path)).map(drop),
+        Act::Look(path, false) => fs::symlink_metadata(of(path)).map(drop),
+    }
+}
+
+fn below(root: &Path, at: &Path, found: &mut Vec<(PathBuf, char, u64)>) {
+    let mut names: Vec<_> = fs::read_dir(root.join(at))
+        .expect("a directory")
+        .map(|entry| entry.expect("one").file_name())
+        .collect();
+    names.sort();
+    for name in names {
+        let path = at.join(name);
+        let metadata = fs::symlink_metadata(root.join(&path)).expect("metadata");
+        let kind = if metadata.is_dir() {
+            'd'
+        } else if metadata.is_symlink() {
+            'l'
+        } else {
+            'f'
+        };
+        found.push((path.clone(), kind, metadata.nlink()));
+        if kind == 'd' {
+            below(root, &path, found);
+        }
+    }
+}
+
+/// Whether a path could lead out of the directory that stands for the root.
+fn leads_out(act: &Act) -> bool {
+    let out = |path: &String| path.contains("..");
+    match act {
+        Act::File(path)
+        | Act::Directory(path)
+        | Act::Unlink(path)
+        | Act::RemoveDirectory(path)
+        | Act::Look(path, _) => out(path),
+        Act::Symlink(one, two) | Act::Link(one, two) | Act::Rename(one, two) => out(one) || out(two),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_refused_operation_changes_nothing_and_the_records_agree(acts in proptest::collection::vec(any_act(), 1..60)) {
+        let mut tree = Tree::new();
+        for act in &acts {
+            let before = tree.table.clone();
+            if tree.act(act).is_err() {
+                prop_assert_eq!(&before, &tree.table);
+            }
+        }
+        tree.check();
+    }
+
+    #[test]
+    fn programs_find_what_they_find_in_a_directory_of_this_computer(acts in proptest::collection::vec(any_act(), 1..60)) {
+        let here = tempfile::tempdir().expect("a directory");
+        let mut tree = Tree::new();
+        for act in acts.iter().filter(|act| !leads_out(act)) {
+            let (ours, theirs) = (tree.act(act), act_here(here.path(), act));
+            let (ours, theirs) = (ours.err().map(errno), theirs.err().and_then(|error| error.raw_os_error()));
+            prop_assert_eq!(ours, theirs, "{:?}", act);
+        }
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        tree.all(FileNumber::ROOT, Path::new(""), &mut ours);
+        below(here.path(), Path::new(""), &mut theirs);
+        // Not all file systems count links of directories.
+        for (path, kind, links) in &mut theirs {
+            let has_links = *kind != 'd' || *links > 1;
+            *links = if has_links { *links } else { ours.iter().find(|(other, ..)| other == path).map_or(0, |(.., links)| *links) };
+        }
+        prop_assert_eq!(ours, theirs);
+    }
+
+    #[test]
+    fn garbage_in_the_store_is_an_answer_and_nothing_worse(
+        garbage in proptest::collection::vec((any::<prop::sample::Index>(), proptest::collection::vec(any::<u8>(), 0..40)), 1..8),
+        acts in proptest::collection::vec(any_act(), 1..20),
+    ) {
+        let mut tree = Tree::new();
+        for act in [Act::Directory("a".into()), Act::File("a/b".into()), Act::Symlink("a".into(), "c".into())] {
+            tree.act(&act).expect("done");
+        }
+        let keys: Vec<Vec<u8>> = tree.table.entries().map(|(key, _)| key.to_vec()).filter(|key| key != keys::HEADER).collect();
+        let changes = garbage.into_iter().map(|(key, value)| (key.get(&keys).clone(), Some(value))).collect();
+        tree.table.apply(changes);
+        for act in &acts {
+            let _ = tree.act(act);
+        }
+        let _ = complaints(&tree.records(500));
+    }
+}

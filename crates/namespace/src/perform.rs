@@ -1,0 +1,167 @@
+//! Who does what is asked.
+
+use machine::Transaction;
+
+use crate::inode::{FileNumber, Inode, InodeKind, UnixTime};
+use crate::keys;
+use crate::making::NewEntry;
+use crate::operation::{TreeAnswer, TreeOperation, TreeUse};
+use crate::refusal::TreeRefusal;
+use crate::store::{FORMAT, Records, Step, Stop, TreeHeader};
+
+/// Performs an operation within a transaction, at this time: its answer, or why it is refused.
+///
+/// # Errors
+/// If the store fails.
+pub fn perform(
+    transaction: &mut dyn Transaction,
+    operation: &TreeOperation,
+    now: UnixTime,
+) -> machine::Result<Result<TreeAnswer, TreeRefusal>> {
+    let mut records = Records { transaction, now };
+    match records.perform(operation) {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(Stop::Refused(refusal)) => Ok(Err(refusal)),
+        Err(Stop::Failed(error)) => Err(error),
+    }
+}
+
+impl TreeOperation {
+    /// Whether it changes nothing.
+    pub fn only_reads(&self) -> bool {
+        matches!(
+            self,
+            TreeOperation::Describe
+                | TreeOperation::ReadDisks { .. }
+                | TreeOperation::Look { .. }
+                | TreeOperation::Get { .. }
+                | TreeOperation::List { .. }
+                | TreeOperation::GetExtended { .. }
+                | TreeOperation::ListExtended { .. }
+                | TreeOperation::ListDoomed { .. }
+                | TreeOperation::Survey { .. }
+        )
+    }
+
+    /// What it is called in traces and metrics.
+    pub fn name(&self) -> &'static str {
+        match self {
+            TreeOperation::Describe => "describe",
+            TreeOperation::Begin { .. } => "begin",
+            TreeOperation::EnterDisks { .. } => "enter disks",
+            TreeOperation::ReadDisks { .. } => "read disks",
+            TreeOperation::Look { .. } => "look",
+            TreeOperation::Get { .. } => "get",
+            TreeOperation::List { .. } => "list",
+            TreeOperation::Make { .. } => "make",
+            TreeOperation::Link { .. } => "link",
+            TreeOperation::Rename { .. } => "rename",
+            TreeOperation::Remove { .. } => "remove",
+            TreeOperation::Change { .. } => "change",
+            TreeOperation::Wrote { .. } => "wrote",
+            TreeOperation::Append { .. } => "append",
+            TreeOperation::SetExtended { .. } => "set extended",
+            TreeOperation::GetExtended { .. } => "get extended",
+            TreeOperation::ListExtended { .. } => "list extended",
+            TreeOperation::RemoveExtended { .. } => "remove extended",
+            TreeOperation::ListDoomed { .. } => "list doomed",
+            TreeOperation::Forget { .. } => "forget",
+            TreeOperation::Survey { .. } => "survey",
+            TreeOperation::Mend { .. } => "mend",
+        }
+    }
+}
+
+impl Records<'_> {
+    fn perform(&mut self, operation: &TreeOperation) -> Step<TreeAnswer> {
+        if !matches!(operation, TreeOperation::Begin { .. }) {
+            // Nothing is done with records of another format.
+            self.header()?;
+        }
+        let answer = match operation {
+            TreeOperation::Describe => {
+                let TreeHeader { origin, inodes, .. } = self.header()?;
+                TreeAnswer::Used(TreeUse { origin, inodes })
+            }
+            TreeOperation::Begin { origin, mode, uid, gid } => self.begin(*origin, *mode, *uid, *gid)?,
+            TreeOperation::EnterDisks { disks } => TreeAnswer::Number(self.enter_disks(disks)?),
+            TreeOperation::ReadDisks { list } => TreeAnswer::Disks(self.disks(*list)?),
+            TreeOperation::Look { at, follow } => TreeAnswer::Inode(self.walk(at, *follow)?.there()?),
+            TreeOperation::Get { number } => TreeAnswer::Inode(self.inode(*number)?),
+            TreeOperation::List { directory, after, bytes_max } => {
+                let listed = self.list(*directory, after, *bytes_max as usize)?;
+                let crate::listing::ListedEntries { directory, entries, more } = listed;
+                TreeAnswer::Entries { directory, entries, more }
+            }
+            TreeOperation::Make { at, new, mode, uid, gid, exclusive } => {
+                let (mode, uid, gid, exclusive) = (*mode, *uid, *gid, *exclusive);
+                let file = NewEntry { new: new.clone(), mode, uid, gid, exclusive };
+                TreeAnswer::Inode(self.make(at, file)?)
+            }
+            TreeOperation::Link { number, at } => TreeAnswer::Inode(self.link(*number, at)?),
+            TreeOperation::Rename { from, to, mode } => {
+                TreeAnswer::Removed { doomed: self.rename(from, to, *mode)? }
+            }
+            TreeOperation::Remove { at, what } => TreeAnswer::Removed { doomed: self.remove(at, *what)? },
+            TreeOperation::Change { number, changes } => TreeAnswer::Inode(self.change(*number, *changes)?),
+            TreeOperation::Wrote { number, end } => TreeAnswer::Inode(self.wrote(*number, *end)?),
+            TreeOperation::Append { number, bytes } => {
+                let (offset, inode) = self.append(*number, *bytes)?;
+                TreeAnswer::Appended { offset, inode }
+            }
+            TreeOperation::SetExtended { number, name, value, mode } => {
+                self.set_extended(*number, name, value, *mode)?;
+                TreeAnswer::Done
+            }
+            TreeOperation::GetExtended { number, name } => {
+                TreeAnswer::Value(self.get_extended(*number, name)?)
+            }
+            TreeOperation::ListExtended { number } => TreeAnswer::Names(self.list_extended(*number)?),
+            TreeOperation::RemoveExtended { number, name } => {
+                self.remove_extended(*number, name)?;
+                TreeAnswer::Done
+            }
+            TreeOperation::ListDoomed { after, most } => {
+                TreeAnswer::Numbers(self.list_doomed(*after, *most)?)
+            }
+            TreeOperation::Forget { numbers } => {
+                self.forget(numbers)?;
+                TreeAnswer::Done
+            }
+            TreeOperation::Survey { after, bytes_max } => self.survey(after, *bytes_max as usize)?,
+            TreeOperation::Mend { repair } => {
+                self.mend(repair)?;
+                TreeAnswer::Done
+            }
+        };
+        Ok(answer)
+    }
+
+    /// Makes the header and the root.
+    fn begin(&mut self, origin: u64, mode: u16, uid: u32, gid: u32) -> Step<TreeAnswer> {
+        if self.transaction.get(keys::HEADER)?.is_some() {
+            // One of a newer format is not one that is there.
+            self.header()?;
+            return Err(TreeRefusal::HasNamespace.into());
+        }
+        // Room for the root below, and for more numbers than are ever given above.
+        let origin = origin % (u64::MAX / 2) + FileNumber::ROOT.0;
+        self.put_header(TreeHeader { format: FORMAT, origin, last: 0, inodes: 1, disk_lists: 0 })?;
+        let root = Inode {
+            number: FileNumber::ROOT,
+            kind: InodeKind::Directory { parent: FileNumber::ROOT },
+            mode: mode & 0o7777,
+            uid,
+            gid,
+            links: 2,
+            size: 0,
+            accessed: self.now,
+            modified: self.now,
+            changed: self.now,
+            made: self.now,
+            version: 1,
+        };
+        self.put_inode(&root)?;
+        Ok(TreeAnswer::Inode(root))
+    }
+}

@@ -1,0 +1,70 @@
+//! Why something is not done.
+
+use serde::{Deserialize, Serialize};
+
+/// Why an operation is refused: nothing has been changed then. Each has its error number in POSIX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum TreeRefusal {
+    /// ENOENT.
+    #[error("no such file or directory")]
+    NotFound,
+    /// EEXIST.
+    #[error("it exists already")]
+    Exists,
+    /// ENOTDIR.
+    #[error("not a directory")]
+    NotDirectory,
+    /// EISDIR.
+    #[error("it is a directory")]
+    IsDirectory,
+    /// ENOTEMPTY.
+    #[error("the directory is not empty")]
+    NotEmpty,
+    /// ENAMETOOLONG.
+    #[error("the name or path is too long")]
+    NameTooLong,
+    /// ELOOP.
+    #[error("too many symbolic links on the way")]
+    Loop,
+    /// EINVAL.
+    #[error("it makes no sense")]
+    Invalid,
+    /// EMLINK.
+    #[error("it has too many names")]
+    TooManyLinks,
+    /// EPERM.
+    #[error("that is not possible with it")]
+    NotPermitted,
+    /// ENODATA.
+    #[error("it has no such attribute")]
+    NoAttribute,
+    /// E2BIG.
+    #[error("the attribute is too large")]
+    TooLarge,
+    /// EFBIG.
+    #[error("no file can be so large")]
+    FileTooLarge,
+    /// EBUSY.
+    #[error("it is in use")]
+    Busy,
+    /// ESTALE: there is no such number (any more).
+    #[error("it has been removed")]
+    Removed,
+    /// ENOTCONN: no namespace has been begun.
+    #[error("there is no namespace")]
+    NoNamespace,
+    /// EEXIST: one has been begun.
+    #[error("there is a namespace already")]
+    HasNamespace,
+    /// EPROTO: the namespace is of a newer version of the program.
+    #[error("the namespace has format {found}; this release knows format {known}: install a newer one")]
+    Newer {
+        /// The format in the store.
+        found: u32,
+        /// The newest that is known.
+        known: u32,
+    },
+    /// EUCLEAN: a record of the store cannot be read, or contradicts another.
+    #[error("the namespace is damaged; see `starfish fsck`")]
+    Damaged,
+}

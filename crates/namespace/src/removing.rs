@@ -1,0 +1,96 @@
+//! Names that go, and what is left without any.
+
+use crate::inode::{FileLayout, FileNumber, Inode};
+use crate::keys::{self, Space};
+use crate::operation::{Location, WhatToRemove};
+use crate::refusal::TreeRefusal;
+use crate::store::{Records, Step, TreeHeader};
+
+impl Records<'_> {
+    /// Removes a name; the number of what it led to, if that is doomed now.
+    pub(crate) fn remove(&mut self, at: &Location, what: WhatToRemove) -> Step<Option<FileNumber>> {
+        let walked = self.walk(at, false)?;
+        if walked.name.is_empty() {
+            return Err(no_name(&at.path, what).into());
+        }
+        let (mut directory, name) = (walked.directory.clone(), walked.name.clone());
+        let mut inode = walked.there()?;
+        match (what, inode.is_directory()) {
+            (WhatToRemove::File, true) => return Err(TreeRefusal::IsDirectory.into()),
+            (WhatToRemove::Directory, false) => return Err(TreeRefusal::NotDirectory.into()),
+            (WhatToRemove::Directory, true) if !self.is_empty(inode.number)? => {
+                return Err(TreeRefusal::NotEmpty.into());
+            }
+            _ => {}
+        }
+        self.remove_entry(directory.number, &name)?;
+        directory.links -= u32::from(inode.is_directory());
+        self.touch_directory(&mut directory, -1)?;
+        let is_gone = self.unlink_inode(&mut inode)?;
+        Ok(Some(inode.number).filter(|_| is_gone && inode.layout().is_some()))
+    }
+
+    /// Files without names, with where their contents are.
+    pub(crate) fn list_doomed(
+        &mut self,
+        after: FileNumber,
+        most: u32,
+    ) -> Step<Vec<(FileNumber, Option<FileLayout>)>> {
+        let (from, to) = (keys::after(keys::doomed(after)), keys::end_of_space(Space::Doomed));
+        let found = self.transaction.range(&from, &to, most as usize)?;
+        let mut doomed = Vec::new();
+        for (key, _) in found {
+            let (number, _) = keys::parts(&key).ok_or(TreeRefusal::Damaged)?;
+            doomed.push((number, self.inode(number)?.layout()));
+        }
+        Ok(doomed)
+    }
+
+    /// Forgets files without names. What has a name again, or is gone already, stays as it is.
+    pub(crate) fn forget(&mut self, numbers: &[FileNumber]) -> Step<()> {
+        for &number in numbers {
+            if self.transaction.get(&keys::doomed(number))?.is_some() {
+                self.erase(number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a name away from an inode; whether it was the last. The entry itself is the caller's affair.
+    pub(crate) fn unlink_inode(&mut self, inode: &mut Inode) -> Step<bool> {
+        inode.links = if inode.is_directory() { 0 } else { inode.links.saturating_sub(1) };
+        inode.changed = self.now;
+        if inode.links > 0 {
+            self.put_inode(inode)?;
+            return Ok(false);
+        }
+        if inode.layout().is_some() {
+            // Whoever has it open goes on, and its contents are still at the agents.
+            self.put_inode(inode)?;
+            self.transaction.put(&keys::doomed(inode.number), b"")?;
+            return Ok(true);
+        }
+        self.erase(inode.number)?;
+        Ok(true)
+    }
+
+    /// Removes an inode and all that hangs on it.
+    pub(crate) fn erase(&mut self, number: FileNumber) -> Step<()> {
+        self.transaction.remove(&keys::inode(number))?;
+        self.transaction.remove(&keys::doomed(number))?;
+        self.remove_extended_of(number)?;
+        let header = self.header()?;
+        self.put_header(TreeHeader { inodes: header.inodes.saturating_sub(1), ..header })
+    }
+}
+
+/// Why what a path leads to cannot be removed by it, since it ends in no name of its directory.
+fn no_name(path: &[u8], what: WhatToRemove) -> TreeRefusal {
+    let last = path.split(|&byte| byte == b'/').rfind(|name| !name.is_empty());
+    match (what, last) {
+        (WhatToRemove::File, _) => TreeRefusal::IsDirectory,
+        (WhatToRemove::Directory, Some(b".")) => TreeRefusal::Invalid,
+        (WhatToRemove::Directory, Some(b"..")) => TreeRefusal::NotEmpty,
+        (WhatToRemove::Directory, _) => TreeRefusal::Busy,
+    }
+}
