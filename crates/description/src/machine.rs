@@ -32,6 +32,8 @@ pub struct MachineDescription {
     pub disks: Disks,
     /// The buses between disks and memory of the I/O nodes; without them that way takes no time.
     pub buses: Option<Buses>,
+    /// What I/O nodes take for metadata; without it they have no place for them.
+    pub metadata: Option<MetadataCosts>,
     /// The memory each node has for transfers.
     pub buffers: Buffers,
 }
@@ -185,6 +187,18 @@ pub struct Buses {
     pub bandwidth: Sourced<Rate>,
 }
 
+/// What I/O nodes take for metadata.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MetadataCosts {
+    /// Time of the processor for each transaction.
+    pub transaction: Sourced<Time>,
+    /// Time of the processor for each entry that a transaction reads or changes.
+    pub entry: Sourced<Time>,
+    /// Time of the device for bringing transactions onto it, however many.
+    pub flush: Sourced<Time>,
+}
+
 /// Memory for transfers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -244,6 +258,9 @@ impl Description for MachineDescription {
             buses.per_io_node.ensure(buses.per_io_node.value <= self.disks.per_io_node.value, || {
                 format!("expected no more buses than the {} disks", self.disks.per_io_node.value)
             })?;
+        }
+        if let Some(MetadataCosts { transaction, entry, flush }) = &self.metadata {
+            [transaction, entry, flush].into_iter().try_for_each(check_time)?;
         }
         for buffers in [&self.buffers.compute, &self.buffers.io] {
             buffers.ensure(buffers.value.0 <= BYTES_MAX, || format!("expected at most {BYTES_MAX} bytes"))?;

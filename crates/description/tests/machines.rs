@@ -62,6 +62,13 @@ fn impossible_machines_are_refused_with_the_line() {
         "per_io_node = { value = 5,",
         "no more buses than the 4 disks",
     );
+    let loopback = include_str!("../../../machines/loopback.toml");
+    assert_refused(
+        loopback,
+        "flush       = { value = \"1 ms\"",
+        "flush = { value = \"1000 s\"",
+        "at most 100",
+    );
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! A crate that implements [`Machine`] writes a [`Testbed`] and calls [`check_all`] from its tests, or each
 //! law from a test of its own.
 
+mod metadata;
+
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
@@ -12,13 +14,19 @@ use crate::{
     NOTE_BYTES_MAX, Net, NoteRing, Payload, Result, Stage, TaskGroup, Work,
 };
 
+pub use metadata::{
+    a_dropped_transaction_leaves_nothing_half_done, a_refused_transaction_changes_nothing,
+    counted_transactions_left, entries_are_in_the_order_of_their_keys, make_counted_transactions,
+    transactions_come_one_after_the_other,
+};
+
 /// How a law gets nodes to run on.
 pub trait Testbed {
     /// The kind of machine under test.
     type Machine: Machine;
 
-    /// Runs `test` on `nodes` fresh nodes that can all talk to each other, each with one empty disk and
-    /// [`POOL_BYTES`] of buffers, until it is over.
+    /// Runs `test` on `nodes` fresh nodes that can all talk to each other, each with one empty disk,
+    /// an empty store of metadata and [`POOL_BYTES`] of buffers, until it is over.
     ///
     /// Returns its result, or the error of the first detached task that failed meanwhile. All of the nodes
     /// share the calling thread.
@@ -56,6 +64,10 @@ pub fn check_all(testbed: &impl Testbed) {
     resizing_cuts_and_extends(testbed);
     a_pending_object_takes_its_name_when_it_is_published(testbed);
     a_note_is_kept_until_the_next_commit(testbed);
+    transactions_come_one_after_the_other(testbed);
+    a_refused_transaction_changes_nothing(testbed);
+    entries_are_in_the_order_of_their_keys(testbed);
+    a_dropped_transaction_leaves_nothing_half_done(testbed);
     errors_of_detached_tasks_do_not_vanish(testbed);
     waiting_tasks_of_a_node_are_woken_in_order(testbed);
     a_group_of_tasks_ends_with_its_first_failure(testbed);

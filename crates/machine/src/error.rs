@@ -96,6 +96,8 @@ pub enum NodePart {
     Address,
     /// One of its disks.
     Disk,
+    /// Its store of metadata.
+    Metadata,
 }
 
 /// How two nodes that should share a cluster key do not.

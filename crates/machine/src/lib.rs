@@ -87,6 +87,8 @@ pub trait Machine: Clone + 'static {
     type Net: Net;
     /// A disk of the node.
     type Disk: Disk;
+    /// The node's store of metadata.
+    type Metadata: MetadataStore;
 
     /// This node's name.
     fn node(&self) -> NodeId;
@@ -137,6 +139,9 @@ pub trait Machine: Clone + 'static {
 
     /// The node's own disks.
     fn disks(&self) -> &[Self::Disk];
+
+    /// Where the node keeps metadata, if it has a place for them.
+    fn metadata(&self) -> Option<&Self::Metadata>;
 
     /// The node's memory for transfers.
     fn buffers(&self) -> &BufferPool;

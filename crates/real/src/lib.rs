@@ -28,6 +28,7 @@
 //! - `task.rs`: tasks that nobody waits for, and transfers that complete though nobody waits any more
 //! - `net/`: frames, handshakes and connections
 //! - `disk/`: one file for each object, and disks slowed down to a model
+//! - `metadata/`: a database on a thread of its own
 //!
 //! What is not here, on purpose: retrying (the loss of a peer is told to the file system, which knows what to do;
 //! the peer is only called again), and any type of the async runtime in a signature.
@@ -37,6 +38,7 @@ mod clock;
 mod computer;
 mod disk;
 mod machine;
+mod metadata;
 mod net;
 mod report;
 mod runtime;
@@ -45,6 +47,7 @@ mod task;
 
 pub use disk::Disk;
 pub use machine::RealMachine;
+pub use metadata::Metadata;
 pub use net::Net;
 pub use report::{Report, Reporter};
 pub use runtime::{block_on, run};

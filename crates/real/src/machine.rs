@@ -11,6 +11,7 @@ use nix::sys::resource::{Resource, getrlimit};
 use crate::clock::Clock;
 use crate::computer;
 use crate::disk::Disk;
+use crate::metadata::Metadata;
 use crate::net::{HANDSHAKES_MAX, Net};
 use crate::settings::{Limits, Peer, Settings};
 use crate::task::{RunningTask, Tasks};
@@ -34,6 +35,7 @@ struct Inner {
     tasks: Tasks,
     net: Net,
     disks: Vec<Disk>,
+    metadata: Option<Metadata>,
     buffers: BufferPool,
     notes: Rc<NodeNotes>,
     drain: std::time::Duration,
@@ -63,7 +65,7 @@ impl RealMachine {
     /// [`finish`](Self::finish). The driver among the settings has been chosen by then and is not looked at.
     pub async fn start(settings: Settings) -> Result<Self> {
         let clock = Clock::start();
-        let tasks = Tasks::new(settings.node, settings.reporter);
+        let tasks = Tasks::new(settings.node, settings.reporter.clone());
         let notes = Rc::new(NodeNotes::new(settings.node, Rc::new(Here { clock, tasks: tasks.clone() })));
         let mut disks = Vec::with_capacity(settings.disks.len());
         let (files, connections) = share_descriptors(descriptors(), settings.disks.is_empty());
@@ -72,6 +74,10 @@ impl RealMachine {
             let noted = (notes.clone(), disks.len());
             disks.push(Disk::start(disk, settings.node, clock, tasks.clone(), noted, open_max).await?);
         }
+        let reporter = &settings.reporter;
+        let metadata = settings.metadata.as_deref();
+        let metadata =
+            metadata.map(|path| Metadata::start(path, settings.node, reporter.clone())).transpose()?;
         let drain = settings.limits.drain;
         let limits = Limits { connections: settings.limits.connections.min(connections), ..settings.limits };
         let net = Net::start(
@@ -83,7 +89,7 @@ impl RealMachine {
             tasks.clone(),
         )?;
         let buffers = BufferPool::new(settings.buffer_bytes);
-        let inner = Inner { node: settings.node, clock, tasks, net, disks, buffers, notes, drain };
+        let inner = Inner { node: settings.node, clock, tasks, net, disks, metadata, buffers, notes, drain };
         let machine = RealMachine { inner: Rc::new(inner) };
         machine.connect(&settings.peers).await?;
         Ok(machine)
@@ -109,13 +115,17 @@ impl RealMachine {
         self.inner.net.connect_to(address).await
     }
 
-    /// Closes the network and waits until all that was sent has left and all transfers have completed.
+    /// Closes the network and waits until all that was sent has left, all transfers have completed and the store of
+    /// metadata is closed.
     pub async fn finish(&self) {
         use machine::Net as _;
         self.inner.net.close();
         let drained = async {
             self.inner.net.drained().await;
             self.inner.tasks.transfers_completed().await;
+            if let Some(metadata) = &self.inner.metadata {
+                metadata.close().await;
+            }
         };
         // Late is late: whoever does not take what we have for him is not waited for.
         let _ = compio::time::timeout(self.inner.drain, drained).await;
@@ -140,6 +150,7 @@ fn share_descriptors(descriptors: usize, is_without_disks: bool) -> (usize, usiz
 impl Machine for RealMachine {
     type Net = Net;
     type Disk = Disk;
+    type Metadata = Metadata;
 
     fn node(&self) -> NodeId {
         self.inner.node
@@ -180,6 +191,10 @@ impl Machine for RealMachine {
 
     fn disks(&self) -> &[Disk] {
         &self.inner.disks
+    }
+
+    fn metadata(&self) -> Option<&Metadata> {
+        self.inner.metadata.as_ref()
     }
 
     fn buffers(&self) -> &BufferPool {

@@ -27,6 +27,9 @@ pub struct Settings {
     pub peers: Vec<Peer>,
     /// The node's disks.
     pub disks: Vec<DiskSettings>,
+    /// The directory of its store of metadata, if it is to have one. It is made when there is something to keep, in a
+    /// directory that is there, or is that of a disk.
+    pub metadata: Option<PathBuf>,
     /// Size in bytes of the file system's buffer pool.
     pub buffer_bytes: u64,
     /// What the node takes from others before they have to wait, and how long it waits for them.
@@ -135,6 +138,7 @@ impl Settings {
             listen: None,
             peers: Vec::new(),
             disks: Vec::new(),
+            metadata: None,
             buffer_bytes: 64 << 20,
             limits: Limits::default(),
             sockets: SocketBuffers::default(),

@@ -183,7 +183,8 @@ async fn catch_panic<T>(
     .await
 }
 
-fn panicked(task: &str, panic: &(dyn Any + Send)) -> Box<Error> {
+/// The failure of a task that has panicked with this.
+pub(crate) fn panicked(task: &str, panic: &(dyn Any + Send)) -> Box<Error> {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message");
     Error::Failed { task: task.to_owned(), why: format!("panicked: {text}") }.into()

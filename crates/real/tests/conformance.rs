@@ -39,6 +39,10 @@ laws! {
     objects_carry_their_names_and_labels,
     removed_and_missing_objects_are_errors,
     resizing_cuts_and_extends,
+    transactions_come_one_after_the_other,
+    a_refused_transaction_changes_nothing,
+    entries_are_in_the_order_of_their_keys,
+    a_dropped_transaction_leaves_nothing_half_done,
     errors_of_detached_tasks_do_not_vanish,
     waiting_tasks_of_a_node_are_woken_in_order,
 }

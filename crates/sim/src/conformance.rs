@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use description::{Description, MachineDescription};
+use description::{Description, MachineDescription, MetadataCosts, Sourced, Time};
 use machine::conformance::{POOL_BYTES, Testbed};
 use machine::{Duration, Error, Machine};
 
@@ -10,7 +10,7 @@ use crate::machine::SimMachine;
 use crate::settings::Settings;
 use crate::simulation::Simulation;
 
-/// A machine of which each test gets the I/O nodes, as many as it wants, each with one disk.
+/// A machine of which each test gets the I/O nodes, as many as it wants, each with one disk and a store of metadata.
 pub struct Simulated {
     /// The machine, but for the number of its I/O nodes.
     pub description: MachineDescription,
@@ -39,12 +39,20 @@ impl Testbed for Simulated {
         description.nodes.io.value = nodes as u32;
         description.disks.per_io_node.value = 1;
         description.buffers.io.value.0 = POOL_BYTES;
+        description.metadata.get_or_insert_with(metadata_costs);
         let simulation = Simulation::new(&description, self.settings).expect("a sound description");
         if let Some(limit) = self.limit {
             end_after(simulation.node(0), limit);
         }
         simulation.run(test(simulation.io_nodes().to_vec()))
     }
+}
+
+/// What metadata take on machines whose description says nothing of them, so that what is done at once elsewhere is
+/// done in turn here.
+pub fn metadata_costs() -> MetadataCosts {
+    let time = |nanoseconds| Sourced::new(Time(Duration::from_nanos(nanoseconds)), "for tests");
+    MetadataCosts { transaction: time(20_000), entry: time(2_000), flush: time(1_000_000) }
 }
 
 /// Lets a run that goes on for longer fail, as long as this node does not crash.

@@ -11,7 +11,7 @@
 //! - `statistics.rs`: what is told of what a machine has done
 //! - `trace.rs`: telling a recorder, slice by slice, what happens
 //! - `machine.rs`: a node, [`SimMachine`]; each of its calls leads to one of the models below; `machine/net.rs`,
-//!   `machine/disk.rs`: what it has of them
+//!   `machine/disk.rs`, `machine/metadata.rs`: what it has of them
 //! - `processor.rs`: threads, interrupts and what work costs
 //! - `network.rs`: messages; `fabric.rs`, `torus.rs`: how they travel; `link.rs`: what both tell of it
 //! - `disk.rs`: transfers over drives and buses; `store.rs`: what lies on a disk and where; `unflushed.rs`: what a
@@ -43,7 +43,7 @@ mod trace;
 mod unflushed;
 mod world;
 
-pub use machine::{Disk, Net, SimMachine};
+pub use machine::{Disk, Metadata, Net, SimMachine};
 pub use settings::{Layout, Settings};
 pub use simulation::Simulation;
 pub use statistics::{

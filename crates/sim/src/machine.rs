@@ -1,19 +1,23 @@
 //! A simulated node, as the file system sees it.
 
 mod disk;
+mod metadata;
 mod net;
 
 use std::future::Future;
 use std::ops::Range;
 use std::rc::Rc;
 
+use description::MetadataCosts;
 use machine::{BufferPool, Computer, Duration, Instant, Machine, Net as _, NodeId, NodeNotes, Result, Work};
 
 use crate::random::RandomStream;
 use crate::sleep::Sleep;
+use crate::trace::ProcessorActivity;
 use crate::world::World;
 
 pub use disk::Disk;
+pub use metadata::Metadata;
 pub use net::Net;
 
 /// One node of a simulated machine.
@@ -27,16 +31,24 @@ struct Node {
     index: usize,
     net: Net,
     disks: Vec<Disk>,
+    metadata: Option<Metadata>,
     buffers: BufferPool,
     notes: Rc<NodeNotes>,
 }
 
 impl SimMachine {
-    pub(crate) fn new(world: Rc<World>, index: usize, disks: Range<usize>, buffer_bytes: u64) -> Self {
+    pub(crate) fn new(
+        world: Rc<World>,
+        index: usize,
+        disks: Range<usize>,
+        metadata: Option<&MetadataCosts>,
+        buffer_bytes: u64,
+    ) -> Self {
         let node = Node {
             index,
             net: Net::new(world.clone(), index),
             disks: disks.map(|disk| Disk::new(world.clone(), disk)).collect(),
+            metadata: metadata.map(|costs| Metadata::new(world.clone(), index, costs)),
             buffers: BufferPool::new(buffer_bytes),
             notes: world.notes[index].clone(),
             world,
@@ -47,11 +59,11 @@ impl SimMachine {
     /// Ends all that this node is doing, as a loss of power does, and starts it anew, with nothing running: its tasks
     /// are gone, messages to it are lost, its peers hear that it is gone and can send to it again. Its disks keep what
     /// was flushed and a choice, drawn from `seed`, of what was not, if that was
-    /// [expected](crate::Simulation::expect_crashes).
+    /// [expected](crate::Simulation::expect_crashes); so does its store of metadata, transaction by transaction.
     ///
     /// Not to be called by a task of the node itself.
     pub fn crash(&self, seed: u64) {
-        let Node { world, index, net, disks, .. } = &*self.node;
+        let Node { world, index, net, disks, metadata, .. } = &*self.node;
         world.executor.end_tasks_of(*index as u32);
         net.close();
         world.network.reopen(*index);
@@ -59,12 +71,16 @@ impl SimMachine {
             let mut stream = RandomStream::new(seed, &format!("crash of disk {}", disk.index()));
             world.disks.crash(disk.index(), &mut stream);
         }
+        if let Some(metadata) = metadata {
+            metadata.crash(&mut RandomStream::new(seed, &format!("crash of metadata of node {index}")));
+        }
     }
 }
 
 impl Machine for SimMachine {
     type Net = Net;
     type Disk = Disk;
+    type Metadata = Metadata;
 
     fn node(&self) -> NodeId {
         NodeId(self.node.index as u64)
@@ -97,7 +113,7 @@ impl Machine for SimMachine {
     #[inline(always)]
     fn compute(&self, work: Work) -> impl Future<Output = ()> {
         let World { executor, processors, costs, .. } = &*self.node.world;
-        processors.compute(executor, self.node.index, work, costs.of(work))
+        processors.compute(executor, self.node.index, ProcessorActivity::Work(work), costs.of(work))
     }
 
     fn net(&self) -> &Net {
@@ -106,6 +122,10 @@ impl Machine for SimMachine {
 
     fn disks(&self) -> &[Disk] {
         &self.node.disks
+    }
+
+    fn metadata(&self) -> Option<&Metadata> {
+        self.node.metadata.as_ref()
     }
 
     fn buffers(&self) -> &BufferPool {

@@ -169,10 +169,10 @@ impl Processors {
         &'a self,
         executor: &'a Executor,
         node: usize,
-        work: Work,
+        activity: ProcessorActivity,
         (nanoseconds, level): (u64, Level),
     ) -> Compute<'a> {
-        Compute { processors: self, executor, node, nanoseconds, stage: Stage::New(level, work) }
+        Compute { processors: self, executor, node, nanoseconds, stage: Stage::New(level, activity) }
     }
 
     /// Asks for the processor of `node` for work of the current task; gives the work's number.
@@ -329,7 +329,7 @@ pub(crate) struct Compute<'a> {
 }
 
 enum Stage<'a> {
-    New(Level, Work),
+    New(Level, ProcessorActivity),
     /// At the level of threads: the number of the work.
     Working(u64),
     /// At the level of interrupts, where the end is known at once.
@@ -355,18 +355,18 @@ impl Compute<'_> {
     fn begin_or_sleep(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Compute { processors, executor, node, nanoseconds, stage } = self;
         match stage {
-            Stage::New(level @ (Level::Thread | Level::Yielding | Level::Urgent), work) => {
+            Stage::New(level @ (Level::Thread | Level::Yielding | Level::Urgent), activity) => {
                 let number = processors.begin(executor, *node, *nanoseconds, *level, context);
                 if let Some(trace) = executor.trace() {
-                    trace.ask(*node, number, ProcessorActivity::Work(*work));
+                    trace.ask(*node, number, *activity);
                 }
                 *stage = Stage::Working(number);
                 Poll::Pending
             }
-            Stage::New(Level::Interrupt, work) => {
+            Stage::New(Level::Interrupt, activity) => {
                 let end = processors.interrupt(executor, *node, *nanoseconds);
                 if let Some(trace) = executor.trace() {
-                    trace.interrupt(*node, ProcessorActivity::Work(*work), *nanoseconds, end);
+                    trace.interrupt(*node, *activity, *nanoseconds, end);
                 }
                 let mut sleep = Sleep::until(executor, end);
                 let polled = Pin::new(&mut sleep).poll(context);

@@ -6,9 +6,9 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use description::MachineDescription;
-use machine::{Instant, Recorder, Result};
+use machine::{Instant, Machine, Recorder, Result};
 
-use crate::machine::SimMachine;
+use crate::machine::{Metadata, SimMachine};
 use crate::network::Network;
 use crate::processor::Processors;
 use crate::settings::Settings;
@@ -40,13 +40,14 @@ impl Simulation {
         let compute_count = description.nodes.compute.value as usize;
         let per_node = description.disks.per_io_node.value as usize;
         let node = |index: usize| {
-            let (disks, buffers) = match index.checked_sub(compute_count) {
-                None => (0..0, description.buffers.compute.value.0),
+            let (world, buffers) = (world.clone(), &description.buffers);
+            match index.checked_sub(compute_count) {
+                None => SimMachine::new(world, index, 0..0, None, buffers.compute.value.0),
                 Some(io_node) => {
-                    (io_node * per_node..(io_node + 1) * per_node, description.buffers.io.value.0)
+                    let disks = io_node * per_node..(io_node + 1) * per_node;
+                    SimMachine::new(world, index, disks, description.metadata.as_ref(), buffers.io.value.0)
                 }
-            };
-            SimMachine::new(world.clone(), index, disks, buffers)
+            }
         };
         let nodes = (0..description.node_count() as usize).map(node).collect();
         Ok(Simulation { nodes, world, compute_count })
@@ -76,9 +77,10 @@ impl Simulation {
     }
 
     /// Keeps from now on what is to be known when a node [crashes](SimMachine::crash): what its disks have been given
-    /// and not flushed. Call it before there are objects.
+    /// and not flushed. Call it before there are objects and metadata.
     pub fn expect_crashes(&self) {
         self.world.disks.expect_crashes();
+        self.nodes.iter().filter_map(Machine::metadata).for_each(Metadata::expect_crashes);
     }
 
     /// Runs `main`, and all tasks that are or get started, until `main` is over; tasks that are left go on in

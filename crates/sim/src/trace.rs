@@ -63,6 +63,8 @@ pub(crate) enum ProcessorActivity {
     SendMessage(u64),
     ReceiveMessage,
     DiskInterrupt,
+    /// A transaction on metadata that reads or changes this number of entries.
+    Transaction(u64),
 }
 
 impl ProcessorActivity {
@@ -72,6 +74,7 @@ impl ProcessorActivity {
             ProcessorActivity::SendMessage(_) => "send_message",
             ProcessorActivity::ReceiveMessage => "receive_message",
             ProcessorActivity::DiskInterrupt => "disk_interrupt",
+            ProcessorActivity::Transaction(_) => "transaction",
         }
     }
 
@@ -82,6 +85,7 @@ impl ProcessorActivity {
                 work.unit().filter(|_| work.units() > 0).map(|unit| (unit, work.units()))
             }
             ProcessorActivity::SendMessage(bytes) => Some(("bytes", bytes)),
+            ProcessorActivity::Transaction(entries) => Some(("entries", entries)),
             _ => None,
         }
     }

@@ -30,6 +30,7 @@ impl Agent {
             key: Some(key),
             listen: Some(([127, 0, 0, 1], 0).into()),
             disks: vec![DiskSettings::plain(disk.clone())],
+            metadata: Some(disk.join("namespace")),
             limits: Limits { receive_bytes: 16 << 20, ..Limits::default() },
             ..real::Settings::new(NodeId(1 << 62 | number))
         };

@@ -27,7 +27,7 @@ const SHARED: [(&str, &[&str]); 5] = [
             "State",
         ],
     ),
-    ("the seam says what there is, and each machine has one", &["Disk", "Net"]),
+    ("the seam says what there is, and each machine has one", &["Disk", "Metadata", "Net"]),
     ("the same thing, seen from another door", &["File", "Handle", "Session", "Agent", "Agents"]),
     ("what a program declares, and what a trace has of it", &["Argument", "Counter"]),
     (

@@ -84,6 +84,9 @@ pub(crate) struct Arguments {
     detach: Option<PathBuf>,
 }
 
+/// The directory of the agent's store of metadata, in that of its first disk.
+const NAMESPACE: &str = "namespace";
+
 /// Default size of the largest block.
 const BLOCK_MAX: &str = "1MiB";
 
@@ -149,7 +152,9 @@ fn not_started(error: machine::Error, listen: Option<SocketAddr>) -> Failure {
     let failure = Failure::new("starting the agent", &error);
     let machine::Error::InUse { part, .. } = error else { return failure };
     match part {
-        NodePart::Disk => failure.remedy("Stop that agent, or give this one another directory."),
+        NodePart::Disk | NodePart::Metadata => {
+            failure.remedy("Stop that agent, or give this one another directory.")
+        }
         NodePart::Address => {
             let (port, address) = listen.map_or((0, String::new()), |at| (at.port(), at.to_string()));
             failure.remedy(format!(
@@ -200,6 +205,7 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
     Ok(Settings {
         listen: Some(listen),
         disks: arguments.root.iter().map(disk).collect(),
+        metadata: arguments.root.first().map(|root| root.join(NAMESPACE)),
         reporter: agent_log::reporter(),
         ..settings
     })

@@ -87,6 +87,7 @@ impl<M: Machine> Faulty<M> {
 impl<M: Machine> Machine for Faulty<M> {
     type Net = M::Net;
     type Disk = FaultyDisk<M>;
+    type Metadata = M::Metadata;
 
     fn node(&self) -> NodeId {
         self.machine.node()
@@ -133,6 +134,10 @@ impl<M: Machine> Machine for Faulty<M> {
 
     fn disks(&self) -> &[FaultyDisk<M>] {
         &self.disks
+    }
+
+    fn metadata(&self) -> Option<&M::Metadata> {
+        self.machine.metadata()
     }
 
     fn buffers(&self) -> &BufferPool {

@@ -11,7 +11,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    pub(super) fn of(metadata: &Metadata) -> Self {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
         Identity { device: metadata.dev(), inode: metadata.ino() }
     }
 }

@@ -76,11 +76,12 @@ impl Reports {
     }
 }
 
-/// A listening node with one disk in `directory`.
+/// A listening node with one disk and a store of metadata in `directory`.
 pub(crate) fn settings(node: u64, directory: &Path, reports: &Reports) -> Settings {
     Settings {
         listen: Some(any_port()),
         disks: vec![DiskSettings::plain(directory.join(format!("disk-{node}")))],
+        metadata: Some(directory.join(format!("metadata-{node}"))),
         reporter: reports.reporter(),
         ..Settings::new(NodeId(node))
     }

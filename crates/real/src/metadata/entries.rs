@@ -1,0 +1,107 @@
+//! What a transaction sees and changes: rows of a table, each with a sum, since SQLite notices a changed byte only
+//! where it breaks its own structure.
+
+use std::path::Path;
+
+use machine::{Error, MetadataEntry, Result, Transaction, check_metadata_bytes};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use twox_hash::XxHash3_64;
+
+use super::failures::{describe, failure};
+
+/// The table.
+pub(super) const TABLE: &str = "CREATE TABLE entries (key BLOB NOT NULL PRIMARY KEY, value BLOB NOT NULL, \
+                                sum INTEGER NOT NULL) STRICT, WITHOUT ROWID";
+
+const GET: &str = "SELECT value, sum FROM entries WHERE key = ?1";
+const PUT: &str = "INSERT OR REPLACE INTO entries (key, value, sum) VALUES (?1, ?2, ?3)";
+const REMOVE: &str = "DELETE FROM entries WHERE key = ?1";
+const RANGE: &str = "SELECT value, sum, key FROM entries WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3";
+
+/// The entries of a store, within a transaction of SQLite.
+pub(super) struct Entries<'a> {
+    connection: &'a Connection,
+    path: &'a Path,
+    /// The first failure of the store: after it nothing is done any more, since SQLite may have ended its transaction.
+    failed: Option<Box<Error>>,
+    has_changed: bool,
+}
+
+impl<'a> Entries<'a> {
+    pub(super) fn new(connection: &'a Connection, path: &'a Path) -> Self {
+        Entries { connection, path, failed: None, has_changed: false }
+    }
+
+    /// Whether anything was put or removed; or the failure of the store, if there was one.
+    pub(super) fn has_changed(self) -> Result<bool> {
+        self.failed.map_or(Ok(self.has_changed), Err)
+    }
+
+    fn perform<T>(&mut self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let done = work(self.connection).map_err(|error| failure(self.path, &error));
+        done.inspect_err(|error| self.failed = Some(error.clone()))
+    }
+
+    fn check(&mut self, key: &[u8], value: &[u8], sum: i64) -> Result<()> {
+        if sum == sum_of(key, value) {
+            return Ok(());
+        }
+        let why = format!("the entry of the key {} is not what was written", key.escape_ascii());
+        let error: Box<Error> = Error::Damaged { what: describe(self.path), why }.into();
+        self.failed = Some(error.clone());
+        Err(error)
+    }
+}
+
+impl Transaction for Entries<'_> {
+    fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let found = self.perform(|connection| {
+            connection.prepare_cached(GET)?.query_row([key], value_and_sum).optional()
+        })?;
+        let Some((value, sum)) = found else { return Ok(None) };
+        self.check(key, &value, sum)?;
+        Ok(Some(value))
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        check_metadata_bytes(key, value)?;
+        self.has_changed = true;
+        self.perform(|connection| {
+            connection.prepare_cached(PUT)?.execute(params![key, value, sum_of(key, value)])
+        })?;
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<()> {
+        self.has_changed = true;
+        self.perform(|connection| connection.prepare_cached(REMOVE)?.execute([key]))?;
+        Ok(())
+    }
+
+    fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let found = self.perform(|connection| {
+            let mut select = connection.prepare_cached(RANGE)?;
+            let rows =
+                select.query_map(params![from, to, most], |row| Ok((row.get(2)?, value_and_sum(row)?)))?;
+            rows.collect::<rusqlite::Result<Vec<(Vec<u8>, _)>>>()
+        })?;
+        let checked = found.into_iter().map(|(key, (value, sum))| {
+            self.check(&key, &value, sum)?;
+            Ok((key, value))
+        });
+        checked.collect()
+    }
+}
+
+fn value_and_sum(row: &Row<'_>) -> rusqlite::Result<(Vec<u8>, i64)> {
+    Ok((row.get(0)?, row.get(1)?))
+}
+
+/// The sum of an entry, as SQLite's integers are.
+fn sum_of(key: &[u8], value: &[u8]) -> i64 {
+    XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot(key), value).cast_signed()
+}

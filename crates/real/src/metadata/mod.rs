@@ -1,0 +1,177 @@
+//! A store of metadata: a SQLite database, used by a thread of its own.
+//!
+//! Reading order: `asked.rs` (a transaction that somebody asks for), `database.rs` (the file, and transactions on it),
+//! `entries.rs` (what a transaction sees and changes), `failures.rs` (what SQLite's refusals mean). Here is the thread:
+//! it takes all that wait, as one commit of SQLite, and a flush is such a commit that waits for the medium.
+
+mod asked;
+mod database;
+mod entries;
+mod failures;
+
+use std::path::Path;
+use std::thread;
+
+use machine::{Error, MetadataStore, NodeId, Result, Transaction};
+
+use crate::report::{Report, Reporter};
+use asked::{Asked, Body};
+use database::Database;
+
+/// Transactions and flushes that wait for the thread, beyond which who asks waits before.
+const WAITING_MAX: usize = 256;
+
+/// Transactions that become one commit of SQLite.
+const TOGETHER_MAX: usize = 64;
+
+/// The store of metadata of a real node. Cloning gives another handle.
+///
+/// Its file is made with the first transaction that changes anything. A node that is killed loses none; in a power cut
+/// those may be lost that were not flushed, the last ones.
+#[derive(Clone)]
+pub struct Metadata {
+    requests: flume::Sender<Request>,
+}
+
+/// What the thread is asked for.
+enum Request {
+    Transaction(Box<dyn Asked>),
+    Flush(flume::Sender<Result<()>>),
+    Close(flume::Sender<()>),
+}
+
+impl Metadata {
+    /// Begins a store in `directory`, which is made when it is needed, in a directory that is there.
+    pub(crate) fn start(directory: &Path, node: NodeId, reporter: Reporter) -> Result<Self> {
+        let (requests, waiting) = flume::bounded(WAITING_MAX);
+        let mut keeper = Keeper { database: Database::at(directory)?, node, reporter };
+        let thread = thread::Builder::new().name("metadata".to_owned());
+        let started = thread.spawn(move || keeper.serve(&waiting));
+        started.map_err(|error| Error::Io {
+            what: "starting the thread of the store of metadata".to_owned(),
+            why: error.to_string(),
+        })?;
+        Ok(Metadata { requests })
+    }
+
+    /// Waits until all that was asked for is done and the file is closed; then nothing else is done.
+    pub(crate) async fn close(&self) {
+        let (tell, closed) = flume::bounded(1);
+        if self.requests.send_async(Request::Close(tell)).await.is_ok() {
+            // A thread that has ended has closed it, too.
+            let _ = closed.recv_async().await;
+        }
+    }
+
+    async fn ask<T>(&self, request: Request, answer: flume::Receiver<Result<T>>) -> Result<T> {
+        self.requests.send_async(request).await.map_err(|_| stopped())?;
+        answer.recv_async().await.map_err(|_| stopped())?
+    }
+}
+
+fn stopped() -> Box<Error> {
+    Error::Failed { task: "a transaction".to_owned(), why: "the node has stopped".to_owned() }.into()
+}
+
+impl MetadataStore for Metadata {
+    async fn transact<T: Send + 'static, E: Send + 'static>(
+        &self,
+        body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
+    ) -> Result<std::result::Result<T, E>> {
+        let (tell, answer) = flume::bounded(1);
+        self.ask(Request::Transaction(Box::new(Body::new(body, tell))), answer).await
+    }
+
+    async fn flush(&self) -> Result<()> {
+        let (tell, answer) = flume::bounded(1);
+        self.ask(Request::Flush(tell), answer).await
+    }
+}
+
+/// The thread's.
+struct Keeper {
+    database: Database,
+    node: NodeId,
+    reporter: Reporter,
+}
+
+/// What is done together.
+#[derive(Default)]
+struct Batch {
+    transactions: Vec<Box<dyn Asked>>,
+    flushes: Vec<flume::Sender<Result<()>>>,
+    close: Option<flume::Sender<()>>,
+}
+
+impl Batch {
+    fn add(&mut self, request: Request) {
+        match request {
+            Request::Transaction(asked) => self.transactions.push(asked),
+            Request::Flush(tell) => self.flushes.push(tell),
+            Request::Close(tell) => self.close = Some(tell),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.transactions.len() >= TOGETHER_MAX || self.close.is_some()
+    }
+}
+
+impl Keeper {
+    /// Does what is asked for until the store is closed or nobody can ask any more.
+    fn serve(&mut self, requests: &flume::Receiver<Request>) {
+        while let Ok(first) = requests.recv() {
+            let mut batch = Batch::default();
+            batch.add(first);
+            while !batch.is_full() {
+                let Ok(next) = requests.try_recv() else { break };
+                batch.add(next);
+            }
+            let Batch { transactions, flushes, close } = batch;
+            self.carry_out(transactions, flushes);
+            if let Some(tell) = close {
+                self.database.close();
+                let _ = tell.send(());
+                return;
+            }
+        }
+    }
+
+    /// Carries out transactions, as one commit or, if that fails, one by one; and flushes with them or after them.
+    fn carry_out(&mut self, mut all: Vec<Box<dyn Asked>>, flushes: Vec<flume::Sender<Result<()>>>) {
+        let flushed = match self.database.commit(&mut all, !flushes.is_empty()) {
+            Ok(()) => {
+                all.into_iter().for_each(|asked| self.answer(asked));
+                Ok(())
+            }
+            Err(error) if all.len() + flushes.len() <= 1 => {
+                self.report(&error);
+                all.into_iter().for_each(|asked| asked.answer(Err(error.clone())));
+                Err(error)
+            }
+            // One of them may be to blame.
+            Err(_) => {
+                all.into_iter().for_each(|asked| self.carry_out(vec![asked], Vec::new()));
+                if flushes.is_empty() { Ok(()) } else { self.flush() }
+            }
+        };
+        // Who does not wait any more need not be told.
+        flushes.into_iter().for_each(|tell| drop(tell.send(flushed.clone())));
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.database.commit(&mut [], true).inspect_err(|error| self.report(error))
+    }
+
+    fn answer(&self, mut asked: Box<dyn Asked>) {
+        if let Some(error) = asked.take_defect() {
+            let (node, part) = (self.node, "a transaction");
+            self.reporter.report(&Report::Defect { node, part, error });
+        }
+        asked.answer(Ok(()));
+    }
+
+    fn report(&self, error: &Error) {
+        self.reporter.report(&Report::DiskFailed { node: self.node, error: error.clone() });
+    }
+}

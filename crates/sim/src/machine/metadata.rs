@@ -1,0 +1,165 @@
+//! A simulated node's store of metadata: entries in memory, and what each transaction has to take back in a crash.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use description::{Level, MetadataCosts};
+use machine::{
+    Instant, MetadataChanges, MetadataEntry, MetadataStore, MetadataTable, Permits, Result, Transaction,
+};
+
+use crate::random::RandomStream;
+use crate::sleep::Sleep;
+use crate::trace::ProcessorActivity;
+use crate::world::World;
+
+/// The store of metadata of a simulated node.
+///
+/// A transaction takes the node's processor, then comes about in one instant. Flushes take turns at the device, and one
+/// that others have waited for is theirs, too.
+#[derive(Clone)]
+pub struct Metadata {
+    store: Rc<Store>,
+}
+
+struct Store {
+    world: Rc<World>,
+    node: usize,
+    costs: MetadataCosts,
+    state: RefCell<State>,
+    device: Permits,
+}
+
+#[derive(Default)]
+struct State {
+    table: MetadataTable,
+    /// How many transactions have changed anything, and how many of them are on the device.
+    committed: u64,
+    flushed: u64,
+    /// What takes back each transaction that is not on the device, the last one last; none if no crash is expected.
+    undo: Option<VecDeque<MetadataChanges>>,
+}
+
+impl Metadata {
+    pub(super) fn new(world: Rc<World>, node: usize, costs: &MetadataCosts) -> Self {
+        let (state, device) = (RefCell::default(), Permits::new(1));
+        Metadata { store: Rc::new(Store { world, node, costs: costs.clone(), state, device }) }
+    }
+
+    /// Keeps from now on what is to be known when the node crashes.
+    pub(crate) fn expect_crashes(&self) {
+        let mut state = self.store.state.borrow_mut();
+        state.flushed = state.committed;
+        state.undo = Some(VecDeque::new());
+    }
+
+    /// Takes back the last transactions, as many as is drawn, of those that are not on the device.
+    pub(super) fn crash(&self, stream: &mut RandomStream) {
+        let mut state = self.store.state.borrow_mut();
+        let State { table, committed, flushed, undo } = &mut *state;
+        let Some(undo) = undo else { return };
+        let left = stream.below(undo.len() as u64 + 1);
+        while undo.len() as u64 > left {
+            table.apply(undo.pop_back().expect("there are more than are left"));
+        }
+        // What a crash has left is on the device.
+        undo.clear();
+        *flushed = *committed;
+    }
+
+    /// Lets the time pass that a transaction takes with so many entries.
+    async fn compute(&self, entries: u64) {
+        let Store { world, node, costs, .. } = &*self.store;
+        let nanoseconds = costs
+            .transaction
+            .value
+            .0
+            .as_nanos()
+            .saturating_add(costs.entry.value.0.as_nanos().saturating_mul(entries));
+        let activity = ProcessorActivity::Transaction(entries);
+        world.processors.compute(&world.executor, *node, activity, (nanoseconds, Level::Thread)).await;
+    }
+}
+
+impl MetadataStore for Metadata {
+    async fn transact<T: Send + 'static, E: Send + 'static>(
+        &self,
+        mut body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
+    ) -> Result<std::result::Result<T, E>> {
+        let state = &self.store.state;
+        // Tried once to see what it takes: so every body is called again, which it may be.
+        let mut entries = 0;
+        let tried = state.borrow().table.attempt(|table| body(&mut Counted { table, entries: &mut entries }));
+        drop(tried);
+        self.compute(entries).await;
+        let attempt = state.borrow().table.attempt(&mut body);
+        let (answer, changes) = attempt?;
+        if answer.is_ok() && !changes.is_empty() {
+            state.borrow_mut().commit(changes);
+        }
+        Ok(answer)
+    }
+
+    async fn flush(&self) -> Result<()> {
+        let Store { world, costs, state, device, .. } = &*self.store;
+        let needed = state.borrow().committed;
+        let _turn = device.take().await;
+        if state.borrow().flushed >= needed {
+            return Ok(());
+        }
+        let through = state.borrow().committed;
+        let end = Instant::from_nanos(world.executor.now()) + costs.flush.value.0;
+        Sleep::until(&world.executor, end.as_nanos()).await;
+        state.borrow_mut().flushed(through);
+        Ok(())
+    }
+}
+
+impl State {
+    fn commit(&mut self, changes: MetadataChanges) {
+        let undo = self.table.apply(changes);
+        self.committed += 1;
+        if let Some(all) = &mut self.undo {
+            all.push_back(undo);
+        }
+    }
+
+    /// The transactions up to this one are on the device.
+    fn flushed(&mut self, through: u64) {
+        if let Some(undo) = &mut self.undo {
+            undo.drain(..(through.saturating_sub(self.flushed) as usize).min(undo.len()));
+        }
+        self.flushed = self.flushed.max(through);
+    }
+}
+
+/// A transaction whose entries are counted.
+struct Counted<'a> {
+    table: &'a mut dyn Transaction,
+    entries: &'a mut u64,
+}
+
+impl Transaction for Counted<'_> {
+    fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        *self.entries += 1;
+        self.table.get(key)
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        *self.entries += 1;
+        self.table.put(key, value)
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<()> {
+        *self.entries += 1;
+        self.table.remove(key)
+    }
+
+    fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>> {
+        let found = self.table.range(from, to, most)?;
+        // One is looked for even if none is there.
+        *self.entries += found.len().max(1) as u64;
+        Ok(found)
+    }
+}
