@@ -65,7 +65,7 @@ fn impossible_machines_are_refused_with_the_line() {
     let loopback = include_str!("../../../machines/loopback.toml");
     assert_refused(
         loopback,
-        "flush       = { value = \"1 ms\"",
+        "flush       = { value = \"2.5 ms\"",
         "flush = { value = \"1000 s\"",
         "at most 100",
     );

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use machine::{Error, METADATA_VALUE_BYTES_MAX, MetadataTable, Result};
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, ToSql};
 
 use super::asked::Asked;
 use super::entries::{Entries, TABLE};
@@ -170,23 +170,21 @@ fn open(path: &Path) -> Result<Connection> {
         let for_reading = flags | OpenFlags::SQLITE_OPEN_READ_ONLY;
         connection = Connection::open_with_flags_and_vfs(path, for_reading, "unix-none").map_err(failed)?;
     }
-    set_up(&connection, is_read_only).map_err(failed)?;
-    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(failed);
-    let refused = |why: String| Err(Error::Damaged { what: describe(path), why }.into());
-    match (number("application_id")?, number("user_version")?) {
-        (0, 0) if number("schema_version")? == 0 && !is_read_only => begin(&connection).map_err(failed)?,
-        (APPLICATION, VERSION) => {}
-        (APPLICATION, newer) if newer > VERSION => {
-            let why = format!("it has version {newer}, and this program knows {VERSION}: update Starfish");
-            return Err(Error::Io { what: describe(path), why }.into());
-        }
-        (APPLICATION, other) => return refused(format!("it has version {other}, which there never was")),
-        _ => return refused("it is a database of another program".to_owned()),
+    set_up(&connection).map_err(failed)?;
+    let is_new = check(&connection, path)?;
+    if !is_read_only {
+        let set = |name, value: &dyn ToSql| connection.pragma_update(None, name, value);
+        set("journal_mode", &"WAL")
+            .and_then(|()| set("wal_autocheckpoint", &JOURNAL_PAGES))
+            .map_err(failed)?;
+    }
+    if is_new {
+        begin(&connection).map_err(failed)?;
     }
     Ok(connection)
 }
 
-fn set_up(connection: &Connection, is_read_only: bool) -> rusqlite::Result<()> {
+fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::ZERO)?;
     // A length in a damaged page is not to be believed.
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, 8 * METADATA_VALUE_BYTES_MAX as i32)?;
@@ -194,12 +192,26 @@ fn set_up(connection: &Connection, is_read_only: bool) -> rusqlite::Result<()> {
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
-    if !is_read_only {
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        connection.pragma_update(None, "wal_autocheckpoint", JOURNAL_PAGES)?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)
+}
+
+/// Refuses a database that is not ours, before anything in it is changed; says whether it is a new one.
+fn check(connection: &Connection, path: &Path) -> Result<bool> {
+    let number = |name| {
+        let number = connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        number.map_err(|error| failure(path, &error))
+    };
+    let refused = |why: &str| Err(Error::Damaged { what: describe(path), why: why.to_owned() }.into());
+    match (number("application_id")?, number("user_version")?) {
+        (0, 0) if number("schema_version")? == 0 => Ok(true),
+        (APPLICATION, VERSION) => Ok(false),
+        (APPLICATION, newer) if newer > VERSION => {
+            let why = format!("it has version {newer}, and this program knows {VERSION}: update Starfish");
+            Err(Error::Io { what: describe(path), why }.into())
+        }
+        (APPLICATION, _) => refused("it has a version that there never was"),
+        _ => refused("it is a database of another program"),
     }
-    Ok(())
 }
 
 /// Makes the table of a new database.
@@ -207,4 +219,90 @@ fn begin(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(&format!(
         "BEGIN IMMEDIATE; {TABLE}; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    use machine::{METADATA_KEY_BYTES_MAX, Transaction};
+    use nix::unistd::{Uid, geteuid, setfsuid};
+
+    use super::super::asked::Body;
+    use super::*;
+
+    type Answer = flume::Receiver<Result<std::result::Result<usize, ()>>>;
+
+    /// A transaction that puts values of this size under these keys, and says how many entries there are then.
+    fn puts(keys: std::ops::Range<u64>, bytes: usize) -> (Box<dyn Asked>, Answer) {
+        let (tell, answer) = flume::bounded(1);
+        let body = move |entries: &mut dyn Transaction| {
+            keys.clone().try_for_each(|key| entries.put(&key.to_be_bytes(), &vec![1; bytes]))?;
+            Ok(Ok(entries.range(b"", &[0xff; METADATA_KEY_BYTES_MAX], usize::MAX)?.len()))
+        };
+        (Box::new(Body::new(body, tell)), answer)
+    }
+
+    fn carry_out(database: &mut Database, keys: std::ops::Range<u64>, bytes: usize) -> Result<usize> {
+        let (asked, answer) = puts(keys, bytes);
+        let mut all = [asked];
+        let committed = database.commit(&mut all, false);
+        let [asked] = all;
+        asked.answer(committed);
+        answer.recv().expect("it is told").map(|entries| entries.expect("kept"))
+    }
+
+    #[test]
+    fn a_full_disk_is_told_and_what_there_is_can_be_read_and_removed() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let mut database = Database::at(&place.path().join("store")).expect("a place");
+        assert_eq!(carry_out(&mut database, 0..10, 1000), Ok(10));
+        let connection = database.open.as_ref().expect("it is open");
+        connection.pragma_update(None, "max_page_count", 20).expect("a limit");
+        let full = *carry_out(&mut database, 100..200, 1000).expect_err("there is no room");
+        assert!(matches!(full, Error::NoSpace { .. }), "{full:?}");
+        assert_eq!(carry_out(&mut database, 0..10, 10), Ok(10));
+        assert_eq!(carry_out(&mut database, 10..20, 100), Ok(20));
+    }
+
+    #[test]
+    fn a_flush_without_changes_is_done_once() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let directory = place.path().join("store");
+        let mut database = Database::at(&directory).expect("a place");
+        assert_eq!(database.commit(&mut [], true), Ok(()));
+        assert!(!directory.exists());
+        carry_out(&mut database, 0..1, 1).expect("room");
+        let journal = || fs::metadata(directory.join("namespace.db-wal")).expect("it is there").len();
+        let before = journal();
+        assert_eq!(database.commit(&mut [], true), Ok(()));
+        let after = journal();
+        assert!(after > before, "a commit waits for the medium");
+        assert_eq!(database.commit(&mut [], true), Ok(()));
+        assert_eq!(journal(), after);
+    }
+
+    /// Root may write everywhere, so it becomes nobody for the time, on this thread alone.
+    #[test]
+    fn what_cannot_be_written_to_can_be_read_with_what_is_in_its_journal() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        fs::set_permissions(place.path(), Permissions::from_mode(0o755)).expect("our directory");
+        let (used, copied) = (place.path().join("used"), place.path().join("copied"));
+        let mut database = Database::at(&used).expect("a place");
+        carry_out(&mut database, 0..10, 100).expect("room");
+        fs::create_dir(&copied).expect("room");
+        for name in [FILE, "namespace.db-wal"] {
+            fs::copy(used.join(name), copied.join(name)).expect("it is there");
+            fs::set_permissions(copied.join(name), Permissions::from_mode(0o444)).expect("our file");
+        }
+        fs::set_permissions(&copied, Permissions::from_mode(0o555)).expect("our directory");
+        let user = geteuid();
+        setfsuid(Uid::from_raw(if user.is_root() { 65534 } else { user.as_raw() }));
+        let mut database = Database::at(&copied).expect("a place");
+        let (read, write) = (carry_out(&mut database, 0..0, 0), carry_out(&mut database, 0..1, 1));
+        setfsuid(user);
+        assert_eq!(read, Ok(10));
+        assert!(write.expect_err("nothing can be written").to_string().contains("cannot be written to"));
+    }
 }

@@ -52,6 +52,11 @@ impl Reports {
         Reporter::new(move |report| reports.0.lock().expect("no panic meanwhile").push(report.clone()))
     }
 
+    /// How many of the reports are such.
+    pub(crate) fn count(&self, is_such: impl Fn(&Report) -> bool) -> usize {
+        self.0.lock().expect("no panic meanwhile").iter().filter(|report| is_such(report)).count()
+    }
+
     pub(crate) fn failure(&self) -> Option<machine::Error> {
         self.0.lock().expect("no panic meanwhile").iter().find_map(|report| match report {
             Report::TaskFailed { error, .. } => Some(error.clone()),

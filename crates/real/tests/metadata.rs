@@ -1,0 +1,292 @@
+//! The store of metadata of a real node: what is there after kills and power cuts, what is refused, and what a defect
+//! costs.
+
+mod common;
+
+use std::fs::{self, File, OpenOptions};
+use std::future::Future;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use common::Reports;
+use machine::conformance::{counted_transactions_left, make_counted_transactions};
+use machine::{Error, Machine, MetadataStore, NodeId, NodePart, Result};
+use proptest::prelude::*;
+use real::{Metadata, Report, Settings};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+const FILE: &str = "namespace.db";
+const JOURNAL: &str = "namespace.db-wal";
+
+/// Runs `test` on the store in this directory.
+fn on_store<T: 'static, F: Future<Output = T> + 'static>(
+    directory: &Path,
+    reports: &Reports,
+    test: impl FnOnce(Metadata) -> F,
+) -> T {
+    let (metadata, reporter) = (Some(directory.to_owned()), reports.reporter());
+    let settings = Settings { metadata, reporter, ..Settings::new(NodeId(1)) };
+    let test = |machine: real::RealMachine| test(machine.metadata().expect("it has one").clone());
+    real::run(settings, test).expect("it starts")
+}
+
+fn left_in(directory: &Path) -> u64 {
+    on_store(directory, &Reports::default(), |store| async move { counted_transactions_left(&store).await })
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("room");
+    for name in [FILE, JOURNAL] {
+        fs::copy(from.join(name), to.join(name)).expect("it is there");
+    }
+}
+
+fn place() -> (TempDir, PathBuf) {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let directory = place.path().join("store");
+    (place, directory)
+}
+
+/// What a process has written to its files is there when it is killed; so a copy of them is what it leaves.
+#[test]
+fn a_killed_node_loses_no_transaction() {
+    let (place, directory) = place();
+    let from = directory.clone();
+    on_store(&directory, &Reports::default(), |store| async move {
+        for (number, copied) in [0, 7, 60, 200].into_iter().zip(["a", "b", "c", "d"]) {
+            make_counted_transactions(&store, counted_transactions_left(&store).await..number + 1).await;
+            copy(&from, &place.path().join(copied));
+            // Nobody else is to open the copy on this thread, which has a runtime already.
+            let copied = place.path().join(copied);
+            let left = std::thread::spawn(move || left_in(&copied)).join().expect("it opens");
+            assert_eq!(left, number + 1);
+        }
+    });
+}
+
+/// In a power cut the journal may lose what was not flushed, from anywhere on.
+#[test]
+fn a_power_cut_leaves_what_was_flushed_and_the_first_of_the_rest() {
+    let (place, directory) = place();
+    let from = directory.clone();
+    let (flushed_bytes, all_bytes) = on_store(&directory, &Reports::default(), |store| async move {
+        make_counted_transactions(&store, 0..10).await;
+        store.flush().await.expect("a medium");
+        let bytes = || fs::metadata(from.join(JOURNAL)).expect("it is there").len();
+        let flushed = bytes();
+        for number in 10..30 {
+            make_counted_transactions(&store, number..number + 1).await;
+        }
+        copy(&from, &place.path().join("copy"));
+        let all = bytes();
+        let copied = place.path().join("copy");
+        std::thread::spawn(move || check_power_cuts(&copied, flushed, all)).join().expect("it holds");
+        (flushed, all)
+    });
+    assert!(flushed_bytes < all_bytes, "{flushed_bytes} of {all_bytes}");
+}
+
+fn check_power_cuts(whole: &Path, flushed: u64, all: u64) {
+    let mut found = Vec::new();
+    let step = (all - flushed) / 40;
+    for cut in (flushed..=all).step_by(step as usize) {
+        for garbage in [0, 9000] {
+            let torn = whole.with_file_name(format!("cut-{cut}-{garbage}"));
+            copy(whole, &torn);
+            let journal = OpenOptions::new().write(true).open(torn.join(JOURNAL)).expect("it is there");
+            journal.set_len(cut).expect("a file");
+            journal.write_all_at(&vec![0xa5; garbage], cut).expect("room");
+            let left = left_in(&torn);
+            assert!((10..=30).contains(&left), "{left} after a cut at {cut}");
+            found.push(left);
+        }
+    }
+    assert!(found.is_sorted() && found[0] == 10 && found.last() == Some(&30), "{found:?}");
+}
+
+#[test]
+fn two_nodes_cannot_have_one_store() {
+    let (_place, directory) = place();
+    let again = directory.clone();
+    on_store(&directory, &Reports::default(), |store| async move {
+        make_counted_transactions(&store, 0..1).await;
+        let other = std::thread::spawn(move || outcome_of_reading(&again).0).join().expect("it answers");
+        let error = *other.expect_err("the first has it");
+        assert!(matches!(error, Error::InUse { part: NodePart::Metadata, .. }), "{error:?}");
+        assert_eq!(counted_transactions_left(&store).await, 1);
+    });
+    assert_eq!(left_in(&directory), 1);
+}
+
+/// The number of entries in a store, or why they cannot be read; and what was reported.
+fn outcome_of_reading(directory: &Path) -> (Result<usize>, Reports) {
+    let reports = Reports::default();
+    let read = on_store(directory, &reports, |store| async move {
+        let all = store.transact(|t| Ok(Ok::<_, ()>(t.range(b"", &[0xff; 10], usize::MAX)?.len())));
+        all.await.map(|count| count.expect("kept"))
+    });
+    (read, reports)
+}
+
+#[test]
+fn what_is_not_a_store_of_ours_is_refused_and_left_as_it_is() {
+    let (_place, directory) = place();
+    left_in(&directory);
+    assert!(!directory.exists(), "nothing was put");
+    fs::create_dir(&directory).expect("room");
+    let file = directory.join(FILE);
+    let refused = |expected: &str| {
+        let before = fs::read(&file).expect("it is there");
+        let (outcome, reports) = outcome_of_reading(&directory);
+        let text = outcome.expect_err("it is refused").to_string();
+        assert!(text.contains(expected) && text.contains("namespace.db"), "{text}");
+        assert!(reports.tells_of(expected));
+        assert!(fs::read(&file).expect("it is there") == before);
+    };
+    fs::write(&file, "a letter to somebody, which is longer than nothing\n".repeat(100)).expect("room");
+    refused("not a database");
+    fs::remove_file(&file).expect("it is there");
+    let of_others = Connection::open(&file).expect("a database");
+    of_others.execute_batch("CREATE TABLE theirs (dear INTEGER)").expect("room");
+    drop(of_others);
+    refused("of another program");
+    fs::remove_file(&file).expect("it is there");
+    on_store(&directory, &Reports::default(), |store| async move {
+        make_counted_transactions(&store, 0..1).await;
+    });
+    let newer = Connection::open(&file).expect("a database");
+    newer.execute_batch("PRAGMA journal_mode = DELETE; PRAGMA user_version = 2").expect("room");
+    drop(newer);
+    refused("update Starfish");
+}
+
+#[test]
+fn another_directory_in_the_place_of_the_disk_is_not_taken_for_a_store_without_entries() {
+    let (place, directory) = place();
+    let path = place.path().to_owned();
+    let outcome = on_store(&directory, &Reports::default(), |store| async move {
+        let away = path.with_extension("away");
+        fs::rename(&path, &away).expect("the same file system");
+        fs::create_dir(&path).expect("room");
+        let read = store.transact(|t| Ok(Ok::<_, ()>(t.get(b"")?))).await;
+        fs::remove_dir(&path).expect("it is empty");
+        fs::rename(&away, &path).expect("the same file system");
+        read
+    });
+    assert!(outcome.expect_err("it is refused").to_string().contains("has taken its place"));
+}
+
+#[test]
+fn a_panic_costs_its_transaction_and_no_other() {
+    let (_place, directory) = place();
+    let reports = Reports::default();
+    on_store(&directory, &reports, |store| async move {
+        make_counted_transactions(&store, 0..5).await;
+        let panicking = store.transact::<(), ()>(|t| {
+            t.put(b"half", b"done")?;
+            panic!("a defect on purpose")
+        });
+        // Both wait for the thread at once.
+        let others = make_counted_transactions(&store, 5..60);
+        let (mut panicking, mut others) = (Box::pin(panicking), Box::pin(others));
+        let mut outcome = None;
+        std::future::poll_fn(|context| {
+            if outcome.is_none()
+                && let std::task::Poll::Ready(ended) = panicking.as_mut().poll(context)
+            {
+                outcome = Some(ended);
+            }
+            others.as_mut().poll(context)
+        })
+        .await;
+        let outcome = match outcome {
+            Some(outcome) => outcome,
+            None => panicking.await,
+        };
+        let error = *outcome.expect_err("it has panicked");
+        assert!(matches!(&error, Error::Failed { why, .. } if why.contains("on purpose")), "{error:?}");
+        assert_eq!(counted_transactions_left(&store).await, 60);
+    });
+    let is_defect = |report: &Report| matches!(report, Report::Defect { part: "a transaction", .. });
+    assert_eq!(reports.count(is_defect), 1);
+}
+
+/// A store of 300 entries, closed.
+fn filled() -> (TempDir, PathBuf) {
+    let (place, directory) = place();
+    on_store(&directory, &Reports::default(), |store| async move {
+        let fill = store.transact(|t| {
+            (0..300).try_for_each(|number| t.put(&key(number), &value(number)))?;
+            Ok(Ok::<_, ()>(()))
+        });
+        fill.await.expect("room").expect("kept");
+    });
+    (place, directory)
+}
+
+fn key(number: u64) -> [u8; 8] {
+    number.to_be_bytes()
+}
+
+fn value(number: u64) -> Vec<u8> {
+    vec![number as u8; (number as usize * 37) % 6000]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    /// Whatever is changed in the file, nothing is read that was not written, and the node goes on.
+    #[test]
+    fn of_a_damaged_file_nothing_wrong_is_read(
+        places in proptest::collection::vec((any::<u64>(), any::<u8>(), 1_usize..64), 1..5),
+    ) {
+        let (_place, directory) = filled();
+        let file = OpenOptions::new().write(true).open(directory.join(FILE)).expect("it is there");
+        let bytes = file.metadata().expect("a file").len();
+        for (at, byte, count) in places {
+            let at = at % bytes;
+            file.write_all_at(&vec![byte; count.min((bytes - at) as usize)], at).expect("room");
+        }
+        on_store(&directory, &Reports::default(), |store| async move {
+            let all = store.transact(|t| Ok(Ok::<_, ()>(t.range(b"", &[0xff; 10], 1000)?))).await;
+            let singly = store.transact(|t| {
+                Ok(Ok::<_, ()>((0..300).map(|number| t.get(&key(number))).collect::<Result<Vec<_>>>()?))
+            });
+            for (key, value) in all.map_or(vec![], |all| all.expect("kept")) {
+                check(u64::from_be_bytes(key.try_into().expect("a key of ours")), &value);
+            }
+            for (number, value) in (0..).zip(singly.await.map_or(vec![], |all| all.expect("kept"))) {
+                value.iter().for_each(|value| check(number, value));
+            }
+            // It may work or not.
+            let _ = store.transact(|t| Ok(Ok::<_, ()>(t.put(b"new", b"value")?))).await;
+            let _ = store.flush().await;
+        });
+    }
+}
+
+fn check(number: u64, found: &[u8]) {
+    assert!(found == value(number), "the entry {number} is another one");
+}
+
+#[test]
+fn damage_of_an_entry_is_told_and_the_others_are_read() {
+    let (_place, directory) = filled();
+    let path = directory.join(FILE);
+    let content = fs::read(&path).expect("it is there");
+    // In the middle of the value of an entry of which it is the only one in its page.
+    let damaged = 131;
+    let run = vec![damaged; 1000];
+    let at = content.windows(run.len()).position(|window| window == run).expect("it is there");
+    let file: File = OpenOptions::new().write(true).open(&path).expect("it is there");
+    file.write_all_at(b"x", at as u64 + 500).expect("room");
+    let reports = Reports::default();
+    on_store(&directory, &reports, |store| async move {
+        let read = |number: u64| store.transact(move |t| Ok(Ok::<_, ()>(t.get(&key(number))?)));
+        let error = *read(damaged.into()).await.expect_err("it is damaged");
+        assert!(matches!(error, Error::Damaged { .. }), "{error:?}");
+        assert_eq!(read(130).await.expect("it is sound"), Ok(Some(value(130))));
+    });
+    assert!(reports.tells_of("not what was written"));
+}
