@@ -115,6 +115,15 @@ pub(crate) struct Cache {
     uses: u64,
 }
 
+/// How full a cache is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CacheOccupancy {
+    pub(crate) blocks_max: u64,
+    pub(crate) blocks: u64,
+    pub(crate) dirty_blocks: u64,
+    pub(crate) dirty_bytes: u64,
+}
+
 impl Cache {
     pub(crate) fn new(blocks_max: usize) -> Self {
         assert!(blocks_max > 0, "a cache of no blocks cannot serve anything");
@@ -124,6 +133,21 @@ impl Cache {
             by_key: BTreeMap::new(),
             by_use: BTreeMap::new(),
             uses: 0,
+        }
+    }
+
+    /// How full it is now.
+    pub(crate) fn occupancy(&self) -> CacheOccupancy {
+        let dirty = self.blocks.iter().map(|(_, block)| &block.dirty).filter(|dirty| !dirty.is_empty());
+        let (dirty_blocks, dirty_bytes) = dirty.fold((0, 0), |(blocks, bytes), dirty| {
+            let more: u64 = dirty.runs().iter().map(|run| run.end - run.start).sum();
+            (blocks + 1, bytes + more)
+        });
+        CacheOccupancy {
+            blocks_max: self.blocks_max as u64,
+            blocks: self.blocks.len() as u64,
+            dirty_blocks,
+            dirty_bytes,
         }
     }
 
@@ -323,6 +347,20 @@ mod tests {
         }
         assert!(!cache.make_room());
         assert_eq!(cache.unwritten(None).len(), 1);
+    }
+
+    #[test]
+    fn blocks_that_wait_to_be_written_are_counted_with_their_bytes() {
+        let (mut cache, _) = cache_of(&[1, 2, 3]);
+        for (block, written) in [(1, 0..2), (1, 4..7), (3, 1..2)] {
+            let place = cache.pin(key(block)).expect("present");
+            cache.block(place).mark_written(written, NodeId(1));
+            cache.unpin(place);
+        }
+        let full = CacheOccupancy { blocks_max: 3, blocks: 3, dirty_blocks: 2, dirty_bytes: 6 };
+        assert_eq!(cache.occupancy(), full);
+        cache.give_up(stripe(0));
+        assert_eq!(cache.occupancy(), CacheOccupancy { dirty_blocks: 0, dirty_bytes: 0, ..full });
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod attacks;
 mod commits;
+mod counts;
 mod damage;
 mod failures;
 mod faulty;
@@ -59,6 +60,7 @@ pub use pages::{
     temporary_files_reach_no_disk, the_pages_of_a_request_are_read_together,
 };
 
+pub use counts::what_an_io_node_does_is_counted;
 pub use random::random_requests_are_all_answered;
 pub use recordings::what_nodes_do_is_recorded_on_demand;
 pub use seeded::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
@@ -154,6 +156,7 @@ macro_rules! for_all_promises {
             a_flush_comes_by_itself_in_time,
             a_member_that_is_gone_costs_only_what_it_had_not_flushed,
             what_nodes_do_is_recorded_on_demand,
+            what_an_io_node_does_is_counted,
         }
     };
 }

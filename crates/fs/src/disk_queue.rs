@@ -66,6 +66,12 @@ impl DiskQueue {
         DiskTurn { queue: self, held_up }
     }
 
+    /// How many wait for a turn.
+    pub(crate) fn waiting(&self) -> u64 {
+        let waiters = self.waiters.borrow();
+        waiters.iter().filter(|(_, waiter)| matches!(waiter, Waiter::Waiting(_))).count() as u64
+    }
+
     /// Whether anybody waits in the background.
     pub(crate) fn has_background(&self) -> bool {
         self.schedule.borrow().has_background()

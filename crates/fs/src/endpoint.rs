@@ -9,13 +9,16 @@ use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use machine::{Class, Delivery, Duration, Machine, Message, Net, NodeId, Payload, Permits, SpanPlace};
+use machine::{
+    Class, Delivery, Duration, Instant, Machine, Message, Net, NodeId, Payload, Permits, SpanPlace,
+};
 use slab::Slab;
 
 use crate::error::{Error, Failure, Result};
-use crate::noted;
+use crate::noted::{self, RequestOperation};
 use crate::patience::{Awaited, Patience};
 use crate::protocol::{Frame, Reply, Request};
+use crate::traffic::Traffic;
 
 /// The tag of a complaint about a frame too garbled to have a tag of its own. No call has it.
 const NO_TAG: u64 = 0;
@@ -32,6 +35,8 @@ pub(crate) struct Endpoint<M: Machine> {
     complaints: Permits,
     /// How long others are waited for, if not as long as they are there.
     patience: Option<Rc<Patience<M>>>,
+    /// What it has done.
+    pub(crate) traffic: Traffic,
 }
 
 struct Call {
@@ -84,6 +89,10 @@ pub(crate) struct Asker {
     pub(crate) tag: u64,
     /// The class of the question. Its answer is as urgent.
     pub(crate) class: Class,
+    /// What is asked for.
+    pub(crate) operation: RequestOperation,
+    /// When the question had come.
+    pub(crate) came: Instant,
 }
 
 impl Asker {
@@ -114,7 +123,8 @@ impl<M: Machine> Endpoint<M> {
     pub(crate) fn with_patience(machine: M, limit: Option<Duration>) -> Rc<Self> {
         let (generation, complaints) = (Cell::new(0), Permits::new(COMPLAINTS_MAX));
         let patience = limit.map(|limit| Patience::new(machine.clone(), limit));
-        Rc::new(Endpoint { machine, calls: RefCell::default(), generation, complaints, patience })
+        let (calls, traffic) = (RefCell::default(), Traffic::default());
+        Rc::new(Endpoint { machine, calls, generation, complaints, patience, traffic })
     }
 
     fn begin_wait(&self, peer: NodeId, awaited: Awaited) {
@@ -161,6 +171,7 @@ impl<M: Machine> Endpoint<M> {
         let tag = self.enter_call(to, mailbox.clone(), token);
         let machine = &self.machine;
         machine.notes().sent(|| noted::question(machine.node(), tag));
+        self.traffic.sent(payload.len());
         let message = Message { class, header: Frame::Request(tag, request).encode(), payload };
         let sending = self.machine.net().send(to, message);
         async move {
@@ -197,12 +208,14 @@ impl<M: Machine> Endpoint<M> {
         asker: Asker,
         outcome: std::result::Result<(Reply, Payload), Box<Failure>>,
     ) -> impl Future<Output = machine::Result<()>> {
+        let failure = outcome.as_ref().err().map(|failure| failure.kind);
         let (reply, payload) = outcome.unwrap_or_else(|failure| (Reply::Failed(*failure), Payload::empty()));
-        let Asker { node, tag, class } = asker;
+        let Asker { node, tag, class, .. } = asker;
         // An answer that is too long for a command is none, whatever the question came as.
         let is_data = payload.len() > Message::CONTROL_PAYLOAD_BYTES_MAX;
         let class = if is_data { class.max(Class::Demand) } else { class };
         let bytes = payload.len();
+        self.traffic.sent(bytes);
         let message = Message { class, header: Frame::Reply(tag, reply).encode(), payload };
         let sending = self.machine.net().send(node, message);
         self.begin_wait(node, Awaited::Departure);
@@ -213,6 +226,10 @@ impl<M: Machine> Endpoint<M> {
             let sent = sending.await;
             drop(span);
             self.end_wait(node, Awaited::Departure);
+            if sent.is_ok() && tag != NO_TAG {
+                let took = self.machine.now().since(asker.came);
+                self.traffic.served(asker.operation, asker.class, took, failure);
+            }
             match sent {
                 Err(error) if matches!(*error, machine::Error::PeerGone { .. } | machine::Error::Closed) => {
                     Ok(())
@@ -249,9 +266,13 @@ impl<M: Machine> Endpoint<M> {
     #[inline]
     fn take_in(self: &Rc<Self>, from: NodeId, message: Message) -> Option<(Asker, Request, Payload)> {
         let Message { class, header, payload } = message;
-        let asker = |tag| Asker { node: from, tag, class };
+        self.traffic.received(payload.len());
+        let asker = |tag, request: &Request| {
+            let (operation, came) = (request.spans().operation, self.machine.now());
+            Asker { node: from, tag, class, operation, came }
+        };
         match Frame::decode(&header) {
-            Ok(Frame::Request(tag, request)) => return Some((asker(tag), request, payload)),
+            Ok(Frame::Request(tag, request)) => return Some((asker(tag, &request), request, payload)),
             Ok(Frame::Reply(NO_TAG, reply)) => {
                 self.fail_calls(from, |node| Error::Protocol { node, why: format!("complains: {reply:?}") });
             }
@@ -259,7 +280,12 @@ impl<M: Machine> Endpoint<M> {
                 self.finish_call(from, tag, Err(Error::Remote { node: from, failure }.into()));
             }
             Ok(Frame::Reply(tag, reply)) => self.finish_call(from, tag, Ok((reply, payload))),
-            Err(why) => self.complain(asker(NO_TAG), Failure::invalid(format!("bad frame: {why}"))),
+            // What it was meant to be is not known; no answer without a tag is counted.
+            Err(why) => {
+                self.traffic.bad_message();
+                let asker = asker(NO_TAG, &Request::Describe);
+                self.complain(asker, Failure::invalid(format!("bad frame: {why}")));
+            }
         }
         None
     }

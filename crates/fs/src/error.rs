@@ -153,6 +153,25 @@ pub enum FailureKind {
     BlockTooLarge,
 }
 
+impl FailureKind {
+    /// What it is counted as.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FailureKind::NotFound => "not found",
+            FailureKind::Exists => "exists",
+            FailureKind::Unfinished => "unfinished",
+            FailureKind::BeingWritten => "being written",
+            FailureKind::Lost => "lost",
+            FailureKind::NotOpen => "not open",
+            FailureKind::NoSpace => "no space",
+            FailureKind::Damaged => "damaged",
+            FailureKind::Invalid => "invalid",
+            FailureKind::Io => "io",
+            FailureKind::BlockTooLarge => "block too large",
+        }
+    }
+}
+
 impl Error {
     /// The node that it is about or that reported it, if it is one.
     pub fn node(&self) -> Option<NodeId> {

@@ -16,7 +16,8 @@
 //!   futures
 //! - `disk_queue.rs`: whose turn it is at a disk, and `backlog.rs`: who is held up there; `turns.rs`: at anything else
 //! - `patience.rs`, `give_way.rs`: how long a node waits for others, and how it lets them go on
-//! - `name.rs`, `error.rs`: what a file may be called; what can go wrong; `noted.rs`: what is noted of requests
+//! - `name.rs`, `error.rs`: what a file may be called; what can go wrong; `noted.rs`: what is noted of requests;
+//!   `traffic.rs` and `time_histogram.rs`: what is counted of them
 
 mod backlog;
 mod byte_set;
@@ -41,6 +42,8 @@ mod request_queue;
 mod schedule;
 mod scrub_unit;
 mod settings;
+mod time_histogram;
+mod traffic;
 mod turns;
 
 pub use client::{
@@ -51,7 +54,7 @@ pub use client::{
 };
 pub use directory::{Entry, EntryRun, ListedStretch};
 pub use error::{Error, Failure, FailureKind, Result};
-pub use io_node::serve;
+pub use io_node::{CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, PoolCounts, serve};
 pub use name::{NAME_BYTES_MAX, NameError, check as check_name};
 pub use protocol::FileId;
 pub use schedule::{Scheduling, Sweeps};
@@ -59,6 +62,8 @@ pub use settings::{
     Answers, ClientSettings, Configuration, IoNodeSettings, Prefetching, Service, Sharing, Threads,
     TwoPhaseExchange, TwoPhaseFlush,
 };
+pub use time_histogram::TimeHistogram;
+pub use traffic::{ServedRequests, TrafficCounts};
 
 /// The release of this file system, as its users know it. Nodes of different releases understand each other if their
 /// protocol is of the same [version](protocol::VERSION).

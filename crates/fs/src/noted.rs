@@ -8,15 +8,71 @@ use crate::protocol::Request;
 pub(crate) struct RequestSpans {
     pub(crate) ask: &'static str,
     pub(crate) serve: &'static str,
+    /// What it is counted as.
+    pub(crate) operation: RequestOperation,
+}
+
+/// What requests ask for, as they are counted: a place in the list of all operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RequestOperation(u8);
+
+impl RequestOperation {
+    /// How many there are.
+    pub(crate) const COUNT: usize = OPERATIONS.len();
+
+    /// All of them, in their order.
+    pub(crate) fn all() -> impl Iterator<Item = RequestOperation> {
+        (0..Self::COUNT).map(|index| RequestOperation(index as u8))
+    }
+
+    /// Its place among all.
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// What it is called.
+    pub(crate) fn name(self) -> &'static str {
+        OPERATIONS[self.index()]
+    }
+
+    /// The operation of this name. Evaluated when this is compiled, since names are compared.
+    const fn named(name: &str) -> RequestOperation {
+        let mut index = 0;
+        while !is_same(OPERATIONS[index], name) {
+            index += 1;
+        }
+        RequestOperation(index as u8)
+    }
+}
+
+const fn is_same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    if one.len() != other.len() {
+        return false;
+    }
+    let mut index = 0;
+    while index < one.len() {
+        if one[index] != other[index] {
+            return false;
+        }
+        index += 1;
+    }
+    true
 }
 
 macro_rules! spans_of_requests {
     ($($request:pat => $name:literal,)*) => {
+        const OPERATIONS: &[&str] = &[$($name),*];
+
         impl Request {
             /// What is noted of asking and serving it.
             pub(crate) fn spans(&self) -> RequestSpans {
                 match self {
-                    $($request => RequestSpans { ask: concat!("ask: ", $name), serve: concat!("serve: ", $name) },)*
+                    $($request => RequestSpans {
+                        ask: concat!("ask: ", $name),
+                        serve: concat!("serve: ", $name),
+                        operation: const { RequestOperation::named($name) },
+                    },)*
                 }
             }
         }
@@ -85,6 +141,15 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn each_request_is_counted_under_its_own_name() {
+        let named = |request: Request| request.spans().operation.name();
+        assert_eq!(named(Request::Describe), "describe");
+        assert_eq!(named(Request::FetchRecording), "fetch recording");
+        let names: BTreeSet<&str> = RequestOperation::all().map(RequestOperation::name).collect();
+        assert_eq!(names.len(), RequestOperation::COUNT);
+    }
 
     #[test]
     fn messages_have_numbers_of_their_own() {

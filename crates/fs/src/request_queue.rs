@@ -70,6 +70,14 @@ impl<T: Placed> RequestQueue<T> {
         self.demand.len() + self.background.len()
     }
 
+    /// How many wait on demand, or in the background.
+    pub(crate) fn len_of_class(&self, class: Class) -> usize {
+        match class {
+            Class::Control | Class::Demand => self.demand.len(),
+            Class::Background => self.background.len(),
+        }
+    }
+
     /// Whether one more request of a client may wait. If requests are shared fairly, it may have a few in any case, and
     /// beyond these as many as there is room left for.
     pub(crate) fn has_room_for(&self, client: NodeId) -> bool {

@@ -40,7 +40,7 @@
 //!   cache, which `cached_write.rs` puts there and `taker.rs` takes out
 //! - [`ConnectedNode`] in `connected.rs`: a connected node, for who needs no thread; [`whole_file`]: files copied in
 //!   and out
-//! - [`serve`] in `serving.rs`: the other side, an agent
+//! - [`AgentService`] in `serving.rs`: the other side, an agent
 //! - `node_trace.rs`: what a node of this process does, added to a trace file
 //! - `names.rs`, `error.rs`: what went wrong, with which agent, and what to do
 //!
@@ -80,7 +80,7 @@ pub use node_trace::NodeTrace;
 pub use pending::Pending;
 pub use random::{new_file_id, new_node_id, random};
 pub use real::{Driver, Report, Reporter, SocketBuffers};
-pub use serving::serve;
+pub use serving::{AgentService, serve};
 pub use session::Session;
 pub use settings::{BLOCK, CacheWrites, OpenOptions, Settings, TRACE_VARIABLE, flush_seconds};
 pub use size::Size;

@@ -1,14 +1,38 @@
 //! An I/O node of the real machine: what every agent runs, the program's and those of tests.
 
-use fs::IoNodeSettings;
+use fs::{IoNodeCounts, IoNodeService, IoNodeSettings};
 use real::RealMachine;
 
-/// Serves until the node's network is closed; all that was accepted is on its disks then.
+/// An I/O node, which serves and tells what it has done.
 ///
-/// It is [`fs::serve`] for this machine, of which much code is made: here once, not in each program and test.
+/// It is [`IoNodeService`] for this machine, of which much code is made: here once, not in each program and test.
+#[derive(Clone)]
+pub struct AgentService(IoNodeService<RealMachine>);
+
+impl AgentService {
+    /// An I/O node of this machine, that serves nobody yet.
+    pub fn new(machine: RealMachine, settings: IoNodeSettings) -> Self {
+        AgentService(IoNodeService::new(machine, settings))
+    }
+
+    /// Serves until the node's network is closed; all that was accepted is on its disks then.
+    ///
+    /// # Errors
+    /// If the node cannot go on.
+    pub async fn serve(&self) -> machine::Result<()> {
+        self.0.serve().await
+    }
+
+    /// What the node has done, and has now. Answers within about a second, whatever the disks do.
+    pub async fn counts(&self) -> IoNodeCounts {
+        self.0.counts().await
+    }
+}
+
+/// Serves as [`AgentService::serve`] does.
 ///
 /// # Errors
 /// If the node cannot go on.
 pub async fn serve(machine: RealMachine, settings: IoNodeSettings) -> machine::Result<()> {
-    fs::serve(machine, settings).await
+    AgentService::new(machine, settings).serve().await
 }

@@ -58,6 +58,11 @@ impl Accounts {
         self.0.borrow_mut().entry(client).or_default().clone()
     }
 
+    /// How many clients have one.
+    pub(super) fn count(&self) -> u64 {
+        self.0.borrow().len() as u64
+    }
+
     /// Whether a client is there.
     pub(super) fn is_there(&self, client: NodeId) -> bool {
         self.0.borrow().contains_key(&client)

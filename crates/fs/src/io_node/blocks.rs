@@ -20,17 +20,18 @@ mod load;
 mod pin;
 mod write_behind;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
 use machine::{BufferPool, Condition, Machine, NodeId, Payload, Work};
 
+use super::counts::CacheCounts;
 use super::disks::{Disks, STRIPE_BYTES_MAX};
 use super::open_stripe::{Barred, OpenStripe};
 use super::stripes::Stripes;
 use crate::byte_set::ByteSet;
-use crate::cache::{BlockKey, Cache, CacheSlot, StripeKey};
+use crate::cache::{BlockKey, Cache, CacheOccupancy, CacheSlot, StripeKey};
 use crate::endpoint::{Asker, Endpoint};
 use crate::error::{Failure, FailureKind};
 use crate::protocol::{Fetch, FileId, Request};
@@ -51,6 +52,28 @@ pub(super) struct Blocks<M: Machine> {
     room_in_background: Condition,
     /// How many blocks after each that is read are brought in.
     prefetch_blocks: u64,
+    lookups: Lookups,
+}
+
+/// What reads have found in the cache.
+#[derive(Default)]
+struct Lookups {
+    hits: Cell<u64>,
+    misses: Cell<u64>,
+    hit_bytes: Cell<u64>,
+    missed_bytes: Cell<u64>,
+    prefetches: Cell<u64>,
+}
+
+impl Lookups {
+    fn note(&self, is_hit: bool, bytes: u64) {
+        let (count, sum) = match is_hit {
+            true => (&self.hits, &self.hit_bytes),
+            false => (&self.misses, &self.missed_bytes),
+        };
+        count.set(count.get() + 1);
+        sum.set(sum.get() + bytes);
+    }
 }
 
 /// Part of one block: which block, and which bytes of it.
@@ -119,6 +142,7 @@ impl<M: Machine> Blocks<M> {
             room: Condition::new(),
             room_in_background: Condition::new(),
             prefetch_blocks: settings.prefetch_blocks,
+            lookups: Lookups::default(),
             machine,
         }
     }
@@ -136,6 +160,7 @@ impl<M: Machine> Blocks<M> {
         stripe.losses.check(&(offset..offset + bytes))?;
         self.machine.compute(Work::LookUpCache).await;
         let cached = self.cache.borrow_mut().read(part.key, &part.range);
+        self.lookups.note(cached.is_some(), bytes);
         match cached {
             Some(data) => Ok(data),
             None => self.read_through(&stripe, part, user).await,
@@ -268,6 +293,7 @@ impl<M: Machine> Blocks<M> {
                 continue;
             }
             let Some(place) = self.try_insert(&stripe, key) else { return };
+            self.lookups.prefetches.set(self.lookups.prefetches.get() + 1);
             let (blocks, stripe) = (self.clone(), stripe.clone());
             self.machine.spawn("prefetch", async move {
                 let pin = blocks.pinned(place);
@@ -304,6 +330,24 @@ impl<M: Machine> Blocks<M> {
     /// Gives up what of a stripe is not on its way to the disk.
     pub(super) fn give_up(&self, stripe: StripeKey) {
         self.cache.borrow_mut().give_up(stripe);
+    }
+
+    /// What reads have found here, and how full it is.
+    pub(super) fn counts(&self) -> CacheCounts {
+        let Lookups { hits, misses, hit_bytes, missed_bytes, prefetches } = &self.lookups;
+        let CacheOccupancy { blocks_max, blocks, dirty_blocks, dirty_bytes } =
+            self.cache.borrow().occupancy();
+        CacheCounts {
+            hits: hits.get(),
+            misses: misses.get(),
+            hit_bytes: hit_bytes.get(),
+            missed_bytes: missed_bytes.get(),
+            prefetches: prefetches.get(),
+            blocks_max,
+            blocks,
+            dirty_blocks,
+            dirty_bytes,
+        }
     }
 
     /// Promotes requests that wait in the background to load this block of a stripe to on demand.

@@ -68,7 +68,9 @@ impl<M: Machine> IoNode<M> {
         stripe.check_not_removed()?;
         let note = Committed { bytes }.encode();
         let _span = self.machine.notes().span("disk commit", || [("disk", stripe.home.disk as u64)]);
+        let since = self.machine.now();
         let noted = self.disks.of(stripe.home).commit(stripe.home.object, &note).await;
+        self.disks.count_flush(stripe.home, since, &noted);
         noted.map_err(Box::<Failure>::from).inspect_err(|failure| stripe.writers.fail(failure))?;
         stripe.committed.set(Some(bytes));
         Ok(())

@@ -3,12 +3,13 @@
 //! Whoever reads or writes data of a stripe has a turn at its disk (`disk_queue.rs`): the disk is given some requests
 //! at a time, and the others wait in the order of the settings (`schedule.rs`). Names, sizes and notes need no turn.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 use layout::Extent;
 use machine::{Buf, Disk, Duration, Instant, Machine, NodeId, NotedSpan, Work};
 
+use super::counts::IoNodeDiskCounts;
 use super::home::Home;
 use super::open_stripe::OpenStripe;
 use crate::backlog::HeldUp;
@@ -23,9 +24,29 @@ pub(super) const STRIPE_BYTES_MAX: u64 = layout::FILE_BYTES_MAX / 2;
 
 /// The right to use a disk, until this is dropped.
 pub(super) struct DiskUse<'a, M: Machine> {
+    _access: DiskAccess<'a, M>,
     _turn: DiskTurn<'a>,
     _pending: Option<PendingWrite<'a, M>>,
     _span: NotedSpan<'a>,
+}
+
+/// An access that is at the disk, until this is dropped.
+struct DiskAccess<'a, M: Machine> {
+    disks: &'a Disks<M>,
+    disk: usize,
+    direction: Direction,
+    since: Instant,
+}
+
+impl<M: Machine> Drop for DiskAccess<'_, M> {
+    fn drop(&mut self) {
+        let time = self.disks.machine.now().since(self.since);
+        let mut counts = self.disks.counts[self.disk].borrow_mut();
+        match self.direction {
+            Direction::Read => counts.reads.add(time),
+            Direction::Write => counts.writes.add(time),
+        }
+    }
 }
 
 /// A write that waits for its turn or has it, until this is dropped.
@@ -64,6 +85,8 @@ pub(super) struct Disks<M: Machine> {
     held_up: Vec<Cell<Option<(HeldUpReads, Instant)>>>,
     /// Of each disk how many bytes it has at least.
     bytes: Vec<Cell<u64>>,
+    /// Of each disk what has been done there; what it has now is left open.
+    counts: Vec<RefCell<IoNodeDiskCounts>>,
 }
 
 impl<M: Machine> Disks<M> {
@@ -73,7 +96,8 @@ impl<M: Machine> Disks<M> {
         let queues: Vec<DiskQueue> = machine.disks().iter().map(|_| queue()).collect();
         let bytes = vec![Cell::new(0); queues.len()];
         let (writes_pending, held_up) = (bytes.clone(), vec![Cell::new(None); queues.len()]);
-        Disks { machine, scheduling: settings.scheduling, queues, writes_pending, held_up, bytes }
+        let counts = queues.iter().map(|_| RefCell::default()).collect();
+        Disks { machine, scheduling: settings.scheduling, queues, writes_pending, held_up, bytes, counts }
     }
 
     /// The disk that an object lies on.
@@ -106,14 +130,52 @@ impl<M: Machine> Disks<M> {
         let turn = self.queues[home.disk].turn(request).await;
         drop(waiting);
         self.of(home).waited_since(asked);
+        let since = self.machine.now();
+        self.counts[home.disk].borrow_mut().waits.add(since.since(asked));
+        let access = DiskAccess { disks: self, disk: home.disk, direction, since };
         if let Some(held_up) = turn.held_up {
             self.note_held_up(home.disk, held_up);
         }
-        let access = match direction {
+        let name = match direction {
             Direction::Read => "disk read",
             Direction::Write => "disk write",
         };
-        DiskUse { _turn: turn, _pending: pending, _span: self.machine.notes().span(access, about) }
+        let span = self.machine.notes().span(name, about);
+        DiskUse { _access: access, _turn: turn, _pending: pending, _span: span }
+    }
+
+    /// Counts what has been read or written of a disk.
+    pub(super) fn count_bytes<T>(
+        &self,
+        home: Home,
+        direction: Direction,
+        bytes: u64,
+        outcome: &machine::Result<T>,
+    ) {
+        let mut counts = self.counts[home.disk].borrow_mut();
+        match (outcome, direction) {
+            (Err(_), _) => counts.failures += 1,
+            (Ok(_), Direction::Read) => counts.bytes_read += bytes,
+            (Ok(_), Direction::Write) => counts.bytes_written += bytes,
+        }
+    }
+
+    /// Counts a flush that was begun at `since` and is over.
+    pub(super) fn count_flush(&self, home: Home, since: Instant, outcome: &machine::Result<()>) {
+        let mut counts = self.counts[home.disk].borrow_mut();
+        counts.flushes.add(self.machine.now().since(since));
+        counts.failures += u64::from(outcome.is_err());
+    }
+
+    /// What has been done at each disk, and who waits there.
+    pub(super) fn counts(&self) -> Vec<IoNodeDiskCounts> {
+        let counts = self.counts.iter().enumerate().map(|(disk, counts)| IoNodeDiskCounts {
+            held_up_reads: self.held_up[disk].get().map_or(0, |(held_up, _)| held_up.reads),
+            waiting: self.queues[disk].waiting(),
+            pending_write_bytes: self.writes_pending[disk].get(),
+            ..counts.borrow().clone()
+        });
+        counts.collect()
     }
 
     /// Notes that a read has been held up, and tells the machine if none has been for a while.
@@ -164,6 +226,7 @@ impl<M: Machine> Disks<M> {
         let part = Extent::new(offset, into.len());
         let _turn = self.turn(home, part, Direction::Read, user).await;
         let outcome = self.of(home).read(home.object, offset, into).await;
+        self.count_bytes(home, Direction::Read, part.bytes, &outcome);
         self.machine.compute(Work::CompleteDiskRequest).await;
         outcome
     }
@@ -181,8 +244,9 @@ impl<M: Machine> Disks<M> {
         let _turn = self.turn(home, part, Direction::Write, user).await;
         let mut outcome = Ok(());
         for run in runs {
-            let at = offset + run.start;
+            let (at, bytes) = (offset + run.start, run.end - run.start);
             let written = self.of(home).write(home.object, at, buffer.slice(run)).await;
+            self.count_bytes(home, Direction::Write, bytes, &written);
             outcome = outcome.and(written);
         }
         self.machine.compute(Work::CompleteDiskRequest).await;

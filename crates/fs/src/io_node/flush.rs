@@ -87,7 +87,9 @@ impl<M: Machine> IoNode<M> {
     /// so the failure is kept for all who have written.
     pub(super) async fn flush_disk(&self, stripe: &OpenStripe) -> Result<(), Box<Failure>> {
         let _span = self.machine.notes().span("disk flush", || [("disk", stripe.home.disk as u64)]);
+        let since = self.machine.now();
         let flushed = self.disks.of(stripe.home).flush(stripe.home.object).await;
+        self.disks.count_flush(stripe.home, since, &flushed);
         flushed.map_err(Box::<Failure>::from).inspect_err(|failure| stripe.writers.fail(failure))
     }
 }

@@ -21,13 +21,16 @@
 //! - `collectives.rs`: collective requests that are served together; `disk_directed.rs`: one on a dense view;
 //!   `listed.rs`: one on whatever its members list; `rosters.rs`: who flushes write caches together
 //! - `scrub.rs`: reading back what lies on the disks; `recordings.rs`: what the node does, recorded on demand
+//! - `counts.rs`: what it has done, in numbers; `disk_health.rs`: whether its disks answer
 
 mod account;
 mod blocks;
 mod collectives;
 mod commit;
+mod counts;
 mod creators;
 mod disk_directed;
+mod disk_health;
 mod disks;
 mod flush;
 mod home;
@@ -61,6 +64,8 @@ use crate::settings::{Answers, IoNodeSettings, Threads};
 use account::{Account, Accounts};
 use blocks::{Blocks, Data};
 use collectives::Collectives;
+pub use counts::{CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, PoolCounts};
+use disk_health::DiskHealth;
 use disks::{Disks, HeldUpReads};
 use listed::Directories;
 use names::{Names, NewStripes};
@@ -85,6 +90,9 @@ struct IoNode<M: Machine> {
     scrub_buffers: BufferPool,
     accounts: Accounts,
     recording: RefCell<Option<RecordingUnderWay>>,
+    disk_health: DiskHealth<M>,
+    /// Requests refused because their client had too many under way.
+    refused: Cell<u64>,
 }
 
 /// A request for part of one block, and where the answer goes.
@@ -149,9 +157,7 @@ impl Placed for BlockRequest {
 
 /// Serves requests on this node until its network is closed, then writes out what its cache still holds.
 pub async fn serve<M: Machine>(machine: M, settings: IoNodeSettings) -> machine::Result<()> {
-    let node = Rc::new(IoNode::new(machine.clone(), settings));
-    node.endpoint.clone().listen(&node).await?;
-    node.write_out_all().await
+    IoNodeService::new(machine, settings).serve().await
 }
 
 impl<M: Machine> IoNode<M> {
@@ -173,6 +179,8 @@ impl<M: Machine> IoNode<M> {
             scrub_buffers: BufferPool::new(machine.disks().len() as u64 * scrub::BYTES_PER_DISK),
             accounts: Accounts::default(),
             recording: RefCell::default(),
+            disk_health: DiskHealth::new(machine.clone()),
+            refused: Cell::new(0),
             machine,
             settings,
         }
@@ -369,6 +377,7 @@ impl<M: Machine> IoNode<M> {
 
     /// Refuses a request of a client that is at its limit; `are_there` says of what.
     fn refuse(self: &Rc<Self>, asker: Asker, are_there: &'static str) {
+        self.refused.set(self.refused.get() + 1);
         let account = self.accounts.of(asker.node);
         let Some(permit) = account.refusals.try_take() else {
             let why = "it asks for too much, and takes no answers";

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use machine::{Class, Condition, InFlight, NodeId, OperationInFlight};
 
+use super::counts::PoolCounts;
 use crate::protocol::FileId;
 use crate::request_queue::{KEPT_FOR_DEMAND, Placed, RequestQueue};
 use crate::settings::{IoNodeSettings, Threads};
@@ -86,6 +87,16 @@ impl<T: Placed> Pool<T> {
         let promoted = self.requests.borrow_mut().promote(file, stripe, part);
         // All that was waiting may have been what no thread was allowed to serve.
         self.wake_for(promoted)
+    }
+
+    /// How many requests wait, and threads serve.
+    pub(super) fn counts(&self) -> PoolCounts {
+        let requests = self.requests.borrow();
+        PoolCounts {
+            waiting_on_demand: requests.len_of_class(Class::Demand) as u64,
+            waiting_in_background: requests.len_of_class(Class::Background) as u64,
+            busy_threads: (self.made.get() - self.idle.get()) as u64,
+        }
     }
 
     /// Drops what a client that is gone was waiting for.

@@ -74,7 +74,9 @@ impl<M: Machine> IoNode<M> {
         let outcome = {
             let user = DiskUser { job: asker, urgency: Urgency::Background };
             let _turn = self.disks.turn(home, part, Direction::Read, user).await;
-            self.disks.of(home).read(home.object, part.offset, buffer).await
+            let read = self.disks.of(home).read(home.object, part.offset, buffer).await;
+            self.disks.count_bytes(home, Direction::Read, part.bytes, &read);
+            read
         };
         self.machine.compute(Work::CompleteDiskRequest).await;
         // A disk that has everything in memory answers at once; nobody else would come to anything meanwhile.

@@ -57,6 +57,11 @@ impl Stripes {
         stripes
     }
 
+    /// How many there are.
+    pub(super) fn count(&self) -> u64 {
+        self.open.borrow().len() as u64
+    }
+
     pub(super) fn all(&self) -> Vec<Rc<OpenStripe>> {
         self.open.borrow().values().cloned().collect()
     }

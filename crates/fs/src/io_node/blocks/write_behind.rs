@@ -98,6 +98,7 @@ impl<M: Machine> Blocks<M> {
             let written =
                 self.machine.contain("writing to a disk", disk.write(stripe.home.object, offset, data)).await;
             let written = written.and_then(|written| written);
+            self.disks.count_bytes(stripe.home, Direction::Write, range.end - range.start, &written);
             stripe.length.end_write(range.end, written.is_ok());
             if let Err(error) = &written {
                 self.lose(stripe, place, range, &machine::Error::clone(error).into());

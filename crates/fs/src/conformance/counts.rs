@@ -1,0 +1,65 @@
+//! What an I/O node does is counted.
+
+use machine::conformance::Testbed;
+use machine::{Duration, Machine};
+
+use super::{BLOCK, Base, contents, read, run, small, write};
+use crate::{Client, FileId, IoNodeCounts, IoNodeDiskCounts, IoNodeService, Threads};
+
+/// The counts of an I/O node are right as soon as it has nothing to do: every request is there once, all data that
+/// moved, every access of a disk with its wait.
+pub fn what_an_io_node_does_is_counted(testbed: &impl Testbed, base: Base) {
+    run(testbed, 2, move |nodes| async move {
+        let service = IoNodeService::new(nodes[0].clone(), small(base, Threads::Pool(4)));
+        let (serving, name) = (service.clone(), nodes[0].node());
+        nodes[0].spawn("I/O node", async move { serving.serve().await });
+        let client = Client::connect(nodes[1].clone(), vec![name], base.client()).await.expect("it answers");
+        let data = contents(20 * BLOCK + 7);
+        let file = client.create("counted", FileId(1), BLOCK).await.expect("created");
+        write(&file, 0, &data).await;
+        file.commit().await.expect("committed");
+        client.create("counted", FileId(2), BLOCK).await.map(drop).expect_err("there is one");
+        assert!(read(&file, 0, data.len() as u64).await == data);
+
+        let mut counts = service.counts().await;
+        for _ in 0..1000 {
+            if is_settled(&counts, data.len() as u64) {
+                break;
+            }
+            nodes[1].sleep_until(nodes[1].now() + Duration::from_millis(10)).await;
+            counts = service.counts().await;
+        }
+        assert!(is_settled(&counts, data.len() as u64), "{counts:?}");
+        assert_eq!(counts.traffic.failures, [("exists", 1)]);
+        assert_eq!(counts.traffic.bytes_received, data.len() as u64);
+        assert_eq!((counts.clients, counts.refused, counts.traffic.bad_messages), (1, 0, 0));
+        let disks = &counts.disks;
+        assert_eq!(disks.len(), nodes[0].disks().len());
+        assert!(disks.iter().all(|disk| disk.answers && disk.failures == 0), "{counts:?}");
+        assert!(disks.iter().map(|disk| disk.flushes.count()).sum::<u64>() > 0, "{counts:?}");
+        assert_eq!(disks.iter().map(|disk| disk.bytes_written).sum::<u64>(), data.len() as u64);
+        assert_eq!((counts.cache.dirty_blocks, counts.cache.dirty_bytes), (0, 0));
+        assert!((1..=counts.cache.blocks_max).contains(&counts.cache.blocks));
+        assert!(counts.open_stripes > 0);
+    });
+}
+
+/// Whether all that has been asked for is done and counted.
+fn is_settled(counts: &IoNodeCounts, bytes_read: u64) -> bool {
+    let served = |name: &str| {
+        let all = counts.traffic.served.iter().filter(|served| served.operation == name);
+        all.map(|served| served.times.count()).sum::<u64>()
+    };
+    let cache = &counts.cache;
+    let accesses_are_whole = |disk: &IoNodeDiskCounts| {
+        let idle = (disk.waiting, disk.pending_write_bytes) == (0, 0);
+        idle && disk.waits.count() == disk.reads.count() + disk.writes.count()
+    };
+    cache.hits + cache.misses == served("read")
+        && cache.hit_bytes + cache.missed_bytes == bytes_read
+        && counts.traffic.bytes_sent == bytes_read
+        && served("write") >= 21
+        && ["describe", "create", "commit"].iter().all(|name| served(name) > 0)
+        && counts.disks.iter().all(accesses_are_whole)
+        && (counts.pool.busy_threads, counts.pool.waiting_on_demand) == (0, 0)
+}

@@ -1,0 +1,83 @@
+//! Whether disks answer, for those who watch: each is asked how much it holds.
+//!
+//! A disk that is stuck answers nobody, and must not keep those waiting who want to know just that. So a disk is asked
+//! once at a time, by a task of its own, however often somebody wants to know, and an answer is waited for a second.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use machine::{Condition, Disk, Duration, Machine, Space};
+
+/// How long an answer is waited for: longer than a disk that works needs, however busy it is with data, and a small
+/// part of the ten seconds that Prometheus waits for numbers.
+const PATIENCE: Duration = Duration::from_millis(1000);
+
+/// What a disk has answered: how much it holds, if that is known. None if it has failed, or not answered.
+pub(super) type Health = Option<Option<Space>>;
+
+/// The disks of a node, each as it has answered last.
+pub(super) struct DiskHealth<M: Machine> {
+    machine: M,
+    disks: Rc<[AskedDisk]>,
+}
+
+#[derive(Default)]
+struct AskedDisk {
+    is_asked: Cell<bool>,
+    health: RefCell<Health>,
+    answered: Condition,
+}
+
+impl<M: Machine> DiskHealth<M> {
+    pub(super) fn new(machine: M) -> Self {
+        let disks = machine.disks().iter().map(|_| AskedDisk::default()).collect();
+        DiskHealth { machine, disks }
+    }
+
+    /// Asks all disks, and waits for their answers as long as patience lasts.
+    pub(super) async fn ask(&self) -> Vec<Health> {
+        for index in 0..self.disks.len() {
+            self.begin(index);
+        }
+        let deadline = self.machine.now() + PATIENCE;
+        let all = async {
+            for disk in self.disks.iter() {
+                while disk.is_asked.get() {
+                    disk.answered.wait().await;
+                }
+            }
+        };
+        until_either(all, self.machine.sleep_until(deadline)).await;
+        let answer = |disk: &AskedDisk| if disk.is_asked.get() { None } else { *disk.health.borrow() };
+        self.disks.iter().map(answer).collect()
+    }
+
+    /// Asks a disk, unless it has yet to answer.
+    fn begin(&self, index: usize) {
+        if self.disks[index].is_asked.replace(true) {
+            return;
+        }
+        let (machine, disks) = (self.machine.clone(), self.disks.clone());
+        self.machine.spawn("asking a disk for its space", async move {
+            let space = machine.contain("asking a disk for its space", machine.disks()[index].space()).await;
+            let health = space.and_then(|space| space).ok();
+            disks[index].health.replace(health);
+            disks[index].is_asked.set(false);
+            disks[index].answered.wake_all();
+            Ok(())
+        });
+    }
+}
+
+/// Waits until one of both is done.
+async fn until_either(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|context| match one.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(()),
+        Poll::Pending => other.as_mut().poll(context),
+    })
+    .await;
+}
