@@ -30,6 +30,8 @@ put starfish-agent.service usr/lib/systemd/system/starfish-agent.service
 put starfish.sysusers usr/lib/sysusers.d/starfish.conf
 put README.Debian usr/share/doc/starfish/README.Debian
 
+install -D -m 644 "$here/grafana/starfish.json" "$stage/usr/share/starfish/grafana/starfish.json"
+
 mkdir -p "$output"
 cd "$here/.."
 cargo-deb deb --quiet --no-build --no-strip --compress-system -p starfish --output "$output" "$@"

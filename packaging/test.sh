@@ -75,6 +75,8 @@ for program in starfish mycat fs2pfs pfs2fs pfsgrep pfssort pfsbzip2; do
 done
 export PATH=$bin:$PATH
 
+grep -qx "/usr/share/starfish/grafana/starfish.json" "$work/files" || fail "there is no dashboard"
+
 # Manual pages: one for each command, and each is set without a complaint.
 for command in $(starfish help | sed -n '/^Commands:/,/^$/ s/^  \([a-z]\+\) .*/\1/p'); do
     [[ $command == help || -e $root/usr/share/man/man1/starfish-$command.1.gz ]] ||

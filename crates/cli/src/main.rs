@@ -18,6 +18,7 @@
 
 mod agent_bench;
 mod agent_log;
+mod agent_metrics;
 mod bare_stripe;
 mod command;
 mod date;

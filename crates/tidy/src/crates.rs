@@ -4,8 +4,10 @@
 //!   machine, layout, statistics,
 //!   interruption, replacement,
 //!   placement, trace               nothing of ours
-//!   viewer                         trace, trace-formats
 //!   namespace                      machine, layout
+//!   web                            nothing of ours
+//!   viewer                         trace, trace-formats, web
+//!   metrics                        machine, fs, web
 //!   description, disk              machine
 //!   fs                             machine, layout,
 //!                                  recording, trace    never sim or real: that is the wall
@@ -38,7 +40,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 36] = [
+const ARROWS: [(&str, &[&str]); 38] = [
     ("applications", &["command-line", "interruption", "node", "pdiol", "replacement"]),
     ("agent-set", &["command-line", "node"]),
     ("command-line", &["machine", "node"]),
@@ -77,6 +79,7 @@ const ARROWS: [(&str, &[&str]); 36] = [
             "jobs",
             "layout",
             "machine",
+            "metrics",
             "node",
             "page",
             "pdiol",
@@ -104,7 +107,9 @@ const ARROWS: [(&str, &[&str]); 36] = [
     ("tidy", &[]),
     ("tlv", &["trace"]),
     ("libtlv", &["tlv"]),
-    ("viewer", &["trace", "trace-formats"]),
+    ("metrics", &["fs", "machine", "web"]),
+    ("viewer", &["trace", "trace-formats", "web"]),
+    ("web", &[]),
     ("trace", &[]),
     ("trace-formats", &["trace"]),
 ];

@@ -11,14 +11,13 @@
 //!
 //! - `columns.rs`: the columns, and their format
 //! - `files.rs`: files that are named once, and read again when they have grown
-//! - `server.rs`: the server; `request.rs`: what it understands of HTTP
+//! - `server.rs`: the server, over the crate `web`
 //! - `page.html`: the page, built of `page/` by `make page`; a check of `make lint` is that it is what that gives
 //!
 //! What is shown and computed there is told in `page/src`: `main.ts` first.
 
 mod columns;
 mod files;
-mod request;
 mod server;
 
 use std::io::Write;

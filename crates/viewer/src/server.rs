@@ -5,22 +5,18 @@
 //! a name that it makes point here. There is no way to name a file.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Mutex, PoisonError};
+
+use web::{Door, Visitor, WebReply, WebRequest};
 
 use crate::PAGE;
 use crate::files::{FileError, Followed, TraceFiles};
-use crate::request::{self, HttpReply, Request};
-
-/// So many connections at once are answered, which is more than a browser makes. Others are closed.
-const CONNECTIONS_MAX: usize = 16;
 
 /// A server that has an address, and answers as long as this process lives.
 pub struct Server {
-    listener: TcpListener,
-    shared: Arc<Shared>,
+    door: Door,
+    shared: Shared,
 }
 
 /// Why there is no server.
@@ -38,7 +34,6 @@ struct Shared {
     address: SocketAddr,
     token: String,
     files: Mutex<Followed>,
-    connections: AtomicUsize,
 }
 
 impl Server {
@@ -49,13 +44,12 @@ impl Server {
     /// If a file cannot be read, the port is not free, or the system has no random numbers.
     pub fn new(files: TraceFiles, port: u16) -> Result<Server, ServeError> {
         let files = Mutex::new(Followed::new(files)?);
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        let door = Door::open((Ipv4Addr::LOCALHOST, port).into())?;
         let mut token = [0; 16];
         getrandom::fill(&mut token).map_err(io::Error::other)?;
         let token = token.iter().map(|byte| format!("{byte:02x}")).collect();
-        let shared =
-            Shared { address: listener.local_addr()?, token, files, connections: AtomicUsize::new(0) };
-        Ok(Server { listener, shared: Arc::new(shared) })
+        let shared = Shared { address: door.address(), token, files };
+        Ok(Server { door, shared })
     }
 
     /// Where a browser finds it.
@@ -65,52 +59,18 @@ impl Server {
 
     /// Answers until the process ends.
     pub fn answer(self) -> ! {
-        loop {
-            // A connection that was given up before it was accepted is none.
-            let Ok((stream, _)) = self.listener.accept() else { continue };
-            let shared = Arc::clone(&self.shared);
-            if shared.connections.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
-                shared.connections.fetch_sub(1, Ordering::Relaxed);
-                continue;
-            }
-            thread::spawn(move || {
-                // Browsers end connections as they like.
-                let _ = shared.converse(stream);
-                shared.connections.fetch_sub(1, Ordering::Relaxed);
-            });
-        }
+        let Server { door, shared } = self;
+        door.let_in(move |request, visitor| shared.answer(request, visitor))
     }
 }
 
 impl Shared {
-    fn converse(&self, mut stream: TcpStream) -> io::Result<()> {
-        let Some(request) = request::read(&mut stream)? else {
-            return request::write(
-                &mut stream,
-                &HttpReply::plain("400 Bad Request", "this is no request\n"),
-                true,
-            );
-        };
-        let with_body = request.method != "HEAD";
-        self.answer(&request, |answer| request::write(&mut stream, &answer, with_body))
-    }
-
-    fn answer(
-        &self,
-        request: &Request,
-        write: impl FnOnce(HttpReply<'_>) -> io::Result<()>,
-    ) -> io::Result<()> {
+    fn answer(&self, request: &WebRequest, visitor: Visitor) -> io::Result<()> {
         if !self.is_meant(request.host.as_deref()) {
-            return write(HttpReply::plain("403 Forbidden", "this server has another name\n"));
-        }
-        if !["GET", "HEAD"].contains(&&*request.method) {
-            return write(HttpReply::plain(
-                "405 Method Not Allowed",
-                "there is only something to read here\n",
-            ));
+            return visitor.tell(&WebReply::plain("403 Forbidden", "this server has another name\n"));
         }
         match self.below_token(&request.path) {
-            Some("") => write(HttpReply {
+            Some("") => visitor.tell(&WebReply {
                 status: "200 OK",
                 kind: "text/html; charset=utf-8",
                 fields: String::new(),
@@ -122,16 +82,16 @@ impl Shared {
                     files.news(request.query.strip_prefix("known="))
                 };
                 match news {
-                    Some((columns, version)) => write(HttpReply {
+                    Some((columns, version)) => visitor.tell(&WebReply {
                         status: "200 OK",
                         kind: "application/octet-stream",
                         fields: format!("X-Version: {version}\r\n"),
                         body: &columns,
                     }),
-                    None => write(HttpReply::plain("204 No Content", "")),
+                    None => visitor.tell(&WebReply::plain("204 No Content", "")),
                 }
             }
-            _ => write(HttpReply::plain("404 Not Found", "there is nothing here\n")),
+            _ => visitor.tell(&WebReply::plain("404 Not Found", "there is nothing here\n")),
         }
     }
 

@@ -9,15 +9,16 @@ use clap::builder::UnknownArgumentValueParser;
 use command_line::failure::{Failure, Result};
 use fs::{IoNodeSettings, Scheduling};
 use machine::{Machine, Message, Net, NodePart};
+use metrics::METRICS_VARIABLE;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real::{DiskSettings, RealMachine, Settings};
 
 use crate::described::load_model;
 use crate::store::agents::{KeyArgs, TraceArgs};
-use crate::{agent_log, detached, interrupt, local, memory, this_node, values};
+use crate::{agent_log, agent_metrics, detached, interrupt, local, memory, this_node, values};
 use agent_set::AGENT_CACHE;
 use agent_set::start::{READY, STAY};
-use node::{NodeTrace, Size, key};
+use node::{AgentService, NodeTrace, Size, key};
 
 /// Serve disks of this machine to the file system (one I/O node).
 ///
@@ -71,6 +72,11 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     trace: TraceArgs,
 
+    /// Serve numbers for Prometheus, by HTTP, at this port of loopback, or at HOST:PORT, or at :PORT of all networks.
+    /// They tell how much is done and name the disks' directories; who can connect can read them.
+    #[arg(long, value_name = "[HOST:]PORT", env = METRICS_VARIABLE)]
+    metrics: Option<String>,
+
     /// Listen on a network even without a cluster key: anyone who can connect may read and remove all files.
     #[arg(long)]
     trust_network: bool,
@@ -100,6 +106,7 @@ const EXAMPLES: &str = "\
 Examples:
   starfish agent --root /disk1 --listen :7117
   starfish agent --root /disk1 /disk2 --listen 192.168.1.5:7117 --cache 1GiB
+  starfish agent --root /disk1 --listen :7117 --metrics 9117
   starfish agent --root /tmp/slow --create --listen 127.0.0.1:0 --disk-model streaming-20
 
 The log goes to standard error. The environment variable STARFISH_LOG (off, error, warn, info, debug) says how much.";
@@ -118,6 +125,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let (is_keyless, listen) = (settings.key.is_none(), settings.listen);
     let patience = settings.limits.silence;
     let io_node = IoNodeSettings { patience: Some(patience.into()), ..io_node_settings(&arguments)? };
+    let metrics = agent_metrics::open(arguments.metrics.as_deref())?;
     let stop = interrupt::channel()?;
     allow_many_descriptors();
     let until_input_ends = arguments.until_input_ends;
@@ -136,7 +144,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         if until_input_ends {
             close_when_input_ends(machine.clone());
         }
-        let served = node::serve(machine, io_node).await;
+        let service = AgentService::new(machine.clone(), io_node);
+        if let Some(server) = metrics {
+            let directories = arguments.root.iter().map(|root| root.display().to_string()).collect();
+            agent_metrics::serve(server, &machine, service.clone(), directories)?;
+        }
+        let served = service.serve().await;
         trace.map_or(Ok(()), NodeTrace::end)?;
         match &served {
             Ok(()) => log::info!("stopped: all it had accepted is on its disks"),

@@ -8,6 +8,7 @@
 
 mod commands;
 mod keys;
+mod metrics;
 mod page;
 mod pictures;
 

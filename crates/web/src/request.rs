@@ -1,4 +1,4 @@
-//! What the server understands of HTTP: requests without a body, within limits, and one answer each.
+//! What is understood of HTTP: requests without a body, within limits, and one answer each.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -13,40 +13,45 @@ const FIELDS_MAX: usize = 64;
 /// How long a request may take to come.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a browser may read nothing of an answer.
+/// How long somebody may take for an answer, and how many bytes more of it for each second more.
 const PATIENCE_WRITING: Duration = Duration::from_secs(30);
+const BYTES_A_SECOND: usize = 64 << 10;
 
 /// What somebody asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Request {
-    pub(crate) method: String,
+pub struct WebRequest {
+    /// `GET`, or another word.
+    pub method: String,
     /// The path, up to a question mark.
-    pub(crate) path: String,
+    pub path: String,
     /// What is after it; empty if there is none.
-    pub(crate) query: String,
+    pub query: String,
     /// The only field `Host`; none if there is none, or several.
-    pub(crate) host: Option<String>,
+    pub host: Option<String>,
 }
 
 /// An answer.
-pub(crate) struct HttpReply<'a> {
-    pub(crate) status: &'static str,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebReply<'a> {
+    /// The number and what it means, such as `200 OK`.
+    pub status: &'static str,
     /// The media type of the body.
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
     /// More fields, each ended.
-    pub(crate) fields: String,
-    pub(crate) body: &'a [u8],
+    pub fields: String,
+    /// What is sent; of a `HEAD`, only how long it is.
+    pub body: &'a [u8],
 }
 
-impl<'a> HttpReply<'a> {
+impl<'a> WebReply<'a> {
     /// What is told of a request that is not answered as it wants.
-    pub(crate) fn plain(status: &'static str, body: &'a str) -> Self {
-        HttpReply { status, kind: "text/plain; charset=utf-8", fields: String::new(), body: body.as_bytes() }
+    pub fn plain(status: &'static str, body: &'a str) -> Self {
+        WebReply { status, kind: "text/plain; charset=utf-8", fields: String::new(), body: body.as_bytes() }
     }
 }
 
 /// Reads a request; none if it is none, or does not come in time.
-pub(crate) fn read(stream: &mut TcpStream) -> io::Result<Option<Request>> {
+pub(crate) fn read(stream: &mut TcpStream) -> io::Result<Option<WebRequest>> {
     let end = Instant::now() + PATIENCE;
     let mut bytes = Vec::new();
     let mut piece = [0; 2048];
@@ -68,7 +73,7 @@ pub(crate) fn read(stream: &mut TcpStream) -> io::Result<Option<Request>> {
 }
 
 enum Understood {
-    Whole(Request),
+    Whole(WebRequest),
     Part,
     No,
 }
@@ -86,7 +91,7 @@ fn understand(bytes: &[u8]) -> Understood {
     let host = host.filter(|_| hosts.next().is_none());
     let (Some(method), Some(target)) = (request.method, request.path) else { return Understood::No };
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    Understood::Whole(Request {
+    Understood::Whole(WebRequest {
         method: method.to_owned(),
         path: path.to_owned(),
         query: query.to_owned(),
@@ -95,8 +100,8 @@ fn understand(bytes: &[u8]) -> Understood {
 }
 
 /// Writes an answer, after which the connection ends.
-pub(crate) fn write(stream: &mut TcpStream, answer: &HttpReply, with_body: bool) -> io::Result<()> {
-    let HttpReply { status, kind, fields, body } = answer;
+pub(crate) fn write(stream: &mut TcpStream, answer: &WebReply, with_body: bool) -> io::Result<()> {
+    let WebReply { status, kind, fields, body } = answer;
     let head = format!(
         "HTTP/1.1 {status}\r\n\
          Content-Type: {kind}\r\n\
@@ -111,12 +116,29 @@ pub(crate) fn write(stream: &mut TcpStream, answer: &HttpReply, with_body: bool)
          {fields}\r\n",
         body.len()
     );
-    stream.set_write_timeout(Some(PATIENCE_WRITING))?;
-    stream.write_all(head.as_bytes())?;
+    let end = Instant::now() + PATIENCE_WRITING + Duration::from_secs((body.len() / BYTES_A_SECOND) as u64);
+    write_until(stream, head.as_bytes(), end)?;
     if with_body {
-        stream.write_all(body)?;
+        write_until(stream, body, end)?;
     }
-    stream.flush()
+    Ok(())
+}
+
+/// Writes all, unless it is not taken by then.
+fn write_until(stream: &mut TcpStream, mut bytes: &[u8], end: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_write_timeout(Some(left))?;
+        match stream.write(bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -125,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    fn whole(text: &str) -> Option<Request> {
+    fn whole(text: &str) -> Option<WebRequest> {
         match understand(text.as_bytes()) {
             Understood::Whole(request) => Some(request),
             Understood::Part | Understood::No => None,

@@ -1,0 +1,67 @@
+//! The numbers of an agent, for whoever watches it: an HTTP server beside the agent's thread, which never waits for it.
+//!
+//! ```text
+//!   thread of the server  --- wants numbers, with a place for them --->  task of the node
+//!                         <--------------- IoNodeCounts ---------------
+//! ```
+
+use std::time::Duration;
+
+use command_line::failure::{Failure, Result};
+use machine::Machine;
+use metrics::process::ProcessStart;
+use metrics::{METRICS_VARIABLE, MetricsServer, Samples, agent, parse_address};
+use node::AgentService;
+use real::RealMachine;
+
+/// How long an agent may take for its numbers. It takes a second if a disk is stuck.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Requests for numbers that may wait: as many as the server has threads.
+const WAITING_MAX: usize = 16;
+
+/// A server at the address that was named, if one was.
+pub(crate) fn open(address: Option<&str>) -> Result<Option<MetricsServer>> {
+    let Some(address) = address.filter(|address| !address.is_empty()) else { return Ok(None) };
+    let what = || format!("--metrics {address}");
+    let found = parse_address(address).map_err(|error| {
+        Failure::usage(what(), error).remedy("Write PORT, HOST:PORT or :PORT, as in 127.0.0.1:9117.")
+    })?;
+    let server = MetricsServer::open(found).map_err(|error| {
+        Failure::new(what(), error).remedy(format!(
+            "Give another port, with --metrics or {METRICS_VARIABLE}. Each agent of a computer needs one of its own."
+        ))
+    })?;
+    Ok(Some(server))
+}
+
+/// Serves the numbers of an agent with disks in these directories, until the process ends.
+pub(crate) fn serve(
+    server: MetricsServer,
+    machine: &RealMachine,
+    service: AgentService,
+    directories: Vec<String>,
+) -> Result<()> {
+    let url = server.url();
+    let (ask, asked) = flume::bounded::<flume::Sender<_>>(WAITING_MAX);
+    machine.spawn("numbers for Prometheus", async move {
+        while let Ok(answer) = asked.recv_async().await {
+            // Who asked may have given up.
+            let _ = answer.try_send(service.counts().await);
+        }
+        Ok(())
+    });
+    let start = ProcessStart::now();
+    let look = move || {
+        let (answer, answered) = flume::bounded(1);
+        ask.try_send(answer).ok()?;
+        let counts = answered.recv_timeout(PATIENCE).ok()?;
+        let mut samples = Samples::default();
+        start.add_to(&mut samples);
+        agent::add_to(&mut samples, &counts, &directories);
+        Some(samples)
+    };
+    server.serve(look).map_err(|error| Failure::new("serving metrics", error))?;
+    log::info!("metrics: {url}");
+    Ok(())
+}

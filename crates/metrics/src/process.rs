@@ -1,0 +1,77 @@
+//! What Prometheus knows of any process, under the names that it has for them, and which release it is of.
+
+use std::fs as files;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
+use nix::unistd::{SysconfVar, sysconf};
+
+use crate::family::MetricFamily;
+use crate::family::MetricUnit::{Bytes, Seconds};
+use crate::samples::{MetricValue, Samples};
+
+const BUILD: MetricFamily = MetricFamily::info("starfish_build", &["version"], "The release of Starfish");
+
+const START: MetricFamily =
+    MetricFamily::gauge("process_start_time", &[], "When the process was started, in seconds since 1970")
+        .in_unit(Seconds);
+
+const CPU: MetricFamily =
+    MetricFamily::counter("process_cpu", &[], "Time of processors that the process has used")
+        .in_unit(Seconds);
+
+const MEMORY: MetricFamily =
+    MetricFamily::gauge("process_resident_memory", &[], "Memory that the process has now").in_unit(Bytes);
+
+const OPEN_FILES: MetricFamily =
+    MetricFamily::gauge("process_open_fds", &[], "Files and connections that the process has open");
+
+const OPEN_FILES_MAX: MetricFamily =
+    MetricFamily::gauge("process_max_fds", &[], "Files and connections that it may have open");
+
+/// The families of any process.
+pub static FAMILIES: [MetricFamily; 6] = [BUILD, START, CPU, MEMORY, OPEN_FILES, OPEN_FILES_MAX];
+
+/// A process that was started then.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessStart(SystemTime);
+
+impl ProcessStart {
+    /// This process, which has just been started.
+    #[expect(clippy::disallowed_methods, reason = "Prometheus asks for the clock on the wall")]
+    pub fn now() -> Self {
+        ProcessStart(SystemTime::now())
+    }
+
+    /// Adds what is known of this process. What the system does not tell is left out.
+    pub fn add_to(self, samples: &mut Samples) {
+        FAMILIES.iter().for_each(|family| samples.add_family(family));
+        samples.add(&BUILD, [fs::RELEASE], MetricValue::Told);
+        let since_1970 = self.0.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        samples.add(&START, [], MetricValue::Seconds(since_1970.as_secs_f64()));
+        if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
+            let seconds = |time: TimeVal| time.num_microseconds() as f64 / 1e6;
+            let used = seconds(usage.user_time()) + seconds(usage.system_time());
+            samples.add(&CPU, [], MetricValue::Seconds(used));
+        }
+        if let Some(bytes) = resident_bytes() {
+            samples.add(&MEMORY, [], bytes);
+        }
+        if let Ok(open) = files::read_dir("/proc/self/fd") {
+            // One of them is that of the directory.
+            samples.add(&OPEN_FILES, [], open.count().saturating_sub(1) as u64);
+        }
+        if let Ok((now, _)) = getrlimit(Resource::RLIMIT_NOFILE) {
+            samples.add(&OPEN_FILES_MAX, [], now);
+        }
+    }
+}
+
+/// The pages that are in memory, from proc(5).
+fn resident_bytes() -> Option<u64> {
+    let statm = files::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    let page = sysconf(SysconfVar::PAGE_SIZE).ok()??;
+    Some(pages * u64::try_from(page).ok()?)
+}

@@ -1,0 +1,96 @@
+//! Who asks for numbers gets them: `GET /metrics`.
+//!
+//! There is no key and nothing secret: who can connect can read how much this node does, and can change nothing. So it
+//! listens on loopback unless it is told another address.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::thread;
+
+use web::{Door, Visitor, WebReply, WebRequest};
+
+use crate::samples::Samples;
+
+/// The environment variable that says where the numbers of a node are.
+pub const METRICS_VARIABLE: &str = "STARFISH_METRICS";
+
+/// Where what is asked for is.
+const PATH: &str = "/metrics";
+
+const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+const INDEX: &str = "<!doctype html><title>Starfish</title><a href=\"metrics\">Metrics for Prometheus</a>\n";
+
+/// A server that has an address.
+pub struct MetricsServer(Door);
+
+/// The address that a text names: `PORT` of loopback, `HOST:PORT`, or `:PORT` for all networks of this computer.
+///
+/// # Errors
+/// If it is none of these, or there is no such host.
+pub fn parse_address(text: &str) -> io::Result<SocketAddr> {
+    let is_port = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let full = match text.strip_prefix(':') {
+        _ if is_port => format!("127.0.0.1:{text}"),
+        Some(port) => format!("0.0.0.0:{port}"),
+        None => text.to_owned(),
+    };
+    full.to_socket_addrs()?.next().ok_or_else(|| io::Error::other("it has no address"))
+}
+
+impl MetricsServer {
+    /// Listens at this address; at any free port if that is 0.
+    ///
+    /// # Errors
+    /// If the address is taken, or is none of this computer.
+    pub fn open(address: SocketAddr) -> io::Result<MetricsServer> {
+        Door::open(address).map(MetricsServer)
+    }
+
+    /// Where the numbers are found.
+    pub fn url(&self) -> String {
+        format!("http://{}{PATH}", self.0.address())
+    }
+
+    /// Answers who asks, in threads of its own, until the process ends. `look` gives the numbers as they are, and none
+    /// if the node does not tell them in time.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub fn serve(self, look: impl Fn() -> Option<Samples> + Send + Sync + 'static) -> io::Result<()> {
+        let door = self.0;
+        let serve = move || door.let_in(move |request, visitor| answer(request, visitor, &look));
+        thread::Builder::new().name("metrics".into()).spawn(serve).map(drop)
+    }
+}
+
+fn answer(request: &WebRequest, visitor: Visitor, look: &impl Fn() -> Option<Samples>) -> io::Result<()> {
+    match &*request.path {
+        PATH => match look().map(Samples::into_text) {
+            Some(text) => visitor.tell(&reply(KIND, &text)),
+            None => visitor.tell(&WebReply::plain("503 Service Unavailable", "the node does not answer\n")),
+        },
+        "/" => visitor.tell(&reply("text/html; charset=utf-8", INDEX)),
+        _ => visitor.tell(&WebReply::plain("404 Not Found", "there is only /metrics here\n")),
+    }
+}
+
+fn reply<'a>(kind: &'static str, body: &'a str) -> WebReply<'a> {
+    WebReply { status: "200 OK", kind, fields: String::new(), body: body.as_bytes() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_on_loopback() {
+        let parsed = |text| parse_address(text).map(|address| address.to_string()).ok();
+        assert_eq!(parsed("9100").as_deref(), Some("127.0.0.1:9100"));
+        assert_eq!(parsed(":9100").as_deref(), Some("0.0.0.0:9100"));
+        assert_eq!(parsed("[::1]:9100").as_deref(), Some("[::1]:9100"));
+        for wrong in ["", ":", "70000", "host", "127.0.0.1"] {
+            assert_eq!(parsed(wrong), None, "{wrong}");
+        }
+    }
+}

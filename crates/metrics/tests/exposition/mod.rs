@@ -1,0 +1,173 @@
+//! A reader of OpenMetrics' text, as strict as the specification, that knows nothing of who wrote it.
+
+use std::collections::BTreeMap;
+
+/// What a text tells of one family.
+#[derive(Debug, Default)]
+pub(crate) struct Family {
+    pub(crate) kind: String,
+    pub(crate) help: String,
+    pub(crate) unit: String,
+    /// Name and labels of each number, in order.
+    pub(crate) samples: Vec<(Series, f64)>,
+}
+
+/// Labels with their values.
+pub(crate) type Labels = Vec<(String, String)>;
+
+/// The name of a series, and its labels.
+pub(crate) type Series = (String, Labels);
+
+/// What may stand behind the name of a family of each kind.
+const ENDS: [(&str, &[&str]); 4] = [
+    ("counter", &["_total"]),
+    ("gauge", &[""]),
+    ("histogram", &["_bucket", "_sum", "_count"]),
+    ("info", &["_info"]),
+];
+
+/// The families of a text, by name. Panics, with the line, if it is not OpenMetrics.
+pub(crate) fn parse(text: &str) -> BTreeMap<String, Family> {
+    let body = text.strip_suffix("# EOF\n").expect("the text ends with # EOF");
+    let mut families: BTreeMap<String, Family> = BTreeMap::new();
+    let mut current = String::new();
+    for line in body.lines() {
+        if let Some(comment) = line.strip_prefix("# ") {
+            let mut words = comment.splitn(3, ' ');
+            let mut word = || words.next().unwrap_or_else(|| panic!("{line}: a word is missing"));
+            let (what, name, value) = (word(), word(), word());
+            if name != current {
+                assert!(!families.contains_key(name), "{line}: the family was there before");
+                current = name.to_owned();
+            }
+            let family = families.entry(current.clone()).or_default();
+            assert!(family.samples.is_empty(), "{line}: comes after its numbers");
+            let field = match what {
+                "HELP" => &mut family.help,
+                "TYPE" => &mut family.kind,
+                "UNIT" => &mut family.unit,
+                _ => panic!("{line}: neither HELP, TYPE nor UNIT"),
+            };
+            assert!(field.is_empty(), "{line}: told twice");
+            *field = value.to_owned();
+            continue;
+        }
+        let (name, labels, value) = sample(line);
+        let family = families.get_mut(&current).unwrap_or_else(|| panic!("{line}: of no family"));
+        let ends = ENDS
+            .iter()
+            .find(|(kind, _)| *kind == family.kind)
+            .unwrap_or_else(|| panic!("{line}: of no kind"))
+            .1;
+        let end = name.strip_prefix(&*current).unwrap_or_else(|| panic!("{line}: within {current}"));
+        assert!(ends.contains(&end), "{line}: a {} ends with {ends:?}", family.kind);
+        let series = (name, labels);
+        assert!(family.samples.iter().all(|(other, _)| *other != series), "{line}: told twice");
+        family.samples.push((series, value));
+    }
+    for (name, family) in &families {
+        check(name, family);
+    }
+    families
+}
+
+fn is_name(name: &str) -> bool {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    !name.is_empty() && name.bytes().all(good) && !name.as_bytes()[0].is_ascii_digit()
+}
+
+/// The name, the labels and the number of a line.
+fn sample(line: &str) -> (String, Labels, f64) {
+    let end = line.find(['{', ' ']).unwrap_or_else(|| panic!("{line}: there is no number"));
+    let (name, mut rest) = line.split_at(end);
+    assert!(is_name(name), "{line}: {name} is no name");
+    let mut labels = Vec::new();
+    if let Some(inner) = rest.strip_prefix('{') {
+        rest = inner;
+        while !rest.starts_with('}') {
+            let (label, after) =
+                rest.split_once("=\"").unwrap_or_else(|| panic!("{line}: a label has no value"));
+            assert!(is_name(label), "{line}: {label} is no name");
+            let (value, after) = quoted(after).unwrap_or_else(|| panic!("{line}: a value has no end"));
+            assert!(labels.iter().all(|(other, _)| other != label), "{line}: {label} is there twice");
+            labels.push((label.to_owned(), value));
+            assert!(after.starts_with([',', '}']), "{line}: after a label comes another or the end");
+            rest = after.strip_prefix(',').unwrap_or(after);
+        }
+        rest = &rest[1..];
+    }
+    let number = rest.strip_prefix(' ').unwrap_or_else(|| panic!("{line}: there is no blank"));
+    (name.to_owned(), labels, number.parse().unwrap_or_else(|_| panic!("{line}: {number} is no number")))
+}
+
+/// What stands before a quotation mark, and what after.
+fn quoted(text: &str) -> Option<(String, &str)> {
+    let (mut value, mut characters) = (String::new(), text.char_indices());
+    loop {
+        match characters.next()? {
+            (at, '"') => return Some((value, &text[at + 1..])),
+            (_, '\\') => match characters.next()?.1 {
+                'n' => value.push('\n'),
+                escaped @ ('\\' | '"') => value.push(escaped),
+                _ => return None,
+            },
+            (_, character) => value.push(character),
+        }
+    }
+}
+
+/// What holds of each family, by its kind.
+fn check(name: &str, family: &Family) {
+    assert!(!family.help.is_empty() && !family.kind.is_empty(), "{name}: what is it?");
+    assert!(
+        family.unit.is_empty() || name.ends_with(&format!("_{}", family.unit)),
+        "{name}: {}",
+        family.unit
+    );
+    for unit in ["seconds", "bytes"] {
+        assert!(!name.ends_with(&format!("_{unit}")) || family.unit == unit, "{name}: the unit is not told");
+    }
+    let values = || family.samples.iter().map(|(_, value)| *value);
+    match &*family.kind {
+        "counter" => assert!(values().all(|value| value >= 0.0 && value.is_finite()), "{name}"),
+        "info" => assert!(values().all(|value| value == 1.0), "{name}"),
+        "histogram" => check_histogram(name, family),
+        _ => {}
+    }
+}
+
+/// Steps lie in order, count what is in those before, too, and the last has all.
+fn check_histogram(name: &str, family: &Family) {
+    let mut steps: BTreeMap<Labels, Vec<(f64, f64)>> = BTreeMap::new();
+    let (mut counts, mut sums) = (BTreeMap::new(), BTreeMap::new());
+    for ((series, labels), value) in &family.samples {
+        let (le, others): (Vec<_>, Vec<_>) = labels.iter().cloned().partition(|(label, _)| label == "le");
+        match (&series[name.len()..], &le[..]) {
+            ("_bucket", [(_, bound)]) => {
+                let bound = if bound == "+Inf" { f64::INFINITY } else { bound.parse().expect("a bound") };
+                steps.entry(others).or_default().push((bound, *value));
+            }
+            ("_count", []) => drop(counts.insert(others, *value)),
+            ("_sum", []) => drop(sums.insert(others, *value)),
+            _ => panic!("{series}: {labels:?}"),
+        }
+    }
+    assert!(steps.keys().eq(counts.keys()) && steps.keys().eq(sums.keys()), "{name}");
+    for (labels, steps) in steps {
+        assert!(
+            steps.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1),
+            "{name} {labels:?}"
+        );
+        assert_eq!(*steps.last().expect("one"), (f64::INFINITY, counts[&labels]), "{name} {labels:?}");
+    }
+}
+
+/// The number of a series with these labels, if there is one.
+pub(crate) fn value(families: &BTreeMap<String, Family>, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+    let mut samples = families.values().flat_map(|family| &family.samples);
+    let found = samples.find(|((series, have), _)| {
+        let wanted = |(label, value): &(String, String)| labels.contains(&(&**label, &**value));
+        series == name && have.len() == labels.len() && have.iter().all(wanted)
+    });
+    found.map(|(_, value)| *value)
+}
