@@ -10,6 +10,7 @@ mod damage;
 mod failures;
 mod faulty;
 mod listed;
+mod numbered;
 mod pages;
 mod random;
 mod recordings;
@@ -51,6 +52,13 @@ pub use failures::{
     what_no_disk_can_hold_is_refused,
 };
 pub use listed::listed_stretches_agree_with_files_in_memory;
+pub use numbered::{
+    a_numbered_file_is_read_by_whoever_knows_it, a_numbered_file_that_is_removed_stays_removed,
+    a_numbered_file_touches_the_disks_it_has_bytes_on, a_numbered_write_that_was_lost_is_told,
+    all_numbered_files_are_listed, cached_numbered_files_are_close_to_open_consistent,
+    numbered_files_are_read_and_written_together, numbered_stripes_are_told_apart,
+    random_numbered_operations_agree_with_a_file_in_memory,
+};
 pub use pages::{
     a_client_reads_what_it_has_written, a_file_too_large_for_the_cache_passes_through,
     a_flush_that_fails_is_success_for_nobody, a_window_brings_in_the_pages_after_the_one_in_use,
@@ -157,6 +165,15 @@ macro_rules! for_all_promises {
             a_member_that_is_gone_costs_only_what_it_had_not_flushed,
             what_nodes_do_is_recorded_on_demand,
             what_an_io_node_does_is_counted,
+            a_numbered_file_is_read_by_whoever_knows_it,
+            a_numbered_file_touches_the_disks_it_has_bytes_on,
+            random_numbered_operations_agree_with_a_file_in_memory,
+            numbered_files_are_read_and_written_together,
+            cached_numbered_files_are_close_to_open_consistent,
+            a_numbered_file_that_is_removed_stays_removed,
+            all_numbered_files_are_listed,
+            numbered_stripes_are_told_apart,
+            a_numbered_write_that_was_lost_is_told,
         }
     };
 }
@@ -989,6 +1006,12 @@ impl Restarting {
                 let found = FoundStripe { disk: 0, label, bytes: 0, published: true, committed };
                 Reply::Opened { stripes: vec![found] }
             }
+            Request::DescribeDisks => Reply::DisksDescribed { identities: vec![7] },
+            Request::Attach { stripes, .. } => {
+                self.is_open.set(true);
+                Reply::Attached { stripes: stripes.places.iter().map(|&(stripe, _)| (stripe, 0)).collect() }
+            }
+            Request::FlushNumbered(_) => Reply::Accepted { incarnation: self.incarnation.get() },
             Request::Write { .. } | Request::Collective(_) if !self.is_open.get() => Reply::Failed(not_open),
             Request::Collective(_) => {
                 self.collectives.set(self.collectives.get() + 1);

@@ -74,7 +74,8 @@ impl Mailbox {
         })
     }
 
-    fn put(&self, token: usize, answer: Answer) {
+    /// Puts an answer into it.
+    pub(crate) fn put(&self, token: usize, answer: Answer) {
         self.answers.borrow_mut().push_back((token, answer));
         if let Some(waker) = self.waiting.take() {
             waker.wake();

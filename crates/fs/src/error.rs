@@ -91,6 +91,16 @@ pub enum Error {
         /// The defect of its message.
         why: String,
     },
+    /// No I/O node has a disk that stripes of the file lie on.
+    #[error(
+        "{name}: none of the I/O nodes has disk {identity:016x}: is the agent that has it among those named?"
+    )]
+    UnknownDisk {
+        /// The file's name.
+        name: String,
+        /// The identity of the disk.
+        identity: u64,
+    },
     /// Not all I/O nodes can handle blocks of that size.
     #[error("{name}: blocks of {bytes} bytes are too large, at most {most} here")]
     BlockTooLarge {
@@ -151,6 +161,8 @@ pub enum FailureKind {
     Io,
     /// The file has larger blocks than the I/O node was started for.
     BlockTooLarge,
+    /// The I/O node has no disk of that identity.
+    NoDisk,
 }
 
 impl FailureKind {
@@ -168,6 +180,7 @@ impl FailureKind {
             FailureKind::Invalid => "invalid",
             FailureKind::Io => "io",
             FailureKind::BlockTooLarge => "block too large",
+            FailureKind::NoDisk => "no disk",
         }
     }
 }

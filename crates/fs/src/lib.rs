@@ -16,7 +16,8 @@
 //!   futures
 //! - `disk_queue.rs`: whose turn it is at a disk, and `backlog.rs`: who is held up there; `turns.rs`: at anything else
 //! - `patience.rs`, `give_way.rs`: how long a node waits for others, and how it lets them go on
-//! - `name.rs`, `error.rs`: what a file may be called; what can go wrong; `noted.rs`: what is noted of requests;
+//! - `name.rs`, `error.rs`: what a file may be called; what can go wrong; `number.rs`: what stripes of files without
+//!   names are called; `noted.rs`: what is noted of requests;
 //!   `traffic.rs` and `time_histogram.rs`: what is counted of them
 
 mod backlog;
@@ -35,6 +36,7 @@ mod give_way;
 mod io_node;
 mod name;
 mod noted;
+mod number;
 mod patience;
 mod piece_run;
 pub mod protocol;
@@ -48,15 +50,16 @@ mod turns;
 
 pub use client::{
     Advice, Check, CheckedFile, Checking, Client, CollectiveMethod, CollectiveSettings, DiskExamination,
-    Division, ENTRY_BYTES, Examination, File, FileEntries, FileParts, FileStat, Finding, FindingKind, Group,
-    HeldUpExamination, ListedSettings, MoveTimes, Moved, NodeRecording, PageCache, PageCacheSettings,
-    PagedFile, Prefetch, Remains, Remnant, Section, WriteCache, WriteCacheSettings, Written,
+    DisksByIdentity, Division, ENTRY_BYTES, Examination, File, FileEntries, FileParts, FileStat, Finding,
+    FindingKind, Group, HeldUpExamination, ListedSettings, MoveTimes, Moved, NodeRecording, NumberedFile,
+    PageCache, PageCacheSettings, PagedFile, Prefetch, Remains, Remnant, Section, WriteCache,
+    WriteCacheSettings, Written,
 };
 pub use directory::{Entry, EntryRun, ListedStretch};
 pub use error::{Error, Failure, FailureKind, Result};
 pub use io_node::{CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, PoolCounts, serve};
 pub use name::{NAME_BYTES_MAX, NameError, check as check_name};
-pub use protocol::FileId;
+pub use protocol::{FileId, ListedStripe};
 pub use schedule::{Scheduling, Sweeps};
 pub use settings::{
     Answers, ClientSettings, Configuration, IoNodeSettings, Prefetching, Service, Sharing, Threads,

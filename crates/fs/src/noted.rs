@@ -111,6 +111,11 @@ spans_of_requests! {
     Request::ReadRecordingClock => "read clock",
     Request::StopRecording => "stop recording",
     Request::FetchRecording => "fetch recording",
+    Request::DescribeDisks => "describe disks",
+    Request::Attach { .. } => "attach",
+    Request::FlushNumbered(_) => "flush numbered",
+    Request::RemoveNumbered { .. } => "remove numbered",
+    Request::ListNumbered { .. } => "list numbered",
 }
 
 /// The number of the message in which a node asks with a tag: its own among all, but for an accident.

@@ -18,7 +18,7 @@ use crate::directory::{Entry, ListedStretch};
 use crate::error::Failure;
 
 /// The version of the protocol. Another version is refused.
-pub const VERSION: u8 = 7;
+pub const VERSION: u8 = 8;
 
 /// The version of the labels on stripes, which outlives that of the protocol: files stay readable.
 pub const LABEL_VERSION: u8 = 2;
@@ -306,6 +306,28 @@ pub enum Request {
     StopRecording,
     /// Give me the next part of the recording that you keep for me.
     FetchRecording,
+    /// Which identities have your disks?
+    DescribeDisks,
+    /// Open these stripes of a numbered file.
+    Attach {
+        /// Which stripes.
+        stripes: NumberedStripes,
+        /// Make those that there are not.
+        create: bool,
+    },
+    /// Bring what there is of these stripes of a numbered file onto the media.
+    FlushNumbered(NumberedStripes),
+    /// Remove all stripes that you have of these numbered files, of [`REMOVED_MAX`] at most, and make none of them any
+    /// more.
+    RemoveNumbered {
+        /// The files.
+        files: Vec<FileId>,
+    },
+    /// Which numbered files have you stripes of?
+    ListNumbered {
+        /// Only files of greater numbers than this one; of all, without it.
+        after: Option<FileId>,
+    },
 }
 
 impl Request {
@@ -332,6 +354,11 @@ impl Request {
             | Request::StartRecording
             | Request::ReadRecordingClock
             | Request::StopRecording
+            | Request::DescribeDisks
+            | Request::Attach { .. }
+            | Request::FlushNumbered(_)
+            | Request::RemoveNumbered { .. }
+            | Request::ListNumbered { .. }
             | Request::Scrub { .. } => Class::Control,
             Request::Read { .. }
             | Request::Write { .. }
@@ -352,6 +379,12 @@ impl Request {
 
 /// The most bytes of names in one answer to [`Request::List`]. Their number takes some more.
 pub(crate) const LISTED_BYTES_MAX: usize = 32 * 1024;
+
+/// The most numbered files in one [`Request::RemoveNumbered`]; the header of more would be too long.
+pub const REMOVED_MAX: usize = 4096;
+
+/// Stripes in an answer to [`Request::ListNumbered`] after which no further file is begun.
+pub(crate) const LISTED_STRIPES: usize = 1000;
 
 /// The most bytes that are read back for one [`Request::Scrub`]. If every other unit of them is damaged, the answer
 /// still has its place in a header.
@@ -384,6 +417,17 @@ pub struct StripeHome {
     pub stripe: u32,
     /// Index of the disk within its node.
     pub disk: u32,
+}
+
+/// Stripes of a numbered file that are on the disks of one I/O node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NumberedStripes {
+    /// The file.
+    pub file: FileId,
+    /// How it is striped.
+    pub striping: Striping,
+    /// Pairs of stripe index and identity of the disk.
+    pub places: Vec<(u32, u64)>,
 }
 
 /// A disk-directed request: one for a whole collective operation.
@@ -524,6 +568,23 @@ pub enum Reply {
         /// The next bytes of a section of a trace; none after the last.
         bytes: Vec<u8>,
     },
+    /// To [`Request::DescribeDisks`].
+    DisksDescribed {
+        /// The identity of each disk.
+        identities: Vec<u64>,
+    },
+    /// To [`Request::Attach`]: the stripes that are open now.
+    Attached {
+        /// Pairs of stripe index and length in bytes. Those that there are not are left out.
+        stripes: Vec<(u32, u64)>,
+    },
+    /// To [`Request::ListNumbered`]: the stripes of the first of the files, as many as an answer holds.
+    NumberedListed {
+        /// The stripes, sorted by file.
+        stripes: Vec<ListedStripe>,
+        /// Whether there are others after these.
+        more: bool,
+    },
 }
 
 /// An I/O node's report on its computer: see [`machine::Computer`].
@@ -563,6 +624,17 @@ pub struct ExaminedHeldUp {
     pub writes_most: u64,
     /// Nanoseconds since the last of them.
     pub ago: u64,
+}
+
+/// A stripe of a numbered file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedStripe {
+    /// The file.
+    pub file: FileId,
+    /// Index of the disk within its node.
+    pub disk: u32,
+    /// Index of the stripe and its length in bytes; none if that cannot be read.
+    pub stripe: Option<(u32, u64)>,
 }
 
 /// Bytes of a stripe that do not match their checksums.
@@ -768,6 +840,15 @@ mod tests {
                 Frame::Reply(tag, Reply::Failed(Failure::invalid(name.clone()))),
                 Frame::Request(tag, Request::FetchRecording),
                 Frame::Reply(tag, Reply::RecordedPart { bytes: name.into_bytes() }),
+                Frame::Request(tag, Request::FlushNumbered(NumberedStripes {
+                    file: FileId(offset),
+                    striping: Striping::new(4096, 3).expect("a striping"),
+                    places: vec![(bytes, offset)],
+                })),
+                Frame::Reply(tag, Reply::NumberedListed {
+                    stripes: vec![ListedStripe { file: FileId(tag), disk: bytes, stripe: Some((bytes, offset)) }],
+                    more: true,
+                }),
             ];
             for frame in frames {
                 prop_assert_eq!(Frame::decode(&frame.encode()), Ok(frame));

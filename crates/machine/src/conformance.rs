@@ -68,6 +68,8 @@ pub fn check_all(testbed: &impl Testbed) {
     a_refused_transaction_changes_nothing(testbed);
     entries_are_in_the_order_of_their_keys(testbed);
     a_dropped_transaction_leaves_nothing_half_done(testbed);
+    an_object_that_was_not_flushed_is_one_like_others(testbed);
+    disks_are_told_apart(testbed);
     errors_of_detached_tasks_do_not_vanish(testbed);
     waiting_tasks_of_a_node_are_woken_in_order(testbed);
     a_group_of_tasks_ends_with_its_first_failure(testbed);
@@ -465,6 +467,61 @@ pub fn a_pending_object_takes_its_name_when_it_is_published(testbed: &impl Testb
         assert_eq!(ok(disk.open("thing", Stage::Pending).await).label, b"third");
         ok(disk.remove("thing", Stage::Pending).await);
         assert_eq!(ok(disk.list().await), Vec::<String>::new());
+    }));
+}
+
+/// An object for which no medium was waited for has one name with all others, is read, written, flushed, committed,
+/// published and removed as they are.
+pub fn an_object_that_was_not_flushed_is_one_like_others(testbed: &impl Testbed) {
+    ok(testbed.run(1, |nodes| async move {
+        let (machine, disk) = (&nodes[0], &nodes[0].disks()[0]);
+        let object = ok(disk.create_unflushed("new", b"label").await);
+        assert_eq!((object.bytes, &*object.label, &*object.note), (0, &b"label"[..], &b""[..]));
+        assert!(matches!(error(disk.create_unflushed("new", b"2").await), Error::Exists { .. }));
+        assert!(matches!(error(disk.create("new", b"2").await), Error::Exists { .. }));
+        assert_eq!(ok(disk.list().await), ["new"]);
+        for step in 0..4 {
+            ok(disk.write(object.id, step * 100, Payload::from(vec![step as u8 + 1; 100])).await);
+            let opened = ok(disk.open("new", Stage::Pending).await);
+            assert_eq!(
+                (opened.id, opened.bytes, &*opened.label),
+                (object.id, step * 100 + 100, &b"label"[..])
+            );
+            let read = ok(disk.read(object.id, step * 100, buffer(machine, 100).await).await);
+            assert_eq!(read.slice(0..100).to_vec(), Some(vec![step as u8 + 1; 100]));
+            match step {
+                0 => {}
+                1 => ok(disk.flush(object.id).await),
+                _ => ok(disk.commit(object.id, b"note").await),
+            }
+        }
+        assert!(matches!(error(disk.create("new", b"2").await), Error::Exists { .. }));
+        assert!(matches!(error(disk.create_unflushed("new", b"2").await), Error::Exists { .. }));
+        ok(disk.publish("new").await);
+        assert_eq!(ok(disk.open("new", Stage::Published).await).note, b"note");
+        // One that nothing was ever flushed of is published, too, and one is removed.
+        let second = ok(disk.create_unflushed("new", b"second").await);
+        ok(disk.write(second.id, 0, Payload::from(vec![9; 10])).await);
+        ok(disk.publish("new").await);
+        let published = ok(disk.open("new", Stage::Published).await);
+        assert_eq!((published.id, published.bytes, &*published.label), (second.id, 10, &b"second"[..]));
+        ok(disk.create_unflushed("new", b"third").await);
+        ok(disk.remove("new", Stage::Pending).await);
+        assert!(matches!(error(disk.open("new", Stage::Pending).await), Error::NotFound { .. }));
+        ok(disk.create("new", b"fourth").await);
+        assert!(matches!(error(disk.create_unflushed("new", b"fifth").await), Error::Exists { .. }));
+    }));
+}
+
+/// A disk has an identity that stays, and another disk has another.
+pub fn disks_are_told_apart(testbed: &impl Testbed) {
+    ok(testbed.run(2, |nodes| async move {
+        let identity = async |node: usize| ok(nodes[node].disks()[0].identity().await);
+        let first = identity(0).await;
+        ok(nodes[0].disks()[0].create("thing", b"").await);
+        assert_eq!(identity(0).await, first);
+        assert_ne!(identity(1).await, first);
+        assert_eq!(ok(nodes[0].disks()[0].list().await), ["thing"]);
     }));
 }
 

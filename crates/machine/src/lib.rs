@@ -283,6 +283,11 @@ pub trait Disk {
     /// Fails if there is a pending one of that name.
     fn create(&self, name: &str, label: &[u8]) -> impl Future<Output = Result<Object>>;
 
+    /// Makes an empty object as [`create`](Self::create) does, but waits for no medium: if the power fails before the
+    /// object has been [flushed](Self::flush) or [committed](Self::commit) for the first time, there may be none, or
+    /// one of which anything is left. A name that [`list`](Self::list) gives may then be that of none.
+    fn create_unflushed(&self, name: &str, label: &[u8]) -> impl Future<Output = Result<Object>>;
+
     /// Opens the object named `name` of this stage.
     fn open(&self, name: &str, stage: Stage) -> impl Future<Output = Result<Object>>;
 
@@ -312,7 +317,7 @@ pub trait Disk {
     /// Writes `from` at `offset`, extending the object if need be.
     fn write(&self, object: ObjectId, offset: u64, from: Payload) -> impl Future<Output = Result<()>>;
 
-    /// Waits until everything written to the object is on the medium.
+    /// Waits until everything written to the object is on the medium, and that there is the object.
     fn flush(&self, object: ObjectId) -> impl Future<Output = Result<()>>;
 
     /// As [`flush`](Self::flush), and replaces the object's note by another, of [`NOTE_BYTES_MAX`] bytes at most, in
@@ -322,6 +327,10 @@ pub trait Disk {
 
     /// Capacity and free space of the disk; none if no bound is known.
     fn space(&self) -> impl Future<Output = Result<Option<Space>>>;
+
+    /// A number drawn at random that tells the disk from all others for as long as it has objects, whatever node it
+    /// belongs to. Two disks have the same only if one is a copy of the other.
+    fn identity(&self) -> impl Future<Output = Result<u64>>;
 
     /// Identifies the device of the disk among those of the same computer; none if that is not known.
     ///

@@ -144,6 +144,7 @@ pub(crate) fn kind_of(error: &fs::Error) -> ErrorKind {
         fs::Error::BadName { .. } => ErrorKind::BadName,
         fs::Error::MissingStripe { .. } | fs::Error::ForeignStripe { .. } => ErrorKind::Damaged,
         fs::Error::WriteLost { .. } => ErrorKind::Lost,
+        fs::Error::UnknownDisk { .. } => ErrorKind::Unreachable,
         fs::Error::Remote { failure, .. } => kind_of_remote(failure.kind),
         fs::Error::Protocol { .. } => ErrorKind::Protocol,
         fs::Error::Invalid(_) | fs::Error::BlockTooLarge { .. } | fs::Error::Layout(_) => ErrorKind::Invalid,
@@ -163,6 +164,7 @@ fn kind_of_remote(kind: FailureKind) -> ErrorKind {
         FailureKind::Lost => ErrorKind::Lost,
         // The client has opened it again already, and still it is not.
         FailureKind::NotOpen => ErrorKind::Gone,
+        FailureKind::NoDisk => ErrorKind::Unreachable,
         FailureKind::NoSpace => ErrorKind::NoSpace,
         FailureKind::Damaged => ErrorKind::Damaged,
         FailureKind::Invalid | FailureKind::BlockTooLarge => ErrorKind::Invalid,
@@ -180,6 +182,9 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
         }
         fs::Error::ForeignStripe { .. } => {
             "Put back the stripe that belongs there, or remove the file with `starfish rm`"
+        }
+        fs::Error::UnknownDisk { .. } => {
+            "Start the agent that has the directory with this identity (`.starfish.disk` in it), and name it here"
         }
         fs::Error::BlockTooLarge { .. } => {
             "Choose smaller blocks (--block SIZE), or start the agents with more than now after `--block-max`"

@@ -42,6 +42,8 @@ pub(crate) struct StoredObject {
     pub(crate) unflushed: Option<Unflushed>,
     /// Whether its name is known to be on the medium.
     is_named: bool,
+    /// Whether there is no such object for sure before it is flushed itself.
+    waits_for_flush: bool,
     /// Its runs by their first block in the object.
     runs: BTreeMap<u64, BlockRun>,
 }
@@ -72,6 +74,11 @@ impl StoredObject {
         if let Some(unflushed) = &mut self.unflushed {
             unflushed.note(change);
         }
+    }
+
+    /// Nothing of it is on the medium for sure until it is flushed itself.
+    pub(crate) fn wait_for_first_flush(&mut self) {
+        self.waits_for_flush = true;
     }
 
     fn set_bytes(&mut self, bytes: u64) {
@@ -168,6 +175,7 @@ impl ObjectStore {
             contents: Memory::phantom(OBJECT_BYTES_MAX),
             unflushed: self.expects_crashes.then(Unflushed::default),
             is_named: false,
+            waits_for_flush: false,
             runs: BTreeMap::new(),
         });
         self.names.insert(key, id);
@@ -186,6 +194,7 @@ impl ObjectStore {
         }
         self.objects.iter_mut().for_each(|object| object.is_named = true);
         let object = &mut self.objects[id as usize];
+        object.waits_for_flush = false;
         object.unflushed.iter_mut().for_each(|unflushed| unflushed.flushed(through));
     }
 
@@ -196,11 +205,12 @@ impl ObjectStore {
             self.names.iter().map(|((name, stage), id)| (name.clone(), *stage, *id)).collect();
         for (name, stage, id) in names {
             let object = &mut self.objects[id as usize];
-            if !object.is_named && stage == Stage::Pending && stream.below(2) == 0 {
+            let is_there = object.is_named && !object.waits_for_flush;
+            if !is_there && stage == Stage::Pending && stream.below(2) == 0 {
                 self.remove(&name, stage);
             } else {
                 object.crash(stream);
-                object.is_named = true;
+                (object.is_named, object.waits_for_flush) = (true, false);
             }
         }
     }

@@ -18,6 +18,7 @@ use machine::{Duration, InFlight, Instant, Machine, NodeId, Payload};
 
 use super::{Client, unexpected};
 use crate::error::{Error, Failure, FailureKind, Result};
+use crate::number;
 use crate::protocol::{Damage, FileId, Label, Reply, Request, SCRUB_BYTES_MAX};
 
 // Each disk reads back one part after the other: between two at a time its arm would go back and forth.
@@ -78,6 +79,13 @@ pub enum FindingKind {
     Orphaned,
     /// The file has not been written to its end: its writer is not done, or is gone.
     Unfinished,
+}
+
+impl FindingKind {
+    /// Whether it is about stripes that are not there.
+    fn is_of_absence(self) -> bool {
+        matches!(self, FindingKind::Missing | FindingKind::Orphaned)
+    }
 }
 
 /// Something that happens while files are checked.
@@ -170,6 +178,12 @@ impl<M: Machine> Client<M> {
         for (name, found) in found {
             let mut file = judged(found)?;
             let is_damaged = |finding: &Finding| finding.kind == FindingKind::Damaged;
+            if number::number_of(&name).is_some() {
+                // Which of its stripes are to be there, its namespace knows.
+                file.findings.retain(|finding| !finding.kind.is_of_absence());
+                files.insert(name, file);
+                continue;
+            }
             if !file.findings.iter().all(is_damaged) {
                 // It may have been about to be made, replaced or removed.
                 match self.stat(&name).await.map_err(|error| *error) {

@@ -198,7 +198,12 @@ impl<M: Machine> File<M> {
         if group.rank > 0 {
             return Ok(());
         }
-        self.ask_homes_again(|_| Request::Collective(Box::new(request.clone()))).await
+        self.once_more(async || {
+            // Of a file without a name all stripes have to be there, so that something is said of each.
+            self.attach_all(true).await?;
+            self.ask_homes(|_| Some(Request::Collective(Box::new(request.clone())))).await
+        })
+        .await
     }
 }
 

@@ -196,19 +196,34 @@ impl<M: Machine> File<M> {
     /// Waits until everything written to the file is on the media. A finished file is as long for all then as it is
     /// here; an unfinished one stays unfinished.
     ///
+    /// Of a file without a name, the I/O nodes are asked that were written to through this handle or a clone of it; the
+    /// first time, also those that had something of it when it was opened.
+    ///
     /// Reports, once, any write through this handle or a clone of it that failed since, or was lost with an I/O
     /// node that was started anew. If an I/O node cannot be reached, what it has accepted stays to be flushed.
     pub async fn flush(&self) -> Result<()> {
+        self.flush_of(false).await
+    }
+
+    /// Flushes the file as [`flush`](Self::flush) does, what others have written included.
+    pub(super) async fn flush_all(&self) -> Result<()> {
+        self.flush_of(true).await
+    }
+
+    async fn flush_of(&self, all: bool) -> Result<()> {
         let _span = self.notes().span("flush", || [("file", self.id().0)]);
+        if let Some(attachments) = self.attachments() {
+            return self.flush_numbered(attachments, all).await;
+        }
         match self.uncommitted_end() {
             Some(end) => self.commit_bytes(end).await,
-            None => self.bring_to_media(|_| Request::Flush { file: self.id() }).await,
+            None => self.bring_to_media(|_| Some(Request::Flush { file: self.id() })).await,
         }
     }
 
     /// Makes a finished file as long for all as there is of it on the disks, whoever has written that.
     pub(super) async fn commit_all_there_is(&self) -> Result<()> {
-        if self.is_unfinished() {
+        if self.is_unfinished() || self.is_numbered() {
             return Ok(());
         }
         let stat = self.client.stat(self.name()).await?;
@@ -224,7 +239,7 @@ impl<M: Machine> File<M> {
         let accepted: BTreeMap<NodeId, u64> = self.accepted();
         let request = |node: NodeId| {
             let incarnation = accepted.get(&node).copied();
-            Request::Commit { file: self.id(), bytes, incarnation }
+            Some(Request::Commit { file: self.id(), bytes, incarnation })
         };
         self.bring_to_media(request).await?;
         self.note_committed(bytes);

@@ -11,10 +11,12 @@ use std::rc::Rc;
 use layout::{BlockRequest, Extent, StripePlace, Striping};
 use machine::{Class, Machine, Memory, NodeId, NodeNotes, Payload, Work};
 
+use super::attachments::Attachments;
 use super::length::Length;
 use super::{Client, FileStat, OpenMemory};
 use crate::endpoint::{Answer, Mailbox};
 use crate::error::{Error, FailureKind, Result};
+use crate::number;
 use crate::protocol::{Fetch, FileId, Reply, Request};
 
 /// A file open on a compute node. Cloning gives another handle on the same.
@@ -39,6 +41,8 @@ struct FileInner {
     length: Length,
     unfinished: Cell<bool>,
     unflushed: RefCell<Unflushed>,
+    /// Where its stripes are, if it has a number and no name.
+    attachments: Option<Attachments>,
 }
 
 /// Writes that I/O nodes have accepted and not flushed yet.
@@ -103,8 +107,36 @@ impl<M: Machine> File<M> {
             length: Length::heard(bytes),
             unfinished: Cell::new(unfinished_since.is_some()),
             unflushed: RefCell::default(),
+            attachments: None,
         };
         File { client, inner: Rc::new(inner) }
+    }
+
+    /// A file that has a number and no name, with the I/O node of each stripe.
+    pub(super) fn of_number(
+        client: Client<M>,
+        file: FileId,
+        striping: Striping,
+        homes: Vec<NodeId>,
+        bytes: u64,
+        attachments: Attachments,
+    ) -> Self {
+        let inner = FileInner {
+            name: number::object_name(file),
+            file,
+            striping,
+            homes,
+            length: Length::heard(bytes),
+            unfinished: Cell::new(false),
+            unflushed: RefCell::default(),
+            attachments: Some(attachments),
+        };
+        File { client, inner: Rc::new(inner) }
+    }
+
+    /// Where the stripes of a file without a name are.
+    pub(super) fn attachments(&self) -> Option<&Attachments> {
+        self.inner.attachments.as_ref()
     }
 
     /// Where this node notes what it does.
@@ -139,7 +171,13 @@ impl<M: Machine> File<M> {
 
     /// Asks the I/O nodes for the size, and returns it. What others have made a finished file longer by counts when
     /// they have committed it; an unfinished one is as long as there is of it.
+    ///
+    /// Of a file without a name nobody is asked: its stripes are looked for again when they are needed.
     pub async fn refresh(&self) -> Result<u64> {
+        if let Some(attachments) = self.attachments() {
+            attachments.forget();
+            return Ok(self.bytes());
+        }
         let name = &self.inner.name;
         if self.is_unfinished() {
             match self.client.stat_unfinished(name).await {
@@ -174,7 +212,18 @@ impl<M: Machine> File<M> {
 
     /// How long at least a finished file has to be for all by what this client has done since the last commit.
     pub(super) fn uncommitted_end(&self) -> Option<u64> {
-        Some(self.inner.length.own_end()).filter(|end| *end > 0 && !self.is_unfinished())
+        let is_for_others = self.is_unfinished() || self.is_numbered();
+        Some(self.own_end()).filter(|end| *end > 0 && !is_for_others)
+    }
+
+    /// Where what was done here ends that others may not count yet.
+    pub(super) fn own_end(&self) -> u64 {
+        self.inner.length.own_end()
+    }
+
+    /// Takes in what others say of the size.
+    pub(super) fn hear_bytes(&self, bytes: u64) {
+        self.inner.length.hear(bytes);
     }
 
     /// Which run of each I/O node has accepted what has not been flushed.
@@ -216,20 +265,28 @@ impl<M: Machine> File<M> {
         if bytes > layout::FILE_BYTES_MAX {
             return Err(Error::Invalid(format!("no file can have {bytes} bytes")).into());
         }
+        match self.attachments() {
+            Some(attachments) => self.resize_numbered(attachments, bytes).await?,
+            None => self.resize_all(bytes).await?,
+        }
+        self.inner.length.cut(bytes);
+        self.inner.length.reach(bytes);
+        Ok(())
+    }
+
+    /// Cuts or extends all stripes.
+    async fn resize_all(&self, bytes: u64) -> Result<()> {
         let striping = self.striping();
         self.ask_homes_again(|home| {
             let here = (0..).zip(&self.inner.homes).filter(|&(_, &node)| node == home);
             let stripes = here.map(|(stripe, _)| (stripe, striping.stripe_bytes(bytes, stripe))).collect();
             Request::Resize { file: self.inner.file, bytes, stripes }
         })
-        .await?;
-        self.inner.length.cut(bytes);
-        self.inner.length.reach(bytes);
-        Ok(())
+        .await
     }
 
-    /// Has all I/O nodes of the file bring it onto the media by a request; see [`flush`](Self::flush).
-    pub(super) async fn bring_to_media(&self, request_to: impl Fn(NodeId) -> Request) -> Result<()> {
+    /// Has I/O nodes of the file bring it onto the media by a request; see [`flush`](Self::flush).
+    pub(super) async fn bring_to_media(&self, request_to: impl Fn(NodeId) -> Option<Request>) -> Result<()> {
         let accepted = std::mem::take(&mut self.inner.unflushed.borrow_mut().accepted);
         let mut outcome = Ok(());
         let mut answers = self.incarnations_of_homes(&request_to).await;
@@ -269,10 +326,10 @@ impl<M: Machine> File<M> {
         }
     }
 
-    /// Asks all I/O nodes of the file; says which run of each has answered.
+    /// Asks I/O nodes of the file; says which run of each has answered.
     async fn incarnations_of_homes(
         &self,
-        request_to: impl Fn(NodeId) -> Request,
+        request_to: impl Fn(NodeId) -> Option<Request>,
     ) -> Vec<(NodeId, Result<u64>)> {
         let answers = self.answers_of_homes(request_to).await;
         let incarnation = |(node, answer): (NodeId, Answer)| {
@@ -281,13 +338,13 @@ impl<M: Machine> File<M> {
         answers.into_iter().map(incarnation).collect()
     }
 
-    /// Asks as [`ask_homes`](Self::ask_homes) does, once more if an I/O node was started anew.
+    /// Asks every I/O node that has a stripe; once more if one was started anew.
     pub(super) async fn ask_homes_again(&self, request_to: impl Fn(NodeId) -> Request) -> Result<()> {
-        self.once_more(async || self.ask_homes(&request_to).await).await
+        self.once_more(async || self.ask_homes(|home| Some(request_to(home))).await).await
     }
 
     /// Asks for something; once more, the file being open again, if an I/O node was started anew.
-    async fn once_more<T>(&self, mut ask: impl AsyncFnMut() -> Result<T>) -> Result<T> {
+    pub(super) async fn once_more<T>(&self, mut ask: impl AsyncFnMut() -> Result<T>) -> Result<T> {
         match ask().await {
             Err(error) if error.is_of_new_start() => {
                 self.refresh().await?;
@@ -297,8 +354,8 @@ impl<M: Machine> File<M> {
         }
     }
 
-    /// Asks every I/O node that has a stripe, and fails with the first failure after all have answered.
-    async fn ask_homes(&self, request_to: impl Fn(NodeId) -> Request) -> Result<()> {
+    /// Asks I/O nodes that have a stripe, and fails with the first failure after all have answered.
+    pub(super) async fn ask_homes(&self, request_to: impl Fn(NodeId) -> Option<Request>) -> Result<()> {
         let answers = self.answers_of_homes(request_to).await;
         let mut outcome = Ok(());
         for (_, answer) in answers {
@@ -307,12 +364,15 @@ impl<M: Machine> File<M> {
         outcome
     }
 
-    async fn answers_of_homes(&self, request_to: impl Fn(NodeId) -> Request) -> Vec<(NodeId, Answer)> {
+    async fn answers_of_homes(
+        &self,
+        request_to: impl Fn(NodeId) -> Option<Request>,
+    ) -> Vec<(NodeId, Answer)> {
         let homes = &self.inner.homes;
         self.client
             .ask_all(|index| {
                 let node = self.client.io_nodes()[index];
-                homes.contains(&node).then(|| request_to(node))
+                if homes.contains(&node) { request_to(node) } else { None }
             })
             .await
     }
@@ -323,7 +383,7 @@ impl<M: Machine> File<M> {
         let part = self.block_request(extent)?;
         let BlockRequest { stripe, stripe_offset: offset, bytes, .. } = part;
         let request = || Request::Read { file: self.inner.file, stripe, offset, bytes: bytes as u32 };
-        let answer = self.ask_for_block(class, stripe, request, Payload::empty()).await?;
+        let answer = self.ask_for_block(class, stripe, Some(bytes), request, Payload::empty()).await?;
         self.take_answer(Access::Read, stripe, bytes, answer)
     }
 
@@ -338,7 +398,7 @@ impl<M: Machine> File<M> {
         let part = self.block_request(Extent::new(offset, data.len()))?;
         let BlockRequest { stripe, stripe_offset: offset, .. } = part;
         let request = || Request::Write { file: self.inner.file, stripe, offset, fetch: None };
-        let answer = self.ask_for_block(class, stripe, request, data).await?;
+        let answer = self.ask_for_block(class, stripe, None, request, data).await?;
         self.take_answer(Access::Write, stripe, 0, answer)?;
         self.note_end(end);
         Ok(())
@@ -349,8 +409,11 @@ impl<M: Machine> File<M> {
     pub(super) async fn promote_block(&self, offset: u64) -> Result<()> {
         let BlockRequest { stripe, stripe_offset: offset, .. } =
             self.block_request(Extent::new(offset, 1))?;
+        if self.is_absent(stripe) {
+            return Ok(());
+        }
         let request = Request::Promote { file: self.inner.file, stripe, offset };
-        let node = self.inner.homes[stripe as usize];
+        let node = self.home_of(stripe);
         // In the class of the request that it is about, so that it does not overtake it.
         let answer = self.client.inner.endpoint.call_in(Class::Background, node, request, Payload::empty());
         answer.await.map(drop)
@@ -363,7 +426,17 @@ impl<M: Machine> File<M> {
 
     /// The I/O node that has the block at an offset.
     pub(super) fn home(&self, offset: u64) -> NodeId {
-        self.inner.homes[self.striping().place_of(offset).stripe as usize]
+        self.home_of(self.striping().place_of(offset).stripe)
+    }
+
+    /// The I/O node that has a stripe.
+    pub(super) fn home_of(&self, stripe: u32) -> NodeId {
+        self.inner.homes[stripe as usize]
+    }
+
+    /// Whether it is known that there is no such stripe.
+    fn is_absent(&self, stripe: u32) -> bool {
+        self.attachments().is_some_and(|attachments| attachments.is_absent(stripe))
     }
 
     pub(super) fn block_request(&self, extent: Extent) -> Result<BlockRequest> {
@@ -374,18 +447,26 @@ impl<M: Machine> File<M> {
         })
     }
 
-    /// Makes a request for part of one block; once more if the I/O node was started anew.
+    /// Makes a request for part of one block; once more if the I/O node was started anew. If `bytes` are to be read of
+    /// a stripe that there is not, they are zeros.
     async fn ask_for_block(
         &self,
         class: impl Fn() -> Class,
         stripe: u32,
+        bytes: Option<u64>,
         request: impl Fn() -> Request,
         data: Payload,
     ) -> Answer {
         let endpoint = &self.client.inner.endpoint;
-        let node = self.inner.homes[stripe as usize];
+        let node = self.home_of(stripe);
         endpoint.machine().compute(Work::BuildRequest).await;
-        let ask = async || endpoint.call_in(class(), node, request(), data.clone()).await;
+        let ask = async || {
+            self.attach([stripe].into_iter(), bytes.is_none()).await?;
+            match bytes {
+                Some(bytes) if self.is_absent(stripe) => Ok((Reply::Done, Payload::zeros(bytes))),
+                _ => endpoint.call_in(class(), node, request(), data.clone()).await,
+            }
+        };
         let answer = self.once_more(ask).await;
         endpoint.machine().compute(Work::HandleReply).await;
         answer
@@ -399,7 +480,7 @@ impl<M: Machine> File<M> {
         bytes: u64,
         (reply, data): (Reply, Payload),
     ) -> Result<Payload> {
-        let node = self.inner.homes[stripe as usize];
+        let node = self.home_of(stripe);
         let wrong = |why| Box::new(Error::Protocol { node, why });
         match access {
             Access::Read if reply != Reply::Done => {
@@ -408,6 +489,9 @@ impl<M: Machine> File<M> {
             Access::Read => {}
             Access::Write | Access::WriteThrough => {
                 self.inner.unflushed.borrow_mut().accept(node, incarnation_of(node, &reply)?);
+                if let Some(attachments) = self.attachments() {
+                    attachments.note_written(stripe);
+                }
             }
         }
         if data.len() != bytes {
@@ -423,7 +507,7 @@ impl<M: Machine> File<M> {
         let _span = self.notes().span(access.name(), about);
         let extent = match access {
             Access::Read => {
-                if extent.end() > self.bytes() {
+                if extent.end() > self.bytes() && !self.is_numbered() {
                     self.refresh().await?;
                 }
                 extent.clip(self.bytes().max(extent.offset))
@@ -437,7 +521,15 @@ impl<M: Machine> File<M> {
         let mut request = FileRequest::new(self, access, extent, memory, at);
         let mut again = true;
         let outcome = loop {
-            match request.carry_out().await {
+            let attached = match self.is_numbered() {
+                true => self.attach_extent(extent, access != Access::Read).await,
+                false => Ok(()),
+            };
+            let moved = match attached {
+                Ok(()) => request.carry_out().await,
+                failed => failed,
+            };
+            match moved {
                 Err(error) if again && error.is_of_new_start() => {
                     again = false;
                     self.refresh().await?;
@@ -529,7 +621,12 @@ impl<'a, M: Machine> FileRequest<'a, M> {
                 token
             };
             self.machine().compute(Work::BuildRequest).await;
-            self.ask(token).await;
+            let part = self.under_way.parts[token];
+            if self.access == Access::Read && self.file.is_absent(part.stripe) {
+                self.under_way.mailbox.put(token, Ok((Reply::Done, Payload::zeros(part.bytes))));
+            } else {
+                self.ask(token).await;
+            }
         }
         outcome
     }
@@ -556,7 +653,7 @@ impl<'a, M: Machine> FileRequest<'a, M> {
     fn ask(&self, token: usize) -> impl Future<Output = ()> {
         let part = self.under_way.parts[token];
         let (request, data) = self.request(part);
-        let node = self.file.inner.homes[part.stripe as usize];
+        let node = self.file.home_of(part.stripe);
         self.file.client.inner.endpoint.begin(node, request, data, &self.under_way.mailbox, token)
     }
 

@@ -208,6 +208,12 @@ impl<M: Machine> Client<M> {
         parts: &[FileEntries<M>],
         settings: ListedSettings,
     ) -> Result<()> {
+        for FileEntries { file, entries } in parts {
+            for entry in entries.iter().filter(|_| file.is_numbered()) {
+                // Also to be read: of a stripe that is not there an I/O node says nothing.
+                file.attach_extent(entry.extent(), true).await?;
+            }
+        }
         let entries = parts.iter().map(|part| part.entries.len() as u64).sum();
         self.inner.endpoint.machine().compute(Work::DealEntries { entries }).await;
         let (mailbox, mut asked) = (Mailbox::new(), 0);

@@ -2,6 +2,7 @@
 //!
 //! - this file: connecting, and operations on names
 //! - `assembly.rs`: what was found under a name; `commit.rs`: finishing files
+//! - `numbered.rs`: files that have a number and no name; `attachments.rs`: what is known of their stripes
 //! - `file.rs`: an open file; reading and writing it by the traditional method
 //! - `collective.rs`: reading and writing a file together with a group of compute nodes
 //! - `listed.rs`: the same for whatever stretches of files the members list
@@ -12,12 +13,14 @@
 //! - `two_phase.rs`: such operations in two phases, by single requests and an exchange among the compute nodes
 
 mod assembly;
+mod attachments;
 mod check;
 mod collective;
 mod commit;
 mod file;
 mod length;
 mod listed;
+mod numbered;
 mod pages;
 mod recordings;
 mod remains;
@@ -39,6 +42,7 @@ pub use check::{Check, CheckedFile, Checking, Finding, FindingKind};
 pub use collective::{CollectiveMethod, CollectiveSettings, Group};
 pub use file::File;
 pub use listed::{ListedSettings, MoveTimes, Moved};
+pub use numbered::{DisksByIdentity, NumberedFile};
 pub use pages::{Advice, PageCache, PageCacheSettings, PagedFile, Prefetch};
 pub use recordings::NodeRecording;
 pub use remains::{Remains, Remnant};
@@ -112,6 +116,8 @@ struct ClientInner<M: Machine> {
     /// How many disks each I/O node has.
     disks: RefCell<Vec<u32>>,
     block_bytes_max: Cell<u64>,
+    /// Where disks are, once that has been asked.
+    disks_by_identity: RefCell<Option<Rc<DisksByIdentity>>>,
     /// Memory open to others, for collective operations under way.
     memories: RefCell<BTreeMap<MemoryId, Memory>>,
     /// Barriers this node keeps, as the first of its group.
@@ -156,6 +162,7 @@ impl<M: Machine> Client<M> {
             io_nodes,
             disks: RefCell::default(),
             block_bytes_max: Cell::new(u64::MAX),
+            disks_by_identity: RefCell::default(),
             memories: RefCell::default(),
             meetings: RefCell::default(),
             meeting_changed: Condition::new(),

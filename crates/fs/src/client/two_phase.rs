@@ -103,7 +103,8 @@ impl<M: Machine> File<M> {
         self.client.barrier_with(group, moved).await?;
         match self.client.inner.settings.two_phase_flush {
             TwoPhaseFlush::First if group.rank > 0 => Ok(()),
-            TwoPhaseFlush::First | TwoPhaseFlush::Each => self.flush().await,
+            TwoPhaseFlush::First => self.flush_all().await,
+            TwoPhaseFlush::Each => self.flush().await,
         }
     }
 }

@@ -178,6 +178,10 @@ impl<M: Machine> Disk for FaultyDisk<M> {
         self.disk().create(name, label)
     }
 
+    fn create_unflushed(&self, name: &str, label: &[u8]) -> impl Future<Output = Result<Object>> {
+        self.disk().create_unflushed(name, label)
+    }
+
     fn open(&self, name: &str, stage: Stage) -> impl Future<Output = Result<Object>> {
         self.disk().open(name, stage)
     }
@@ -229,6 +233,10 @@ impl<M: Machine> Disk for FaultyDisk<M> {
 
     fn space(&self) -> impl Future<Output = Result<Option<Space>>> {
         self.disk().space()
+    }
+
+    fn identity(&self) -> impl Future<Output = Result<u64>> {
+        self.disk().identity()
     }
 
     fn device(&self) -> Option<u64> {

@@ -6,12 +6,13 @@ use std::rc::Rc;
 
 use layout::{Pattern, Problem, Striping};
 use machine::conformance::Testbed;
-use machine::{Class, Condition, Delivery, Duration, Error, Machine, Message, Net, NodeId, Payload};
+use machine::{Class, Condition, Delivery, Disk, Duration, Error, Machine, Message, Net, NodeId, Payload};
 
 use super::tasks::Tasks;
 use super::{BLOCK, Base, Draw, contents, read, run, small, start, write};
 use crate::protocol::{
-    Collective, Direction, Fetch, Frame, Listed, MeetingId, MemoryId, Reply, Request, StripeHome,
+    Collective, Direction, Fetch, Frame, Listed, MeetingId, MemoryId, NumberedStripes, Reply, Request,
+    StripeHome,
 };
 use crate::{Entry, EntryRun, FailureKind, FileId, IoNodeSettings, ListedStretch, Threads};
 
@@ -28,6 +29,8 @@ const SHARED: u64 = 5;
 struct RandomAsker<M: Machine> {
     node: M,
     io_node: NodeId,
+    /// The identity of the I/O node's disk.
+    disk: u64,
     /// All that ask at random, which can be members of its groups.
     askers: Vec<u64>,
     draw: RefCell<Draw>,
@@ -84,6 +87,7 @@ pub(super) fn ask_at_random(testbed: &impl Testbed, base: Base, settings: IoNode
         // Before others can fill the disk.
         write(&file, 0, &contents(42 * BLOCK)).await;
         file.flush().await.expect("flushed");
+        let disk = nodes[0].disks()[0].identity().await.expect("it has one");
         let askers: Vec<u64> = nodes[2..].iter().map(|node| node.node().0).collect();
         let tasks = Tasks::default();
         let left = Rc::new(Cell::new(ASKERS));
@@ -91,6 +95,7 @@ pub(super) fn ask_at_random(testbed: &impl Testbed, base: Base, settings: IoNode
             let asker = Rc::new(RandomAsker {
                 node: node.clone(),
                 io_node: nodes[0].node(),
+                disk,
                 askers: askers.clone(),
                 draw: RefCell::new(Draw(asking.seed * 100 + number)),
                 under_way: RefCell::default(),
@@ -268,7 +273,7 @@ impl<M: Machine> RandomAsker<M> {
             }
             8 => Request::Flush { file },
             9 => Request::Promote { file, stripe, offset },
-            10 => Request::Examine,
+            10 => self.of_numbered(file, stripe),
             11 => self.collective(file),
             12 => Request::Scrub { name: self.name(), disk: stripe, offset, bytes },
             13 => Request::Describe,
@@ -288,6 +293,21 @@ impl<M: Machine> RandomAsker<M> {
             _ => Request::Read { file, stripe, offset, bytes },
         };
         (request, Payload::empty())
+    }
+
+    /// A request about files without names, or about the I/O node.
+    fn of_numbered(&self, file: FileId, stripe: u32) -> Request {
+        let striping = Striping::new(BLOCK, 1 + self.below(2) as u32).expect("a striping");
+        let identity = self.disk ^ u64::from(self.below(9) == 0);
+        let stripes = NumberedStripes { file, striping, places: vec![(stripe, identity)] };
+        match self.below(8) {
+            0 => Request::Examine,
+            1 => Request::DescribeDisks,
+            2..=4 => Request::Attach { stripes, create: self.below(3) > 0 },
+            5 => Request::FlushNumbered(stripes),
+            6 => Request::RemoveNumbered { files: vec![file] },
+            _ => Request::ListNumbered { after: self.other_file() },
+        }
     }
 
     /// A request of a group that this node is no member of.

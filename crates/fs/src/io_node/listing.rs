@@ -8,7 +8,8 @@ use machine::{Condition, Disk, Machine};
 
 use super::IoNode;
 use crate::error::Failure;
-use crate::protocol::{LISTED_BYTES_MAX, Reply};
+use crate::number;
+use crate::protocol::{FileId, LISTED_BYTES_MAX, LISTED_STRIPES, Reply};
 
 /// Listings read from the directories.
 #[derive(Default)]
@@ -28,6 +29,12 @@ struct Listing {
     number: u64,
     /// All names, sorted.
     names: Rc<[String]>,
+}
+
+/// A listing that somebody reads.
+struct ReadListing {
+    names: Rc<[String]>,
+    reader: Rc<()>,
 }
 
 /// How far a client has read.
@@ -79,29 +86,62 @@ impl<M: Machine> IoNode<M> {
         bookmark: &RefCell<Option<Bookmark>>,
         after: &str,
     ) -> Result<Reply, Box<Failure>> {
+        let all = self.listing(bookmark, after).await?;
+        let rest = &all.names[all.names.partition_point(|name| name.as_str() <= after)..];
+        let mut rest = rest.iter().filter(|name| number::number_of(name).is_none()).peekable();
+        let (mut names, mut bytes) = (Vec::new(), 0);
+        while let Some(name) = rest.next_if(|name| bytes + name.len() <= LISTED_BYTES_MAX) {
+            bytes += name.len();
+            names.push(name.clone());
+        }
+        let more = rest.next().is_some();
+        self.end_page(bookmark, all, names.last().filter(|_| more).cloned());
+        Ok(Reply::Listed { names, more })
+    }
+
+    /// Stripes of numbered files after this one, as [`list`](Self::list) gives names.
+    pub(super) async fn list_numbered(
+        &self,
+        bookmark: &RefCell<Option<Bookmark>>,
+        after: Option<FileId>,
+    ) -> Result<Reply, Box<Failure>> {
+        let after = after.map(number::object_name).unwrap_or_default();
+        let all = self.listing(bookmark, &after).await?;
+        let rest = &all.names[all.names.partition_point(|name| *name <= after)..];
+        let mut rest = rest.iter().filter_map(|name| Some((name, number::number_of(name)?))).peekable();
+        let (mut stripes, mut last) = (Vec::new(), None);
+        while let Some((name, file)) = rest.next_if(|_| stripes.len() < LISTED_STRIPES) {
+            self.add_numbered(&mut stripes, name, file).await?;
+            last = Some(name);
+        }
+        let more = rest.next().is_some();
+        let last = last.filter(|_| more).cloned();
+        self.end_page(bookmark, all, last);
+        Ok(Reply::NumberedListed { stripes, more })
+    }
+
+    /// The listing that a client goes on reading after a name, or a new one.
+    async fn listing(
+        &self,
+        bookmark: &RefCell<Option<Bookmark>>,
+        after: &str,
+    ) -> Result<ReadListing, Box<Failure>> {
         let reader = self.names.listings.reader.clone();
         // A client may continue in any listing that is no older than the one it began with.
         let reads_on = bookmark.take().is_some_and(|bookmark| bookmark.last == after);
         let known = if reads_on { self.names.listings.newest_from(0) } else { None };
-        let all = match known {
+        let names = match known {
             Some(all) => all,
             None => self.new_listing().await?,
         };
-        let rest = &all[all.partition_point(|name| name.as_str() <= after)..];
-        let mut bytes = 0;
-        let fitting = rest.iter().take_while(|name| {
-            bytes += name.len();
-            bytes <= LISTED_BYTES_MAX
-        });
-        let names = rest[..fitting.count()].to_vec();
-        let more = names.len() < rest.len();
-        if let Some(last) = names.last().filter(|_| more) {
-            *bookmark.borrow_mut() = Some(Bookmark { last: last.clone(), _reader: reader });
-        } else {
-            drop(reader);
-        }
+        Ok(ReadListing { names, reader })
+    }
+
+    /// Notes how far a client has read, if there is more.
+    fn end_page(&self, bookmark: &RefCell<Option<Bookmark>>, listing: ReadListing, last: Option<String>) {
+        let ReadListing { reader, .. } = listing;
+        *bookmark.borrow_mut() = last.map(|last| Bookmark { last, _reader: reader });
         self.names.listings.forget_if_unread();
-        Ok(Reply::Listed { names, more })
     }
 
     /// All names there are now: those of a listing that begins after this has been called.

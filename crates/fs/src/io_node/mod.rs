@@ -17,6 +17,7 @@
 //! - `disks.rs`: whose turn it is at each disk; `home.rs`: where on them a stripe is
 //! - `names.rs`: operations on names; `objects.rs`: what the disks have under them; `creators.rs`: who is writing what
 //!   is unfinished; `listing.rs`: which names there are; `commit.rs`: how files come to be finished
+//! - `numbered.rs`: stripes of files that have a number and no name
 //! - `flush.rs`: bringing what was accepted onto the media
 //! - `collectives.rs`: collective requests that are served together; `disk_directed.rs`: one on a dense view;
 //!   `listed.rs`: one on whatever its members list; `rosters.rs`: who flushes write caches together
@@ -39,6 +40,7 @@ mod listed;
 mod listing;
 mod losses;
 mod names;
+mod numbered;
 mod objects;
 mod open_stripe;
 mod pool;
@@ -69,6 +71,7 @@ use disk_health::DiskHealth;
 use disks::{Disks, HeldUpReads};
 use listed::Directories;
 use names::{Names, NewStripes};
+use numbered::NumberedFiles;
 use pool::{Pool, Serving};
 use recordings::RecordingUnderWay;
 use rosters::{Rosters, Wanted};
@@ -84,6 +87,7 @@ struct IoNode<M: Machine> {
     blocks: Rc<Blocks<M>>,
     pool: Pool<BlockRequest>,
     names: Names,
+    numbered: NumberedFiles,
     collectives: Collectives,
     directories: Directories,
     rosters: Rosters,
@@ -173,6 +177,7 @@ impl<M: Machine> IoNode<M> {
             blocks: Rc::new(blocks),
             pool: Pool::new(&settings),
             names: Names::default(),
+            numbered: NumberedFiles::default(),
             collectives: Collectives::new(),
             directories: Directories::default(),
             rosters: Rosters::default(),
@@ -366,7 +371,7 @@ impl<M: Machine> IoNode<M> {
             let _permit = permit;
             let span = node.machine.notes().span(serve, || [("job", asker.node.0)]);
             node.machine.notes().received(span.place(), || asker.question());
-            let is_list = matches!(command, Request::List { .. });
+            let is_list = matches!(command, Request::List { .. } | Request::ListNumbered { .. });
             let _turn = if is_list { Some(account.list.take().await) } else { None };
             let served = node.serve_other(asker.node, &account, command);
             let outcome = node.machine.contain("request", served).await;
@@ -475,6 +480,11 @@ impl<M: Machine> IoNode<M> {
             Request::ReadRecordingClock => self.recording_clock(),
             Request::StopRecording => self.stop_recording(account),
             Request::FetchRecording => Ok(recordings::next_part(account)),
+            Request::DescribeDisks => self.describe_disks().await,
+            Request::Attach { stripes, create } => self.attach(&stripes, create).await,
+            Request::FlushNumbered(stripes) => self.flush_numbered(asker, &stripes).await,
+            Request::RemoveNumbered { files } => self.remove_numbered(&files).await,
+            Request::ListNumbered { after } => self.list_numbered(&account.bookmark, after).await,
             other => Err(Failure::invalid(format!("an I/O node does not serve {other:?}")).into()),
         }
     }

@@ -134,7 +134,7 @@ impl<M: Machine> IoNode<M> {
 
     /// Fails if the identity is that of another file that is open, so that requests for one would go to the other.
     /// Identities are drawn at random: somebody has copied a file, or means harm.
-    async fn check_identity(&self, name: &str, file: FileId) -> Result<(), Box<Failure>> {
+    pub(super) async fn check_identity(&self, name: &str, file: FileId) -> Result<(), Box<Failure>> {
         for stripe in self.stripes.of_file(file) {
             if stripe.name != name && self.is_there(&stripe).await? {
                 let other = &stripe.name;
@@ -182,7 +182,7 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Fails for a file whose blocks the cache was not made for: an I/O node can be started with other settings.
-    fn check_block_bytes(&self, name: &str, striping: Striping) -> Result<(), Box<Failure>> {
+    pub(super) fn check_block_bytes(&self, name: &str, striping: Striping) -> Result<(), Box<Failure>> {
         let (bytes, most) = (striping.block_bytes(), self.settings.block_bytes_max);
         if bytes <= most {
             return Ok(());

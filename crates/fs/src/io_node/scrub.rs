@@ -13,6 +13,7 @@ use super::objects::read_label;
 use crate::error::Failure;
 use crate::give_way::give_way;
 use crate::name;
+use crate::number;
 use crate::protocol::{Damage, Direction, Reply, SCRUB_BYTES_MAX};
 use crate::schedule::{DiskUser, Urgency};
 use crate::scrub_unit::UNIT_BYTES;
@@ -24,7 +25,7 @@ const STEP_BYTES: u64 = 256 * 1024;
 pub(super) const BYTES_PER_DISK: u64 = 2 * STEP_BYTES;
 
 impl<M: Machine> IoNode<M> {
-    /// Reads back part of the stripe that a disk has of the finished file of this name.
+    /// Reads back part of the stripe that a disk has of the finished file of this name, or of a numbered one.
     pub(super) async fn scrub(
         &self,
         asker: NodeId,
@@ -33,13 +34,16 @@ impl<M: Machine> IoNode<M> {
         offset: u64,
         bytes: u32,
     ) -> Result<Reply, Box<Failure>> {
-        name::check(name)?;
+        let stage = match number::number_of(name) {
+            Some(_) => Stage::Pending,
+            None => name::check(name).map(|()| Stage::Published)?,
+        };
         let disks = self.machine.disks();
         let index = disk as usize;
         let found = disks.get(index).ok_or_else(|| {
             Failure::invalid(format!("there is no disk {disk}: this I/O node has {}", disks.len()))
         })?;
-        let object = found.open(name, Stage::Published).await?;
+        let object = found.open(name, stage).await?;
         let label = read_label(name, index, &object.label)?;
         let end = offset.saturating_add(u64::from(bytes.min(SCRUB_BYTES_MAX))).min(object.bytes);
         let (mut damage, mut why) = (Vec::<Damage>::new(), None);

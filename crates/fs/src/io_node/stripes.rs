@@ -1,7 +1,7 @@
 //! The stripes an I/O node has open.
 //!
-//! If one stripe of a file is open here, all are: requests name them by file and index. They stay open until there are
-//! many, then those of idle files go, the least recently used first.
+//! If one stripe of a file that has a name is open here, all are: requests name them by file and index. They stay open
+//! until there are many, then those of idle files go, the least recently used first.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,6 +64,19 @@ impl Stripes {
 
     pub(super) fn all(&self) -> Vec<Rc<OpenStripe>> {
         self.open.borrow().values().cloned().collect()
+    }
+
+    /// So many stripes whose last use is longest ago.
+    pub(super) fn least_recently_used(&self, count: usize) -> Vec<Rc<OpenStripe>> {
+        let mut stripes = self.all();
+        stripes.sort_unstable_by_key(|stripe| stripe.last_use.get());
+        stripes.truncate(count);
+        stripes
+    }
+
+    /// Closes so many idle files, the least recently used first.
+    pub(super) fn close_idle(&self, files: usize) {
+        push_out(&mut self.open.borrow_mut(), files);
     }
 
     fn note_use(&self, stripe: &OpenStripe) {

@@ -1,8 +1,8 @@
 //! A frame of each shape.
 
 use fs::protocol::{
-    Collective, Committed, Direction, Fetch, FoundStripe, Frame, Label, MeetingId, MemoryId, Reply, Request,
-    StripeHome,
+    Collective, Committed, Direction, Fetch, FoundStripe, Frame, Label, ListedStripe, MeetingId, MemoryId,
+    NumberedStripes, Reply, Request, StripeHome,
 };
 use fs::{Entry, EntryRun, FileId, ListedStretch};
 use layout::{Pattern, Problem, Striping};
@@ -42,6 +42,9 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         },
         Request::Scrub { name: name.clone(), disk: 1, offset: 4096, bytes: 1 << 20 },
         Request::StopRecording,
+        Request::Attach { stripes: numbered_stripes(), create: true },
+        Request::RemoveNumbered { files: vec![file, FileId(8)] },
+        Request::ListNumbered { after: Some(file) },
     ];
     let label = label();
     let stripe =
@@ -54,12 +57,23 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         Reply::Scrubbed { label, bytes: 77, damage: Vec::new(), why: Some("why".into()) },
         Reply::Recorded { zero_unix_ns: 1 << 60, bytes: 3 },
         Reply::RecordedPart { bytes: vec![1, 2, 3] },
+        Reply::DisksDescribed { identities: vec![1 << 60, 7] },
+        Reply::Attached { stripes: vec![(2, 70_000)] },
+        Reply::NumberedListed {
+            stripes: vec![ListedStripe { file, disk: 1, stripe: Some((2, 70_000)) }],
+            more: true,
+        },
     ];
     let requests = requests.into_iter().map(|request| Frame::Request(300, request));
     requests
         .chain(replies.into_iter().map(|reply| Frame::Reply(300, reply)))
         .map(|frame| frame.encode())
         .collect()
+}
+
+fn numbered_stripes() -> NumberedStripes {
+    let striping = Striping::new(8192, 4).expect("a striping");
+    NumberedStripes { file: FileId(1 << 50), striping, places: vec![(0, 1 << 60), (3, 7)] }
 }
 
 /// The label of a stripe.

@@ -4,6 +4,10 @@
 //! only then linked to its own name, which fails if there is one. A node killed meanwhile leaves at worst a
 //! file of the other kind, which nobody lists and the next start removes.
 //!
+//! One for which no medium is waited for has a file whose name says so (*new*) until all that was written to it has
+//! been flushed for the first time. If the power fails before, anything may be left of such a file; what is not whole
+//! has never been an object and gives way to the next of its name.
+//!
 //! Others may put what they like in the place of an object: a directory, a pipe, a link to elsewhere. None of them is
 //! followed or opened; they are told as damaged objects, and can be removed. Where nothing may be written, on a disk
 //! that the system has made read-only, objects are opened for reading.
@@ -19,12 +23,13 @@ use nix::libc;
 use nix::sys::statvfs::statvfs;
 
 use super::contents::{FoundContents, read_contents, read_header};
+use super::disk_identity;
 use super::failures::{describe, io_error, refuses_writing};
 use super::header::{self, Header, Refusal};
 use super::identity::Identity;
 use super::layout::Layout;
 use super::lock::Lock;
-use super::name::{self, Decoded};
+use super::name::{self, Decoded, ObjectFileKind};
 use super::record::Record;
 use super::units::Seal;
 
@@ -36,6 +41,8 @@ const UNBORN: &str = ".unborn-";
 pub(crate) struct Found {
     pub(crate) file: File,
     pub(crate) stage: Stage,
+    /// Whether it has never been flushed, and its file still says so.
+    pub(crate) is_new: bool,
     pub(crate) identity: Identity,
     pub(crate) header: Header,
     /// What is known of what is in it, the note of the file system with the record among it.
@@ -103,8 +110,40 @@ impl Directory {
         Ok(Space { bytes: space.blocks() * unit, free: space.blocks_available() * unit })
     }
 
-    fn path_of(&self, name: &str, stage: Stage) -> PathBuf {
-        self.path.join(name::encode(name, stage))
+    /// The identity of the disk: a new one if it has none.
+    pub(crate) fn disk_identity(&self) -> Result<u64> {
+        self.check_path()?;
+        if let Some(identity) = disk_identity::read(&self.path)? {
+            return Ok(identity);
+        }
+        let failed = |error: io::Error| io_error(&describe(&self.path), error);
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes).map_err(|error| failed(io::Error::other(error)))?;
+        let (file, unborn) = self.unborn_file().map_err(failed)?;
+        disk_identity::write(&self.path, u64::from_le_bytes(bytes), file, &unborn)?;
+        self.sync()?;
+        disk_identity::read(&self.path)?.ok_or_else(|| failed(ErrorKind::NotFound.into()))
+    }
+
+    fn path_of(&self, name: &str, kind: ObjectFileKind) -> PathBuf {
+        self.path.join(name::encode(name, kind))
+    }
+
+    /// Does `work` with the file of an object, whichever of its kinds there is.
+    fn with_file<T>(
+        &self,
+        name: &str,
+        stage: Stage,
+        work: impl Fn(&Path, ObjectFileKind) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let mut outcome = Err(ErrorKind::NotFound.into());
+        for &kind in ObjectFileKind::of(stage) {
+            outcome = work(&self.path_of(name, kind), kind);
+            if !outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+                break;
+            }
+        }
+        outcome
     }
 
     /// What a person calls the disk.
@@ -128,44 +167,88 @@ impl Directory {
 
     /// The object as error messages call it.
     pub(crate) fn describe(&self, name: &str, stage: Stage) -> String {
-        format!("object `{name}` ({})", self.path_of(name, stage).display())
+        let path = self.path_of(name, ObjectFileKind::of(stage)[0]);
+        format!("object `{name}` ({})", path.display())
     }
 
     /// Makes a pending object.
     pub(crate) fn create(&self, name: &str, label: &[u8]) -> Result<Found> {
-        let mut begin_of_file = Header::encode(name, label)?;
-        let seal = Seal { layout: Layout::V3, identity: header::identity_of(&begin_of_file) };
-        let (record, record_at) = Record::default().encode(&seal.layout, seal.identity);
-        begin_of_file.resize(record_at as usize, 0);
-        begin_of_file.extend_from_slice(&record);
+        let begin_of_file = BeginOfFile::of(name, label)?;
         let failed = |error| io_error(&self.describe(name, Stage::Pending), error);
         self.check_path()?;
+        self.give_way(name)?;
         let (mut file, unborn) = self.unborn_file().map_err(failed)?;
         let made = (|| {
-            file.write_all(&begin_of_file)?;
-            file.set_len(seal.layout.groups)?;
+            begin_of_file.write(&mut file)?;
             file.sync_data()?;
-            fs::hard_link(&unborn, self.path_of(name, Stage::Pending))?;
+            fs::hard_link(&unborn, self.path_of(name, ObjectFileKind::Pending))?;
             Ok(Identity::of(&file.metadata()?))
         })();
         let removed = fs::remove_file(&unborn);
         let identity = made.map_err(failed)?;
         removed.map_err(failed)?;
-        let header = Header {
-            layout: seal.layout,
-            name: name.to_owned(),
-            label: label.to_vec(),
-            identity: seal.identity,
-        };
-        let contents = FoundContents {
-            seal,
-            bytes: 0,
-            has_excess: false,
-            is_cut: false,
-            is_read_only: false,
-            record: Record::default(),
-        };
-        Ok(Found { file, stage: Stage::Pending, identity, header, contents })
+        Ok(begin_of_file.found(file, identity, false))
+    }
+
+    /// Makes a pending object without waiting for the medium.
+    pub(crate) fn create_new(&self, name: &str, label: &[u8]) -> Result<Found> {
+        let begin_of_file = BeginOfFile::of(name, label)?;
+        let failed = |error| io_error(&self.describe(name, Stage::Pending), error);
+        self.check_path()?;
+        if self.is_there(name, ObjectFileKind::Pending).map_err(failed)? {
+            return Err(failed(ErrorKind::AlreadyExists.into()));
+        }
+        let path = self.path_of(name, ObjectFileKind::New);
+        let make = || OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+        let mut file = match make() {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                self.give_way(name)?;
+                make()
+            }
+            made => made,
+        }
+        .map_err(failed)?;
+        let written = begin_of_file.write(&mut file).and_then(|()| file.metadata());
+        match written {
+            Ok(metadata) => Ok(begin_of_file.found(file, Identity::of(&metadata), true)),
+            Err(error) => {
+                // What stays of it is no object either.
+                let _ = fs::remove_file(&path);
+                Err(failed(error))
+            }
+        }
+    }
+
+    fn is_there(&self, name: &str, kind: ObjectFileKind) -> io::Result<bool> {
+        match fs::symlink_metadata(self.path_of(name, kind)) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Before an object is made: fails if there is a new one of that name, and removes what never became one.
+    fn give_way(&self, name: &str) -> Result<()> {
+        let failed = |error| io_error(&self.describe(name, Stage::Pending), error);
+        if !self.is_there(name, ObjectFileKind::New).map_err(failed)? {
+            return Ok(());
+        }
+        match self.open_file_of(name, ObjectFileKind::New).map_err(failed)? {
+            Ok(_) => Err(failed(ErrorKind::AlreadyExists.into())),
+            Err(Refusal::Damaged(_)) => {
+                fs::remove_file(self.path_of(name, ObjectFileKind::New)).map_err(failed)
+            }
+            Err(refusal) => Err(refusal.of(self.describe(name, Stage::Pending))),
+        }
+    }
+
+    /// Notes that a new object has been flushed: what is not whole of it from now on is damaged. It is so on the medium
+    /// after the next [`sync`](Self::sync).
+    pub(crate) fn settle(&self, name: &str) -> Result<()> {
+        self.check_path()?;
+        let (from, to) =
+            (self.path_of(name, ObjectFileKind::New), self.path_of(name, ObjectFileKind::Pending));
+        fs::rename(from, to).map_err(|error| io_error(&self.describe(name, Stage::Pending), error))
     }
 
     /// A file of a name that no object has.
@@ -181,27 +264,46 @@ impl Directory {
         }
     }
 
+    /// Opens an object. One that was never flushed and is not whole is none.
     pub(crate) fn open(&self, name: &str, stage: Stage) -> Result<Found> {
         let failed = |error| io_error(&self.describe(name, stage), error);
-        let refused = |refusal: Refusal| refusal.of(self.describe(name, stage));
         self.check_path()?;
-        let path = self.path_of(name, stage);
-        let kind = fs::symlink_metadata(&path).map_err(failed)?.file_type();
-        if !kind.is_file() {
-            return Err(refused(not_a_file(kind)));
+        let opened = self.with_file(name, stage, |_, kind| match self.open_file_of(name, kind)? {
+            Err(Refusal::Damaged(_)) if kind == ObjectFileKind::New => Err(ErrorKind::NotFound.into()),
+            opened => Ok(opened),
+        });
+        opened.map_err(failed)?.map_err(|refusal| refusal.of(self.describe(name, stage)))
+    }
+
+    /// The object in a file of this kind, or what is wrong with it.
+    fn open_file_of(
+        &self,
+        name: &str,
+        kind: ObjectFileKind,
+    ) -> io::Result<std::result::Result<Found, Refusal>> {
+        let path = self.path_of(name, kind);
+        let file_type = fs::symlink_metadata(&path)?.file_type();
+        if !file_type.is_file() {
+            return Ok(Err(not_a_file(file_type)));
         }
-        let (file, is_read_only) = open_file(&path).map_err(failed)?;
-        let header = read_header(&file).map_err(failed)?.map_err(refused)?;
-        if header.name != name {
-            let why = format!("it calls itself `{}`: was its file renamed?", header.name);
-            return Err(refused(Refusal::Damaged(why)));
-        }
+        let (file, is_read_only) = open_file(&path)?;
+        let header = match read_header(&file)? {
+            Ok(header) if header.name == name => header,
+            Ok(header) => {
+                let why = format!("it calls itself `{}`: was its file renamed?", header.name);
+                return Ok(Err(Refusal::Damaged(why)));
+            }
+            Err(refusal) => return Ok(Err(refusal)),
+        };
         let seal = Seal { layout: header.layout, identity: header.identity };
-        let metadata = file.metadata().map_err(failed)?;
-        let contents = read_contents(&file, metadata.len(), seal).map_err(failed)?.map_err(refused)?;
-        let contents = FoundContents { is_read_only, ..contents };
-        let identity = Identity::of(&metadata);
-        Ok(Found { file, stage, identity, header, contents })
+        let metadata = file.metadata()?;
+        let contents = match read_contents(&file, metadata.len(), seal)? {
+            Ok(contents) => FoundContents { is_read_only, ..contents },
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let stage = if kind == ObjectFileKind::Published { Stage::Published } else { Stage::Pending };
+        let (identity, is_new) = (Identity::of(&metadata), kind == ObjectFileKind::New);
+        Ok(Ok(Found { file, stage, is_new, identity, header, contents }))
     }
 
     /// The names of all objects, sorted, and of what others have put in the place of some. Other files are left alone.
@@ -229,12 +331,11 @@ impl Directory {
     /// Removes an object, also one that is damaged.
     pub(crate) fn remove(&self, name: &str, stage: Stage) -> Result<()> {
         self.check_path()?;
-        let path = self.path_of(name, stage);
-        let removed = match fs::remove_file(&path) {
+        let removed = self.with_file(name, stage, |path, _| match fs::remove_file(path) {
             // One that others have made; it has to be empty.
-            Err(error) if error.kind() == ErrorKind::IsADirectory => fs::remove_dir(&path),
+            Err(error) if error.kind() == ErrorKind::IsADirectory => fs::remove_dir(path),
             removed => removed,
-        };
+        });
         removed.map_err(|error| io_error(&self.describe(name, stage), error))?;
         match stage {
             Stage::Pending => Ok(()),
@@ -246,8 +347,15 @@ impl Directory {
     /// the next [`sync`](Self::sync).
     pub(crate) fn publish(&self, name: &str) -> Result<()> {
         self.check_path()?;
-        let (from, to) = (self.path_of(name, Stage::Pending), self.path_of(name, Stage::Published));
-        fs::rename(from, to).map_err(|error| io_error(&self.describe(name, Stage::Pending), error))
+        let to = self.path_of(name, ObjectFileKind::Published);
+        let published = self.with_file(name, Stage::Pending, |path, kind| {
+            if kind == ObjectFileKind::New {
+                // What is not whole under its new name is damaged.
+                File::open(path)?.sync_all()?;
+            }
+            fs::rename(path, &to)
+        });
+        published.map_err(|error| io_error(&self.describe(name, Stage::Pending), error))
     }
 
     /// Has the medium take nothing from now on, or everything again.
@@ -264,6 +372,46 @@ impl Directory {
         }
         let synced = File::open(&self.path).and_then(|directory| directory.sync_all());
         synced.map_err(|error| io_error(&describe(&self.path), error))
+    }
+}
+
+/// What the file of an object begins with.
+struct BeginOfFile {
+    header: Header,
+    seal: Seal,
+    bytes: Vec<u8>,
+}
+
+impl BeginOfFile {
+    /// That of an empty object.
+    fn of(name: &str, label: &[u8]) -> Result<Self> {
+        let mut bytes = Header::encode(name, label)?;
+        let seal = Seal { layout: Layout::V3, identity: header::identity_of(&bytes) };
+        let (record, record_at) = Record::default().encode(&seal.layout, seal.identity);
+        bytes.resize(record_at as usize, 0);
+        bytes.extend_from_slice(&record);
+        let (name, label) = (name.to_owned(), label.to_vec());
+        let header = Header { layout: seal.layout, name, label, identity: seal.identity };
+        Ok(BeginOfFile { header, seal, bytes })
+    }
+
+    /// Writes it to an empty file.
+    fn write(&self, file: &mut File) -> io::Result<()> {
+        file.write_all(&self.bytes)?;
+        file.set_len(self.seal.layout.groups)
+    }
+
+    /// The pending object in a file that has nothing else.
+    fn found(self, file: File, identity: Identity, is_new: bool) -> Found {
+        let contents = FoundContents {
+            seal: self.seal,
+            bytes: 0,
+            has_excess: false,
+            is_cut: false,
+            is_read_only: false,
+            record: Record::default(),
+        };
+        Found { file, stage: Stage::Pending, is_new, identity, header: self.header, contents }
     }
 }
 
@@ -293,7 +441,8 @@ fn not_a_file(kind: FileType) -> Refusal {
 fn full_name(path: &Path) -> Option<String> {
     let header = read_header(&File::open(path).ok()?).ok()?.ok()?;
     let file_name = path.file_name()?.to_str()?;
-    Stage::ALL.iter().any(|&stage| file_name == name::encode(&header.name, stage)).then_some(header.name)
+    let is_its_name = |kind| file_name == name::encode(&header.name, kind);
+    ObjectFileKind::ALL.into_iter().any(is_its_name).then_some(header.name)
 }
 
 #[cfg(test)]

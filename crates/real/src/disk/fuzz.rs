@@ -1,10 +1,8 @@
 //! Whatever lies in the directory of a disk: it is understood or refused, and nothing worse.
 
-use machine::Stage;
-
 use super::header::Header;
 use super::layout::{HEADER_BYTES, Layout};
-use super::name::{self, Decoded};
+use super::name::{self, Decoded, ObjectFileKind};
 use super::record::{Groups, Record};
 
 const IDENTITY: u64 = 77;
@@ -33,7 +31,10 @@ fn look_at_header(bytes: &[u8]) {
 fn look_at_name(bytes: &[u8]) {
     let file_name = String::from_utf8_lossy(bytes);
     if let Some(Decoded::Name(name)) = name::decode(&file_name) {
-        assert!(Stage::ALL.into_iter().any(|stage| name::encode(&name, stage) == file_name), "{file_name}");
+        assert!(
+            ObjectFileKind::ALL.into_iter().any(|kind| name::encode(&name, kind) == file_name),
+            "{file_name}"
+        );
     }
 }
 
@@ -74,7 +75,7 @@ fn headers() {
 fn file_names() {
     fuzz::target!("file_names", |input| {
         look_at_name(input);
-        let example = |name| name::encode(name, Stage::Pending).into_bytes();
+        let example = |name| name::encode(name, ObjectFileKind::New).into_bytes();
         let long = "x".repeat(300);
         look_at_name(&fuzz::changed(&[example("a/b %.dat"), example(".hidden"), example(&long)], input));
     });

@@ -1,11 +1,12 @@
 //! A disk: a directory with one file for each object, perhaps slowed down to a model.
 //!
 //! Reading order: `directory.rs` (the files, by name), `lock.rs` (whose they are to be alone), `identity.rs` (how the
-//! system tells them apart), `failures.rs` (what its refusals mean), `header.rs` and `name.rs` (whose they are and how
-//! they are called), `layout.rs` (what is where in them), `units.rs` (the checksums, and why they survive power cuts),
-//! `record.rs` (what was flushed), `contents.rs` (what is found when a file is opened), `stored.rs` (an object that is
-//! open), `file.rs` (its file), `at_once.rs` (what needs no waiting), `write_back.rs` (what goes on to the medium),
-//! `objects.rs` (which are open), `pace.rs` (modelled time). Here these become the operations of a [`machine::Disk`].
+//! system tells them apart), `disk_identity.rs` (how disks are told apart), `failures.rs` (what its refusals mean),
+//! `header.rs` and `name.rs` (whose they are and how they are called), `layout.rs` (what is where in them), `units.rs`
+//! (the checksums, and why they survive power cuts), `record.rs` (what was flushed), `contents.rs` (what is found when
+//! a file is opened), `stored.rs` (an object that is open), `file.rs` (its file), `at_once.rs` (what needs no
+//! waiting), `write_back.rs` (what goes on to the medium), `objects.rs` (which are open), `pace.rs` (modelled time).
+//! Here these become the operations of a [`machine::Disk`].
 //!
 //! Data go through the system's page cache. Every operation runs as a transfer: it is completed even if
 //! nobody waits for it any more.
@@ -13,6 +14,7 @@
 mod at_once;
 mod contents;
 mod directory;
+mod disk_identity;
 mod failures;
 mod file;
 #[cfg(test)]
@@ -31,7 +33,7 @@ mod stored;
 mod units;
 mod write_back;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::os::fd::{FromRawFd, IntoRawFd};
 use std::rc::Rc;
@@ -65,6 +67,8 @@ pub struct Disk {
 struct Inner {
     tasks: Tasks,
     directory: std::sync::Arc<Directory>,
+    /// The identity of the disk, once somebody has asked for it.
+    identity: OnceCell<u64>,
     /// The directory and the table of objects change together, by one task at a time.
     catalogue: Permits,
     objects: RefCell<Objects<OpenObject>>,
@@ -96,6 +100,7 @@ impl Disk {
         let inner = Inner {
             tasks: tasks.clone(),
             directory: directory.into(),
+            identity: OnceCell::new(),
             catalogue: Permits::new(1),
             objects: RefCell::new(Objects::new(open_max)),
             known_damaged: RefCell::default(),
@@ -107,18 +112,34 @@ impl Disk {
     }
 }
 
-impl machine::Disk for Disk {
-    async fn create(&self, name: &str, label: &[u8]) -> Result<Object> {
+impl Disk {
+    /// Makes an object as `create` does with the directory.
+    async fn create_by(
+        &self,
+        create: fn(&Directory, &str, &[u8]) -> Result<Found>,
+        name: &str,
+        label: &[u8],
+    ) -> Result<Object> {
         let (inner, name, label) = (self.inner.clone(), name.to_owned(), label.to_vec());
         let create = async move {
             let _turn = inner.catalogue.take().await;
             let directory = inner.directory.clone();
-            let found = blocking(move || directory.create(&name, &label)).await;
+            let found = blocking(move || create(&directory, &name, &label)).await;
             let found = found.inspect_err(|error| inner.tasks.report_disk(error))?;
             inner.directory_changed.set(true);
             Ok(inner.enter(found))
         };
         self.tasks.complete("creating an object", create).await
+    }
+}
+
+impl machine::Disk for Disk {
+    async fn create(&self, name: &str, label: &[u8]) -> Result<Object> {
+        self.create_by(Directory::create, name, label).await
+    }
+
+    async fn create_unflushed(&self, name: &str, label: &[u8]) -> Result<Object> {
+        self.create_by(Directory::create_new, name, label).await
     }
 
     async fn open(&self, name: &str, stage: Stage) -> Result<Object> {
@@ -138,6 +159,15 @@ impl machine::Disk for Disk {
     async fn space(&self) -> Result<Option<Space>> {
         let directory = self.inner.directory.clone();
         blocking(move || directory.space()).await.map(Some)
+    }
+
+    async fn identity(&self) -> Result<u64> {
+        if let Some(identity) = self.inner.identity.get() {
+            return Ok(*identity);
+        }
+        let directory = self.inner.directory.clone();
+        let identity = blocking(move || directory.disk_identity()).await?;
+        Ok(*self.inner.identity.get_or_init(|| identity))
     }
 
     fn device(&self) -> Option<u64> {
@@ -259,10 +289,12 @@ impl Inner {
     }
 
     fn enter(&self, found: Found) -> Object {
-        let Found { file, stage, identity, header, contents } = found;
+        let Found { file, stage, is_new, identity, header, contents } = found;
         let file = SystemFile::new(for_runtime(file), self.at_once.clone());
         let stored = OpenObject::new(file, contents);
-        let (id, stored) = self.objects.borrow_mut().enter(&header.name, stage, identity, stored);
+        let mut objects = self.objects.borrow_mut();
+        let (id, stored) = objects.enter(&header.name, stage, identity, stored);
+        objects.set_new(id, is_new);
         Object { id, label: header.label, bytes: stored.bytes(), note: stored.note() }
     }
 
@@ -301,12 +333,34 @@ impl Inner {
     }
 
     async fn flush(&self, object: ObjectId) -> Result<()> {
-        let flushed = self.stored(object).await?.flush().await;
-        flushed.map_err(|fault| self.failure(object, fault))?;
+        self.flush_contents(object).await?;
         self.settle().await
     }
 
+    /// Flushes all of an object but its name. A new one is like others from then on.
+    async fn flush_contents(&self, object: ObjectId) -> Result<()> {
+        let flushed = self.stored(object).await?.flush().await;
+        flushed.map_err(|fault| self.failure(object, fault))?;
+        if self.is_new(object) {
+            let _turn = self.catalogue.take().await;
+            // Somebody may have flushed or removed it meanwhile.
+            let Some(name) = self.objects.borrow().new_name(object).map(str::to_owned) else { return Ok(()) };
+            let directory = self.directory.clone();
+            blocking(move || directory.settle(&name)).await?;
+            self.objects.borrow_mut().set_new(object, false);
+            self.directory_changed.set(true);
+        }
+        Ok(())
+    }
+
+    fn is_new(&self, object: ObjectId) -> bool {
+        self.objects.borrow().new_name(object).is_some()
+    }
+
     async fn commit(&self, object: ObjectId, note: &[u8]) -> Result<()> {
+        if self.is_new(object) {
+            self.flush_contents(object).await?;
+        }
         // First, so that what is said of an object is not on the medium without it.
         self.flush_directory().await?;
         let committed = self.stored(object).await?.commit(note).await;

@@ -8,16 +8,39 @@ use std::fmt::Write;
 
 use machine::Stage;
 
-/// How the file names of objects end. Other files in the directory are not ours.
-const fn suffix(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Published => ".stripe",
-        Stage::Pending => ".begun",
+/// What the name of an object's file says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ObjectFileKind {
+    Published,
+    Pending,
+    /// Pending, and never flushed: what is not whole of it has never been an object.
+    New,
+}
+
+impl ObjectFileKind {
+    pub(crate) const ALL: [ObjectFileKind; 3] =
+        [ObjectFileKind::Published, ObjectFileKind::Pending, ObjectFileKind::New];
+
+    /// Those that an object of this stage may have.
+    pub(crate) fn of(stage: Stage) -> &'static [ObjectFileKind] {
+        match stage {
+            Stage::Published => &[ObjectFileKind::Published],
+            Stage::Pending => &[ObjectFileKind::Pending, ObjectFileKind::New],
+        }
+    }
+
+    /// How the file names end. Other files in the directory are not ours.
+    const fn suffix(self) -> &'static str {
+        match self {
+            ObjectFileKind::Published => ".stripe",
+            ObjectFileKind::Pending => ".begun",
+            ObjectFileKind::New => ".new",
+        }
     }
 }
 
 /// The longest end of a file name. An object's file name is shortened, or not, by its name alone.
-const SUFFIX_BYTES_MAX: usize = suffix(Stage::Published).len();
+const SUFFIX_BYTES_MAX: usize = ObjectFileKind::Published.suffix().len();
 
 /// No file system in use takes longer names.
 const FILE_NAME_BYTES_MAX: usize = 255;
@@ -29,7 +52,8 @@ const SHORTENED: &str = "%~";
 const KEPT_BYTES: usize = 150;
 
 const _: () = assert!(SHORTENED.len() + KEPT_BYTES + 1 + 64 + SUFFIX_BYTES_MAX <= FILE_NAME_BYTES_MAX);
-const _: () = assert!(suffix(Stage::Pending).len() <= SUFFIX_BYTES_MAX);
+const _: () = assert!(ObjectFileKind::Pending.suffix().len() <= SUFFIX_BYTES_MAX);
+const _: () = assert!(ObjectFileKind::New.suffix().len() <= SUFFIX_BYTES_MAX);
 
 /// The object that a file name stands for.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,27 +63,27 @@ pub(crate) enum Decoded {
     Shortened,
 }
 
-/// The name of the file that holds the object `name` of this stage.
-pub(crate) fn encode(name: &str, stage: Stage) -> String {
+/// The name of the file of this kind that holds the object `name`.
+pub(crate) fn encode(name: &str, kind: ObjectFileKind) -> String {
     let mut encoded = escape(name);
     if encoded.len() + SUFFIX_BYTES_MAX > FILE_NAME_BYTES_MAX {
         let kept = (0..=KEPT_BYTES).rev().find(|&end| encoded.is_char_boundary(end)).unwrap_or(0);
         let hash = blake3::hash(name.as_bytes()).to_hex();
         encoded = format!("{SHORTENED}{}~{hash}", &encoded[..kept]);
     }
-    encoded + suffix(stage)
+    encoded + kind.suffix()
 }
 
 /// The object in a file of this name, if the file can be one of ours.
 pub(crate) fn decode(file_name: &str) -> Option<Decoded> {
-    let with_suffix = |stage| Some((stage, file_name.strip_suffix(suffix(stage))?));
-    let (stage, encoded) = Stage::ALL.into_iter().find_map(with_suffix)?;
+    let with_suffix = |kind: ObjectFileKind| Some((kind, file_name.strip_suffix(kind.suffix())?));
+    let (kind, encoded) = ObjectFileKind::ALL.into_iter().find_map(with_suffix)?;
     if encoded.starts_with(SHORTENED) {
         return Some(Decoded::Shortened);
     }
     let name = unescape(encoded)?;
     // Only what `encode` writes: two files are never the same object.
-    (encode(&name, stage) == file_name).then_some(Decoded::Name(name))
+    (encode(&name, kind) == file_name).then_some(Decoded::Name(name))
 }
 
 fn escape(name: &str) -> String {
@@ -92,12 +116,13 @@ mod tests {
 
     #[test]
     fn ordinary_names_stay_readable() {
-        assert_eq!(encode("matrix.dat", Stage::Published), "matrix.dat.stripe");
-        assert_eq!(encode("größe", Stage::Published), "größe.stripe");
-        assert_eq!(encode("deep/er", Stage::Published), "deep%2Fer.stripe");
-        assert_eq!(encode("..", Stage::Published), "%2E..stripe");
-        assert_eq!(encode("", Stage::Published), ".stripe");
-        assert_eq!(encode("matrix.dat", Stage::Pending), "matrix.dat.begun");
+        assert_eq!(encode("matrix.dat", ObjectFileKind::Published), "matrix.dat.stripe");
+        assert_eq!(encode("größe", ObjectFileKind::Published), "größe.stripe");
+        assert_eq!(encode("deep/er", ObjectFileKind::Published), "deep%2Fer.stripe");
+        assert_eq!(encode("..", ObjectFileKind::Published), "%2E..stripe");
+        assert_eq!(encode("", ObjectFileKind::Published), ".stripe");
+        assert_eq!(encode("matrix.dat", ObjectFileKind::Pending), "matrix.dat.begun");
+        assert_eq!(encode("/0123456789abcdef", ObjectFileKind::New), "%2F0123456789abcdef.new");
     }
 
     #[test]
@@ -113,9 +138,9 @@ mod tests {
     fn names_that_become_too_long_are_shortened_and_differ() {
         let (long, other) = ("/ü".repeat(66), "/ü".repeat(65) + "/u");
         assert!(
-            encode(&long, Stage::Published).len() <= 255
-                && encode(&long, Stage::Published) != encode(&other, Stage::Published)
+            encode(&long, ObjectFileKind::Published).len() <= 255
+                && encode(&long, ObjectFileKind::Published) != encode(&other, ObjectFileKind::Published)
         );
-        assert_eq!(decode(&encode(&long, Stage::Published)), Some(Decoded::Shortened));
+        assert_eq!(decode(&encode(&long, ObjectFileKind::Published)), Some(Decoded::Shortened));
     }
 }

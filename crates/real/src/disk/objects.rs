@@ -28,6 +28,8 @@ struct Known<F> {
     name: String,
     stage: Stage,
     identity: Identity,
+    /// Whether it has never been flushed.
+    is_new: bool,
     file: Option<Rc<F>>,
     last_use: u64,
 }
@@ -79,7 +81,8 @@ impl<F> Objects<F> {
         let before = self.by_id.remove(&id);
         self.by_use.remove(&before.as_ref().map_or(0, |before| before.last_use));
         let file = before.and_then(|before| before.file).unwrap_or_else(|| file.into());
-        let known = Known { name, stage, identity, file: Some(file.clone()), last_use: self.uses };
+        let known =
+            Known { name, stage, identity, is_new: false, file: Some(file.clone()), last_use: self.uses };
         self.by_id.insert(id, known);
         self.by_use.insert(self.uses, id);
         self.close_excess();
@@ -106,11 +109,22 @@ impl<F> Objects<F> {
         self.by_id.get(&id).map(|known| (&*known.name, known.stage))
     }
 
+    /// Notes whether an object has never been flushed.
+    pub(crate) fn set_new(&mut self, id: ObjectId, is_new: bool) {
+        self.by_id.entry(id).and_modify(|known| known.is_new = is_new);
+    }
+
+    /// The name of an object that has never been flushed.
+    pub(crate) fn new_name(&self, id: ObjectId) -> Option<&str> {
+        self.by_id.get(&id).filter(|known| known.is_new).map(|known| &*known.name)
+    }
+
     /// Notes that the object `name` has been published, in place of the one before.
     pub(crate) fn publish(&mut self, name: &str) {
         self.forget(name, Stage::Published);
         if let Some(id) = self.by_name.remove(&(name.to_owned(), Stage::Pending)) {
-            self.by_id.get_mut(&id).expect("every name has its object").stage = Stage::Published;
+            let known = self.by_id.get_mut(&id).expect("every name has its object");
+            (known.stage, known.is_new) = (Stage::Published, false);
             self.by_name.insert((name.to_owned(), Stage::Published), id);
         }
     }

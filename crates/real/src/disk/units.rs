@@ -98,7 +98,7 @@ impl UnitSums {
 }
 
 /// The object to whose units sums belong.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seal {
     pub(crate) layout: Layout,
     pub(crate) identity: u64,

@@ -8,6 +8,7 @@ use machine::{Buf, Error, Instant, NOTE_BYTES_MAX, Object, ObjectId, Payload, Re
 
 use crate::disk::{DiskAccess, Drive, Ongoing, Transfer, no_space};
 use crate::network::own;
+use crate::random::RandomStream;
 use crate::store::StoredObject;
 use crate::unflushed::Unflushed;
 use crate::world::World;
@@ -128,6 +129,12 @@ impl machine::Disk for Disk {
         }
     }
 
+    async fn create_unflushed(&self, name: &str, label: &[u8]) -> Result<Object> {
+        let object = self.create(name, label).await?;
+        self.change(object.id, StoredObject::wait_for_first_flush);
+        Ok(object)
+    }
+
     async fn open(&self, name: &str, stage: Stage) -> Result<Object> {
         let drive = self.drive().borrow();
         let id = drive.store.find(name, stage);
@@ -167,6 +174,11 @@ impl machine::Disk for Disk {
 
     async fn space(&self) -> Result<Option<Space>> {
         Ok(self.drive().borrow().store.space())
+    }
+
+    async fn identity(&self) -> Result<u64> {
+        let node = self.drive().borrow().node as u64;
+        Ok(identity_of(node, self.index as u64))
     }
 
     fn device(&self) -> Option<u64> {
@@ -234,4 +246,9 @@ impl machine::Disk for Disk {
         drive.writes_pending.set(bytes);
         self.world.notes[drive.node].count(("disk", self.index), "bytes of pending writes", bytes);
     }
+}
+
+/// The identity of a disk of a node: the same in each run, and as far from others as if it had been drawn.
+fn identity_of(node: u64, index: u64) -> u64 {
+    RandomStream::new(node, &format!("identity of disk {index}")).below(u64::MAX)
 }

@@ -84,9 +84,24 @@ impl<M: Machine> LogicalFile<M> {
         self.length.hear(bytes.max(own));
     }
 
+    /// Takes in what others say of the size of a file without a name.
+    pub(super) fn hear_bytes(&self, bytes: u64) {
+        self.file.hear_bytes(bytes);
+        self.note_remote_bytes(bytes);
+    }
+
     /// Where the furthest write ends that others cannot know of.
     pub(super) fn own_end(&self) -> u64 {
-        self.length.own_end().max(self.file.uncommitted_end().unwrap_or(0))
+        let sent = self.file.uncommitted_end().unwrap_or(0);
+        self.length.own_end().max(sent).max(self.file.uncounted_end())
+    }
+
+    /// Whether the I/O nodes have something of it, as far as is known, that is not on the media.
+    pub(super) fn has_unflushed(&self) -> bool {
+        let is_numbered_unflushed = self.file.attachments().is_some_and(|all| all.has_unflushed());
+        self.sent.get() != self.flushed.get()
+            || self.file.uncommitted_end().is_some()
+            || is_numbered_unflushed
     }
 }
 

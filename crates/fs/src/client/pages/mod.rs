@@ -46,7 +46,7 @@ use machine::{BufferPool, Condition, InFlight, Machine, OperationInFlight};
 pub use paged_file::{Advice, PagedFile};
 pub use window::Prefetch;
 
-use super::{Client, File, FileStat};
+use super::{Client, File, FileStat, NumberedFile};
 use crate::error::{Error, Result};
 use crate::protocol::FileId;
 use files::{Files, LogicalFile};
@@ -158,6 +158,27 @@ impl<M: Machine> PageCache<M> {
         self.inner.enter(file)
     }
 
+    /// Opens a file by its number, as [`Client::numbered`] does. All handles of this cache on it share what is cached
+    /// and how long it is: whoever opens it when others have changed it [says so](PagedFile::note_changed).
+    pub async fn open_numbered(&self, file: NumberedFile) -> Result<PagedFile<M>> {
+        let (number, bytes) = (file.number, file.bytes);
+        if let Some(known) = self.inner.files.known(number) {
+            known.hear_bytes(bytes);
+            return Ok(PagedFile::new(self.inner.clone(), known));
+        }
+        let file = self.inner.client.numbered(file).await?;
+        self.inner.enter_created(file)
+    }
+
+    /// Gives up what the cache has of a numbered file that is to be removed: what of it has not left this client never
+    /// does. Its handles are of no use any more.
+    pub async fn give_up_numbered(&self, file: FileId) {
+        let mut cached = self.inner.files.all();
+        cached.retain(|cached| cached.file.is_numbered() && cached.file.id() == file);
+        self.inner.give_up(&cached).await;
+        self.inner.forget_given_up(&cached);
+    }
+
     /// Makes an empty file over all disks, in pages of `page_bytes`, and opens it; `file` is its identity, drawn at
     /// random by the caller. Fails if there is a file of that name.
     pub async fn create(&self, name: &str, file: FileId, page_bytes: u64) -> Result<PagedFile<M>> {
@@ -209,16 +230,9 @@ impl<M: Machine> PageCache<M> {
     pub async fn unlink(&self, name: &str) -> Result<()> {
         let mut cached = self.inner.files.all();
         cached.retain(|file| file.file.name() == name);
-        for file in &cached {
-            file.unlinked.set(true);
-            self.inner.table.borrow_mut().forget(file.number, 0);
-            file.writes.none().await;
-        }
+        self.inner.give_up(&cached).await;
         let outcome = self.inner.client.unlink(name).await;
-        for file in cached {
-            self.inner.release(&file);
-        }
-        self.inner.room.wake_all();
+        self.inner.forget_given_up(&cached);
         outcome
     }
 
@@ -243,6 +257,23 @@ impl<M: Machine> Inner<M> {
     /// To be kept from before a file's size is asked for until the answer has been noted.
     fn ask_for_size(&self) -> OperationInFlight {
         self.size_questions.begin()
+    }
+
+    /// Gives up what is cached of files that are to be removed.
+    async fn give_up(&self, files: &[Rc<LogicalFile<M>>]) {
+        for file in files {
+            file.unlinked.set(true);
+            self.table.borrow_mut().forget(file.number, 0);
+            file.writes.none().await;
+        }
+    }
+
+    /// Forgets files that have been given up, but for those that are open.
+    fn forget_given_up(self: &Rc<Self>, files: &[Rc<LogicalFile<M>>]) {
+        for file in files {
+            self.release(file);
+        }
+        self.room.wake_all();
     }
 
     fn enter_created(self: &Rc<Self>, file: File<M>) -> Result<PagedFile<M>> {

@@ -137,6 +137,24 @@ impl<M: Machine> PagedFile<M> {
         Ok(self.bytes())
     }
 
+    /// Notes that others have changed a file without a name, which has so many bytes now: forgets what this cache has
+    /// of it, but for what was written here and has not been sent.
+    pub async fn note_changed(&self, bytes: u64) -> Result<()> {
+        self.file.hear_bytes(bytes);
+        self.refresh().await.map(drop)
+    }
+
+    /// Takes in the size that others count of a file without a name; see [`File::set_bytes`].
+    pub fn set_bytes(&self, bytes: u64) {
+        self.file.hear_bytes(bytes);
+    }
+
+    /// Where what was written here to a file without a name ends that others do not [count](File::note_counted) yet; 0
+    /// if there is nothing of it. It may not have been sent yet.
+    pub fn uncounted_end(&self) -> u64 {
+        if self.file.file.is_numbered() { self.file.own_end() } else { 0 }
+    }
+
     /// Reads `bytes` from `offset` on: fewer at the end of the file, none beyond it.
     ///
     /// The payload returned shares the memory of the pages. A piece of it never crosses the end of a page, so
@@ -326,6 +344,15 @@ impl<M: Machine> PagedFile<M> {
         self.cache.flush(&self.file).await
     }
 
+    /// Waits until everything written to the file has been accepted by the I/O nodes, and reports any write that failed
+    /// since somebody was told.
+    pub async fn send(&self) -> Result<()> {
+        if !self.file.stays_here() {
+            self.cache.write_out(&self.file).await;
+        }
+        self.file.failure.take()
+    }
+
     /// Waits as [`flush`](Self::flush) does, and finishes the file if it was begun here.
     pub async fn commit(&self) -> Result<()> {
         if self.file.stays_here() { self.flush().await } else { self.cache.commit(&self.file).await }
@@ -333,8 +360,10 @@ impl<M: Machine> PagedFile<M> {
 
     /// Closes the file: [`commit`](Self::commit), and of the last handle, forgetting its pages. If that fails, what
     /// could not be written is given up, and a file that was begun here stays unfinished.
+    ///
+    /// One without a name is not flushed: what was written has been accepted by the I/O nodes then.
     pub async fn close(self) -> Result<()> {
-        let outcome = self.commit().await;
+        let outcome = if self.file.file.is_numbered() { self.send().await } else { self.commit().await };
         if outcome.is_err() {
             // What is on its way has to come to its end, but nobody is told of it any more.
             self.file.writes.none().await;

@@ -273,8 +273,7 @@ impl<M: Machine> Inner<M> {
         }
         // Noted as flushed when it is: who flushes meanwhile asks for it, too.
         let sent = file.sent.get();
-        let is_flushed = sent == file.flushed.get() && file.file.uncommitted_end().is_none();
-        let remote = if file.unlinked.get() || is_flushed {
+        let remote = if file.unlinked.get() || !file.has_unflushed() {
             Ok(())
         } else {
             let flushed = file.file.flush().await;

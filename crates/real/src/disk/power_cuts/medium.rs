@@ -63,8 +63,25 @@ impl ModelFile {
         file
     }
 
+    /// A new file to which these contents have been written, which was then extended to `bytes`; none of it need be on
+    /// the medium.
+    pub(super) fn unsettled(contents: &[u8], bytes: u64) -> Self {
+        let mut state = State { lengths: vec![(0, 0)], now: 1, ..State::default() };
+        state.put(0, contents);
+        state.now += 1;
+        state.set_len(bytes);
+        ModelFile(Rc::new(RefCell::new(state)))
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.0.borrow().bytes()
+    }
+
+    /// All of it.
+    pub(super) fn contents(&self) -> Vec<u8> {
+        let mut contents = vec![0; self.bytes() as usize];
+        self.read_exact_at(&mut contents, 0).expect("so many bytes are there");
+        contents
     }
 
     /// Lets the power fail after so many more changes and syncs; the one after them is under way then.

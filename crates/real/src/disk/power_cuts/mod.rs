@@ -5,6 +5,9 @@
 //! was; what was touched is any of the versions it has had since, or is told as damaged, which what was not touched
 //! never is. The length lies between the least and the greatest since the flush. Then the program goes on with what was
 //! found. Now and then the agent is killed instead, and the disk is full.
+//!
+//! Every other object is made without waiting for the medium. Until its first flush has been told, a cut may leave none
+//! of it, in its directory as in the model; from then on it is like the others.
 
 mod medium;
 
@@ -13,11 +16,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::rc::Rc;
 
-use machine::{BufferPool, Payload};
+use machine::{BufferPool, Error, Payload, Stage};
 
 use super::contents::read_contents;
 use super::directory::Directory;
 use super::layout::{GROUP_BYTES, UNIT_BYTES};
+use super::name::{self, ObjectFileKind};
 use super::stored::{Fault, OpenObject};
 use super::units::Seal;
 use crate::Driver;
@@ -134,6 +138,8 @@ enum Step {
 /// An object on the model, and what is known of it.
 struct Trial {
     file: ModelFile,
+    /// Whether its file still says that it has never been flushed.
+    is_new: bool,
     seal: Seal,
     object: Rc<OpenObject<ModelFile>>,
     expected: Expected,
@@ -143,16 +149,38 @@ struct Trial {
 }
 
 impl Trial {
-    fn new(seed: u64) -> Self {
-        let place = tempfile::tempdir().expect("a temporary directory");
-        let directory = Directory::take(place.path(), machine::NodeId(1)).expect("a fresh directory");
-        let seal = directory.create("object", b"label").expect("room").contents.seal;
-        let bytes = std::fs::read(place.path().join("object.begun")).expect("an object's file");
-        let file = ModelFile::of(&bytes);
+    fn new(seed: u64, is_new: bool) -> Self {
+        let (place, directory) = fresh_directory();
+        let made = if is_new { Directory::create_new } else { Directory::create };
+        let seal = made(&directory, "object", b"label").expect("room").contents.seal;
+        let bytes = std::fs::read(place.path().join(file_name(is_new))).expect("an object's file");
+        let file =
+            if is_new { ModelFile::unsettled(&bytes, seal.layout.groups) } else { ModelFile::of(&bytes) };
         let object = open(&file, seal);
         let mut draw = Draw(seed | 1 << 40);
         let hot = (0..6).map(|_| draw.below(GROUPS * GROUP_BYTES)).collect();
-        Trial { file, seal, object, expected: Expected::default(), hot, draw }
+        Trial { file, is_new, seal, object, expected: Expected::default(), hot, draw }
+    }
+
+    /// Whether there is the object still after a cut, as its directory says: one that was never flushed may be gone,
+    /// and then gives way to another.
+    fn is_there(&self) -> bool {
+        let (place, directory) = fresh_directory();
+        std::fs::write(place.path().join(file_name(self.is_new)), self.file.contents()).expect("room");
+        match directory.open("object", Stage::Pending).map_err(|error| *error) {
+            Ok(found) => assert_eq!((found.is_new, found.contents.seal), (self.is_new, self.seal)),
+            Err(Error::NotFound { .. }) if self.is_new => {
+                let other = directory.create("object", b"another").expect("nothing is in its way");
+                assert!(other.header.label == b"another");
+                return false;
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+        for made in [Directory::create, Directory::create_new] {
+            let again = made(&directory, "object", b"another").map(drop).map_err(|error| *error);
+            assert!(matches!(again, Err(Error::Exists { .. })), "{again:?}");
+        }
+        true
     }
 
     fn step(&mut self) -> Step {
@@ -202,7 +230,11 @@ impl Trial {
                     self.expected.resize(bytes);
                     self.object.resize(bytes).await
                 }
-                Step::Flush => self.object.flush().await.map(|()| self.expected.flush()),
+                Step::Flush => self.object.flush().await.map(|()| {
+                    self.expected.flush();
+                    self.is_new = false;
+                }),
+                Step::Commit(_) if self.is_new => Ok(()),
                 Step::Commit(note) => {
                     self.expected.next_note = Some(note.clone());
                     let committed = self.object.commit(&note).await;
@@ -299,6 +331,16 @@ impl Trial {
     }
 }
 
+fn fresh_directory() -> (tempfile::TempDir, Directory) {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let directory = Directory::take(place.path(), machine::NodeId(1)).expect("a fresh directory");
+    (place, directory)
+}
+
+fn file_name(is_new: bool) -> String {
+    name::encode("object", if is_new { ObjectFileKind::New } else { ObjectFileKind::Pending })
+}
+
 fn contents(file: &ModelFile, seal: Seal) -> super::contents::FoundContents {
     read_contents(file, file.bytes(), seal).expect("the model can be read").expect("it can be opened")
 }
@@ -319,7 +361,7 @@ fn what_was_flushed_survives_power_cuts() {
     for seed in 1..=cuts.div_ceil(CUTS_OF_ONE) {
         println!("seed {seed}");
         let trial = async {
-            let mut trial = Trial::new(seed);
+            let mut trial = Trial::new(seed, seed % 2 == 0);
             for _ in 0..CUTS_OF_ONE {
                 trial.file.fail_power_after(1 + trial.draw.below(60));
                 trial.run().await;
@@ -331,6 +373,9 @@ fn what_was_flushed_survives_power_cuts() {
                     trial.run().await;
                 }
                 trial.file = trial.file.after_power_cut(&mut trial.draw);
+                if !trial.is_there() {
+                    return;
+                }
                 trial.check_note();
                 trial.open_again(true).await;
             }
@@ -339,11 +384,42 @@ fn what_was_flushed_survives_power_cuts() {
     }
 }
 
+/// A cut at every point between the making of an object and its first flush leaves one that can be read, or none; after
+/// that flush there is always one.
+#[test]
+fn what_was_never_flushed_is_whole_or_has_never_been() {
+    let (mut gone, mut kept) = (0, 0);
+    for seed in 1..=400 {
+        let trial = async {
+            let mut trial = Trial::new(seed, true);
+            trial.file.fail_power_after(1 + seed % 9);
+            let data = trial.draw.bytes(1 + seed * 37 % (3 * UNIT_BYTES));
+            trial.expected.write(0, &data);
+            if trial.object.write(0, &Payload::from(data)).await.is_ok() && trial.object.flush().await.is_ok()
+            {
+                trial.expected.flush();
+                trial.is_new = false;
+            }
+            let was_flushed = !trial.is_new;
+            trial.file = trial.file.after_power_cut(&mut trial.draw);
+            if trial.is_there() {
+                trial.open_again(true).await;
+                return (0, 1);
+            }
+            assert!(!was_flushed);
+            (1, 0)
+        };
+        let outcome = crate::block_on(Driver::Polling, trial).expect("a runtime");
+        (gone, kept) = (gone + outcome.0, kept + outcome.1);
+    }
+    assert!(gone > 50 && kept > 50, "{gone} gone, {kept} kept");
+}
+
 #[test]
 fn a_read_beside_cuts_and_writes_finds_no_damage() {
     const LONGEST: u64 = 40 * UNIT_BYTES;
     let trial = async {
-        let Trial { object, mut draw, .. } = Trial::new(1);
+        let Trial { object, mut draw, .. } = Trial::new(1, false);
         let (reader, is_done) = (object.clone(), Rc::new(Cell::new(false)));
         let done = is_done.clone();
         let reading = compio::runtime::spawn(async move {

@@ -1,0 +1,80 @@
+//! What a client knows of the stripes of a file that has a number and no name: where each is, whether it is open there,
+//! and whether it has been written to.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+
+use machine::Permits;
+
+/// Where the stripes of a file without a name are, and which of them are open.
+pub(super) struct Attachments {
+    /// The identity of the disk of each stripe.
+    pub(super) disks: Vec<u64>,
+    stripes: RefCell<Vec<Attachment>>,
+    /// One at a time asks for stripes.
+    pub(super) asking: Permits,
+    /// Stripes with writes that I/O nodes have accepted and not flushed yet.
+    pub(super) written: RefCell<BTreeSet<u32>>,
+    /// Whether what was there when the file was opened is known to be on the media.
+    pub(super) is_old_flushed: Cell<bool>,
+}
+
+/// What is known of a stripe at its I/O node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attachment {
+    Unknown,
+    Absent,
+    Attached,
+}
+
+impl Attachments {
+    pub(super) fn new(disks: Vec<u64>) -> Self {
+        Attachments {
+            stripes: RefCell::new(vec![Attachment::Unknown; disks.len()]),
+            disks,
+            asking: Permits::new(1),
+            written: RefCell::default(),
+            is_old_flushed: Cell::new(false),
+        }
+    }
+
+    fn get(&self, stripe: u32) -> Attachment {
+        self.stripes.borrow()[stripe as usize]
+    }
+
+    pub(super) fn set(&self, stripe: u32, attachment: Attachment) {
+        self.stripes.borrow_mut()[stripe as usize] = attachment;
+    }
+
+    /// Whether a stripe has to be asked for, to be read or to be written to.
+    pub(super) fn is_wanted(&self, stripe: u32, create: bool) -> bool {
+        match self.get(stripe) {
+            Attachment::Unknown => true,
+            Attachment::Absent => create,
+            Attachment::Attached => false,
+        }
+    }
+
+    /// Whether there is no such stripe, so that it reads as zeros.
+    pub(super) fn is_absent(&self, stripe: u32) -> bool {
+        self.get(stripe) == Attachment::Absent
+    }
+
+    pub(super) fn is_attached(&self, stripe: u32) -> bool {
+        self.get(stripe) == Attachment::Attached
+    }
+
+    /// Notes that nothing is known of the stripes any more.
+    pub(super) fn forget(&self) {
+        self.stripes.borrow_mut().fill(Attachment::Unknown);
+    }
+
+    pub(super) fn note_written(&self, stripe: u32) {
+        self.written.borrow_mut().insert(stripe);
+    }
+
+    /// Whether a flush has anything to do.
+    pub(super) fn has_unflushed(&self) -> bool {
+        !self.is_old_flushed.get() || !self.written.borrow().is_empty()
+    }
+}

@@ -1,0 +1,257 @@
+//! Files that have a number and no name: where their stripes are, and how they are opened when they are needed.
+//!
+//! Whoever opens such a file says what is to be known of it; nobody is asked. A stripe is *attached*, that is, opened
+//! at its I/O node, when something of it is read or written first, and made only by a write: a file of a few bytes
+//! touches one I/O node. Stripes that there are not read as zeros, and are looked for again when the file is refreshed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use layout::{Extent, Striping};
+use machine::{Machine, NodeId};
+
+use super::attachments::{Attachment, Attachments};
+use super::{Client, File, unexpected};
+use crate::error::{Error, Result};
+use crate::number;
+use crate::protocol::{FileId, ListedStripe, NumberedStripes, REMOVED_MAX, Reply, Request};
+
+/// Everything that is to be known of a file without a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NumberedFile {
+    /// Its number. It is never given to another file.
+    pub number: FileId,
+    /// How it is striped.
+    pub striping: Striping,
+    /// The identity of the disk of each stripe.
+    pub disks: Vec<u64>,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+/// Where disks are: the I/O node of each and its index there, by its identity.
+pub type DisksByIdentity = BTreeMap<u64, (NodeId, u32)>;
+
+impl<M: Machine> Client<M> {
+    /// Where the disks of all I/O nodes are. They are asked once.
+    ///
+    /// Fails if two of them have the same identity.
+    pub async fn disks_by_identity(&self) -> Result<Rc<DisksByIdentity>> {
+        let known = self.inner.disks_by_identity.borrow().clone();
+        match known {
+            Some(known) => Ok(known),
+            None => self.ask_for_identities().await,
+        }
+    }
+
+    async fn ask_for_identities(&self) -> Result<Rc<DisksByIdentity>> {
+        let mut disks = DisksByIdentity::new();
+        for (node, answer) in self.ask_all(|_| Some(Request::DescribeDisks)).await {
+            let (Reply::DisksDescribed { identities }, _) = answer? else { return Err(unexpected(node)) };
+            for (disk, identity) in (0..).zip(identities) {
+                if let Some((other, other_disk)) = disks.insert(identity, (node, disk)) {
+                    let why = format!(
+                        "disk {other_disk} of {other} and disk {disk} of {node} have the same identity, \
+                         {identity:016x}: one directory is a copy of the other. Start agents with one of them only; \
+                         to make the copy a disk of its own, empty it and remove .starfish.disk from it"
+                    );
+                    return Err(Error::Invalid(why).into());
+                }
+            }
+        }
+        let disks = Rc::new(disks);
+        self.inner.disks_by_identity.replace(Some(disks.clone()));
+        Ok(disks)
+    }
+
+    /// Opens a file by its number. The I/O nodes are not asked for it before something is read or written; the first
+    /// time, all of them are asked which disks they have.
+    ///
+    /// Its handles should be clones of one: each other one learns by [`refresh`](File::refresh) only of stripes that
+    /// this one has made.
+    pub async fn numbered(&self, file: NumberedFile) -> Result<File<M>> {
+        let NumberedFile { number, striping, disks, bytes } = file;
+        let name = number::object_name(number);
+        if disks.len() != striping.stripe_count() as usize {
+            let (disks, stripes) = (disks.len(), striping.stripe_count());
+            return Err(Error::Invalid(format!("{name}: {disks} disks for {stripes} stripes")).into());
+        }
+        let (block, most) = (striping.block_bytes(), self.block_bytes_max());
+        if block > most {
+            return Err(Error::BlockTooLarge { name, bytes: block, most }.into());
+        }
+        let mut places = self.disks_by_identity().await?;
+        if disks.iter().any(|identity| !places.contains_key(identity)) {
+            // An agent may have been given another disk since.
+            places = self.ask_for_identities().await?;
+        }
+        let home = |identity: &u64| match places.get(identity) {
+            Some((node, _)) => Ok(*node),
+            None => Err(Error::UnknownDisk { name: name.clone(), identity: *identity }),
+        };
+        let homes = disks.iter().map(home).collect::<std::result::Result<Vec<NodeId>, Error>>()?;
+        Ok(File::of_number(self.clone(), number, striping, homes, bytes, Attachments::new(disks)))
+    }
+
+    /// Removes all stripes of these files, wherever they are; of some there may be none. Whoever has one of them open
+    /// can write to it no more.
+    pub async fn remove_numbered(&self, files: &[FileId]) -> Result<()> {
+        let mut outcome = Ok(());
+        for files in files.chunks(REMOVED_MAX) {
+            let request = Request::RemoveNumbered { files: files.to_vec() };
+            for (_, answer) in self.ask_all(|_| Some(request.clone())).await {
+                outcome = outcome.and(answer.map(drop));
+            }
+        }
+        outcome
+    }
+
+    /// All stripes of files without names, with the I/O node that has each; of each node sorted by file.
+    pub async fn list_numbered(&self) -> Result<Vec<(NodeId, ListedStripe)>> {
+        let mut all = Vec::new();
+        for &node in self.io_nodes() {
+            let mut after = None;
+            loop {
+                let request = Request::ListNumbered { after };
+                let answer = self.inner.endpoint.call(node, request, machine::Payload::empty()).await?;
+                let (Reply::NumberedListed { stripes, more }, _) = answer else {
+                    return Err(unexpected(node));
+                };
+                let last = stripes.last().map(|stripe| stripe.file);
+                all.extend(stripes.into_iter().map(|stripe| (node, stripe)));
+                match last.filter(|last| more && Some(*last) > after) {
+                    Some(last) => after = Some(last),
+                    // None whose stripes have all gone meanwhile ends the list too early: it is asked for again.
+                    None if more => return Err(unexpected(node)),
+                    None => break,
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl<M: Machine> File<M> {
+    /// Opens the stripes that an extent touches; makes those that there are not if it is to be written.
+    pub(super) async fn attach_extent(&self, extent: Extent, create: bool) -> Result<()> {
+        // Consecutive blocks lie on consecutive stripes.
+        let blocks = self.striping().requests(extent).take(self.striping().stripe_count() as usize);
+        self.attach(blocks.map(|block| block.stripe), create).await
+    }
+
+    /// Opens all stripes, and makes those that there are not if `create` says so.
+    pub(super) async fn attach_all(&self, create: bool) -> Result<()> {
+        self.attach(0..self.striping().stripe_count(), create).await
+    }
+
+    /// Opens stripes, unless they are known to be open or absent; makes those that there are not if `create` says so.
+    /// Does nothing with a file that has a name.
+    pub(super) async fn attach(&self, stripes: impl Iterator<Item = u32>, create: bool) -> Result<()> {
+        let Some(attachments) = self.attachments() else { return Ok(()) };
+        let mut wanted = stripes.filter(|&stripe| attachments.is_wanted(stripe, create)).peekable();
+        if wanted.peek().is_none() {
+            return Ok(());
+        }
+        let wanted: BTreeSet<u32> = wanted.collect();
+        let _turn = attachments.asking.take().await;
+        // Somebody may have asked for them meanwhile.
+        let wanted = wanted.into_iter().filter(|&stripe| attachments.is_wanted(stripe, create)).collect();
+        let answers = self.ask_numbered(&wanted, |stripes| Request::Attach { stripes, create }).await;
+        let mut outcome = Ok(());
+        for (node, answer) in answers {
+            match answer {
+                Ok((Reply::Attached { stripes }, _)) => {
+                    let attached: BTreeSet<u32> = stripes.into_iter().map(|(stripe, _)| stripe).collect();
+                    for &stripe in wanted.iter().filter(|&&stripe| self.home_of(stripe) == node) {
+                        let is_there = attached.contains(&stripe);
+                        let state = if is_there { Attachment::Attached } else { Attachment::Absent };
+                        attachments.set(stripe, state);
+                        if create && !is_there {
+                            outcome = Err(unexpected(node));
+                        }
+                    }
+                }
+                Ok(_) => outcome = Err(unexpected(node)),
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
+        }
+        outcome
+    }
+
+    /// Asks the I/O nodes of stripes of a file without a name, each about its own.
+    async fn ask_numbered(
+        &self,
+        stripes: &BTreeSet<u32>,
+        request: impl Fn(NumberedStripes) -> Request,
+    ) -> Vec<(NodeId, crate::endpoint::Answer)> {
+        self.client.ask_all(|index| self.of_node(self.client.io_nodes()[index], stripes).map(&request)).await
+    }
+
+    /// Those of the stripes that a node has, if it has any.
+    fn of_node(&self, node: NodeId, stripes: &BTreeSet<u32>) -> Option<NumberedStripes> {
+        let attachments = self.attachments()?;
+        let here = stripes.iter().filter(|&&stripe| self.home_of(stripe) == node);
+        let places: Vec<(u32, u64)> =
+            here.map(|&stripe| (stripe, attachments.disks[stripe as usize])).collect();
+        let (file, striping) = (self.id(), self.striping());
+        (!places.is_empty()).then_some(NumberedStripes { file, striping, places })
+    }
+
+    /// Brings what was written to a file without a name onto the media; the first time, also what was there before. All
+    /// stripes, whoever has written to them, if `all` says so.
+    pub(super) async fn flush_numbered(&self, attachments: &Attachments, all: bool) -> Result<()> {
+        let written = attachments.written.take();
+        let mut stripes = written.clone();
+        if all {
+            stripes.extend(0..self.striping().stripe_count());
+        } else if !attachments.is_old_flushed.get() {
+            let blocks = self.striping().requests(Extent::new(0, self.bytes()));
+            stripes.extend(blocks.take(self.striping().stripe_count() as usize).map(|block| block.stripe));
+        }
+        let request = |node| self.of_node(node, &stripes).map(Request::FlushNumbered);
+        let flushed = self.bring_to_media(request).await;
+        match &flushed {
+            Ok(()) => attachments.is_old_flushed.set(true),
+            Err(_) => attachments.written.borrow_mut().extend(written),
+        }
+        flushed
+    }
+
+    /// Cuts or extends the stripes that there are of a file without a name.
+    pub(super) async fn resize_numbered(&self, attachments: &Attachments, bytes: u64) -> Result<()> {
+        self.once_more(async || {
+            self.attach_all(false).await?;
+            let request = |home: NodeId| {
+                let here = (0..self.striping().stripe_count())
+                    .filter(|&stripe| self.home_of(stripe) == home && attachments.is_attached(stripe));
+                let stripes: Vec<(u32, u64)> =
+                    here.map(|stripe| (stripe, self.striping().stripe_bytes(bytes, stripe))).collect();
+                (!stripes.is_empty()).then_some(Request::Resize { file: self.id(), bytes, stripes })
+            };
+            self.ask_homes(request).await
+        })
+        .await
+    }
+
+    /// Whether the file has a number and no name.
+    pub fn is_numbered(&self) -> bool {
+        self.attachments().is_some()
+    }
+
+    /// Takes in the size that a file without a name has by what others say. What was written here beyond it, and is not
+    /// counted there yet, stays.
+    pub fn set_bytes(&self, bytes: u64) {
+        self.hear_bytes(bytes);
+    }
+
+    /// Notes that others count what was written here to a file without a name, if that ends at `end` at most.
+    pub fn note_counted(&self, end: u64) {
+        self.note_committed(end);
+    }
+
+    /// Where what was written here to a file without a name ends that others do not [count](Self::note_counted) yet; 0
+    /// if there is nothing of it.
+    pub fn uncounted_end(&self) -> u64 {
+        if self.is_numbered() { self.own_end() } else { 0 }
+    }
+}

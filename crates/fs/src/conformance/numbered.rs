@@ -1,0 +1,399 @@
+//! What files promise that have a number and no name.
+
+use layout::{Operation, Pattern, Problem, Striping};
+use machine::conformance::Testbed;
+use machine::{Disk, Machine, Memory, NodeId, Payload, Stage};
+
+use super::tasks::Tasks;
+use super::{BLOCK, Base, Draw, Restarting, bytes_of, contents, put, read, run, small, start, write};
+use crate::protocol::Label;
+use crate::{
+    Client, CollectiveSettings, Entry, Error, FailureKind, File, FileEntries, FileId, Group, ListedSettings,
+    ListedStripe, NumberedFile, PageCache, PageCacheSettings, PagedFile, Prefetch, Threads, number,
+};
+
+/// A file over all disks of some nodes, the first stripe on the disk of the node of that index.
+async fn numbered<M: Machine>(nodes: &[M], number: u64, first: usize, bytes: u64) -> NumberedFile {
+    let mut disks = Vec::new();
+    for node in nodes {
+        disks.push(node.disks()[0].identity().await.expect("it has one"));
+    }
+    disks.rotate_left(first);
+    let striping = Striping::new(BLOCK, disks.len() as u32).expect("a striping");
+    NumberedFile { number: FileId(number), striping, disks, bytes }
+}
+
+async fn open<M: Machine>(client: &Client<M>, file: &NumberedFile, bytes: u64) -> File<M> {
+    client.numbered(NumberedFile { bytes, ..file.clone() }).await.expect("its disks are there")
+}
+
+/// Who has a stripe of a file, by index.
+async fn holders<M: Machine>(nodes: &[M], file: FileId) -> Vec<usize> {
+    let mut holders = Vec::new();
+    for (index, node) in nodes.iter().enumerate() {
+        if node.disks()[0].open(&number::object_name(file), Stage::Pending).await.is_ok() {
+            holders.push(index);
+        }
+    }
+    holders
+}
+
+/// What is written to a file is read by whoever knows its number, its layout and its size, also where nothing was
+/// written: there are zeros.
+pub fn a_numbered_file_is_read_by_whoever_knows_it(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let clients = start(base, &nodes, 3, small(base, Threads::Pool(4))).await;
+        for (number, bytes) in (1 << 50..).zip([0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 20 * BLOCK + 7])
+        {
+            let (file, data) = (numbered(&nodes[..3], number, number as usize % 3, 0).await, contents(bytes));
+            let own = open(&clients[0], &file, 0).await;
+            write(&own, 0, &data).await;
+            assert_eq!((own.bytes(), own.uncounted_end(), own.is_unfinished()), (bytes, bytes, false));
+            assert!(read(&own, 0, bytes + 10).await == data);
+            own.flush().await.expect("flushed");
+            let other = open(&clients[1], &file, bytes + 5 * BLOCK).await;
+            let mut expected = data.clone();
+            expected.resize((bytes + 5 * BLOCK) as usize, 0);
+            assert!(read(&other, 0, bytes + 99 * BLOCK).await == expected);
+            // What others have made is found when somebody says so.
+            write(&own, bytes + 4 * BLOCK, b"far behind").await;
+            put(&mut expected, bytes + 4 * BLOCK, b"far behind");
+            other.refresh().await.expect("nobody is asked");
+            assert!(read(&other, 0, bytes + 99 * BLOCK).await == expected);
+            own.note_counted(bytes + 4 * BLOCK + 10);
+            own.set_bytes(3);
+            assert_eq!((own.bytes(), own.uncounted_end()), (3, 0), "others have cut it");
+        }
+    });
+}
+
+/// A file of a few bytes makes one object, and reading, cutting and flushing it none.
+pub fn a_numbered_file_touches_the_disks_it_has_bytes_on(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let client = &start(base, &nodes, 3, small(base, Threads::Pool(4))).await[0];
+        for first in 0..3 {
+            let number = FileId(first as u64 + 1);
+            let file = numbered(&nodes[..3], number.0, first, 0).await;
+            let own = open(client, &file, 0).await;
+            assert!(read(&own, 0, 10).await.is_empty());
+            own.flush().await.expect("there is nothing");
+            assert_eq!(holders(&nodes[..3], number).await, [0; 0]);
+            write(&own, 5, &contents(100)).await;
+            own.truncate(20 * BLOCK).await.expect("extended");
+            let zeros = vec![0; 18 * BLOCK as usize];
+            assert!(read(&own, BLOCK, 18 * BLOCK).await == zeros);
+            own.truncate(50).await.expect("cut");
+            own.flush().await.expect("flushed");
+            assert_eq!(holders(&nodes[..3], number).await, [first]);
+            assert_eq!(read(&own, 5, 100).await, contents(45));
+            let other = open(client, &file, 300).await;
+            assert_eq!(read(&other, 50, 250).await, [0; 250], "it was cut on its disk");
+        }
+        assert!(client.list().await.expect("listed").is_empty(), "they have no names");
+    });
+}
+
+/// Reads, writes, cuts and flushes by two clients in turn, who tell each other of the size, give what a file in memory
+/// would give.
+pub fn random_numbered_operations_agree_with_a_file_in_memory(testbed: &impl Testbed, base: Base) {
+    for (seed, threads) in [(1, Threads::Pool(4)), (2, Threads::PerRequest)] {
+        run(testbed, 5, move |nodes| async move {
+            let clients = start(base, &nodes, 3, small(base, threads)).await;
+            let (mut draw, mut model) = (Draw(seed), Vec::<u8>::new());
+            let file = numbered(&nodes[..3], seed, 1, 0).await;
+            let files = [open(&clients[0], &file, 0).await, open(&clients[1], &file, 0).await];
+            for step in 0..150 {
+                let file = &files[draw.below(2) as usize];
+                file.refresh().await.expect("nobody is asked");
+                file.set_bytes(model.len() as u64);
+                let (offset, bytes) = (draw.below(24 * BLOCK), draw.below(4 * BLOCK));
+                match draw.below(8) {
+                    0..=3 => {
+                        let data: Vec<u8> = (0..bytes).map(|_| draw.below(256) as u8).collect();
+                        write(file, offset, &data).await;
+                        put(&mut model, offset, &data);
+                    }
+                    4..=5 => {
+                        let end = model.len().min((offset + bytes) as usize);
+                        let expected = model.get(offset as usize..end).unwrap_or_default();
+                        assert!(read(file, offset, bytes).await == expected, "step {step}");
+                    }
+                    6 => {
+                        file.truncate(offset).await.expect("cut");
+                        model.resize(offset as usize, 0);
+                    }
+                    _ => file.flush().await.expect("flushed"),
+                }
+                file.note_counted(model.len() as u64);
+            }
+        });
+    }
+}
+
+/// Collective operations, by every method and on listed stretches, work on files without names as on others.
+pub fn numbered_files_are_read_and_written_together(testbed: &impl Testbed, base: Base) {
+    let (disk_directed, two_phase) = (CollectiveSettings::disk_directed(), CollectiveSettings::two_phase());
+    for (record_bytes, settings) in [(8, disk_directed.queued()), (BLOCK, two_phase), (96, disk_directed)] {
+        run(testbed, 5, move |nodes| async move {
+            let clients = start(base, &nodes, 3, small(base, Threads::Pool(4))).await;
+            for (number, pattern) in (1..).zip(Pattern::all()) {
+                let file = numbered(&nodes[..3], number, 2, 0).await;
+                let problem = Problem::new(4 * 96 * 8, record_bytes, 2);
+                move_pattern(&nodes[3..], &clients, &file, pattern, &problem, settings).await;
+            }
+        });
+    }
+    run(testbed, 3, move |nodes| async move {
+        let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
+        let group = Group::new(1, vec![nodes[2].node()], 0);
+        let file = open(client, &numbered(&nodes[..2], 1, 1, 0).await, 0).await;
+        let settings = ListedSettings { presort: true, queued: true };
+        let entries = vec![Entry { offset: 3 * BLOCK + 5, bytes: 2 * BLOCK, at: 0, time: 1 }];
+        let part = FileEntries { file: file.clone(), entries };
+        let data = contents(2 * BLOCK);
+        let memory = Memory::real(data.clone());
+        client.write_listed(&group, &[part], &memory, settings).await.expect("written");
+        let mut expected = vec![0; 3 * BLOCK as usize + 5];
+        expected.extend(data);
+        assert_eq!(file.bytes(), expected.len() as u64);
+        assert!(read(&file, 0, 9 * BLOCK).await == expected);
+        // By one who has not heard of anything of it, a part that nobody has written included.
+        let other = open(client, &numbered(&nodes[..2], 2, 1, 9 * BLOCK).await, 9 * BLOCK).await;
+        let memory = Memory::real(vec![7; 2 * BLOCK as usize]);
+        let entries = vec![Entry { offset: BLOCK - 5, bytes: 2 * BLOCK, at: 0, time: 1 }];
+        let part = FileEntries { file: other, entries };
+        client.read_listed(&group, &[part], &memory, settings).await.expect("read");
+        assert_eq!(bytes_of(memory), vec![0; 2 * BLOCK as usize]);
+    });
+}
+
+async fn move_pattern<M: Machine>(
+    nodes: &[M],
+    clients: &[Client<M>],
+    file: &NumberedFile,
+    pattern: Pattern,
+    problem: &Problem,
+    settings: CollectiveSettings,
+) {
+    let (view, data) = (pattern.view(problem).expect("a view"), contents(problem.file_bytes));
+    let whole = open(&clients[0], file, 0).await;
+    let reads = pattern.operation() == Operation::Read;
+    if reads {
+        write(&whole, 0, &data).await;
+    }
+    let members: Vec<NodeId> = nodes.iter().map(|node| node.node()).collect();
+    let tasks = Tasks::default();
+    for (rank, client) in clients.iter().enumerate() {
+        let group = Group::new(7, members.clone(), rank);
+        let mut part = vec![0; view.node_bytes(rank as u32) as usize];
+        for chunk in view.chunks(rank as u32) {
+            let (at, memory, bytes) = (chunk.file_offset as usize, chunk.memory_offset as usize, chunk.bytes);
+            part[memory..memory + bytes as usize].copy_from_slice(&data[at..at + bytes as usize]);
+        }
+        let bytes = if reads { problem.file_bytes } else { 0 };
+        let file = open(client, file, bytes).await;
+        tasks.begin(&nodes[rank], async move {
+            if reads {
+                let memory = Memory::real(vec![0xEE; part.len()]);
+                file.read_collective(&group, &view, &memory, settings).await.expect("read");
+                assert!(bytes_of(memory) == part, "{pattern} member {rank}");
+            } else {
+                let memory = Memory::real(part);
+                file.write_collective(&group, &view, &memory, settings).await.expect("written");
+            }
+        });
+    }
+    tasks.wait().await;
+    whole.set_bytes(problem.file_bytes);
+    whole.refresh().await.expect("nobody is asked");
+    assert!(read(&whole, 0, problem.file_bytes).await == data, "{pattern} by single requests");
+}
+
+async fn write_cached<M: Machine>(file: &PagedFile<M>, offset: u64, data: &[u8]) {
+    file.write(offset, Payload::from(data)).await.expect("room");
+}
+
+/// Handles of one cache share what they see; another client sees what has been sent once it is told of a change. A file
+/// that is closed has been sent, and is flushed by whoever flushes it.
+pub fn cached_numbered_files_are_close_to_open_consistent(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
+        let settings =
+            PageCacheSettings { bytes: 8 * BLOCK, prefetch: Prefetch::Adaptive, write_behind: true };
+        let caches: Vec<_> = clients.iter().map(|client| PageCache::new(client.clone(), settings)).collect();
+        let file = numbered(&nodes[..2], 1, 1, 0).await;
+        let data = contents(20 * BLOCK + 7);
+        let end = data.len() as u64;
+        let first = caches[0].open_numbered(file.clone()).await.expect("opened");
+        let second = caches[0].open_numbered(file.clone()).await.expect("opened");
+        write_cached(&first, 0, &data).await;
+        assert_eq!((second.bytes(), second.uncounted_end()), (end, end));
+        assert_eq!(second.read(0, end).await.expect("read").to_vec(), Some(data.clone()));
+        first.close().await.expect("sent");
+        let other =
+            caches[1].open_numbered(NumberedFile { bytes: end, ..file.clone() }).await.expect("opened");
+        assert_eq!(other.read(0, end).await.expect("read").to_vec(), Some(data.clone()));
+        second.file().note_counted(end);
+        assert_eq!(second.uncounted_end(), 0);
+        write_cached(&other, BLOCK, b"changed").await;
+        other.send().await.expect("sent");
+        other.flush().await.expect("flushed");
+        second.note_changed(end).await.expect("nobody is asked");
+        assert_eq!(second.read(BLOCK, 7).await.expect("read").to_vec(), Some(b"changed".to_vec()));
+        second.note_changed(5).await.expect("nobody is asked");
+        assert_eq!((second.bytes(), second.read(3, 100).await.expect("read").len()), (5, 2));
+        second.flush().await.expect("flushed");
+        second.truncate(3).await.expect("cut");
+        other.note_changed(10).await.expect("nobody is asked");
+        let mut expected = data[..3].to_vec();
+        expected.resize(10, 0);
+        assert_eq!(other.read(0, 10).await.expect("read").to_vec(), Some(expected));
+        second.close().await.expect("sent");
+        other.close().await.expect("sent");
+        assert_eq!(
+            (caches[0].bytes(), caches[1].bytes()),
+            (0, 0),
+            "nothing is kept of a file nobody has open"
+        );
+        caches[0].finish().await.expect("nothing is left");
+        // Dirty pages of a file that is given up go nowhere.
+        let gone = caches[0].open_numbered(numbered(&nodes[..2], 2, 1, 0).await).await.expect("opened");
+        write_cached(&gone, 0, b"of no use").await;
+        caches[0].give_up_numbered(FileId(2)).await;
+        drop(gone);
+        caches[0].finish().await.expect("nothing is left");
+        assert_eq!(holders(&nodes[..2], FileId(2)).await, [0; 0]);
+    });
+}
+
+/// Whatever a client does that has a file open which is removed, there is nothing of the file any more.
+pub fn a_numbered_file_that_is_removed_stays_removed(testbed: &impl Testbed, base: Base) {
+    run(testbed, 4, move |nodes| async move {
+        let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
+        let mut files = Vec::new();
+        for number in 1..=3 {
+            let file = open(&clients[0], &numbered(&nodes[..2], number, 0, 0).await, 0).await;
+            write(&file, 0, &contents(5 * BLOCK)).await;
+            files.push(file);
+        }
+        files[1].flush().await.expect("flushed");
+        let numbers = [FileId(1), FileId(2), FileId(77)];
+        clients[1].remove_numbered(&numbers).await.expect("removed");
+        clients[1].remove_numbered(&numbers).await.expect("as before");
+        let error = files[0].flush().await.expect_err("there was something to flush");
+        assert!(error.is_remote(FailureKind::NotFound), "{error}");
+        for file in &files[..2] {
+            let memory = Memory::real(vec![1; 2 * BLOCK as usize]);
+            for outcome in [
+                file.write(0, 2 * BLOCK, &memory, 0).await,
+                file.read(0, 2 * BLOCK, &memory, 0).await.map(drop),
+                file.truncate(3).await,
+            ] {
+                let error = outcome.expect_err("it is gone");
+                assert!(error.is_remote(FailureKind::NotFound), "{error}");
+                assert!(error.to_string().contains("removed"), "{error}");
+            }
+            assert_eq!(holders(&nodes[..2], file.id()).await, [0; 0]);
+        }
+        assert_eq!(read(&files[2], 0, 5 * BLOCK).await, contents(5 * BLOCK), "it is another");
+        let listed = clients[0].list_numbered().await.expect("listed");
+        assert!(listed.iter().all(|(_, stripe)| stripe.file == FileId(3)) && listed.len() == 2, "{listed:?}");
+    });
+}
+
+/// All files are listed, however many, with what there is of each; names are listed apart from them.
+pub fn all_numbered_files_are_listed(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
+        let (disk, striping) = (&nodes[0].disks()[0], Striping::new(BLOCK, 2).expect("a striping"));
+        const MANY: u64 = 1010;
+        for number in 1..=MANY {
+            let label = Label { file: FileId(number << 40), striping, stripe: 1, begun: 0, replaces: None };
+            let name = number::object_name(label.file);
+            disk.create_unflushed(&name, &label.encode()).await.expect("room");
+        }
+        disk.create_unflushed(&number::object_name(FileId(5)), b"no label").await.expect("room");
+        let file = open(client, &numbered(&nodes[..2], u64::MAX, 1, 0).await, 0).await;
+        write(&file, 0, &contents(BLOCK + 3)).await;
+        client.create("a name", FileId(6), BLOCK).await.expect("created").commit().await.expect("finished");
+        let listed = client.list_numbered().await.expect("listed");
+        let of = |number, stripe| ListedStripe { file: FileId(number), disk: 0, stripe };
+        let mut expected = vec![of(5, None)];
+        expected.extend((1..=MANY).map(|number| of(number << 40, Some((1, 0)))));
+        expected.push(of(u64::MAX, Some((1, 3))));
+        let mut expected: Vec<_> = expected.into_iter().map(|stripe| (nodes[0].node(), stripe)).collect();
+        expected.push((nodes[1].node(), of(u64::MAX, Some((0, BLOCK)))));
+        assert!(listed == expected, "{} listed", listed.len());
+        assert_eq!(client.list().await.expect("listed"), ["a name"]);
+        // They can be read back by what they are called on their disks.
+        let called = [number::object_name(FileId(u64::MAX)), number::object_name(FileId(5))];
+        file.flush().await.expect("flushed");
+        let check = client.check(&called, None, |_| {}).await.expect("checked");
+        assert_eq!((check.bytes, check.failures.len()), (BLOCK + 3, 0));
+        assert_eq!(check.files[&called[0]].findings, [], "stripes that nobody has written to are none");
+        assert_eq!(check.files[&called[1]].findings.len(), 1);
+    });
+}
+
+/// A file that is not what its number says, a disk that is nowhere, and a client that errs are told as such.
+pub fn numbered_stripes_are_told_apart(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
+        let file = numbered(&nodes[..2], 1, 0, 10).await;
+        write(&open(client, &file, 0).await, 0, &contents(2 * BLOCK)).await;
+        // The same number, elsewhere and otherwise.
+        let turned = NumberedFile { disks: file.disks.iter().rev().copied().collect(), ..file.clone() };
+        let memory = Memory::real(vec![1; 10]);
+        let error = open(client, &turned, 10).await.read(0, 10, &memory, 0).await.expect_err("foreign");
+        assert!(error.is_remote(FailureKind::Invalid), "{error}");
+        let striping = Striping::new(2 * BLOCK, 2).expect("a striping");
+        let other = NumberedFile { striping, ..file.clone() };
+        let error = open(client, &other, 10).await.write(0, 10, &memory, 0).await.expect_err("foreign");
+        assert!(error.is_remote(FailureKind::Invalid) && error.to_string().contains("512"), "{error}");
+        let refused = async |file: NumberedFile| *client.numbered(file).await.err().expect("refused");
+        let nowhere = NumberedFile { disks: vec![file.disks[0], 12345], ..file.clone() };
+        assert!(matches!(refused(nowhere).await, Error::UnknownDisk { identity: 12345, .. }));
+        let short = NumberedFile { disks: vec![file.disks[0]], ..file.clone() };
+        assert!(matches!(refused(short).await, Error::Invalid(_)));
+        let large = NumberedFile { striping: Striping::new(8192, 2).expect("a striping"), ..file.clone() };
+        assert!(matches!(refused(large).await, Error::BlockTooLarge { .. }));
+        assert_eq!(read(&open(client, &file, 2 * BLOCK).await, 0, 2 * BLOCK).await, contents(2 * BLOCK));
+    });
+    // One directory is a copy of the other.
+    run(testbed, 3, move |nodes| async move {
+        let twice = super::faulty::Faulty::with_disks_of(nodes[1].clone(), &nodes[..1]);
+        let settings = small(base, Threads::Pool(4));
+        nodes[1].spawn("I/O node", crate::serve(twice, settings.clone()));
+        nodes[0].spawn("I/O node", crate::serve(nodes[0].clone(), settings));
+        let names = vec![nodes[0].node(), nodes[1].node()];
+        let client = Client::connect(nodes[2].clone(), names, base.client()).await.expect("they answer");
+        let error = client.disks_by_identity().await.expect_err("which of them?");
+        assert!(error.to_string().contains("same identity"), "{error}");
+    });
+}
+
+/// What an I/O node accepted, did not flush, and has lost because it was started anew, is reported by the next flush,
+/// once.
+pub fn a_numbered_write_that_was_lost_is_told(testbed: &impl Testbed, base: Base) {
+    run(testbed, 2, move |nodes| async move {
+        let (node, io_node) = (nodes[0].node(), Restarting::serve(&nodes[0]));
+        let client = Client::connect(nodes[1].clone(), vec![node], base.client()).await.expect("it answers");
+        let striping = Striping::new(BLOCK, 1).expect("a striping");
+        let file = NumberedFile { number: FileId(1), striping, disks: vec![7], bytes: 0 };
+        let file = client.numbered(file).await.expect("opened");
+        let lost = Err(Error::WriteLost { name: number::object_name(FileId(1)), node }.into());
+        write(&file, 0, b"flushed").await;
+        assert_eq!(file.flush().await, Ok(()));
+        io_node.start_anew();
+        assert_eq!(file.flush().await, Ok(()), "nothing had been left to flush");
+        for _ in 0..2 {
+            write(&file, 0, b"lost").await;
+            io_node.start_anew();
+            if file.bytes() > 4 {
+                write(&file, 0, b"written to the next run").await;
+            }
+            assert_eq!(file.flush().await, lost);
+            assert_eq!(file.flush().await, Ok(()), "it has been told");
+        }
+    });
+}

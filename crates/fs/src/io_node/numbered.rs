@@ -1,0 +1,284 @@
+//! Stripes of files that have a number and no name: opened where they are, made when something is written to them.
+//!
+//! Such a stripe is an object like those of other files, under a name that no file has, and is never published: whether
+//! the file is there, and how long it is, others know. No medium is waited for when it is made, only when it is
+//! flushed.
+//!
+//! - A stripe is on the disk of the identity that the client names, whichever index that disk has now.
+//! - A file that was removed is not made again by who writes to it and does not know that yet: the last numbers that
+//!   were removed are remembered. What a client does that was away for longer, a check of the namespace finds.
+//! - Stripes that nobody uses are closed when there are many, once what was written to them is at the disk.
+//!   Whoever flushes them names them, so they are opened again.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+
+use machine::{Disk, Machine, NodeId, Stage};
+
+use super::IoNode;
+use super::objects::found;
+use super::open_stripe::OpenStripe;
+use crate::error::{Failure, FailureKind};
+use crate::number;
+use crate::protocol::{FileId, Label, ListedStripe, NumberedStripes, REMOVED_MAX, Reply};
+
+/// How many of the files that were removed last are remembered.
+const REMEMBERED: usize = 64 * 1024;
+
+/// Stripes at which those that nobody uses begin to be closed.
+const OPEN_MANY: u64 = 32 * 1024;
+
+/// How many of them are closed at a time.
+const CLOSED: usize = 4 * 1024;
+
+/// What is known of numbered files.
+#[derive(Default)]
+pub(super) struct NumberedFiles {
+    /// The identities of the disks, once somebody has asked for them.
+    identities: OnceCell<Vec<u64>>,
+    removed: RefCell<Removed>,
+    closing: Closing,
+}
+
+/// When stripes are closed next: when there are so many, and never while that goes on.
+struct Closing(Cell<u64>);
+
+impl Default for Closing {
+    fn default() -> Self {
+        Closing(Cell::new(OPEN_MANY))
+    }
+}
+
+/// The last files that were removed.
+#[derive(Default)]
+struct Removed {
+    files: BTreeSet<FileId>,
+    in_order: VecDeque<FileId>,
+}
+
+impl Removed {
+    fn note(&mut self, file: FileId) {
+        if !self.files.insert(file) {
+            return;
+        }
+        self.in_order.push_back(file);
+        if self.in_order.len() > REMEMBERED
+            && let Some(first) = self.in_order.pop_front()
+        {
+            self.files.remove(&first);
+        }
+    }
+}
+
+impl NumberedFiles {
+    fn check_not_removed(&self, file: FileId) -> Result<(), Box<Failure>> {
+        if self.removed.borrow().files.contains(&file) {
+            let text = format!("file {:016x} has been removed", file.0);
+            return Err(Failure::new(FailureKind::NotFound, text).into());
+        }
+        Ok(())
+    }
+}
+
+impl<M: Machine> IoNode<M> {
+    pub(super) async fn describe_disks(&self) -> Result<Reply, Box<Failure>> {
+        Ok(Reply::DisksDescribed { identities: self.identities().await?.to_vec() })
+    }
+
+    async fn identities(&self) -> Result<&[u64], Box<Failure>> {
+        if self.numbered.identities.get().is_none() {
+            let mut identities = Vec::new();
+            for disk in self.machine.disks() {
+                identities.push(disk.identity().await?);
+            }
+            // Somebody else may have been faster, with the same.
+            let _ = self.numbered.identities.set(identities);
+        }
+        Ok(self.numbered.identities.get().map_or(&[], Vec::as_slice))
+    }
+
+    /// The index of the disk of this identity.
+    async fn disk_of_identity(&self, identity: u64) -> Result<usize, Box<Failure>> {
+        let found = self.identities().await?.iter().position(|&other| other == identity);
+        found.ok_or_else(|| {
+            let text = format!("disk {identity:016x} is not one of this I/O node");
+            Failure::new(FailureKind::NoDisk, text).into()
+        })
+    }
+
+    /// Opens stripes, and makes those that there are not if `create` says so.
+    pub(super) async fn attach(
+        self: &Rc<Self>,
+        stripes: &NumberedStripes,
+        create: bool,
+    ) -> Result<Reply, Box<Failure>> {
+        let attached = self.attach_all(stripes, create).await?;
+        let stripes = attached.iter().map(|stripe| (stripe.label.stripe, stripe.length.bytes())).collect();
+        drop(attached);
+        self.close_some();
+        Ok(Reply::Attached { stripes })
+    }
+
+    /// Opens stripes and makes others; they are in use as long as the caller has them.
+    async fn attach_all(
+        &self,
+        stripes: &NumberedStripes,
+        create: bool,
+    ) -> Result<Vec<Rc<OpenStripe>>, Box<Failure>> {
+        let NumberedStripes { file, striping, places } = stripes;
+        let name = number::object_name(*file);
+        self.check_block_bytes(&name, *striping)?;
+        let _turn = self.names.turns.take(name.clone()).await;
+        self.numbered.check_not_removed(*file)?;
+        self.check_identity(&name, *file).await?;
+        let mut attached = Vec::new();
+        for &(stripe, identity) in places {
+            let label = Label { file: *file, striping: *striping, stripe, begun: 0, replaces: None };
+            if stripe >= striping.stripe_count() {
+                return Err(Failure::invalid(format!("there is no {label}")).into());
+            }
+            let disk = self.disk_of_identity(identity).await?;
+            attached.extend(self.attach_stripe(&name, label, disk, create).await?);
+        }
+        Ok(attached)
+    }
+
+    async fn attach_stripe(
+        &self,
+        name: &str,
+        label: Label,
+        disk: usize,
+        create: bool,
+    ) -> Result<Option<Rc<OpenStripe>>, Box<Failure>> {
+        if let Ok(known) = self.stripes.get(label.file, label.stripe) {
+            check_label(&known, label)?;
+            if known.home.disk == disk {
+                return Ok(Some(known));
+            }
+            let text = format!("{label} is on disk {}, and not on disk {disk}", known.home.disk);
+            return Err(Failure::invalid(text).into());
+        }
+        if create {
+            match self.machine.disks()[disk].create_unflushed(name, &label.encode()).await {
+                Ok(object) => return Ok(Some(self.stripes.insert(name, label, disk, &object, None))),
+                Err(error) if matches!(*error, machine::Error::Exists { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let Some((object, on_disk)) = self.find_stripe(name, disk, Stage::Pending).await? else {
+            return Ok(None);
+        };
+        if on_disk != label {
+            let text = format!("disk {disk} has {on_disk} under the number of {label}");
+            return Err(Failure::invalid(text).into());
+        }
+        Ok(Some(self.stripes.insert(name, label, disk, &object, None)))
+    }
+
+    /// Brings what there is of stripes onto the media.
+    pub(super) async fn flush_numbered(
+        self: &Rc<Self>,
+        asker: NodeId,
+        stripes: &NumberedStripes,
+    ) -> Result<Reply, Box<Failure>> {
+        let attached = self.attach_all(stripes, false).await?;
+        self.bring_to_media(asker, &attached, async |stripe| self.flush_disk(stripe).await).await
+    }
+
+    /// Removes all stripes of files. Those that cannot be removed keep none of the others.
+    pub(super) async fn remove_numbered(self: &Rc<Self>, files: &[FileId]) -> Result<Reply, Box<Failure>> {
+        if files.len() > REMOVED_MAX {
+            let text = format!("{} files to be removed at once: {REMOVED_MAX} at most", files.len());
+            return Err(Failure::invalid(text).into());
+        }
+        let mut outcome = Ok(());
+        for &file in files {
+            outcome = outcome.and(self.remove_number(file).await);
+        }
+        outcome.map(|()| Reply::Done)
+    }
+
+    async fn remove_number(&self, file: FileId) -> Result<(), Box<Failure>> {
+        let name = number::object_name(file);
+        let _turn = self.names.turns.take(name.clone()).await;
+        self.numbered.removed.borrow_mut().note(file);
+        let open = self.stripes.of_file(file).into_iter().filter(|stripe| stripe.name == name);
+        let barred: Vec<_> = open.map(|stripe| stripe.bar_writes()).collect();
+        for stripe in &barred {
+            self.blocks.give_up_all(stripe).await;
+        }
+        let mut outcome = Ok(());
+        for disk in self.machine.disks() {
+            match disk.remove(&name, Stage::Pending).await {
+                Err(error) if !matches!(*error, machine::Error::NotFound { .. }) => {
+                    outcome = outcome.and(Err(error.into()));
+                }
+                _ => {}
+            }
+        }
+        for stripe in &barred {
+            self.stripes.remove(stripe);
+        }
+        outcome
+    }
+
+    /// Adds what the disks have of a numbered file to a list.
+    pub(super) async fn add_numbered(
+        &self,
+        stripes: &mut Vec<ListedStripe>,
+        name: &str,
+        file: FileId,
+    ) -> Result<(), Box<Failure>> {
+        for (index, disk) in self.machine.disks().iter().enumerate() {
+            let stripe = match found(disk.open(name, Stage::Pending).await) {
+                Ok(None) => continue,
+                Ok(Some(object)) => {
+                    let label = Label::decode(&object.label).ok().filter(|label| label.file == file);
+                    let bytes = |label: Label| match self.stripes.get(file, label.stripe) {
+                        Ok(open) if open.home.object == object.id => open.length.bytes(),
+                        _ => object.bytes,
+                    };
+                    label.map(|label| (label.stripe, bytes(label)))
+                }
+                Err(failure) if failure.kind == FailureKind::Damaged => None,
+                Err(failure) => return Err(failure),
+            };
+            stripes.push(ListedStripe { file, disk: index as u32, stripe });
+        }
+        Ok(())
+    }
+
+    /// Starts to close stripes that nobody uses, if there are many.
+    fn close_some(self: &Rc<Self>) {
+        if self.stripes.count() < self.numbered.closing.0.get() {
+            return;
+        }
+        self.numbered.closing.0.set(u64::MAX);
+        let node = self.clone();
+        self.machine.spawn("close stripes", async move {
+            for stripe in node.stripes.least_recently_used(CLOSED) {
+                if number::number_of(&stripe.name).is_some() {
+                    let accepted = stripe.writers.accepted();
+                    node.blocks.write_out(&stripe).await;
+                    // Who has written is to be told of what failed; the rest the disk has, and whoever flushes says so.
+                    if stripe.losses.is_empty() {
+                        stripe.writers.forget(accepted);
+                    }
+                }
+            }
+            node.stripes.close_idle(CLOSED);
+            // Those that are in use are not looked at again before there are as many more.
+            node.numbered.closing.0.set(OPEN_MANY.max(node.stripes.count() + CLOSED as u64));
+            Ok(())
+        });
+    }
+}
+
+/// Fails if an open stripe is striped otherwise.
+fn check_label(stripe: &OpenStripe, label: Label) -> Result<(), Box<Failure>> {
+    if stripe.label == label {
+        return Ok(());
+    }
+    Err(Failure::invalid(format!("{} is open, and not {label}", stripe.label)).into())
+}

@@ -1,0 +1,81 @@
+//! The identity of a disk: a number drawn at random, in a file of the disk's directory.
+//!
+//! The file is made when somebody asks for the identity for the first time, and goes with the directory wherever that
+//! goes. It comes into being in one step, as objects do: written under another name, made safe, and linked.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::Path;
+
+use machine::{Error, Result};
+
+use super::failures::{describe, io_error};
+
+/// The file with the identity, in hexadecimal digits.
+const FILE: &str = ".starfish.disk";
+
+const DIGITS: usize = 16;
+
+/// The identity of the disk in the directory `path`, if it has one.
+pub(super) fn read(path: &Path) -> Result<Option<u64>> {
+    let mut text = String::new();
+    // One byte more than there are to be, so that what is longer is noticed.
+    let read =
+        File::open(path.join(FILE)).and_then(|file| file.take(DIGITS as u64 + 2).read_to_string(&mut text));
+    match read {
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::InvalidData => {}
+        Err(error) => return Err(io_error(&described(path), error)),
+    }
+    decode(&text).map(Some).ok_or_else(|| {
+        let why = "it is to have 16 hexadecimal digits and a line end: restore it, for files of a namespace find the \
+                   disk they lie on by it";
+        Error::Damaged { what: described(path), why: why.to_owned() }.into()
+    })
+}
+
+/// Writes an identity to `file`, which has another name yet, and gives it its name unless there is one.
+pub(super) fn write(path: &Path, identity: u64, mut file: File, unborn: &Path) -> Result<()> {
+    let made = file
+        .write_all(encode(identity).as_bytes())
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::hard_link(unborn, path.join(FILE)));
+    let removed = fs::remove_file(unborn);
+    let made = match made {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    };
+    made.and(removed).map_err(|error: io::Error| io_error(&described(path), error))
+}
+
+fn described(path: &Path) -> String {
+    format!("the identity of {} ({FILE} in it)", describe(path))
+}
+
+fn encode(identity: u64) -> String {
+    format!("{identity:016x}\n")
+}
+
+fn decode(text: &str) -> Option<u64> {
+    let digits = text.strip_suffix('\n').filter(|digits| digits.len() == DIGITS)?;
+    let identity = u64::from_str_radix(digits, 16).ok()?;
+    // Only what is written here: nobody has put a sign into it.
+    (encode(identity) == text).then_some(identity)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_identity_is_what_was_written_and_nothing_else(identity: u64, text in ".{0,20}\\n?") {
+            prop_assert_eq!(decode(&encode(identity)), Some(identity));
+            if let Some(found) = decode(&text) {
+                prop_assert_eq!(encode(found), text);
+            }
+        }
+    }
+}
