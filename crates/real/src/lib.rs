@@ -51,4 +51,4 @@ pub use metadata::Metadata;
 pub use net::Net;
 pub use report::{Report, Reporter};
 pub use runtime::{block_on, run};
-pub use settings::{DiskSettings, Driver, Key, Limits, Peer, Settings, SocketBuffers};
+pub use settings::{DiskSettings, Driver, Key, Limits, MetadataCopies, Peer, Settings, SocketBuffers};

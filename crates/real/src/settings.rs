@@ -30,6 +30,8 @@ pub struct Settings {
     /// The directory of its store of metadata, if it is to have one. It is made when there is something to keep, in a
     /// directory that is there, or is that of a disk.
     pub metadata: Option<PathBuf>,
+    /// Where copies of that store go, if there are to be any.
+    pub metadata_copies: Option<MetadataCopies>,
     /// Size in bytes of the file system's buffer pool.
     pub buffer_bytes: u64,
     /// What the node takes from others before they have to wait, and how long it waits for them.
@@ -82,6 +84,15 @@ pub struct DiskSettings {
     pub directory: PathBuf,
     /// The disk whose times the disk is to take. Without one it is as fast as it can.
     pub model: Option<DiskDescription>,
+}
+
+/// Copies of a store of metadata, each in place of the one before.
+#[derive(Clone, Debug)]
+pub struct MetadataCopies {
+    /// The directory they are made in, which is there and is not the store's own.
+    pub directory: PathBuf,
+    /// The time from one copy to the next, if anything has changed.
+    pub every: Duration,
 }
 
 /// Bounds on what others can demand of a node.
@@ -139,6 +150,7 @@ impl Settings {
             peers: Vec::new(),
             disks: Vec::new(),
             metadata: None,
+            metadata_copies: None,
             buffer_bytes: 64 << 20,
             limits: Limits::default(),
             sockets: SocketBuffers::default(),

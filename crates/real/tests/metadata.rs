@@ -5,14 +5,15 @@ mod common;
 
 use std::fs::{self, File, OpenOptions};
 use std::future::Future;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use common::Reports;
 use machine::conformance::{counted_transactions_left, make_counted_transactions};
 use machine::{Error, Machine, MetadataStore, NodeId, NodePart, Result};
 use proptest::prelude::*;
-use real::{Metadata, Report, Settings};
+use real::{Metadata, MetadataCopies, Report, Settings};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -210,6 +211,66 @@ fn a_panic_costs_its_transaction_and_no_other() {
     });
     let is_defect = |report: &Report| matches!(report, Report::Defect { part: "a transaction", .. });
     assert_eq!(reports.count(is_defect), 1);
+}
+
+/// The settings of a node whose store is copied this often.
+fn copied(directory: &Path, to: &Path, every: Duration, reports: &Reports) -> Settings {
+    Settings {
+        metadata: Some(directory.to_owned()),
+        metadata_copies: Some(MetadataCopies { directory: to.to_owned(), every }),
+        reporter: reports.reporter(),
+        ..Settings::new(NodeId(1))
+    }
+}
+
+#[test]
+fn copies_are_made_while_the_store_is_used_and_when_it_is_closed() {
+    let (place, directory) = place();
+    let copies = place.path().join("copies");
+    fs::create_dir(&copies).expect("room");
+    let reports = Reports::default();
+    let settings = copied(&directory, &copies, Duration::from_millis(20), &reports);
+    let found = copies.clone();
+    real::run(settings, |machine| async move {
+        let store = machine.metadata().expect("it has one").clone();
+        assert_eq!(fs::read_dir(&found).expect("ours").count(), 0, "there is nothing to copy");
+        make_counted_transactions(&store, 0..5).await;
+        let copy = found.join(FILE);
+        common::until(&machine, || copy.exists()).await;
+        let first = fs::metadata(&copy).expect("it is there").ino();
+        machine.sleep_until(machine.now() + machine::Duration::from_millis(100)).await;
+        assert_eq!(fs::metadata(&copy).expect("it is there").ino(), first, "nothing has changed");
+        make_counted_transactions(&store, 5..7).await;
+        common::until(&machine, || fs::metadata(&copy).is_ok_and(|copy| copy.ino() != first)).await;
+        // The disk of the copies is away for a time.
+        fs::rename(&found, found.with_extension("away")).expect("the same file system");
+        make_counted_transactions(&store, 7..8).await;
+        let told = reports.clone();
+        common::until(&machine, || told.tells_of("copies")).await;
+        fs::rename(found.with_extension("away"), &found).expect("the same file system");
+        make_counted_transactions(&store, 8..9).await;
+    })
+    .expect("it starts");
+    // The store is lost, and a copy is put in its place.
+    fs::remove_dir_all(&directory).expect("it is there");
+    fs::create_dir(&directory).expect("room");
+    fs::copy(copies.join(FILE), directory.join(FILE)).expect("it is there");
+    assert_eq!(left_in(&directory), 9);
+    assert_eq!(fs::read_dir(&copies).expect("ours").count(), 1);
+}
+
+#[test]
+fn copies_do_not_take_the_place_of_the_store() {
+    let (place, directory) = place();
+    on_store(&directory, &Reports::default(), |store| async move {
+        make_counted_transactions(&store, 0..1).await;
+    });
+    let same = place.path().join("store/../store");
+    for (to, expected) in [(same, "of the store itself"), (place.path().join("none"), "does not exist")] {
+        let settings = copied(&directory, &to, Duration::from_secs(60), &Reports::default());
+        let refused = real::run(settings, |_| async {}).expect_err("it is refused");
+        assert!(refused.to_string().contains(expected), "{refused}");
+    }
 }
 
 /// A store of 300 entries, closed.

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use clap::builder::UnknownArgumentValueParser;
@@ -11,7 +12,7 @@ use fs::{IoNodeSettings, Scheduling};
 use machine::{Machine, Message, Net, NodePart};
 use metrics::METRICS_VARIABLE;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use real::{DiskSettings, RealMachine, Settings};
+use real::{DiskSettings, MetadataCopies, RealMachine, Settings};
 
 use crate::described::load_model;
 use crate::store::agents::{KeyArgs, TraceArgs};
@@ -37,6 +38,16 @@ pub(crate) struct Arguments {
     /// filling the disk that the directory would be on.
     #[arg(long)]
     create: bool,
+
+    /// Directory on another disk, or of another computer, that gets copies of the names that this agent keeps, as
+    /// namespace.db. A lost one is replaced by its copy; what was named since then is lost.
+    #[arg(long, value_name = "DIR")]
+    copy_namespace: Option<PathBuf>,
+
+    /// Seconds from one copy to the next, if anything has changed.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "copy_namespace",
+        value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    copy_namespace_every: u64,
 
     /// Address to listen on: HOST:PORT, or :PORT for all networks of this machine. Port 0 takes a free port.
     #[arg(long, value_name = "ADDR")]
@@ -218,6 +229,10 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
     Ok(Settings {
         listen: Some(listen),
         disks: arguments.root.iter().map(disk).collect(),
+        metadata_copies: arguments.copy_namespace.clone().map(|directory| MetadataCopies {
+            directory,
+            every: Duration::from_secs(arguments.copy_namespace_every),
+        }),
         metadata: arguments.root.first().map(|root| root.join(NAMESPACE)),
         reporter: agent_log::reporter(),
         ..settings

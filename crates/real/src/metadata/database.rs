@@ -5,6 +5,7 @@
 //! process leaves behind; one that does has everything there before it, since the journal is one file. The file is
 //! locked for this process as long as it is open.
 
+use std::cell::{Cell, OnceCell};
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use machine::{Error, METADATA_VALUE_BYTES_MAX, MetadataTable, Result};
+use rusqlite::backup::{Backup, StepResult};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, ToSql};
 
@@ -21,7 +23,7 @@ use super::failures::{describe, failure};
 use crate::disk::{Identity, io_error};
 
 /// The file within the directory.
-const FILE: &str = "namespace.db";
+pub(super) const FILE: &str = "namespace.db";
 
 /// What says of a database that it is ours: "Star" as bytes.
 const APPLICATION: i64 = 0x5374_6172;
@@ -35,6 +37,9 @@ const JOURNAL_PAGES: i64 = 4000;
 /// Memory for pages of the file.
 const CACHE_KIB: i64 = 32 << 10;
 
+/// Pages that are copied before transactions have their turn.
+const PAGES_AT_ONCE: i32 = 256;
+
 /// A directory that the node makes is for its user to write to.
 const MODE: u32 = 0o755;
 
@@ -43,9 +48,11 @@ pub(super) struct Database {
     path: PathBuf,
     /// The directory that its directory is in, and what tells it from another one that takes its place.
     place: (PathBuf, Identity),
-    open: Option<Connection>,
+    open: OnceCell<Connection>,
     /// Whether all that was committed is known to be on the medium.
-    is_flushed: bool,
+    is_flushed: Cell<bool>,
+    /// How many commits have changed anything.
+    changes: Cell<u64>,
 }
 
 impl Database {
@@ -54,37 +61,74 @@ impl Database {
         let place = directory.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
         let identity = identity(place)?;
         let (path, place) = (directory.join(FILE), (place.to_owned(), identity));
-        Ok(Database { path, place, open: None, is_flushed: true })
+        Ok(Database { path, place, open: OnceCell::new(), is_flushed: true.into(), changes: 0.into() })
     }
 
     /// Carries out transactions as one commit of SQLite; if it is to be a flush, one that waits until they are on the
     /// medium, with all before them. If it fails, none of them has changed anything.
-    pub(super) fn commit(&mut self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
-        if self.open.is_none() {
-            if !self.exists()? {
-                if changes_nothing(all) {
-                    return Ok(());
-                }
+    pub(super) fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
+        let connection = match self.connection()? {
+            Some(connection) => connection,
+            None if changes_nothing(all) => return Ok(()),
+            None => {
                 self.make_directory()?;
+                self.open()?
             }
-            self.open = Some(open(&self.path)?);
-            // What a killed process has committed may still be in the system's memory.
-            self.is_flushed = false;
-        }
-        let connection = self.open.as_ref().expect("just opened");
-        let committed = commit(connection, &self.path, all, is_flush, self.is_flushed);
+        };
+        let committed = commit(connection, &self.path, all, is_flush, self.is_flushed.get());
         if committed.is_err() && !connection.is_autocommit() {
             // If that fails, too, so will the next transaction.
             let _ = connection.execute_batch("ROLLBACK");
         }
         let has_changed = committed?;
-        self.is_flushed = is_flush || (self.is_flushed && !has_changed);
+        self.is_flushed.set(is_flush || (self.is_flushed.get() && !has_changed));
+        self.changes.set(self.changes.get() + u64::from(has_changed));
         Ok(())
+    }
+
+    /// A number that is another one after each change.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.get()
+    }
+
+    /// Copies the database, if there is one, to the file `to`, in place of what is there when the copy is whole. Every
+    /// now and then it calls `go_on`, which may commit; if that says no, nothing is copied.
+    ///
+    /// The copy has all that was committed up to its last step.
+    pub(super) fn copy(&self, to: &Path, mut go_on: impl FnMut() -> bool) -> Result<()> {
+        let Some(connection) = self.connection()? else { return Ok(()) };
+        let part = to.with_extension("part");
+        let copied = copy(connection, &part, &mut go_on).and_then(|is_whole| {
+            let replace = || {
+                File::open(&part)?.sync_all()?;
+                fs::rename(&part, to)?;
+                File::open(to.parent().unwrap_or(Path::new(".")))?.sync_all()
+            };
+            if is_whole { replace().map_err(|error| io_error(&describe(to), error)) } else { Ok(()) }
+        });
+        // Whatever is left of one that is not whole is of no use; the next one begins anew.
+        let _ = fs::remove_file(&part);
+        copied
     }
 
     /// Closes the file, which moves the journal into it.
     pub(super) fn close(&mut self) {
-        self.open = None;
+        self.open = OnceCell::new();
+    }
+
+    /// The database, opened, if it is there.
+    fn connection(&self) -> Result<Option<&Connection>> {
+        match self.open.get() {
+            None if self.exists()? => self.open().map(Some),
+            open => Ok(open),
+        }
+    }
+
+    fn open(&self) -> Result<&Connection> {
+        let connection = open(&self.path)?;
+        // What a killed process has committed may still be in the system's memory.
+        self.is_flushed.set(false);
+        Ok(self.open.get_or_init(|| connection))
     }
 
     fn exists(&self) -> Result<bool> {
@@ -156,6 +200,26 @@ fn commit(
     }
     perform("COMMIT")?;
     Ok(has_changed)
+}
+
+/// Copies all pages to a new file; says whether it has come to the end.
+fn copy(connection: &Connection, to: &Path, go_on: &mut impl FnMut() -> bool) -> Result<bool> {
+    let failed = |error| failure(to, &error);
+    match fs::remove_file(to) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(io_error(&describe(to), error)),
+        _ => {}
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    // Nobody else knows of the file, which may be where there are no locks, and it is on the medium at the end.
+    let mut target = Connection::open_with_flags_and_vfs(to, flags, "unix-none").map_err(failed)?;
+    target.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF").map_err(failed)?;
+    let backup = Backup::new(connection, &mut target).map_err(failed)?;
+    while backup.step(PAGES_AT_ONCE).map_err(failed)? != StepResult::Done {
+        if !go_on() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Opens the database, makes it if it is not there, and locks it. Where nothing may be written it is opened to be read.
@@ -244,7 +308,7 @@ mod tests {
         (Box::new(Body::new(body, tell)), answer)
     }
 
-    fn carry_out(database: &mut Database, keys: std::ops::Range<u64>, bytes: usize) -> Result<usize> {
+    fn carry_out(database: &Database, keys: std::ops::Range<u64>, bytes: usize) -> Result<usize> {
         let (asked, answer) = puts(keys, bytes);
         let mut all = [asked];
         let committed = database.commit(&mut all, false);
@@ -256,24 +320,24 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_and_what_there_is_can_be_read_and_removed() {
         let place = tempfile::tempdir().expect("a temporary directory");
-        let mut database = Database::at(&place.path().join("store")).expect("a place");
-        assert_eq!(carry_out(&mut database, 0..10, 1000), Ok(10));
-        let connection = database.open.as_ref().expect("it is open");
+        let database = Database::at(&place.path().join("store")).expect("a place");
+        assert_eq!(carry_out(&database, 0..10, 1000), Ok(10));
+        let connection = database.open.get().expect("it is open");
         connection.pragma_update(None, "max_page_count", 20).expect("a limit");
-        let full = *carry_out(&mut database, 100..200, 1000).expect_err("there is no room");
+        let full = *carry_out(&database, 100..200, 1000).expect_err("there is no room");
         assert!(matches!(full, Error::NoSpace { .. }), "{full:?}");
-        assert_eq!(carry_out(&mut database, 0..10, 10), Ok(10));
-        assert_eq!(carry_out(&mut database, 10..20, 100), Ok(20));
+        assert_eq!(carry_out(&database, 0..10, 10), Ok(10));
+        assert_eq!(carry_out(&database, 10..20, 100), Ok(20));
     }
 
     #[test]
     fn a_flush_without_changes_is_done_once() {
         let place = tempfile::tempdir().expect("a temporary directory");
         let directory = place.path().join("store");
-        let mut database = Database::at(&directory).expect("a place");
+        let database = Database::at(&directory).expect("a place");
         assert_eq!(database.commit(&mut [], true), Ok(()));
         assert!(!directory.exists());
-        carry_out(&mut database, 0..1, 1).expect("room");
+        carry_out(&database, 0..1, 1).expect("room");
         let journal = || fs::metadata(directory.join("namespace.db-wal")).expect("it is there").len();
         let before = journal();
         assert_eq!(database.commit(&mut [], true), Ok(()));
@@ -283,14 +347,45 @@ mod tests {
         assert_eq!(journal(), after);
     }
 
+    /// Entries that come while it is copied are in the copy or not, transaction by transaction.
+    #[test]
+    fn a_copy_of_a_store_in_use_is_whole() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let database = Database::at(&place.path().join("store")).expect("a place");
+        carry_out(&database, 0..2000, 3000).expect("room");
+        let copy = place.path().join("copy").join(FILE);
+        fs::create_dir(copy.parent().expect("a directory")).expect("room");
+        let steps = Cell::new(0);
+        let put_more = || {
+            let number = steps.replace(steps.get() + 1);
+            // At the begin of what is copied already, and at its end.
+            carry_out(&database, 0..1, number as usize).expect("room");
+            carry_out(&database, 3000 + 10 * number..3010 + 10 * number, 3000).expect("room");
+            number < 100
+        };
+        assert_eq!(database.copy(&copy, put_more), Ok(()));
+        assert!((3..100).contains(&steps.get()), "{} steps", steps.get());
+        let copied = Database::at(copy.parent().expect("a directory")).expect("a place");
+        let entries = carry_out(&copied, 0..0, 0).expect("sound") as u64;
+        assert_eq!(entries, 2000 + 10 * steps.get());
+        let check = copied
+            .open
+            .get()
+            .expect("it is open")
+            .query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
+        assert_eq!(check.as_deref(), Ok("ok"));
+        assert_eq!(database.copy(&copy, || false), Ok(()), "one that is ended leaves the one before");
+        assert_eq!(fs::read_dir(copy.parent().expect("a directory")).expect("ours").count(), 2);
+    }
+
     /// Root may write everywhere, so it becomes nobody for the time, on this thread alone.
     #[test]
     fn what_cannot_be_written_to_can_be_read_with_what_is_in_its_journal() {
         let place = tempfile::tempdir().expect("a temporary directory");
         fs::set_permissions(place.path(), Permissions::from_mode(0o755)).expect("our directory");
         let (used, copied) = (place.path().join("used"), place.path().join("copied"));
-        let mut database = Database::at(&used).expect("a place");
-        carry_out(&mut database, 0..10, 100).expect("room");
+        let database = Database::at(&used).expect("a place");
+        carry_out(&database, 0..10, 100).expect("room");
         fs::create_dir(&copied).expect("room");
         for name in [FILE, "namespace.db-wal"] {
             fs::copy(used.join(name), copied.join(name)).expect("it is there");
@@ -299,8 +394,8 @@ mod tests {
         fs::set_permissions(&copied, Permissions::from_mode(0o555)).expect("our directory");
         let user = geteuid();
         setfsuid(Uid::from_raw(if user.is_root() { 65534 } else { user.as_raw() }));
-        let mut database = Database::at(&copied).expect("a place");
-        let (read, write) = (carry_out(&mut database, 0..0, 0), carry_out(&mut database, 0..1, 1));
+        let database = Database::at(&copied).expect("a place");
+        let (read, write) = (carry_out(&database, 0..0, 0), carry_out(&database, 0..1, 1));
         setfsuid(user);
         assert_eq!(read, Ok(10));
         assert!(write.expect_err("nothing can be written").to_string().contains("cannot be written to"));

@@ -2,21 +2,29 @@
 //!
 //! Reading order: `asked.rs` (a transaction that somebody asks for), `database.rs` (the file, and transactions on it),
 //! `entries.rs` (what a transaction sees and changes), `failures.rs` (what SQLite's refusals mean). Here is the thread:
-//! it takes all that wait, as one commit of SQLite, and a flush is such a commit that waits for the medium.
+//! it takes all that wait, as one commit of SQLite, and a flush is such a commit that waits for the medium. Between
+//! them it copies the file elsewhere, some pages at a time.
 
 mod asked;
 mod database;
 mod entries;
 mod failures;
 
-use std::path::Path;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::{Duration, Instant};
 
+use flume::RecvTimeoutError;
 use machine::{Error, MetadataStore, NodeId, Result, Transaction};
 
+use crate::disk::io_error;
 use crate::report::{Report, Reporter};
+use crate::settings::{MetadataCopies, Settings};
 use asked::{Asked, Body};
-use database::Database;
+use database::{Database, FILE};
+use failures::describe;
 
 /// Transactions and flushes that wait for the thread, beyond which who asks waits before.
 const WAITING_MAX: usize = 256;
@@ -41,10 +49,13 @@ enum Request {
 }
 
 impl Metadata {
-    /// Begins a store in `directory`, which is made when it is needed, in a directory that is there.
-    pub(crate) fn start(directory: &Path, node: NodeId, reporter: Reporter) -> Result<Self> {
+    /// Begins the store of a node in `directory`, which is made when it is needed, in a directory that is there.
+    pub(crate) fn start(directory: &Path, settings: &Settings) -> Result<Self> {
         let (requests, waiting) = flume::bounded(WAITING_MAX);
-        let mut keeper = Keeper { database: Database::at(directory)?, node, reporter };
+        let copies = settings.metadata_copies.as_ref();
+        let copies = copies.map(|copies| Copies::of(directory, copies)).transpose()?;
+        let (node, reporter) = (settings.node, settings.reporter.clone());
+        let mut keeper = Keeper { database: Database::at(directory)?, copies, node, reporter };
         let thread = thread::Builder::new().name("metadata".to_owned());
         let started = thread.spawn(move || keeper.serve(&waiting));
         started.map_err(|error| Error::Io {
@@ -91,8 +102,43 @@ impl MetadataStore for Metadata {
 /// The thread's.
 struct Keeper {
     database: Database,
+    copies: Option<Copies>,
     node: NodeId,
     reporter: Reporter,
+}
+
+/// Whether the store goes on; if not, who waits until it is closed.
+type Served = ControlFlow<Option<flume::Sender<()>>>;
+
+/// Copies of the store.
+struct Copies {
+    file: PathBuf,
+    every: Duration,
+    due: Instant,
+    /// The [changes](Database::changes) when the last one was begun.
+    copied: Option<u64>,
+}
+
+impl Copies {
+    /// Copies of the store in `directory`. Fails if they would take its own place, or have none.
+    fn of(directory: &Path, settings: &MetadataCopies) -> Result<Self> {
+        let place = &settings.directory;
+        let found = fs::canonicalize(place).map_err(|error| io_error(&describe(place), error))?;
+        if fs::canonicalize(directory).is_ok_and(|own| own == found) {
+            let why = "a copy in the directory of the store itself would take its place".to_owned();
+            return Err(Error::Io { what: describe(place), why }.into());
+        }
+        let due = Instant::now() + settings.every;
+        Ok(Copies { file: place.join(FILE), every: settings.every, due, copied: None })
+    }
+
+    fn is_due(&self) -> bool {
+        Instant::now() >= self.due
+    }
+
+    fn put_off(&mut self) {
+        self.due = Instant::now() + self.every;
+    }
 }
 
 /// What is done together.
@@ -118,27 +164,80 @@ impl Batch {
 }
 
 impl Keeper {
-    /// Does what is asked for until the store is closed or nobody can ask any more.
+    /// Does what is asked for until the store is closed or nobody can ask any more; then there is a last copy.
     fn serve(&mut self, requests: &flume::Receiver<Request>) {
-        while let Ok(first) = requests.recv() {
-            let mut batch = Batch::default();
-            batch.add(first);
-            while !batch.is_full() {
-                let Ok(next) = requests.try_recv() else { break };
-                batch.add(next);
+        let closed = loop {
+            if self.copies.as_ref().is_some_and(Copies::is_due)
+                && let ControlFlow::Break(closed) = self.copy(|keeper| keeper.serve_waiting(requests))
+            {
+                break closed;
             }
-            let Batch { transactions, flushes, close } = batch;
-            self.carry_out(transactions, flushes);
-            if let Some(tell) = close {
-                self.database.close();
-                let _ = tell.send(());
-                return;
+            let first = match &self.copies {
+                None => requests.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(copies) => requests.recv_deadline(copies.due),
+            };
+            let served = match first {
+                Ok(first) => self.serve_batch(first, requests),
+                Err(RecvTimeoutError::Timeout) => ControlFlow::Continue(()),
+                Err(RecvTimeoutError::Disconnected) => ControlFlow::Break(None),
+            };
+            if let ControlFlow::Break(closed) = served {
+                break closed;
             }
+        };
+        let _ = self.copy(|_| ControlFlow::Continue(()));
+        self.database.close();
+        if let Some(tell) = closed {
+            // Who does not wait any more need not be told.
+            let _ = tell.send(());
         }
     }
 
+    /// Does what waits, if anything does.
+    fn serve_waiting(&self, requests: &flume::Receiver<Request>) -> Served {
+        requests.try_recv().map_or(ControlFlow::Continue(()), |first| self.serve_batch(first, requests))
+    }
+
+    /// Does what this request and those behind it ask for.
+    fn serve_batch(&self, first: Request, requests: &flume::Receiver<Request>) -> Served {
+        let mut batch = Batch::default();
+        batch.add(first);
+        while !batch.is_full() {
+            let Ok(next) = requests.try_recv() else { break };
+            batch.add(next);
+        }
+        self.carry_out(batch.transactions, batch.flushes);
+        batch.close.map_or(ControlFlow::Continue(()), |tell| ControlFlow::Break(Some(tell)))
+    }
+
+    /// Makes a copy, if there are to be any and anything has changed since the last one; meanwhile `serve` is called
+    /// every now and then.
+    fn copy(&mut self, serve: impl Fn(&Self) -> Served) -> Served {
+        let mut served = ControlFlow::Continue(());
+        let Some(copies) =
+            self.copies.as_ref().filter(|copies| copies.copied != Some(self.database.changes()))
+        else {
+            self.copies.iter_mut().for_each(Copies::put_off);
+            return served;
+        };
+        let changes = self.database.changes();
+        let outcome = self.database.copy(&copies.file, || {
+            served = serve(self);
+            served.is_continue()
+        });
+        match &outcome {
+            Ok(()) if served.is_continue() => {
+                self.copies.iter_mut().for_each(|copies| copies.copied = Some(changes));
+            }
+            Ok(()) => {}
+            Err(error) => self.report(error),
+        }
+        self.copies.iter_mut().for_each(Copies::put_off);
+        served
+    }
+
     /// Carries out transactions, as one commit or, if that fails, one by one; and flushes with them or after them.
-    fn carry_out(&mut self, mut all: Vec<Box<dyn Asked>>, flushes: Vec<flume::Sender<Result<()>>>) {
+    fn carry_out(&self, mut all: Vec<Box<dyn Asked>>, flushes: Vec<flume::Sender<Result<()>>>) {
         let flushed = match self.database.commit(&mut all, !flushes.is_empty()) {
             Ok(()) => {
                 all.into_iter().for_each(|asked| self.answer(asked));
@@ -159,7 +258,7 @@ impl Keeper {
         flushes.into_iter().for_each(|tell| drop(tell.send(flushed.clone())));
     }
 
-    fn flush(&mut self) -> Result<()> {
+    fn flush(&self) -> Result<()> {
         self.database.commit(&mut [], true).inspect_err(|error| self.report(error))
     }
 
