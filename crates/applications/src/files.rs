@@ -241,7 +241,7 @@ impl Files {
                 let mut file = opened.map_err(|error| Failure::new(name, error))?;
                 file.hint(Advice::Sequential).map_err(|error| Failure::new(name, error))?;
                 self.inputs().push(striped.clone());
-                Source::Striped(file)
+                Source::Striped(file.into())
             }
         })
     }
@@ -354,7 +354,7 @@ struct Input<'a> {
 
 enum Source {
     Local(File),
-    Striped(pdiol::File),
+    Striped(Box<pdiol::File>),
 }
 
 impl Read for Input<'_> {

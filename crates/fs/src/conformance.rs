@@ -16,6 +16,7 @@ mod random;
 mod recordings;
 mod seeded;
 mod tasks;
+mod trees;
 mod write_caches;
 
 use std::cell::Cell;
@@ -73,6 +74,11 @@ pub use random::random_requests_are_all_answered;
 pub use recordings::what_nodes_do_is_recorded_on_demand;
 pub use seeded::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
 
+pub use trees::{
+    a_file_without_names_lives_until_its_last_close, appends_of_many_clients_lose_nothing,
+    attributes_are_what_was_set_last, closed_files_are_read_by_whoever_opens_them_then,
+    names_of_all_clients_are_one_tree,
+};
 pub use write_caches::{
     a_flush_comes_by_itself_in_time, a_flush_has_what_all_members_have_written,
     a_member_that_is_gone_costs_only_what_it_had_not_flushed,
@@ -174,6 +180,11 @@ macro_rules! for_all_promises {
             all_numbered_files_are_listed,
             numbered_stripes_are_told_apart,
             a_numbered_write_that_was_lost_is_told,
+            names_of_all_clients_are_one_tree,
+            closed_files_are_read_by_whoever_opens_them_then,
+            appends_of_many_clients_lose_nothing,
+            a_file_without_names_lives_until_its_last_close,
+            attributes_are_what_was_set_last,
         }
     };
 }

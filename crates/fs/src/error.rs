@@ -111,6 +111,9 @@ pub enum Error {
         /// The largest that all I/O nodes can handle.
         most: u64,
     },
+    /// An operation on names was refused.
+    #[error("{0}")]
+    Refused(#[from] namespace::TreeRefusal),
     /// The request makes no sense as it is.
     #[error("{0}")]
     Invalid(String),
@@ -207,6 +210,12 @@ impl Error {
     pub(crate) fn is_of_new_start(&self) -> bool {
         self.is_remote(FailureKind::NotOpen)
             || matches!(self, Error::Machine(machine::Error::PeerGone { .. }))
+    }
+}
+
+impl From<namespace::TreeRefusal> for Box<Error> {
+    fn from(refusal: namespace::TreeRefusal) -> Self {
+        Box::new(Error::Refused(refusal))
     }
 }
 

@@ -51,9 +51,9 @@ mod turns;
 pub use client::{
     Advice, Check, CheckedFile, Checking, Client, CollectiveMethod, CollectiveSettings, DiskExamination,
     DisksByIdentity, Division, ENTRY_BYTES, Examination, File, FileEntries, FileParts, FileStat, Finding,
-    FindingKind, Group, HeldUpExamination, ListedSettings, MoveTimes, Moved, NodeRecording, NumberedFile,
-    PageCache, PageCacheSettings, PagedFile, Prefetch, Remains, Remnant, Section, WriteCache,
-    WriteCacheSettings, Written,
+    FindingKind, Group, HeldUpExamination, ListedSettings, MoveTimes, Moved, NewTree, NodeRecording,
+    NumberedFile, OpenTreeFile, PageCache, PageCacheSettings, PagedFile, Prefetch, Remains, Remnant, Section,
+    Tree, WriteCache, WriteCacheSettings, Written,
 };
 pub use directory::{Entry, EntryRun, ListedStretch};
 pub use error::{Error, Failure, FailureKind, Result};

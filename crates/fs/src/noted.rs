@@ -116,6 +116,9 @@ spans_of_requests! {
     Request::FlushNumbered(_) => "flush numbered",
     Request::RemoveNumbered { .. } => "remove numbered",
     Request::ListNumbered { .. } => "list numbered",
+    Request::Tree { .. } => "names",
+    Request::LetGo { .. } => "let go",
+    Request::FlushTree => "flush names",
 }
 
 /// The number of the message in which a node asks with a tag: its own among all, but for an accident.

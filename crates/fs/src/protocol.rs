@@ -11,6 +11,7 @@
 
 use layout::{Striping, View};
 use machine::{Class, Message};
+use namespace::{FileNumber, TreeAnswer, TreeOperation, TreeRefusal};
 use postcard::ser_flavors::Flavor;
 use serde::{Deserialize, Serialize};
 
@@ -328,6 +329,20 @@ pub enum Request {
         /// Only files of greater numbers than this one; of all, without it.
         after: Option<FileId>,
     },
+    /// Perform an operation on names.
+    Tree {
+        /// Which.
+        operation: Box<TreeOperation>,
+        /// Whether I have what is answered open from now on, and need its contents until I let go of it.
+        hold: bool,
+    },
+    /// I have closed a file that I held; once for each time.
+    LetGo {
+        /// Its number.
+        number: FileNumber,
+    },
+    /// Bring all that has been done with names onto the medium.
+    FlushTree,
 }
 
 impl Request {
@@ -359,6 +374,9 @@ impl Request {
             | Request::FlushNumbered(_)
             | Request::RemoveNumbered { .. }
             | Request::ListNumbered { .. }
+            | Request::Tree { .. }
+            | Request::LetGo { .. }
+            | Request::FlushTree
             | Request::Scrub { .. } => Class::Control,
             Request::Read { .. }
             | Request::Write { .. }
@@ -585,6 +603,10 @@ pub enum Reply {
         /// Whether there are others after these.
         more: bool,
     },
+    /// To [`Request::Tree`] and [`Request::LetGo`].
+    Tree(Box<TreeAnswer>),
+    /// To [`Request::Tree`]: why it is not done.
+    Refused(TreeRefusal),
 }
 
 /// An I/O node's report on its computer: see [`machine::Computer`].

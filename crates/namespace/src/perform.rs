@@ -43,6 +43,19 @@ impl TreeOperation {
         )
     }
 
+    /// Whether doing it twice is as good as doing it once, and the answers are the same but for versions and times.
+    pub fn may_be_repeated(&self) -> bool {
+        let changes_once = matches!(
+            self,
+            TreeOperation::EnterDisks { .. }
+                | TreeOperation::Change { .. }
+                | TreeOperation::Wrote { .. }
+                | TreeOperation::Make { exclusive: false, .. }
+                | TreeOperation::Forget { .. }
+        );
+        changes_once || self.only_reads()
+    }
+
     /// What it is called in traces and metrics.
     pub fn name(&self) -> &'static str {
         match self {

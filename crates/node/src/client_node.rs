@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::process;
 
-use fs::{PageCache, PageCacheSettings, WriteCache, WriteCacheSettings};
+use fs::{NewTree, PageCache, PageCacheSettings, Tree, WriteCache, WriteCacheSettings};
 use machine::{Duration, Memory};
 use real::RealMachine;
 
@@ -21,6 +21,8 @@ pub(crate) struct ClientNode {
     pub(crate) settings: Settings,
     pub(crate) lending: RefCell<Lending>,
     pub(crate) connection: ConnectedNode,
+    /// The namespace of the set, once it is known that there is one.
+    pub(crate) tree: RefCell<Option<Tree<RealMachine>>>,
 }
 
 impl ClientNode {
@@ -36,7 +38,21 @@ impl ClientNode {
             Some(settings) => Some(join_job(&connection, settings).await?),
             None => None,
         };
-        Ok(ClientNode { cache, write_cache, settings, lending: RefCell::default(), connection })
+        let tree = connection.told("finding the namespace", Tree::find(&cache).await)?;
+        let tree = RefCell::new(tree);
+        Ok(ClientNode { cache, write_cache, settings, lending: RefCell::default(), connection, tree })
+    }
+
+    /// The namespace of the set; one that is begun now, as this user's, if there is none.
+    pub(crate) async fn begin_tree(&self) -> Result<()> {
+        if self.tree.borrow().is_some() {
+            return Ok(());
+        }
+        let (uid, gid) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
+        let new = NewTree { origin: random()?, mode: 0o755, uid, gid };
+        let tree = self.told("beginning a namespace", Tree::find_or_begin(&self.cache, new).await)?;
+        self.tree.replace(Some(tree));
+        Ok(())
     }
 
     /// Puts an error of the file system into words the user knows; `what` is what was to be done.

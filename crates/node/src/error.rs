@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use fs::FailureKind;
+use namespace::TreeRefusal;
 
 /// Why an operation did not do what it was told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub enum ErrorKind {
     Damaged,
     /// The session has ended, or the file has been closed.
     Closed,
+    /// An operation on names was refused for a reason that has no kind of its own here.
+    Refused(TreeRefusal),
     /// Anything else.
     Io,
 }
@@ -127,7 +130,11 @@ impl From<Error> for io::Error {
             ErrorKind::Damaged => io::ErrorKind::InvalidData,
             ErrorKind::Protocol => io::ErrorKind::Unsupported,
             ErrorKind::Closed => io::ErrorKind::NotConnected,
-            ErrorKind::Lost | ErrorKind::Io => io::ErrorKind::Other,
+            ErrorKind::Refused(TreeRefusal::NotDirectory) => io::ErrorKind::NotADirectory,
+            ErrorKind::Refused(TreeRefusal::IsDirectory) => io::ErrorKind::IsADirectory,
+            ErrorKind::Refused(TreeRefusal::NotEmpty) => io::ErrorKind::DirectoryNotEmpty,
+            ErrorKind::Refused(TreeRefusal::NotPermitted) => io::ErrorKind::PermissionDenied,
+            ErrorKind::Lost | ErrorKind::Io | ErrorKind::Refused(_) => io::ErrorKind::Other,
         };
         io::Error::new(kind, error)
     }
@@ -145,6 +152,7 @@ pub(crate) fn kind_of(error: &fs::Error) -> ErrorKind {
         fs::Error::MissingStripe { .. } | fs::Error::ForeignStripe { .. } => ErrorKind::Damaged,
         fs::Error::WriteLost { .. } => ErrorKind::Lost,
         fs::Error::UnknownDisk { .. } => ErrorKind::Unreachable,
+        fs::Error::Refused(refusal) => kind_of_refusal(*refusal),
         fs::Error::Remote { failure, .. } => kind_of_remote(failure.kind),
         fs::Error::Protocol { .. } => ErrorKind::Protocol,
         fs::Error::Invalid(_) | fs::Error::BlockTooLarge { .. } | fs::Error::Layout(_) => ErrorKind::Invalid,
@@ -152,6 +160,19 @@ pub(crate) fn kind_of(error: &fs::Error) -> ErrorKind {
         fs::Error::Machine(machine::Error::Closed) => ErrorKind::Closed,
         fs::Error::Machine(machine::Error::OtherKey { .. }) => ErrorKind::NotTrusted,
         _ => ErrorKind::Io,
+    }
+}
+
+fn kind_of_refusal(refusal: TreeRefusal) -> ErrorKind {
+    match refusal {
+        TreeRefusal::NotFound | TreeRefusal::Removed => ErrorKind::NotFound,
+        TreeRefusal::Exists => ErrorKind::Exists,
+        TreeRefusal::NameTooLong => ErrorKind::NameTooLong,
+        TreeRefusal::Invalid => ErrorKind::Invalid,
+        TreeRefusal::FileTooLarge => ErrorKind::TooLarge,
+        TreeRefusal::Damaged => ErrorKind::Damaged,
+        TreeRefusal::Newer { .. } => ErrorKind::Protocol,
+        refusal => ErrorKind::Refused(refusal),
     }
 }
 

@@ -35,12 +35,14 @@
 //! - [`Session`] in `session.rs`, [`Handle`] in `handle.rs`, [`Pending`] in `pending.rs`: start here
 //! - `settings.rs`: what a session and an open file can be told; [`Size`]: bytes as people write them
 //! - [`agents`]: which agents make up the file system; [`key`]: the secret shared with them; `random.rs`: identities
-//! - `thread.rs`: the node thread; `client_node.rs`: its client; `open_file.rs`: its half of an open file; `lease.rs`:
+//! - `thread.rs`: the node thread; `client_node.rs`: its client; `contents.rs`: what a name
+//!   means; `open_file.rs`: its half of an open file; `lease.rs`:
 //!   pages lent to other threads; `write_queue.rs`: writes on their way to the write
 //!   cache, which `cached_write.rs` puts there and `taker.rs` takes out
 //! - [`ConnectedNode`] in `connected.rs`: a connected node, for who needs no thread; [`whole_file`]: files copied in
 //!   and out
 //! - [`AgentService`] in `serving.rs`: the other side, an agent
+//! - [`Tree`] in `tree.rs`: the namespace; `tree_node.rs`: its half on the node thread
 //! - `node_trace.rs`: what a node of this process does, added to a trace file
 //! - `names.rs`, `error.rs`: what went wrong, with which agent, and what to do
 //!
@@ -51,6 +53,7 @@ pub mod agents;
 mod cached_write;
 mod client_node;
 mod connected;
+mod contents;
 mod error;
 mod handle;
 pub mod key;
@@ -67,13 +70,15 @@ mod size;
 mod stat;
 mod taker;
 mod thread;
+mod tree;
+mod tree_node;
 pub mod whole_file;
 mod write_queue;
 
 pub use agents::Agent;
 pub use connected::ConnectedNode;
 pub use error::{Error, ErrorKind, Result};
-pub use fs::{Advice, Prefetch};
+pub use fs::{Advice, OpenTreeFile, Prefetch};
 pub use handle::Handle;
 pub use lease::LentPage;
 pub use node_trace::NodeTrace;
@@ -86,3 +91,5 @@ pub use settings::{BLOCK, CacheWrites, OpenOptions, Settings, TRACE_VARIABLE, fl
 pub use size::Size;
 pub use stat::Stat;
 pub use thread::undisturbed;
+pub use tree::Tree;
+pub use tree_node::TreeNode;

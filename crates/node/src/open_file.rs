@@ -4,11 +4,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use fs::{Advice, File, PagedFile, Prefetch, WriteCache};
+use fs::{Advice, File, Prefetch, WriteCache};
 use machine::{InFlight, Memory, OperationInFlight, Payload, Permits};
 use real::RealMachine;
 
 use crate::client_node::ClientNode;
+use crate::contents::NamedContents;
 use crate::error::{Error, Result};
 use crate::lease::LentPage;
 use crate::stat::Stat;
@@ -17,7 +18,7 @@ use crate::stat::Stat;
 pub(crate) struct OpenFile {
     client: Rc<ClientNode>,
     name: String,
-    file: PagedFile<RealMachine>,
+    file: NamedContents,
     /// The calls under way: the file is closed after them.
     calls: InFlight,
     /// Whether the end of the file is where this client thinks, unless somebody else is appending just now.
@@ -35,7 +36,7 @@ pub(crate) struct OpenFiles {
 
 impl OpenFiles {
     /// Enters a file; its number.
-    pub(crate) fn enter(&self, client: &Rc<ClientNode>, name: &str, file: PagedFile<RealMachine>) -> u64 {
+    pub(crate) fn enter(&self, client: &Rc<ClientNode>, name: &str, file: NamedContents) -> u64 {
         let number = self.last.get() + 1;
         self.last.set(number);
         let file = OpenFile {
@@ -158,6 +159,9 @@ impl OpenFile {
     /// agents last: then the size is asked for anew, as late as that can be.
     pub(crate) async fn append(&self, bytes: Vec<u8>) -> Result<u64> {
         let _turn = self.appending.take().await;
+        if let (NamedContents::OfTree(file), None) = (&self.file, &self.client.write_cache) {
+            return self.told(file.append(Payload::from(bytes)).await);
+        }
         if !self.knows_end.get() {
             self.told(self.file.refresh().await)?;
         }
@@ -194,10 +198,13 @@ impl OpenFile {
 
     /// Has the members of the job flush, if this one has written anything to the file that is not flushed.
     async fn flush_written(&self) -> Result<()> {
-        match self.writer().filter(|cache| cache.end_of(self.file()) > 0) {
-            Some(cache) => self.told(cache.flush().await),
-            None => Ok(()),
+        let Some(cache) = self.writer() else { return Ok(()) };
+        let end = cache.end_of(self.file());
+        if end == 0 {
+            return Ok(());
         }
+        self.told(cache.flush().await)?;
+        self.told(self.file.wrote_past_cache(end).await)
     }
 
     pub(crate) fn advise(&self, advice: Advice) {

@@ -4,18 +4,14 @@ use std::fmt;
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use fs::PagedFile;
-use layout::Striping;
-use real::RealMachine;
-
-use crate::client_node::ClientNode;
-use crate::error::{Error, ErrorKind, Result};
+use crate::contents;
+use crate::error::{Error, Result};
 use crate::handle::Handle;
 use crate::pending::Pending;
-use crate::random::new_file_id;
 use crate::settings::{OpenOptions, Settings};
 use crate::stat::Stat;
 use crate::thread::NodeThread;
+use crate::tree::Tree;
 use crate::whole_file::{self, CopyError};
 
 /// A connection to the file system, usable from any thread. Cloning gives another handle on the same; dropping the
@@ -31,12 +27,32 @@ impl Session {
         Ok(Session { node: Arc::new(NodeThread::start(settings)?) })
     }
 
+    /// The namespace of the set, if it has one.
+    ///
+    /// # Errors
+    /// If the session has ended.
+    pub fn tree(&self) -> Result<Option<Tree>> {
+        const WHAT: &str = "finding the namespace";
+        let is_there = self.node.call(WHAT, |node| async move { Ok(node.client.tree.borrow().is_some()) })?;
+        Ok(is_there.then(|| Tree::new(self.node.clone())))
+    }
+
+    /// The namespace of the set; if it has none, one is begun, and its root is this user's.
+    ///
+    /// # Errors
+    /// If none can be begun.
+    pub fn begin_tree(&self) -> Result<Tree> {
+        const WHAT: &str = "beginning a namespace";
+        self.node.call(WHAT, |node| async move { node.client.begin_tree().await })?;
+        Ok(Tree::new(self.node.clone()))
+    }
+
     /// Opens a file, or makes one.
     pub fn open(&self, name: &str, options: OpenOptions) -> Result<Handle> {
         options.check(name)?;
         let owned = name.to_owned();
         let (number, page_bytes) = self.node.call(name, move |node| async move {
-            let file = open(&node.client, &owned, options).await?;
+            let file = contents::open(&node.client, &owned, options).await?;
             if let Some(write_cache) = node.client.write_cache.as_ref().filter(|_| !options.writes()) {
                 // What others of the job have written is to be read.
                 node.take_in_writes().await?;
@@ -52,25 +68,18 @@ impl Session {
     /// The metadata of a file.
     pub fn stat(&self, name: &str) -> Result<Stat> {
         let owned = name.to_owned();
-        self.node.call(name, move |node| async move {
-            let stat = node.client.told(&owned, node.client.cache.stat(&owned).await)?;
-            Ok(Stat::of(stat.bytes, stat.striping))
-        })
+        self.node.call(name, move |node| async move { contents::stat(&node.client, &owned).await })
     }
 
     /// Removes a file, or whatever is left of one.
     pub fn unlink(&self, name: &str) -> Result<()> {
         let owned = name.to_owned();
-        self.node.call(name, move |node| async move {
-            node.client.told(&owned, node.client.cache.unlink(&owned).await)
-        })
+        self.node.call(name, move |node| async move { contents::unlink(&node.client, &owned).await })
     }
 
-    /// The names of all files, sorted.
+    /// The names of all files, sorted: with a namespace, their paths.
     pub fn list(&self) -> Result<Vec<String>> {
-        const WHAT: &str = "listing the files";
-        self.node
-            .call(WHAT, |node| async move { node.client.told(WHAT, node.client.cache.client().list().await) })
+        self.node.call("listing the files", |node| async move { contents::list(&node.client).await })
     }
 
     /// Copies a whole file to `output`, which comes back, past the page cache: what this session has not written out is
@@ -148,56 +157,4 @@ impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Session")
     }
-}
-
-/// Opens a file as `options` say.
-async fn open(client: &ClientNode, name: &str, options: OpenOptions) -> Result<PagedFile<RealMachine>> {
-    let wanted = striping(client, options)?;
-    if options.create_new {
-        return create(client, name, wanted).await;
-    }
-    match client.told(name, client.cache.open(name).await) {
-        Ok(file) if options.truncate => emptied(client, name, file, wanted).await,
-        // What others have left unfinished has nothing that could be kept.
-        Err(error) if error.kind() == ErrorKind::Unfinished && options.create && options.truncate => {
-            create(client, name, wanted).await
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound && options.create => {
-            match create(client, name, wanted).await {
-                // Somebody made it meanwhile.
-                Err(error) if error.kind() == ErrorKind::Exists => {
-                    client.told(name, client.cache.open(name).await)
-                }
-                made => made,
-            }
-        }
-        opened => opened,
-    }
-}
-
-/// How a file is striped that is made now.
-fn striping(client: &ClientNode, options: OpenOptions) -> Result<Striping> {
-    let block_bytes = options.block_bytes.unwrap_or(client.settings.block_bytes);
-    client.connection.striping(block_bytes, client.settings.disks)
-}
-
-async fn create(client: &ClientNode, name: &str, striping: Striping) -> Result<PagedFile<RealMachine>> {
-    let file = new_file_id()?;
-    client.told(name, client.cache.create_striped(name, file, striping).await)
-}
-
-/// The file without contents. If it is to be striped differently, it is another one, which replaces it when it is
-/// closed.
-async fn emptied(
-    client: &ClientNode,
-    name: &str,
-    file: PagedFile<RealMachine>,
-    wanted: Striping,
-) -> Result<PagedFile<RealMachine>> {
-    if file.striping() == wanted {
-        client.told(name, file.truncate(0).await)?;
-        return Ok(file);
-    }
-    drop(file);
-    client.told(name, client.cache.create_replacing(name, new_file_id()?, wanted).await)
 }

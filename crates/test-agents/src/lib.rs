@@ -105,6 +105,18 @@ impl Agents {
         Agents { agents, directory }
     }
 
+    /// Ends all agents in order and starts them anew, with the same disks at other addresses.
+    ///
+    /// # Panics
+    /// If one has failed, or cannot be started.
+    pub fn restart(&mut self) {
+        let key = key::read(&self.key_file()).expect("it has been made");
+        for (number, agent) in (0..).zip(&mut self.agents) {
+            agent.end();
+            *agent = Agent::start(agent.disk.clone(), number, key.clone());
+        }
+    }
+
     /// The file of their key, as in STARFISH_KEY_FILE.
     pub fn key_file(&self) -> PathBuf {
         self.path(KEY_FILE)

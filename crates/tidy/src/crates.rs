@@ -9,7 +9,7 @@
 //!   viewer                         trace, trace-formats, web
 //!   metrics                        machine, fs, web
 //!   description, disk              machine
-//!   fs                             machine, layout,
+//!   fs                             machine, layout, namespace,
 //!                                  recording, trace    never sim or real: that is the wall
 //!   sim, real                      machine, description, disk; fs in tests only
 //!   recording                      machine, trace
@@ -50,7 +50,7 @@ const ARROWS: [(&str, &[&str]); 38] = [
     ("namespace", &["layout", "machine"]),
     ("description", &["machine"]),
     ("disk", &["description", "machine"]),
-    ("fs", &["layout", "machine", "recording", "trace"]),
+    ("fs", &["layout", "machine", "namespace", "recording", "trace"]),
     ("sim", &["description", "disk", "machine"]),
     ("real", &["description", "disk", "machine"]),
     ("recording", &["machine", "trace"]),
@@ -60,7 +60,7 @@ const ARROWS: [(&str, &[&str]); 38] = [
         "experiment",
         &["description", "disk", "fs", "jobs", "layout", "machine", "placement", "request-log", "sim"],
     ),
-    ("node", &["fs", "layout", "machine", "real", "recording", "trace"]),
+    ("node", &["fs", "layout", "machine", "namespace", "real", "recording", "trace"]),
     ("pdiol", &["layout", "node"]),
     ("libpdiol", &["node", "pdiol"]),
     ("plan", &["description", "experiment", "fs", "layout", "machine", "sim", "statistics"]),

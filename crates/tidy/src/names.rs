@@ -28,7 +28,7 @@ const SHARED: [(&str, &[&str]); 5] = [
         ],
     ),
     ("the seam says what there is, and each machine has one", &["Disk", "Metadata", "Net"]),
-    ("the same thing, seen from another door", &["File", "Handle", "Session", "Agent", "Agents"]),
+    ("the same thing, seen from another door", &["File", "Handle", "Session", "Agent", "Agents", "Tree"]),
     ("what a program declares, and what a trace has of it", &["Argument", "Counter"]),
     (
         "what is described, and what is made of the description",

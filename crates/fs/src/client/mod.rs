@@ -8,6 +8,7 @@
 //! - `listed.rs`: the same for whatever stretches of files the members list
 //! - `write_cache/`: what a group writes, kept in its members' memory and flushed together
 //! - `pages/`: the page cache, for programs that read and write a file from front to back
+//! - `tree/`: the namespace, and files known by their numbers
 //! - `check.rs`: having files read back where they lie; `remains.rs`: what is left of a damaged one
 //! - `recordings.rs`: having the I/O nodes record what they do
 //! - `two_phase.rs`: such operations in two phases, by single requests and an exchange among the compute nodes
@@ -25,6 +26,7 @@ mod pages;
 mod recordings;
 mod remains;
 mod telling;
+mod tree;
 mod two_phase;
 mod write_cache;
 
@@ -47,6 +49,7 @@ pub use pages::{Advice, PageCache, PageCacheSettings, PagedFile, Prefetch};
 pub use recordings::NodeRecording;
 pub use remains::{Remains, Remnant};
 pub use telling::FileEntries;
+pub use tree::{NewTree, OpenTreeFile, Tree};
 pub use write_cache::{Division, ENTRY_BYTES, Section, WriteCache, WriteCacheSettings, Written};
 
 use crate::endpoint::{Answer, Asker, Endpoint, Mailbox, RequestHandler};
@@ -124,6 +127,8 @@ struct ClientInner<M: Machine> {
     meetings: RefCell<BTreeMap<MeetingId, Meeting>>,
     meeting_changed: Condition,
     gone: RefCell<BTreeSet<NodeId>>,
+    /// How often each peer was gone.
+    losses: RefCell<BTreeMap<NodeId, u64>>,
     /// Write caches that are joining a job: what its keeper asks of them waits until they have.
     joining: InFlight,
     /// Unfinished files that this client has begun.
@@ -167,6 +172,7 @@ impl<M: Machine> Client<M> {
             meetings: RefCell::default(),
             meeting_changed: Condition::new(),
             gone: RefCell::default(),
+            losses: RefCell::default(),
             joining: InFlight::new(),
             begun: RefCell::default(),
             opened: Cell::new(0),
@@ -398,6 +404,11 @@ impl<M: Machine> Client<M> {
         Ok(lists)
     }
 
+    /// How often a node was gone.
+    fn losses_of(&self, node: NodeId) -> u64 {
+        self.inner.losses.borrow().get(&node).copied().unwrap_or_default()
+    }
+
     /// Asks all I/O nodes at once, each the request for its index if there is one, and waits for them all.
     async fn ask_all(&self, request_to: impl Fn(usize) -> Option<Request>) -> Vec<(NodeId, Answer)> {
         let inner = &self.inner;
@@ -493,6 +504,7 @@ impl<M: Machine> RequestHandler for Rc<ClientInner<M>> {
 
     fn peer_gone(&self, peer: NodeId) {
         self.gone.borrow_mut().insert(peer);
+        *self.losses.borrow_mut().entry(peer).or_default() += 1;
         self.leave(peer);
         self.meeting_changed.wake_all();
     }

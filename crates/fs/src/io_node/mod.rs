@@ -21,6 +21,7 @@
 //! - `flush.rs`: bringing what was accepted onto the media
 //! - `collectives.rs`: collective requests that are served together; `disk_directed.rs`: one on a dense view;
 //!   `listed.rs`: one on whatever its members list; `rosters.rs`: who flushes write caches together
+//! - `keeper.rs`: the namespace of the set, if this node keeps it
 //! - `scrub.rs`: reading back what lies on the disks; `recordings.rs`: what the node does, recorded on demand
 //! - `counts.rs`: what it has done, in numbers; `disk_health.rs`: whether its disks answer
 
@@ -35,6 +36,7 @@ mod disk_health;
 mod disks;
 mod flush;
 mod home;
+mod keeper;
 mod length;
 mod listed;
 mod listing;
@@ -69,6 +71,7 @@ use collectives::Collectives;
 pub use counts::{CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, PoolCounts};
 use disk_health::DiskHealth;
 use disks::{Disks, HeldUpReads};
+use keeper::Keeper;
 use listed::Directories;
 use names::{Names, NewStripes};
 use numbered::NumberedFiles;
@@ -97,6 +100,7 @@ struct IoNode<M: Machine> {
     disk_health: DiskHealth<M>,
     /// Requests refused because their client had too many under way.
     refused: Cell<u64>,
+    keeper: Keeper,
 }
 
 /// A request for part of one block, and where the answer goes.
@@ -186,6 +190,7 @@ impl<M: Machine> IoNode<M> {
             recording: RefCell::default(),
             disk_health: DiskHealth::new(machine.clone()),
             refused: Cell::new(0),
+            keeper: Keeper::new(machine.now()),
             machine,
             settings,
         }
@@ -485,6 +490,9 @@ impl<M: Machine> IoNode<M> {
             Request::FlushNumbered(stripes) => self.flush_numbered(asker, &stripes).await,
             Request::RemoveNumbered { files } => self.remove_numbered(&files).await,
             Request::ListNumbered { after } => self.list_numbered(&account.bookmark, after).await,
+            Request::Tree { operation, hold } => self.perform(asker, *operation, hold).await,
+            Request::LetGo { number } => self.let_go(asker, number).await,
+            Request::FlushTree => self.flush_tree().await,
             other => Err(Failure::invalid(format!("an I/O node does not serve {other:?}")).into()),
         }
     }
@@ -510,6 +518,7 @@ impl<M: Machine> RequestHandler for Rc<IoNode<M>> {
         self.accounts.end(peer);
         self.directories.forget(peer);
         self.rosters.gone(peer, self.machine.now());
+        self.keeper.gone(peer);
         self.names.listings.forget_if_unread();
         self.collectives.client_gone();
     }

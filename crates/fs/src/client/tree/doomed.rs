@@ -1,0 +1,62 @@
+//! Contents of files without names: they go when nobody has the file open.
+//!
+//! Whoever takes the last name away, or closes the file last, removes them. If it is stopped on the way, the keeper
+//! still knows them as doomed, and any client can do it.
+
+use machine::Machine;
+use namespace::{FileNumber, TreeAnswer, TreeOperation};
+
+use super::Tree;
+use crate::client::unexpected;
+use crate::error::Result;
+use crate::protocol::FileId;
+
+/// How many files are removed at a time.
+const AT_ONCE: u32 = 512;
+
+impl<M: Machine> Tree<M> {
+    /// Has a name removed or moved, and removes the contents of the file that has none then.
+    ///
+    /// # Errors
+    /// If it is refused. That contents could not be removed is no failure: they are doomed, and go later.
+    pub async fn unname(&self, operation: TreeOperation) -> Result<()> {
+        match self.perform(operation).await? {
+            TreeAnswer::Removed { doomed } => {
+                if let Some(number) = doomed {
+                    let _ = self.remove_contents(&[number]).await;
+                }
+                Ok(())
+            }
+            _ => Err(unexpected(self.keeper())),
+        }
+    }
+
+    /// Removes the contents of files that have no names, and then what is known of them.
+    pub(super) async fn remove_contents(&self, numbers: &[FileNumber]) -> Result<()> {
+        let files: Vec<FileId> = numbers.iter().map(|number| FileId(number.0)).collect();
+        for &file in &files {
+            self.cache().give_up_numbered(file).await;
+        }
+        self.cache().client().remove_numbered(&files).await?;
+        self.perform(TreeOperation::Forget { numbers: numbers.to_vec() }).await.map(drop)
+    }
+
+    /// Removes the contents of all files that are doomed; how many that were.
+    ///
+    /// # Errors
+    /// If the keeper does not say, or an I/O node cannot remove them.
+    pub async fn remove_doomed(&self) -> Result<u64> {
+        let (mut after, mut removed) = (FileNumber(0), 0);
+        loop {
+            let list = TreeOperation::ListDoomed { after, most: AT_ONCE };
+            let TreeAnswer::Numbers(numbers) = self.perform(list).await? else {
+                return Err(unexpected(self.keeper()));
+            };
+            let numbers: Vec<FileNumber> = numbers.into_iter().map(|(number, _)| number).collect();
+            let Some(last) = numbers.last() else { return Ok(removed) };
+            after = *last;
+            self.remove_contents(&numbers).await?;
+            removed += numbers.len() as u64;
+        }
+    }
+}

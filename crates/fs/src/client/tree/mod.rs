@@ -1,0 +1,322 @@
+//! The namespace at the client: asking the node that keeps it, and files known by their numbers.
+//!
+//! - this file: which node keeps it, asking, holding
+//! - `open_file.rs`: a file that is open, close-to-open with other clients
+//! - `doomed.rs`: the contents of files without names, which go
+
+mod doomed;
+mod open_file;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use machine::{Machine, NodeId, Payload};
+use namespace::{FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, TreeUse};
+
+pub use open_file::OpenTreeFile;
+use open_file::TreeFileState;
+
+use super::{Client, PageCache, unexpected};
+use crate::error::{Error, Result};
+use crate::protocol::{Reply, Request};
+
+/// The namespace of a set of I/O nodes, and its files through a page cache. Cloning gives another handle on the same.
+///
+/// What a client has written and closed, or flushed, is seen by whoever opens the file after that. A client sees what
+/// it has written itself at once, through all of its handles.
+pub struct Tree<M: Machine> {
+    inner: Rc<TreeInner<M>>,
+}
+
+impl<M: Machine> Clone for Tree<M> {
+    fn clone(&self) -> Self {
+        Tree { inner: self.inner.clone() }
+    }
+}
+
+struct TreeInner<M: Machine> {
+    cache: PageCache<M>,
+    /// The node that keeps the namespace.
+    keeper: NodeId,
+    /// How often each file is held.
+    held: RefCell<BTreeMap<FileNumber, u64>>,
+    /// How often the keeper was gone when it was last told what is held.
+    told: Cell<u64>,
+    disk_lists: RefCell<BTreeMap<u32, Rc<[u64]>>>,
+    states: RefCell<BTreeMap<FileNumber, Rc<TreeFileState>>>,
+}
+
+/// What a new namespace begins with.
+#[derive(Clone, Copy, Debug)]
+pub struct NewTree {
+    /// Drawn at random.
+    pub origin: u64,
+    /// The mode of the root.
+    pub mode: u16,
+    /// Its user.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+}
+
+impl<M: Machine> Tree<M> {
+    /// Finds the namespace of the set behind a page cache, if there is one.
+    ///
+    /// # Errors
+    /// If an I/O node does not answer, or several keep one.
+    pub async fn find(cache: &PageCache<M>) -> Result<Option<Tree<M>>> {
+        let mut found: Option<(NodeId, TreeUse)> = None;
+        for (node, answer) in cache.client().ask_all(|_| Some(ask(TreeOperation::Describe))).await {
+            match answered(node, answer?.0) {
+                Ok(TreeAnswer::Used(used)) => {
+                    if let Some((other, _)) = found {
+                        let text = format!("both {other} and {node} keep a namespace: put one of them away");
+                        return Err(Error::Invalid(text).into());
+                    }
+                    found = Some((node, used));
+                }
+                Err(error) if matches!(*error, Error::Refused(TreeRefusal::NoNamespace)) => {}
+                Err(error) => return Err(error),
+                Ok(_) => return Err(unexpected(node)),
+            }
+        }
+        Ok(found.map(|(keeper, _)| Tree::kept_by(cache, keeper)))
+    }
+
+    /// Finds the namespace, or begins one.
+    ///
+    /// # Errors
+    /// As those of [`find`](Self::find); or if the I/O node that shall keep it has no place for it.
+    pub async fn find_or_begin(cache: &PageCache<M>, new: NewTree) -> Result<Tree<M>> {
+        if let Some(tree) = Tree::find(cache).await? {
+            return Ok(tree);
+        }
+        // The same one for all clients, in whatever order they name the nodes.
+        let keeper = first_node(cache).await?;
+        let NewTree { origin, mode, uid, gid } = new;
+        let begin = ask(TreeOperation::Begin { origin, mode, uid, gid });
+        let (reply, _) = cache.client().inner.endpoint.call(keeper, begin, Payload::empty()).await?;
+        match answered(keeper, reply) {
+            Err(error) if matches!(*error, Error::Refused(TreeRefusal::NoNamespace)) => {
+                Err(Error::Invalid(format!("{keeper} has no place for a namespace")).into())
+            }
+            // Somebody else has begun it meanwhile.
+            Err(error) if matches!(*error, Error::Refused(TreeRefusal::HasNamespace)) => found(cache).await,
+            Err(error) => Err(error),
+            Ok(_) => found(cache).await,
+        }
+    }
+
+    fn kept_by(cache: &PageCache<M>, keeper: NodeId) -> Tree<M> {
+        Tree {
+            inner: Rc::new(TreeInner {
+                cache: cache.clone(),
+                keeper,
+                held: RefCell::default(),
+                told: Cell::new(cache.client().losses_of(keeper)),
+                disk_lists: RefCell::default(),
+                states: RefCell::default(),
+            }),
+        }
+    }
+
+    /// The node that keeps the namespace.
+    pub fn keeper(&self) -> NodeId {
+        self.inner.keeper
+    }
+
+    /// The page cache through which files are read and written.
+    pub fn cache(&self) -> &PageCache<M> {
+        &self.inner.cache
+    }
+
+    pub(super) fn machine(&self) -> &M {
+        self.inner.cache.client().inner.endpoint.machine()
+    }
+
+    /// Has an operation performed.
+    ///
+    /// What can be repeated is asked once more if the keeper was gone meanwhile; of anything else nobody knows then
+    /// whether it was done.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] says why it was not done.
+    pub async fn perform(&self, operation: TreeOperation) -> Result<TreeAnswer> {
+        self.ask(operation, false).await
+    }
+
+    async fn ask(&self, operation: TreeOperation, hold: bool) -> Result<TreeAnswer> {
+        self.hold_again().await?;
+        let again = operation.may_be_repeated().then(|| operation.clone());
+        let outcome = self.ask_once(operation, hold).await;
+        match (outcome, again) {
+            (Err(error), Some(operation)) if error.is_of_new_start() => {
+                self.hold_again().await?;
+                self.ask_once(operation, hold).await
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    async fn ask_once(&self, operation: TreeOperation, hold: bool) -> Result<TreeAnswer> {
+        let request = Request::Tree { operation: operation.into(), hold };
+        self.call(request).await
+    }
+
+    async fn call(&self, request: Request) -> Result<TreeAnswer> {
+        let keeper = self.inner.keeper;
+        let endpoint = &self.inner.cache.client().inner.endpoint;
+        let (reply, _) = endpoint.call(keeper, request, Payload::empty()).await?;
+        answered(keeper, reply)
+    }
+
+    /// Has an operation performed whose answer is an inode.
+    ///
+    /// # Errors
+    /// As those of [`perform`](Self::perform).
+    pub async fn inode(&self, operation: TreeOperation) -> Result<Inode> {
+        self.ask(operation, false).await.and_then(|answer| self.inode_of(answer))
+    }
+
+    fn inode_of(&self, answer: TreeAnswer) -> Result<Inode> {
+        match answer {
+            TreeAnswer::Inode(inode) => Ok(inode),
+            _ => Err(unexpected(self.inner.keeper)),
+        }
+    }
+
+    /// Has an operation performed, and holds the inode that it answers with until [`let_go`](Self::let_go).
+    async fn hold(&self, operation: TreeOperation) -> Result<Inode> {
+        let inode = self.ask(operation, true).await.and_then(|answer| self.inode_of(answer))?;
+        *self.inner.held.borrow_mut().entry(inode.number).or_default() += 1;
+        Ok(inode)
+    }
+
+    /// Lets go of a file that was held; its contents go if nobody can need them any more.
+    async fn let_go(&self, number: FileNumber) -> Result<()> {
+        {
+            let mut held = self.inner.held.borrow_mut();
+            let Some(times) = held.get_mut(&number) else { return Ok(()) };
+            *times -= 1;
+            if *times == 0 {
+                held.remove(&number);
+            }
+        }
+        match self.call(Request::LetGo { number }).await {
+            Ok(TreeAnswer::Removed { doomed: Some(number) }) => self.remove_contents(&[number]).await,
+            // A keeper that is gone has forgotten who held what.
+            Err(error) if error.is_of_new_start() => Ok(()),
+            outcome => outcome.map(drop),
+        }
+    }
+
+    /// Tells a keeper that was gone what is held here.
+    async fn hold_again(&self) -> Result<()> {
+        let losses = self.inner.cache.client().losses_of(self.inner.keeper);
+        if losses == self.inner.told.get() {
+            return Ok(());
+        }
+        let held: Vec<(FileNumber, u64)> =
+            self.inner.held.borrow().iter().map(|(number, times)| (*number, *times)).collect();
+        for (number, times) in held {
+            for _ in 0..times {
+                match self.ask_once(TreeOperation::Get { number }, true).await {
+                    // Whoever has it open hears of it with its next call.
+                    Err(error) if !matches!(*error, Error::Refused(_)) => return Err(error),
+                    _ => {}
+                }
+            }
+        }
+        self.inner.told.set(losses);
+        Ok(())
+    }
+
+    /// Brings all that has been done with names onto the medium.
+    ///
+    /// # Errors
+    /// If the keeper cannot.
+    pub async fn flush(&self) -> Result<()> {
+        let keeper = self.inner.keeper;
+        let endpoint = &self.inner.cache.client().inner.endpoint;
+        match endpoint.call(keeper, Request::FlushTree, Payload::empty()).await? {
+            (Reply::Done, _) => Ok(()),
+            _ => Err(unexpected(keeper)),
+        }
+    }
+
+    /// The disks of a list, by their identities.
+    async fn disk_list(&self, list: u32) -> Result<Rc<[u64]>> {
+        if let Some(known) = self.inner.disk_lists.borrow().get(&list) {
+            return Ok(known.clone());
+        }
+        match self.perform(TreeOperation::ReadDisks { list }).await? {
+            TreeAnswer::Disks(disks) => {
+                let disks: Rc<[u64]> = disks.into();
+                self.inner.disk_lists.borrow_mut().insert(list, disks.clone());
+                Ok(disks)
+            }
+            _ => Err(unexpected(self.inner.keeper)),
+        }
+    }
+
+    /// The number of the list of all disks of the set, in the order of its nodes.
+    ///
+    /// # Errors
+    /// If an I/O node does not say which it has.
+    pub async fn all_disks(&self) -> Result<u32> {
+        let disks = all_disks(self.inner.cache.client()).await?;
+        let known = self
+            .inner
+            .disk_lists
+            .borrow()
+            .iter()
+            .find(|(_, list)| list[..] == disks[..])
+            .map(|(list, _)| *list);
+        if let Some(list) = known {
+            return Ok(list);
+        }
+        match self.perform(TreeOperation::EnterDisks { disks: disks.clone() }).await? {
+            TreeAnswer::Number(list) => {
+                self.inner.disk_lists.borrow_mut().insert(list, disks.into());
+                Ok(list)
+            }
+            _ => Err(unexpected(self.inner.keeper)),
+        }
+    }
+}
+
+/// The I/O node whose first disk has the smallest identity.
+async fn first_node<M: Machine>(cache: &PageCache<M>) -> Result<NodeId> {
+    let disks = cache.client().disks_by_identity().await?;
+    let first = disks.values().find(|(_, index)| *index == 0).map(|(node, _)| *node);
+    first.ok_or_else(|| Error::Invalid("no I/O node has a disk".into()).into())
+}
+
+/// The identities of all disks, in the order of their I/O nodes.
+async fn all_disks<M: Machine>(client: &Client<M>) -> Result<Vec<u64>> {
+    let places = client.disks_by_identity().await?;
+    let place_of_node = |node: NodeId| client.io_nodes().iter().position(|other| *other == node);
+    let mut disks: Vec<_> =
+        places.iter().map(|(identity, (node, index))| (place_of_node(*node), *index, *identity)).collect();
+    disks.sort_unstable();
+    Ok(disks.into_iter().map(|(_, _, identity)| identity).collect())
+}
+
+async fn found<M: Machine>(cache: &PageCache<M>) -> Result<Tree<M>> {
+    let found = Tree::find(cache).await?;
+    found.ok_or_else(|| Error::Invalid("the namespace that was begun is not there".into()).into())
+}
+
+fn ask(operation: TreeOperation) -> Request {
+    Request::Tree { operation: operation.into(), hold: false }
+}
+
+/// What a node has answered to an operation.
+fn answered(node: NodeId, reply: Reply) -> Result<TreeAnswer> {
+    match reply {
+        Reply::Tree(answer) => Ok(*answer),
+        Reply::Refused(refusal) => Err(refusal.into()),
+        _ => Err(unexpected(node)),
+    }
+}

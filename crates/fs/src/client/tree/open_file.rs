@@ -1,0 +1,305 @@
+//! A file of the namespace that is open.
+//!
+//! - The size and the version that count are those the keeper has. What was written here and not told to it is kept
+//!   apart, in what all handles of this client on the file share.
+//! - Close-to-open: [`flush`](OpenTreeFile::flush) sends what was written to the I/O nodes and tells the keeper, which
+//!   gives the file its next version; whoever opens it then sees that its pages are of another one.
+//! - An append is given its place by the keeper, so that nobody else is given it.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use machine::{Machine, Payload, Permits};
+use namespace::{AttributeChanges, FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal};
+
+use super::Tree;
+use crate::client::{NumberedFile, PagedFile, unexpected};
+use crate::error::Result;
+use crate::protocol::FileId;
+
+/// What the handles of one client on a file share.
+pub(super) struct TreeFileState {
+    /// As the keeper has it, as far as known.
+    inode: RefCell<Inode>,
+    /// Where the furthest write ends that the keeper has not been told of.
+    written_end: Cell<u64>,
+    /// When something was written last that the keeper has not been told of.
+    written_at: Cell<Option<i64>>,
+    /// The turn at telling it.
+    telling: Permits,
+}
+
+impl TreeFileState {
+    fn new(inode: Inode) -> Self {
+        TreeFileState {
+            inode: RefCell::new(inode),
+            written_end: Cell::new(0),
+            written_at: Cell::new(None),
+            telling: Permits::new(1),
+        }
+    }
+
+    /// What the keeper says of the file, with what was written here.
+    fn seen(&self, mut inode: Inode) -> Inode {
+        inode.size = inode.size.max(self.written_end.get());
+        if let Some(time) = self.written_at.get() {
+            inode.modified = inode.modified.max(time);
+            inode.changed = inode.changed.max(time);
+        }
+        inode
+    }
+}
+
+/// An open file of the namespace. Close it by [`close`](Self::close): dropped without that, it stays held until the
+/// client ends.
+pub struct OpenTreeFile<M: Machine> {
+    tree: Tree<M>,
+    paged: PagedFile<M>,
+    state: Rc<TreeFileState>,
+}
+
+impl<M: Machine> Tree<M> {
+    /// Opens the file that an operation answers with: a path that is looked up, a file that is made, a number.
+    ///
+    /// # Errors
+    /// If it is refused, or answers with no file.
+    pub async fn open(&self, operation: TreeOperation) -> Result<OpenTreeFile<M>> {
+        let inode = self.hold(operation).await?;
+        let number = inode.number;
+        let opened = self.open_held(inode).await;
+        if opened.is_err() {
+            // The first failure is the one to be told.
+            let _ = self.let_go(number).await;
+        }
+        opened
+    }
+
+    async fn open_held(&self, inode: Inode) -> Result<OpenTreeFile<M>> {
+        let numbered = self.numbered(&inode).await?;
+        let number = inode.number;
+        let known = self.inner.states.borrow().get(&number).cloned();
+        let paged = self.cache().open_numbered(numbered).await?;
+        let state = match known {
+            Some(state) => {
+                self.note_inode(&state, &paged, inode).await?;
+                state
+            }
+            None => {
+                // Something may be cached still of an earlier time, and the file may have been changed since.
+                paged.note_changed(inode.size).await?;
+                let state = Rc::new(TreeFileState::new(inode));
+                self.inner.states.borrow_mut().insert(number, state.clone());
+                state
+            }
+        };
+        Ok(OpenTreeFile { tree: self.clone(), paged, state })
+    }
+
+    /// The contents of a file, past the page cache.
+    ///
+    /// # Errors
+    /// If it is no file, or a disk of it is on none of the I/O nodes.
+    pub async fn numbered(&self, inode: &Inode) -> Result<NumberedFile> {
+        let layout = inode.layout().ok_or(match inode.is_directory() {
+            true => TreeRefusal::IsDirectory,
+            false => TreeRefusal::Invalid,
+        })?;
+        let disks = self.disk_list(layout.disks).await?;
+        let stripes = layout.striping.stripe_count() as usize;
+        let disks = disks.iter().cycle().skip(layout.first as usize).take(stripes).copied().collect();
+        let number = FileId(inode.number.0);
+        Ok(NumberedFile { number, striping: layout.striping, disks, bytes: inode.size })
+    }
+
+    /// What the keeper says of a file, with what this client has written to it and not told the keeper.
+    pub fn seen(&self, inode: Inode) -> Inode {
+        match self.inner.states.borrow().get(&inode.number) {
+            Some(state) => state.seen(inode),
+            None => inode,
+        }
+    }
+
+    /// Takes in what the keeper says of a file. If others have changed it, pages of it are not what it is any more.
+    async fn note_inode(&self, state: &TreeFileState, paged: &PagedFile<M>, inode: Inode) -> Result<()> {
+        let (version, bytes) = (inode.version, inode.size);
+        let before = state.inode.replace(inode).version;
+        if version == before { Ok(()) } else { paged.note_changed(bytes).await }
+    }
+}
+
+impl<M: Machine> OpenTreeFile<M> {
+    /// The file through the page cache: reading from it, and hints.
+    pub fn paged(&self) -> &PagedFile<M> {
+        &self.paged
+    }
+
+    /// The number of the file.
+    pub fn number(&self) -> FileNumber {
+        self.state.inode.borrow().number
+    }
+
+    /// What is known of the file, with what this client has written; nobody is asked.
+    pub fn known(&self) -> Inode {
+        self.state.seen(self.state.inode.borrow().clone())
+    }
+
+    /// What is known of the file after asking the keeper, with what this client has written.
+    ///
+    /// # Errors
+    /// If the keeper does not say.
+    pub async fn attributes(&self) -> Result<Inode> {
+        let inode = self.tree.inode(TreeOperation::Get { number: self.number() }).await?;
+        self.tree.note_inode(&self.state, &self.paged, inode).await?;
+        Ok(self.known())
+    }
+
+    /// Writes `data` at `offset`, making the file longer if need be. When this completes the data are in the page
+    /// cache.
+    ///
+    /// # Errors
+    /// As those of [`PagedFile::write`].
+    pub async fn write(&self, offset: u64, data: Payload) -> Result<()> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        let end = offset + data.len();
+        self.paged.write(offset, data).await?;
+        self.state.written_end.set(self.state.written_end.get().max(end));
+        let now = self.tree.machine().date().as_nanos() as i64;
+        self.state.written_at.set(Some(now));
+        Ok(())
+    }
+
+    /// Writes `data` at the end of the file, wherever that is when it comes to it; the offset.
+    ///
+    /// # Errors
+    /// As those of [`write`](Self::write), or if the keeper gives no place. If the place was given and the data cannot
+    /// be written, there are zeros.
+    pub async fn append(&self, data: Payload) -> Result<u64> {
+        let operation = TreeOperation::Append { number: self.number(), bytes: data.len() };
+        // What was written here beyond the end is to be counted first.
+        self.tell().await?;
+        match self.tree.perform(operation).await? {
+            TreeAnswer::Appended { offset, inode } => {
+                self.take_own(inode).await?;
+                self.write(offset, data).await?;
+                Ok(offset)
+            }
+            _ => Err(unexpected(self.tree.keeper())),
+        }
+    }
+
+    /// Takes in the answer to a change of contents by this client: the version after the one known is its own.
+    async fn take_own(&self, inode: Inode) -> Result<()> {
+        if inode.version != self.state.inode.borrow().version + 1 {
+            return self.tree.note_inode(&self.state, &self.paged, inode).await;
+        }
+        self.paged.set_bytes(inode.size);
+        self.state.inode.replace(inode);
+        Ok(())
+    }
+
+    /// Takes in that something has been written past the page cache, up to `end`, and tells the keeper.
+    ///
+    /// # Errors
+    /// If the keeper does not take it in.
+    pub async fn wrote_past_cache(&self, end: u64) -> Result<()> {
+        self.tell().await?;
+        let inode = self.tree.inode(TreeOperation::Wrote { number: self.number(), end }).await?;
+        let bytes = inode.size;
+        self.state.inode.replace(inode);
+        self.paged.note_changed(bytes).await
+    }
+
+    /// Tells the keeper of what was written and sent.
+    async fn tell(&self) -> Result<()> {
+        let _turn = self.state.telling.take().await;
+        let Some(time) = self.state.written_at.take() else { return Ok(()) };
+        let end = self.state.written_end.get();
+        match self.tree.inode(TreeOperation::Wrote { number: self.number(), end }).await {
+            Ok(inode) => {
+                self.paged.file().note_counted(end);
+                if self.state.written_end.get() == end {
+                    self.state.written_end.set(0);
+                }
+                self.take_own(inode).await
+            }
+            Err(error) => {
+                self.state.written_at.set(self.state.written_at.get().or(Some(time)));
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits until everything written is with the I/O nodes and the keeper knows of it: whoever opens the file then
+    /// reads it.
+    ///
+    /// # Errors
+    /// The first failure of a write that was not told.
+    pub async fn flush(&self) -> Result<()> {
+        let sent = self.paged.send().await;
+        // What did get there counts, whatever did not.
+        let told = self.tell().await;
+        sent.and(told)
+    }
+
+    /// Waits until everything written is on the media, and the namespace with it.
+    ///
+    /// # Errors
+    /// As those of [`flush`](Self::flush), or if it cannot be brought there.
+    pub async fn sync(&self) -> Result<()> {
+        let flushed = self.paged.flush().await;
+        let told = self.tell().await;
+        flushed.and(told)?;
+        self.tree.flush().await
+    }
+
+    /// Cuts the file to `bytes`, or extends it to them with zeros.
+    ///
+    /// # Errors
+    /// If that cannot be done at an I/O node, or the keeper refuses it.
+    pub async fn set_len(&self, bytes: u64) -> Result<Inode> {
+        self.change(AttributeChanges { size: Some(bytes), ..AttributeChanges::default() }).await
+    }
+
+    /// Changes attributes, after what was written: a time that is set stays.
+    ///
+    /// # Errors
+    /// As those of [`flush`](Self::flush); or if the keeper refuses it.
+    pub async fn change(&self, changes: AttributeChanges) -> Result<Inode> {
+        if let Some(bytes) = changes.size {
+            if bytes > layout::FILE_BYTES_MAX {
+                return Err(TreeRefusal::FileTooLarge.into());
+            }
+            self.paged.truncate(bytes).await?;
+            self.state.written_end.set(self.state.written_end.get().min(bytes));
+        }
+        if changes.size.is_some() || changes.modified.is_some() {
+            self.flush().await?;
+        }
+        let inode = self.tree.inode(TreeOperation::Change { number: self.number(), changes }).await?;
+        match changes.size {
+            Some(_) => self.take_own(inode).await?,
+            None => self.tree.note_inode(&self.state, &self.paged, inode).await?,
+        }
+        Ok(self.known())
+    }
+
+    /// Closes the file, after a [`flush`](Self::flush).
+    ///
+    /// # Errors
+    /// Those of [`flush`](Self::flush). The file is closed whatever comes.
+    pub async fn close(self) -> Result<()> {
+        let flushed = self.flush().await;
+        let OpenTreeFile { tree, paged, state } = self;
+        let number = state.inode.borrow().number;
+        let closed = paged.close().await;
+        // The table has one, and this is one.
+        if Rc::strong_count(&state) == 2 {
+            tree.inner.states.borrow_mut().remove(&number);
+        }
+        drop(state);
+        let let_go = tree.let_go(number).await;
+        flushed.and(closed).and(let_go)
+    }
+}

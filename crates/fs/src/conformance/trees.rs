@@ -1,0 +1,274 @@
+//! What holds of names, and of files that clients share by them.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use layout::Striping;
+use machine::conformance::Testbed;
+use machine::{Machine, Payload};
+use namespace::{AttributeChanges, Location, NewInode, RenameMode, TreeOperation, TreeRefusal, WhatToRemove};
+
+use super::tasks::Tasks;
+use super::{BLOCK, Base, contents, run, small, start};
+use crate::{
+    Client, Error, NewTree, OpenTreeFile, PageCache, PageCacheSettings, Prefetch, Result, Threads, Tree,
+};
+
+const NEW: NewTree = NewTree { origin: 4711, mode: 0o755, uid: 0, gid: 0 };
+
+/// Trees of clients of three I/O nodes, each behind a cache of a few pages.
+async fn trees<M: Machine>(base: Base, nodes: &[M]) -> Vec<Tree<M>> {
+    let mut trees = Vec::new();
+    for client in start(base, nodes, 3, small(base, Threads::Pool(4))).await {
+        trees.push(Tree::find_or_begin(&cache(client), NEW).await.expect("a namespace"));
+    }
+    trees
+}
+
+fn cache<M: Machine>(client: Client<M>) -> PageCache<M> {
+    let settings = PageCacheSettings { bytes: 8 * BLOCK, prefetch: Prefetch::Adaptive, write_behind: true };
+    PageCache::new(client, settings)
+}
+
+async fn make<M: Machine>(tree: &Tree<M>, path: &str, exclusive: bool) -> Result<OpenTreeFile<M>> {
+    let disks = tree.all_disks().await?;
+    let new = NewInode::File { striping: Striping::new(BLOCK, 3)?, disks };
+    let at = Location::of_path(path);
+    tree.open(TreeOperation::Make { at, new, mode: 0o644, uid: 1, gid: 2, exclusive }).await
+}
+
+async fn make_directory<M: Machine>(tree: &Tree<M>, path: &str) -> Result<()> {
+    let (at, new) = (Location::of_path(path), NewInode::Directory);
+    let make = TreeOperation::Make { at, new, mode: 0o755, uid: 1, gid: 2, exclusive: true };
+    tree.perform(make).await.map(drop)
+}
+
+async fn open<M: Machine>(tree: &Tree<M>, path: &str) -> Result<OpenTreeFile<M>> {
+    tree.open(TreeOperation::Look { at: Location::of_path(path), follow: true }).await
+}
+
+async fn remove<M: Machine>(tree: &Tree<M>, path: &str) -> Result<()> {
+    let at = Location::of_path(path);
+    tree.unname(TreeOperation::Remove { at, what: WhatToRemove::File }).await
+}
+
+async fn rename<M: Machine>(tree: &Tree<M>, from: &str, to: &str) -> Result<()> {
+    let (from, to) = (Location::of_path(from), Location::of_path(to));
+    tree.unname(TreeOperation::Rename { from, to, mode: RenameMode::Replace }).await
+}
+
+async fn write<M: Machine>(file: &OpenTreeFile<M>, offset: u64, data: &[u8]) {
+    file.write(offset, Payload::from(data.to_vec())).await.expect("written");
+}
+
+async fn read<M: Machine>(file: &OpenTreeFile<M>) -> Vec<u8> {
+    let bytes = file.known().size;
+    file.paged().read(0, bytes + 10).await.expect("read").to_vec().expect("real bytes")
+}
+
+fn is_refused<T>(outcome: Result<T>, refusal: TreeRefusal) -> bool {
+    outcome.is_err_and(|error| *error == Error::Refused(refusal))
+}
+
+/// All clients find one namespace, whichever of them has begun it; what one names the others find, and of several who
+/// make or move the same name at once one does.
+pub fn names_of_all_clients_are_one_tree(testbed: &impl Testbed, base: Base) {
+    run(testbed, 7, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        assert!(trees.iter().all(|tree| tree.keeper() == trees[0].keeper()));
+        for (index, tree) in trees.iter().enumerate() {
+            make_directory(tree, &format!("d{index}")).await.expect("made");
+        }
+        let (tasks, made) = (Tasks::default(), Rc::new(RefCell::new(Vec::new())));
+        for (index, tree) in trees.iter().cloned().enumerate() {
+            let made = made.clone();
+            tasks.begin(&nodes[3 + index], async move {
+                for round in 0..5 {
+                    match make(&tree, &format!("d{}/name {round}", round % 4), true).await {
+                        Ok(file) => {
+                            file.close().await.expect("closed");
+                            made.borrow_mut().push(round);
+                        }
+                        Err(error) => assert_eq!(*error, Error::Refused(TreeRefusal::Exists)),
+                    }
+                }
+            });
+        }
+        tasks.wait().await;
+        let mut made = made.take();
+        made.sort_unstable();
+        assert_eq!(made, [0, 1, 2, 3, 4], "each by one of them");
+        for (index, tree) in trees.iter().cloned().enumerate() {
+            tasks.begin(&nodes[3 + index], async move {
+                for _ in 0..5 {
+                    // Directories into each other: one of two is moved at most.
+                    let (one, other) = (index % 4, (index + 1) % 4);
+                    let _ = rename(&tree, &format!("d{one}"), &format!("d{other}/in")).await;
+                    let _ = rename(&tree, &format!("d{other}/in"), &format!("d{one}")).await;
+                }
+            });
+        }
+        tasks.wait().await;
+        // All that there is can be reached and is counted.
+        let mut records = Vec::new();
+        let mut after = Vec::new();
+        while let namespace::TreeAnswer::Records { records: some, more_after } =
+            trees[0].perform(TreeOperation::Survey { after, bytes_max: 4000 }).await.expect("records")
+        {
+            records.extend(some);
+            match more_after {
+                Some(key) => after = key,
+                None => break,
+            }
+        }
+        assert_eq!(namespace::complaints(&records), []);
+    });
+}
+
+/// What was written and closed, or flushed, is read by whoever opens the file then, however large, and whatever they
+/// have cached of it.
+pub fn closed_files_are_read_by_whoever_opens_them_then(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        let (one, other) = (&trees[0], &trees[1]);
+        make_directory(one, "d").await.expect("made");
+        for bytes in [0, 1, BLOCK + 1, 20 * BLOCK + 7, 3 * BLOCK] {
+            let (path, data) = (format!("d/file of {bytes}"), contents(bytes));
+            let file = make(one, &path, true).await.expect("made");
+            write(&file, 0, &data).await;
+            assert_eq!(file.known().size, bytes, "a client sees what it has written");
+            assert!(read(&file).await == data);
+            file.close().await.expect("closed");
+            let theirs = open(other, &path).await.expect("opened");
+            assert!(read(&theirs).await == data, "{bytes} bytes");
+            // While it is open there, it is changed here.
+            let file = open(one, &path).await.expect("opened");
+            let changed: Vec<u8> = data.iter().map(|byte| byte ^ 0xFF).collect();
+            write(&file, 0, &changed).await;
+            write(&file, bytes + BLOCK, b"end").await;
+            file.flush().await.expect("flushed");
+            let again = open(other, &path).await.expect("opened");
+            let expected = [&changed[..], &vec![0; BLOCK as usize], b"end"].concat();
+            assert!(read(&again).await == expected);
+            assert_eq!(again.attributes().await.expect("known").size, bytes + BLOCK + 3);
+            let inode = again.set_len(bytes / 2).await.expect("cut");
+            assert_eq!((inode.size, again.known().size), (bytes / 2, bytes / 2));
+            let inode = again.set_len(bytes).await.expect("extended");
+            assert_eq!(inode.size, bytes);
+            again.close().await.expect("closed");
+            theirs.close().await.expect("closed");
+            let cut = file.attributes().await.expect("known");
+            assert_eq!(cut.size, bytes);
+            let half = (bytes / 2) as usize;
+            assert!(read(&file).await == [&changed[..half], &vec![0; bytes as usize - half]].concat());
+            file.close().await.expect("closed");
+        }
+    });
+}
+
+/// Each of many appends of many clients, all at the same time, gets bytes of its own.
+pub fn appends_of_many_clients_lose_nothing(testbed: &impl Testbed, base: Base) {
+    run(testbed, 6, move |nodes| async move {
+        const RECORDS: u8 = 12;
+        let trees = trees(base, &nodes).await;
+        make(&trees[0], "log", true).await.expect("made").close().await.expect("closed");
+        let tasks = Tasks::default();
+        for (client, tree) in (0..).zip(trees.iter().cloned()) {
+            tasks.begin(&nodes[3 + client as usize], async move {
+                let file = open(&tree, "log").await.expect("opened");
+                for record in 0..RECORDS {
+                    // Some of them are longer than a block.
+                    let bytes = 3 + (u64::from(record) * 131) % (2 * BLOCK);
+                    let mut data = vec![client << 4 | record; bytes as usize];
+                    data[..2].copy_from_slice(&(bytes as u16).to_be_bytes());
+                    file.append(Payload::from(data)).await.expect("appended");
+                    if record % 4 == 0 {
+                        file.flush().await.expect("flushed");
+                    }
+                }
+                file.close().await.expect("closed");
+            });
+        }
+        tasks.wait().await;
+        let file = open(&trees[1], "log").await.expect("opened");
+        let data = read(&file).await;
+        let (mut at, mut found) = (0, Vec::new());
+        while at < data.len() {
+            let bytes = usize::from(u16::from_be_bytes([data[at], data[at + 1]]));
+            let record = data[at + 2];
+            assert!(data[at + 2..at + bytes].iter().all(|byte| *byte == record), "a record is whole");
+            found.push(record);
+            at += bytes;
+        }
+        found.sort_unstable();
+        let expected: Vec<u8> =
+            (0..3).flat_map(|client| (0..RECORDS).map(move |record| client << 4 | record)).collect();
+        assert_eq!(found, expected);
+        file.close().await.expect("closed");
+    });
+}
+
+/// A file that has lost its last name is there for those who have it open, on every client, and its contents go when
+/// the last of them closes it. So does a file that another one replaces.
+pub fn a_file_without_names_lives_until_its_last_close(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        let data = contents(9 * BLOCK);
+        for path in ["removed", "replaced"] {
+            let file = make(&trees[0], path, true).await.expect("made");
+            write(&file, 0, &data).await;
+            file.close().await.expect("closed");
+        }
+        let removed = open(&trees[0], "removed").await.expect("opened");
+        let replaced = open(&trees[1], "replaced").await.expect("opened");
+        make(&trees[0], "new", true).await.expect("made").close().await.expect("closed");
+        remove(&trees[1], "removed").await.expect("removed");
+        rename(&trees[0], "new", "replaced").await.expect("renamed");
+        assert!(is_refused(open(&trees[1], "removed").await, TreeRefusal::NotFound));
+        assert_eq!(trees[0].remove_doomed().await, Ok(0), "both are open");
+        write(&removed, BLOCK, b"still written to").await;
+        removed.flush().await.expect("flushed");
+        assert_eq!(read(&removed).await.len(), data.len());
+        assert!(read(&replaced).await == data);
+        assert_eq!(removed.attributes().await.expect("there").links, 0);
+        let client = trees[0].cache().client().clone();
+        assert_eq!(files(&client).await, 2);
+        removed.close().await.expect("closed");
+        assert_eq!(files(&client).await, 1);
+        replaced.close().await.expect("closed");
+        assert_eq!(files(&client).await, 0);
+        assert_eq!(trees[0].remove_doomed().await, Ok(0), "nothing is left");
+    });
+}
+
+/// How many numbered files have contents.
+async fn files<M: Machine>(client: &Client<M>) -> usize {
+    let stripes = client.list_numbered().await.expect("listed");
+    let mut files: Vec<_> = stripes.iter().map(|(_, stripe)| stripe.file).collect();
+    files.sort_unstable();
+    files.dedup();
+    files.len()
+}
+
+/// Attributes are what was set last, and times that were set stay when the file is closed after that.
+pub fn attributes_are_what_was_set_last(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        let file = make(&trees[0], "file", true).await.expect("made");
+        let made = file.known();
+        write(&file, 0, b"something").await;
+        let modified = Some(namespace::SetTime::At(1_000_000_007));
+        let changes = AttributeChanges { mode: Some(0o600), uid: Some(77), modified, ..Default::default() };
+        let changed = file.change(changes).await.expect("changed");
+        assert_eq!((changed.mode, changed.uid, changed.gid, changed.size), (0o600, 77, 2, 9));
+        assert!(changed.version > made.version, "it has been written to");
+        file.close().await.expect("closed");
+        let other = open(&trees[1], "file").await.expect("opened");
+        assert_eq!((other.known().modified, other.known().mode), (1_000_000_007, 0o600));
+        let most = other.set_len(layout::FILE_BYTES_MAX + 1).await;
+        assert!(is_refused(most, TreeRefusal::FileTooLarge));
+        other.close().await.expect("closed");
+        assert!(is_refused(open(&trees[1], "file/x").await, TreeRefusal::NotDirectory));
+        assert!(is_refused(open(&trees[1], "/").await, TreeRefusal::IsDirectory));
+    });
+}

@@ -1,0 +1,149 @@
+//! The namespace of the set, if this node keeps it.
+//!
+//! - Each operation is one transaction of the node's metadata store.
+//! - Who has a file open holds it: a file without names is told to nobody as doomed while it is held. Holders are
+//!   known in memory only; after a start of the node they hold again, so for [`GRACE`] nothing that an earlier run has
+//!   left is doomed.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use machine::{Duration, Instant, Machine, MetadataStore, NodeId};
+use namespace::{FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, perform};
+
+use super::IoNode;
+use crate::error::Failure;
+use crate::protocol::Reply;
+
+/// How long after its start the node waits for those who held files in an earlier run.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// The most files that a client holds, each time of opening counted once.
+const HOLDS_MAX: usize = 1 << 20;
+
+/// Who holds files, and which have lost their names.
+pub(super) struct Keeper {
+    began: Instant,
+    /// How often each client holds each file.
+    holds: RefCell<BTreeMap<(FileNumber, NodeId), u64>>,
+    /// Files that have lost their names since the node began.
+    doomed_here: RefCell<BTreeSet<FileNumber>>,
+}
+
+impl Keeper {
+    pub(super) fn new(began: Instant) -> Self {
+        Keeper { began, holds: RefCell::default(), doomed_here: RefCell::default() }
+    }
+
+    fn hold(&self, number: FileNumber, client: NodeId) -> bool {
+        let mut holds = self.holds.borrow_mut();
+        if holds.len() >= HOLDS_MAX {
+            return false;
+        }
+        *holds.entry((number, client)).or_default() += 1;
+        true
+    }
+
+    fn let_go(&self, number: FileNumber, client: NodeId) {
+        let mut holds = self.holds.borrow_mut();
+        if let Some(times) = holds.get_mut(&(number, client)) {
+            *times -= 1;
+            if *times == 0 {
+                holds.remove(&(number, client));
+            }
+        }
+    }
+
+    /// Forgets a client that is gone.
+    pub(super) fn gone(&self, client: NodeId) {
+        self.holds.borrow_mut().retain(|(_, holder), _| *holder != client);
+    }
+
+    fn is_held(&self, number: FileNumber) -> bool {
+        let range = (number, NodeId(0))..=(number, NodeId(u64::MAX));
+        self.holds.borrow().range(range).next().is_some()
+    }
+
+    /// Whether nobody can need a file any more that has no names.
+    fn is_free(&self, number: FileNumber, now: Instant) -> bool {
+        let is_known = self.doomed_here.borrow().contains(&number) || now.since(self.began) >= GRACE;
+        is_known && !self.is_held(number)
+    }
+
+    /// Takes note of what an answer says, and leaves out of it what is held.
+    fn note(&self, answer: &mut TreeAnswer, now: Instant) {
+        match answer {
+            TreeAnswer::Removed { doomed } => {
+                if let Some(number) = *doomed {
+                    self.doomed_here.borrow_mut().insert(number);
+                }
+                *doomed = doomed.filter(|&number| self.is_free(number, now));
+            }
+            TreeAnswer::Numbers(numbers) => numbers.retain(|&(number, _)| self.is_free(number, now)),
+            _ => {}
+        }
+    }
+}
+
+impl<M: Machine> IoNode<M> {
+    /// Performs an operation on names for a client.
+    pub(super) async fn perform(
+        &self,
+        asker: NodeId,
+        operation: TreeOperation,
+        hold: bool,
+    ) -> Result<Reply, Box<Failure>> {
+        if let TreeOperation::Forget { numbers } = &operation {
+            self.keeper.doomed_here.borrow_mut().retain(|number| !numbers.contains(number));
+        }
+        let answer = self.transact(operation).await?;
+        let mut answer = match answer {
+            Ok(answer) => answer,
+            Err(refusal) => return Ok(Reply::Refused(refusal)),
+        };
+        self.keeper.note(&mut answer, self.machine.now());
+        if hold && let Some(refusal) = self.hold(asker, &answer) {
+            return Ok(Reply::Refused(refusal));
+        }
+        Ok(Reply::Tree(answer.into()))
+    }
+
+    async fn transact(
+        &self,
+        operation: TreeOperation,
+    ) -> Result<Result<TreeAnswer, TreeRefusal>, Box<Failure>> {
+        let Some(store) = self.machine.metadata() else {
+            return Ok(Err(TreeRefusal::NoNamespace));
+        };
+        let now = self.machine.date().as_nanos() as i64;
+        let _span = self.machine.notes().span(operation.name(), || []);
+        Ok(store.transact(move |transaction| perform(transaction, &operation, now)).await?)
+    }
+
+    /// Has the client hold what it was answered; or why it cannot.
+    fn hold(&self, asker: NodeId, answer: &TreeAnswer) -> Option<TreeRefusal> {
+        let TreeAnswer::Inode(Inode { number, links, .. }) = answer else { return None };
+        if *links == 0 && self.keeper.is_free(*number, self.machine.now()) {
+            // Its contents may be going just now.
+            return Some(TreeRefusal::Removed);
+        }
+        (!self.keeper.hold(*number, asker)).then_some(TreeRefusal::Busy)
+    }
+
+    /// A client has closed a file: if that was the last and the file has no names, its contents can go.
+    pub(super) async fn let_go(&self, asker: NodeId, number: FileNumber) -> Result<Reply, Box<Failure>> {
+        self.keeper.let_go(number, asker);
+        let is_doomed = self.keeper.doomed_here.borrow().contains(&number);
+        let doomed = Some(number).filter(|_| is_doomed && !self.keeper.is_held(number));
+        Ok(Reply::Tree(TreeAnswer::Removed { doomed }.into()))
+    }
+
+    /// Brings the namespace onto its medium.
+    pub(super) async fn flush_tree(&self) -> Result<Reply, Box<Failure>> {
+        if let Some(store) = self.machine.metadata() {
+            let _span = self.machine.notes().span("metadata flush", || []);
+            store.flush().await?;
+        }
+        Ok(Reply::Done)
+    }
+}

@@ -1,0 +1,244 @@
+//! What a file's name means: a path of the namespace if the set has one, otherwise a flat name; opening, asking for and
+//! removing what it means.
+
+use std::ops::Deref;
+
+use fs::{OpenTreeFile, PagedFile, Tree};
+use layout::Striping;
+use machine::Payload;
+use namespace::{FileNumber, Inode, InodeKind, Location, NewInode, TreeAnswer, TreeOperation, WhatToRemove};
+use real::RealMachine;
+
+use crate::client_node::ClientNode;
+use crate::error::{Error, ErrorKind, Result};
+use crate::random::new_file_id;
+use crate::settings::OpenOptions;
+use crate::stat::Stat;
+
+/// The mode of a file that a program makes through a session.
+const MODE: u16 = 0o644;
+
+/// The most bytes of entries in one answer.
+const LISTED_BYTES: u32 = 32 << 10;
+
+/// What a file's name means: a file of that name, or what the namespace of the set has under it.
+pub(crate) enum NamedContents {
+    /// The first.
+    Flat(PagedFile<RealMachine>),
+    /// The second.
+    OfTree(OpenTreeFile<RealMachine>),
+}
+
+impl Deref for NamedContents {
+    type Target = PagedFile<RealMachine>;
+
+    fn deref(&self) -> &PagedFile<RealMachine> {
+        match self {
+            NamedContents::Flat(file) => file,
+            NamedContents::OfTree(file) => file.paged(),
+        }
+    }
+}
+
+impl NamedContents {
+    pub(crate) async fn write(&self, offset: u64, data: Payload) -> fs::Result<()> {
+        match self {
+            NamedContents::Flat(file) => file.write(offset, data).await,
+            NamedContents::OfTree(file) => file.write(offset, data).await,
+        }
+    }
+
+    /// Asks for what others have changed.
+    pub(crate) async fn refresh(&self) -> fs::Result<()> {
+        match self {
+            NamedContents::Flat(file) => file.refresh().await.map(drop),
+            NamedContents::OfTree(file) => file.attributes().await.map(drop),
+        }
+    }
+
+    pub(crate) async fn truncate(&self, bytes: u64) -> fs::Result<()> {
+        match self {
+            NamedContents::Flat(file) => file.truncate(bytes).await,
+            NamedContents::OfTree(file) => file.set_len(bytes).await.map(drop),
+        }
+    }
+
+    pub(crate) async fn flush(&self) -> fs::Result<()> {
+        match self {
+            NamedContents::Flat(file) => file.flush().await,
+            NamedContents::OfTree(file) => file.sync().await,
+        }
+    }
+
+    /// Takes in that the write cache has written, up to `end`, what the page cache has not seen.
+    pub(crate) async fn wrote_past_cache(&self, end: u64) -> fs::Result<()> {
+        match self {
+            NamedContents::Flat(_) => Ok(()),
+            NamedContents::OfTree(file) => file.wrote_past_cache(end).await,
+        }
+    }
+
+    pub(crate) async fn close(self) -> fs::Result<()> {
+        match self {
+            NamedContents::Flat(file) => file.close().await,
+            NamedContents::OfTree(file) => file.close().await,
+        }
+    }
+}
+
+/// Opens a file as `options` say.
+pub(crate) async fn open(client: &ClientNode, name: &str, options: OpenOptions) -> Result<NamedContents> {
+    let tree = client.tree.borrow().clone();
+    match tree {
+        Some(tree) => open_path(client, &tree, name, options).await.map(NamedContents::OfTree),
+        None => open_flat(client, name, options).await.map(NamedContents::Flat),
+    }
+}
+
+/// Opens what a path leads to, or makes it.
+async fn open_path(
+    client: &ClientNode,
+    tree: &Tree<RealMachine>,
+    path: &str,
+    options: OpenOptions,
+) -> Result<OpenTreeFile<RealMachine>> {
+    let at = Location::of_path(path);
+    let operation = match options.create || options.create_new {
+        true => {
+            let disks = client.told(path, tree.all_disks().await)?;
+            let new = NewInode::File { striping: striping(client, options)?, disks };
+            let (uid, gid) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
+            TreeOperation::Make { at, new, mode: MODE, uid, gid, exclusive: options.create_new }
+        }
+        false => TreeOperation::Look { at, follow: true },
+    };
+    let file = client.told(path, tree.open(operation).await)?;
+    if options.truncate && file.known().size > 0 {
+        client.told(path, file.set_len(0).await)?;
+    }
+    Ok(file)
+}
+
+async fn open_flat(client: &ClientNode, name: &str, options: OpenOptions) -> Result<PagedFile<RealMachine>> {
+    let wanted = striping(client, options)?;
+    if options.create_new {
+        return create(client, name, wanted).await;
+    }
+    match client.told(name, client.cache.open(name).await) {
+        Ok(file) if options.truncate => emptied(client, name, file, wanted).await,
+        // What others have left unfinished has nothing that could be kept.
+        Err(error) if error.kind() == ErrorKind::Unfinished && options.create && options.truncate => {
+            create(client, name, wanted).await
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound && options.create => {
+            match create(client, name, wanted).await {
+                // Somebody made it meanwhile.
+                Err(error) if error.kind() == ErrorKind::Exists => {
+                    client.told(name, client.cache.open(name).await)
+                }
+                made => made,
+            }
+        }
+        opened => opened,
+    }
+}
+
+/// How a file is striped that is made now.
+fn striping(client: &ClientNode, options: OpenOptions) -> Result<Striping> {
+    let block_bytes = options.block_bytes.unwrap_or(client.settings.block_bytes);
+    client.connection.striping(block_bytes, client.settings.disks)
+}
+
+async fn create(client: &ClientNode, name: &str, striping: Striping) -> Result<PagedFile<RealMachine>> {
+    let file = new_file_id()?;
+    client.told(name, client.cache.create_striped(name, file, striping).await)
+}
+
+/// The file without contents. If it is to be striped differently, it is another one, which replaces it when it is
+/// closed.
+async fn emptied(
+    client: &ClientNode,
+    name: &str,
+    file: PagedFile<RealMachine>,
+    wanted: Striping,
+) -> Result<PagedFile<RealMachine>> {
+    if file.striping() == wanted {
+        client.told(name, file.truncate(0).await)?;
+        return Ok(file);
+    }
+    drop(file);
+    client.told(name, client.cache.create_replacing(name, new_file_id()?, wanted).await)
+}
+
+/// What is known of the file of this name.
+pub(crate) async fn stat(client: &ClientNode, name: &str) -> Result<Stat> {
+    let tree = client.tree.borrow().clone();
+    let Some(tree) = tree else {
+        let stat = client.told(name, client.cache.stat(name).await)?;
+        return Ok(Stat::of(stat.bytes, stat.striping));
+    };
+    let look = TreeOperation::Look { at: Location::of_path(name), follow: true };
+    let inode = client.told(name, tree.inode(look).await)?;
+    let inode = tree.seen(inode);
+    match inode.layout() {
+        Some(layout) => Ok(Stat::of(inode.size, layout.striping)),
+        None => Err(Error::new(ErrorKind::Invalid, name, "it is no file")),
+    }
+}
+
+/// Removes the file of this name.
+pub(crate) async fn unlink(client: &ClientNode, name: &str) -> Result<()> {
+    let tree = client.tree.borrow().clone();
+    let Some(tree) = tree else {
+        return client.told(name, client.cache.unlink(name).await);
+    };
+    let at = Location::of_path(name);
+    client.told(name, tree.unname(TreeOperation::Remove { at, what: WhatToRemove::File }).await)
+}
+
+/// The names of all files, sorted.
+pub(crate) async fn list(client: &ClientNode) -> Result<Vec<String>> {
+    const WHAT: &str = "listing the files";
+    let tree = client.tree.borrow().clone();
+    let Some(tree) = tree else {
+        return client.told(WHAT, client.cache.client().list().await);
+    };
+    let (mut directories, mut files) = (vec![(FileNumber::ROOT, String::new())], Vec::new());
+    while let Some((directory, path)) = directories.pop() {
+        for (name, inode) in entries(client, &tree, directory).await? {
+            let path = format!("{path}{}", String::from_utf8_lossy(&name));
+            match inode.kind {
+                InodeKind::Directory { .. } => directories.push((inode.number, path + "/")),
+                InodeKind::File(_) => files.push(path),
+                _ => {}
+            }
+        }
+    }
+    files.sort_unstable();
+    Ok(files)
+}
+
+/// All entries of a directory.
+async fn entries(
+    client: &ClientNode,
+    tree: &Tree<RealMachine>,
+    directory: FileNumber,
+) -> Result<Vec<(Vec<u8>, Inode)>> {
+    let (mut found, mut after) = (Vec::new(), Vec::new());
+    loop {
+        let list = TreeOperation::List { directory, after, bytes_max: LISTED_BYTES };
+        match client.told("listing a directory", tree.perform(list).await) {
+            Ok(TreeAnswer::Entries { entries, more, .. }) => {
+                after = entries.last().map(|entry| entry.name.clone()).unwrap_or_default();
+                found.extend(entries.into_iter().map(|entry| (entry.name, entry.inode)));
+                if !more {
+                    return Ok(found);
+                }
+            }
+            // Somebody has removed it meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(found),
+            Err(error) => return Err(error),
+            Ok(_) => return Err(Error::new(ErrorKind::Protocol, "listing a directory", "a wrong answer")),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The namespace of a set, from any thread: paths, attributes, files that are opened by what an operation answers with.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use namespace::{Inode, TreeAnswer, TreeOperation};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::handle::Handle;
+use crate::pending::Pending;
+use crate::settings::OpenOptions;
+use crate::thread::NodeThread;
+use crate::tree_node::TreeNode;
+
+/// The namespace of a set, usable from any thread. Cloning gives another handle on the same.
+#[derive(Clone)]
+pub struct Tree {
+    node: Arc<NodeThread>,
+}
+
+impl Tree {
+    pub(crate) fn new(node: Arc<NodeThread>) -> Self {
+        Tree { node }
+    }
+
+    /// Has an operation performed; `what` is what it is about, for errors.
+    pub fn perform(&self, what: &str, operation: TreeOperation) -> Pending<TreeAnswer> {
+        self.run(
+            what,
+            move |node, what| async move { node.told(&what, node.tree().perform(operation).await) },
+        )
+    }
+
+    /// Has an operation performed that answers with an inode.
+    pub fn inode(&self, what: &str, operation: TreeOperation) -> Pending<Inode> {
+        self.run(what, move |node, what| async move { node.told(&what, node.tree().inode(operation).await) })
+    }
+
+    /// Has a name removed or moved; contents that nobody can reach any more go.
+    pub fn unname(&self, what: &str, operation: TreeOperation) -> Pending<()> {
+        self.run(what, move |node, what| async move { node.told(&what, node.tree().unname(operation).await) })
+    }
+
+    /// Opens the file that an operation answers with: a path that is looked up, a file that is made.
+    ///
+    /// # Errors
+    /// If the operation is refused, or leads to no file.
+    pub fn open(&self, what: &str, operation: TreeOperation, options: OpenOptions) -> Result<Handle> {
+        options.check(what)?;
+        let opened = self.run(what, move |node, what| async move {
+            let file = node.told(&what, node.tree().open(operation).await)?;
+            if options.truncate && file.known().size > 0 {
+                node.told(&what, file.set_len(0).await)?;
+            }
+            let page_bytes = file.paged().page_bytes();
+            Ok((node.enter(&what, file), page_bytes))
+        });
+        let (number, page_bytes) = opened.wait()?;
+        Ok(Handle::new(self.node.clone(), what, options, number, page_bytes))
+    }
+
+    /// Brings all that was done with names onto the medium.
+    pub fn flush(&self) -> Pending<()> {
+        self.run(
+            "flushing the namespace",
+            |node, what| async move { node.told(&what, node.tree().flush().await) },
+        )
+    }
+
+    /// Runs `job` on the node thread, with the namespace there and `what` it is about: for doors that answer there.
+    pub fn run<T, F>(
+        &self,
+        what: &str,
+        job: impl FnOnce(TreeNode, Arc<str>) -> F + Send + 'static,
+    ) -> Pending<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + 'static,
+    {
+        let what: Arc<str> = what.into();
+        let named = what.clone();
+        self.node.begin(&what, move |node| async move {
+            let tree = TreeNode::of(&node).ok_or_else(|| {
+                Error::new(ErrorKind::Invalid, named.to_string(), "the set has no namespace")
+            })?;
+            job(tree, named).await
+        })
+    }
+}
+
+impl fmt::Debug for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tree")
+    }
+}

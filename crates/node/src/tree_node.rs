@@ -1,0 +1,66 @@
+//! The node thread's half of the namespace.
+
+use std::rc::Rc;
+
+use fs::{Client, OpenTreeFile};
+use machine::Machine;
+use real::RealMachine;
+
+use crate::contents::NamedContents;
+use crate::error::Result;
+use crate::thread::Node;
+
+/// The namespace on the node thread. Cloning gives another handle on the same.
+#[derive(Clone)]
+pub struct TreeNode {
+    node: Rc<Node>,
+    tree: fs::Tree<RealMachine>,
+}
+
+impl TreeNode {
+    pub(crate) fn of(node: &Rc<Node>) -> Option<TreeNode> {
+        let tree = node.client.tree.borrow().clone()?;
+        Some(TreeNode { node: node.clone(), tree })
+    }
+
+    /// The namespace and its files.
+    pub fn tree(&self) -> &fs::Tree<RealMachine> {
+        &self.tree
+    }
+
+    /// The file system below it.
+    pub fn client(&self) -> &Client<RealMachine> {
+        self.tree.cache().client()
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &impl Machine {
+        &self.node.client.connection.machine
+    }
+
+    /// Starts a task of the node thread that nobody waits for.
+    pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + 'static) {
+        self.machine().spawn(name, async move {
+            task.await;
+            Ok(())
+        });
+    }
+
+    /// What the user calls an agent.
+    pub fn agent(&self, node: machine::NodeId) -> &str {
+        self.node.client.connection.name(node)
+    }
+
+    /// Puts an error of the file system into the user's words; `what` is what it is about.
+    ///
+    /// # Errors
+    /// If it is one.
+    pub fn told<T>(&self, what: &str, outcome: fs::Result<T>) -> Result<T> {
+        self.node.client.told(what, outcome)
+    }
+
+    /// Enters an open file into those that handles mean; its number.
+    pub(crate) fn enter(&self, name: &str, file: OpenTreeFile<RealMachine>) -> u64 {
+        self.node.files.enter(&self.node.client, name, NamedContents::OfTree(file))
+    }
+}

@@ -1,0 +1,108 @@
+//! The namespace of real agents on loopback, through sessions.
+
+use std::thread;
+
+use namespace::{Location, NewInode, RenameMode, TreeOperation, TreeRefusal, WhatToRemove};
+use node::{ErrorKind, OpenOptions, Session, Tree};
+use test_agents::Agents;
+
+const READ: OpenOptions = OpenOptions::new().read(true);
+const BOTH: OpenOptions = READ.write(true).create(true);
+
+fn session(agents: &Agents) -> Session {
+    Session::start(agents.settings()).expect("they are there")
+}
+
+fn make_directory(tree: &Tree, path: &str) -> node::Result<()> {
+    let (at, new) = (Location::of_path(path), NewInode::Directory);
+    let make = TreeOperation::Make { at, new, mode: 0o755, uid: 0, gid: 0, exclusive: true };
+    tree.perform(path, make).wait().map(drop)
+}
+
+fn kind<T: std::fmt::Debug>(outcome: node::Result<T>) -> ErrorKind {
+    outcome.expect_err("it is refused").kind()
+}
+
+#[test]
+fn with_a_namespace_names_are_paths_for_all_sessions() {
+    let agents = Agents::start(3);
+    let first = session(&agents);
+    assert!(first.tree().expect("asked").is_none());
+    first.open("flat/name", BOTH).expect("a flat name").close().expect("made");
+    let tree = first.begin_tree().expect("a namespace");
+    let other = session(&agents);
+    let other_tree = other.tree().expect("asked").expect("it is there for others");
+    assert_eq!(kind(first.open("directory/file", BOTH)), ErrorKind::NotFound);
+    make_directory(&other_tree, "directory").expect("made");
+    assert_eq!(kind(make_directory(&tree, "directory")), ErrorKind::Exists);
+    let file = first.open("directory/file", BOTH).expect("made");
+    file.write_at(100_000, b"end".to_vec()).expect("written");
+    assert_eq!(first.stat("/directory/file").expect("there").bytes, 100_003, "its own writes count");
+    file.close().expect("closed");
+    let theirs = other.open("/directory/../directory/file", READ).expect("there");
+    let mut read = [7; 5];
+    assert_eq!(theirs.read_at(99_999, &mut read), Ok(4));
+    assert_eq!(&read[..4], b"\0end");
+    assert_eq!(other.list(), Ok(vec!["directory/file".into()]));
+    let at = |path: &str| Location::of_path(path);
+    let rename =
+        TreeOperation::Rename { from: at("directory/file"), to: at("moved"), mode: RenameMode::Replace };
+    tree.unname("moving", rename).wait().expect("moved");
+    first.unlink("moved").expect("removed");
+    assert_eq!(kind(other.stat("moved")), ErrorKind::NotFound);
+    assert_eq!(theirs.read_at(100_000, &mut read), Ok(3), "it is open there");
+    theirs.close().expect("closed");
+    let remove = TreeOperation::Remove { at: at("directory"), what: WhatToRemove::File };
+    assert_eq!(kind(tree.unname("directory", remove).wait()), ErrorKind::Refused(TreeRefusal::IsDirectory));
+    for session in [first, other] {
+        session.finish().expect("all is written");
+    }
+}
+
+#[test]
+fn sessions_that_append_at_the_same_time_lose_nothing() {
+    const SESSIONS: usize = 3;
+    const RECORDS: usize = 50;
+    let agents = Agents::start(2);
+    session(&agents).begin_tree().expect("a namespace");
+    thread::scope(|scope| {
+        for writer in 0..SESSIONS {
+            let session = session(&agents);
+            scope.spawn(move || {
+                let log = session.open("log", BOTH.append(true)).expect("there");
+                for record in 0..RECORDS {
+                    log.append(format!("{writer}:{record:03};").into_bytes()).expect("appended");
+                }
+                log.close().expect("closed");
+            });
+        }
+    });
+    let log = session(&agents).open("log", READ).expect("there");
+    let mut bytes = vec![0; log.known_bytes().expect("known") as usize];
+    log.read_at(0, &mut bytes).expect("read");
+    let text = String::from_utf8(bytes).expect("what was written");
+    let mut records: Vec<&str> = text.split_terminator(';').collect();
+    records.sort_unstable();
+    let expected: Vec<String> = (0..SESSIONS)
+        .flat_map(|writer| (0..RECORDS).map(move |record| format!("{writer}:{record:03}")))
+        .collect();
+    assert_eq!(records, expected);
+}
+
+#[test]
+fn what_was_flushed_survives_all_agents() {
+    let mut agents = Agents::start(3);
+    let before = session(&agents);
+    let tree = before.begin_tree().expect("a namespace");
+    make_directory(&tree, "d").expect("made");
+    let file = before.open("d/file", BOTH).expect("made");
+    file.write_at(0, vec![9; 1 << 20]).expect("written");
+    file.flush().expect("on the disks");
+    drop((file, tree, before));
+    agents.restart();
+    let after = session(&agents);
+    let file = after.open("d/file", READ).expect("there");
+    let mut read = vec![0; 1 << 20];
+    assert_eq!(file.read_at(0, &mut read), Ok(1 << 20));
+    assert!(read.iter().all(|byte| *byte == 9));
+}
