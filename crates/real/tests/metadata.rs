@@ -266,7 +266,7 @@ fn copies_do_not_take_the_place_of_the_store() {
         make_counted_transactions(&store, 0..1).await;
     });
     let same = place.path().join("store/../store");
-    for (to, expected) in [(same, "of the store itself"), (place.path().join("none"), "does not exist")] {
+    for (to, expected) in [(same, "the store itself"), (place.path().join("none"), "does not exist")] {
         let settings = copied(&directory, &to, Duration::from_secs(60), &Reports::default());
         let refused = real::run(settings, |_| async {}).expect_err("it is refused");
         assert!(refused.to_string().contains(expected), "{refused}");

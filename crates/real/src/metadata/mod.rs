@@ -24,7 +24,6 @@ use crate::report::{Report, Reporter};
 use crate::settings::{MetadataCopies, Settings};
 use asked::{Asked, Body};
 use database::{Database, FILE};
-use failures::describe;
 
 /// Transactions and flushes that wait for the thread, beyond which who asks waits before.
 const WAITING_MAX: usize = 256;
@@ -123,10 +122,11 @@ impl Copies {
     /// Copies of the store in `directory`. Fails if they would take its own place, or have none.
     fn of(directory: &Path, settings: &MetadataCopies) -> Result<Self> {
         let place = &settings.directory;
-        let found = fs::canonicalize(place).map_err(|error| io_error(&describe(place), error))?;
+        let what = format!("directory for copies of metadata {}", place.display());
+        let found = fs::canonicalize(place).map_err(|error| io_error(&what, error))?;
         if fs::canonicalize(directory).is_ok_and(|own| own == found) {
-            let why = "a copy in the directory of the store itself would take its place".to_owned();
-            return Err(Error::Io { what: describe(place), why }.into());
+            let why = "a copy would take the place of the store itself: give another directory".to_owned();
+            return Err(Error::Io { what, why }.into());
         }
         let due = Instant::now() + settings.every;
         Ok(Copies { file: place.join(FILE), every: settings.every, due, copied: None })
