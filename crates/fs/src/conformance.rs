@@ -1017,7 +1017,7 @@ impl Restarting {
                 let found = FoundStripe { disk: 0, label, bytes: 0, published: true, committed };
                 Reply::Opened { stripes: vec![found] }
             }
-            Request::DescribeDisks => Reply::DisksDescribed { identities: vec![7] },
+            Request::DescribeDisks => Reply::DisksDescribed { identities: vec![Some(7)] },
             Request::Attach { stripes, .. } => {
                 self.is_open.set(true);
                 Reply::Attached { stripes: stripes.places.iter().map(|&(stripe, _)| (stripe, 0)).collect() }

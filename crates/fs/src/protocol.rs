@@ -588,8 +588,8 @@ pub enum Reply {
     },
     /// To [`Request::DescribeDisks`].
     DisksDescribed {
-        /// The identity of each disk.
-        identities: Vec<u64>,
+        /// The identity of each disk; none if that cannot be read or made.
+        identities: Vec<Option<u64>>,
     },
     /// To [`Request::Attach`]: the stripes that are open now.
     Attached {

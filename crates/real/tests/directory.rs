@@ -597,3 +597,63 @@ fn random_writes_and_cuts_agree_with_a_vector_over_new_starts() {
         }
     }
 }
+
+/// An agent that was killed has given the system what it wrote, so that is there, though nothing was flushed.
+#[test]
+fn an_object_that_was_never_flushed_outlives_its_agent_and_what_is_torn_of_one_has_never_been() {
+    for driver in drivers() {
+        let (directory, reports) = (temporary(), Reports::default());
+        let path = directory.path().join("disk-1");
+        let mut identities = Vec::new();
+        for is_again in [false, true] {
+            run_on(driver, settings(1, directory.path(), &reports), async |machine| {
+                let disk = &machine.disks()[0];
+                identities.push(disk.identity().await.expect("it can be made"));
+                if !is_again {
+                    for name in ["whole", "torn", "flushed"] {
+                        let object = disk.create_unflushed(name, b"label").await.expect("room");
+                        disk.write(object.id, 0, Payload::from(b"contents".to_vec())).await.expect("room");
+                    }
+                    let flushed = disk.open("flushed", Stage::Pending).await.expect("just made");
+                    disk.flush(flushed.id).await.expect("flushed");
+                    return;
+                }
+                for name in ["whole", "flushed"] {
+                    let object = disk.open(name, Stage::Pending).await.expect("it was made");
+                    assert_eq!((object.bytes, &*object.label), (8, &b"label"[..]));
+                    assert_eq!(read(&machine, object, 8).await.as_deref(), Ok(&b"contents"[..]));
+                }
+                let torn = disk.open("torn", Stage::Pending).await.map_err(|error| *error);
+                assert!(matches!(torn, Err(Error::NotFound { .. })), "{torn:?}");
+                let object = disk.create("torn", b"new").await.expect("nothing is in its way");
+                assert_eq!((object.bytes, &*object.label), (0, &b"new"[..]));
+            });
+            let has = |name: &str| path.join(name).exists();
+            if !is_again {
+                assert!(has("whole.new") && has("torn.new") && has("flushed.begun") && !has("flushed.new"));
+                let torn = fs::OpenOptions::new().write(true).open(path.join("torn.new")).expect("ours");
+                torn.set_len(5000).expect("cut");
+            }
+        }
+        assert_eq!(identities[0], identities[1]);
+        assert!(path.join("torn.begun").exists() && !path.join("torn.new").exists());
+    }
+}
+
+#[test]
+fn an_identity_that_cannot_be_read_is_told_and_left_as_it_is() {
+    for text in ["", "12", "0123456789ABCDEF\n", "0123456789abcdef", "0123456789abcdef\n\n", "\u{fffd}"] {
+        on_a_disk(
+            |path| fs::write(path.join(".starfish.disk"), text).expect("room"),
+            async |machine, path| {
+                let error = machine.disks()[0].identity().await.map_err(|error| *error);
+                let Err(Error::Damaged { what, why }) = error else { panic!("{error:?} for {text:?}") };
+                assert!(
+                    what.contains(".starfish.disk") && why.contains("16 hexadecimal digits"),
+                    "{what}: {why}"
+                );
+                assert_eq!(fs::read_to_string(path.join(".starfish.disk")).expect("text"), text);
+            },
+        );
+    }
+}

@@ -33,7 +33,7 @@ pub struct NumberedFile {
 pub type DisksByIdentity = BTreeMap<u64, (NodeId, u32)>;
 
 impl<M: Machine> Client<M> {
-    /// Where the disks of all I/O nodes are. They are asked once.
+    /// Where the disks of all I/O nodes are. They are asked once. A disk whose identity cannot be read is left out.
     ///
     /// Fails if two of them have the same identity.
     pub async fn disks_by_identity(&self) -> Result<Rc<DisksByIdentity>> {
@@ -48,7 +48,8 @@ impl<M: Machine> Client<M> {
         let mut disks = DisksByIdentity::new();
         for (node, answer) in self.ask_all(|_| Some(Request::DescribeDisks)).await {
             let (Reply::DisksDescribed { identities }, _) = answer? else { return Err(unexpected(node)) };
-            for (disk, identity) in (0..).zip(identities) {
+            let known = (0..).zip(identities).filter_map(|(disk, identity)| Some((disk, identity?)));
+            for (disk, identity) in known {
                 if let Some((other, other_disk)) = disks.insert(identity, (node, disk)) {
                     let why = format!(
                         "disk {other_disk} of {other} and disk {disk} of {node} have the same identity, \

@@ -485,7 +485,7 @@ impl<M: Machine> IoNode<M> {
             Request::ReadRecordingClock => self.recording_clock(),
             Request::StopRecording => self.stop_recording(account),
             Request::FetchRecording => Ok(recordings::next_part(account)),
-            Request::DescribeDisks => self.describe_disks().await,
+            Request::DescribeDisks => Ok(self.describe_disks().await),
             Request::Attach { stripes, create } => self.attach(&stripes, create).await,
             Request::FlushNumbered(stripes) => self.flush_numbered(asker, &stripes).await,
             Request::RemoveNumbered { files } => self.remove_numbered(&files).await,

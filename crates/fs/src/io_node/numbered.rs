@@ -10,7 +10,7 @@
 //! - Stripes that nobody uses are closed when there are many, once what was written to them is at the disk.
 //!   Whoever flushes them names them, so they are opened again.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
@@ -35,8 +35,6 @@ const CLOSED: usize = 4 * 1024;
 /// What is known of numbered files.
 #[derive(Default)]
 pub(super) struct NumberedFiles {
-    /// The identities of the disks, once somebody has asked for them.
-    identities: OnceCell<Vec<u64>>,
     removed: RefCell<Removed>,
     closing: Closing,
 }
@@ -82,29 +80,24 @@ impl NumberedFiles {
 }
 
 impl<M: Machine> IoNode<M> {
-    pub(super) async fn describe_disks(&self) -> Result<Reply, Box<Failure>> {
-        Ok(Reply::DisksDescribed { identities: self.identities().await?.to_vec() })
-    }
-
-    async fn identities(&self) -> Result<&[u64], Box<Failure>> {
-        if self.numbered.identities.get().is_none() {
-            let mut identities = Vec::new();
-            for disk in self.machine.disks() {
-                identities.push(disk.identity().await?);
-            }
-            // Somebody else may have been faster, with the same.
-            let _ = self.numbered.identities.set(identities);
+    pub(super) async fn describe_disks(&self) -> Reply {
+        let mut identities = Vec::new();
+        for disk in self.machine.disks() {
+            identities.push(disk.identity().await.ok());
         }
-        Ok(self.numbered.identities.get().map_or(&[], Vec::as_slice))
+        Reply::DisksDescribed { identities }
     }
 
     /// The index of the disk of this identity.
     async fn disk_of_identity(&self, identity: u64) -> Result<usize, Box<Failure>> {
-        let found = self.identities().await?.iter().position(|&other| other == identity);
-        found.ok_or_else(|| {
-            let text = format!("disk {identity:016x} is not one of this I/O node");
-            Failure::new(FailureKind::NoDisk, text).into()
-        })
+        for (index, disk) in self.machine.disks().iter().enumerate() {
+            // Whatever is wrong with one disk, stripes lie on others.
+            if disk.identity().await.ok() == Some(identity) {
+                return Ok(index);
+            }
+        }
+        let text = format!("disk {identity:016x} is not one of this I/O node");
+        Err(Failure::new(FailureKind::NoDisk, text).into())
     }
 
     /// Opens stripes, and makes those that there are not if `create` says so.

@@ -57,7 +57,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         Reply::Scrubbed { label, bytes: 77, damage: Vec::new(), why: Some("why".into()) },
         Reply::Recorded { zero_unix_ns: 1 << 60, bytes: 3 },
         Reply::RecordedPart { bytes: vec![1, 2, 3] },
-        Reply::DisksDescribed { identities: vec![1 << 60, 7] },
+        Reply::DisksDescribed { identities: vec![Some(1 << 60), None] },
         Reply::Attached { stripes: vec![(2, 70_000)] },
         Reply::NumberedListed {
             stripes: vec![ListedStripe { file, disk: 1, stripe: Some((2, 70_000)) }],
