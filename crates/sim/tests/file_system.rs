@@ -312,7 +312,9 @@ fn lose_power_beside_numbered_files(seed: u64) -> (bool, bool) {
         let lost = files[1].flush().await.map_err(|error| *error);
         assert!(matches!(lost, Err(Error::WriteLost { .. })), "{lost:?}");
         assert_eq!(files[1].flush().await, Ok(()), "it has been told");
-        let is_there = io_node.disks()[0].open("/0000000000000002", Stage::Pending).await.is_ok();
+        let (_, disk) = client.disks_by_identity().await.expect("known")[&disks[0]];
+        let disk = &io_node.disks()[disk as usize];
+        let is_there = disk.open("/0000000000000002", Stage::Pending).await.is_ok();
         let mut found = Vec::new();
         for (number, file) in (1..).zip(files) {
             file.set_bytes(BYTES);
