@@ -50,6 +50,14 @@ impl Node {
         taken_in.and(closed)
     }
 
+    /// Waits until the contents of files that have lost their names are gone.
+    pub(crate) async fn contents_gone(&self) {
+        let tree = self.client.tree.borrow().clone();
+        if let Some(tree) = tree {
+            tree.contents_gone().await;
+        }
+    }
+
     /// Flushes all that has been written through the write cache, and leaves the job.
     pub(crate) async fn end_write_cache(&self) -> Result<()> {
         self.take_in_writes().await?;
@@ -204,6 +212,7 @@ fn run(
         under_way.none().await;
         // Who wants to know whether that worked finishes the session.
         drop(node.end_write_cache().await);
+        node.contents_gone().await;
         if let Some(Err(error)) = trace.map(NodeTrace::end) {
             let why = machine::Error::Failed { task: "tracing".to_owned(), why: error.to_string() };
             reporter.report(&Report::TaskFailed { node: machine.node(), task: "tracing", error: why });

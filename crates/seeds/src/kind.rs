@@ -11,6 +11,7 @@ use fs::conformance::{cached_operations_of_a_seed, operations_of_a_seed, request
 
 use crate::crashes;
 use crate::testbed::drawn_testbed;
+use crate::trees;
 
 /// What is done in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -23,11 +24,14 @@ pub enum Kind {
     Requests,
     /// Clients and I/O nodes crash, and I/O nodes are started anew; what is called whole is to be whole.
     Crashes,
+    /// Clients of a namespace, with crashes of its keeper and of others; names are those before or after each
+    /// operation.
+    Trees,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 4] = [Kind::Operations, Kind::Cached, Kind::Requests, Kind::Crashes];
+    pub const ALL: [Kind; 5] = [Kind::Operations, Kind::Cached, Kind::Requests, Kind::Crashes, Kind::Trees];
 
     /// Runs a seed.
     ///
@@ -48,6 +52,7 @@ impl Kind {
                 Ok(())
             }
             Kind::Crashes => crashes::run(seed),
+            Kind::Trees => trees::run(seed),
         })
     }
 }
@@ -59,6 +64,7 @@ impl fmt::Display for Kind {
             Kind::Cached => "cached",
             Kind::Requests => "requests",
             Kind::Crashes => "crashes",
+            Kind::Trees => "trees",
         })
     }
 }

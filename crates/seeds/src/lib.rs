@@ -8,7 +8,8 @@
 //! run with all other tests (`tests/seeds.rs`); the program `seeds` runs as many as there is time for.
 //!
 //! - `kind.rs`: the kinds of runs
-//! - `testbed.rs`: the machines that they run on; `crashes.rs`: nodes that crash and are started anew
+//! - `testbed.rs`: the machines that they run on; `crashes.rs`, `trees.rs`: nodes that crash and are started
+//!   anew, and what is left of files, and of a namespace
 //! - `sweep.rs`: many runs on all processors, until one fails, all are done or somebody says stop
 //!
 //! What operations and requests there are is in `fs::conformance`, beside the promises.
@@ -18,6 +19,7 @@ mod draw;
 mod kind;
 mod sweep;
 mod testbed;
+mod trees;
 
 pub use kind::Kind;
 pub use sweep::{Counts, Failed, Sweep};

@@ -47,6 +47,11 @@ fn no_file_that_is_called_whole_lacks_what_was_written() {
 }
 
 #[test]
+fn names_are_those_before_or_after_each_operation() {
+    check(Kind::Trees, 200);
+}
+
+#[test]
 fn the_program_runs_what_it_is_told_and_sums_up() {
     let run = Command::new(env!("CARGO_BIN_EXE_seeds"))
         .args(["operations", "crashes", "--from", "5", "--count", "3", "--threads", "1"])

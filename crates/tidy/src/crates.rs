@@ -100,7 +100,7 @@ const ARROWS: [(&str, &[&str]); 38] = [
     ("fuzz", &[]),
     ("placement", &[]),
     ("replacement", &[]),
-    ("seeds", &["description", "fs", "interruption", "layout", "machine", "sim"]),
+    ("seeds", &["description", "fs", "interruption", "layout", "machine", "namespace", "sim"]),
     ("statistics", &[]),
     ("python", &["description", "experiment", "layout", "plan", "tlv"]),
     ("test-agents", &["fs", "machine", "node", "pdiol", "real"]),

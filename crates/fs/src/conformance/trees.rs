@@ -234,8 +234,10 @@ pub fn a_file_without_names_lives_until_its_last_close(testbed: &impl Testbed, b
         let client = trees[0].cache().client().clone();
         assert_eq!(files(&client).await, 2);
         removed.close().await.expect("closed");
+        trees[0].contents_gone().await;
         assert_eq!(files(&client).await, 1);
         replaced.close().await.expect("closed");
+        trees[1].contents_gone().await;
         assert_eq!(files(&client).await, 0);
         assert_eq!(trees[0].remove_doomed().await, Ok(0), "nothing is left");
     });

@@ -1,7 +1,8 @@
 //! Contents of files without names: they go when nobody has the file open.
 //!
-//! Whoever takes the last name away, or closes the file last, removes them. If it is stopped on the way, the keeper
-//! still knows them as doomed, and any client can do it.
+//! Whoever takes the last name away, or closes the file last, removes them, a while later: many at a time, and not
+//! before the loss of their names is on the medium, since after a crash of the keeper they would have them again.
+//! If it is stopped on the way, the keeper still knows them as doomed, and any client can do it.
 
 use machine::Machine;
 use namespace::{FileNumber, TreeAnswer, TreeOperation};
@@ -22,17 +23,45 @@ impl<M: Machine> Tree<M> {
     pub async fn unname(&self, operation: TreeOperation) -> Result<()> {
         match self.perform(operation).await? {
             TreeAnswer::Removed { doomed } => {
-                if let Some(number) = doomed {
-                    let _ = self.remove_contents(&[number]).await;
-                }
+                self.doom(doomed);
                 Ok(())
             }
             _ => Err(unexpected(self.keeper())),
         }
     }
 
+    /// Has the contents of a file removed in the background, if there is one.
+    pub(super) fn doom(&self, number: Option<FileNumber>) {
+        self.inner.doomed.borrow_mut().extend(number);
+        if number.is_none() || self.inner.removing.count() > 0 {
+            return;
+        }
+        let (tree, operation) = (self.clone(), self.inner.removing.begin());
+        self.machine().spawn("removing contents", async move {
+            loop {
+                let numbers = tree.inner.doomed.take();
+                if numbers.is_empty() {
+                    break;
+                }
+                for numbers in numbers.chunks(AT_ONCE as usize) {
+                    // What could not be removed is doomed still.
+                    let _ = tree.remove_contents(numbers).await;
+                }
+            }
+            drop(operation);
+            Ok(())
+        });
+    }
+
+    /// Waits until contents that nobody can reach any more because of what this client did are gone, or could not be
+    /// removed.
+    pub async fn contents_gone(&self) {
+        self.inner.removing.none().await;
+    }
+
     /// Removes the contents of files that have no names, and then what is known of them.
-    pub(super) async fn remove_contents(&self, numbers: &[FileNumber]) -> Result<()> {
+    async fn remove_contents(&self, numbers: &[FileNumber]) -> Result<()> {
+        self.flush().await?;
         let files: Vec<FileId> = numbers.iter().map(|number| FileId(number.0)).collect();
         for &file in &files {
             self.cache().give_up_numbered(file).await;

@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use machine::{Machine, NodeId, Payload};
+use machine::{InFlight, Machine, NodeId, Payload};
 use namespace::{FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, TreeUse};
 
 pub use open_file::OpenTreeFile;
@@ -45,6 +45,9 @@ struct TreeInner<M: Machine> {
     told: Cell<u64>,
     disk_lists: RefCell<BTreeMap<u32, Rc<[u64]>>>,
     states: RefCell<BTreeMap<FileNumber, Rc<TreeFileState>>>,
+    /// Files without names whose contents are to be removed, and whether that is going on.
+    doomed: RefCell<Vec<FileNumber>>,
+    removing: InFlight,
 }
 
 /// What a new namespace begins with.
@@ -117,6 +120,8 @@ impl<M: Machine> Tree<M> {
                 told: Cell::new(cache.client().losses_of(keeper)),
                 disk_lists: RefCell::default(),
                 states: RefCell::default(),
+                doomed: RefCell::default(),
+                removing: InFlight::new(),
             }),
         }
     }
@@ -204,7 +209,10 @@ impl<M: Machine> Tree<M> {
             }
         }
         match self.call(Request::LetGo { number }).await {
-            Ok(TreeAnswer::Removed { doomed: Some(number) }) => self.remove_contents(&[number]).await,
+            Ok(TreeAnswer::Removed { doomed }) => {
+                self.doom(doomed);
+                Ok(())
+            }
             // A keeper that is gone has forgotten who held what.
             Err(error) if error.is_of_new_start() => Ok(()),
             outcome => outcome.map(drop),

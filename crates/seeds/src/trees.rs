@@ -1,0 +1,357 @@
+//! Names are those before an operation or those after it, wherever a client or an I/O node is stopped, and what was
+//! flushed stays.
+//!
+//! Clients of one namespace, up to 64, work each in a directory of its own, in which it knows what may be found,
+//! and all in one directory together. I/O nodes crash and are started anew, the keeper of the namespace among them.
+//! Then it is seen what there is.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use description::{MachineDescription, Topology};
+use fs::{
+    Client, Configuration, Error, FileId, IoNodeSettings, NewTree, OpenTreeFile, PageCache,
+    PageCacheSettings, Prefetch, Threads, Tree, serve,
+};
+use layout::Striping;
+use machine::{Duration, InFlight, Machine, NodeId, Payload};
+use namespace::{
+    Location, NewInode, RenameMode, SurveyedRecord, TreeAnswer, TreeOperation, TreeRefusal, WhatToRemove,
+    complaints,
+};
+use sim::conformance::{end_after, metadata_costs};
+use sim::{Layout, SimMachine, Simulation};
+
+use crate::draw::Draw;
+use crate::testbed::{BLOCK, LIMIT, drawn_machine, drawn_settings};
+
+/// What a client does at most.
+const STEPS: u64 = 25;
+
+/// The most clients.
+const CLIENTS_MAX: u64 = 64;
+
+/// The names in the directory of a client.
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// What a file holds: so many bytes, each of which is `fill`; no file.
+type Contents = Option<(u8, u64)>;
+
+/// What may be found by each name of a client: one thing, unless something was under way when it stopped.
+#[derive(Default)]
+struct Expected(RefCell<BTreeMap<&'static str, Vec<Contents>>>);
+
+impl Expected {
+    fn of(&self, name: &str) -> Vec<Contents> {
+        self.0.borrow().get(name).cloned().unwrap_or_else(|| vec![None])
+    }
+
+    fn may_become(&self, name: &'static str, contents: Contents) {
+        let mut possible = self.of(name);
+        possible.push(contents);
+        self.0.borrow_mut().insert(name, possible);
+    }
+
+    fn is(&self, name: &'static str, contents: Contents) {
+        self.0.borrow_mut().insert(name, vec![contents]);
+    }
+}
+
+/// A client, and what it may find in its directory.
+struct Worker {
+    tree: Tree<SimMachine>,
+    directory: String,
+    expected: Rc<Expected>,
+    draw: Draw,
+}
+
+fn at(path: &str) -> Location {
+    Location::of_path(path)
+}
+
+impl Worker {
+    fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.directory)
+    }
+
+    async fn make(&self, path: &str, exclusive: bool) -> fs::Result<OpenTreeFile<SimMachine>> {
+        let stripes = self.tree.cache().client().disks();
+        let new =
+            NewInode::File { striping: Striping::new(BLOCK, stripes)?, disks: self.tree.all_disks().await? };
+        self.tree
+            .open(TreeOperation::Make { at: at(path), new, mode: 0o644, uid: 0, gid: 0, exclusive })
+            .await
+    }
+
+    async fn rename(&self, from: &str, to: &str, mode: RenameMode) -> fs::Result<()> {
+        self.tree.unname(TreeOperation::Rename { from: at(from), to: at(to), mode }).await
+    }
+
+    async fn remove(&self, path: &str) -> fs::Result<()> {
+        self.tree.unname(TreeOperation::Remove { at: at(path), what: WhatToRemove::File }).await
+    }
+
+    /// Goes on until something fails, or for long enough.
+    async fn work(mut self) -> fs::Result<()> {
+        for step in 1..=STEPS {
+            match self.draw.below(8) {
+                0..5 => self.change(step as u8 | 1).await?,
+                _ => self.meddle(step).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces, extends or removes a file of its own, and brings that onto the media.
+    async fn change(&mut self, fill: u8) -> fs::Result<()> {
+        let name = NAMES[self.draw.below(NAMES.len() as u64) as usize];
+        let [before] = self.expected.of(name)[..] else { unreachable!("nothing has failed yet") };
+        let bytes = 1 + self.draw.below(9 * BLOCK);
+        match (before, self.draw.below(3)) {
+            (Some((fill, old)), 0) => {
+                let file =
+                    self.tree.open(TreeOperation::Look { at: at(&self.path(name)), follow: true }).await?;
+                self.expected.may_become(name, Some((fill, old + bytes)));
+                file.write(old, Payload::from(vec![fill; bytes as usize])).await?;
+                file.sync().await?;
+                self.expected.is(name, Some((fill, old + bytes)));
+                file.close().await
+            }
+            (Some(_), 1) => {
+                self.expected.may_become(name, None);
+                self.remove(&self.path(name)).await?;
+                self.tree.flush().await?;
+                self.expected.is(name, None);
+                Ok(())
+            }
+            _ => {
+                let hidden = self.path(".new");
+                let file = self.make(&hidden, true).await?;
+                file.write(0, Payload::from(vec![fill; bytes as usize])).await?;
+                file.sync().await?;
+                self.expected.may_become(name, Some((fill, bytes)));
+                self.rename(&hidden, &self.path(name), RenameMode::Replace).await?;
+                self.tree.flush().await?;
+                self.expected.is(name, Some((fill, bytes)));
+                file.close().await
+            }
+        }
+    }
+
+    /// Does something in the directory of all. That it is refused is as good.
+    async fn meddle(&mut self, step: u64) -> fs::Result<()> {
+        let [one, other] = [0; 2].map(|_| format!("all/{}", self.draw.below(5)));
+        let outcome = match self.draw.below(6) {
+            0 => {
+                let (at, new) = (at(&one), NewInode::Directory);
+                let make = TreeOperation::Make { at, new, mode: 0o755, uid: 0, gid: 0, exclusive: true };
+                self.tree.perform(make).await.map(drop)
+            }
+            1 => match self.make(&one, false).await {
+                Ok(file) => {
+                    file.append(Payload::from(vec![step as u8; 100])).await?;
+                    file.close().await
+                }
+                Err(error) => Err(error),
+            },
+            2 => self.rename(&one, &format!("{other}/{step}"), RenameMode::Keep).await,
+            3 => self.rename(&one, &other, RenameMode::Exchange).await,
+            4 => self.rename(&one, &other, RenameMode::Replace).await,
+            _ => self.remove(&one).await,
+        };
+        match outcome {
+            Err(error) if matches!(*error, Error::Refused(refusal) if refusal != TreeRefusal::Damaged) => {
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+async fn tree_of(
+    base: Configuration,
+    machine: &SimMachine,
+    io_nodes: &[NodeId],
+    origin: u64,
+) -> Result<Tree<SimMachine>, String> {
+    let client = Client::connect(machine.clone(), io_nodes.to_vec(), base.client()).await;
+    let settings = PageCacheSettings { bytes: 16 * BLOCK, prefetch: Prefetch::Adaptive, write_behind: true };
+    let cache = PageCache::new(client.map_err(|error| error.to_string())?, settings);
+    let new = NewTree { origin, mode: 0o755, uid: 0, gid: 0 };
+    Tree::find_or_begin(&cache, new).await.map_err(|error| error.to_string())
+}
+
+async fn make_directory(tree: &Tree<SimMachine>, path: &str) -> Result<(), String> {
+    let (at, new) = (at(path), NewInode::Directory);
+    let make = TreeOperation::Make { at, new, mode: 0o755, uid: 0, gid: 0, exclusive: true };
+    tree.perform(make).await.map(drop).map_err(|error| error.to_string())
+}
+
+/// What there is by a path, and how many of its bytes are what the first is.
+async fn found(tree: &Tree<SimMachine>, path: &str) -> Result<(Contents, u64), String> {
+    let file = match tree.open(TreeOperation::Look { at: at(path), follow: true }).await {
+        Err(error) if matches!(*error, Error::Refused(TreeRefusal::NotFound)) => return Ok((None, 0)),
+        opened => opened.map_err(|error| format!("{path}: {error}"))?,
+    };
+    let bytes = file.known().size;
+    let data = file.paged().read(0, bytes).await.map_err(|error| format!("{path}: {error}"))?;
+    let data = data.to_vec().expect("real bytes");
+    file.close().await.map_err(|error| format!("{path}: {error}"))?;
+    let fill = data.first().copied().unwrap_or(0);
+    let alike = data.iter().take_while(|byte| **byte == fill).count() as u64;
+    Ok((Some((fill, bytes)), alike))
+}
+
+/// Whether this may be found. Of a file that was being extended in place, what was there before is whole; of the rest
+/// some may be lost, of which its writer was told.
+fn may_be_found(possible: &[Contents], found: Contents, alike: u64) -> bool {
+    let is_possible = possible.contains(&found);
+    match found {
+        None => is_possible,
+        Some((_, bytes)) if alike == bytes => is_possible,
+        Some((fill, _)) => {
+            is_possible && possible[..1].iter().flatten().any(|&(before, old)| before == fill && old <= alike)
+        }
+    }
+}
+
+/// All records agree; which files there are by them.
+async fn files_of(tree: &Tree<SimMachine>) -> Result<BTreeSet<FileId>, String> {
+    let (mut records, mut after) = (Vec::new(), Vec::new());
+    loop {
+        let survey = TreeOperation::Survey { after, bytes_max: 16_000 };
+        match tree.perform(survey).await.map_err(|error| error.to_string())? {
+            TreeAnswer::Records { records: some, more_after } => {
+                records.extend(some);
+                match more_after {
+                    Some(key) => after = key,
+                    None => break,
+                }
+            }
+            other => return Err(format!("{other:?}")),
+        }
+    }
+    if let Some(complaint) = complaints(&records).first() {
+        return Err(format!("the namespace: {}", complaint.text));
+    }
+    let numbers = records.iter().filter_map(|record| match record {
+        SurveyedRecord::Inode(inode) => Some(FileId(inode.number.0)),
+        _ => None,
+    });
+    Ok(numbers.collect())
+}
+
+/// I/O nodes that crash.
+struct Crashing {
+    io_nodes: Vec<SimMachine>,
+    settings: IoNodeSettings,
+    incarnation: Cell<u64>,
+}
+
+impl Crashing {
+    fn serve(&self, node: &SimMachine) {
+        let incarnation = self.incarnation.replace(self.incarnation.get() + 1);
+        node.spawn("I/O node", serve(node.clone(), IoNodeSettings { incarnation, ..self.settings.clone() }));
+    }
+}
+
+/// A torus with a router for each node.
+fn make_room(description: &mut MachineDescription) {
+    let nodes = description.node_count();
+    if let Topology::Torus(torus) = &mut description.network.topology {
+        let rows = (torus.first_router.value + nodes).div_ceil(torus.columns.value);
+        torus.rows.value = torus.rows.value.max(rows);
+    }
+}
+
+/// The run of a seed: an error says what is there that cannot be, or that something went wrong where nothing may.
+pub(crate) fn run(seed: u64) -> Result<(), String> {
+    let mut draw = Draw::of(seed);
+    let base = Configuration::ALL[seed as usize % 2];
+    let io_nodes = 1 + draw.below(4) as u32;
+    let most = draw.one_of(&[1, 2, 3, 5, CLIENTS_MAX]);
+    let clients = 1 + draw.below(most) as usize;
+    let mut description = drawn_machine(&mut draw);
+    description.nodes.io.value = io_nodes;
+    description.nodes.compute.value = clients as u32 + 1;
+    make_room(&mut description);
+    description.disks.per_io_node.value = 1;
+    description.metadata = Some(metadata_costs());
+    let mut settings = drawn_settings(&mut draw, seed);
+    if let Layout::Contiguous { reserve_bytes } = &mut settings.layout {
+        // There are many small files here, and what is reserved for one is not for others.
+        *reserve_bytes = 16 * BLOCK;
+    }
+    let simulation = Simulation::new(&description, settings).expect("a sound description");
+    simulation.expect_crashes();
+    let settings = IoNodeSettings {
+        cache_blocks: 16,
+        block_bytes_max: BLOCK,
+        threads: Threads::Pool(4),
+        ..base.io_node()
+    };
+    let (looker, workers) = simulation.compute_nodes().split_first().expect("nodes");
+    let (looker, workers) = (looker.clone(), workers.to_vec());
+    end_after(&looker, LIMIT);
+    let crashing = Crashing { io_nodes: simulation.io_nodes().to_vec(), settings, incarnation: Cell::new(0) };
+    let test = async move {
+        let names: Vec<NodeId> = crashing.io_nodes.iter().map(|node| node.node()).collect();
+        crashing.io_nodes.iter().for_each(|node| crashing.serve(node));
+        let (mut expected, working) = (Vec::new(), InFlight::new());
+        for (index, node) in workers.iter().enumerate() {
+            let tree = tree_of(base, node, &names, seed).await?;
+            if index == 0 {
+                make_directory(&tree, "all").await?;
+            }
+            let directory = format!("d{index}");
+            make_directory(&tree, &directory).await?;
+            tree.flush().await.map_err(|error| error.to_string())?;
+            let knows = Rc::new(Expected::default());
+            expected.push((directory.clone(), knows.clone()));
+            let worker =
+                Worker { tree, directory, expected: knows, draw: Draw::of(seed ^ (index as u64 + 1) << 40) };
+            let operation = working.begin();
+            node.spawn("worker", async move {
+                // It fails when an I/O node crashes, and whatever it was doing stays as it is.
+                let _ = worker.work().await;
+                drop(operation);
+                Ok(())
+            });
+        }
+        for _ in 0..draw.below(4) {
+            let most = 1 << draw.below(29);
+            let pause = Duration::from_nanos(1 + draw.below(most));
+            looker.sleep_until(looker.now() + pause).await;
+            let victim = draw.below(u64::from(io_nodes)) as usize;
+            crashing.io_nodes[victim].crash(draw.below(u64::MAX >> 34));
+            crashing.serve(&crashing.io_nodes[victim]);
+        }
+        working.none().await;
+        let tree = tree_of(base, &looker, &names, seed).await?;
+        for (directory, expected) in expected {
+            for name in NAMES {
+                let (path, possible) = (format!("{directory}/{name}"), expected.of(name));
+                let (found, alike) = found(&tree, &path).await?;
+                if !may_be_found(&possible, found, alike) {
+                    let found = format!("{found:?}, the first {alike} bytes of it alike");
+                    return Err(format!("{path}: found {found}; possible {possible:?}"));
+                }
+            }
+        }
+        let files = files_of(&tree).await?;
+        // Contents that nothing leads to are found, and go.
+        let client = tree.cache().client();
+        let left = client.list_numbered().await.map_err(|error| error.to_string())?;
+        let unnamed: BTreeSet<FileId> =
+            left.iter().map(|(_, stripe)| stripe.file).filter(|file| !files.contains(file)).collect();
+        let unnamed: Vec<FileId> = unnamed.into_iter().collect();
+        client.remove_numbered(&unnamed).await.map_err(|error| error.to_string())?;
+        let left = client.list_numbered().await.map_err(|error| error.to_string())?;
+        match left.iter().find(|(_, stripe)| !files.contains(&stripe.file)) {
+            Some((_, stripe)) => Err(format!("{stripe:?} is left")),
+            None => Ok(()),
+        }
+    };
+    simulation.run(test).map_err(|error| error.to_string())?
+}
