@@ -1,11 +1,11 @@
 //! Errors as C programs meet them: errno, and a text for each thread.
 
 use std::cell::RefCell;
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CString, c_char};
 use std::ptr;
 
 use errno::{Errno, set_errno};
-use pdiol::{Error, ErrorKind};
+use pdiol::Error;
 
 thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
@@ -23,34 +23,17 @@ fn remember(text: CString) {
 
 /// Notes an error of this thread and sets errno.
 pub(crate) fn tell(error: &Error) {
-    let number = number_of(error.kind());
+    let number = error.kind().errno();
     // A file's name cannot contain it, but what others say might.
     let text = error.to_string().replace('\0', "?");
     remember(CString::new(text).unwrap_or_default());
     set_errno(Errno(number));
 }
 
-fn number_of(kind: ErrorKind) -> c_int {
-    match kind {
-        ErrorKind::NotFound => libc::ENOENT,
-        ErrorKind::Exists => libc::EEXIST,
-        ErrorKind::BadName | ErrorKind::Invalid => libc::EINVAL,
-        ErrorKind::NameTooLong => libc::ENAMETOOLONG,
-        ErrorKind::BadMode | ErrorKind::Closed => libc::EBADF,
-        ErrorKind::TooLarge => libc::EFBIG,
-        ErrorKind::NoSpace => libc::ENOSPC,
-        ErrorKind::Unfinished | ErrorKind::BeingWritten => libc::EBUSY,
-        ErrorKind::Unreachable => libc::ECONNREFUSED,
-        ErrorKind::Gone => libc::ECONNRESET,
-        ErrorKind::Protocol => libc::EPROTO,
-        ErrorKind::NotTrusted => libc::EACCES,
-        // Damaged and lost data among them: as write(2) and fsync(2) say of a disk.
-        _ => libc::EIO,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use pdiol::ErrorKind;
+
     use super::*;
 
     #[test]

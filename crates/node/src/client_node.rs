@@ -38,9 +38,20 @@ impl ClientNode {
             Some(settings) => Some(join_job(&connection, settings).await?),
             None => None,
         };
-        let tree = connection.told("finding the namespace", Tree::find(&cache).await)?;
-        let tree = RefCell::new(tree);
-        Ok(ClientNode { cache, write_cache, settings, lending: RefCell::default(), connection, tree })
+        let tree = RefCell::default();
+        let node =
+            ClientNode { cache, write_cache, settings, lending: RefCell::default(), connection, tree };
+        node.find_tree().await?;
+        Ok(node)
+    }
+
+    /// Whether the set has a namespace. If none is known the agents are asked: somebody may have begun one.
+    pub(crate) async fn find_tree(&self) -> Result<bool> {
+        if self.tree.borrow().is_none() {
+            let tree = self.told("finding the namespace", Tree::find(&self.cache).await)?;
+            self.tree.replace(tree);
+        }
+        Ok(self.tree.borrow().is_some())
     }
 
     /// The namespace of the set; one that is begun now, as this user's, if there is none.

@@ -44,7 +44,7 @@
 //! - [`AgentService`] in `serving.rs`: the other side, an agent
 //! - [`Tree`] in `tree.rs`: the namespace; `tree_node.rs`: its half on the node thread
 //! - `node_trace.rs`: what a node of this process does, added to a trace file
-//! - `names.rs`, `error.rs`: what went wrong, with which agent, and what to do
+//! - `names.rs`, `error.rs`, `errno.rs`: what went wrong, with which agent, and what to do
 //!
 //! What is not here, on purpose: positions and buffers (crate `pdiol`), and prefetching, replacing and writing behind
 //! (the page cache of `fs`).
@@ -54,6 +54,7 @@ mod cached_write;
 mod client_node;
 mod connected;
 mod contents;
+mod errno;
 mod error;
 mod handle;
 pub mod key;

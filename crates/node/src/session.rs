@@ -27,13 +27,13 @@ impl Session {
         Ok(Session { node: Arc::new(NodeThread::start(settings)?) })
     }
 
-    /// The namespace of the set, if it has one.
+    /// The namespace of the set, if it has one. Somebody else may have begun it since the session was started.
     ///
     /// # Errors
-    /// If the session has ended.
+    /// If the session has ended, or an agent does not say.
     pub fn tree(&self) -> Result<Option<Tree>> {
         const WHAT: &str = "finding the namespace";
-        let is_there = self.node.call(WHAT, |node| async move { Ok(node.client.tree.borrow().is_some()) })?;
+        let is_there = self.node.call(WHAT, |node| async move { node.client.find_tree().await })?;
         Ok(is_there.then(|| Tree::new(self.node.clone())))
     }
 

@@ -29,8 +29,8 @@ fn with_a_namespace_names_are_paths_for_all_sessions() {
     let first = session(&agents);
     assert!(first.tree().expect("asked").is_none());
     first.open("flat/name", BOTH).expect("a flat name").close().expect("made");
-    let tree = first.begin_tree().expect("a namespace");
     let other = session(&agents);
+    let tree = first.begin_tree().expect("a namespace");
     let other_tree = other.tree().expect("asked").expect("it is there for others");
     assert_eq!(kind(first.open("directory/file", BOTH)), ErrorKind::NotFound);
     make_directory(&other_tree, "directory").expect("made");

@@ -1,0 +1,52 @@
+//! Error numbers of POSIX: how doors to programs that know nothing else say what went wrong.
+
+use namespace::TreeRefusal;
+use nix::libc;
+
+use crate::error::ErrorKind;
+
+impl ErrorKind {
+    /// The error number of POSIX that says this best. Data that are damaged or lost are EIO, as read(2) and fsync(2) say
+    /// of a disk.
+    pub fn errno(self) -> i32 {
+        match self {
+            ErrorKind::NotFound => libc::ENOENT,
+            ErrorKind::Exists => libc::EEXIST,
+            ErrorKind::BadName | ErrorKind::Invalid => libc::EINVAL,
+            ErrorKind::NameTooLong => libc::ENAMETOOLONG,
+            ErrorKind::BadMode | ErrorKind::Closed => libc::EBADF,
+            ErrorKind::TooLarge => libc::EFBIG,
+            ErrorKind::NoSpace => libc::ENOSPC,
+            ErrorKind::Unfinished | ErrorKind::BeingWritten => libc::EBUSY,
+            ErrorKind::Unreachable => libc::ECONNREFUSED,
+            ErrorKind::Gone => libc::ECONNRESET,
+            ErrorKind::Protocol => libc::EPROTO,
+            ErrorKind::NotTrusted => libc::EACCES,
+            ErrorKind::Refused(refusal) => errno_of(refusal),
+            ErrorKind::Lost | ErrorKind::Damaged | ErrorKind::Io => libc::EIO,
+        }
+    }
+}
+
+fn errno_of(refusal: TreeRefusal) -> i32 {
+    match refusal {
+        TreeRefusal::NotFound => libc::ENOENT,
+        TreeRefusal::Exists | TreeRefusal::HasNamespace => libc::EEXIST,
+        TreeRefusal::NotDirectory => libc::ENOTDIR,
+        TreeRefusal::IsDirectory => libc::EISDIR,
+        TreeRefusal::NotEmpty => libc::ENOTEMPTY,
+        TreeRefusal::NameTooLong => libc::ENAMETOOLONG,
+        TreeRefusal::Loop => libc::ELOOP,
+        TreeRefusal::Invalid => libc::EINVAL,
+        TreeRefusal::TooManyLinks => libc::EMLINK,
+        TreeRefusal::NotPermitted => libc::EPERM,
+        TreeRefusal::NoAttribute => libc::ENODATA,
+        TreeRefusal::TooLarge => libc::E2BIG,
+        TreeRefusal::FileTooLarge => libc::EFBIG,
+        TreeRefusal::Busy => libc::EBUSY,
+        TreeRefusal::Removed => libc::ESTALE,
+        TreeRefusal::NoNamespace => libc::ENOTCONN,
+        TreeRefusal::Newer { .. } => libc::EPROTO,
+        TreeRefusal::Damaged => libc::EUCLEAN,
+    }
+}
