@@ -129,7 +129,8 @@ test-rust-built: tools
 
 test-python: PROFILE = dev
 test-python: wheel
-	$(VENV)/bin/pytest --quiet python
+	@[ -x $(TARGET)/debug/starfish ] || cargo build $(CARGO_FLAGS) -p starfish
+	STARFISH=$(abspath $(TARGET))/debug/starfish $(VENV)/bin/pytest --quiet python
 
 # The page of the viewer is part of the sources, so that cargo needs no npm: it must be what its own sources give.
 lint-page:

@@ -1,13 +1,17 @@
-"""Starfish: parallel disk I/O, on simulated machines.
+"""Starfish: parallel disk I/O, on simulated machines and on agents.
 
-Three calls: `Machine.load` gives a machine, `simulate` says what a file would take on it, and `run` executes a
-whole plan of experiments, over all cores or on a Dask cluster. Tables are pandas data frames, and every
-column's name ends in its unit, if it has one.
+`open` opens a file that is striped over agents; fsspec, and so pandas, pyarrow, Dask and others, knows such files
+by URLs as `starfish://HOST:PORT,.../dir/file`.
+
+For simulations there are three calls: `Machine.load` gives a machine, `simulate` says what a file would take on it,
+and `run` executes a whole plan of experiments, over all cores or on a Dask cluster. Tables are pandas data frames,
+and every column's name ends in its unit, if it has one.
 """
 
 from importlib.metadata import version as _version
 
 from starfish.errors import FileError, InvalidError, SimulationError, StarfishError
+from starfish.files import open
 from starfish.machine import Machine
 from starfish.options import Options
 from starfish.plans import Plan, Shard, merge, run, split
@@ -23,6 +27,7 @@ __all__ = [
     "SimulationError",
     "StarfishError",
     "merge",
+    "open",
     "run",
     "simulate",
     "split",

@@ -24,9 +24,10 @@ def examples() -> dict[str, list[tuple[str, str]]]:
 
 @pytest.mark.parametrize("page", examples())
 def test_examples_print_what_the_page_shows(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: str, tmp_path: Path, agents: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STARFISH_AGENTS", agents)
     names: dict[str, object] = {}
     for source, shown in examples()[page]:
         output = io.StringIO()

@@ -39,8 +39,7 @@ impl ClientNode {
             None => None,
         };
         let tree = RefCell::default();
-        let node =
-            ClientNode { cache, write_cache, settings, lending: RefCell::default(), connection, tree };
+        let node = ClientNode { cache, write_cache, settings, lending: RefCell::default(), connection, tree };
         node.find_tree().await?;
         Ok(node)
     }

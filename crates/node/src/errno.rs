@@ -6,8 +6,8 @@ use nix::libc;
 use crate::error::ErrorKind;
 
 impl ErrorKind {
-    /// The error number of POSIX that says this best. Data that are damaged or lost are EIO, as read(2) and fsync(2) say
-    /// of a disk.
+    /// The error number of POSIX that says this best. Data that are damaged or lost are EIO, as read(2) and fsync(2)
+    /// say of a disk.
     pub fn errno(self) -> i32 {
         match self {
             ErrorKind::NotFound => libc::ENOENT,

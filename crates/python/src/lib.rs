@@ -1,7 +1,7 @@
 //! The native half of the Python package `starfish`: conversions, and nothing else.
 //!
 //! What users see is Python, with its types and documentation, in `python/starfish`; the module here is private
-//! to it. It keeps no state, but for a recording: values go in, columns come out.
+//! to it. But for a recording and connections to file systems it keeps no state: values go in, columns come out.
 //!
 //! - `lib.rs`: the functions Python calls
 //! - `ask.rs`: what Python asks for, as cases
@@ -9,13 +9,18 @@
 //! - `columns.rs`: results, as columns of a table
 //! - `recording.rs`: what Python's threads do, recorded
 //! - `attend.rs`: waiting for threads while attending to Python: progress, interrupts
+//! - `files.rs`: the file system; `reading.rs`: reading with several pieces under way; `of_process.rs`: what does not
+//!   survive a fork
 //! - `error.rs`: what went wrong, as Python's exceptions
 
 mod ask;
 mod attend;
 mod columns;
 mod error;
+mod files;
+mod of_process;
 mod plans;
+mod reading;
 mod recording;
 
 /// What `python/starfish` imports; its types are in `python/starfish/_native.pyi`.
@@ -27,6 +32,8 @@ mod _native {
     use pyo3::prelude::*;
     use pyo3::types::{PyDict, PyList};
 
+    #[pymodule_export]
+    use crate::files::{FileHandle, FileSession};
     #[pymodule_export]
     use crate::recording::{
         tlv_argument, tlv_begin, tlv_count, tlv_counter, tlv_end, tlv_finish, tlv_flow, tlv_flow_in,

@@ -102,7 +102,7 @@ const ARROWS: [(&str, &[&str]); 38] = [
     ("replacement", &[]),
     ("seeds", &["description", "fs", "interruption", "layout", "machine", "namespace", "sim"]),
     ("statistics", &[]),
-    ("python", &["description", "experiment", "layout", "plan", "tlv"]),
+    ("python", &["description", "experiment", "layout", "namespace", "node", "plan", "tlv"]),
     ("test-agents", &["fs", "machine", "node", "pdiol", "real"]),
     ("tidy", &[]),
     ("tlv", &["trace"]),

@@ -1,0 +1,449 @@
+//! The file system as Python has it: a session with its namespace, and open files. What users see is in
+//! `python/starfish/files.py` and `python/starfish/fsspec.py`.
+//!
+//! Every call waits without the interpreter lock.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use layout::Extent;
+use namespace::{
+    AttributeChanges, FileNumber, Inode, InodeKind, Location, NewInode, RenameMode, SetTime, TreeAnswer,
+    TreeOperation, WhatToRemove,
+};
+use node::{Error, ErrorKind, Handle, OpenOptions, Session, Settings, Size, Tree, agents};
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyMemoryView, PySlice};
+
+use crate::of_process::OfProcess;
+use crate::reading::{PieceReader, extent};
+
+/// The mode of a directory that is made.
+const DIRECTORY_MODE: u16 = 0o755;
+
+/// The most bytes of entries in one answer.
+const LISTED_BYTES: u32 = 256 << 10;
+
+/// A node's error on its way to Python, where it is an OSError, or the kind of it that the error number says.
+struct FileFailure(Error);
+
+impl From<Error> for FileFailure {
+    fn from(error: Error) -> Self {
+        FileFailure(error)
+    }
+}
+
+impl From<FileFailure> for PyErr {
+    fn from(FileFailure(error): FileFailure) -> Self {
+        let remedy = error.remedy().map(|remedy| format!(". {remedy}")).unwrap_or_default();
+        let text = format!("{}{remedy}", error.why());
+        PyOSError::new_err((error.kind().errno(), text, error.what().to_owned()))
+    }
+}
+
+type FileResult<T> = Result<T, FileFailure>;
+
+/// Names, and what they lead to.
+type Entries = Vec<(Vec<u8>, Inode)>;
+
+/// What is known of a file or directory, as a dictionary; times in nanoseconds since 1970.
+#[derive(IntoPyObject)]
+struct FileFacts {
+    kind: &'static str,
+    size: u64,
+    mode: u16,
+    uid: u32,
+    gid: u32,
+    links: u32,
+    accessed: i64,
+    modified: i64,
+    changed: i64,
+    made: i64,
+    version: u64,
+    number: u64,
+    /// Of a file.
+    block_bytes: Option<u64>,
+    /// Of a file.
+    stripes: Option<u32>,
+    /// Of a symbolic link.
+    target: Option<OsString>,
+}
+
+impl FileFacts {
+    fn of(inode: Inode) -> Self {
+        let striping = inode.layout().map(|layout| layout.striping);
+        let (kind, target) = match inode.kind {
+            InodeKind::File(_) => ("file", None),
+            InodeKind::Directory { .. } => ("directory", None),
+            InodeKind::Link { target } => ("link", Some(OsString::from_vec(target))),
+            InodeKind::Special { .. } => ("other", None),
+        };
+        FileFacts {
+            kind,
+            size: if kind == "directory" { 0 } else { inode.size },
+            mode: inode.mode,
+            uid: inode.uid,
+            gid: inode.gid,
+            links: inode.links,
+            accessed: inode.accessed,
+            modified: inode.modified,
+            changed: inode.changed,
+            made: inode.made,
+            version: inode.version,
+            number: inode.number.0,
+            block_bytes: striping.map(|striping| striping.block_bytes()),
+            stripes: striping.map(|striping| striping.stripe_count()),
+            target,
+        }
+    }
+}
+
+/// A connection to the agents, for the process that makes it.
+#[pyclass(frozen, module = "starfish._native")]
+pub(crate) struct FileSession {
+    session: OfProcess<Session>,
+    tree: OnceLock<OfProcess<Tree>>,
+}
+
+#[pymethods]
+impl FileSession {
+    /// Connects to the agents of these names, or to those that the environment names.
+    #[new]
+    #[pyo3(signature = (agents, key_file, cache_bytes, block_bytes))]
+    fn new(
+        py: Python<'_>,
+        agents: Vec<String>,
+        key_file: Option<PathBuf>,
+        cache_bytes: Option<u64>,
+        block_bytes: Option<u64>,
+    ) -> FileResult<Self> {
+        py.detach(|| {
+            let mut settings = Settings::of_environment(agents::find_among(&agents, None)?)?;
+            settings.key = key_file;
+            settings.cache_bytes = cache_bytes.unwrap_or(Settings::CACHE_BYTES);
+            let usual: Size = node::BLOCK.parse().expect("a size");
+            settings.block_bytes = block_bytes.unwrap_or(usual.0);
+            let session = OfProcess::new(Session::start(settings)?);
+            Ok(FileSession { session, tree: OnceLock::new() })
+        })
+    }
+
+    /// What the path leads to.
+    fn look(&self, py: Python<'_>, path: OsString, follow: bool) -> FileResult<FileFacts> {
+        py.detach(|| Ok(FileFacts::of(self.look_inode(&path, follow)?)))
+    }
+
+    /// The entries of a directory, in the order of their names as bytes.
+    fn entries(&self, py: Python<'_>, path: OsString) -> FileResult<Vec<(OsString, FileFacts)>> {
+        py.detach(|| {
+            let directory = self.look_inode(&path, true)?;
+            let mut found = Vec::new();
+            let mut after = Vec::new();
+            loop {
+                let (entries, more) = self.some_entries(&path, directory.number, after)?;
+                after = entries.last().map(|(name, _)| name.clone()).unwrap_or_default();
+                let facts = |(name, inode)| (OsString::from_vec(name), FileFacts::of(inode));
+                found.extend(entries.into_iter().map(facts));
+                if !more {
+                    return Ok(found);
+                }
+            }
+        })
+    }
+
+    /// Makes a directory.
+    fn make_directory(&self, py: Python<'_>, path: OsString) -> FileResult<()> {
+        py.detach(|| {
+            let (uid, gid) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
+            let (at, new) = (location(&path), NewInode::Directory);
+            let make = TreeOperation::Make { at, new, mode: DIRECTORY_MODE, uid, gid, exclusive: true };
+            self.tree_to_change()?.perform(&shown(&path), make).wait()?;
+            Ok(())
+        })
+    }
+
+    /// Removes the name of a file, or of an empty directory.
+    fn remove(&self, py: Python<'_>, path: OsString, directory: bool) -> FileResult<()> {
+        py.detach(|| {
+            let what = if directory { WhatToRemove::Directory } else { WhatToRemove::File };
+            let remove = TreeOperation::Remove { at: location(&path), what };
+            Ok(self.tree()?.unname(&shown(&path), remove).wait()?)
+        })
+    }
+
+    /// Gives a file or directory another name; what has that name is replaced in the same step, or stays.
+    fn rename(&self, py: Python<'_>, from: OsString, to: OsString, replace: bool) -> FileResult<()> {
+        py.detach(|| {
+            let mode = if replace { RenameMode::Replace } else { RenameMode::Keep };
+            let what = format!("{} to {}", shown(&from), shown(&to));
+            let rename = TreeOperation::Rename { from: location(&from), to: location(&to), mode };
+            Ok(self.tree()?.unname(&what, rename).wait()?)
+        })
+    }
+
+    /// Sets the permissions of a file or directory, or its times to now.
+    #[pyo3(signature = (path, mode = None, touch = false))]
+    fn change(&self, py: Python<'_>, path: OsString, mode: Option<u16>, touch: bool) -> FileResult<()> {
+        py.detach(|| {
+            let number = self.look_inode(&path, true)?.number;
+            let time = touch.then_some(SetTime::Now);
+            let changes =
+                AttributeChanges { mode, accessed: time, modified: time, ..AttributeChanges::default() };
+            let change = TreeOperation::Change { number, changes };
+            self.tree()?.perform(&shown(&path), change).wait()?;
+            Ok(())
+        })
+    }
+
+    /// Opens a file; `options` are `read`, `write`, `append`, `create`, `create_new` and `truncate`.
+    fn open(&self, py: Python<'_>, path: OsString, options: Vec<String>) -> FileResult<FileHandle> {
+        let has = |option: &str| options.iter().any(|one| one == option);
+        let open = OpenOptions::new()
+            .read(has("read"))
+            .write(has("write"))
+            .append(has("append"))
+            .create(has("create"))
+            .create_new(has("create_new"))
+            .truncate(has("truncate"));
+        py.detach(|| {
+            if open.writes() { self.tree_to_change() } else { self.tree() }?;
+            let handle = self.session.get()?.open(&of_text(&path)?, open)?;
+            Ok(FileHandle { handle: OfProcess::new(handle) })
+        })
+    }
+
+    /// The bytes from `start` to `end` of a file, as in a slice.
+    #[pyo3(signature = (path, start = None, end = None))]
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        path: OsString,
+        start: Option<i64>,
+        end: Option<i64>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let mut read = self.read_ranges(py, path, vec![(start, end)])?;
+        Ok(read.pop().expect("one for each range"))
+    }
+
+    /// The bytes of each of these ranges of a file, as in a slice.
+    fn read_ranges<'py>(
+        &self,
+        py: Python<'py>,
+        path: OsString,
+        ranges: Vec<(Option<i64>, Option<i64>)>,
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let (handle, bytes) = py
+            .detach(|| {
+                self.tree()?;
+                let handle = self.session.get()?.open(&of_text(&path)?, OpenOptions::new().read(true))?;
+                let bytes = handle.known_bytes()?;
+                Ok((handle, bytes))
+            })
+            .map_err(FileFailure)?;
+        let extents: Vec<Extent> = ranges.into_iter().map(|(start, end)| extent(start, end, bytes)).collect();
+        let mut reading = PieceReader::of(&handle, extents.iter().copied());
+        let read = extents.iter().map(|extent| read_bytes(py, &mut reading, extent.bytes)).collect();
+        drop(reading);
+        // Nothing was written: it can only be closed.
+        drop(py.detach(|| handle.close()));
+        read
+    }
+
+    /// Where the bytes of a file are: offset, bytes and agent of each stretch that is on one agent.
+    fn blocks(
+        &self,
+        py: Python<'_>,
+        path: OsString,
+        offset: u64,
+        bytes: u64,
+    ) -> FileResult<Vec<(u64, u64, String)>> {
+        py.detach(|| Ok(blocks(self.tree()?, &path, Extent::new(offset, bytes))?))
+    }
+
+    /// Brings all that was done with names onto the media.
+    fn flush(&self, py: Python<'_>) -> FileResult<()> {
+        py.detach(|| Ok(self.tree()?.flush().wait()?))
+    }
+
+    /// Writes out what was written behind, and says whether that has failed.
+    fn finish(&self, py: Python<'_>) -> FileResult<()> {
+        py.detach(|| Ok(self.session.get()?.finish()?))
+    }
+}
+
+impl FileSession {
+    /// The namespace, if there is one.
+    fn tree(&self) -> node::Result<&Tree> {
+        if let Some(tree) = self.tree.get() {
+            return tree.get();
+        }
+        let tree = self.session.get()?.tree()?.ok_or_else(|| {
+            let why = "the agents keep no namespace yet";
+            Error::new(ErrorKind::NotFound, "/", why)
+                .with_remedy("It begins with the first file or directory that is made")
+        })?;
+        self.tree.get_or_init(|| OfProcess::new(tree)).get()
+    }
+
+    /// The namespace, which is begun if there is none.
+    fn tree_to_change(&self) -> node::Result<&Tree> {
+        if self.tree.get().is_none() {
+            let tree = self.session.get()?.begin_tree()?;
+            self.tree.get_or_init(|| OfProcess::new(tree));
+        }
+        self.tree()
+    }
+
+    /// What the path leads to, with what this session has written.
+    fn look_inode(&self, path: &OsString, follow: bool) -> node::Result<Inode> {
+        let look = TreeOperation::Look { at: location(path), follow };
+        let looked = self.tree()?.run(&shown(path), move |node, what| async move {
+            let inode = node.told(&what, node.tree().inode(look).await)?;
+            Ok(node.tree().seen(inode))
+        });
+        looked.wait()
+    }
+
+    /// Some entries of a directory, and whether there are others after these.
+    fn some_entries(
+        &self,
+        path: &OsString,
+        directory: FileNumber,
+        after: Vec<u8>,
+    ) -> node::Result<(Entries, bool)> {
+        let list = TreeOperation::List { directory, after, bytes_max: LISTED_BYTES };
+        let listed = self.tree()?.run(&shown(path), move |node, what| async move {
+            match node.told(&what, node.tree().perform(list).await)? {
+                TreeAnswer::Entries { entries, more, .. } => {
+                    let seen = entries.into_iter().map(|entry| (entry.name, node.tree().seen(entry.inode)));
+                    Ok((seen.collect(), more))
+                }
+                _ => Err(Error::new(ErrorKind::Protocol, what.to_string(), "a wrong answer")),
+            }
+        });
+        listed.wait()
+    }
+}
+
+/// Where the bytes of an extent of a file are.
+fn blocks(tree: &Tree, path: &OsString, extent: Extent) -> node::Result<Vec<(u64, u64, String)>> {
+    let look = TreeOperation::Look { at: location(path), follow: true };
+    let found = tree.run(&shown(path), move |node, what| async move {
+        let inode = node.told(&what, node.tree().inode(look).await)?;
+        let file = node.told(&what, node.tree().numbered(&node.tree().seen(inode)).await)?;
+        let places = node.told(&what, node.client().disks_by_identity().await)?;
+        let mut blocks: Vec<(u64, u64, String)> = Vec::new();
+        for request in file.striping.requests(extent.clip(file.bytes)) {
+            let disk = file.disks[request.stripe as usize];
+            let agent = places.get(&disk).map(|(agent, _)| node.agent(*agent)).unwrap_or_default();
+            match blocks.last_mut() {
+                Some((_, bytes, last)) if last == agent => *bytes += request.bytes,
+                _ => blocks.push((request.file_offset, request.bytes, agent.to_owned())),
+            }
+        }
+        Ok(blocks)
+    });
+    found.wait()
+}
+
+/// An open file, without a position.
+#[pyclass(frozen, module = "starfish._native")]
+pub(crate) struct FileHandle {
+    handle: OfProcess<Handle>,
+}
+
+#[pymethods]
+impl FileHandle {
+    /// The size in bytes, with all that this session has written.
+    fn size(&self, py: Python<'_>) -> FileResult<u64> {
+        py.detach(|| Ok(self.handle.get()?.known_bytes()?))
+    }
+
+    /// At most so many bytes from `offset` on: fewer at the end of the file.
+    fn read_at<'py>(&self, py: Python<'py>, offset: u64, bytes: u64) -> PyResult<Bound<'py, PyBytes>> {
+        let handle = self.handle.get().map_err(FileFailure)?;
+        let extent = Extent::new(offset, bytes).clip(self.size(py)?);
+        read_bytes(py, &mut PieceReader::of(handle, [extent].into_iter()), extent.bytes)
+    }
+
+    /// Reads from `offset` on until the memory is full or the file ends; the number of bytes.
+    fn read_into(&self, py: Python<'_>, offset: u64, into: &Bound<'_, PyMemoryView>) -> PyResult<usize> {
+        let handle = self.handle.get().map_err(FileFailure)?;
+        let extent = Extent::new(offset, into.len()? as u64).clip(self.size(py)?);
+        let mut reading = PieceReader::of(handle, [extent].into_iter());
+        let mut filled = 0;
+        while let Some(pages) = py.detach(|| reading.next()).map_err(FileFailure)? {
+            for page in pages {
+                let bytes = page.as_slice();
+                let place = PySlice::new(py, filled.try_into()?, (filled + bytes.len()).try_into()?, 1);
+                PyBuffer::<u8>::get(&into.get_item(place)?)?.copy_from_slice(py, bytes)?;
+                filled += bytes.len();
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Writes the bytes at `offset`.
+    fn write_at(&self, py: Python<'_>, offset: u64, bytes: PyBuffer<u8>) -> PyResult<()> {
+        let bytes = bytes.to_vec(py)?;
+        let written = py.detach(|| self.handle.get()?.write_at(offset, bytes));
+        Ok(written.map_err(FileFailure)?)
+    }
+
+    /// Writes the bytes at the end of the file, wherever that is then; the offset.
+    fn append(&self, py: Python<'_>, bytes: PyBuffer<u8>) -> PyResult<u64> {
+        let bytes = bytes.to_vec(py)?;
+        let appended = py.detach(|| self.handle.get()?.append(bytes));
+        Ok(appended.map_err(FileFailure)?)
+    }
+
+    /// Cuts the file to `bytes`, or extends it to them with zeros.
+    fn set_size(&self, py: Python<'_>, bytes: u64) -> FileResult<()> {
+        py.detach(|| Ok(self.handle.get()?.set_len(bytes)?))
+    }
+
+    /// Brings everything written to the disks.
+    fn flush(&self, py: Python<'_>) -> FileResult<()> {
+        py.detach(|| Ok(self.handle.get()?.flush()?))
+    }
+
+    /// Closes the file: who opens it then reads what was written.
+    fn close(&self, py: Python<'_>) -> FileResult<()> {
+        py.detach(|| Ok(self.handle.get()?.close()?))
+    }
+}
+
+/// The next extent that is read, which has so many bytes: read straight into the object that Python gets.
+fn read_bytes<'py>(
+    py: Python<'py>,
+    reading: &mut PieceReader<'_>,
+    bytes: u64,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let length = usize::try_from(bytes)?;
+    let mut filled = 0;
+    let read = PyBytes::new_with(py, length, |into| {
+        filled = py.detach(|| reading.fill(into)).map_err(FileFailure)?;
+        Ok(())
+    })?;
+    // Somebody may have cut the file off meanwhile.
+    Ok(if filled == length { read } else { PyBytes::new(py, &read.as_bytes()[..filled]) })
+}
+
+fn location(path: &OsString) -> Location {
+    Location::of_path(path.as_bytes())
+}
+
+/// The path as errors have it.
+fn shown(path: &OsString) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// The path as a text.
+fn of_text(path: &OsString) -> node::Result<String> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| Error::new(ErrorKind::BadName, shown(path), "it is no text in UTF-8"))
+}

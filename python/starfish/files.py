@@ -1,0 +1,393 @@
+"""Files striped over agents, as Python's own: buffered, binary or text, to be read, replaced, appended to, changed.
+
+A file that is opened to be written anew (`w`, `x`) is written under a hidden name in the same directory, which
+becomes its own when it is closed. So whoever reads the name sees the old file or the new one, and never half of it;
+and if the block of a `with` ends with an exception the old file stays.
+"""
+
+import contextlib
+import errno
+import io
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from starfish import _native
+from starfish.sessions import SessionOptions, agents_of, split_url
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+# What is read and written at least, if the caller does not say.
+BUFFER_BYTES = 256 << 10
+
+# More is written in pieces, so that the memory for their copies is small.
+PIECE_BYTES = 4 << 20
+
+HIDDEN = re.compile(r"\.starfish-[0-9a-f]{16}\Z")
+
+TextMode = Literal["r", "r+", "w", "w+", "x", "x+", "a", "a+"]
+
+# What each mode asks for; those that write anew do so under another name.
+MODES = {
+    "rb": ["read"],
+    "r+b": ["read", "write"],
+    "wb": ["write"],
+    "w+b": ["read", "write"],
+    "xb": ["write"],
+    "x+b": ["read", "write"],
+    "ab": ["append", "create"],
+    "a+b": ["read", "append", "create"],
+}
+
+
+def is_hidden(path: str) -> bool:
+    """Say whether this is the name of a file that is being written and will have another name."""
+    return HIDDEN.match(path.rpartition("/")[2]) is not None
+
+
+class _RawFile(io.RawIOBase):
+    """A file without a buffer: each call goes to the page cache of this process."""
+
+    def __init__(self, options: SessionOptions, path: str, mode: str, *, autocommit: bool = True) -> None:
+        if mode not in MODES:
+            raise ValueError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
+        self.name = path
+        self.mode = mode
+        self.options = options
+        self.autocommit = autocommit
+        self._position = 0
+        # The name under which it is written, until it has its own.
+        self._hidden: str | None = None
+        self._has_failed = False
+        self._process = os.getpid()
+        self._file = self._open()
+        if mode.startswith("a"):
+            self._position = self._file.size()
+
+    def _open(self) -> _native.FileHandle:
+        session = self.options.session()
+        if self.mode[0] not in "wx":
+            return session.open(self.name, MODES[self.mode])
+        before = self._before(session)
+        hidden = f"{self.name.rpartition('/')[0]}/.starfish-{secrets.token_hex(8)}"
+        file = session.open(hidden, [*MODES[self.mode], "create_new"])
+        self._hidden = hidden
+        if before is not None:
+            session.change(hidden, before["mode"])
+        return file
+
+    def _before(self, session: _native.FileSession) -> dict[str, Any] | None:
+        """Return what is known of the file that will be replaced, if there is one that may be."""
+        try:
+            before = session.look(self.name, True)
+        except FileNotFoundError:
+            return None
+        if self.mode.startswith("x"):
+            raise FileExistsError(errno.EEXIST, "it exists already", self.name)
+        if before["kind"] == "directory":
+            raise IsADirectoryError(errno.EISDIR, "it is a directory", self.name)
+        return before
+
+    def file(self) -> _native.FileHandle:
+        """Return the file as this process has it: after a fork, one that is only read is opened again."""
+        if self.closed:
+            raise ValueError("I/O operation on closed file.")
+        if self._process != os.getpid() and self.mode == "rb":
+            self._file = self._open()
+            self._process = os.getpid()
+        return self._file
+
+    def readable(self) -> bool:
+        return "read" in MODES[self.mode]
+
+    def writable(self) -> bool:
+        return self.mode != "rb"
+
+    def seekable(self) -> bool:
+        return True
+
+    def size(self) -> int:
+        """Return the size in bytes, with what was written through this file."""
+        return self.file().size()
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if whence not in (os.SEEK_SET, os.SEEK_CUR, os.SEEK_END):
+            raise ValueError(f"whence {whence}: expected 0, 1 or 2")
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position}.get(whence)
+        position = (self.size() if base is None else base) + offset
+        if position < 0:
+            raise OSError(errno.EINVAL, "a position before the beginning", self.name)
+        self._position = position
+        return position
+
+    def tell(self) -> int:
+        return self._position
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        read = self.file().read_into(self._position, memoryview(buffer).cast("B"))
+        self._position += read
+        return read
+
+    def readall(self) -> bytes:
+        read = self.file().read_at(self._position, max(0, self.size() - self._position))
+        self._position += len(read)
+        return read
+
+    def write(self, data: "ReadableBuffer") -> int:
+        view = memoryview(data).cast("B")
+        file = self.file()
+        # Whatever interrupts it: what is not whole gets no name.
+        self._has_failed = True
+        for begin in range(0, len(view), PIECE_BYTES):
+            piece = view[begin : begin + PIECE_BYTES]
+            if self.mode.startswith("a"):
+                self._position = file.append(piece)
+            else:
+                file.write_at(self._position, piece)
+            self._position += len(piece)
+        self._has_failed = False
+        return len(view)
+
+    def truncate(self, size: int | None = None) -> int:
+        size = self._position if size is None else size
+        self.file().set_size(size)
+        return size
+
+    def sync(self) -> None:
+        """Bring everything written to the disks."""
+        self.file().flush()
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        super().close()
+        if self._process != os.getpid():
+            # It belongs to the process before the fork.
+            return
+        try:
+            self._file.close()
+        except OSError:
+            self._has_failed = True
+            self.discard()
+            raise
+        if self._has_failed:
+            self.discard()
+        elif self.autocommit:
+            self.commit()
+
+    def commit(self) -> None:
+        """Give the closed file its name, if it has it not yet: what had it before is replaced in the same step."""
+        if self._hidden is None:
+            return
+        try:
+            self.options.session().rename(self._hidden, self.name, self.mode.startswith("w"))
+        except OSError:
+            self.discard()
+            raise
+        self._hidden = None
+
+    def discard(self) -> None:
+        """Remove the closed file, if it has not got its name yet; what has the name stays."""
+        hidden, self._hidden = self._hidden, None
+        if hidden is not None:
+            with contextlib.suppress(OSError):
+                self.options.session().remove(hidden, False)
+
+
+class _Striped(io.BufferedIOBase):
+    """What files have that Python's own have not."""
+
+    # The file without its buffer.
+    file: _RawFile
+
+    @property
+    def path(self) -> str:
+        """The path, beginning with a slash."""
+        return self.file.name
+
+    @property
+    def size(self) -> int:
+        """The size in bytes, with what has left the buffer."""
+        return self.file.size()
+
+    def sync(self) -> None:
+        """Bring everything written to the disks; `flush` brings it to the page cache of this process only."""
+        self.flush()
+        self.file.sync()
+
+    def commit(self) -> None:
+        """Close the file, and give it its name."""
+        self.close()
+        self.file.commit()
+
+    def discard(self) -> None:
+        """Close the file; if it is written anew, what was there under its name before stays."""
+        self.file.autocommit = False
+        try:
+            self.close()
+        finally:
+            self.file.discard()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+
+class FileReader(_Striped, io.BufferedReader):
+    """A file that is read."""
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return _reopen, (self.file.options, self.path, self.tell())
+
+
+class FileWriter(_Striped, io.BufferedWriter):
+    """A file that is written, or appended to."""
+
+
+class FileUpdater(_Striped, io.BufferedRandom):
+    """A file that is read and written."""
+
+
+class TextFile(io.TextIOWrapper):
+    """A file of text."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None and isinstance(self.buffer, _Striped):
+            # What it writes when it is closed goes where nobody sees it.
+            self.buffer.file.autocommit = False
+            try:
+                self.close()
+            finally:
+                self.buffer.file.discard()
+        else:
+            self.close()
+
+
+BinaryFile = FileReader | FileWriter | FileUpdater
+
+
+def open_binary(
+    options: SessionOptions, path: str, mode: str, *, autocommit: bool = True, buffer_bytes: int | None = None
+) -> BinaryFile:
+    """Open a file by its path, with a buffer of so many bytes."""
+    raw = _RawFile(options, path, mode, autocommit=autocommit)
+    kinds = {(True, False): FileReader, (False, True): FileWriter, (True, True): FileUpdater}
+    opened: BinaryFile = kinds[raw.readable(), raw.writable()](raw, buffer_bytes or BUFFER_BYTES)
+    opened.file = raw
+    return opened
+
+
+def _reopen(options: SessionOptions, path: str, position: int) -> BinaryFile:
+    file = open_binary(options, path, "rb")
+    file.seek(position)
+    return file
+
+
+@overload
+def open(
+    path: str | os.PathLike[str],
+    mode: Literal["rb"],
+    *,
+    agents: str | Iterable[str] | None = None,
+    key_file: str | None = None,
+) -> FileReader: ...
+
+
+@overload
+def open(
+    path: str | os.PathLike[str],
+    mode: Literal["wb", "xb", "ab"],
+    *,
+    agents: str | Iterable[str] | None = None,
+    key_file: str | None = None,
+) -> FileWriter: ...
+
+
+@overload
+def open(
+    path: str | os.PathLike[str],
+    mode: Literal["r+b", "w+b", "x+b", "a+b"],
+    *,
+    agents: str | Iterable[str] | None = None,
+    key_file: str | None = None,
+) -> FileUpdater: ...
+
+
+@overload
+def open(
+    path: str | os.PathLike[str],
+    mode: TextMode = "r",
+    *,
+    agents: str | Iterable[str] | None = None,
+    key_file: str | None = None,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
+) -> TextFile: ...
+
+
+@overload
+def open(
+    path: str | os.PathLike[str],
+    mode: str,
+    *,
+    agents: str | Iterable[str] | None = None,
+    key_file: str | None = None,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
+) -> Any: ...
+
+
+def open(
+    path: str | os.PathLike[str],
+    mode: str = "r",
+    *,
+    agents: str | Iterable[str] | None = None,
+    key_file: str | None = None,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
+) -> BinaryFile | TextFile:
+    """Open a file that is striped over agents.
+
+    A file that is written anew replaces the one before when it is closed, in one step, and not at all if the block
+    of a `with` ends with an exception.
+
+    Args:
+        path: the path, as `/dir/file` or `starfish://HOST:PORT,.../dir/file`.
+        mode: `r`, `r+` (to be read and changed), `w` (written anew), `x` (made) or `a` (appended to), the last three
+            also with `+` to be read too; with `b` for bytes.
+        agents: the agents, as HOST:PORT or HOST; else those of the path, or that the environment names.
+        key_file: the file of the cluster key, if it is not the usual one.
+        encoding: that of a text, UTF-8 if it is not said.
+        errors: what is done with what is no text, as for Python's own `open`.
+        newline: how lines end, as for Python's own `open`.
+
+    Raises:
+        OSError: or the kind of it that says why it cannot be opened, as FileNotFoundError.
+    """
+    of_path, inside = split_url(os.fspath(path))
+    options = SessionOptions(agents_of(agents) or of_path, key_file)
+    if "b" in mode:
+        if encoding is not None or errors is not None or newline is not None:
+            raise ValueError("encoding, errors and newline are for text, and the mode is binary")
+        return open_binary(options, inside, binary_mode(mode))
+    binary = open_binary(options, inside, binary_mode(mode))
+    return TextFile(binary, encoding or "utf-8", errors, newline)
+
+
+def binary_mode(mode: str) -> str:
+    """Return a mode as it is written here: `r+b` for `rb+`, `rb` for `r` and `rt`."""
+    kind = mode.replace("b", "").replace("t", "")
+    return f"{kind[:1]}+b" if kind.endswith("+") else f"{kind}b"

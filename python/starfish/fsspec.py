@@ -1,0 +1,439 @@
+"""The file system as fsspec has it: `starfish://HOST:PORT,.../dir/file`, for pandas, pyarrow, Dask and others."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
+from glob import has_magic
+from typing import Any, BinaryIO, NamedTuple
+
+from fsspec.asyn import AsyncFileSystem, _run_coros_in_chunks, get_loop, sync, sync_wrapper
+from fsspec.callbacks import DEFAULT_CALLBACK, Callback
+from fsspec.implementations.local import trailing_sep
+from fsspec.utils import isfilelike, stringify_path
+
+from starfish import _native
+from starfish.files import PIECE_BYTES, BinaryFile, TextFile, binary_mode, is_hidden, open_binary
+from starfish.sessions import SCHEME, SessionOptions, agents_of, in_thread, split_url
+
+Facts = dict[str, Any]
+
+
+class Block(NamedTuple):
+    """A stretch of a file that is on one agent."""
+
+    offset: int
+    """Its first byte."""
+    length: int
+    """How many bytes it has."""
+    agent: str
+    """The agent, as the user calls it."""
+
+
+class StarfishFileSystem(AsyncFileSystem):  # type: ignore[misc]
+    """Files striped over agents, by their paths.
+
+    What is written and closed is there for all at once; a file that is written anew replaces the one before in
+    one step. Directories are real: there may be empty ones. Any process may use an instance, the child of a fork
+    and whoever unpickles it too: each has connections of its own.
+
+    Args:
+        agents: the agents, as HOST:PORT or HOST, in a list or with commas between them; those that the environment
+            names (STARFISH_AGENTS, config.toml, `starfish agents up`) if none are given.
+        key_file: the file of the cluster key, if it is not the usual one.
+        cache_bytes: memory for pages of all files of a process, 256 MiB without it.
+        block_bytes: block size of files that are made, 256 KiB without it.
+        auto_mkdir: whether directories that are missing are made when a file is.
+        storage_options: those of `fsspec.asyn.AsyncFileSystem`.
+    """
+
+    protocol = "starfish"
+    root_marker = "/"
+    _pid: int
+
+    def __init__(
+        self,
+        agents: str | Iterable[str] | None = None,
+        key_file: str | None = None,
+        cache_bytes: int | None = None,
+        block_bytes: int | None = None,
+        auto_mkdir: bool = True,
+        **storage_options: Any,
+    ) -> None:
+        super().__init__(**storage_options)
+        self.auto_mkdir = auto_mkdir
+        self._options = SessionOptions(agents_of(agents), key_file, cache_bytes, block_bytes)
+
+    # What a path is.
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        if isinstance(path, list):
+            return [cls._strip_protocol(one) for one in path]
+        return split_url(stringify_path(path).removeprefix("starfish::"))[1]
+
+    def unstrip_protocol(self, name: str) -> str:
+        """Return the URL of a path, with the agents if this instance has been given some."""
+        return f"{SCHEME}{','.join(self._options.agents)}{self._strip_protocol(name)}"
+
+    @staticmethod
+    def _get_kwargs_from_urls(path: str) -> dict[str, str]:
+        agents, _ = split_url(path)
+        return {"agents": ",".join(agents)} if agents else {}
+
+    # Connections.
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The loop of the synchronous calls: after a fork, that of this process."""
+        if self._pid != (here := os.getpid()):
+            self._pid = here
+            self._loop = None if self.asynchronous else get_loop()
+        loop: asyncio.AbstractEventLoop | None = self._loop
+        return loop
+
+    @property
+    def _session(self) -> _native.FileSession:
+        return self._options.session()
+
+    async def _ask(self, call: Callable[[_native.FileSession], Any]) -> Any:
+        return await in_thread(lambda: call(self._session))
+
+    async def _with_parents(self, path: str, make: Callable[[], Any]) -> Any:
+        """Make something, and the directories above it if they are missing and may be made."""
+        try:
+            return await in_thread(make)
+        except FileNotFoundError:
+            if not self.auto_mkdir:
+                raise
+        await self._makedirs(self._parent(path), exist_ok=True)
+        return await in_thread(make)
+
+    # What is there.
+
+    async def _info(self, path: str, **_: Any) -> Facts:
+        path = self._strip_protocol(path)
+        return await in_thread(self._look, path)
+
+    def _look(self, path: str) -> Facts:
+        return self._facts_of(path, self._session.look(path, False))
+
+    def _facts_of(self, path: str, facts: Facts) -> Facts:
+        """Return what is known of a path as others want it: of a link, what it leads to."""
+        destination = facts["target"]
+        if facts["kind"] == "link":
+            try:
+                facts = self._session.look(path, True)
+            except FileNotFoundError:
+                facts = {**facts, "size": 0}
+        found = {
+            "name": path,
+            "type": facts["kind"],
+            "size": facts["size"],
+            "mode": facts["mode"],
+            "uid": facts["uid"],
+            "gid": facts["gid"],
+            "nlink": facts["links"],
+            "ino": facts["number"],
+            "version": facts["version"],
+            "created": facts["made"] / 1e9,
+            "mtime": facts["modified"] / 1e9,
+            "islink": destination is not None,
+        }
+        if destination is not None:
+            found["destination"] = destination
+        if facts["kind"] == "file":
+            found |= {"block_size": facts["block_bytes"], "stripes": facts["stripes"]}
+        return found
+
+    async def _exists(self, path: str, **_: Any) -> bool:
+        try:
+            await self._info(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    async def _ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+        path = self._strip_protocol(path)
+        listed = await in_thread(self._list, path)
+        return listed if detail else [facts["name"] for facts in listed]
+
+    def _list(self, path: str) -> list[Facts]:
+        try:
+            entries = self._session.entries(path)
+        except NotADirectoryError:
+            return [self._look(path)]
+        below = path.rstrip("/")
+        return [self._facts_of(f"{below}/{name}", facts) for name, facts in entries if not is_hidden(name)]
+
+    def created(self, path: str) -> datetime:
+        """Return when the file was made, in UTC."""
+        return datetime.fromtimestamp(self.info(path)["created"], UTC)
+
+    def modified(self, path: str) -> datetime:
+        """Return when the contents of the file were changed, in UTC."""
+        return datetime.fromtimestamp(self.info(path)["mtime"], UTC)
+
+    def ukey(self, path: str) -> str:
+        """Return a text that changes with the contents of the path: number and version of the file."""
+        facts = self.info(path)
+        return f"{facts['ino']:016x}.{facts['version']}"
+
+    def checksum(self, path: str) -> int:
+        """Return a number that changes with the contents of the path."""
+        facts = self.info(path)
+        return int(facts["ino"]) << 64 | int(facts["version"])
+
+    async def _blocks(self, path: str, offset: int = 0, length: int | None = None) -> list[Block]:
+        path = self._strip_protocol(path)
+        length = 2**63 - 1 - offset if length is None else length
+        found = await self._ask(lambda session: session.blocks(path, offset, length))
+        return [Block(*block) for block in found]
+
+    def blocks(self, path: str, offset: int = 0, length: int | None = None) -> list[Block]:
+        """Return where the bytes of a file are, so that what is to be done with them can be done there.
+
+        Args:
+            path: the file.
+            offset: the first byte that matters.
+            length: how many do; without it, all that come after.
+        """
+        blocks: list[Block] = sync(self.loop, self._blocks, path, offset, length)
+        return blocks
+
+    # Contents.
+
+    async def _cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        path = self._strip_protocol(path)
+        read: bytes = await self._ask(lambda session: session.read(path, start, end))
+        return read
+
+    async def _cat_ranges(
+        self,
+        paths: list[str],
+        starts: int | None | Iterable[int | None],
+        ends: int | None | Iterable[int | None],
+        max_gap: int | None = None,
+        batch_size: int | None = None,
+        on_error: str = "return",
+        **_: Any,
+    ) -> list[Any]:
+        """Read ranges of files: of each file all at once, so that what is close together is fetched once."""
+        if not isinstance(paths, list):
+            raise TypeError("expected a list of paths")
+        firsts = list(starts) if isinstance(starts, Iterable) else [starts] * len(paths)
+        lasts = list(ends) if isinstance(ends, Iterable) else [ends] * len(paths)
+        if not len(paths) == len(firsts) == len(lasts):
+            raise ValueError("expected as many starts and ends as paths")
+        wanted: dict[str, list[int]] = {}
+        for index, path in enumerate(paths):
+            wanted.setdefault(self._strip_protocol(path), []).append(index)
+
+        def read(path: str, places: list[int]) -> Awaitable[list[bytes]]:
+            ranges = [(firsts[place], lasts[place]) for place in places]
+            return self._ask(lambda session: session.read_ranges(path, ranges))
+
+        files = [read(path, places) for path, places in wanted.items()]
+        outcomes = await _run_coros_in_chunks(
+            files, batch_size=batch_size or self.batch_size, return_exceptions=True
+        )
+        found: list[Any] = [None] * len(paths)
+        for places, outcome in zip(wanted.values(), outcomes, strict=True):
+            if isinstance(outcome, BaseException) and on_error != "return":
+                raise outcome
+            several = [outcome] * len(places) if isinstance(outcome, BaseException) else outcome
+            for place, one in zip(places, several, strict=True):
+                found[place] = one
+        return found
+
+    async def _pipe_file(self, path: str, value: Any, mode: str = "overwrite", **_: Any) -> None:
+        path = self._strip_protocol(path)
+
+        def write() -> None:
+            with open_binary(self._options, path, "xb" if mode == "create" else "wb") as file:
+                file.write(value)
+
+        await self._with_parents(path, write)
+
+    async def _get_file(
+        self, rpath: str, lpath: Any, callback: Callback = DEFAULT_CALLBACK, **_: Any
+    ) -> None:
+        rpath = self._strip_protocol(rpath)
+        if isfilelike(lpath):
+            await in_thread(self._copy_out, rpath, lpath, callback)
+        elif await self._isdir(rpath):
+            os.makedirs(lpath, exist_ok=True)
+        else:
+            await in_thread(self._copy_to, rpath, lpath, callback)
+
+    def _copy_to(self, rpath: str, lpath: str, callback: Callback) -> None:
+        with open_binary(self._options, rpath, "rb") as source, open(lpath, "wb") as target:
+            copy(source, target, source.size, callback)
+
+    def _copy_out(self, rpath: str, target: BinaryIO, callback: Callback) -> None:
+        with open_binary(self._options, rpath, "rb") as source:
+            copy(source, target, source.size, callback)
+
+    async def _put_file(
+        self, lpath: str, rpath: str, callback: Callback = DEFAULT_CALLBACK, mode: str = "overwrite", **_: Any
+    ) -> None:
+        rpath = self._strip_protocol(rpath)
+        if os.path.isdir(lpath):
+            await self._makedirs(rpath, exist_ok=True)
+            return
+
+        def put() -> None:
+            with (
+                open(lpath, "rb", buffering=0) as source,
+                open_binary(self._options, rpath, "xb" if mode == "create" else "wb") as target,
+            ):
+                copy(source, target, os.fstat(source.fileno()).st_size, callback)
+
+        await self._with_parents(rpath, put)
+
+    async def _cp_file(self, path1: str, path2: str, **_: Any) -> None:
+        path1, path2 = self._strip_protocol(path1), self._strip_protocol(path2)
+        if (await self._info(path1))["type"] == "directory":
+            await self._makedirs(path2, exist_ok=True)
+            return
+
+        def copy_file() -> None:
+            with (
+                open_binary(self._options, path1, "rb") as source,
+                open_binary(self._options, path2, "wb") as target,
+            ):
+                copy(source, target, source.size, DEFAULT_CALLBACK)
+
+        await self._with_parents(path2, copy_file)
+
+    async def _touch(self, path: str, truncate: bool = True, **_: Any) -> None:
+        path = self._strip_protocol(path)
+        if truncate or not await self._exists(path):
+            await self._pipe_file(path, b"")
+        else:
+            await self._ask(lambda session: session.change(path, None, True))
+
+    touch = sync_wrapper(_touch)
+
+    # Files.
+
+    def open(self, path: str, mode: str = "rb", **kwargs: Any) -> Any:
+        """Open a file as `AbstractFileSystem.open` says.
+
+        Besides `rb`, `wb` and `ab` there are `xb` (it must not be there yet) and `r+b` (to be read and changed), each
+        with `+` or for text. What is written anew replaces the old file when it is closed, or when the transaction
+        ends; not at all if the block of a `with` ends with an exception.
+        """
+        if "b" in mode:
+            return super().open(path, binary_mode(mode), **kwargs)
+        text = {name: kwargs.pop(name) for name in ("encoding", "errors", "newline") if name in kwargs}
+        return TextFile(super().open(path, binary_mode(mode), **kwargs), **text)
+
+    def _open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | None = None,
+        autocommit: bool = True,
+        **_: Any,
+    ) -> BinaryFile:
+        def opened() -> BinaryFile:
+            return open_binary(self._options, path, mode, autocommit=autocommit, buffer_bytes=block_size)
+
+        try:
+            return opened()
+        except FileNotFoundError:
+            if not self.auto_mkdir or mode.startswith("r"):
+                raise
+        self.makedirs(self._parent(path), exist_ok=True)
+        return opened()
+
+    # Names.
+
+    async def _mkdir(self, path: str, create_parents: bool = True, **_: Any) -> None:
+        path = self._strip_protocol(path)
+        try:
+            await self._ask(lambda session: session.make_directory(path))
+        except FileNotFoundError:
+            if not create_parents:
+                raise
+            await self._makedirs(self._parent(path), exist_ok=True)
+            await self._ask(lambda session: session.make_directory(path))
+
+    async def _makedirs(self, path: str, exist_ok: bool = False) -> None:
+        path = self._strip_protocol(path)
+        try:
+            await self._mkdir(path)
+        except FileExistsError:
+            if not exist_ok or not await self._isdir(path):
+                raise
+
+    async def _rmdir(self, path: str) -> None:
+        path = self._strip_protocol(path)
+        await self._ask(lambda session: session.remove(path, True))
+
+    rmdir = sync_wrapper(_rmdir)
+
+    async def _rm_file(self, path: str, **_: Any) -> None:
+        path = self._strip_protocol(path)
+        await self._ask(lambda session: session.remove(path, False))
+
+    async def _rm(
+        self,
+        path: str | list[str],
+        recursive: bool = False,
+        batch_size: int | None = None,
+        maxdepth: int | None = None,
+        **_: Any,
+    ) -> None:
+        if maxdepth is not None:
+            raise NotImplementedError("rm with maxdepth: what is deeper keeps directories from being removed")
+        paths = await self._expand_path(path)
+        remove = self._rm_tree if recursive else self._rm_file
+        await self._each([remove(one) for one in paths], batch_size)
+
+    async def _rm_tree(self, path: str) -> None:
+        """Remove a path with all that is below it, hidden files too."""
+        if (await self._ask(lambda session: session.look(path, False)))["kind"] != "directory":
+            await self._rm_file(path)
+            return
+        entries = await self._ask(lambda session: session.entries(path))
+        await self._each([self._rm_tree(f"{path.rstrip('/')}/{name}") for name, _ in entries], None)
+        if path != self.root_marker:
+            await self._rmdir(path)
+
+    async def _each(self, calls: list[Any], batch_size: int | None) -> None:
+        await _run_coros_in_chunks(calls, batch_size=batch_size or self.batch_size)
+
+    async def _mv_file(self, path1: str, path2: str, **_: Any) -> None:
+        path1, path2 = self._strip_protocol(path1), self._strip_protocol(path2)
+        if path1 != path2:
+            await self._ask(lambda session: session.rename(path1, path2, True))
+
+    async def _mv(
+        self, path1: str | list[str], path2: str | list[str], recursive: bool = False, **_: Any
+    ) -> None:
+        """Move files and directories, each in one step; into a directory if that is what `path2` is."""
+        if isinstance(path1, str) and not has_magic(path1):
+            sources = [self._strip_protocol(path1)]
+        else:
+            sources = await self._expand_path(path1)
+        if isinstance(path2, list):
+            targets = path2
+        elif isinstance(path1, list) or has_magic(path1) or trailing_sep(path2) or await self._isdir(path2):
+            base = self._strip_protocol(path2).rstrip("/")
+            targets = [f"{base}/{source.rpartition('/')[2]}" for source in sources]
+        else:
+            targets = [path2]
+        for source, target in zip(sources, targets, strict=True):
+            await self._mv_file(source, target)
+
+    mv = sync_wrapper(_mv)
+
+
+def copy(source: Any, target: Any, size: int, callback: Callback) -> None:
+    """Copy all that a file has to another, and tell how far that is."""
+    callback.set_size(size)
+    while piece := source.read(PIECE_BYTES):
+        target.write(piece)
+        callback.relative_update(len(piece))

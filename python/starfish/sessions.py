@@ -1,0 +1,103 @@
+"""Connections to agents: one for each process and set of options, made when it is needed first.
+
+A connection is a thread, so the child of a fork has none: it makes its own. What is handed from process to process,
+by pickling or by a fork, are the options.
+"""
+
+import asyncio
+import atexit
+import os
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+from starfish import _native
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# How many calls of coroutines may wait at the same time: a thread that waits costs little.
+WAITING = 64
+
+SCHEME = "starfish://"
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """Which agents, and how to talk to them.
+
+    agents: as HOST:PORT or HOST; those that the environment names if there are none here.
+    key_file: the file of the cluster key, if it is not the usual one.
+    cache_bytes: memory for pages of all files, 256 MiB without it.
+    block_bytes: block size of files that are made, 256 KiB without it.
+    """
+
+    agents: tuple[str, ...] = ()
+    key_file: str | None = None
+    cache_bytes: int | None = None
+    block_bytes: int | None = None
+
+    def session(self) -> _native.FileSession:
+        """Return the connection of this process."""
+        with _here.lock:
+            session = _here.sessions.get(self)
+            if session is None:
+                session = _native.FileSession(
+                    list(self.agents), self.key_file, self.cache_bytes, self.block_bytes
+                )
+                _here.sessions[self] = session
+            return session
+
+
+def agents_of(agents: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Return the names of agents, which may be in one text with commas between them."""
+    names = agents.split(",") if isinstance(agents, str) else agents or ()
+    return tuple(name.strip() for name in names if name.strip())
+
+
+def split_url(url: str) -> tuple[tuple[str, ...], str]:
+    """Return the agents and the path of a URL, or of a path alone: `/dir/f`, without a slash at its end."""
+    agents: tuple[str, ...] = ()
+    if url.startswith(SCHEME):
+        place, _, url = url.removeprefix(SCHEME).partition("/")
+        agents = agents_of(place)
+    return agents, "/" + url.strip("/")
+
+
+async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return what a call gives that waits, without keeping the event loop from its work."""
+    with _here.lock:
+        if _here.threads is None:
+            _here.threads = ThreadPoolExecutor(WAITING, "starfish")
+        threads = _here.threads
+    return await asyncio.get_running_loop().run_in_executor(threads, lambda: call(*args, **kwargs))
+
+
+class _Here:
+    """What this process has."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.sessions: dict[SessionOptions, _native.FileSession] = {}
+        self.threads: ThreadPoolExecutor | None = None
+
+
+_here = _Here()
+
+
+def _begin_anew() -> None:
+    # What the parent had belongs to it: a lock may be taken for ever here.
+    global _here
+    _here = _Here()
+
+
+def _finish() -> None:
+    sessions, _here.sessions = _here.sessions, {}
+    for session in sessions.values():
+        session.finish()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
+atexit.register(_finish)

@@ -1,0 +1,61 @@
+"""Agents on this computer, for the tests of files."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from starfish.fsspec import StarfishFileSystem
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+# The program whose agents the tests talk to.
+PROGRAM = os.environ.get("STARFISH", str(ROOT / "target" / "debug" / "starfish"))
+
+
+def start(disk: Path) -> tuple[subprocess.Popen[str], str]:
+    """Start an agent at any free port, which ends with its input; return its process and its address."""
+    command = [
+        PROGRAM,
+        "agent",
+        "--listen",
+        "127.0.0.1:0",
+        "--until-input-ends",
+        "--create",
+        "--root",
+        str(disk),
+    ]
+    agent = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert agent.stdout
+    said = agent.stdout.readline()
+    address = re.match(r"listening on ([^,]*),", said)
+    assert address, said
+    return agent, address[1]
+
+
+@pytest.fixture(scope="session")
+def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start three agents: their names as in a URL. What the environment says of agents does not count meanwhile."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STARFISH_KEY_FILE", "none")
+        patch.delenv("STARFISH_AGENTS", raising=False)
+        started = [start(tmp_path_factory.mktemp("disk")) for _ in range(3)]
+        yield ",".join(address for _, address in started)
+        for agent, _ in started:
+            agent.communicate(timeout=30)
+
+
+@pytest.fixture(scope="session")
+def striped(agents: str) -> StarfishFileSystem:
+    """Return the file system of these agents."""
+    return StarfishFileSystem(agents)
+
+
+@pytest.fixture
+def folder(striped: StarfishFileSystem, request: pytest.FixtureRequest) -> str:
+    """Make an empty directory of the test's own."""
+    path = f"/{re.sub(r'[^a-z0-9_]', '-', request.node.name.lower())}"
+    striped.makedirs(path)
+    return path

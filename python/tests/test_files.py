@@ -1,0 +1,230 @@
+"""Files on agents: every mode, atomic replacement, other processes and forks."""
+
+import io
+import multiprocessing
+import os
+import pickle
+import random
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from operator import methodcaller
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+import starfish
+from starfish.files import BUFFER_BYTES
+from starfish.fsspec import StarfishFileSystem
+
+SEED = 1
+
+
+@pytest.fixture
+def url(agents: str, folder: str) -> str:
+    return f"starfish://{agents}{folder}"
+
+
+def test_every_mode_does_what_pythons_own_does(url: str, tmp_path: Path) -> None:
+    dice = random.Random(SEED)
+    local, striped = str(tmp_path / "file"), f"{url}/file"
+    for _ in range(40):
+        mode = dice.choice(["rb", "r+b", "wb", "w+b", "xb", "x+b", "ab", "a+b"])
+        outcomes = []
+        calls = [(dice.random(), dice.randrange(3_000_000), dice.randbytes(20_000)) for _ in range(12)]
+        openers: list[Callable[[], Any]] = [
+            partial(open, local, mode, BUFFER_BYTES),
+            partial(starfish.open, striped, mode),
+        ]
+        for opener in openers:
+            said: list[object] = []
+            try:
+                with opener() as file:
+                    for kind, number, data in calls:
+                        try:
+                            said.append(change(file, kind, number, data))
+                        except io.UnsupportedOperation:
+                            said.append("unsupported")
+            except OSError as error:
+                said.append(type(error))
+            outcomes.append(said)
+        assert outcomes[0] == outcomes[1], mode
+        if os.path.exists(local):
+            with open(local, "rb") as left, starfish.open(striped, "rb") as right:
+                assert left.read() == right.read(), mode
+            if dice.random() < 0.2:
+                os.remove(local)
+                StarfishFileSystem(url.split("/")[2]).rm(striped)
+
+
+def change(file: IO[bytes], kind: float, number: int, data: bytes) -> object:
+    """Do something with an open file, and return what it says."""
+    if kind < 0.25:
+        return file.read(number % 5000 if number % 2 else number)
+    if kind < 0.6:
+        return file.write(data * (number % 30))
+    if kind < 0.8:
+        return file.seek(number)
+    if kind < 0.85:
+        return file.truncate(number)
+    if kind < 0.9:
+        file.flush()
+    return file.tell() if kind < 0.95 else file.seek(-min(number, file.seek(0, 2)), 2)
+
+
+def test_texts_have_lines(url: str) -> None:
+    with starfish.open(f"{url}/text", "w") as file:
+        file.write("erste Zeile\nzweite, länger\n")
+    with starfish.open(f"{url}/text") as file:
+        assert list(file) == ["erste Zeile\n", "zweite, länger\n"]
+    with starfish.open(f"{url}/text", "a") as file:
+        file.write("dritte")
+    with starfish.open(f"{url}/text", encoding="latin-1") as file:
+        assert "lÃ¤nger" in file.read()
+
+
+def test_who_reads_sees_the_old_file_or_the_new_one(
+    url: str, striped: StarfishFileSystem, folder: str
+) -> None:
+    path = f"{url}/file"
+    with starfish.open(path, "wb") as file:
+        file.write(b"old")
+    with starfish.open(path, "rb") as early:
+        with starfish.open(path, "wb") as file:
+            file.write(b"new" * 1_000_000)
+            file.sync()
+            assert striped.cat_file(path) == b"old"
+            assert striped.ls(folder, detail=False) == [f"{folder}/file"]
+        assert striped.cat_file(path) == b"new" * 1_000_000
+        assert early.read() == b"old", "it stays for who has it open"
+    for mode, half in (("wb", b"half"), ("w", "half")):
+        with pytest.raises(ZeroDivisionError), starfish.open(path, mode) as file:
+            file.write(half)
+            _ = 1 / 0
+        assert striped.size(path) == 3_000_000
+    assert len(striped._session.entries(folder)) == 1, "nothing hidden is left"
+
+
+def test_of_two_who_make_a_file_one_does(url: str, striped: StarfishFileSystem) -> None:
+    first, second = (starfish.open(f"{url}/file", "xb") for _ in range(2))
+    first.write(b"first")
+    second.write(b"second")
+    first.close()
+    with pytest.raises(FileExistsError):
+        second.close()
+    assert striped.cat_file(f"{url}/file") == b"first"
+
+
+def test_a_file_keeps_its_mode(url: str, striped: StarfishFileSystem) -> None:
+    striped.pipe_file(f"{url}/file", b"1")
+    striped._session.change(striped._strip_protocol(f"{url}/file"), 0o600)
+    striped.pipe_file(f"{url}/file", b"2")
+    assert striped.info(f"{url}/file")["mode"] == 0o600
+
+
+def test_what_was_opened_is_no_directory_and_has_a_known_mode(url: str) -> None:
+    with pytest.raises(ValueError, match="expected one of"):
+        starfish.open(f"{url}/file", "rw")
+    with pytest.raises(ValueError, match="for text"):
+        starfish.open(f"{url}/file", "rb", encoding="utf-8")
+    with starfish.open(f"{url}/file", "wb") as file:
+        pass
+    with pytest.raises(ValueError, match="closed"):
+        file.write(b"x")
+
+
+def test_an_archive_is_changed_in_place(url: str) -> None:
+    with starfish.open(f"{url}/zip", "w+b") as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("one", b"1" * 100_000)
+    with starfish.open(f"{url}/zip", "r+b") as file, zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("two", b"2")
+    with starfish.open(f"{url}/zip", "rb") as whole, zipfile.ZipFile(whole) as archive:
+        assert archive.namelist() == ["one", "two"]
+        assert archive.testzip() is None
+
+
+def test_threads_share_a_connection(url: str, striped: StarfishFileSystem) -> None:
+    def turn(number: int) -> bytes:
+        striped.pipe_file(f"{url}/{number}", bytes([number]) * 300_000)
+        last: bytes = striped.cat_file(f"{url}/{number}", 299_999)
+        return last
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(turn, range(30))) == [bytes([number]) for number in range(30)]
+
+
+APPENDING = """
+import sys, starfish
+for record in range(50):
+    with starfish.open(sys.argv[1], "ab") as file:
+        file.write(f"{sys.argv[2]}:{record:03};".encode())
+"""
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork")
+def test_other_processes_make_their_own_connections(
+    start: str, url: str, striped: StarfishFileSystem, folder: str
+) -> None:
+    striped.pipe_file(f"{folder}/file", b"contents")
+    with (
+        striped.open(f"{folder}/file") as file,
+        ProcessPoolExecutor(2, multiprocessing.get_context(start)) as processes,
+    ):
+        assert processes.submit(methodcaller("cat_file", f"{folder}/file"), striped).result(60) == b"contents"
+        file.seek(3)
+        assert processes.submit(methodcaller("read"), file).result(60) == b"tents"
+        with processes.submit(starfish.open, f"{url}/file", "rb").result(60) as theirs:
+            assert theirs.read() == b"contents"
+        assert striped.cat_file(f"{folder}/file") == b"contents", "it is here, too, after all that"
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork")
+def test_a_fork_uses_what_it_was_born_with(striped: StarfishFileSystem, folder: str) -> None:
+    striped.pipe_file(f"{folder}/file", b"contents")
+    with striped.open(f"{folder}/file") as reader, striped.open(f"{folder}/new", "wb") as writer:
+        writer.write(b"of the parent")
+        ask, answer = multiprocessing.Pipe()
+        context = multiprocessing.get_context("fork")
+
+        def born() -> None:
+            said: list[object] = [reader.read(), striped.cat_file(f"{folder}/file")]
+            try:
+                writer.write(b"x" * 1_000_000)
+            except OSError as error:
+                said.append(str(error))
+            striped.pipe_file(f"{folder}/of-child", b"1")
+            answer.send(said)
+
+        child = context.Process(target=born)
+        child.start()
+        assert ask.poll(60)
+        contents, again, refused = ask.recv()
+        child.join(30)
+        assert child.exitcode == 0
+        assert contents == again == b"contents"
+        assert "fork" in refused
+    assert striped.cat(striped.find(folder)) == {
+        f"{folder}/file": b"contents",
+        f"{folder}/new": b"of the parent",
+        f"{folder}/of-child": b"1",
+    }
+
+
+def test_processes_that_append_lose_nothing(url: str) -> None:
+    command = [sys.executable, "-P", "-c", APPENDING, f"{url}/log"]
+    writers = [subprocess.Popen([*command, str(writer)]) for writer in range(2)]
+    assert [writer.wait(60) for writer in writers] == [0, 0]
+    with starfish.open(f"{url}/log") as file:
+        records = sorted(file.read().split(";")[:-1])
+    assert records == [f"{writer}:{record:03}" for writer in range(2) for record in range(50)]
+
+
+def test_a_pickled_file_system_is_small_and_the_same(striped: StarfishFileSystem) -> None:
+    pickled = pickle.dumps(striped)
+    assert len(pickled) < 1000
+    assert pickle.loads(pickled) is striped

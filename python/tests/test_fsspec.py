@@ -1,0 +1,225 @@
+"""The file system against the tests that fsspec has for all of its own, and what they do not ask."""
+
+import asyncio
+import errno
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+from fsspec.callbacks import Callback
+from fsspec.tests.abstract import (
+    AbstractCopyTests,
+    AbstractFixtures,
+    AbstractGetTests,
+    AbstractOpenTests,
+    AbstractPipeTests,
+    AbstractPutTests,
+)
+
+from starfish.fsspec import StarfishFileSystem
+
+
+class OnAgents(AbstractFixtures):  # type: ignore[misc]
+    """What fsspec's tests need to know."""
+
+    @pytest.fixture
+    def fs(self, striped: StarfishFileSystem) -> StarfishFileSystem:
+        """Return the file system."""
+        return striped
+
+    @pytest.fixture
+    def fs_path(self, striped: StarfishFileSystem) -> Iterator[str]:
+        """Make a directory for a test."""
+        striped.makedirs("/abstract")
+        yield "/abstract"
+        striped.rm("/abstract", recursive=True)
+
+
+class TestCopy(OnAgents, AbstractCopyTests):  # type: ignore[misc]
+    """Copies from agents to agents."""
+
+
+class TestGet(OnAgents, AbstractGetTests):  # type: ignore[misc]
+    """Copies to this computer."""
+
+
+class TestPut(OnAgents, AbstractPutTests):  # type: ignore[misc]
+    """Copies from this computer."""
+
+
+class TestPipe(OnAgents, AbstractPipeTests):  # type: ignore[misc]
+    """Whole contents."""
+
+
+class TestOpen(OnAgents, AbstractOpenTests):  # type: ignore[misc]
+    """Open files."""
+
+
+def test_a_url_names_agents_and_path(agents: str, striped: StarfishFileSystem) -> None:
+    striped.pipe_file("/urls/file", b"contents")
+    url = f"starfish://{agents}/urls/file"
+    with fsspec.open(url) as file:
+        assert file.read() == b"contents"
+    assert striped.unstrip_protocol("/urls/file") == url
+    assert striped._strip_protocol(url) == "/urls/file"
+    assert striped._strip_protocol("/urls/file") == "/urls/file"
+    for root in (f"starfish://{agents}", "starfish://", "/", ""):
+        assert striped._strip_protocol(root) == "/"
+    assert fsspec.filesystem("starfish", agents=agents) is StarfishFileSystem(agents=agents)
+
+
+def test_the_environment_names_agents(agents: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STARFISH_AGENTS", agents)
+    with fsspec.open("starfish:///of-environment", "wb") as file:
+        file.write(b"x")
+    assert StarfishFileSystem(agents).cat_file("/of-environment") == b"x"
+
+
+def test_moving_is_one_step_and_replaces(striped: StarfishFileSystem, folder: str) -> None:
+    striped.pipe({f"{folder}/one": b"1", f"{folder}/two": b"2", f"{folder}/sub/three": b"3"})
+    number = striped.info(f"{folder}/one")["ino"]
+    striped.mv(f"{folder}/one", f"{folder}/two")
+    assert striped.cat_file(f"{folder}/two") == b"1"
+    assert striped.info(f"{folder}/two")["ino"] == number, "it is the same file"
+    striped.mv(f"{folder}/two", f"{folder}/sub")
+    assert striped.find(folder) == [f"{folder}/sub/three", f"{folder}/sub/two"]
+    striped.mv(f"{folder}/sub", f"{folder}/moved")
+    assert striped.find(folder) == [f"{folder}/moved/three", f"{folder}/moved/two"]
+    striped.mkdir(f"{folder}/all")
+    striped.mv(f"{folder}/moved/t*", f"{folder}/all")
+    assert striped.ls(f"{folder}/moved") == []
+    assert len(striped.ls(f"{folder}/all")) == 2
+    with pytest.raises(FileNotFoundError):
+        striped.mv(f"{folder}/none", f"{folder}/all")
+
+
+def test_empty_directories_are_there(striped: StarfishFileSystem, folder: str) -> None:
+    striped.makedirs(f"{folder}/a/b/c")
+    assert striped.isdir(f"{folder}/a/b/c")
+    assert striped.ls(f"{folder}/a/b/c") == []
+    walked = [(path, dirs, files) for path, dirs, files in striped.walk(f"{folder}/a")]
+    assert walked == [(f"{folder}/a", ["b"], []), (f"{folder}/a/b", ["c"], []), (f"{folder}/a/b/c", [], [])]
+    assert striped.find(folder, withdirs=True)[-1] == f"{folder}/a/b/c"
+    with pytest.raises(FileExistsError):
+        striped.makedirs(f"{folder}/a/b")
+    striped.makedirs(f"{folder}/a/b", exist_ok=True)
+    striped.rmdir(f"{folder}/a/b/c")
+    assert not striped.exists(f"{folder}/a/b/c")
+    striped.rm(f"{folder}/a", recursive=True)
+    assert striped.ls(folder) == []
+
+
+def test_errors_are_those_of_python(striped: StarfishFileSystem, folder: str) -> None:
+    striped.pipe_file(f"{folder}/sub/file", b"1")
+    cases: list[tuple[type[OSError], int, Callable[[], Any]]] = [
+        (FileNotFoundError, errno.ENOENT, lambda: striped.info(f"{folder}/none")),
+        (FileNotFoundError, errno.ENOENT, lambda: striped.open(f"{folder}/none")),
+        (FileNotFoundError, errno.ENOENT, lambda: striped.rm_file(f"{folder}/none")),
+        (FileExistsError, errno.EEXIST, lambda: striped.mkdir(f"{folder}/sub")),
+        (FileExistsError, errno.EEXIST, lambda: striped.open(f"{folder}/sub/file", "xb")),
+        (IsADirectoryError, errno.EISDIR, lambda: striped.cat_file(f"{folder}/sub")),
+        (IsADirectoryError, errno.EISDIR, lambda: striped.open(f"{folder}/sub", "wb")),
+        (IsADirectoryError, errno.EISDIR, lambda: striped.rm(f"{folder}/sub")),
+        (NotADirectoryError, errno.ENOTDIR, lambda: striped.info(f"{folder}/sub/file/below")),
+        (NotADirectoryError, errno.ENOTDIR, lambda: striped.rmdir(f"{folder}/sub/file")),
+        (OSError, errno.ENOTEMPTY, lambda: striped.rmdir(f"{folder}/sub")),
+        (OSError, errno.ENAMETOOLONG, lambda: striped.pipe_file(f"{folder}/{'x' * 300}", b"")),
+    ]
+    for kind, number, call in cases:
+        with pytest.raises(kind) as caught:
+            call()
+        assert caught.value.errno == number
+        assert caught.value.filename, caught.value
+    assert not striped.exists(f"{folder}/sub/file/below")
+    assert striped.ls(f"{folder}/sub", detail=False) == [f"{folder}/sub/file"], "nothing hidden is left"
+
+
+def test_what_missing_agents_say() -> None:
+    nobody = StarfishFileSystem("127.0.0.1:1")
+    with pytest.raises(ConnectionRefusedError, match="127.0.0.1:1"):
+        nobody.ls("/")
+
+
+def test_ranges_are_those_of_slices(striped: StarfishFileSystem, folder: str) -> None:
+    data = bytes(range(256)) * 5000
+    striped.pipe({f"{folder}/a": data, f"{folder}/b": data[::-1]})
+    ranges = [(0, 10), (None, 5), (-7, None), (-10, -3), (1_000_000, 1_300_000), (5, 5), (9, 3), (None, None)]
+    paths = [f"{folder}/a", f"{folder}/b"] * len(ranges)
+    asked = [one for one in ranges for _ in range(2)]
+    found = striped.cat_ranges(paths, [start for start, _ in asked], [end for _, end in asked])
+    assert found[::2] == [data[start:end] for start, end in ranges]
+    assert found[1::2] == [data[::-1][start:end] for start, end in ranges]
+    assert striped.cat_file(f"{folder}/a", -4, -1) == data[-4:-1]
+    found = striped.cat_ranges([f"{folder}/a", f"{folder}/none"], 0, 3)
+    assert found[0] == data[:3]
+    assert isinstance(found[1], FileNotFoundError)
+    with pytest.raises(FileNotFoundError):
+        striped.cat_ranges([f"{folder}/a", f"{folder}/none"], 0, 3, on_error="raise")
+
+
+def test_coroutines_run_at_the_same_time(agents: str, striped: StarfishFileSystem, folder: str) -> None:
+    async def both() -> list[bytes]:
+        mine = StarfishFileSystem(agents, asynchronous=True, skip_instance_cache=True)
+        paths = [f"{folder}/{number}" for number in range(50)]
+        await asyncio.gather(*(mine._pipe_file(path, path.encode()) for path in paths))
+        return await asyncio.gather(*(mine._cat_file(path) for path in paths))
+
+    assert asyncio.run(both()) == [f"{folder}/{number}".encode() for number in range(50)]
+
+
+def test_times_versions_and_places(striped: StarfishFileSystem, folder: str) -> None:
+    path = f"{folder}/file"
+    striped.pipe_file(path, bytes(2_000_000))
+    made, key, sum_ = striped.created(path), striped.ukey(path), striped.checksum(path)
+    assert made <= striped.modified(path)
+    with striped.open(path, "r+b") as file:
+        file.write(b"x")
+    assert striped.created(path) == made
+    assert striped.modified(path) > made
+    assert striped.ukey(path) != key
+    assert striped.checksum(path) != sum_
+    facts = striped.info(path)
+    assert (facts["size"], facts["stripes"], facts["type"]) == (2_000_000, 3, "file")
+    before = facts["mtime"]
+    striped.touch(path, truncate=False)
+    assert striped.info(path)["mtime"] > before
+    assert striped.size(path) == 2_000_000
+    blocks = striped.blocks(path)
+    assert {block.agent for block in blocks} == set(striped._options.agents)
+    assert [block.offset for block in blocks] == list(range(0, 2_000_000, 256 << 10))
+    assert sum(block.length for block in blocks) == 2_000_000
+    assert striped.blocks(path, 300_000, 10) == [(300_000, 10, blocks[1].agent)]
+
+
+class Progress(Callback):  # type: ignore[misc]
+    """Remembers what it was told."""
+
+    def call(self, *_: Any, **__: Any) -> None:
+        """Remember the greatest."""
+
+
+def test_copies_tell_how_far_they_are(striped: StarfishFileSystem, folder: str, tmp_path: Path) -> None:
+    (tmp_path / "here").write_bytes(bytes(10_000_000))
+    put, got = Progress(), Progress()
+    striped.put_file(str(tmp_path / "here"), f"{folder}/there", callback=put)
+    striped.get_file(f"{folder}/there", str(tmp_path / "back"), callback=got)
+    assert (tmp_path / "back").read_bytes() == bytes(10_000_000)
+    assert (put.size, put.value, got.size, got.value) == (10_000_000,) * 4
+
+
+def test_transactions_show_all_files_or_none(striped: StarfishFileSystem, folder: str) -> None:
+    striped.pipe_file(f"{folder}/one", b"old")
+    with striped.transaction:
+        for name in ("one", "two"):
+            with striped.open(f"{folder}/{name}", "wb") as file:
+                file.write(b"new")
+        assert striped.cat_file(f"{folder}/one") == b"old"
+        assert striped.find(folder) == [f"{folder}/one"]
+    assert striped.cat(striped.find(folder)) == {f"{folder}/one": b"new", f"{folder}/two": b"new"}
+    with pytest.raises(ZeroDivisionError), striped.transaction, striped.open(f"{folder}/one", "wb") as file:
+        file.write(b"newer")
+        _ = 1 / 0
+    assert striped.cat_file(f"{folder}/one") == b"new"
+    assert len(striped._session.entries(folder)) == 2, "nothing hidden is left"
