@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use fs::{Client, OpenTreeFile};
+use layout::Striping;
 use machine::Machine;
 use real::RealMachine;
 
@@ -44,6 +45,20 @@ impl TreeNode {
             task.await;
             Ok(())
         });
+    }
+
+    /// How a file is striped that is made now.
+    ///
+    /// # Errors
+    /// If there are fewer disks than the settings ask for, or no file can have such blocks.
+    pub fn striping(&self) -> Result<Striping> {
+        let settings = &self.node.client.settings;
+        self.node.client.connection.striping(settings.block_bytes, settings.disks)
+    }
+
+    /// Memory for pages of all open files, in bytes.
+    pub fn cache_bytes(&self) -> u64 {
+        self.node.client.settings.cache_bytes
     }
 
     /// What the user calls an agent.

@@ -27,6 +27,8 @@ pub(super) struct TreeFileState {
     written_at: Cell<Option<i64>>,
     /// The turn at telling it.
     telling: Permits,
+    /// How often it turned out that others have changed the contents.
+    changed_by_others: Cell<u64>,
 }
 
 impl TreeFileState {
@@ -36,6 +38,7 @@ impl TreeFileState {
             written_end: Cell::new(0),
             written_at: Cell::new(None),
             telling: Permits::new(1),
+            changed_by_others: Cell::new(0),
         }
     }
 
@@ -123,7 +126,11 @@ impl<M: Machine> Tree<M> {
     async fn note_inode(&self, state: &TreeFileState, paged: &PagedFile<M>, inode: Inode) -> Result<()> {
         let (version, bytes) = (inode.version, inode.size);
         let before = state.inode.replace(inode).version;
-        if version == before { Ok(()) } else { paged.note_changed(bytes).await }
+        if version == before {
+            return Ok(());
+        }
+        state.changed_by_others.set(state.changed_by_others.get() + 1);
+        paged.note_changed(bytes).await
     }
 }
 
@@ -141,6 +148,12 @@ impl<M: Machine> OpenTreeFile<M> {
     /// What is known of the file, with what this client has written; nobody is asked.
     pub fn known(&self) -> Inode {
         self.state.seen(self.state.inode.borrow().clone())
+    }
+
+    /// How often it has turned out, while this client had the file open, that others have changed its contents. Whoever
+    /// keeps copies of them sees here whether they are still good.
+    pub fn changed_by_others(&self) -> u64 {
+        self.state.changed_by_others.get()
     }
 
     /// What is known of the file after asking the keeper, with what this client has written.
