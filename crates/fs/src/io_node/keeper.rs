@@ -93,14 +93,17 @@ impl<M: Machine> IoNode<M> {
         operation: TreeOperation,
         hold: bool,
     ) -> Result<Reply, Box<Failure>> {
-        if let TreeOperation::Forget { numbers } = &operation {
-            self.keeper.doomed_here.borrow_mut().retain(|number| !numbers.contains(number));
-        }
+        let forgotten = match &operation {
+            TreeOperation::Forget { numbers } => numbers.clone(),
+            _ => Vec::new(),
+        };
         let answer = self.transact(operation).await?;
         let mut answer = match answer {
             Ok(answer) => answer,
             Err(refusal) => return Ok(Reply::Refused(refusal)),
         };
+        // Not before: until then somebody might be let open what is going.
+        self.keeper.doomed_here.borrow_mut().retain(|number| !forgotten.contains(number));
         self.keeper.note(&mut answer, self.machine.now());
         if hold && let Some(refusal) = self.hold(asker, &answer) {
             return Ok(Reply::Refused(refusal));
