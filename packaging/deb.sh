@@ -30,6 +30,11 @@ put starfish-agent.service usr/lib/systemd/system/starfish-agent.service
 put starfish.sysusers usr/lib/sysusers.d/starfish.conf
 put README.Debian usr/share/doc/starfish/README.Debian
 
+put starfish-mount@.service usr/lib/systemd/user/starfish-mount@.service
+# mount(8) looks for it there, for lines of /etc/fstab.
+install -d "$stage/usr/sbin"
+ln -sf ../bin/starfish "$stage/usr/sbin/mount.fuse.starfish"
+
 install -D -m 644 "$here/grafana/starfish.json" "$stage/usr/share/starfish/grafana/starfish.json"
 
 mkdir -p "$output"

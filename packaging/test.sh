@@ -129,6 +129,12 @@ else
     skip "completions for fish are not read, since it is not here"
 fi
 
+# mount(8) calls the program by another name, with options as in /etc/fstab.
+helper=$root/usr/sbin/mount.fuse.starfish
+[[ -L $helper ]] || fail "there is no mount.fuse.starfish"
+refused=$("$helper" node1:7117 "$work" -o colour=green 2>&1) && fail "mount.fuse.starfish takes any option"
+[[ $refused == *--colour* ]] || fail "mount.fuse.starfish does not name the option that it refuses: $refused"
+
 # The C libraries: found by their names, as a program is linked with it.
 printf '#include <pdiol.h>\nint main(void) { return pdiol_strerror() == 0; }\n' > "$work/program.c"
 cc -I"$root/usr/include" "$work/program.c" -L"$root/usr/lib" -lpdiol -o "$work/program"

@@ -105,6 +105,19 @@ pub(crate) fn reporter() -> Reporter {
     })
 }
 
+/// Writes errors into the log of which a program has heard a number only.
+pub(crate) fn hearer() -> impl Fn(&node::Error) + Send {
+    let failures = Mutex::new(Repeated::default());
+    move |error| {
+        let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
+        match failures.note(error.to_string(), Instant::now()) {
+            Some(0) => log::error!("{error}"),
+            Some(more) => log::error!("{error} ({more} times more in between)"),
+            None => {}
+        }
+    }
+}
+
 /// What to do about one client that holds up others.
 pub(crate) const KEEPS_APART: &str =
     "agents started with --scheduling round-robin, or bounded-read-priority, keep clients apart";

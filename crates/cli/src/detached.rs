@@ -4,7 +4,7 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -23,7 +23,7 @@ pub(crate) fn start(path: &Path) -> Result<()> {
     // Nobody's Ctrl-C is meant for it. Who leads a group of processes already is not asked either.
     let _ = nix::unistd::setsid();
     let path = std::path::absolute(path).map_err(failed)?;
-    let mut log = open_log(&path)?;
+    let mut log = local::open_log(&path)?;
     let begin = log.seek(SeekFrom::End(0)).map_err(failed)?;
     let mut child = Command::new(env::current_exe().map_err(failed)?)
         .args(own_arguments())
@@ -51,21 +51,6 @@ pub(crate) fn start(path: &Path) -> Result<()> {
     drop(input);
     child.wait().map_err(failed)?;
     Err(Failure::new(WHAT, "nobody wants it any more"))
-}
-
-/// A log that is longer when an agent starts makes place for a new one, and is kept until that is as long: there are
-/// some ten thousand lines in it.
-const LOG_BYTES_MAX: u64 = 1 << 20;
-
-fn open_log(path: &Path) -> Result<File> {
-    let failed = |error: io::Error| Failure::new(path.display().to_string(), error);
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory).map_err(failed)?;
-    }
-    if fs::metadata(path).is_ok_and(|log| log.len() > LOG_BYTES_MAX) {
-        fs::rename(path, path.with_extension("old")).map_err(failed)?;
-    }
-    File::options().create(true).read(true).append(true).open(path).map_err(failed)
 }
 
 /// The arguments of this process, without the option that made it come here.

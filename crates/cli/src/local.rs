@@ -3,7 +3,7 @@
 //! A file that is got appears under its name only when it is whole (crate `replacement`).
 
 use std::fs::File;
-use std::io::{self, BufWriter, ErrorKind, Read, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -194,4 +194,27 @@ pub(crate) fn print(lines: impl IntoIterator<Item = String>) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(|error| Failure::new("standard output", error)),
     }
+}
+/// A log that is longer when its program starts makes place for a new one, and is kept until that is as long: there are
+/// some ten thousand lines in it.
+const LOG_BYTES_MAX: u64 = 1 << 20;
+
+/// Opens a log, to be added to.
+pub(crate) fn open_log(path: &Path) -> Result<File> {
+    let failed = |error: io::Error| Failure::new(path.display().to_string(), error);
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory).map_err(failed)?;
+    }
+    if std::fs::metadata(path).is_ok_and(|log| log.len() > LOG_BYTES_MAX) {
+        std::fs::rename(path, path.with_extension("old")).map_err(failed)?;
+    }
+    File::options().create(true).read(true).append(true).open(path).map_err(failed)
+}
+
+/// What a text file has from `begin` on.
+pub(crate) fn read_from(path: &Path, begin: u64) -> io::Result<String> {
+    let (mut file, mut text) = (File::open(path)?, String::new());
+    file.seek(SeekFrom::Start(begin))?;
+    file.read_to_string(&mut text)?;
+    Ok(text)
 }

@@ -47,13 +47,14 @@ mod this_node;
 mod trace_file;
 mod values;
 
+use std::iter;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
     advise, agent, agents, bench, cat, completions, demo, doctor, fsck, generate, get, ls, machines, merge,
-    patterns, put, reproduce, request_log, rm, run, simulate, stat, view,
+    patterns, put, reproduce, request_log, rm, run, simulate, stat, umount, view,
 };
 use command_line::failure::Result;
 
@@ -92,6 +93,8 @@ enum Command {
     Ls(ls::Arguments),
     Stat(stat::Arguments),
     Rm(rm::Arguments),
+    Mount(Box<command::mount::Arguments>),
+    Umount(umount::Arguments),
     Doctor(doctor::Arguments),
     Fsck(fsck::Arguments),
     Demo(demo::Arguments),
@@ -121,7 +124,10 @@ fn arguments() -> (ArgMatches, Arguments) {
     };
     let mut command =
         command_line::fitted(Arguments::command()).mut_subcommands(|command| command.mut_args(numbers));
-    let parsed = command.try_get_matches_from_mut(std::env::args_os()).and_then(|matches| {
+    let mut words = std::env::args_os();
+    let program = words.next().unwrap_or_else(|| "starfish".into());
+    let given = iter::once(program).chain(command::mount::given(words.collect()));
+    let parsed = command.try_get_matches_from_mut(given).and_then(|matches| {
         let arguments = Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
         Ok((matches, arguments))
     });
@@ -153,6 +159,8 @@ fn run(command: Command) -> Result<()> {
         Command::Ls(arguments) => ls::run(arguments),
         Command::Stat(arguments) => stat::run(arguments),
         Command::Rm(arguments) => rm::run(arguments),
+        Command::Mount(arguments) => command::mount::run(*arguments),
+        Command::Umount(arguments) => umount::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Fsck(arguments) => fsck::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),

@@ -21,6 +21,7 @@
 //!   trace-formats                  trace
 //!   reproduce                      plan, statistics, page, placement
 //!   node                           real and fs
+//!   mount                          node, and what it is made of
 //!   pdiol                          node
 //!   libpdiol                       pdiol, node; nothing depends on it
 //!   tlv                            trace
@@ -40,7 +41,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 38] = [
+const ARROWS: [(&str, &[&str]); 39] = [
     ("applications", &["command-line", "interruption", "node", "pdiol", "replacement"]),
     ("agent-set", &["command-line", "node"]),
     ("command-line", &["machine", "node"]),
@@ -61,6 +62,7 @@ const ARROWS: [(&str, &[&str]); 38] = [
         &["description", "disk", "fs", "jobs", "layout", "machine", "placement", "request-log", "sim"],
     ),
     ("node", &["fs", "layout", "machine", "namespace", "real", "recording", "trace"]),
+    ("mount", &["fs", "machine", "namespace", "node", "real"]),
     ("pdiol", &["layout", "node"]),
     ("libpdiol", &["node", "pdiol"]),
     ("plan", &["description", "experiment", "fs", "layout", "machine", "sim", "statistics"]),
@@ -80,6 +82,7 @@ const ARROWS: [(&str, &[&str]); 38] = [
             "layout",
             "machine",
             "metrics",
+            "mount",
             "node",
             "page",
             "pdiol",

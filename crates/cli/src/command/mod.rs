@@ -19,6 +19,7 @@ pub(crate) mod get;
 pub(crate) mod ls;
 pub(crate) mod machines;
 pub(crate) mod merge;
+pub(crate) mod mount;
 pub(crate) mod patterns;
 pub(crate) mod put;
 pub(crate) mod replay;
@@ -29,6 +30,7 @@ pub(crate) mod run;
 pub(crate) mod simulate;
 pub(crate) mod stat;
 pub(crate) mod trace;
+pub(crate) mod umount;
 pub(crate) mod view;
 
 /// A number from 1 on. clap's own range would tell of the largest number that fits, which is of no interest.

@@ -1,0 +1,347 @@
+//! `starfish mount`: the namespace of the agents as a directory; and the same as mount(8) asks for it.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use clap::Args;
+use command_line::failure::{Failure, Result};
+use mount::{MountSettings, MountedDirectory, unmount};
+use node::{Session, Settings, Size, Tree, agents};
+
+use crate::store::agents::AgentsArgs;
+use crate::{agent_log, interrupt, local, this_node};
+
+/// Mount the files of the agents in a directory.
+///
+/// What is in the directory is what every other mount, program and command of the same agents sees: directories, files
+/// in stripes over all disks, links. A file that somebody has written and closed is what whoever opens it afterwards
+/// reads, on whichever computer. It needs no root: the package fuse3 lets users mount in directories of their own.
+///
+/// It runs until it is unmounted, by `starfish umount DIR`, Ctrl-C or SIGTERM.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The directory, which must exist.
+    #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    directory: PathBuf,
+
+    #[command(flatten)]
+    agents: AgentsArgs,
+
+    /// Return when it is mounted, and go on in the background.
+    #[arg(long)]
+    background: bool,
+
+    /// In the background, file for what goes wrong. Without this: below ~/.local/state/starfish.
+    #[arg(long, value_name = "FILE", requires = "background")]
+    log: Option<PathBuf>,
+
+    /// Nothing can be changed through this mount.
+    #[arg(long)]
+    read_only: bool,
+
+    /// Let other users in, as far as the permissions of files do. For users, /etc/fuse.conf has to allow it.
+    #[arg(long)]
+    allow_other: bool,
+
+    /// Let no file through the kernel's page cache, but for those mapped into memory.
+    #[arg(long)]
+    direct: bool,
+
+    /// Refuse locks (flock, fcntl), which would hold within this mount only, since other computers use the same files.
+    #[arg(long)]
+    shared: bool,
+
+    /// For how many seconds names and attributes are believed without asking.
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_timeout)]
+    attr_timeout: Duration,
+
+    /// Size of a block of new files: bytes on one disk before the file continues on the next.
+    #[arg(long, value_name = "SIZE", default_value = node::BLOCK)]
+    block: Size,
+
+    /// Number of disks to stripe new files over. Without this: all.
+    #[arg(long, value_name = "N")]
+    disks: Option<NonZeroU32>,
+
+    /// Memory for cached pages of files.
+    #[arg(long, value_name = "SIZE", default_value = CACHE)]
+    cache: Size,
+
+    /// Let files be run with the rights of their owners. Only root can mount so.
+    #[arg(long, hide = true)]
+    suid: bool,
+
+    /// Let devices be opened. Only root can mount so.
+    #[arg(long, hide = true)]
+    dev: bool,
+
+    /// Let nothing be run from there.
+    #[arg(long, hide = true)]
+    noexec: bool,
+
+    /// This is the process in the background.
+    #[arg(long, hide = true, conflicts_with = "background")]
+    in_background: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish mount ~/files --agents node1:7117,node2:7117
+  starfish mount ~/files --background && ls ~/files && starfish umount ~/files
+  node1:7117,node2:7117 /mnt/files fuse.starfish _netdev,allow_other 0 0       a line of /etc/fstab";
+
+/// Default memory for pages.
+const CACHE: &str = "256MiB";
+
+fn parse_timeout(text: &str) -> std::result::Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.filter(|time| time.as_secs() <= 86400).ok_or_else(|| "expected seconds, at most a day".to_owned())
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    if arguments.background {
+        return go_to_background(&arguments);
+    }
+    if arguments.in_background {
+        // Nobody's Ctrl-C is meant for it.
+        nix::unistd::setsid().map_err(|error| Failure::new(IN_BACKGROUND, error))?;
+    }
+    agent_log::begin()?;
+    let session = Session::start(settings(&arguments)?)?;
+    let tree = tree(&session, arguments.read_only)?;
+    let mounted = MountedDirectory::begin(
+        &tree,
+        &arguments.directory,
+        mount_settings(&arguments)?,
+        agent_log::hearer(),
+    )?;
+    unmount_when_interrupted(mounted.directory())?;
+    local::print([format!("{MOUNTED}{}", mounted.directory().display())])?;
+    let ended = mounted.wait();
+    drop(tree);
+    let finished = session.finish();
+    Ok(ended.and(finished)?)
+}
+
+/// How the line begins that says that it is mounted.
+const MOUNTED: &str = "mounted in ";
+
+const IN_BACKGROUND: &str = "mounting in the background";
+
+fn settings(arguments: &Arguments) -> Result<Settings> {
+    let agents = arguments.agents.find()?;
+    let mut settings = Settings::of_environment(agents).map_err(|error| Failure::from(error).of_usage())?;
+    // What one computer has cached others would not see after a close.
+    settings.write_cache = None;
+    settings.key = this_node::key_file().map(Path::to_owned);
+    settings.block_bytes = arguments.block.0;
+    settings.disks = arguments.disks;
+    settings.cache_bytes = arguments.cache.0;
+    settings.reporter = agent_log::reporter();
+    if let Some(trace) = arguments.agents.trace.file() {
+        settings.trace = Some(trace.to_owned());
+    }
+    Ok(settings)
+}
+
+fn mount_settings(arguments: &Arguments) -> Result<MountSettings> {
+    let names = arguments.agents.names()?;
+    let source = match &names[..] {
+        [one] => one.clone(),
+        [first, others @ ..] => format!("{first}+{}", others.len()),
+        [] => MountSettings::default().source,
+    };
+    Ok(MountSettings {
+        source,
+        read_only: arguments.read_only,
+        allow_other: arguments.allow_other,
+        direct: arguments.direct,
+        attribute_timeout: arguments.attr_timeout,
+        shared: arguments.shared,
+        set_user: arguments.suid,
+        devices: arguments.dev,
+        no_execution: arguments.noexec,
+    })
+}
+
+/// The namespace, which is begun unless nothing may be changed.
+fn tree(session: &Session, read_only: bool) -> Result<Tree> {
+    if !read_only {
+        return Ok(session.begin_tree()?);
+    }
+    session.tree()?.ok_or_else(|| {
+        let failure =
+            Failure::new("mounting", "these agents have no namespace yet, and --read-only begins none");
+        failure.remedy("Mount it once without --read-only.")
+    })
+}
+
+/// The first interruption unmounts. If the directory is in use, that is when nobody uses it any more, and the next one
+/// ends the program all the same.
+fn unmount_when_interrupted(directory: &Path) -> Result<()> {
+    let (interrupted, directory) = (interrupt::channel()?, directory.to_owned());
+    std::thread::spawn(move || {
+        let mut is_detached = false;
+        while interrupted.recv().is_ok() {
+            if is_detached {
+                log::warn!("interrupted again: whoever uses it has to do without");
+                std::process::exit(interruption::INTERRUPTED);
+            }
+            if unmount(&directory, false).is_ok() {
+                return;
+            }
+            is_detached = true;
+            log::warn!("{} is in use: it is gone when nobody uses it any more", directory.display());
+            if let Err(error) = unmount(&directory, true) {
+                log::error!("{error}");
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Starts this program anew, without a terminal, and returns when it has mounted.
+fn go_to_background(arguments: &Arguments) -> Result<()> {
+    let failed = |error: io::Error| Failure::new(IN_BACKGROUND, error);
+    // Where it is written is where this process is, and agents are looked for there.
+    arguments.agents.names()?;
+    let log = match arguments.log.clone().or_else(|| usual_log(&arguments.directory)) {
+        Some(path) => path,
+        None => PathBuf::from("/dev/null"),
+    };
+    let file = local::open_log(&log)?;
+    let begin = file.metadata().map_err(failed)?.len();
+    let mut child = Command::new(env::current_exe().map_err(failed)?)
+        .args(arguments_in_background(env::args_os().skip(1)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(file.try_clone().map_err(failed)?)
+        .spawn()
+        .map_err(failed)?;
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("it was piped")).read_line(&mut line).map_err(failed)?;
+    if line.starts_with(MOUNTED) {
+        return Ok(());
+    }
+    let code = child.wait().map_err(failed)?;
+    let said = local::read_from(&log, begin).map_err(failed)?;
+    let said = said.trim().trim_start_matches("starfish: ");
+    let failure =
+        Failure::new(IN_BACKGROUND, if said.is_empty() { code.to_string() } else { said.to_owned() });
+    Err(if code.code() == Some(2) { failure.of_usage() } else { failure })
+}
+
+/// The arguments of the process in the background.
+fn arguments_in_background(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments = given(arguments.collect());
+    arguments.retain(|argument| argument != "--background");
+    // Before what may stand after `--`.
+    arguments.insert(1.min(arguments.len()), "--in-background".into());
+    arguments
+}
+
+/// Where the log of a mount is, if the user has a place for it.
+fn usual_log(directory: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(directory).ok()?;
+    let name: String = path.to_string_lossy().chars().map(|c| if c == '/' { '-' } else { c }).collect();
+    agents::state_directory().map(|state| state.join(format!("mount{name}.log")))
+}
+
+/// The name by which mount(8) calls this program for a line of /etc/fstab.
+const OF_FSTAB: &str = "mount.fuse.starfish";
+
+/// The arguments after the program's name. Called by mount(8), `mount.fuse.starfish AGENTS DIR -o OPTIONS`, they are
+/// those of this command that mean the same.
+pub(crate) fn given(arguments: Vec<OsString>) -> Vec<OsString> {
+    let program = env::args_os().next().map(PathBuf::from);
+    let is_of_fstab = program.as_deref().and_then(Path::file_name).is_some_and(|name| name == OF_FSTAB);
+    if is_of_fstab { of_fstab(arguments) } else { arguments }
+}
+
+fn of_fstab(arguments: Vec<OsString>) -> Vec<OsString> {
+    let mut meant: Vec<OsString> = vec!["mount".into()];
+    let mut arguments = arguments.into_iter();
+    let (mut places, mut is_foreground) = (Vec::new(), false);
+    while let Some(argument) = arguments.next() {
+        match argument.to_str() {
+            Some("-o") => {
+                let options = arguments.next().unwrap_or_default();
+                for option in options.to_string_lossy().split(',') {
+                    is_foreground |= option == "foreground";
+                    meant.extend(meant_by(option).map(OsString::from));
+                }
+            }
+            // Sloppy, fake, verbose, no mtab: mount(8) says these.
+            Some("-s" | "-f" | "-v" | "-n") => {}
+            _ => places.push(argument),
+        }
+    }
+    let mut places = places.into_iter();
+    match places.next() {
+        Some(source) if !source.is_empty() && source != "none" && source != "starfish" => {
+            meant.extend(["--agents".into(), source]);
+        }
+        _ => {}
+    }
+    meant.extend(places);
+    if !is_foreground {
+        meant.push("--background".into());
+    }
+    meant
+}
+
+/// What an option of /etc/fstab is called here; nothing if it is no business of ours.
+fn meant_by(option: &str) -> Option<String> {
+    let of_others =
+        ["rw", "nosuid", "nodev", "exec", "auto", "noauto", "user", "users", "nouser", "owner", "group"];
+    let of_time =
+        ["atime", "noatime", "diratime", "nodiratime", "relatime", "norelatime", "strictatime", "lazytime"];
+    let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+    match name {
+        "" | "defaults" | "_netdev" | "nofail" | "async" | "foreground" => None,
+        name if of_others.contains(&name) || of_time.contains(&name) || name.starts_with("x-") => None,
+        "ro" => Some("--read-only".into()),
+        // The others are called as here; an unknown one is refused by its name.
+        name => {
+            let name = name.replace('_', "-");
+            Some(value.map_or_else(|| format!("--{name}"), |value| format!("--{name}={value}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meant(words: &[&str]) -> Vec<String> {
+        let words = words.iter().map(OsString::from).collect();
+        of_fstab(words).into_iter().map(|word| word.into_string().expect("text")).collect()
+    }
+
+    #[test]
+    fn a_line_of_fstab_is_this_command() {
+        let line =
+            ["a:1,b:2", "/mnt/x", "-s", "-o", "rw,_netdev,allow_other,attr_timeout=3,x-systemd.automount"];
+        let command =
+            ["mount", "--allow-other", "--attr-timeout=3", "--agents", "a:1,b:2", "/mnt/x", "--background"];
+        assert_eq!(meant(&line), command);
+        assert_eq!(
+            meant(&["none", "/mnt/x", "-o", "ro"]),
+            ["mount", "--read-only", "/mnt/x", "--background"]
+        );
+        assert_eq!(meant(&["none", "/mnt/x", "-o", "foreground"]), ["mount", "/mnt/x"]);
+    }
+
+    #[test]
+    fn a_timeout_is_a_number_of_seconds() {
+        assert_eq!(parse_timeout("0.5"), Ok(Duration::from_millis(500)));
+        assert!(parse_timeout("-1").is_err() && parse_timeout("soon").is_err());
+    }
+}

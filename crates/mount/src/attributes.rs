@@ -1,0 +1,67 @@
+//! Attributes: asking for them and changing them.
+
+use fuser::FileAttr;
+use namespace::{AttributeChanges, FileNumber, Inode, TreeOperation};
+
+use crate::file_attributes::attributes_of;
+use crate::mounted_tree::{MountedTree, Outcome, about};
+
+/// Bits of a mode: a program runs as the file's user, or as its group.
+const SET_USER: u16 = 0o4000;
+const SET_GROUP: u16 = 0o2000;
+/// The group may run it.
+const GROUP_RUNS: u16 = 0o0010;
+
+impl MountedTree {
+    pub(crate) async fn attributes(&self, number: FileNumber) -> Outcome<FileAttr> {
+        let got = match self.open_file(number) {
+            Some(open) => open.file.attributes().await,
+            None => {
+                let got = self.tree().inode(TreeOperation::Get { number }).await;
+                got.map(|inode| self.tree().seen(inode))
+            }
+        };
+        Ok(attributes_of(&self.settle(about(number), got)?))
+    }
+
+    /// Changes attributes, through the open file of this handle if there is one. `may_keep_rights` says whether the
+    /// caller may change the contents of a program that runs as somebody else without that being taken from it.
+    pub(crate) async fn change(
+        &self,
+        number: FileNumber,
+        handle: Option<u64>,
+        mut changes: AttributeChanges,
+        may_keep_rights: bool,
+    ) -> Outcome<FileAttr> {
+        let has_new_owner = changes.uid.is_some() || changes.gid.is_some();
+        if changes.mode.is_none() && (has_new_owner || changes.size.is_some() && !may_keep_rights) {
+            let got = self.tree().inode(TreeOperation::Get { number }).await;
+            changes.mode = without_rights(&self.settle(about(number), got)?);
+        }
+        let used = match handle.and_then(|handle| self.file(handle).ok()) {
+            Some(used) => Some(used),
+            None => self.open_file(number),
+        };
+        let changed = match used {
+            Some(used) => used.file.change(changes).await,
+            None if changes.size.is_some() => self.change_closed(number, changes).await,
+            None => self.tree().inode(TreeOperation::Change { number, changes }).await,
+        };
+        Ok(attributes_of(&self.settle(about(number), changed)?))
+    }
+
+    /// Changes the length of a file that is not open here.
+    async fn change_closed(&self, number: FileNumber, changes: AttributeChanges) -> fs::Result<Inode> {
+        let file = self.tree().open(TreeOperation::Get { number }).await?;
+        let changed = file.change(changes).await;
+        let closed = file.close().await;
+        closed.and(changed)
+    }
+}
+
+/// The mode that a file has when it does not run as somebody else any more, if it does now.
+pub(crate) fn without_rights(inode: &Inode) -> Option<u16> {
+    // Without being run by the group the second bit means something else.
+    let taken = if inode.mode & GROUP_RUNS != 0 { SET_USER | SET_GROUP } else { SET_USER };
+    (!inode.is_directory() && inode.mode & taken != 0).then_some(inode.mode & !taken)
+}

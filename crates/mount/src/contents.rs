@@ -1,0 +1,163 @@
+//! Contents of files: opening, reading, writing, flushing.
+//!
+//! Pages are kept by the kernel if the version at opening is the one it has pages of. Not through it go files that are
+//! appended to, since only the keeper knows where the end is; files that are larger than half this client's cache,
+//! which the kernel's would only copy; and what the caller or the settings want so.
+
+use fs::OpenTreeFile;
+use fuser::{Errno, FileAttr, FopenFlags, WriteFlags};
+use machine::Payload;
+use namespace::{AttributeChanges, FileNumber, Location, TreeOperation};
+use nix::libc;
+use real::RealMachine;
+
+use crate::attributes::without_rights;
+use crate::file_attributes::attributes_of;
+use crate::mounted_tree::{MountedFile, MountedTree, Outcome, about};
+use crate::names::{Maker, named};
+
+/// Zeros that are written at a time.
+const ZEROS_AT_ONCE: u64 = 1 << 20;
+
+/// What is to happen to a part of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Allocation {
+    /// The file reaches to its end.
+    Extend,
+    /// It reads as zeros; the file's length stays if so said.
+    Zero {
+        /// Whether the length stays.
+        keeps_length: bool,
+    },
+}
+
+impl MountedTree {
+    pub(crate) async fn open(&self, number: FileNumber, flags: i32) -> Outcome<(u64, FopenFlags)> {
+        let opened = self.tree().open(TreeOperation::Get { number }).await;
+        let file = self.settle(about(number), opened)?;
+        Ok(self.opened(file, flags))
+    }
+
+    pub(crate) async fn create(
+        &self,
+        at: Location,
+        maker: Maker,
+        flags: i32,
+    ) -> Outcome<(FileAttr, u64, FopenFlags)> {
+        let what = named(&at);
+        let Maker { mode, uid, gid } = maker;
+        let new = self.new_file().await?;
+        let exclusive = flags & libc::O_EXCL != 0;
+        let operation = TreeOperation::Make { at, new, mode, uid, gid, exclusive };
+        let file = self.settle(&what, self.tree().open(operation).await)?;
+        if flags & libc::O_TRUNC != 0 && file.known().size > 0 {
+            // Somebody else has made it since the kernel looked.
+            let emptied = file.set_len(0).await;
+            self.settle(&what, emptied)?;
+        }
+        let attributes = attributes_of(&file.known());
+        let (handle, open_flags) = self.opened(file, flags);
+        Ok((attributes, handle, open_flags))
+    }
+
+    fn opened(&self, file: OpenTreeFile<RealMachine>, flags: i32) -> (u64, FopenFlags) {
+        let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
+        let appends = writes && flags & libc::O_APPEND != 0;
+        let is_large = file.known().size > self.node.cache_bytes() / 2;
+        let keeps = self.may_keep_pages(&file);
+        let mut open_flags = FopenFlags::empty();
+        if appends || is_large || self.settings.direct || flags & libc::O_DIRECT != 0 {
+            open_flags |= FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
+        }
+        if keeps {
+            open_flags |= FopenFlags::FOPEN_KEEP_CACHE;
+        }
+        if !writes {
+            open_flags |= FopenFlags::FOPEN_NOFLUSH;
+        }
+        (self.enter(file, appends), open_flags)
+    }
+
+    pub(crate) async fn read(&self, handle: u64, offset: u64, bytes: u64) -> Outcome<Payload> {
+        let open = self.file(handle)?;
+        let read = open.file.paged().read(offset, bytes).await;
+        self.settle(about(open.file.number()), read)
+    }
+
+    pub(crate) async fn write(
+        &self,
+        handle: u64,
+        offset: u64,
+        data: Vec<u8>,
+        flags: i32,
+        how: WriteFlags,
+    ) -> Outcome<u32> {
+        let open = self.file(handle)?;
+        let (bytes, data) = (data.len() as u32, Payload::from(data));
+        // The kernel has pages of mapped memory written through any handle, and they have their places.
+        let wrote = if open.appends && !how.contains(WriteFlags::FUSE_WRITE_CACHE) {
+            open.file.append(data).await.map(drop)
+        } else {
+            open.file.write(offset, data).await
+        };
+        self.settle(about(open.file.number()), wrote)?;
+        if how.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID)
+            && let Some(mode) = without_rights(&open.file.known())
+        {
+            let changes = AttributeChanges { mode: Some(mode), ..AttributeChanges::default() };
+            let changed = open.file.change(changes).await;
+            self.settle(about(open.file.number()), changed)?;
+        }
+        if flags & (libc::O_SYNC | libc::O_DSYNC) != 0 {
+            self.sync_file(&open).await?;
+        }
+        Ok(bytes)
+    }
+
+    /// Sends what was written, for whoever opens the file after this; what could not be sent is told here.
+    pub(crate) async fn flush(&self, handle: u64) -> Outcome<()> {
+        let open = self.file(handle)?;
+        let flushed = open.file.flush().await;
+        self.note_pages(&open.file);
+        self.settle(about(open.file.number()), flushed)
+    }
+
+    pub(crate) async fn sync(&self, handle: u64) -> Outcome<()> {
+        let open = self.file(handle)?;
+        self.sync_file(&open).await
+    }
+
+    async fn sync_file(&self, open: &MountedFile) -> Outcome<()> {
+        let synced = open.file.sync().await;
+        self.note_pages(&open.file);
+        self.settle(about(open.file.number()), synced)
+    }
+
+    pub(crate) async fn allocate(
+        &self,
+        handle: u64,
+        offset: u64,
+        bytes: u64,
+        what: Allocation,
+    ) -> Outcome<()> {
+        let open = self.file(handle)?;
+        let end = offset.checked_add(bytes).ok_or(Errno::EFBIG)?;
+        let size = open.file.known().size;
+        let done = match what {
+            Allocation::Extend if end <= size => Ok(()),
+            Allocation::Extend => open.file.set_len(end).await.map(drop),
+            Allocation::Zero { keeps_length: true } => write_zeros(&open, offset, end.min(size)).await,
+            Allocation::Zero { keeps_length: false } => write_zeros(&open, offset, end).await,
+        };
+        self.settle(about(open.file.number()), done)
+    }
+}
+
+async fn write_zeros(open: &MountedFile, mut from: u64, end: u64) -> fs::Result<()> {
+    while from < end {
+        let bytes = ZEROS_AT_ONCE.min(end - from);
+        open.file.write(from, Payload::zeros(bytes)).await?;
+        from += bytes;
+    }
+    Ok(())
+}

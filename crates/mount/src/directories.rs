@@ -1,0 +1,94 @@
+//! Directories that are open: their entries, in the order of their names.
+//!
+//! The kernel goes on after an entry by a number that it was given with it. These number the names that were given, and
+//! the next ones are those after that name: whatever comes and goes meanwhile, what stays is given once.
+
+use std::rc::Rc;
+
+use fuser::Errno;
+use namespace::{FileNumber, Inode, InodeKind, TreeAnswer, TreeOperation};
+
+use crate::mounted_tree::{MountedTree, Outcome, about};
+use crate::open_directory::OpenDirectory;
+
+/// The most bytes of entries that an agent is asked for at a time: an answer is a message's header.
+const ASKED_BYTES_MAX: u32 = 32 << 10;
+
+/// The entries that come first in each directory: itself, and the one it is in.
+const FIRST: [&[u8]; 2] = [b".", b".."];
+
+/// An entry for the kernel.
+pub(crate) struct ListedEntry {
+    pub(crate) name: Vec<u8>,
+    pub(crate) number: FileNumber,
+    /// What it leads to, but for the first entries of a directory, which are known.
+    pub(crate) inode: Option<Inode>,
+    /// The number after which the kernel goes on.
+    pub(crate) position: u64,
+}
+
+impl MountedTree {
+    pub(crate) fn open_directory(&self, number: FileNumber) -> u64 {
+        let handle = self.new_handle();
+        let open = OpenDirectory::new(number);
+        self.directories.borrow_mut().insert(handle, Rc::new(open));
+        handle
+    }
+
+    pub(crate) fn close_directory(&self, handle: u64) -> Outcome<()> {
+        self.directories.borrow_mut().remove(&handle).map(drop).ok_or(Errno::EBADF)
+    }
+
+    /// Entries after a position; none at the end. `give` takes one, unless there is no room for it.
+    pub(crate) async fn list(
+        &self,
+        handle: u64,
+        position: u64,
+        mut give: impl FnMut(&ListedEntry) -> bool,
+    ) -> Outcome<()> {
+        let open = self.directories.borrow().get(&handle).cloned().ok_or(Errno::EBADF)?;
+        if position == 0 {
+            open.given.borrow_mut().clear();
+        }
+        let Some(listed) = self.entries(&open, position).await? else { return Ok(()) };
+        let (directory, entries) = listed;
+        let InodeKind::Directory { parent } = directory.kind else { return Err(Errno::ENOTDIR) };
+        for (place, number) in [(0, open.number), (1, parent)] {
+            let entry =
+                ListedEntry { name: FIRST[place].to_vec(), number, inode: None, position: place as u64 + 1 };
+            if position <= place as u64 && !give(&entry) {
+                return Ok(());
+            }
+        }
+        for entry in entries {
+            let inode = self.seen(entry.inode).await;
+            let position = FIRST.len() as u64 + open.given.borrow().len() as u64 + 1;
+            let entry = ListedEntry { name: entry.name, number: inode.number, inode: Some(inode), position };
+            if !give(&entry) {
+                return Ok(());
+            }
+            open.given.borrow_mut().push(entry.name.into());
+        }
+        Ok(())
+    }
+
+    /// The directory, and entries after a position; nothing if the directory has been removed.
+    async fn entries(
+        &self,
+        open: &OpenDirectory,
+        position: u64,
+    ) -> Outcome<Option<(Inode, Vec<namespace::DirectoryEntry>)>> {
+        let after = match position.checked_sub(FIRST.len() as u64 + 1) {
+            Some(place) => open.given.borrow().get(place as usize).ok_or(Errno::EINVAL)?.to_vec(),
+            None => Vec::new(),
+        };
+        let directory = open.number;
+        let list = TreeOperation::List { directory, after, bytes_max: ASKED_BYTES_MAX };
+        match self.tree().perform(list).await {
+            Ok(TreeAnswer::Entries { directory, entries, .. }) => Ok(Some((directory, entries))),
+            Ok(_) => Err(Errno::EIO),
+            Err(error) if matches!(*error, fs::Error::Refused(namespace::TreeRefusal::Removed)) => Ok(None),
+            Err(error) => self.settle(about(directory), Err(error)),
+        }
+    }
+}

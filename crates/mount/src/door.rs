@@ -1,0 +1,682 @@
+//! What the kernel asks for, decoded, as tasks of the node thread.
+
+use std::ffi::OsStr;
+use std::future::Future;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, SystemTime};
+
+use flume::Sender;
+use fuser::{
+    BsdFileFlags, Errno, FileHandle, Filesystem, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
+    OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyLock, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
+    TimeOrNow, WriteFlags,
+};
+use machine::Payload;
+use namespace::{AttributeChanges, DeviceKind, Location, NewInode, RenameMode, SetValue, WhatToRemove};
+use nix::libc;
+
+use crate::contents::Allocation;
+use crate::directories::ListedEntry;
+use crate::file_attributes::{attributes_of, file_number, kernel_kind, kernel_number, time_to_set};
+use crate::mounted_tree::{MountTask, MountedTree, Outcome};
+use crate::names::Maker;
+use crate::settings::MountSettings;
+use crate::space::SPACE_BLOCK;
+
+/// The largest write, and the largest read, that the kernel asks for in one request; it allows no more by default.
+const REQUEST_BYTES_MAX: u32 = 1 << 20;
+
+/// How many requests nobody waits for, such as reading ahead, may be under way.
+const BACKGROUND_MAX: u16 = 64;
+
+/// The longest name of an entry.
+const NAME_BYTES_MAX: u32 = 255;
+
+/// What we have the kernel do, where it can.
+const WANTED: [InitFlags; 7] = [
+    InitFlags::FUSE_PARALLEL_DIROPS,
+    InitFlags::FUSE_DO_READDIRPLUS,
+    InitFlags::FUSE_READDIRPLUS_AUTO,
+    // Otherwise it asks for a file's capabilities before each write.
+    InitFlags::FUSE_HANDLE_KILLPRIV_V2,
+    InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
+    InitFlags::FUSE_ASYNC_DIO,
+    InitFlags::FUSE_CACHE_SYMLINKS,
+];
+
+/// Locks, if we want to refuse them: the kernel keeps them otherwise.
+const LOCKS: [InitFlags; 2] = [InitFlags::FUSE_POSIX_LOCKS, InitFlags::FUSE_FLOCK_LOCKS];
+
+/// The generation of all numbers: none is used again.
+const GENERATION: Generation = Generation(0);
+
+/// The kernel's side of the mount.
+pub(crate) struct KernelDoor {
+    tasks: Sender<MountTask>,
+    settings: MountSettings,
+}
+
+/// Who waits for an answer, and may be refused.
+trait Asker: Send + 'static {
+    fn refuse(self, errno: Errno);
+}
+
+macro_rules! askers {
+    ($($reply:ty),*) => {
+        $(impl Asker for $reply {
+            fn refuse(self, errno: Errno) {
+                self.error(errno);
+            }
+        })*
+    };
+}
+
+askers!(
+    ReplyAttr,
+    ReplyCreate,
+    ReplyData,
+    ReplyDirectory,
+    ReplyDirectoryPlus,
+    ReplyEmpty,
+    ReplyEntry,
+    ReplyOpen,
+    ReplyStatfs,
+    ReplyWrite,
+    ReplyXattr
+);
+
+impl KernelDoor {
+    pub(crate) fn new(tasks: Sender<MountTask>, settings: MountSettings) -> Self {
+        KernelDoor { tasks, settings }
+    }
+
+    /// Begins to do `work` on the node thread; `tell` answers with what it comes to.
+    fn begin<R: Asker, T, F>(
+        &self,
+        asker: R,
+        work: impl FnOnce(Rc<MountedTree>) -> F + Send + 'static,
+        tell: impl FnOnce(R, T) + Send + 'static,
+    ) where
+        F: Future<Output = Outcome<T>> + 'static,
+    {
+        let task: MountTask = Box::new(move |mounted| {
+            let work = work(mounted);
+            Box::pin(async move {
+                match work.await {
+                    Ok(done) => tell(asker, done),
+                    Err(errno) => asker.refuse(errno),
+                }
+            })
+        });
+        // If the node thread has ended, the task is dropped, and fuser answers for it.
+        let _ = self.tasks.send(task);
+    }
+
+    fn timeout(&self) -> Duration {
+        self.settings.attribute_timeout
+    }
+}
+
+fn location(parent: INodeNo, name: &OsStr) -> Location {
+    Location { base: file_number(parent), path: name.as_bytes().to_vec() }
+}
+
+fn maker(request: &Request, mode: u32) -> Maker {
+    Maker { mode: (mode & 0o7777) as u16, uid: request.uid(), gid: request.gid() }
+}
+
+/// Answers with an entry.
+fn tell_entry(timeout: Duration) -> impl FnOnce(ReplyEntry, fuser::FileAttr) {
+    move |reply, attributes| reply.entry(&timeout, &attributes, GENERATION)
+}
+
+fn tell_done(reply: ReplyEmpty, (): ()) {
+    reply.ok();
+}
+
+/// Answers with a value, or with its length if that is asked for.
+fn tell_value(room: u32) -> impl FnOnce(ReplyXattr, Vec<u8>) {
+    move |reply, value| match value.len() {
+        bytes if room == 0 => reply.size(bytes as u32),
+        bytes if bytes > room as usize => reply.error(Errno::ERANGE),
+        _ => reply.data(&value),
+    }
+}
+
+fn tell_contents(reply: ReplyData, data: Payload) {
+    match data.as_contiguous() {
+        Some(bytes) => reply.data(bytes),
+        None => reply.data(&data.to_vec().expect("it is real")),
+    }
+}
+
+impl Filesystem for KernelDoor {
+    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        let locks = LOCKS.into_iter().filter(|_| self.settings.shared);
+        for flag in WANTED.into_iter().chain(locks) {
+            // What it cannot it does not.
+            let _ = config.add_capabilities(flag);
+        }
+        let _ = config.set_max_write(REQUEST_BYTES_MAX);
+        let _ = config.set_max_background(BACKGROUND_MAX);
+        Ok(())
+    }
+
+    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let at = location(parent, name);
+        self.begin(reply, |tree| async move { tree.look(at).await }, tell_entry(self.timeout()));
+    }
+
+    fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
+        let timeout = self.timeout();
+        self.begin(
+            reply,
+            move |tree| async move { tree.attributes(file_number(number)).await },
+            move |reply, attributes| reply.attr(&timeout, &attributes),
+        );
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        accessed: Option<TimeOrNow>,
+        modified: Option<TimeOrNow>,
+        _changed: Option<SystemTime>,
+        handle: Option<FileHandle>,
+        _made: Option<SystemTime>,
+        _macos_changed: Option<SystemTime>,
+        _macos_backup: Option<SystemTime>,
+        _macos_flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let changes = AttributeChanges {
+            mode: mode.map(|mode| (mode & 0o7777) as u16),
+            uid,
+            gid,
+            size,
+            accessed: accessed.map(time_to_set),
+            modified: modified.map(time_to_set),
+        };
+        let (timeout, may_keep_rights) = (self.timeout(), request.uid() == 0);
+        let handle = handle.map(|handle| handle.0);
+        self.begin(
+            reply,
+            move |tree| async move { tree.change(file_number(number), handle, changes, may_keep_rights).await },
+            move |reply, attributes| reply.attr(&timeout, &attributes),
+        );
+    }
+
+    fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
+        self.begin(
+            reply,
+            move |tree| async move { tree.target(file_number(number)).await },
+            |reply, target: Vec<u8>| reply.data(&target),
+        );
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        device: u32,
+        reply: ReplyEntry,
+    ) {
+        let special = match mode & libc::S_IFMT {
+            libc::S_IFIFO => Some((DeviceKind::Pipe, 0)),
+            libc::S_IFSOCK => Some((DeviceKind::Socket, 0)),
+            libc::S_IFCHR => Some((DeviceKind::Character, device)),
+            libc::S_IFBLK => Some((DeviceKind::Block, device)),
+            _ => None,
+        };
+        let (at, maker) = (location(parent, name), maker(request, mode));
+        self.begin(
+            reply,
+            move |tree| async move { tree.make_node(at, special, maker).await },
+            tell_entry(self.timeout()),
+        );
+    }
+
+    fn mkdir(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        reply: ReplyEntry,
+    ) {
+        let (at, maker) = (location(parent, name), maker(request, mode));
+        self.begin(
+            reply,
+            move |tree| async move { tree.make(at, NewInode::Directory, maker).await },
+            tell_entry(self.timeout()),
+        );
+    }
+
+    fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        let (at, maker) = (location(parent, name), maker(request, 0o777));
+        let new = NewInode::Link { target: target.as_os_str().as_bytes().to_vec() };
+        self.begin(
+            reply,
+            move |tree| async move { tree.make(at, new, maker).await },
+            tell_entry(self.timeout()),
+        );
+    }
+
+    fn link(&self, _request: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let at = location(parent, name);
+        self.begin(
+            reply,
+            move |tree| async move { tree.link(file_number(number), at).await },
+            tell_entry(self.timeout()),
+        );
+    }
+
+    fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let at = location(parent, name);
+        self.begin(reply, |tree| async move { tree.remove(at, WhatToRemove::File).await }, tell_done);
+    }
+
+    fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let at = location(parent, name);
+        self.begin(reply, |tree| async move { tree.remove(at, WhatToRemove::Directory).await }, tell_done);
+    }
+
+    fn rename(
+        &self,
+        _request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let mode = if flags.is_empty() {
+            RenameMode::Replace
+        } else if flags == RenameFlags::RENAME_NOREPLACE {
+            RenameMode::Keep
+        } else if flags == RenameFlags::RENAME_EXCHANGE {
+            RenameMode::Exchange
+        } else {
+            return reply.error(Errno::EINVAL);
+        };
+        let (from, to) = (location(parent, name), location(new_parent, new_name));
+        self.begin(reply, move |tree| async move { tree.rename(from, to, mode).await }, tell_done);
+    }
+
+    fn open(&self, _request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        self.begin(
+            reply,
+            move |tree| async move { tree.open(file_number(number), flags.0).await },
+            |reply, (handle, flags)| reply.opened(FileHandle(handle), flags),
+        );
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let (at, maker, timeout) = (location(parent, name), maker(request, mode), self.timeout());
+        self.begin(
+            reply,
+            move |tree| async move { tree.create(at, maker, flags).await },
+            move |reply, (attributes, handle, flags)| {
+                reply.created(&timeout, &attributes, GENERATION, FileHandle(handle), flags);
+            },
+        );
+    }
+
+    fn read(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        bytes: u32,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let work =
+            move |tree: Rc<MountedTree>| async move { tree.read(handle.0, offset, bytes.into()).await };
+        self.begin(reply, work, tell_contents);
+    }
+
+    fn write(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        data: &[u8],
+        write_flags: WriteFlags,
+        flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let data = data.to_vec();
+        self.begin(
+            reply,
+            move |tree| async move { tree.write(handle.0, offset, data, flags.0, write_flags).await },
+            |reply, bytes| reply.written(bytes),
+        );
+    }
+
+    fn flush(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        handle: FileHandle,
+        _owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        self.begin(reply, move |tree| async move { tree.flush(handle.0).await }, tell_done);
+    }
+
+    fn fsync(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        handle: FileHandle,
+        _data_only: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.begin(reply, move |tree| async move { tree.sync(handle.0).await }, tell_done);
+    }
+
+    fn release(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        handle: FileHandle,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.begin(reply, move |tree| async move { tree.close(handle.0).await }, tell_done);
+    }
+
+    fn fallocate(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        bytes: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let (keep, punch, zero) =
+            (libc::FALLOC_FL_KEEP_SIZE, libc::FALLOC_FL_PUNCH_HOLE, libc::FALLOC_FL_ZERO_RANGE);
+        let what = match mode {
+            0 => Allocation::Extend,
+            mode if mode == punch | keep || mode == zero | keep => Allocation::Zero { keeps_length: true },
+            mode if mode == zero => Allocation::Zero { keeps_length: false },
+            _ => return reply.error(Errno::EOPNOTSUPP),
+        };
+        let work =
+            move |tree: Rc<MountedTree>| async move { tree.allocate(handle.0, offset, bytes, what).await };
+        self.begin(reply, work, tell_done);
+    }
+
+    fn opendir(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        self.begin(
+            reply,
+            move |tree| async move { Ok(tree.open_directory(file_number(number))) },
+            |reply, handle| reply.opened(FileHandle(handle), fuser::FopenFlags::empty()),
+        );
+    }
+
+    fn readdir(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let task: MountTask = Box::new(move |tree| {
+            Box::pin(async move {
+                let give = |entry: &ListedEntry| {
+                    let kind = entry
+                        .inode
+                        .as_ref()
+                        .map_or(fuser::FileType::Directory, |inode| kernel_kind(&inode.kind));
+                    let name = OsStr::from_bytes(&entry.name);
+                    !reply.add(kernel_number(entry.number), entry.position, kind, name)
+                };
+                match tree.list(handle.0, offset, give).await {
+                    Ok(()) => reply.ok(),
+                    Err(errno) => reply.error(errno),
+                }
+            })
+        });
+        let _ = self.tasks.send(task);
+    }
+
+    fn readdirplus(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let timeout = self.timeout();
+        let task: MountTask = Box::new(move |tree| {
+            Box::pin(async move {
+                let give = |entry: &ListedEntry| {
+                    let name = OsStr::from_bytes(&entry.name);
+                    let (number, position) = (kernel_number(entry.number), entry.position);
+                    let attributes = match &entry.inode {
+                        Some(inode) => attributes_of(inode),
+                        None => directory_of_number(number),
+                    };
+                    !reply.add(number, position, name, &timeout, &attributes, GENERATION)
+                };
+                match tree.list(handle.0, offset, give).await {
+                    Ok(()) => reply.ok(),
+                    Err(errno) => reply.error(errno),
+                }
+            })
+        });
+        let _ = self.tasks.send(task);
+    }
+
+    fn releasedir(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        handle: FileHandle,
+        _flags: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        self.begin(reply, move |tree| async move { tree.close_directory(handle.0) }, tell_done);
+    }
+
+    fn fsyncdir(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        _handle: FileHandle,
+        _data_only: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.begin(reply, |tree| async move { tree.flush_names().await }, tell_done);
+    }
+
+    fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {
+        self.begin(
+            reply,
+            |tree| async move { tree.space().await },
+            |reply, space| {
+                // There may be as many more files as there are blocks.
+                let files = space.inodes + space.free;
+                reply.statfs(
+                    space.blocks,
+                    space.free,
+                    space.free,
+                    files,
+                    space.free,
+                    SPACE_BLOCK,
+                    NAME_BYTES_MAX,
+                    SPACE_BLOCK,
+                );
+            },
+        );
+    }
+
+    fn setxattr(
+        &self,
+        _request: &Request,
+        number: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        let mode = match flags {
+            libc::XATTR_CREATE => SetValue::New,
+            libc::XATTR_REPLACE => SetValue::Replace,
+            _ => SetValue::Any,
+        };
+        let (number, name, value) = (file_number(number), name.as_bytes().to_vec(), value.to_vec());
+        let work =
+            move |tree: Rc<MountedTree>| async move { tree.set_extended(number, name, value, mode).await };
+        self.begin(reply, work, tell_done);
+    }
+
+    fn getxattr(&self, _request: &Request, number: INodeNo, name: &OsStr, room: u32, reply: ReplyXattr) {
+        let (number, name) = (file_number(number), name.to_owned().into_vec());
+        self.begin(reply, move |tree| async move { tree.extended(number, name).await }, tell_value(room));
+    }
+
+    fn listxattr(&self, _request: &Request, number: INodeNo, room: u32, reply: ReplyXattr) {
+        let number = file_number(number);
+        self.begin(reply, move |tree| async move { tree.extended_names(number).await }, tell_value(room));
+    }
+
+    fn removexattr(&self, _request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let (number, name) = (file_number(number), name.as_bytes().to_vec());
+        self.begin(reply, move |tree| async move { tree.remove_extended(number, name).await }, tell_done);
+    }
+
+    /// The kernel asks only if it was told to, for a mount that shares files with others: no lock holds there.
+    fn getlk(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        _handle: FileHandle,
+        _owner: LockOwner,
+        _start: u64,
+        _end: u64,
+        _kind: i32,
+        _process: u32,
+        reply: ReplyLock,
+    ) {
+        reply.error(Errno::ENOLCK);
+    }
+
+    /// As [`getlk`](Self::getlk).
+    fn setlk(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        _handle: FileHandle,
+        _owner: LockOwner,
+        _start: u64,
+        _end: u64,
+        _kind: i32,
+        _process: u32,
+        _waits: bool,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::ENOLCK);
+    }
+
+    /// The kernel then says itself that all of a file is data.
+    fn lseek(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        _handle: FileHandle,
+        _offset: i64,
+        _whence: i32,
+        reply: ReplyLseek,
+    ) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    /// The kernel then copies by reading and writing.
+    fn copy_file_range(
+        &self,
+        _request: &Request,
+        _from: INodeNo,
+        _from_handle: FileHandle,
+        _from_offset: u64,
+        _to: INodeNo,
+        _to_handle: FileHandle,
+        _to_offset: u64,
+        _bytes: u64,
+        _flags: fuser::CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn ioctl(
+        &self,
+        _request: &Request,
+        _number: INodeNo,
+        _handle: FileHandle,
+        _flags: fuser::IoctlFlags,
+        _command: u32,
+        _input: &[u8],
+        _output_bytes: u32,
+        reply: fuser::ReplyIoctl,
+    ) {
+        reply.error(Errno::ENOTTY);
+    }
+}
+
+/// A directory of which no more is known: the kernel does not look at more of the first entries of a directory.
+fn directory_of_number(number: INodeNo) -> fuser::FileAttr {
+    fuser::FileAttr {
+        ino: number,
+        size: 0,
+        blocks: 0,
+        atime: SystemTime::UNIX_EPOCH,
+        mtime: SystemTime::UNIX_EPOCH,
+        ctime: SystemTime::UNIX_EPOCH,
+        crtime: SystemTime::UNIX_EPOCH,
+        kind: fuser::FileType::Directory,
+        perm: 0,
+        nlink: 2,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        blksize: 0,
+        flags: 0,
+    }
+}

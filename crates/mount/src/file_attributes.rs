@@ -1,0 +1,93 @@
+//! Inodes and times as the kernel has them.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
+use namespace::{DeviceKind, FileNumber, Inode, InodeKind, SetTime, UnixTime};
+
+/// What programs should read and write at a time, as far as they ask.
+const BLOCK_BYTES: u32 = 128 << 10;
+
+/// The bytes of the blocks in which the space of a file is counted.
+const SPACE_UNIT: u64 = 512;
+
+/// The number as the kernel has it.
+pub(crate) fn kernel_number(number: FileNumber) -> INodeNo {
+    INodeNo(number.0)
+}
+
+/// The number as the namespace has it.
+pub(crate) fn file_number(number: INodeNo) -> FileNumber {
+    FileNumber(number.0)
+}
+
+/// What kind of file it is.
+pub(crate) fn kernel_kind(kind: &InodeKind) -> FileType {
+    match kind {
+        InodeKind::File(_) => FileType::RegularFile,
+        InodeKind::Directory { .. } => FileType::Directory,
+        InodeKind::Link { .. } => FileType::Symlink,
+        InodeKind::Special { kind: DeviceKind::Pipe, .. } => FileType::NamedPipe,
+        InodeKind::Special { kind: DeviceKind::Socket, .. } => FileType::Socket,
+        InodeKind::Special { kind: DeviceKind::Character, .. } => FileType::CharDevice,
+        InodeKind::Special { kind: DeviceKind::Block, .. } => FileType::BlockDevice,
+    }
+}
+
+/// The attributes of an inode.
+pub(crate) fn attributes_of(inode: &Inode) -> FileAttr {
+    FileAttr {
+        ino: kernel_number(inode.number),
+        size: inode.size,
+        blocks: if inode.layout().is_some() { inode.size.div_ceil(SPACE_UNIT) } else { 0 },
+        atime: system_time(inode.accessed),
+        mtime: system_time(inode.modified),
+        ctime: system_time(inode.changed),
+        crtime: system_time(inode.made),
+        kind: kernel_kind(&inode.kind),
+        perm: inode.mode,
+        nlink: inode.links,
+        uid: inode.uid,
+        gid: inode.gid,
+        rdev: match inode.kind {
+            InodeKind::Special { device, .. } => device,
+            _ => 0,
+        },
+        blksize: BLOCK_BYTES,
+        flags: 0,
+    }
+}
+
+/// A time to be set.
+pub(crate) fn time_to_set(time: TimeOrNow) -> SetTime {
+    match time {
+        TimeOrNow::Now => SetTime::Now,
+        TimeOrNow::SpecificTime(time) => SetTime::At(unix_time(time)),
+    }
+}
+
+fn system_time(time: UnixTime) -> SystemTime {
+    let distance = Duration::from_nanos(time.unsigned_abs());
+    if time < 0 { UNIX_EPOCH - distance } else { UNIX_EPOCH + distance }
+}
+
+/// The nearest time that a namespace can keep: 1677 to 2262.
+fn unix_time(time: SystemTime) -> UnixTime {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_and_after_1970_come_back() {
+        for time in [0, 1, -1, 1_700_000_000_123_456_789, -1_500_000_000, i64::MAX, -i64::MAX] {
+            assert_eq!(unix_time(system_time(time)), time);
+        }
+        assert_eq!(unix_time(UNIX_EPOCH + Duration::from_secs(1 << 40)), i64::MAX, "the nearest there is");
+    }
+}

@@ -1,0 +1,181 @@
+//! Beginning and ending a mount.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use fuser::{BackgroundSession, Config, MountOption, SessionACL};
+use nix::mount::{MsFlags, mount};
+use node::{Error, ErrorKind, Pending, Result, Tree};
+
+use crate::door::KernelDoor;
+use crate::mounted_tree::serve;
+use crate::settings::MountSettings;
+use crate::unmounting::{FUSERMOUNT, KIND, find_program};
+
+/// The kernel's device.
+const DEVICE: &str = "/dev/fuse";
+
+/// What to do if what mounts for users is missing.
+const INSTALL: &str = "Install the package fuse3, which brings fusermount3 and lets users open /dev/fuse";
+
+/// A directory in which the namespace of a set is mounted.
+pub struct MountedDirectory {
+    directory: PathBuf,
+    kernel: BackgroundSession,
+    serving: Pending<()>,
+}
+
+impl MountedDirectory {
+    /// Mounts a namespace in a directory. `hear` is told of each error of which a program hears a number only, on
+    /// another thread.
+    ///
+    /// # Errors
+    /// If the directory is none to mount in, or the kernel or `fusermount3` refuses it.
+    pub fn begin(
+        tree: &Tree,
+        directory: &Path,
+        settings: MountSettings,
+        hear: impl Fn(&Error) + Send + 'static,
+    ) -> Result<MountedDirectory> {
+        let directory = check_directory(directory)?;
+        check_device(&directory)?;
+        let (tasks, taken) = flume::unbounded();
+        let door = KernelDoor::new(tasks, settings.clone());
+        let failed = |error: io::Error| refused(&directory, &settings, &error);
+        let kernel = match may_mount() {
+            true => mount_as_root(&directory, &settings).and_then(|device| {
+                fuser::Session::from_fd(door, device, access(&settings), config(&settings))
+            }),
+            false => fuser::Session::new(door, &directory, &config(&settings)),
+        };
+        let kernel = kernel.map_err(failed)?;
+        let notifier = kernel.notifier();
+        let kept = settings.clone();
+        let hear = Box::new(hear);
+        let serving = tree.run("serving the mount", move |node, _| serve(node, kept, notifier, hear, taken));
+        let kernel = kernel.spawn().map_err(failed)?;
+        Ok(MountedDirectory { directory, kernel, serving })
+    }
+
+    /// The directory, by its absolute path.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Waits until it is unmounted, by whomever, and all that was written is with the agents.
+    ///
+    /// # Errors
+    /// If the connection to the kernel broke, or something could not be closed.
+    pub fn wait(self) -> Result<()> {
+        let MountedDirectory { directory, kernel, serving } = self;
+        let ended = kernel.join().map_err(|error| failure(&directory, error));
+        serving.wait().and(ended)
+    }
+}
+
+fn config(settings: &MountSettings) -> Config {
+    let mut options = vec![
+        MountOption::FSName(settings.source.clone()),
+        MountOption::Subtype("starfish".into()),
+        MountOption::DefaultPermissions,
+        if settings.read_only { MountOption::RO } else { MountOption::RW },
+        if settings.set_user { MountOption::Suid } else { MountOption::NoSuid },
+        if settings.devices { MountOption::Dev } else { MountOption::NoDev },
+    ];
+    if settings.no_execution {
+        options.push(MountOption::NoExec);
+    }
+    let mut config = Config::default();
+    config.mount_options = options;
+    config.acl = access(settings);
+    config
+}
+
+fn access(settings: &MountSettings) -> SessionACL {
+    if settings.allow_other { SessionACL::All } else { SessionACL::Owner }
+}
+
+/// Whether this process may mount by itself, being root here or in a namespace of users of its own.
+fn may_mount() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// Mounts without `fusermount3`; the connection to the kernel. `fuser` would do so too, but not under our name.
+fn mount_as_root(directory: &Path, settings: &MountSettings) -> io::Result<OwnedFd> {
+    let device = OwnedFd::from(fs::File::options().read(true).write(true).open(DEVICE)?);
+    let mode = fs::metadata(directory)?.mode() & nix::libc::S_IFMT;
+    let (uid, gid) = (nix::unistd::getuid(), nix::unistd::getgid());
+    let mut data = format!(
+        "fd={},rootmode={mode:o},user_id={uid},group_id={gid},default_permissions",
+        device.as_raw_fd()
+    );
+    if settings.allow_other {
+        data.push_str(",allow_other");
+    }
+    let flags = [
+        (!settings.set_user, MsFlags::MS_NOSUID),
+        (!settings.devices, MsFlags::MS_NODEV),
+        (settings.no_execution, MsFlags::MS_NOEXEC),
+        (settings.read_only, MsFlags::MS_RDONLY),
+    ];
+    let flags = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).collect::<MsFlags>();
+    mount(Some(&*settings.source), directory, Some(KIND), flags, Some(&*data))?;
+    Ok(device)
+}
+
+/// The directory's absolute path, if one can mount there.
+fn check_directory(directory: &Path) -> Result<PathBuf> {
+    let found = directory.canonicalize().and_then(|path| fs::metadata(&path).map(|found| (path, found)));
+    match found {
+        Ok((path, found)) if found.is_dir() => Ok(path),
+        Ok(_) => Err(failure(directory, "it is no directory")),
+        Err(error) if error.raw_os_error() == Some(nix::libc::ENOTCONN) => {
+            let remedy = format!("`starfish umount {}` removes it", directory.display());
+            Err(failure(directory, "a mount is left there whose program has ended").with_remedy(remedy))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(failure(directory, "no such directory").with_remedy("Make it first"))
+        }
+        Err(error) => Err(failure(directory, error)),
+    }
+}
+
+/// Fails if neither this process nor `fusermount3` can mount.
+fn check_device(directory: &Path) -> Result<()> {
+    let Err(error) = fs::File::options().read(true).write(true).open(DEVICE) else {
+        if may_mount() || find_program(OsStr::new(FUSERMOUNT)).is_some() {
+            return Ok(());
+        }
+        return Err(failure(directory, format!("there is no {FUSERMOUNT} here")).with_remedy(INSTALL));
+    };
+    let why = format!("{DEVICE}: {error}");
+    let error = failure(directory, why);
+    Err(match fs::metadata(DEVICE).map(|device| device.mode()) {
+        Ok(_) => error.with_remedy(INSTALL),
+        Err(_) => {
+            error.with_remedy("Load the kernel's module: modprobe fuse; a container needs --device /dev/fuse")
+        }
+    })
+}
+
+fn refused(directory: &Path, settings: &MountSettings, error: &io::Error) -> Error {
+    let why = error.to_string();
+    let failure = failure(directory, why.trim());
+    match error.kind() {
+        io::ErrorKind::PermissionDenied if settings.allow_other && why.contains("user_allow_other") => {
+            failure.with_remedy("Add the line user_allow_other to /etc/fuse.conf, or leave out --allow-other")
+        }
+        io::ErrorKind::PermissionDenied => {
+            failure.with_remedy("Mount in a directory of your own; a container needs the right to mount, too")
+        }
+        _ => failure,
+    }
+}
+
+fn failure(directory: &Path, why: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Io, format!("mounting in {}", directory.display()), why)
+}

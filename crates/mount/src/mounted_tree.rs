@@ -1,0 +1,256 @@
+//! What the node thread keeps for a mount: what is open, and what the kernel may have of it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+
+use flume::Receiver;
+use fs::OpenTreeFile;
+use fuser::{Errno, Notifier};
+use machine::{Duration, InFlight, Machine, OperationInFlight};
+use namespace::{FileNumber, Inode};
+use node::{Error, ErrorKind, TreeNode};
+use real::RealMachine;
+
+use crate::errno::{errno_of, is_ordinary};
+use crate::open_directory::OpenDirectory;
+use crate::settings::MountSettings;
+
+/// What a call comes to.
+pub(crate) type Outcome<T> = Result<T, Errno>;
+
+/// Something to be done on the node thread.
+pub(crate) type MountTask = Box<dyn FnOnce(Rc<MountedTree>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;
+
+/// Who hears of errors of which the kernel takes a number only.
+pub(crate) type Hearer = Box<dyn Fn(&Error) + Send>;
+
+/// How often files without names are looked for that somebody has left behind.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// The most files of which it is remembered up to which version the kernel has their pages.
+const CACHED_MAX: usize = 100_000;
+
+/// The mount on the node thread.
+pub(crate) struct MountedTree {
+    pub(crate) node: TreeNode,
+    pub(crate) settings: MountSettings,
+    /// The open files, by the numbers that the kernel has for them.
+    files: RefCell<BTreeMap<u64, Rc<MountedFile>>>,
+    /// Their numbers, by that of the file.
+    by_number: RefCell<BTreeMap<FileNumber, Vec<u64>>>,
+    pub(crate) directories: RefCell<BTreeMap<u64, Rc<OpenDirectory>>>,
+    last_handle: Cell<u64>,
+    /// Which version of a file the kernel's pages are of.
+    cached: RefCell<BTreeMap<FileNumber, CachedVersion>>,
+    notifier: Notifier,
+    hearer: Hearer,
+}
+
+/// An open file.
+pub(crate) struct MountedFile {
+    pub(crate) file: OpenTreeFile<RealMachine>,
+    /// Whether all that is written through it goes to the end of the file.
+    pub(crate) appends: bool,
+    /// The calls under way: the file is closed after them.
+    calls: InFlight,
+}
+
+/// An open file that is not closed meanwhile.
+pub(crate) struct UsedFile {
+    open: Rc<MountedFile>,
+    /// After the file.
+    _call: OperationInFlight,
+}
+
+impl std::ops::Deref for UsedFile {
+    type Target = MountedFile;
+
+    fn deref(&self) -> &MountedFile {
+        &self.open
+    }
+}
+
+/// Which version of a file the kernel's pages are of.
+#[derive(Clone, Copy)]
+struct CachedVersion {
+    version: u64,
+    /// How often others had changed the file.
+    by_others: u64,
+}
+
+/// Does what comes until nobody can ask any more, and closes what is open then.
+pub(crate) async fn serve(
+    node: TreeNode,
+    settings: MountSettings,
+    notifier: Notifier,
+    hearer: Hearer,
+    tasks: Receiver<MountTask>,
+) -> node::Result<()> {
+    let mounted = Rc::new(MountedTree {
+        node: node.clone(),
+        settings,
+        files: RefCell::default(),
+        by_number: RefCell::default(),
+        directories: RefCell::default(),
+        last_handle: Cell::new(0),
+        cached: RefCell::default(),
+        notifier,
+        hearer,
+    });
+    if !mounted.settings.read_only {
+        node.spawn("removing what has no name", sweep(Rc::downgrade(&mounted)));
+    }
+    let calls = InFlight::new();
+    while let Ok(task) = tasks.recv_async().await {
+        let (work, call) = (task(mounted.clone()), calls.begin());
+        node.spawn("a call of the mount", async move {
+            work.await;
+            drop(call);
+        });
+    }
+    calls.none().await;
+    mounted.close_all().await;
+    mounted.tree().contents_gone().await;
+    Ok(())
+}
+
+impl MountedTree {
+    /// The namespace and its files.
+    pub(crate) fn tree(&self) -> &fs::Tree<RealMachine> {
+        self.node.tree()
+    }
+
+    /// The outcome for the kernel. If something is wrong, somebody hears of it; `what` is what it is about.
+    pub(crate) fn settle<T>(&self, what: impl Display, outcome: fs::Result<T>) -> Outcome<T> {
+        let error = match outcome {
+            Ok(done) => return Ok(done),
+            Err(error) => error,
+        };
+        match *error {
+            fs::Error::Refused(refusal) if is_ordinary(refusal) => Err(errno_of(ErrorKind::Refused(refusal))),
+            _ => self.node.told(&what.to_string(), Err(error)).map_err(|error| self.tell(&error)),
+        }
+    }
+
+    /// The number of an error that somebody hears of.
+    pub(crate) fn tell(&self, error: &Error) -> Errno {
+        (self.hearer)(error);
+        errno_of(error.kind())
+    }
+
+    /// A number for something that is opened now.
+    pub(crate) fn new_handle(&self) -> u64 {
+        self.last_handle.set(self.last_handle.get() + 1);
+        self.last_handle.get()
+    }
+
+    /// Enters an open file; its number for the kernel.
+    pub(crate) fn enter(&self, file: OpenTreeFile<RealMachine>, appends: bool) -> u64 {
+        let (handle, number) = (self.new_handle(), file.number());
+        let open = MountedFile { file, appends, calls: InFlight::new() };
+        self.files.borrow_mut().insert(handle, Rc::new(open));
+        self.by_number.borrow_mut().entry(number).or_default().push(handle);
+        handle
+    }
+
+    /// The open file that the kernel has this number for.
+    pub(crate) fn file(&self, handle: u64) -> Outcome<UsedFile> {
+        let open = self.files.borrow().get(&handle).cloned().ok_or(Errno::EBADF)?;
+        let call = open.calls.begin();
+        Ok(UsedFile { open, _call: call })
+    }
+
+    /// A file that is open here, if this one is.
+    pub(crate) fn open_file(&self, number: FileNumber) -> Option<UsedFile> {
+        let handle = self.by_number.borrow().get(&number).and_then(|handles| handles.last().copied())?;
+        self.file(handle).ok()
+    }
+
+    /// Closes a file when the calls under way have ended.
+    pub(crate) async fn close(&self, handle: u64) -> Outcome<()> {
+        let open = self.files.borrow_mut().remove(&handle).ok_or(Errno::EBADF)?;
+        let number = open.file.number();
+        {
+            let mut by_number = self.by_number.borrow_mut();
+            if let Some(handles) = by_number.get_mut(&number) {
+                handles.retain(|&other| other != handle);
+                if handles.is_empty() {
+                    by_number.remove(&number);
+                }
+            }
+        }
+        open.calls.none().await;
+        let open = Rc::into_inner(open).expect("a call lets go of the file before it ends");
+        self.settle(about(number), open.file.close().await)
+    }
+
+    async fn close_all(&self) {
+        let handles: Vec<u64> = self.files.borrow().keys().copied().collect();
+        for handle in handles {
+            // Who had it open is gone, and the error has been told.
+            let _ = self.close(handle).await;
+        }
+    }
+
+    /// What the keeper has said of a file, with what is written here and not told; what others have written is looked
+    /// at by those who have it open here.
+    pub(crate) async fn seen(&self, inode: Inode) -> Inode {
+        if let Some(open) = self.open_file(inode.number)
+            && open.file.known().version != inode.version
+            && let Ok(seen) = open.file.attributes().await
+        {
+            return seen;
+        }
+        self.tree().seen(inode)
+    }
+
+    /// Whether the kernel may keep its pages of a file that is opened. If not, what it knows of the file's length is
+    /// forgotten, too.
+    pub(crate) fn may_keep_pages(&self, file: &OpenTreeFile<RealMachine>) -> bool {
+        let known = CachedVersion { version: file.known().version, by_others: file.changed_by_others() };
+        let before = {
+            let mut cached = self.cached.borrow_mut();
+            if cached.len() >= CACHED_MAX {
+                // Some pages are read once more then.
+                cached.clear();
+            }
+            cached.insert(file.number(), known)
+        };
+        let keeps = before.is_some_and(|before| before.version == known.version);
+        if !keeps {
+            // Without an offset it concerns attributes only, so that this thread waits for no page, which it may have
+            // to bring itself. That the kernel knows nothing of the file is no failure.
+            let _ = self.notifier.inval_inode(crate::file_attributes::kernel_number(file.number()), -1, 0);
+        }
+        keeps
+    }
+
+    /// Notes that what was written through the kernel's pages has got a version.
+    pub(crate) fn note_pages(&self, file: &OpenTreeFile<RealMachine>) {
+        if let Some(cached) = self.cached.borrow_mut().get_mut(&file.number())
+            && cached.by_others == file.changed_by_others()
+        {
+            cached.version = file.known().version;
+        }
+    }
+}
+
+/// Removes contents that others have left behind, now and every minute until the mount ends.
+async fn sweep(mount: Weak<MountedTree>) {
+    while let Some(mounted) = mount.upgrade() {
+        let _ = mounted.settle("removing what has no name", mounted.tree().remove_doomed().await);
+        let node = mounted.node.clone();
+        drop(mounted);
+        let deadline = node.machine().now() + SWEEP_EVERY;
+        node.machine().sleep_until(deadline).await;
+    }
+}
+
+/// What an error of this file is about.
+pub(crate) fn about(number: FileNumber) -> impl Display {
+    std::fmt::from_fn(move |f| write!(f, "file {}", number.0))
+}

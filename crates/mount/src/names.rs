@@ -1,0 +1,87 @@
+//! Names: looking them up, making, moving and removing them.
+
+use fuser::FileAttr;
+use namespace::{
+    DeviceKind, FileNumber, Inode, InodeKind, Location, NewInode, RenameMode, TreeOperation, WhatToRemove,
+};
+
+use crate::file_attributes::attributes_of;
+use crate::mounted_tree::{MountedTree, Outcome, about};
+
+/// Who makes something, and with which permissions.
+#[derive(Clone, Copy)]
+pub(crate) struct Maker {
+    pub(crate) mode: u16,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+impl MountedTree {
+    pub(crate) async fn look(&self, at: Location) -> Outcome<FileAttr> {
+        let what = named(&at);
+        let inode = self.settle(what, self.tree().inode(TreeOperation::Look { at, follow: false }).await)?;
+        Ok(attributes_of(&self.seen(inode).await))
+    }
+
+    /// What is to be made for a file with contents.
+    pub(crate) async fn new_file(&self) -> Outcome<NewInode> {
+        let disks = self.settle("making a file", self.tree().all_disks().await)?;
+        let striping = self.node.striping().map_err(|error| self.tell(&error))?;
+        Ok(NewInode::File { striping, disks })
+    }
+
+    pub(crate) async fn make(&self, at: Location, new: NewInode, maker: Maker) -> Outcome<FileAttr> {
+        let what = named(&at);
+        let Maker { mode, uid, gid } = maker;
+        let operation = TreeOperation::Make { at, new, mode, uid, gid, exclusive: true };
+        let inode: Inode = self.settle(what, self.tree().inode(operation).await)?;
+        Ok(attributes_of(&inode))
+    }
+
+    /// Makes what `mknod` makes: a file, or something special.
+    pub(crate) async fn make_node(
+        &self,
+        at: Location,
+        special: Option<(DeviceKind, u32)>,
+        maker: Maker,
+    ) -> Outcome<FileAttr> {
+        let new = match special {
+            Some((kind, device)) => NewInode::Special { kind, device },
+            None => self.new_file().await?,
+        };
+        self.make(at, new, maker).await
+    }
+
+    pub(crate) async fn link(&self, number: FileNumber, at: Location) -> Outcome<FileAttr> {
+        let what = named(&at);
+        let inode = self.settle(what, self.tree().inode(TreeOperation::Link { number, at }).await)?;
+        Ok(attributes_of(&self.seen(inode).await))
+    }
+
+    pub(crate) async fn target(&self, number: FileNumber) -> Outcome<Vec<u8>> {
+        let got = self.tree().inode(TreeOperation::Get { number }).await;
+        match self.settle(about(number), got)?.kind {
+            InodeKind::Link { target } => Ok(target),
+            _ => Err(fuser::Errno::EINVAL),
+        }
+    }
+
+    pub(crate) async fn rename(&self, from: Location, to: Location, mode: RenameMode) -> Outcome<()> {
+        let what = named(&from);
+        self.settle(what, self.tree().unname(TreeOperation::Rename { from, to, mode }).await)
+    }
+
+    pub(crate) async fn remove(&self, at: Location, what: WhatToRemove) -> Outcome<()> {
+        let about = named(&at);
+        self.settle(about, self.tree().unname(TreeOperation::Remove { at, what }).await)
+    }
+
+    pub(crate) async fn flush_names(&self) -> Outcome<()> {
+        self.settle("flushing the namespace", self.tree().flush().await)
+    }
+}
+
+/// What an error of this name is about.
+pub(crate) fn named(at: &Location) -> String {
+    String::from_utf8_lossy(&at.path).into_owned()
+}

@@ -1,0 +1,42 @@
+//! How a directory is mounted.
+
+use std::time::Duration;
+
+/// How a directory is mounted.
+#[derive(Clone, Debug)]
+pub struct MountSettings {
+    /// What stands for the file system in the list of mounts: no commas.
+    pub source: String,
+    /// Whether nothing can be changed through it.
+    pub read_only: bool,
+    /// Whether other users than the one who mounts it see it. Without this not even root does.
+    pub allow_other: bool,
+    /// Whether no file goes through the kernel's page cache, but for those mapped into memory.
+    pub direct: bool,
+    /// How long the kernel may believe names and attributes without asking.
+    pub attribute_timeout: Duration,
+    /// Whether other mounts use the same files: locks, which would hold in this mount only, are refused then.
+    pub shared: bool,
+    /// Whether files can be run with the rights of their owners, which needs root.
+    pub set_user: bool,
+    /// Whether devices can be opened, which needs root.
+    pub devices: bool,
+    /// Whether nothing can be run from it.
+    pub no_execution: bool,
+}
+
+impl Default for MountSettings {
+    fn default() -> Self {
+        MountSettings {
+            source: "starfish".into(),
+            read_only: false,
+            allow_other: false,
+            direct: false,
+            attribute_timeout: Duration::from_secs(1),
+            shared: false,
+            set_user: false,
+            devices: false,
+            no_execution: false,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Unmounting, and finding what is mounted.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use nix::errno::Errno;
+use nix::mount::{MntFlags, umount2};
+use node::{Error, ErrorKind, Result};
+
+/// The program that mounts and unmounts for users.
+pub(crate) const FUSERMOUNT: &str = "fusermount3";
+
+/// What the kernel calls our mounts.
+pub(crate) const KIND: &str = "fuse.starfish";
+
+/// Whether a namespace is mounted in just this directory, whether its program still runs or not.
+pub fn is_mount_of_ours(directory: &Path) -> bool {
+    let mounts = fs::read("/proc/self/mounts").unwrap_or_default();
+    // What was mounted last is what one sees.
+    let mut last = mounts.split(|&byte| byte == b'\n').filter_map(|line| {
+        let mut words = line.split(|&byte| byte == b' ').skip(1);
+        let (place, kind) = (words.next()?, words.next()?);
+        (unescaped(place) == directory.as_os_str().as_bytes()).then(|| kind == KIND.as_bytes())
+    });
+    last.next_back().unwrap_or(false)
+}
+
+/// A path as the kernel writes it into its list: some characters as three octal digits.
+fn unescaped(word: &[u8]) -> Vec<u8> {
+    let (mut text, mut rest) = (Vec::new(), word);
+    while let [first, after @ ..] = rest {
+        let digits = after.first_chunk::<3>().filter(|_| *first == b'\\');
+        let code = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        text.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &after[3..] } else { after };
+    }
+    text
+}
+
+/// Unmounts what is mounted in the directory. If it is in use and `lazy` is set, it goes from there at once, and is
+/// gone when nobody uses it any more.
+///
+/// # Errors
+/// If nothing of ours is mounted there, it is in use, or that is not this user's to do.
+pub fn unmount(directory: &Path, lazy: bool) -> Result<()> {
+    let path = place_of(directory);
+    let failed = |why: &dyn std::fmt::Display| {
+        Error::new(ErrorKind::Io, format!("unmounting {}", path.display()), why)
+    };
+    if !is_mount_of_ours(&path) {
+        return Err(failed(&"no namespace of starfish is mounted there"));
+    }
+    let flags = if lazy { MntFlags::MNT_DETACH } else { MntFlags::empty() };
+    match umount2(&path, flags | MntFlags::UMOUNT_NOFOLLOW) {
+        Ok(()) => Ok(()),
+        Err(Errno::EPERM) => ask_fusermount(&path, lazy).map_err(|why| in_use(failed(&why.trim()), &why)),
+        Err(error) => Err(in_use(failed(&error.desc()), error.desc())),
+    }
+}
+
+fn in_use(error: Error, why: &str) -> Error {
+    if why.to_ascii_lowercase().contains("busy") {
+        error.with_remedy("Somebody uses it: `fuser -vm DIR` tells who; --lazy unmounts it when nobody does")
+    } else {
+        error
+    }
+}
+
+fn ask_fusermount(path: &Path, lazy: bool) -> std::result::Result<(), String> {
+    let mut command = Command::new(FUSERMOUNT);
+    command.arg("-u").args(lazy.then_some("-z")).arg("--").arg(path).stdin(Stdio::null());
+    match command.output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        Err(error) => Err(format!("{FUSERMOUNT}: {error}")),
+    }
+}
+
+/// The absolute path of a directory, of which nothing can be asked if the program of the mount has ended.
+fn place_of(directory: &Path) -> PathBuf {
+    if let Ok(path) = directory.canonicalize() {
+        return path;
+    }
+    let path = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    match (path.parent().and_then(|parent| parent.canonicalize().ok()), path.file_name()) {
+        (Some(parent), Some(name)) => parent.join(name),
+        _ => path,
+    }
+}
+
+/// Where a program is, of those that are found by name.
+pub(crate) fn find_program(name: &OsStr) -> Option<PathBuf> {
+    let path = env::var_os("PATH").map_or_else(Vec::new, OsStringExt::into_vec);
+    let usual: [&[u8]; 2] = [b"/bin", b"/usr/bin"];
+    let directories = path.split(|&byte| byte == b':').chain(usual);
+    directories.map(|directory| Path::new(OsStr::from_bytes(directory)).join(name)).find(|path| path.exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_in_the_kernels_list_have_their_spaces_escaped() {
+        assert_eq!(unescaped(br"/mnt/a\040b\134c"), b"/mnt/a b\\c");
+        assert_eq!(unescaped(br"/mnt/a\04"), br"/mnt/a\04", "no code");
+    }
+
+    #[test]
+    fn the_root_of_this_computer_is_not_ours() {
+        assert!(!is_mount_of_ours(Path::new("/")));
+        let error = unmount(Path::new("/"), false).expect_err("not ours");
+        assert!(error.to_string().contains("no namespace"), "{error}");
+    }
+}

@@ -1,0 +1,115 @@
+//! What the tests have in common: mounts of agents that run in the test's process, and programs run there.
+//!
+//! Where nothing can be mounted, tests are skipped, and say so.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use mount::{MountSettings, MountedDirectory, unmount};
+use node::Session;
+use test_agents::Agents;
+
+/// A directory with the files of some agents in it, until this is dropped.
+pub(crate) struct Mount {
+    pub(crate) path: PathBuf,
+    mounted: Option<MountedDirectory>,
+    session: Session,
+    /// The directory of the test.
+    home: PathBuf,
+    /// The agents, if they are there for this mount only; they end after it.
+    agents: Option<Agents>,
+}
+
+impl Mount {
+    /// The files of two new agents; nothing where one cannot mount.
+    pub(crate) fn of_new_agents() -> Option<Mount> {
+        let agents = Agents::start(2);
+        let mut mount = Mount::of(&agents, "a", MountSettings::default())?;
+        mount.agents = Some(agents);
+        Some(mount)
+    }
+
+    /// A mount of these agents in a directory of this name.
+    pub(crate) fn of(agents: &Agents, name: &str, settings: MountSettings) -> Option<Mount> {
+        if let Err(error) = std::fs::File::options().read(true).write(true).open("/dev/fuse") {
+            println!("SKIPPED: nothing can be mounted here: /dev/fuse: {error}");
+            return None;
+        }
+        let path = agents.path(name);
+        std::fs::create_dir(&path).expect("a new directory");
+        let session = Session::start(agents.settings()).expect("they are there");
+        let tree = session.begin_tree().expect("a namespace");
+        let told = |error: &node::Error| eprintln!("told: {error}");
+        match MountedDirectory::begin(&tree, &path, settings, told) {
+            Ok(mounted) => {
+                let home = agents.directory.path().to_owned();
+                Some(Mount { path, mounted: Some(mounted), session, home, agents: None })
+            }
+            Err(error) if error.to_string().contains("Install the package") => {
+                println!("SKIPPED: {error}");
+                None
+            }
+            Err(error) if error.to_string().contains("Operation not permitted") => {
+                println!("SKIPPED: this computer lets nobody mount: {error}");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// The path of a name in it.
+    pub(crate) fn at(&self, name: impl AsRef<OsStr>) -> PathBuf {
+        self.path.join(name.as_ref())
+    }
+
+    /// The agents that are there for this mount only.
+    pub(crate) fn agents(&self) -> &Agents {
+        self.agents.as_ref().expect("it was mounted so")
+    }
+
+    /// Unmounts it in order, and waits until everything is with the agents.
+    pub(crate) fn end(mut self) {
+        unmount(&self.path, false).expect("nobody uses it");
+        self.mounted.take().expect("until now").wait().expect("all is well");
+        self.session.finish().expect("all is written");
+    }
+
+    /// Runs a program in the directory, for a minute at most; what it prints.
+    pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> String {
+        let (is_well, text) = self.try_run(program, arguments);
+        assert!(is_well, "{program} {arguments:?} fails: {text}");
+        text
+    }
+
+    /// The same of a program that may fail.
+    pub(crate) fn try_run(&self, program: &str, arguments: &[&str]) -> (bool, String) {
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=5", "60", program]).args(arguments).current_dir(&self.path);
+        // Nothing of the user's own is looked at.
+        command.env("HOME", &self.home).env("GIT_CONFIG_NOSYSTEM", "1").stdin(Stdio::null());
+        let output = command.output().expect("there is timeout");
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if let Some(mounted) = self.mounted.take() {
+            // A test has failed. Whoever waits for the mount waits no more, and the process ends soon.
+            let _ = unmount(&self.path, true);
+            std::mem::forget((mounted, self.session.clone(), self.agents.take()));
+        }
+    }
+}
+
+/// Whether a program is there; says so if it is not.
+pub(crate) fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|directory| Path::new(&directory).join(program).exists());
+    if !found {
+        println!("SKIPPED: there is no {program} here");
+    }
+    found
+}

@@ -1,0 +1,285 @@
+//! What a file is in one mount, and what two mounts of the same agents see of each other.
+
+mod common;
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{Mount, has};
+use mount::MountSettings;
+use test_agents::Agents;
+
+/// Two mounts of the same agents.
+fn two() -> Option<(Mount, Mount)> {
+    let first = Mount::of_new_agents()?;
+    let second = Mount::of(first.agents(), "b", MountSettings::default())?;
+    Some((first, second))
+}
+
+#[test]
+fn an_editor_saves_all_or_nothing() {
+    let Some(mount) = Mount::of_new_agents() else { return };
+    let (path, beside) = (mount.at("text"), mount.at(".text.new"));
+    fs::write(&path, vec![b'0'; 100_000]).expect("a file");
+    let done = Arc::new(AtomicBool::new(false));
+    let reader = {
+        let (path, done) = (path.clone(), done.clone());
+        thread::spawn(move || {
+            while !done.load(Ordering::Relaxed) {
+                let bytes = fs::read(&path).expect("it is always there");
+                assert!(bytes.len() == 100_000 && bytes.iter().all(|byte| *byte == bytes[0]), "all of one");
+            }
+        })
+    };
+    for version in b'1'..=b'9' {
+        let mut file = File::create(&beside).expect("a new file");
+        file.write_all(&vec![version; 100_000]).expect("room");
+        file.sync_all().expect("a disk");
+        drop(file);
+        fs::rename(&beside, &path).expect("it replaces");
+    }
+    done.store(true, Ordering::Relaxed);
+    reader.join().expect("it saw whole files");
+    assert_eq!(fs::read(&path).expect("a file"), vec![b'9'; 100_000]);
+    mount.end();
+}
+
+#[test]
+fn names_have_up_to_255_bytes_of_any_kind() {
+    let Some(mount) = Mount::of_new_agents() else { return };
+    let longest = [vec![b'x'; 250], vec![0xff, 0xfe, b' ', b'\n', b'\\']].concat();
+    let path = mount.at(OsStr::from_bytes(&longest));
+    fs::write(&path, b"here").expect("a file");
+    assert_eq!(fs::read(&path).expect("a file"), b"here");
+    let names: Vec<_> = fs::read_dir(&mount.path)
+        .expect("a directory")
+        .map(|entry| entry.expect("one").file_name())
+        .collect();
+    assert_eq!(names, [OsStr::from_bytes(&longest)]);
+    let error = fs::write(mount.at("y".repeat(256)), b"").expect_err("too long");
+    assert_eq!(error.kind(), ErrorKind::InvalidFilename);
+    mount.end();
+}
+
+#[test]
+fn a_file_removed_while_it_is_open_lives_until_it_is_closed() {
+    let Some(mount) = Mount::of_new_agents() else { return };
+    let path = mount.at("file");
+    fs::write(&path, vec![7; 1_000_000]).expect("a file");
+    let mut file = File::options().read(true).write(true).open(&path).expect("a file");
+    fs::remove_file(&path).expect("a name");
+    assert!(!path.exists());
+    assert_eq!(file.metadata().expect("attributes").nlink(), 0);
+    file.write_all_at(b"still", 999_000).expect("room");
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).expect("contents");
+    assert_eq!((bytes.len(), &bytes[998_999..999_006]), (1_000_000, &b"\x07still\x07"[..]));
+    drop(file);
+    let is_free = || {
+        let disks = mount.agents().agents.iter().map(|agent| &agent.disk);
+        let bytes = |disk| {
+            let entries = fs::read_dir(disk).expect("a disk").map(|entry| entry.expect("one").metadata());
+            entries.filter_map(Result::ok).filter(fs::Metadata::is_file).map(|file| file.len()).sum::<u64>()
+        };
+        disks.map(bytes).sum::<u64>() < 100_000
+    };
+    within(Duration::from_secs(20), "its stripes go", is_free);
+    mount.end();
+}
+
+/// Waits until something is so, for so long at most.
+fn within(time: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < time, "{what} within {time:?}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn files_are_cut_extended_and_punched() {
+    let Some(mount) = Mount::of_new_agents().filter(|_| has("fallocate")) else { return };
+    let path = mount.at("file");
+    fs::write(&path, vec![1; 600_000]).expect("a file");
+    let file = File::options().read(true).write(true).open(&path).expect("a file");
+    file.set_len(300_000).expect("it can be cut");
+    file.set_len(400_000).expect("it can be extended");
+    file.write_all_at(&[2; 10], 1_000_000).expect("room beyond its end");
+    drop(file);
+    mount.run("fallocate", &["--punch-hole", "--offset", "100", "--length", "1000", "file"]);
+    let mut expected = [vec![1; 300_000], vec![0; 700_000], vec![2; 10]].concat();
+    expected[100..1100].fill(0);
+    assert!(fs::read(&path).expect("a file") == expected);
+    mount.run("truncate", &["-s", "5", "file"]);
+    assert_eq!(fs::read(&path).expect("a file"), [1; 5]);
+    mount.end();
+}
+
+#[test]
+fn what_one_mount_has_closed_the_other_reads() {
+    let Some((a, b)) = two() else { return };
+    for round in 0..5_u8 {
+        fs::write(a.at("file"), vec![round; 300_000]).expect("a file");
+        assert!(fs::read(b.at("file")).expect("a file") == vec![round; 300_000], "round {round}");
+        let longer = 300_000 + usize::from(round) * 1000;
+        fs::write(b.at("file"), vec![round + 100; longer]).expect("a file");
+        assert!(fs::read(a.at("file")).expect("a file") == vec![round + 100; longer], "round {round}");
+    }
+    b.end();
+    a.end();
+}
+
+#[test]
+fn who_has_a_file_open_sees_it_grow_elsewhere() {
+    let Some((a, b)) = two() else { return };
+    fs::write(a.at("log"), b"one\n").expect("a file");
+    let mut reader = File::open(b.at("log")).expect("a file");
+    let mut text = String::new();
+    reader.read_to_string(&mut text).expect("text");
+    let mut writer = File::options().append(true).open(a.at("log")).expect("a file");
+    writer.write_all(b"two\n").expect("room");
+    drop(writer);
+    within(Duration::from_secs(10), "the second line comes", || {
+        reader.read_to_string(&mut text).expect("text");
+        text == "one\ntwo\n"
+    });
+    drop(reader);
+    b.end();
+    a.end();
+}
+
+#[test]
+fn two_mounts_append_to_one_file_and_lose_nothing() {
+    const LINES: usize = 100;
+    let Some((a, b)) = two() else { return };
+    File::create(a.at("log")).expect("a file");
+    let writers = [("a", a.at("log")), ("b", b.at("log"))].map(|(name, path)| {
+        thread::spawn(move || {
+            let mut file = File::options().append(true).open(path).expect("a file");
+            for number in 0..LINES {
+                file.write_all(format!("{name} {number} {}\n", "-".repeat(number)).as_bytes()).expect("room");
+            }
+        })
+    });
+    writers.into_iter().for_each(|writer| writer.join().expect("no error"));
+    let text = fs::read_to_string(a.at("log")).expect("text");
+    assert_eq!(text, fs::read_to_string(b.at("log")).expect("text"), "both see the same");
+    for name in ["a", "b"] {
+        let own: Vec<_> = text.lines().filter(|line| line.starts_with(name)).collect();
+        let expected: Vec<_> =
+            (0..LINES).map(|number| format!("{name} {number} {}", "-".repeat(number))).collect();
+        assert_eq!(own, expected);
+    }
+    b.end();
+    a.end();
+}
+
+#[test]
+fn a_name_moves_in_one_mount_and_has_moved_in_the_other() {
+    let Some((a, b)) = two() else { return };
+    fs::create_dir(a.at("from")).expect("a directory");
+    fs::write(a.at("from/file"), b"1").expect("a file");
+    fs::write(a.at("other"), b"2").expect("a file");
+    assert_eq!(fs::read(b.at("from/file")).expect("a file"), b"1");
+    assert_eq!(fs::read(b.at("other")).expect("a file"), b"2");
+    fs::rename(b.at("from/file"), b.at("other")).expect("it replaces");
+    // The first mount still thinks that the name leads to what is gone: the kernel asks again.
+    assert_eq!(fs::read(a.at("other")).expect("a file"), b"1");
+    within(Duration::from_secs(10), "the old name is gone", || !a.at("from/file").exists());
+    fs::remove_dir(a.at("from")).expect("it is empty");
+    b.end();
+    a.end();
+}
+
+#[test]
+fn nothing_is_changed_through_a_mount_that_is_read_only() {
+    let agents = Agents::start(1);
+    let Some(writable) = Mount::of(&agents, "a", MountSettings::default()) else { return };
+    fs::write(writable.at("file"), b"text").expect("a file");
+    let settings = MountSettings { read_only: true, ..MountSettings::default() };
+    let Some(mount) = Mount::of(&agents, "b", settings) else { return };
+    assert_eq!(fs::read(mount.at("file")).expect("a file"), b"text");
+    for error in
+        [fs::write(mount.at("file"), b""), fs::remove_file(mount.at("file")), fs::create_dir(mount.at("x"))]
+    {
+        assert_eq!(error.expect_err("read-only").kind(), ErrorKind::ReadOnlyFilesystem);
+    }
+    mount.end();
+    writable.end();
+}
+
+#[test]
+fn locks_are_refused_where_others_would_not_see_them() {
+    let agents = Agents::start(1);
+    let settings = MountSettings { shared: true, ..MountSettings::default() };
+    let Some(mount) = Mount::of(&agents, "a", settings) else { return };
+    let file = File::create(mount.at("file")).expect("a file");
+    let error = file.lock().expect_err("no lock");
+    assert_eq!(error.raw_os_error(), Some(nix::libc::ENOLCK), "{error}");
+    drop(file);
+    mount.end();
+}
+
+#[test]
+fn past_the_kernels_cache_it_is_the_same_file() {
+    let agents = Agents::start(2);
+    let settings = MountSettings { direct: true, ..MountSettings::default() };
+    let Some(mount) = Mount::of(&agents, "a", settings) else { return };
+    let bytes: Vec<u8> = (0..3_000_000_u32).map(|number| (number / 1000) as u8).collect();
+    fs::write(mount.at("file"), &bytes).expect("a file");
+    assert!(fs::read(mount.at("file")).expect("a file") == bytes);
+    let direct = File::options().read(true).custom_flags(nix::libc::O_DIRECT).open(mount.at("file"));
+    let mut part = vec![0; 4096];
+    direct.expect("a file").read_exact_at(&mut part, 1_000_000 / 4096 * 4096).expect("contents");
+    assert_eq!(part[..], bytes[1_000_000 / 4096 * 4096..][..4096]);
+    let mut file = File::options().append(true).read(true).open(mount.at("file")).expect("a file");
+    file.write_all(b"end").expect("room");
+    file.seek(SeekFrom::End(-3)).expect("an end");
+    let mut end = String::new();
+    file.read_to_string(&mut end).expect("text");
+    assert_eq!(end, "end");
+    drop(file);
+    mount.end();
+}
+
+#[test]
+fn a_directory_of_a_thousand_files_is_listed_once_each_while_they_go() {
+    let Some(mount) = Mount::of_new_agents() else { return };
+    for number in 0..1000 {
+        File::create(mount.at(format!("file{number:04}"))).expect("a file");
+    }
+    let mut seen = Vec::new();
+    for entry in fs::read_dir(&mount.path).expect("a directory") {
+        let entry = entry.expect("one");
+        seen.push(entry.file_name().into_string().expect("text"));
+        if seen.len() % 2 == 0 {
+            fs::remove_file(entry.path()).expect("it is there");
+        }
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, (0..1000).map(|number| format!("file{number:04}")).collect::<Vec<_>>());
+    assert_eq!(fs::read_dir(&mount.path).expect("a directory").count(), 500);
+    mount.end();
+}
+
+#[test]
+fn an_agent_that_is_gone_is_an_error_and_no_hang() {
+    let mut agents = Agents::start(2);
+    let Some(mount) = Mount::of(&agents, "a", MountSettings::default()) else { return };
+    fs::write(mount.at("file"), vec![1; 2_000_000]).expect("a file");
+    agents.agents[1].end();
+    let start = Instant::now();
+    // The kernel has pages of it.
+    let opened = File::options().read(true).custom_flags(nix::libc::O_DIRECT).open(mount.at("file"));
+    let read = opened.and_then(|mut file| file.read_to_end(&mut Vec::new()));
+    let error = read.expect_err("a part of it is gone");
+    assert_eq!(error.raw_os_error(), Some(nix::libc::EIO), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+}

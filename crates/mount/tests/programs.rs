@@ -1,0 +1,171 @@
+//! Programs of others find in a mounted directory what they find in any.
+
+mod common;
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use common::{Mount, has};
+
+/// A small tree of files, links and directories, in a directory of this name.
+fn make_tree(mount: &Mount, name: &str) {
+    let root = mount.at(name);
+    for number in 0..20 {
+        let directory = root.join(format!("part {}", number % 4));
+        fs::create_dir_all(&directory).expect("a directory");
+        let bytes: Vec<u8> = (0..number * 40_000).map(|byte| (byte * 7 + number) as u8).collect();
+        fs::write(directory.join(format!("file{number}")), bytes).expect("a file");
+    }
+    std::os::unix::fs::symlink("part 1/file1", root.join("link")).expect("a link");
+    fs::hard_link(root.join("part 2/file2"), root.join("second name")).expect("a name");
+    fs::create_dir(root.join("empty")).expect("a directory");
+}
+
+#[test]
+fn files_are_copied_moved_and_packed() {
+    let Some(mount) = Mount::of_new_agents() else { return };
+    make_tree(&mount, "tree");
+    mount.run("cp", &["-a", "tree", "copy"]);
+    mount.run("diff", &["-r", "tree", "copy"]);
+    mount.run("mv", &["copy", "moved"]);
+    assert!(!mount.at("copy").exists());
+    mount.run("tar", &["-cf", "packed.tar", "tree"]);
+    fs::create_dir(mount.at("unpacked")).expect("a directory");
+    mount.run("tar", &["-xf", "packed.tar", "-C", "unpacked"]);
+    mount.run("diff", &["-r", "moved", "unpacked/tree"]);
+    assert_eq!(fs::read_link(mount.at("moved/link")).expect("a link").to_str(), Some("part 1/file1"));
+    mount.run("rm", &["-r", "moved", "unpacked", "tree", "packed.tar"]);
+    assert_eq!(fs::read_dir(&mount.path).expect("a directory").count(), 0);
+    mount.end();
+}
+
+#[test]
+fn rsync_has_nothing_to_do_the_second_time() {
+    let Some(mount) = Mount::of_new_agents().filter(|_| has("rsync")) else { return };
+    make_tree(&mount, "tree");
+    let first = mount.run("rsync", &["-aHi", "tree/", "copy/"]);
+    assert!(first.contains("file19"), "{first}");
+    let second = mount.run("rsync", &["-aHi", "--checksum", "tree/", "copy/"]);
+    assert_eq!(second, "", "nothing has changed");
+    let third = mount.run("rsync", &["-aHi", "tree/", "copy/"]);
+    assert_eq!(third, "", "the times are the same");
+    mount.end();
+}
+
+#[test]
+fn git_clones_and_finds_all_of_it() {
+    let Some(mount) = Mount::of_new_agents().filter(|_| has("git")) else { return };
+    make_tree(&mount, "project");
+    let git = |arguments: &[&str]| {
+        let who = ["-c", "user.name=nobody", "-c", "user.email=nobody@example.org", "-C", "project"];
+        mount.run("git", &[&who, arguments].concat())
+    };
+    git(&["init", "-q"]);
+    git(&["add", "-A"]);
+    git(&["commit", "-qm", "all"]);
+    mount.run("git", &["clone", "-q", "project", "clone"]);
+    mount.run("git", &["-C", "clone", "fsck", "--strict"]);
+    mount.run("git", &["-C", "clone", "gc", "-q"]);
+    assert_eq!(mount.run("git", &["-C", "clone", "status", "--porcelain"]), "");
+    mount.end();
+}
+
+#[test]
+fn a_database_has_two_writers() {
+    let Some(mount) = Mount::of_new_agents() else { return };
+    let path = mount.at("numbers.db");
+    let open = {
+        let path = path.clone();
+        move || {
+            let database = rusqlite::Connection::open(&path).expect("a database");
+            database.busy_timeout(Duration::from_secs(50)).expect("patience");
+            database
+        }
+    };
+    open().execute_batch("CREATE TABLE numbers (writer INTEGER, number INTEGER)").expect("a table");
+    let writers = [1, 2].map(|writer| {
+        let open = open.clone();
+        thread::spawn(move || {
+            let database = open();
+            for number in 0..20 {
+                let insert = "INSERT INTO numbers VALUES (?1, ?2)";
+                database.execute(insert, [writer, number]).expect("it waits for the other");
+            }
+        })
+    });
+    writers.into_iter().for_each(|writer| writer.join().expect("no error"));
+    let database = open();
+    let count: i64 = database.query_row("SELECT count(*) FROM numbers", [], |row| row.get(0)).expect("rows");
+    assert_eq!(count, 40);
+    let check: String =
+        database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("an answer");
+    assert_eq!(check, "ok");
+    drop(database);
+    mount.end();
+}
+
+#[test]
+fn memory_is_mapped_and_locks_are_kept() {
+    let Some(mount) = Mount::of_new_agents().filter(|_| has("python3")) else { return };
+    let program = "
+import fcntl, mmap, os, sys
+with open('mapped', 'w+b') as file:
+    file.truncate(1000000)
+    with mmap.mmap(file.fileno(), 0) as memory:
+        memory[0:5] = b'first'
+        memory[999990:1000000] = b'the last 9'
+        memory.flush()
+    file.seek(999990)
+    assert file.read() == b'the last 9'
+with open('mapped', 'rb') as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory:
+    assert memory[0:6] == b'first\\0' and memory[-10:] == b'the last 9'
+one, other = open('mapped', 'r+b'), open('mapped', 'r+b')
+fcntl.flock(one, fcntl.LOCK_EX)
+try:
+    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    sys.exit('locked twice')
+except BlockingIOError:
+    pass
+";
+    mount.run("python3", &["-c", program]);
+    let bytes = fs::read(mount.at("mapped")).expect("a file");
+    assert_eq!((bytes.len(), &bytes[..5], &bytes[999_990..]), (1_000_000, &b"first"[..], &b"the last 9"[..]));
+    mount.end();
+}
+
+#[test]
+fn attributes_are_kept_and_tell_where_a_file_is() {
+    let Some(mount) = Mount::of_new_agents().filter(|_| has("python3")) else { return };
+    fs::write(mount.at("file"), b"something").expect("a file");
+    let program = "
+import errno, os
+def fails(number, work):
+    try:
+        work()
+    except OSError as error:
+        assert error.errno == number, error
+    else:
+        assert False, number
+os.setxattr('file', 'user.colour', b'green')
+assert os.getxattr('file', 'user.colour') == b'green'
+assert os.listxattr('file') == ['user.colour'], os.listxattr('file')
+fails(errno.EEXIST, lambda: os.setxattr('file', 'user.colour', b'red', os.XATTR_CREATE))
+fails(errno.ENODATA, lambda: os.getxattr('file', 'user.shape'))
+fails(errno.EPERM, lambda: os.setxattr('file', 'user.starfish.agents', b'x'))
+os.removexattr('file', 'user.colour')
+assert os.listxattr('file') == []
+print(os.getxattr('file', 'user.starfish.agents').decode())
+print(os.getxattr('file', 'user.starfish.stripes').decode())
+space = os.statvfs('.')
+assert space.f_bavail > 0 and space.f_namemax == 255
+";
+    let told = mount.run("python3", &["-c", program]);
+    let names = mount.agents().names();
+    assert!(told.starts_with(&names), "{told}");
+    let is_stripe = |line: &&str| {
+        line.split_once(' ').is_some_and(|(agent, _)| names.split(',').any(|name| name == agent))
+    };
+    assert_eq!(told.lines().filter(is_stripe).count(), 2, "{told}");
+    mount.end();
+}
