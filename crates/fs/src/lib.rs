@@ -59,6 +59,7 @@ pub use directory::{Entry, EntryRun, ListedStretch};
 pub use error::{Error, Failure, FailureKind, Result};
 pub use io_node::{CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, PoolCounts, serve};
 pub use name::{NAME_BYTES_MAX, NameError, check as check_name};
+pub use number::{number_of, object_name};
 pub use protocol::{FileId, ListedStripe};
 pub use schedule::{Scheduling, Sweeps};
 pub use settings::{

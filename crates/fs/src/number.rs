@@ -3,12 +3,12 @@
 use crate::protocol::FileId;
 
 /// What the stripes of a numbered file are called on their disks. No file has that name.
-pub(crate) fn object_name(file: FileId) -> String {
+pub fn object_name(file: FileId) -> String {
     format!("/{:016x}", file.0)
 }
 
 /// The numbered file whose stripes are called so.
-pub(crate) fn number_of(name: &str) -> Option<FileId> {
+pub fn number_of(name: &str) -> Option<FileId> {
     let digits = name.strip_prefix('/').filter(|digits| digits.len() == 16)?;
     let file = FileId(u64::from_str_radix(digits, 16).ok()?);
     (object_name(file) == name).then_some(file)

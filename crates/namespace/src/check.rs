@@ -12,7 +12,7 @@ use crate::keys;
 use crate::making::NewEntry;
 use crate::operation::{Location, NewInode};
 use crate::refusal::TreeRefusal;
-use crate::store::{Records, Step};
+use crate::store::{Records, Step, TreeHeader};
 
 /// What is wrong, and how it can be mended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,9 @@ pub struct Complaint {
 
 /// The directory for what has lost its name.
 const LOST_AND_FOUND: &[u8] = b"lost+found";
+
+/// A number further ahead than this is one of another namespace.
+const NUMBERS_AHEAD_MAX: u64 = 1 << 40;
 
 /// A name or key as people can read it.
 struct Shown<'a>(&'a [u8]);
@@ -174,6 +177,7 @@ impl Records<'_> {
                 self.unlink_inode(&mut inode).map(drop)
             }
             Repair::Adopt { number, layout, bytes } => self.adopt(*number, *layout, *bytes),
+            Repair::Reserve { number } => self.reserve(*number),
         }
     }
 
@@ -229,11 +233,22 @@ impl Records<'_> {
         }
     }
 
+    /// Has numbers go on after this one, if it is one that would be given some day.
+    fn reserve(&mut self, number: FileNumber) -> Step<()> {
+        let header = self.header()?;
+        let given = number.0.wrapping_sub(header.origin);
+        match (header.last + 1..header.last.saturating_add(NUMBERS_AHEAD_MAX)).contains(&given) {
+            true => self.put_header(TreeHeader { last: given, ..header }),
+            false => Ok(()),
+        }
+    }
+
     /// Makes an inode of a number of which the contents are left.
     fn adopt(&mut self, number: FileNumber, layout: FileLayout, bytes: u64) -> Step<()> {
         if self.transaction.get(&keys::inode(number))?.is_some() {
             return Err(TreeRefusal::Exists.into());
         }
+        self.reserve(number)?;
         let lost = self.lost_and_found()?;
         let name = format!("{:016x}", number.0);
         let new = NewInode::PlacedFile(layout);

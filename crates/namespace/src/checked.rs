@@ -71,4 +71,10 @@ pub enum Repair {
         /// How long it is in bytes.
         bytes: u64,
     },
+    /// Give this number, which contents have that no inode knows, to no file any more: the records are of an earlier
+    /// time than the contents.
+    Reserve {
+        /// The number.
+        number: FileNumber,
+    },
 }

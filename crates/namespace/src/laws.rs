@@ -236,6 +236,24 @@ fn extended_attributes_come_and_go_with_their_inode() {
 }
 
 #[test]
+fn numbers_that_contents_have_already_are_given_to_no_file() {
+    let mut tree = Tree::new();
+    let before = tree.file("before").expect("a file");
+    let mend =
+        |tree: &mut Tree, repair| assert_eq!(tree.ask(TreeOperation::Mend { repair }), Ok(TreeAnswer::Done));
+    let ahead = |by| FileNumber(before.number.0 + by);
+    // The records are those of a copy, and files have been made since: the next three numbers have contents.
+    let layout = before.layout().expect("a file");
+    mend(&mut tree, Repair::Adopt { number: ahead(1), layout, bytes: 9 });
+    mend(&mut tree, Repair::Adopt { number: ahead(3), layout, bytes: 9 });
+    mend(&mut tree, Repair::Reserve { number: ahead(2) });
+    mend(&mut tree, Repair::Reserve { number: ahead(1 << 50) });
+    let after = tree.file("after").expect("a file");
+    assert!((4..10).contains(&(after.number.0 - before.number.0)), "{after:?}");
+    assert_eq!(tree.look("lost+found").map(|found| found.size), Ok(2));
+}
+
+#[test]
 fn what_is_damaged_is_found_and_mended() {
     let mut tree = Tree::new();
     for path in ["d", "d/e", "d/e/f", "g"] {

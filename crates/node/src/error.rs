@@ -74,6 +74,12 @@ impl Error {
         Error { remedy: Some(remedy.into()), ..self }
     }
 
+    /// The same error, about what the caller calls so.
+    #[must_use]
+    pub fn about(self, what: impl Into<String>) -> Self {
+        Error { what: what.into(), ..self }
+    }
+
     /// What a caller can act on.
     pub fn kind(&self) -> ErrorKind {
         self.kind

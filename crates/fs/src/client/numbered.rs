@@ -11,7 +11,7 @@ use layout::{Extent, Striping};
 use machine::{Machine, NodeId};
 
 use super::attachments::{Attachment, Attachments};
-use super::{Client, File, unexpected};
+use super::{Client, File, Remains, unexpected};
 use crate::error::{Error, Result};
 use crate::number;
 use crate::protocol::{FileId, ListedStripe, NumberedStripes, REMOVED_MAX, Reply, Request};
@@ -130,6 +130,27 @@ impl<M: Machine> Client<M> {
         }
         Ok(all)
     }
+
+    /// Which stripes of a file there are, and how long each is in bytes.
+    pub async fn numbered_stripes(&self, file: &NumberedFile) -> Result<BTreeMap<u32, u64>> {
+        let opened = self.numbered(file.clone()).await?;
+        let all = (0..file.striping.stripe_count()).collect();
+        let answers = opened.ask_numbered(&all, |stripes| Request::Attach { stripes, create: false }).await;
+        let mut found = BTreeMap::new();
+        for (node, answer) in answers {
+            match answer? {
+                (Reply::Attached { stripes }, _) => found.extend(stripes),
+                _ => return Err(unexpected(node)),
+            }
+        }
+        Ok(found)
+    }
+
+    /// What the stripe of a file on a disk of an I/O node says of itself: how the file is striped, and which one it is.
+    pub async fn numbered_label(&self, node: NodeId, disk: u32, file: FileId) -> Result<(Striping, u32)> {
+        let label = self.scrub(node, disk, &number::object_name(file), 0, 0).await?.label;
+        Ok((label.striping, label.stripe))
+    }
 }
 
 impl<M: Machine> File<M> {
@@ -232,6 +253,11 @@ impl<M: Machine> File<M> {
             self.ask_homes(request).await
         })
         .await
+    }
+
+    /// What can be read of a file without a name of which stripes are damaged. Those that there are not read as zeros.
+    pub fn remains(&self) -> Remains<M> {
+        Remains::of_number(self.clone())
     }
 
     /// Whether the file has a number and no name.

@@ -80,6 +80,11 @@ impl<M: Machine> Client<M> {
 }
 
 impl<M: Machine> Remains<M> {
+    /// Of a file without a name, which knows itself which of its stripes there are.
+    pub(super) fn of_number(file: File<M>) -> Self {
+        Remains { file, missing: BTreeSet::new() }
+    }
+
     /// The size of the file in bytes, as far as its stripes are there.
     pub fn bytes(&self) -> u64 {
         self.file.bytes()
