@@ -80,6 +80,11 @@ fn begin(path: &Path, replace: bool) -> Result<(Destination, File)> {
 }
 
 impl Destination {
+    /// Whether it is a file of its own, of which times and permissions can be said.
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self, Destination::File(..))
+    }
+
     /// Gives a file that is whole now its name.
     pub(crate) fn complete(self) -> Result<()> {
         let Destination::File(path, new, half_done) = self else { return Ok(()) };

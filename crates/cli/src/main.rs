@@ -54,7 +54,7 @@ use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
     advise, agent, agents, bench, cat, completions, demo, doctor, fsck, generate, get, ls, machines, merge,
-    patterns, put, reproduce, request_log, rm, run, simulate, stat, umount, view,
+    mkdir, mv, patterns, put, reproduce, request_log, rm, run, simulate, stat, umount, view,
 };
 use command_line::failure::Result;
 
@@ -93,6 +93,8 @@ enum Command {
     Ls(ls::Arguments),
     Stat(stat::Arguments),
     Rm(rm::Arguments),
+    Mkdir(mkdir::Arguments),
+    Mv(mv::Arguments),
     Mount(Box<command::mount::Arguments>),
     Umount(umount::Arguments),
     Doctor(doctor::Arguments),
@@ -159,6 +161,8 @@ fn run(command: Command) -> Result<()> {
         Command::Ls(arguments) => ls::run(arguments),
         Command::Stat(arguments) => stat::run(arguments),
         Command::Rm(arguments) => rm::run(arguments),
+        Command::Mkdir(arguments) => mkdir::run(arguments),
+        Command::Mv(arguments) => mv::run(arguments),
         Command::Mount(arguments) => command::mount::run(*arguments),
         Command::Umount(arguments) => umount::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),

@@ -37,7 +37,9 @@ fn values(command: &str, argument: &str) -> Option<Values> {
     };
     Some(match (command, argument) {
         ("machines", "name") => fixed(machines().into_iter().chain(disks())),
-        ("get" | "stat" | "put", "name") | ("cat" | "rm" | "fsck", "names") => stored(),
+        ("get" | "stat" | "put", "name")
+        | ("cat" | "rm" | "fsck" | "ls" | "mkdir", "names")
+        | ("mv", "paths") => stored(),
         (_, "machine" | "predict") => or_path(machines(), TOML),
         (_, "disk_model") => or_path(disks(), TOML),
         ("simulate", "method") => fixed(or_all(Method::ALL.iter().map(ToString::to_string).collect())),
@@ -106,6 +108,9 @@ mod tests {
             ("cat", "names"),
             ("rm", "names"),
             ("fsck", "names"),
+            ("ls", "names"),
+            ("mkdir", "names"),
+            ("mv", "paths"),
             ("simulate", "layout"),
             ("replay", "layout"),
             ("replay", "method"),

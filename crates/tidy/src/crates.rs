@@ -83,6 +83,7 @@ const ARROWS: [(&str, &[&str]); 39] = [
             "machine",
             "metrics",
             "mount",
+            "namespace",
             "node",
             "page",
             "pdiol",

@@ -154,7 +154,7 @@ fn agents_with_file(count: usize, options: &[String], block: Size, bytes: u64) -
     processes::make_file(&local, bytes)?;
     let (input, size) = local::open(&local)?;
     let method = MethodArgs { method: Method::Traditional, compute_nodes: 1 };
-    let put = Put { block_bytes: block.0, method, replace: false };
+    let put = Put::new(block.0, method);
     let progress = Progress::bytes(Show::Never, NAME);
     agents.explain(transfer::put(
         &agents.agents,

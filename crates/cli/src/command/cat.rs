@@ -7,7 +7,7 @@ use command_line::failure::Result;
 use command_line::progress::{Progress, Show};
 
 use crate::local::{self, Hashing, STANDARD};
-use crate::store::agents::AgentsArgs;
+use crate::store::agents::{AgentsArgs, FlatArgs};
 use crate::store::transfer::{self, Get, Method, MethodArgs};
 
 /// Print files to standard output, one after the other.
@@ -22,6 +22,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     agents: AgentsArgs,
+
+    #[command(flatten)]
+    flat: FlatArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -32,7 +35,8 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
-    let get = Get::finished(MethodArgs { method: Method::Traditional, compute_nodes: 1 });
+    let method = MethodArgs { method: Method::Traditional, compute_nodes: 1 };
+    let get = Get { flat: arguments.flat.flat, ..Get::finished(method) };
     for name in &arguments.names {
         let (_, output) = local::create(Path::new(STANDARD), name, false)?;
         let progress = Progress::bytes(Show::Never, name);

@@ -160,13 +160,19 @@ fn hash(file: &Path) -> Result<Done> {
     let start = std::time::Instant::now();
     let bytes = io::copy(&mut input, &mut io::sink());
     let bytes = bytes.map_err(|error| Failure::new(file.display().to_string(), error))?;
-    Ok(Done { bytes, elapsed: start.elapsed(), hash: input.hash() })
+    Ok(Done {
+        name: file.display().to_string(),
+        bytes,
+        elapsed: start.elapsed(),
+        hash: input.hash(),
+        inode: None,
+    })
 }
 
 fn put(agents: &Agents, file: &Path, name: &str, method: Method) -> Result<Done> {
     let (input, size) = local::open(file)?;
     let method = MethodArgs { method, compute_nodes: COMPUTE_NODES };
-    let put = Put { block_bytes: BLOCK_BYTES, method, replace: false };
+    let put = Put::new(BLOCK_BYTES, method);
     let progress = Progress::bytes(Show::Auto, "put");
     progress.expect(size.unwrap_or(0));
     let done = transfer::put(

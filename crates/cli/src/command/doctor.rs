@@ -6,9 +6,10 @@
 use clap::{Args, ValueEnum};
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
-use node::Size;
+use node::{ErrorKind, Size};
 use serde::Serialize;
 
+use crate::diagnosis::names::{self, NamespaceFinding};
 use crate::diagnosis::{self, AgentFinding, judge, measure, unfinished};
 use crate::local;
 use crate::store::agents::AgentsArgs;
@@ -20,7 +21,8 @@ use agent_set::at_once;
 /// writes and reads a temporary file, five times, or ten times if its computer is busy, in turn with the others;
 /// the median is shown. Writes go to its disks, as with `put`; reads may come from its memory, so they measure the
 /// network. Problems are listed at the end, with exit code 1 if there are any. An agent is slow if even its better
-/// measurements are below two thirds of what others reach. Unfinished files are noted.
+/// measurements are below two thirds of what others reach. Unfinished files are noted, and which agent keeps the
+/// namespace; two of them are a problem.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -73,6 +75,8 @@ fn measured(text: &str) -> std::result::Result<Size, String> {
 #[derive(Serialize)]
 struct Report<'a> {
     agents: &'a [AgentFinding],
+    /// What is known of the namespace, if there is one.
+    namespace: Option<&'a NamespaceFinding>,
     notes: &'a [String],
     problems: Vec<String>,
 }
@@ -92,15 +96,30 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
     problems.extend(judge::problems(&findings));
     let mut notes = judge::notes(&findings);
+    let mut namespace = None;
     // Agents that do not answer have been told of.
     if before.iter().any(Option::is_some) {
+        // That agents are called wrongly is told below.
+        match arguments.agents.find().map(names::find) {
+            Ok(Ok(found)) => {
+                // One that does not answer may keep it.
+                let is_known = found.is_some() || before.iter().all(Option::is_some);
+                notes.extend(is_known.then(|| names::note(found.as_ref())));
+                namespace = found;
+            }
+            // Two of them are a problem of their own; anything else has been told of.
+            Ok(Err(failure)) if problems.is_empty() || failure.kind() == Some(ErrorKind::Invalid) => {
+                problems.push(failure);
+            }
+            _ => {}
+        }
         match arguments.agents.find().and_then(unfinished::note) {
             Ok(note) => notes.extend(note),
             Err(failure) if problems.is_empty() => problems.push(failure),
             Err(_) => {}
         }
     }
-    print(arguments.format, &findings, &notes, &problems)?;
+    print(arguments.format, &findings, namespace.as_ref(), &notes, &problems)?;
     match problems.len() {
         0 => Ok(()),
         1 => Err(Failure::new("doctor", "one thing is wrong")),
@@ -108,7 +127,13 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
 }
 
-fn print(format: Format, findings: &[AgentFinding], notes: &[String], problems: &[Failure]) -> Result<()> {
+fn print(
+    format: Format,
+    findings: &[AgentFinding],
+    namespace: Option<&NamespaceFinding>,
+    notes: &[String],
+    problems: &[Failure],
+) -> Result<()> {
     match format {
         Format::Table => {
             let notes = notes.iter().flat_map(|note| [note.clone(), String::new()]);
@@ -121,7 +146,7 @@ fn print(format: Format, findings: &[AgentFinding], notes: &[String], problems: 
         }
         Format::Json => {
             let problems = problems.iter().map(Failure::to_string).collect();
-            let text = serde_json::to_string_pretty(&Report { agents: findings, notes, problems });
+            let text = serde_json::to_string_pretty(&Report { agents: findings, namespace, notes, problems });
             local::print([text.map_err(|error| Failure::new("writing JSON", error))?])
         }
     }

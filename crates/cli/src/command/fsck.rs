@@ -1,5 +1,10 @@
-//! `starfish fsck`: reads everything back where it lies, and says what is wrong with it.
+//! `starfish fsck`: reads everything back where it lies, and says what is wrong with it. The namespace is checked by
+//! `fsck/tree.rs`.
 
+mod tree;
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -7,20 +12,25 @@ use clap::{Args, ValueEnum};
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
-use fs::{Check, Checking, Finding, FindingKind};
+use fs::{Check, Checking, FileId, Finding, FindingKind};
 use layout::Extent;
 use serde::Serialize;
 
 use crate::date;
 use crate::local;
 use crate::store::agents::AgentsArgs;
+use crate::store::namespace::{Namespace, shown};
 use crate::this_node;
 use node::{ConnectedNode, Size};
+use tree::TreeCheck;
 
 /// Read files back on the agents, verify checksums, and report what is damaged, missing, foreign or unfinished.
 ///
 /// Without names, all files are read. The data stay on the agents: each reads its own disks, in the background of
-/// all other requests. All agents must answer. Exit code 1 means that a problem was found.
+/// all other requests. All agents must answer. Exit code 1 means that a problem was found, and not mended.
+///
+/// With a namespace its records are checked as well, and found are stripes of files that it does not know, and files
+/// of which a disk is with none of the agents. Names are paths then; directories stand for all files in them.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -30,6 +40,14 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     agents: AgentsArgs,
+
+    /// Mend the namespace: its records, and files that it does not know, which get names in /lost+found.
+    #[arg(long, conflicts_with = "names")]
+    repair: bool,
+
+    /// With --repair: remove stripes of files that the namespace does not know, instead of giving them names.
+    #[arg(long, requires = "repair")]
+    remove_unnamed: bool,
 
     /// Limit on the bytes read per second, on all disks together.
     #[arg(long, value_name = "SIZE", value_parser = rate)]
@@ -48,6 +66,7 @@ const EXAMPLES: &str = "\
 Examples:
   starfish fsck                                    all files of the agents that are configured
   starfish fsck big.dat --rate 20MiB               no faster than 20 MiB/s
+  starfish fsck --repair                           and mend the namespace
   starfish fsck --format json | jq '.findings[].file'";
 
 /// Output format of the findings.
@@ -74,6 +93,10 @@ struct Report {
     findings: Vec<Row>,
     /// What could not be looked at, and why.
     failures: Vec<String>,
+    /// Number of inodes of the namespace, if there is one and all of it was checked.
+    inodes: Option<usize>,
+    /// What was mended.
+    mended: Vec<String>,
 }
 
 /// Something that is wrong.
@@ -92,18 +115,16 @@ struct Row {
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
-    let (names, rate) = (arguments.names, arguments.rate.map(|rate| rate.0));
+    let rate = arguments.rate.map(|rate| rate.0);
     let progress = Progress::bytes(arguments.progress, "reading back");
-    let shown = progress.clone();
-    let report = this_node::run(agents, move |connection| async move {
-        let begun = Instant::now();
-        let hear = move |checking| match checking {
-            Checking::Expected(bytes) => shown.expect(bytes),
-            Checking::Done(bytes) => shown.add(bytes),
-        };
-        let check = connection.told("checking files", connection.client.check(&names, rate, hear).await)?;
-        Ok(Report::of(&connection, check, begun.elapsed().as_secs_f64()))
-    })?;
+    let wish = Wish {
+        names: arguments.names,
+        rate,
+        mend: arguments.repair.then_some(arguments.remove_unnamed),
+        progress: progress.clone(),
+        expected: Cell::new(0),
+    };
+    let report = this_node::run(agents, move |connection| async move { wish.carry_out(&connection).await })?;
     progress.finish();
     match arguments.format {
         Format::Table => local::print(report.table())?,
@@ -115,8 +136,108 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     report.outcome()
 }
 
+/// What is to be checked, and how.
+struct Wish {
+    names: Vec<String>,
+    rate: Option<u64>,
+    /// Whether the namespace is to be mended, and then whether unnamed stripes are to be removed.
+    mend: Option<bool>,
+    progress: Progress,
+    /// Bytes to read back, as far as known.
+    expected: Cell<u64>,
+}
+
+impl Wish {
+    async fn carry_out(self, connection: &ConnectedNode) -> Result<Report> {
+        let begun = Instant::now();
+        let mut report = match (Namespace::find(connection).await?, &*self.names) {
+            (None, _) if self.mend.is_some() => {
+                let failure = Failure::new("--repair", "the agents have no namespace that could be mended");
+                return Err(
+                    failure.remedy("Files of flat names are put again, or removed with `starfish rm`.")
+                );
+            }
+            (None, names) => self.flat(connection, names).await?,
+            (Some(namespace), []) => self.all(&namespace).await?,
+            (Some(namespace), names) => self.paths(&namespace, names).await?,
+        };
+        report.seconds = begun.elapsed().as_secs_f64();
+        Ok(report)
+    }
+
+    /// Files of flat names; all without names.
+    async fn flat(&self, connection: &ConnectedNode, names: &[String]) -> Result<Report> {
+        Ok(Report::of(connection, self.read_back(connection, names).await?, str::to_owned))
+    }
+
+    async fn read_back(&self, connection: &ConnectedNode, names: &[String]) -> Result<Check> {
+        let (shown, before) = (self.progress.clone(), self.expected.get());
+        let expected = Rc::new(Cell::new(before));
+        let now = expected.clone();
+        let hear = move |checking| match checking {
+            Checking::Expected(bytes) => {
+                now.set(before + bytes);
+                shown.expect(before + bytes);
+            }
+            Checking::Done(bytes) => shown.add(bytes),
+        };
+        let check =
+            connection.told("checking files", connection.client.check(names, self.rate, hear).await)?;
+        self.expected.set(expected.get());
+        Ok(check)
+    }
+
+    /// All of a namespace, and the files of flat names beside it.
+    async fn all(&self, namespace: &Namespace) -> Result<Report> {
+        let connection = &namespace.connection;
+        let mut report = self.flat(connection, &[]).await?;
+        let mut check = TreeCheck::of(namespace).await?;
+        if let Some(remove_unnamed) = self.mend {
+            report.mended = check.mend(namespace, remove_unnamed).await?;
+            check = TreeCheck::of(namespace).await?;
+        }
+        report.inodes = Some(check.inodes);
+        report.findings.extend(check.findings(namespace));
+        if !check.stored.is_empty() {
+            let stored: Vec<String> = check.stored.iter().cloned().collect();
+            let contents = self.read_back(connection, &stored).await?;
+            let called = |object: &str| check.path_of(object).unwrap_or_else(|| object.to_owned());
+            report.add(Report::of(connection, gone_left_out(contents), called));
+        }
+        Ok(report)
+    }
+
+    /// The contents of files of a namespace.
+    async fn paths(&self, namespace: &Namespace, names: &[String]) -> Result<Report> {
+        let connection = &namespace.connection;
+        let (mut paths, mut wanted) = (BTreeMap::new(), BTreeSet::new());
+        for name in names {
+            let found = namespace.look(name.as_bytes()).await?;
+            let within = if found.inode.is_directory() { namespace.walk(&found).await? } else { Vec::new() };
+            for found in within.into_iter().chain([found]).filter(|found| found.inode.layout().is_some()) {
+                let object = fs::object_name(FileId(found.inode.number.0));
+                paths.insert(object.clone(), shown(&found.path));
+                wanted.insert(object);
+            }
+        }
+        if wanted.is_empty() {
+            return Ok(Report::of(connection, Check::default(), str::to_owned));
+        }
+        let wanted: Vec<String> = wanted.into_iter().collect();
+        let contents = gone_left_out(self.read_back(connection, &wanted).await?);
+        Ok(Report::of(connection, contents, |object| paths[object].clone()))
+    }
+}
+
+/// Leaves out that files have no stripes: they are all hole, or have been removed meanwhile.
+fn gone_left_out(mut check: Check) -> Check {
+    check.failures.retain(|error| !matches!(error, fs::Error::NotFound { .. }));
+    check
+}
+
 impl Report {
-    fn of(connection: &ConnectedNode, check: Check, seconds: f64) -> Report {
+    /// What a check has found in files, which are called as `called` says by the names that the check had.
+    fn of(connection: &ConnectedNode, check: Check, called: impl Fn(&str) -> String) -> Report {
         let row = |name: &Rc<str>, finding: Finding| Row {
             file: name.to_string(),
             kind: kind(finding.kind),
@@ -133,10 +254,18 @@ impl Report {
         let explain = |error: &fs::Error| connection.explain("checking files", error).to_string();
         let failures = check.failures.iter().map(explain).collect();
         let findings = check.files.into_iter().flat_map(|(name, file)| {
-            let name: Rc<str> = name.into();
+            let name: Rc<str> = called(&name).into();
             file.findings.into_iter().map(move |finding| row(&name, finding))
         });
-        Report { files, bytes, seconds, findings: findings.collect(), failures }
+        let findings = findings.collect();
+        Report { files, bytes, seconds: 0.0, findings, failures, inodes: None, mended: Vec::new() }
+    }
+
+    fn add(&mut self, other: Report) {
+        self.files += other.files;
+        self.bytes += other.bytes;
+        self.findings.extend(other.findings);
+        self.failures.extend(other.failures);
     }
 
     /// Number of files with a problem.
@@ -162,7 +291,8 @@ impl Report {
             lines.extend(table.lines());
             lines.push(String::new());
         }
-        lines.extend(self.failures.iter().cloned());
+        lines.extend(self.failures.iter().chain(&self.mended).cloned());
+        lines.extend(self.inodes.map(|inodes| format!("The namespace has {inodes} inodes.")));
         let read = Size(self.bytes).rounded();
         let files = if self.files == 1 { "1 file".to_owned() } else { format!("{} files", self.files) };
         let verdict = match self.hurt() {
@@ -176,7 +306,8 @@ impl Report {
 
     fn outcome(&self) -> Result<()> {
         let remedy = "`starfish get --skip-damaged` saves what can be read of a file, and `starfish rm` removes \
-                      it; `starfish rm --unfinished` removes what was never finished.";
+                      it; `starfish rm --unfinished` removes what was never finished; `starfish fsck --repair` \
+                      mends a namespace.";
         match self.hurt() {
             0 if self.failures.is_empty() => Ok(()),
             0 => Err(Failure::new("fsck", "not all could be looked at")),

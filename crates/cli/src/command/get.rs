@@ -8,19 +8,27 @@ use command_line::progress::{Progress, Show};
 use layout::Extent;
 
 use crate::local::{self, Hashing, STANDARD};
-use crate::store::agents::AgentsArgs;
+use crate::store::agents::{AgentsArgs, FlatArgs};
+use crate::store::get_tree::{self, TreeDownload};
+use crate::store::namespace::no_namespace;
 use crate::store::transfer::{self, Get, MethodArgs};
+use crate::store::{globs, many, namespace};
+use crate::this_node;
+use node::Agent;
 
-/// Get a file from the agents, reading all their disks at once.
+/// Get files from the agents, reading all their disks at once.
 ///
 /// The local file appears under its name only when it is complete; until then its name is `.starfish-` and some
 /// letters. That file is removed if the command fails or is interrupted, but not if it is killed.
 ///
 /// An unfinished file, whose writer was killed or is still writing, is refused.
+///
+/// With a namespace the name is a path; a pattern with *, ? or [...] gets all that it means, and -r directories, many
+/// files at once. Local files get the permissions and times of those in the namespace.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Name of the file on the agents.
+    /// Name of the file on the agents; with a namespace a path, or a pattern of paths.
     #[arg(value_name = "NAME")]
     name: String,
 
@@ -32,10 +40,22 @@ pub(crate) struct Arguments {
     agents: AgentsArgs,
 
     #[command(flatten)]
+    flat: FlatArgs,
+
+    /// Get directories with all that is in them. LOCAL is what the directory is called here, or where it comes to be if
+    /// that ends with /.
+    #[arg(short, long)]
+    recursive: bool,
+
+    /// Go on with what was not got to its end: leave alone files of the same size and time, and replace others.
+    #[arg(long, requires = "recursive")]
+    resume: bool,
+
+    #[command(flatten)]
     method: MethodArgs,
 
     /// Read the unfinished file of that name, if there is one. Bytes not written read as zeros.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "recursive")]
     unfinished: bool,
 
     /// Replace an existing local file.
@@ -44,11 +64,11 @@ pub(crate) struct Arguments {
 
     /// Get the readable parts of a damaged file, with zeros for the rest, and report which bytes those are. Exit
     /// code 1 means that there are some.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "recursive")]
     skip_damaged: bool,
 
     /// Print the blake3 hash of the file, as b3sum does; on standard error if the file goes to standard output.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "recursive")]
     hash: bool,
 
     /// Whether to show progress.
@@ -61,22 +81,32 @@ Examples:
   starfish get big.dat --agents node1:7117,node2:7117
   starfish get results/today.dat /tmp --force --hash
   starfish get directory.tar - | tar x
+  starfish get 'results/*.dat' /tmp/                 with a namespace, all that the pattern means
+  starfish get -r results --resume
   starfish get big.dat --method disk-directed --compute-nodes 8
   starfish get hurt.dat rest.dat --skip-damaged";
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let agents = arguments.agents.find()?;
+    if arguments.recursive || (globs::is_pattern(&arguments.name) && means_many(&agents, &arguments)?) {
+        return get_many(agents, arguments);
+    }
     let name = &arguments.name;
     let local = arguments.local.unwrap_or_else(|| local::last_part(name).into());
-    let agents = arguments.agents.find()?;
     let (target, output) = local::create(&local, name, arguments.force)?;
     let progress = Progress::bytes(arguments.progress, name);
+    let again = output.try_clone().map_err(|error| Failure::new(local.display().to_string(), error))?;
     let output = Hashing::new(output, arguments.hash);
+    let get = Get { method: arguments.method, unfinished: arguments.unfinished, flat: arguments.flat.flat };
     let (hash, lost) = if arguments.skip_damaged {
-        transfer::salvage(&agents, name, arguments.method, output, &progress)?
+        transfer::salvage(&agents, name, get, output, &progress)?
     } else {
-        let get = Get { method: arguments.method, unfinished: arguments.unfinished };
         let done = transfer::get(&agents, name, get, output, &progress)?;
+        if let Some(inode) = done.inode.filter(|_| target.is_file()) {
+            let noted = get_tree::note(&again, &inode);
+            noted.map_err(|error| Failure::new(local.display().to_string(), error))?;
+        }
         (done.hash, Vec::new())
     };
     progress.finish();
@@ -87,6 +117,78 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         None => {}
     }
     tell_of_lost(name, &lost)
+}
+
+/// Whether a name is a pattern, and not that of a file.
+fn means_many(agents: &[Agent], arguments: &Arguments) -> Result<bool> {
+    let (flat, name) = (arguments.flat, arguments.name.clone());
+    this_node::run_with_present(agents.to_vec(), move |connection| async move {
+        match flat.namespace(&connection).await? {
+            Some(namespace) => Ok(namespace.look_if_there(name.as_bytes()).await?.is_none()),
+            None => Ok(false),
+        }
+    })
+}
+
+/// Where several things that are got come to be.
+enum Place {
+    /// In a directory, under their own names.
+    Within(PathBuf),
+    /// Under this name, if it is one.
+    Called(PathBuf),
+}
+
+impl Place {
+    fn of(local: Option<&Path>, is_pattern: bool) -> Result<Place> {
+        let Some(local) = local else { return Ok(Place::Within(".".into())) };
+        let what = || local.display().to_string();
+        if local == Path::new(STANDARD) {
+            let failure = Failure::usage(what(), "several files cannot go to standard output");
+            return Err(failure.remedy("`starfish cat` prints them."));
+        }
+        let is_directory = is_pattern || local.as_os_str().as_encoded_bytes().ends_with(b"/");
+        match is_directory {
+            true if local.is_dir() => Ok(Place::Within(local.to_owned())),
+            true => Err(Failure::usage(what(), "there is no such directory")),
+            false => Ok(Place::Called(local.to_owned())),
+        }
+    }
+
+    fn of_path(&self, path: &[u8]) -> PathBuf {
+        match self {
+            Place::Within(directory) => get_tree::within(directory, namespace::trimmed(path)),
+            Place::Called(local) => local.clone(),
+        }
+    }
+}
+
+/// Gets directories, or what a pattern means.
+fn get_many(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
+    let Arguments { name, recursive, flat, force, resume, .. } = arguments;
+    let place = Place::of(arguments.local.as_deref(), globs::is_pattern(&name))?;
+    let progress = Progress::bytes(arguments.progress, &name);
+    let (shown, owned) = (progress.clone(), name.clone());
+    let (failed, skipped) = this_node::run_with_present(agents, move |connection| async move {
+        let Some(namespace) = flat.namespace(&connection).await? else { return Err(no_namespace(&owned)) };
+        let mut tops = Vec::new();
+        for found in globs::found(&namespace, &owned, true).await? {
+            if found.inode.is_directory() && !recursive {
+                eprintln!(
+                    "starfish: {}: it is a directory: left out without -r",
+                    namespace::shown(&found.path)
+                );
+                continue;
+            }
+            let local = place.of_path(&found.path);
+            tops.push((found, local));
+        }
+        TreeDownload::new(&namespace, &shown, force, resume).run(tops).await
+    })?;
+    progress.finish();
+    if resume {
+        eprintln!("starfish: {name}: {skipped} of its files were there already");
+    }
+    many::outcome(&name, failed)
 }
 
 /// Fails if bytes could not be read, after all of them have been named.

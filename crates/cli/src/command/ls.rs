@@ -1,4 +1,8 @@
-//! `starfish ls`: which files there are.
+//! `starfish ls`: which files there are. Those of a namespace are listed by `ls/tree.rs`.
+
+mod tree;
+
+use std::collections::BTreeSet;
 
 use clap::Args;
 use command_line::TextTable;
@@ -7,7 +11,8 @@ use fs::FileParts;
 
 use crate::date;
 use crate::local;
-use crate::store::agents::AgentsArgs;
+use crate::store::agents::{AgentsArgs, FlatArgs};
+use crate::store::globs;
 use crate::this_node;
 use node::{ConnectedNode, ErrorKind, Size};
 
@@ -17,33 +22,70 @@ use node::{ConnectedNode, ErrorKind, Size};
 /// marked as damaged; `starfish stat` shows the cause. Files that are being written, or whose writer was stopped,
 /// are marked as unfinished, with the time they were begun; their size is that of the part written. If an agent
 /// does not answer, which is a failure, the size of a file with a stripe there is a question mark.
+///
+/// With a namespace, lists what is in the directories that are named, or in the root. Directories end with /. With -l,
+/// permissions, user, group, size and time are shown, as ls does.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// List sizes, blocks and stripes as well.
+    /// Paths of files or directories, or patterns of paths; of flat names, patterns of those to list.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+
+    /// List sizes as well, and blocks and stripes of flat files.
     #[arg(short, long)]
     long: bool,
 
+    /// List names that begin with a dot.
+    #[arg(short, long)]
+    all: bool,
+
+    /// List what is in directories within, each by its path.
+    #[arg(short = 'R', long)]
+    recursive: bool,
+
     #[command(flatten)]
     agents: AgentsArgs,
+
+    #[command(flatten)]
+    flat: FlatArgs,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   starfish ls --agents node1:7117,node2:7117
-  starfish ls -l";
+  starfish ls -l
+  starfish ls -R results 'old/*.dat'";
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
     let (lines, outcome) = this_node::run_with_present(agents, move |connection| async move {
+        if let Some(namespace) = arguments.flat.namespace(&connection).await? {
+            let shown =
+                tree::Shown { long: arguments.long, all: arguments.all, recursive: arguments.recursive };
+            return tree::list(&namespace, &arguments.names, shown).await;
+        }
         let names = connection.told("listing the files", connection.client.list().await)?;
+        let names = meant(names, &arguments.names)?;
         let (lines, outcome) = if arguments.long { long(&connection, names).await } else { (names, Ok(())) };
         let absence = connection.absence().map_err(|error| Failure::from(error).also(UNLISTED));
         Ok((lines, absence.and(outcome)))
     })?;
     local::print(lines)?;
     outcome
+}
+
+/// Those of flat names that are asked for.
+fn meant(all: Vec<String>, asked: &[String]) -> Result<Vec<String>> {
+    if asked.is_empty() {
+        return Ok(all);
+    }
+    let mut names = BTreeSet::new();
+    for text in asked {
+        names.extend(globs::of_flat(&all, text)?);
+    }
+    Ok(names.into_iter().collect())
 }
 
 const UNLISTED: &str = "Files that have no stripe anywhere else are not listed.";

@@ -1,5 +1,6 @@
 //! `starfish put`: a local file becomes a file in stripes.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -11,29 +12,46 @@ use crate::interrupt::Interruption;
 use crate::local::{self, Hashing, STANDARD};
 use crate::store::agents::AgentsArgs;
 use crate::store::beforehand;
-use crate::store::transfer::{self, Get, Method, MethodArgs, Put};
+use crate::store::many;
+use crate::store::namespace::{Namespace, joined, no_namespace};
+use crate::store::put_tree::{LocalTree, PutTree, TreeUpload, noted_of};
+use crate::store::transfer::{self, Attributes, Get, Method, MethodArgs, Put};
 use crate::this_node;
 use node::Size;
 
-/// Put a local file onto the agents, in stripes over all their disks.
+/// Put a local file or directory onto the agents, in stripes over all their disks.
 ///
 /// The file is cut into blocks, which are dealt to the disks in turn, so that reading it later keeps all of them
 /// busy. When the command ends, the data are on the disks. Until then the file is unfinished, even if the command
 /// is killed: `starfish ls -l` marks it and `starfish get` refuses it. If the command fails or is interrupted,
 /// nothing of the file is left, except that a written file that fails to verify stays.
+///
+/// With a namespace (`starfish mkdir` begins one) names are paths, and a file appears under its name when it is
+/// whole, with the permissions and the time of the local one. A name that leads to a directory means the file's own
+/// name in it. With -r a directory is put, many files at once.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The local file; `-` is standard input.
+    /// The local file, or with -r directory; `-` is standard input.
     #[arg(value_name = "LOCAL")]
     local: PathBuf,
 
-    /// Name of the file on the agents. Without this: its own name, without directories.
+    /// Name of the file on the agents. Without this: its own name, without directories. A directory is put into it if
+    /// it ends with /.
     #[arg(value_name = "NAME")]
     name: Option<String>,
 
     #[command(flatten)]
     agents: AgentsArgs,
+
+    /// Put a directory with all that is in it: directories, files and symbolic links.
+    #[arg(short, long)]
+    recursive: bool,
+
+    /// Go on with a directory that was not put to its end: leave alone files of the same size and time, and replace
+    /// others.
+    #[arg(long, requires = "recursive")]
+    resume: bool,
 
     /// Size of a block: bytes on one disk before the file continues on the next.
     #[arg(long, value_name = "SIZE", default_value = node::BLOCK)]
@@ -51,11 +69,11 @@ pub(crate) struct Arguments {
     replace: bool,
 
     /// Read the file back afterwards and compare its blake3 hash. If the hashes differ, the file stays.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "recursive")]
     verify: bool,
 
     /// Print the blake3 hash of the file, as b3sum does.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "recursive")]
     hash: bool,
 
     /// Whether to show progress.
@@ -67,21 +85,32 @@ const EXAMPLES: &str = "\
 Examples:
   starfish put big.dat --agents node1:7117,node2:7117
   starfish put big.dat results/today.dat --verify
+  starfish put -r results --resume
   tar c directory | starfish put - directory.tar --block 1MiB
   starfish put big.dat --method disk-directed --compute-nodes 8 --replace";
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let name = name(&arguments.local, arguments.name.as_deref())?;
+    let name = name(&arguments)?;
     beforehand::check_block(arguments.block)?;
     warn_of_second_file(&arguments);
     let mut agents = arguments.agents.find()?;
     if arguments.without_missing {
         agents = those_that_answer(agents, &name, arguments.replace)?;
     }
+    if arguments.recursive {
+        return put_tree(agents, &name, &arguments);
+    }
     let (input, size) = local::open(&arguments.local)?;
+    let attributes = attributes(&input)?;
     beforehand::check_space(&agents, &name, size.unwrap_or(0))?;
-    let put = Put { block_bytes: arguments.block.0, method: arguments.method, replace: arguments.replace };
+    let own_name = arguments.name.as_ref().and_then(|_| own_name(&arguments.local).ok());
+    let put = Put {
+        replace: arguments.replace,
+        own_name,
+        attributes,
+        ..Put::new(arguments.block.0, arguments.method)
+    };
     let progress = Progress::bytes(arguments.progress, &name);
     if let Some(size) = size {
         progress.expect(size);
@@ -90,6 +119,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let done = transfer::put(&agents, &name, put, input, size, &progress, Interruption::prepare()?)
         .map_err(|failure| with_way_out(failure, &name))?;
     progress.finish();
+    let name = done.name;
     if arguments.verify {
         let verified = verify(&agents, &name, done.hash, arguments.progress);
         verified.map_err(|failure| failure.also(&format!("{name} was written and stays.")))?;
@@ -136,20 +166,94 @@ fn warn_of_second_file(arguments: &Arguments) {
 }
 
 /// What the file is to be called.
-fn name(local: &Path, name: Option<&str>) -> Result<String> {
+fn name(arguments: &Arguments) -> Result<String> {
+    let name = match &arguments.name {
+        Some(name) => name.clone(),
+        None => own_name(&arguments.local)?,
+    };
+    match fs::check_name(&name) {
+        Err(why) if !has_namespace(arguments) => {
+            Err(Failure::usage(format!("{name:?} is no file name"), why))
+        }
+        _ => Ok(name),
+    }
+}
+
+/// What a local file is called.
+fn own_name(local: &Path) -> Result<String> {
     let failed = |why: &str| {
         Failure::usage(local.display().to_string(), why).remedy("Say what to call it: put LOCAL NAME.")
     };
-    let name = match name {
-        Some(name) => name.to_owned(),
-        None if local.as_os_str() == STANDARD => return Err(failed("standard input has no name")),
-        None => {
-            let last = local.file_name().ok_or_else(|| failed("it has no name of its own"))?;
-            last.to_str().ok_or_else(|| failed("its name is not UTF-8"))?.to_owned()
-        }
+    if local.as_os_str() == STANDARD {
+        return Err(failed("standard input has no name"));
+    }
+    let last = local.file_name().ok_or_else(|| failed("it has no name of its own"))?;
+    Ok(last.to_str().ok_or_else(|| failed("its name is not UTF-8"))?.to_owned())
+}
+
+/// Whether the agents have a namespace, where a name may be what no flat one can be.
+fn has_namespace(arguments: &Arguments) -> bool {
+    let find = |agents| {
+        this_node::run_with_present(agents, |connection| async move {
+            Ok(Namespace::find(&connection).await?.is_some())
+        })
     };
-    fs::check_name(&name).map_err(|why| Failure::usage(format!("{name:?} is no file name"), why))?;
-    Ok(name)
+    arguments.agents.find().and_then(find).unwrap_or(false)
+}
+
+/// What a namespace is to note of what is put.
+fn attributes(input: &File) -> Result<Attributes> {
+    let found = input.metadata().map_err(|error| Failure::new("reading the input", error))?;
+    if !found.is_file() {
+        return Ok(Put::new(0, MethodArgs { method: Method::Traditional, compute_nodes: 1 }).attributes);
+    }
+    let (modified, mode) = noted_of(&found);
+    Ok(Attributes { mode, modified: Some(modified) })
+}
+
+/// Puts a directory with all that is in it.
+fn put_tree(agents: Vec<Agent>, name: &str, arguments: &Arguments) -> Result<()> {
+    let local = LocalTree::of(&arguments.local)?;
+    if arguments.method.method != Method::Traditional {
+        return Err(Failure::usage("--method", "directories are put by the method traditional"));
+    }
+    let path = match (name.ends_with('/'), own_name(&arguments.local)) {
+        (true, own) => joined(name.as_bytes(), own?.as_bytes()),
+        (false, _) => name.into(),
+    };
+    beforehand::check_space(&agents, name, local.bytes)?;
+    let put = PutTree {
+        path,
+        block_bytes: arguments.block.0,
+        replace: arguments.replace,
+        resume: arguments.resume,
+    };
+    let progress = Progress::bytes(arguments.progress, name);
+    progress.expect(local.bytes);
+    let (shown, interruption) = (progress.clone(), Interruption::prepare()?);
+    let owned = name.to_owned();
+    let (failed, skipped) = this_node::run(agents, move |connection| async move {
+        let Some(namespace) = Namespace::find(&connection).await? else {
+            return Err(no_namespace(&owned));
+        };
+        let half_done = transfer::begin_hidden(&interruption, &owned);
+        let upload = TreeUpload::new(&namespace, put, &shown)?;
+        match interruption.unless(upload.run(local)).await {
+            Some(Ok(counts)) => Ok(counts),
+            Some(Err(failure)) => {
+                // The first failure is the one to be told.
+                let _ = upload.discard().await;
+                Err(failure)
+            }
+            None => Err(half_done.undone(&owned, upload.discard().await)),
+        }
+    })
+    .map_err(|failure| with_way_out(failure, name))?;
+    progress.finish();
+    if arguments.resume {
+        eprintln!("starfish: {name}: {skipped} of its files were there already");
+    }
+    many::outcome(name, failed)
 }
 
 /// Reads the file back and compares.

@@ -1,4 +1,6 @@
-//! `starfish rm`: files go.
+//! `starfish rm`: files go. Those of a namespace are removed by `rm/tree.rs`.
+
+mod tree;
 
 use std::time::Duration;
 
@@ -9,7 +11,8 @@ use node::{ConnectedNode, ErrorKind};
 
 use crate::date;
 use crate::local;
-use crate::store::agents::AgentsArgs;
+use crate::store::agents::{AgentsArgs, FlatArgs};
+use crate::store::namespace::no_namespace;
 use crate::this_node;
 
 /// Remove files from the agents, even damaged ones.
@@ -19,6 +22,10 @@ use crate::this_node;
 ///
 /// With `--unfinished`, only files that were begun and not written to their end are removed; finished files of the
 /// same names stay. Files that are being written now are left alone.
+///
+/// With a namespace names are paths, or patterns of paths, and -r removes directories with all that is in them.
+/// --unfinished removes what interrupted commands have left under hidden names, if it is older than an hour; say
+/// --older-than for another age.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -28,6 +35,13 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     agents: AgentsArgs,
+
+    #[command(flatten)]
+    flat: FlatArgs,
+
+    /// Remove directories with all that is in them.
+    #[arg(short, long, conflicts_with = "unfinished")]
+    recursive: bool,
 
     /// Remove unfinished files, and list them.
     #[arg(long)]
@@ -42,12 +56,22 @@ const EXAMPLES: &str = "\
 Examples:
   starfish rm big.dat --agents node1:7117,node2:7117
   starfish rm part1 part2 part3
+  starfish rm -r results 'old/*.dat'
   starfish rm --unfinished --older-than 1d";
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
     this_node::run_with_present(agents, move |connection| async move {
+        if let Some(namespace) = arguments.flat.namespace(&connection).await? {
+            return match arguments.unfinished {
+                true => tree::remove_hidden(&namespace, &arguments.names, arguments.older_than).await,
+                false => tree::remove(&namespace, &arguments.names, arguments.recursive).await,
+            };
+        }
+        if arguments.recursive {
+            return Err(no_namespace(&arguments.names.join(" ")));
+        }
         let is_of_all = arguments.names.is_empty();
         let names = match is_of_all {
             true => connection.told("listing the files", connection.client.list().await)?,

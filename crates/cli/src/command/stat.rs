@@ -4,10 +4,13 @@ use clap::Args;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
 use fs::FileParts;
+use machine::Duration;
+use namespace::{Inode, InodeKind, UnixTime};
 
 use crate::date;
 use crate::local;
-use crate::store::agents::AgentsArgs;
+use crate::store::agents::{AgentsArgs, FlatArgs};
+use crate::store::namespace::{FoundPath, Namespace, shown};
 use crate::this_node;
 use node::{ConnectedNode, Size};
 
@@ -25,6 +28,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     agents: AgentsArgs,
+
+    #[command(flatten)]
+    flat: FlatArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -35,6 +41,9 @@ Examples:
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
     let (lines, outcome) = this_node::run_with_present(agents, move |connection| async move {
+        if let Some(namespace) = arguments.flat.namespace(&connection).await? {
+            return Ok((of_path(&namespace, &arguments.name).await?, Ok(())));
+        }
         let mut all = connection.told(&arguments.name, connection.client.find_all(&arguments.name).await)?;
         let parts = match all.is_empty() {
             // That there is none is for the file system to say.
@@ -56,6 +65,54 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     })?;
     local::print(lines)?;
     outcome
+}
+
+/// What is known of what a path leads to.
+async fn of_path(namespace: &Namespace, path: &str) -> Result<Vec<String>> {
+    let FoundPath { inode, .. } = namespace.look_at_link(path.as_bytes()).await?;
+    let time = |at: UnixTime| date::of(Duration::from_nanos(at.max(0) as u64));
+    let kind = match &inode.kind {
+        InodeKind::File(_) => "file".to_owned(),
+        InodeKind::Directory { .. } => "directory".to_owned(),
+        InodeKind::Link { target } => format!("link to {}", shown(target)),
+        InodeKind::Special { kind, device } => format!("{kind:?} {device}").to_lowercase(),
+    };
+    let entries = if inode.is_directory() { "entries" } else { "bytes" };
+    let mut lines = vec![
+        format!("path      {path}"),
+        format!("kind      {kind}"),
+        format!("{entries:<9} {}", inode.size),
+        format!("number    {:016x}", inode.number.0),
+        format!("mode      {:04o}, user {}, group {}", inode.mode, inode.uid, inode.gid),
+        format!("names     {}", inode.links),
+        format!("modified  {}", time(inode.modified)),
+        format!("changed   {}", time(inode.changed)),
+        format!("made      {}", time(inode.made)),
+    ];
+    if inode.layout().is_some() {
+        lines.extend(stripes(namespace, path, &inode).await?);
+    }
+    Ok(lines)
+}
+
+/// Where the stripes of a file of a namespace are. Those that were never written to are nowhere.
+async fn stripes(namespace: &Namespace, path: &str, inode: &Inode) -> Result<Vec<String>> {
+    let connection = &namespace.connection;
+    let file = connection.told(path, namespace.tree.numbered(inode).await)?;
+    let there = connection.told(path, connection.client.numbered_stripes(&file).await)?;
+    let disks = connection.told(path, connection.client.disks_by_identity().await)?;
+    let (block, count) = (Size(file.striping.block_bytes()), file.striping.stripe_count());
+    let mut table = TextTable::new(3);
+    table.row(["stripe", "agent", "disk", "bytes"]);
+    for (stripe, identity) in (0..count).zip(&file.disks) {
+        let (agent, disk) = disks.get(identity).map_or(("?".into(), "?".into()), |(node, disk)| {
+            (connection.name(*node).to_owned(), disk.to_string())
+        });
+        let bytes = there.get(&stripe).map_or_else(|| "-".into(), u64::to_string);
+        table.row([stripe.to_string(), agent, disk, bytes]);
+    }
+    let striping = format!("striping  blocks of {block} over {count} stripes");
+    Ok(std::iter::once(striping).chain(table.lines()).collect())
 }
 
 const UNFINISHED: &str = "it is being written, or its writer was stopped";

@@ -128,7 +128,9 @@ async fn write_and_read(connection: &ConnectedNode, name: &str, bytes: u64) -> R
     let file = connection.told(name, created)?;
     let start = Instant::now();
     let input = io::repeat(0).take(bytes);
-    whole_file::upload(connection, &file, input, |_| {}).await.map_err(transfer::failed_to_put)?;
+    whole_file::upload(connection, &file, input, |_| {})
+        .await
+        .map_err(|error| transfer::failed_to_put(name, error))?;
     let write = mib_s(bytes, start.elapsed());
     let file = connection.open(name, false).await?;
     let start = Instant::now();

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
-use node::{Agent, TRACE_VARIABLE, agents, key};
+use node::{Agent, ConnectedNode, TRACE_VARIABLE, agents, key};
 
+use super::namespace::Namespace;
 use crate::this_node;
 
 /// The options that say where the agents are.
@@ -67,6 +68,21 @@ impl KeyArgs {
             .iter()
             .filter(|path| !path.as_os_str().is_empty())
             .for_each(|path| this_node::name_key_file(path));
+    }
+}
+
+/// The option that asks for files of flat names.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct FlatArgs {
+    /// Mean files of flat names, from before there was a namespace.
+    #[arg(long)]
+    pub(crate) flat: bool,
+}
+
+impl FlatArgs {
+    /// The namespace in which names are meant, if there is one.
+    pub(crate) async fn namespace(self, connection: &ConnectedNode) -> Result<Option<Namespace>> {
+        if self.flat { Ok(None) } else { Ok(Namespace::find(connection).await?) }
     }
 }
 

@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 
 use command_line::failure::{Failure, Result};
 use flume::{Receiver, Sender};
-use fs::{CollectiveSettings, Group};
+use fs::{CollectiveSettings, File, Group, NumberedFile};
 use layout::{Operation, Pattern, Problem, View};
 use machine::{Memory, NodeId};
 use node::{Agent, ConnectedNode};
-use real::{Peer, Settings};
+use real::{Peer, RealMachine, Settings};
 
 use crate::memory;
 use crate::this_node;
@@ -33,17 +33,43 @@ pub(crate) struct MovedByGroup {
     pub(crate) elapsed: Duration,
 }
 
+/// Which file a group moves.
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    /// That of a flat name; an unfinished one if that is said, which one that is written always is.
+    Named { name: String, unfinished: bool },
+    /// One of a namespace, which somebody keeps open meanwhile.
+    Numbered(NumberedFile),
+}
+
+impl What {
+    /// What it is called in failures.
+    fn name(&self) -> String {
+        match self {
+            What::Named { name, .. } => name.clone(),
+            What::Numbered(file) => fs::object_name(file.number),
+        }
+    }
+
+    async fn open(&self, connection: &ConnectedNode) -> Result<File<RealMachine>> {
+        match self {
+            What::Named { name, unfinished } => Ok(connection.open(name, *unfinished).await?),
+            What::Numbered(file) => {
+                Ok(connection.told(&self.name(), connection.client.numbered(file.clone()).await)?)
+            }
+        }
+    }
+}
+
 /// What the group is to do, and with which file.
 #[derive(Clone)]
 struct Task {
-    name: String,
+    what: What,
     operation: Operation,
     view: View,
     agents: Vec<Agent>,
     members: Vec<NodeId>,
     group: u64,
-    /// Whether an unfinished file is meant, which one that is written always is.
-    unfinished: bool,
 }
 
 /// Where the first member listens: it tells, the others hear.
@@ -57,25 +83,20 @@ struct Start {
     go: Receiver<()>,
 }
 
-/// Reads a file of `bytes` bytes, finished or not, with `nodes` compute nodes.
-pub(crate) fn read(
-    agents: &[Agent],
-    name: &str,
-    bytes: u64,
-    nodes: u32,
-    unfinished: bool,
-) -> Result<MovedByGroup> {
-    check_memory(name, bytes)?;
-    let lengths = lengths(name, bytes, nodes)?;
+/// Reads a file of `bytes` bytes with `nodes` compute nodes.
+pub(crate) fn read(agents: &[Agent], what: What, bytes: u64, nodes: u32) -> Result<MovedByGroup> {
+    let name = what.name();
+    check_memory(&name, bytes)?;
+    let lengths = lengths(&name, bytes, nodes)?;
     let parts = lengths.into_iter().map(|length| vec![0; length as usize]).collect();
-    carry_out(agents, name, Operation::Read, unfinished, parts)
+    carry_out(agents, what, Operation::Read, parts)
 }
 
-/// Writes an unfinished file that is there already, of the parts in order; each is one compute node's.
+/// Writes a file that is there already, of the parts in order; each is one compute node's.
 ///
 /// Their lengths are those that [`lengths`] says.
-pub(crate) fn write(agents: &[Agent], name: &str, parts: Vec<Vec<u8>>) -> Result<MovedByGroup> {
-    carry_out(agents, name, Operation::Write, true, parts)
+pub(crate) fn write(agents: &[Agent], what: What, parts: Vec<Vec<u8>>) -> Result<MovedByGroup> {
+    carry_out(agents, what, Operation::Write, parts)
 }
 
 /// The lengths of the parts that `nodes` compute nodes have of a file of `bytes` bytes.
@@ -111,9 +132,8 @@ fn check_memory(name: &str, bytes: u64) -> Result<()> {
 
 fn carry_out(
     agents: &[Agent],
-    name: &str,
+    what: What,
     operation: Operation,
-    unfinished: bool,
     parts: Vec<Vec<u8>>,
 ) -> Result<MovedByGroup> {
     let bytes = parts.iter().map(|part| part.len() as u64).sum();
@@ -121,13 +141,12 @@ fn carry_out(
         return Ok(MovedByGroup { parts, elapsed: Duration::ZERO });
     }
     let task = Task {
-        name: name.into(),
         operation,
-        view: view_of(name, bytes, parts.len() as u32)?,
+        view: view_of(&what.name(), bytes, parts.len() as u32)?,
+        what,
         agents: agents.to_vec(),
         members: parts.iter().map(|_| node::new_node_id()).collect::<node::Result<_>>()?,
         group: node::random()?,
-        unfinished,
     };
     let (ready, all_ready) = flume::unbounded();
     let (mut threads, mut begin) = (Vec::new(), Vec::new());
@@ -161,7 +180,7 @@ impl Task {
         let listen = (start.rank == 0).then(|| ([127, 0, 0, 1], 0).into());
         let settings = Settings { node: self.members[start.rank], listen, ..this_node::settings()? };
         this_node::run_as(settings, self.agents.clone(), move |connection| async move {
-            let file = connection.open(&self.name, self.unfinished).await?;
+            let file = self.what.open(&connection).await?;
             let Start { rank, leader, ready, go } = start;
             self.meet(&connection, rank, leader).await?;
             let _ = ready.send(());
@@ -183,7 +202,7 @@ impl Task {
                 }
             };
             let end = Instant::now();
-            connection.told(&self.name, moved)?;
+            connection.told(&self.what.name(), moved)?;
             Ok((memory.into_vec().expect("real memory"), end))
         })
     }

@@ -9,10 +9,13 @@ use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
 use command_line::progress::Progress;
 use layout::Extent;
+use namespace::Inode;
 use node::whole_file::{self, CopyError};
 use node::{Agent, ConnectedNode, ErrorKind};
 
 use super::group;
+use super::namespace::{Namespace, joined, trimmed};
+use super::stored::{HiddenFile, ReadableFile, WantedFile};
 use crate::interrupt::{Interruption, Undertaking};
 use crate::local::Hashing;
 use crate::this_node;
@@ -40,14 +43,18 @@ pub(crate) struct MethodArgs {
 }
 
 /// A transfer that is over.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Done {
+    /// What the file is called on the agents.
+    pub(crate) name: String,
     /// Bytes of the file.
     pub(crate) bytes: u64,
     /// Time it took, from the first request until the last byte was where it belongs.
     pub(crate) elapsed: Duration,
     /// The file's hash, if it was asked for.
     pub(crate) hash: Option<blake3::Hash>,
+    /// What the namespace knows of a file that was got.
+    pub(crate) inode: Option<Inode>,
 }
 
 impl Done {
@@ -64,12 +71,20 @@ pub(crate) struct Get {
     pub(crate) method: MethodArgs,
     /// Whether an unfinished file is to be read if there is one.
     pub(crate) unfinished: bool,
+    /// Whether a flat name is meant even if there is a namespace.
+    pub(crate) flat: bool,
 }
 
 impl Get {
     /// The finished file.
     pub(crate) fn finished(method: MethodArgs) -> Self {
-        Get { method, unfinished: false }
+        Get { method, unfinished: false, flat: false }
+    }
+
+    /// Opens the file.
+    async fn open(self, connection: &ConnectedNode, name: &str) -> Result<ReadableFile> {
+        let namespace = if self.flat { None } else { Namespace::find(connection).await? };
+        Ok(ReadableFile::open(connection, namespace.as_ref(), name, self.unfinished).await?)
     }
 }
 
@@ -82,7 +97,7 @@ pub(crate) fn get<W: Write + Send + 'static>(
     progress: &Progress,
 ) -> Result<Done> {
     match get.method.method {
-        Method::Traditional => get_traditional(agents, name, get.unfinished, output, progress),
+        Method::Traditional => get_traditional(agents, name, get, output, progress),
         Method::DiskDirected => get_disk_directed(agents, name, get, output, progress),
     }
 }
@@ -90,23 +105,26 @@ pub(crate) fn get<W: Write + Send + 'static>(
 fn get_traditional<W: Write + Send + 'static>(
     agents: &[Agent],
     name: &str,
-    unfinished: bool,
+    get: Get,
     output: Hashing<W>,
     progress: &Progress,
 ) -> Result<Done> {
     let (name, progress) = (name.to_owned(), progress.clone());
     this_node::run_with_present(agents.to_vec(), move |connection| async move {
-        let file = connection.open(&name, unfinished).await?;
-        progress.expect(file.bytes());
+        let stored = get.open(&connection, &name).await?;
+        let bytes = stored.file().bytes();
+        progress.expect(bytes);
         let start = Instant::now();
-        let output = whole_file::download(&connection, &file, output, adding_to(&progress)).await;
+        let output = whole_file::download(&connection, stored.file(), output, adding_to(&progress)).await;
         let output = output.map_err(|error| failed_to_get(&name, error))?;
-        Ok(Done { bytes: file.bytes(), elapsed: start.elapsed(), hash: output.hash() })
+        let inode = stored.inode();
+        stored.close(&name).await?;
+        Ok(Done { name, bytes, elapsed: start.elapsed(), hash: output.hash(), inode })
     })
 }
 
 /// Counts what is done in a progress.
-fn adding_to(progress: &Progress) -> impl Fn(u64) + Clone + 'static {
+pub(crate) fn adding_to(progress: &Progress) -> impl Fn(u64) + Clone + 'static {
     let progress = progress.clone();
     move |bytes| progress.add(bytes)
 }
@@ -114,7 +132,7 @@ fn adding_to(progress: &Progress) -> impl Fn(u64) + Clone + 'static {
 /// Why a file was not got.
 pub(crate) fn failed_to_get(name: &str, error: CopyError) -> Failure {
     match error {
-        CopyError::Striped(error) => error.into(),
+        CopyError::Striped(error) => error.about(name).into(),
         CopyError::Local(error) => Failure::writing(format!("what {name} holds"), &error),
     }
 }
@@ -124,47 +142,64 @@ pub(crate) fn failed_to_get(name: &str, error: CopyError) -> Failure {
 pub(crate) fn salvage<W: Write + Send + 'static>(
     agents: &[Agent],
     name: &str,
-    method: MethodArgs,
+    get: Get,
     output: Hashing<W>,
     progress: &Progress,
 ) -> Result<(Option<blake3::Hash>, Vec<Extent>)> {
-    if method.method == Method::DiskDirected {
+    if get.method.method == Method::DiskDirected {
         let why = "only the method traditional skips damaged parts";
         return Err(Failure::usage("--skip-damaged", why).remedy("Leave out --method."));
     }
     let (name, progress) = (name.to_owned(), progress.clone());
     this_node::run_with_present(agents.to_vec(), move |connection| async move {
-        let remains = connection.told(&name, connection.client.open_remains(&name).await)?;
+        let namespace = if get.flat { None } else { Namespace::find(&connection).await? };
+        let (stored, remains) = match namespace {
+            Some(namespace) => {
+                let stored = ReadableFile::of_path(&namespace, name.as_bytes()).await?;
+                let remains = stored.file().remains();
+                (Some(stored), remains)
+            }
+            None => (None, connection.told(&name, connection.client.open_remains(&name).await)?),
+        };
         progress.expect(remains.bytes());
         let salvaged = whole_file::salvage(&connection, &name, remains, output, adding_to(&progress)).await;
         let (output, lost) = salvaged.map_err(|error| failed_to_get(&name, error))?;
+        if let Some(stored) = stored {
+            stored.close(&name).await?;
+        }
         Ok((output.hash(), lost))
     })
 }
 
-fn get_disk_directed<W: Write>(
+fn get_disk_directed<W: Write + 'static>(
     agents: &[Agent],
     name: &str,
     get: Get,
     mut output: Hashing<W>,
     progress: &Progress,
 ) -> Result<Done> {
-    let owned = name.to_owned();
-    let bytes = this_node::run_with_present(agents.to_vec(), move |connection| async move {
-        Ok(connection.open(&owned, get.unfinished).await?.bytes())
-    })?;
-    progress.expect(bytes);
-    let moved = group::read(agents, name, bytes, get.method.compute_nodes, get.unfinished)?;
-    for part in &moved.parts {
-        let written = output.write_all(part);
-        written.map_err(|error| Failure::writing(format!("what {name} holds"), &error))?;
-        progress.add(part.len() as u64);
-    }
-    Ok(Done { bytes, elapsed: moved.elapsed, hash: output.hash() })
+    let (all, name, progress) = (agents.to_vec(), name.to_owned(), progress.clone());
+    this_node::run_with_present(agents.to_vec(), move |connection| async move {
+        // Open until the group is done: its contents stay as long.
+        let stored = get.open(&connection, &name).await?;
+        let (bytes, members) = (stored.file().bytes(), get.method.compute_nodes);
+        progress.expect(bytes);
+        let what = stored.for_group(&name, get.unfinished).await?;
+        let reading = in_group(move || group::read(&all, what, bytes, members));
+        let moved = reading.await?;
+        for part in &moved.parts {
+            let written = output.write_all(part);
+            written.map_err(|error| Failure::writing(format!("what {name} holds"), &error))?;
+            progress.add(part.len() as u64);
+        }
+        let inode = stored.inode();
+        stored.close(&name).await?;
+        Ok(Done { name, bytes, elapsed: moved.elapsed, hash: output.hash(), inode })
+    })
 }
 
 /// How a file is to be put.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Put {
     /// Bytes on one disk before the file goes on on the next.
     pub(crate) block_bytes: u64,
@@ -172,6 +207,19 @@ pub(crate) struct Put {
     pub(crate) method: MethodArgs,
     /// Whether a file of the same name is replaced, once the new one is finished.
     pub(crate) replace: bool,
+    /// What it is called in a directory, if the name leads to one.
+    pub(crate) own_name: Option<String>,
+    /// What a namespace notes of it.
+    pub(crate) attributes: Attributes,
+}
+
+/// What a namespace notes of a file that is put.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attributes {
+    /// Its permissions.
+    pub(crate) mode: u16,
+    /// When its contents were changed, if that is not now.
+    pub(crate) modified: Option<namespace::UnixTime>,
 }
 
 /// Makes a file of all that `input` holds, on the disks when this returns. What fails or is interrupted leaves
@@ -209,22 +257,90 @@ fn put_traditional<R: Read + Send + 'static>(
 ) -> Result<Done> {
     let (name, progress) = (name.to_owned(), progress.clone());
     this_node::run(agents.to_vec(), move |connection| async move {
+        if let Some(namespace) = Namespace::find(&connection).await? {
+            return put_into(&namespace, &name, &put, input, &progress, &interruption).await;
+        }
         let half_done = begin(&interruption, &name);
-        let file = create(&connection, &name, put).await?;
+        let file = create(&connection, &name, &put).await?;
         let start = Instant::now();
         let copied = whole_file::upload(&connection, &file, input, adding_to(&progress));
         match interruption.unless(copied).await {
-            Some(Ok((input, bytes))) => Ok(Done { bytes, elapsed: start.elapsed(), hash: input.hash() }),
-            Some(Err(error)) => Err(discard_failed(&connection, &name, failed_to_put(error)).await),
+            Some(Ok((input, bytes))) => Ok(Done {
+                bytes,
+                elapsed: start.elapsed(),
+                hash: input.hash(),
+                name: name.clone(),
+                inode: None,
+            }),
+            Some(Err(error)) => Err(discard_failed(&connection, &name, failed_to_put(&name, error)).await),
             None => Err(half_done.undone(&name, connection.discard(&name).await)),
         }
     })
 }
 
+/// Puts a file into a namespace.
+async fn put_into<R: Read + Send + 'static>(
+    namespace: &Namespace,
+    name: &str,
+    put: &Put,
+    input: Hashing<R>,
+    progress: &Progress,
+    interruption: &Interruption,
+) -> Result<Done> {
+    let (connection, name) = (&namespace.connection, put.name_in(namespace, name).await?);
+    let half_done = begin_hidden(interruption, &name);
+    let hidden = HiddenFile::begin(namespace, name.as_bytes(), put.wanted(connection)?).await?;
+    let start = Instant::now();
+    let copied = whole_file::upload(connection, hidden.file(), input, adding_to(progress));
+    match interruption.unless(copied).await {
+        Some(Ok((input, bytes))) => {
+            hidden.complete(bytes).await?;
+            namespace.flush().await?;
+            Ok(Done { bytes, elapsed: start.elapsed(), hash: input.hash(), name, inode: None })
+        }
+        Some(Err(error)) => Err(discard_hidden(&hidden, &name, failed_to_put(&name, error)).await),
+        None => Err(half_done.undone(&name, hidden.discard().await)),
+    }
+}
+
+impl Put {
+    /// A new file, in blocks of so many bytes.
+    pub(crate) fn new(block_bytes: u64, method: MethodArgs) -> Put {
+        let attributes = Attributes { mode: 0o644, modified: None };
+        Put { block_bytes, method, replace: false, own_name: None, attributes }
+    }
+
+    /// What the file is to be called: within a directory, if the name leads to one.
+    async fn name_in(&self, namespace: &Namespace, name: &str) -> Result<String> {
+        let is_directory = name.ends_with('/') || namespace.is_directory(name.as_bytes()).await?;
+        match &self.own_name {
+            Some(own) if is_directory => {
+                let path = joined(trimmed(name.as_bytes()), own.as_bytes());
+                Ok(String::from_utf8(path).expect("both are UTF-8"))
+            }
+            _ => Ok(name.to_owned()),
+        }
+    }
+
+    fn wanted(&self, connection: &ConnectedNode) -> Result<WantedFile> {
+        let striping = connection.striping(self.block_bytes, None)?;
+        let Attributes { mode, modified } = self.attributes;
+        Ok(WantedFile { striping, mode, modified, replace: self.replace })
+    }
+}
+
+/// Removes what was put of a file of a namespace after a failure, which is what counts.
+async fn discard_hidden(hidden: &HiddenFile, name: &str, failure: Failure) -> Failure {
+    match hidden.discard().await {
+        Ok(()) => failure,
+        Err(_) => failure.also(&left_hidden(name)),
+    }
+}
+
 /// Why a file was not put.
-pub(crate) fn failed_to_put(error: CopyError) -> Failure {
+pub(crate) fn failed_to_put(name: &str, error: CopyError) -> Failure {
     match error {
-        CopyError::Striped(error) => error.into(),
+        CopyError::Striped(error) => error.about(name).into(),
         CopyError::Local(error) => Failure::new("reading the input", error),
     }
 }
@@ -245,8 +361,23 @@ fn left_behind(name: &str) -> String {
 }
 
 fn begin(interruption: &Interruption, name: &str) -> Undertaking {
-    let failure = Failure::new(name, "interrupted, and there was no time to remove what had been written");
-    interruption.begin(failure.remedy(left_behind(name)))
+    interruption.begin(interrupted(name).remedy(left_behind(name)))
+}
+
+fn interrupted(name: &str) -> Failure {
+    Failure::new(name, "interrupted, and there was no time to remove what had been written")
+}
+
+/// What is left in a namespace if there is no time to remove it.
+pub(crate) fn left_hidden(name: &str) -> String {
+    format!(
+        "What had been written of {name} may be left under a hidden name; `starfish rm --unfinished` removes that."
+    )
+}
+
+/// Begins what is undone by removing hidden files.
+pub(crate) fn begin_hidden(interruption: &Interruption, name: &str) -> Undertaking {
+    interruption.begin(interrupted(name).remedy(left_hidden(name)))
 }
 
 fn put_disk_directed<R: Read>(
@@ -264,43 +395,83 @@ fn put_disk_directed<R: Read>(
         input.read_exact(&mut part).map_err(|error| Failure::new("reading the input", error))?;
         parts.push(part);
     }
+    let hash = input.hash();
     let (all, name, interruption) = (agents.to_vec(), name.to_owned(), interruption.clone());
     let progress = progress.clone();
-    let moved = this_node::run(agents.to_vec(), move |connection| async move {
+    this_node::run(agents.to_vec(), move |connection| async move {
+        if let Some(namespace) = Namespace::find(&connection).await? {
+            let done = put_into_in_group(&namespace, &all, &name, &put, parts, &interruption).await?;
+            progress.add(bytes);
+            return Ok(Done { hash, ..done });
+        }
         let half_done = begin(&interruption, &name);
         // Open until the group is done: the file is being written for as long as who has begun it is there.
-        let file = create(&connection, &name, put).await?;
+        let file = create(&connection, &name, &put).await?;
         let written = interruption.unless(async {
-            let moved = write_in_group(&all, &name, parts).await?;
+            let what = group::What::Named { name: name.clone(), unfinished: true };
+            let moved = in_group(move || group::write(&all, what, parts)).await?;
             progress.add(bytes);
             let committing = Instant::now();
             connection.told(&name, file.commit().await)?;
             Ok(moved.elapsed + committing.elapsed())
         });
         match written.await {
-            Some(Ok(elapsed)) => Ok(elapsed),
+            Some(Ok(elapsed)) => Ok(Done { bytes, elapsed, hash, name: name.clone(), inode: None }),
             Some(Err(failure)) => Err(discard_failed(&connection, &name, failure).await),
             None => Err(half_done.undone(&name, connection.discard(&name).await)),
         }
-    });
-    Ok(Done { bytes, elapsed: moved?, hash: input.hash() })
+    })
 }
 
-/// What [`group::write`] comes to.
-async fn write_in_group(agents: &[Agent], name: &str, parts: Vec<Vec<u8>>) -> Result<group::MovedByGroup> {
-    let (agents, owned) = (agents.to_vec(), name.to_owned());
-    let (done, outcome) = flume::bounded(1);
-    let writing = thread::spawn(move || {
-        // After an interruption nobody wants to know.
-        let _ = done.send(group::write(&agents, &owned, parts));
+/// Puts a file into a namespace, disk-directed.
+async fn put_into_in_group(
+    namespace: &Namespace,
+    agents: &[Agent],
+    name: &str,
+    put: &Put,
+    parts: Vec<Vec<u8>>,
+    interruption: &Interruption,
+) -> Result<Done> {
+    let (connection, name) = (&namespace.connection, put.name_in(namespace, name).await?);
+    let bytes = parts.iter().map(|part| part.len() as u64).sum();
+    let half_done = begin_hidden(interruption, &name);
+    let hidden = HiddenFile::begin(namespace, name.as_bytes(), put.wanted(connection)?).await?;
+    let inode = hidden.inode().expect("it has just been made");
+    let (what, agents) = (hidden.for_group(inode, bytes).await?, agents.to_vec());
+    let written = interruption.unless(async {
+        let moved = in_group(move || group::write(&agents, what, parts)).await?;
+        let committing = Instant::now();
+        hidden.file().set_bytes(bytes);
+        connection.told(&name, hidden.file().flush().await)?;
+        Ok(moved.elapsed + committing.elapsed())
     });
-    match outcome.recv_async().await {
-        Ok(outcome) => outcome,
-        Err(_) => resume_unwind(writing.join().expect_err("it ended without an outcome")),
+    match written.await {
+        Some(Ok(elapsed)) => {
+            hidden.complete(bytes).await?;
+            namespace.flush().await?;
+            Ok(Done { bytes, elapsed, hash: None, name, inode: None })
+        }
+        Some(Err(failure)) => Err(discard_hidden(&hidden, &name, failure).await),
+        None => Err(half_done.undone(&name, hidden.discard().await)),
     }
 }
 
-async fn create(connection: &ConnectedNode, name: &str, put: Put) -> Result<fs::File<real::RealMachine>> {
+/// What a group comes to, which works on threads of its own.
+async fn in_group(
+    work: impl FnOnce() -> Result<group::MovedByGroup> + Send + 'static,
+) -> Result<group::MovedByGroup> {
+    let (done, outcome) = flume::bounded(1);
+    let working = thread::spawn(move || {
+        // After an interruption nobody wants to know.
+        let _ = done.send(work());
+    });
+    match outcome.recv_async().await {
+        Ok(outcome) => outcome,
+        Err(_) => resume_unwind(working.join().expect_err("it ended without an outcome")),
+    }
+}
+
+async fn create(connection: &ConnectedNode, name: &str, put: &Put) -> Result<fs::File<real::RealMachine>> {
     let striping = connection.striping(put.block_bytes, None)?;
     connection.create(name, striping, put.replace).await.map_err(|error| match error.kind() {
         ErrorKind::Exists => {

@@ -48,6 +48,7 @@ pages! {
     first_steps: "docs/manual/first-steps.md",
     choosing_storage: "docs/manual/choosing-storage.md",
     using_your_disks: "docs/manual/using-your-disks.md",
+    names: "docs/manual/names.md",
     writing_programs: "docs/manual/writing-programs.md",
     recording_programs: "docs/manual/recording-programs.md",
     write_caches: "docs/manual/write-caches.md",

@@ -1,0 +1,289 @@
+//! What is wrong with a namespace, and how it is mended.
+//!
+//! ```text
+//! the agents:  which stripes of numbered files are there?      first, since a file has its inode before its stripes
+//! the keeper:  all records                                     again, if anything is wrong: others may change them
+//! the agents:  are the stripes that nobody knows still there?  a file that is removed loses its stripes first
+//! ```
+//!
+//! That a stripe is nowhere is no finding: it may be a hole. That the disk of one is nowhere is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use command_line::failure::{Failure, Result};
+use fs::{FileId, ListedStripe};
+use layout::Striping;
+use machine::NodeId;
+use namespace::{
+    Complaint, FileLayout, FileNumber, Inode, InodeKind, Repair, SurveyedRecord, TreeAnswer, TreeOperation,
+    complaints,
+};
+
+use super::Row;
+use crate::store::namespace::{Namespace, shown};
+
+/// How often records are looked at again that others may be changing.
+const LOOKS: usize = 3;
+
+/// How often what is found is mended: one thing may hide another.
+const ROUNDS: usize = 8;
+
+/// A stripe, and the agent that has it.
+type Stripe = (NodeId, ListedStripe);
+
+/// What there is of a namespace, and what is wrong with it.
+pub(super) struct TreeCheck {
+    /// The path of each file, by its number.
+    paths: BTreeMap<FileNumber, Vec<u8>>,
+    complaints: Vec<Complaint>,
+    /// Stripes of files that are not known, by the file.
+    unnamed: BTreeMap<FileId, Vec<Stripe>>,
+    /// Files with stripes on disks that none of the agents has: the stripe and the identity of the disk.
+    lost: Vec<(FileNumber, u32, u64)>,
+    /// How many inodes there are.
+    pub(super) inodes: usize,
+    /// Files that have stripes, by the names of those on their disks.
+    pub(super) stored: BTreeSet<String>,
+}
+
+impl TreeCheck {
+    /// Looks at all records of a namespace and at all stripes.
+    pub(super) async fn of(namespace: &Namespace) -> Result<TreeCheck> {
+        let connection = &namespace.connection;
+        let list = async || connection.told("listing stripes", connection.client.list_numbered().await);
+        let listed = list().await?;
+        let (records, complaints) = surveyed(namespace).await?;
+        let mut known: BTreeMap<FileNumber, &Inode> = BTreeMap::new();
+        for record in &records {
+            if let SurveyedRecord::Inode(inode) = record {
+                known.insert(inode.number, inode);
+            }
+        }
+        let mut unnamed: BTreeMap<FileId, Vec<Stripe>> = BTreeMap::new();
+        for (node, stripe) in &listed {
+            if !known.contains_key(&FileNumber(stripe.file.0)) {
+                unnamed.entry(stripe.file).or_default().push((*node, *stripe));
+            }
+        }
+        if !unnamed.is_empty() {
+            let still: BTreeSet<FileId> = list().await?.into_iter().map(|(_, stripe)| stripe.file).collect();
+            unnamed.retain(|file, _| still.contains(file));
+        }
+        let lost = lost_disks(namespace, &known).await?;
+        let stored = listed.iter().map(|(_, stripe)| stripe.file);
+        let stored = stored.filter(|file| !unnamed.contains_key(file)).map(fs::object_name).collect();
+        let inodes = known.len();
+        Ok(TreeCheck { paths: paths(&records), complaints, unnamed, lost, inodes, stored })
+    }
+
+    /// What a file is called, of which this is the name of the stripes on their disks.
+    pub(super) fn path_of(&self, object: &str) -> Option<String> {
+        let number = fs::number_of(object)?;
+        Some(self.called(FileNumber(number.0)))
+    }
+
+    fn called(&self, number: FileNumber) -> String {
+        self.paths.get(&number).map_or_else(|| format!("number {:016x}", number.0), |path| shown(path))
+    }
+
+    /// What is wrong.
+    pub(super) fn findings(&self, namespace: &Namespace) -> Vec<Row> {
+        let name = |node: NodeId| namespace.connection.name(node).to_owned();
+        let records = self.complaints.iter().map(|complaint| Row {
+            file: "namespace".into(),
+            kind: "record",
+            stripe: None,
+            agent: Some(namespace.keeper().to_owned()),
+            disk: None,
+            damaged: Vec::new(),
+            text: complaint.text.clone(),
+        });
+        let unnamed = self.unnamed.iter().flat_map(|(file, stripes)| {
+            stripes.iter().map(move |(node, stripe)| Row {
+                file: format!("number {:016x}", file.0),
+                kind: "unnamed",
+                stripe: stripe.stripe.map(|(stripe, _)| stripe),
+                agent: Some(name(*node)),
+                disk: Some(stripe.disk),
+                damaged: Vec::new(),
+                text: "the namespace knows no such file".into(),
+            })
+        });
+        let lost = self.lost.iter().map(|(number, stripe, disk)| Row {
+            file: self.called(*number),
+            kind: "missing",
+            stripe: Some(*stripe),
+            agent: None,
+            disk: None,
+            damaged: Vec::new(),
+            text: format!("none of the agents has its disk, {disk:016x}"),
+        });
+        records.chain(unnamed).chain(lost).collect()
+    }
+
+    /// Mends what can be mended; what was done, in words.
+    pub(super) async fn mend(&self, namespace: &Namespace, remove_unnamed: bool) -> Result<Vec<String>> {
+        // First of all: a file that is made now may be given one of these numbers.
+        for file in self.unnamed.keys() {
+            let repair = Repair::Reserve { number: FileNumber(file.0) };
+            namespace.perform(b"the namespace", TreeOperation::Mend { repair }).await?;
+        }
+        let mut done = mend_records(namespace, self.complaints.clone()).await?;
+        if remove_unnamed {
+            let files: Vec<FileId> = self.unnamed.keys().copied().collect();
+            let connection = &namespace.connection;
+            connection.told("removing stripes", connection.client.remove_numbered(&files).await)?;
+            done.extend(files.iter().map(|file| format!("number {:016x}: its stripes are removed", file.0)));
+        } else {
+            for (file, stripes) in &self.unnamed {
+                done.push(match adopt(namespace, *file, stripes).await? {
+                    true => format!("number {:016x}: it is /lost+found/{:016x} now", file.0, file.0),
+                    false => format!(
+                        "number {:016x}: none of its stripes says what it is; --remove-unnamed removes them",
+                        file.0
+                    ),
+                });
+            }
+        }
+        namespace.connection.told("removing contents", namespace.tree.remove_doomed().await)?;
+        namespace.flush().await?;
+        Ok(done)
+    }
+}
+
+/// All records, and what is wrong with them. What is wrong only once was being changed.
+async fn surveyed(namespace: &Namespace) -> Result<(Vec<SurveyedRecord>, Vec<Complaint>)> {
+    let mut records = namespace.survey().await?;
+    let mut found = complaints(&records);
+    for _ in 1..LOOKS {
+        if found.is_empty() {
+            break;
+        }
+        records = namespace.survey().await?;
+        let again = complaints(&records);
+        found.retain(|complaint| again.contains(complaint));
+    }
+    Ok((records, found))
+}
+
+async fn mend_records(namespace: &Namespace, mut found: Vec<Complaint>) -> Result<Vec<String>> {
+    let mut done = Vec::new();
+    for _ in 0..ROUNDS {
+        if found.is_empty() {
+            break;
+        }
+        for Complaint { text, repair } in found {
+            namespace.perform(b"the namespace", TreeOperation::Mend { repair }).await?;
+            done.push(format!("{text}: mended"));
+        }
+        (_, found) = surveyed(namespace).await?;
+    }
+    if found.is_empty() {
+        return Ok(done);
+    }
+    Err(Failure::new(
+        "the namespace",
+        format!("after all that was mended, {} things are wrong still", found.len()),
+    ))
+}
+
+/// Gives a file without an inode one in `/lost+found`; whether its stripes say what it is.
+async fn adopt(namespace: &Namespace, file: FileId, stripes: &[Stripe]) -> Result<bool> {
+    let connection = &namespace.connection;
+    let what = format!("number {:016x}", file.0);
+    let places = connection.told(&what, connection.client.disks_by_identity().await)?;
+    let mut found: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    let mut striping: Option<Striping> = None;
+    for (node, stripe) in stripes {
+        let Some((index, bytes)) = stripe.stripe else { continue };
+        let label = connection.client.numbered_label(*node, stripe.disk, file).await;
+        let (this, _) = connection.told(&what, label)?;
+        let place = (*node, stripe.disk);
+        let identity = places.iter().find(|(_, other)| **other == place).map(|(identity, _)| *identity);
+        if let Some(identity) = identity.filter(|_| striping.is_none_or(|striping| striping == this)) {
+            striping = Some(this);
+            found.insert(index, (identity, bytes));
+        }
+    }
+    let Some(striping) = striping else { return Ok(false) };
+    // Where stripes would be that there are not is of no matter, but each has a disk of its own.
+    let used: BTreeSet<u64> = found.values().map(|(identity, _)| *identity).collect();
+    let mut others = places.keys().filter(|identity| !used.contains(identity)).chain(used.iter().cycle());
+    let count = striping.stripe_count();
+    let disks = (0..count).map(|stripe| match found.get(&stripe) {
+        Some((identity, _)) => *identity,
+        None => *others.next().expect("some are used"),
+    });
+    let disks = disks.collect();
+    let lengths: Vec<u64> =
+        (0..count).map(|stripe| found.get(&stripe).map_or(0, |(_, bytes)| *bytes)).collect();
+    let bytes = striping.file_bytes(&lengths).map_err(|error| Failure::new(&what, error))?;
+    let list = namespace.perform(what.as_bytes(), TreeOperation::EnterDisks { disks }).await?;
+    let TreeAnswer::Number(disks) = list else { return Ok(false) };
+    let layout = FileLayout { striping, disks, first: 0 };
+    let repair = Repair::Adopt { number: FileNumber(file.0), layout, bytes };
+    namespace.perform(what.as_bytes(), TreeOperation::Mend { repair }).await?;
+    Ok(true)
+}
+
+/// Stripes of files that are not empty on disks that none of the agents has.
+async fn lost_disks(
+    namespace: &Namespace,
+    inodes: &BTreeMap<FileNumber, &Inode>,
+) -> Result<Vec<(FileNumber, u32, u64)>> {
+    let connection = &namespace.connection;
+    let places = connection.told("asking for disks", connection.client.disks_by_identity().await)?;
+    let mut lost = Vec::new();
+    for inode in inodes.values() {
+        if !matches!(inode.kind, InodeKind::File(_)) || inode.size == 0 {
+            continue;
+        }
+        let numbered = connection.told("asking for disks", namespace.tree.numbered(inode).await)?;
+        for (stripe, identity) in (0..).zip(&numbered.disks) {
+            let has_bytes = numbered.striping.stripe_bytes(inode.size, stripe) > 0;
+            if has_bytes && !places.contains_key(identity) {
+                lost.push((inode.number, stripe, *identity));
+            }
+        }
+    }
+    Ok(lost)
+}
+
+/// A path of each file and directory that has one.
+fn paths(records: &[SurveyedRecord]) -> BTreeMap<FileNumber, Vec<u8>> {
+    let mut inside: BTreeMap<FileNumber, Vec<(&[u8], FileNumber)>> = BTreeMap::new();
+    for record in records {
+        if let SurveyedRecord::Entry { directory, name, number } = record {
+            inside.entry(*directory).or_default().push((name, *number));
+        }
+    }
+    let (mut paths, mut next) = (BTreeMap::new(), vec![(FileNumber::ROOT, Vec::new())]);
+    while let Some((number, path)) = next.pop() {
+        if paths.contains_key(&number) {
+            continue;
+        }
+        for (name, number) in inside.get(&number).into_iter().flatten() {
+            next.push((*number, [&*path, b"/", name].concat()));
+        }
+        paths.insert(number, path);
+    }
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_of_each_file_is_known_even_if_directories_lie_within_themselves() {
+        let entry = |directory, name: &str, number| SurveyedRecord::Entry {
+            directory: FileNumber(directory),
+            name: name.into(),
+            number: FileNumber(number),
+        };
+        let records = [entry(1, "d", 5), entry(5, "x", 6), entry(5, "itself", 5), entry(9, "lost", 10)];
+        let paths = paths(&records);
+        assert_eq!(paths.get(&FileNumber(6)).map(Vec::as_slice), Some(&b"/d/x"[..]));
+        assert!(!paths.contains_key(&FileNumber(10)));
+    }
+}

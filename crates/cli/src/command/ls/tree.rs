@@ -1,0 +1,184 @@
+//! Listing a namespace.
+
+use std::collections::BTreeMap;
+
+use command_line::TextTable;
+use command_line::failure::{Failure, Result};
+use machine::Duration;
+use namespace::{Inode, InodeKind};
+use nix::unistd::{Gid, Group, Uid, User};
+
+use crate::date;
+use crate::store::globs;
+use crate::store::namespace::{FoundPath, Namespace, letter, shown, split};
+
+/// What is shown.
+#[derive(Clone, Copy)]
+pub(super) struct Shown {
+    /// Permissions, users, sizes and times.
+    pub(super) long: bool,
+    /// Names that begin with a dot.
+    pub(super) all: bool,
+    /// What is in directories within.
+    pub(super) recursive: bool,
+}
+
+/// The lines for these paths, or for the root; and the first failure.
+pub(super) async fn list(
+    namespace: &Namespace,
+    names: &[String],
+    show: Shown,
+) -> Result<(Vec<String>, Result<()>)> {
+    let (mut files, mut directories, mut outcome) = (Vec::new(), Vec::new(), Ok(()));
+    if names.is_empty() {
+        directories.push(FoundPath { path: Vec::new(), ..namespace.look(b"/").await? });
+    }
+    for name in names {
+        match globs::found(namespace, name, !show.long).await {
+            Ok(found) => {
+                let (inner, outer): (Vec<_>, Vec<_>) =
+                    found.into_iter().partition(|found| found.inode.is_directory());
+                directories.extend(inner);
+                files.extend(outer);
+            }
+            Err(failure) if outcome.is_ok() => outcome = Err(failure),
+            Err(failure) => eprintln!("starfish: {failure}"),
+        }
+    }
+    let mut lines = show.lines(&files, Naming::Path);
+    let is_one = directories.len() == 1 && files.is_empty();
+    for directory in directories {
+        let (found, naming) = match show.recursive {
+            true => (namespace.walk(&directory).await?, Naming::Path),
+            false => (namespace.entries(&directory).await?, Naming::Last),
+        };
+        let mut found: Vec<FoundPath> =
+            found.into_iter().filter(|found| show.is_meant(&directory, found)).collect();
+        found.sort_by(|one, other| one.path.cmp(&other.path));
+        if !is_one && !show.recursive {
+            lines.extend((!lines.is_empty()).then(String::new));
+            lines.push(format!("{}:", shown(&directory.path)));
+        }
+        lines.extend(show.lines(&found, naming));
+    }
+    let absence = namespace.connection.absence().map_err(Failure::from);
+    Ok((lines, outcome.and(absence)))
+}
+
+/// How something is named in its line.
+#[derive(Clone, Copy)]
+enum Naming {
+    /// By its path.
+    Path,
+    /// By the last name of it.
+    Last,
+}
+
+impl Shown {
+    /// Whether something in a directory is to be listed.
+    fn is_meant(self, directory: &FoundPath, found: &FoundPath) -> bool {
+        let rest = found.path.strip_prefix(&*directory.path).unwrap_or(&found.path);
+        self.all || !rest.split(|&byte| byte == b'/').any(|name| name.starts_with(b"."))
+    }
+
+    fn lines(self, found: &[FoundPath], naming: Naming) -> Vec<String> {
+        let mut users = Users::default();
+        let mut table = TextTable::new(3);
+        let mut names = Vec::new();
+        for FoundPath { path, inode } in found {
+            let name = match naming {
+                Naming::Path => path,
+                Naming::Last => split(path).1,
+            };
+            names.push(format!("{}{}", shown(name), self.end(&inode.kind)));
+            if self.long {
+                let changed = date::of(Duration::from_nanos(inode.modified.max(0) as u64));
+                let size = inode.size.to_string();
+                table.row([permissions(inode), users.user(inode.uid), users.group(inode.gid), size, changed]);
+            }
+        }
+        if !self.long {
+            return names;
+        }
+        table.whole_lines().iter().zip(names).map(|(line, name)| format!("{line}  {name}")).collect()
+    }
+
+    /// What stands behind a name.
+    fn end(self, kind: &InodeKind) -> String {
+        match kind {
+            InodeKind::Directory { .. } => "/".into(),
+            InodeKind::Link { target } if self.long => format!(" -> {}", shown(target)),
+            _ => String::new(),
+        }
+    }
+}
+
+/// What something is, and who may do what with it, as `ls -l` has it.
+fn permissions(inode: &Inode) -> String {
+    let mut text = letter(&inode.kind).to_string();
+    for who in (0..3).rev() {
+        let bits = inode.mode >> (3 * who);
+        let special = inode.mode >> (9 + who) & 1 == 1;
+        let mark = if who == 0 { 't' } else { 's' };
+        text.push(if bits & 4 != 0 { 'r' } else { '-' });
+        text.push(if bits & 2 != 0 { 'w' } else { '-' });
+        text.push(match (special, bits & 1 != 0) {
+            (false, false) => '-',
+            (false, true) => 'x',
+            (true, true) => mark,
+            (true, false) => mark.to_ascii_uppercase(),
+        });
+    }
+    text
+}
+
+/// What this computer calls users and groups.
+#[derive(Default)]
+struct Users {
+    users: BTreeMap<u32, String>,
+    groups: BTreeMap<u32, String>,
+}
+
+impl Users {
+    fn user(&mut self, number: u32) -> String {
+        let name = || User::from_uid(Uid::from_raw(number)).ok().flatten().map(|user| user.name);
+        self.users.entry(number).or_insert_with(|| name().unwrap_or_else(|| number.to_string())).clone()
+    }
+
+    fn group(&mut self, number: u32) -> String {
+        let name = || Group::from_gid(Gid::from_raw(number)).ok().flatten().map(|group| group.name);
+        self.groups.entry(number).or_insert_with(|| name().unwrap_or_else(|| number.to_string())).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use namespace::FileNumber;
+
+    use super::*;
+
+    #[test]
+    fn permissions_are_shown_as_ls_does() {
+        let of = |mode| {
+            let kind = InodeKind::Directory { parent: FileNumber::ROOT };
+            let (number, size) = (FileNumber(7), 0);
+            permissions(&Inode {
+                number,
+                kind,
+                mode,
+                uid: 0,
+                gid: 0,
+                links: 2,
+                size,
+                accessed: 0,
+                modified: 0,
+                changed: 0,
+                made: 0,
+                version: 1,
+            })
+        };
+        assert_eq!(of(0o755), "drwxr-xr-x");
+        assert_eq!(of(0o1777), "drwxrwxrwt");
+        assert_eq!(of(0o4640), "drwSr-----");
+    }
+}

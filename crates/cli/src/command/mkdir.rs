@@ -1,0 +1,78 @@
+//! `starfish mkdir`: directories, and with the first of them a namespace.
+
+use clap::Args;
+use command_line::failure::{Failure, Result};
+
+use crate::local;
+use crate::store::agents::AgentsArgs;
+use crate::store::namespace::Namespace;
+use crate::this_node;
+
+/// Make directories. The first begins the namespace, if the agents have none.
+///
+/// A namespace is kept by one of the agents, so it is to be begun when all agents of the set are named. With it names
+/// are paths, for all commands and programs. Files that have been put before keep their flat names, which the option
+/// --flat of `get`, `cat`, `ls`, `stat` and `rm` means.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The directories' paths.
+    #[arg(value_name = "PATH", required = true)]
+    names: Vec<String>,
+
+    #[command(flatten)]
+    agents: AgentsArgs,
+
+    /// Make the directories above as well, and accept those that are there.
+    #[arg(short, long)]
+    parents: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish mkdir results --agents node1:7117,node2:7117
+  starfish mkdir -p results/2026/november";
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let agents = arguments.agents.find()?;
+    let lines = this_node::run(agents, move |connection| async move {
+        let (mut lines, known) = (Vec::new(), Namespace::find(&connection).await?);
+        let namespace = match known {
+            Some(namespace) => namespace,
+            None => {
+                let namespace = Namespace::begin(&connection).await?;
+                lines.push(format!("A namespace is begun; agent {} keeps it.", namespace.keeper()));
+                let flat = connection.told("listing the files", connection.client.list().await)?.len();
+                lines.extend((flat > 0).then(|| of_flat(flat)));
+                namespace
+            }
+        };
+        let mut outcome = Ok(());
+        for path in &arguments.names {
+            let made = match arguments.parents {
+                true => namespace.make_directories(path.as_bytes()).await,
+                false => namespace.make_directory(path.as_bytes()).await,
+            };
+            match (&outcome, made.map_err(Failure::from)) {
+                (Ok(()), made) => outcome = made,
+                (Err(_), Err(failure)) => eprintln!("starfish: {failure}"),
+                (Err(_), Ok(())) => {}
+            }
+        }
+        namespace.flush().await?;
+        Ok((lines, outcome))
+    });
+    let (lines, outcome) = lines?;
+    local::print(lines)?;
+    outcome
+}
+
+fn of_flat(files: usize) -> String {
+    let files = if files == 1 {
+        "1 file keeps its flat name".into()
+    } else {
+        format!("{files} files keep their flat names")
+    };
+    format!("{files}: `starfish ls --flat` lists them, `starfish get --flat` gets them.")
+}

@@ -1,0 +1,71 @@
+//! `starfish mv`: names move.
+
+use clap::Args;
+use command_line::failure::{Failure, Result};
+use namespace::RenameMode;
+use node::ErrorKind;
+
+use crate::store::agents::AgentsArgs;
+use crate::store::globs;
+use crate::store::namespace::{Namespace, joined, no_namespace, split, trimmed};
+use crate::this_node;
+
+/// Rename files and directories, or move them into a directory.
+///
+/// Each is one step: nobody sees a moment at which neither name or both are there. A file that has the new name is
+/// replaced in the same step. No data move.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The paths, or patterns of paths; the last is the new name, or the directory.
+    #[arg(value_name = "PATH", required = true, num_args = 2..)]
+    paths: Vec<String>,
+
+    #[command(flatten)]
+    agents: AgentsArgs,
+
+    /// Refuse to replace what is there.
+    #[arg(short, long)]
+    no_clobber: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish mv today.dat yesterday.dat
+  starfish mv 'results/*.dat' archive";
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let agents = arguments.agents.find()?;
+    this_node::run_with_present(agents, move |connection| async move {
+        let (to, from) = arguments.paths.split_last().expect("there are two at least");
+        let Some(namespace) = Namespace::find(&connection).await? else { return Err(no_namespace(to)) };
+        let mut found = Vec::new();
+        for from in from {
+            found.extend(globs::found(&namespace, from, false).await?);
+        }
+        let is_directory = namespace.is_directory(to.as_bytes()).await?;
+        if !is_directory && (found.len() > 1 || to.ends_with('/') && !found[0].inode.is_directory()) {
+            return Err(
+                Failure::new(to, "there is no such directory").remedy("`starfish mkdir -p` makes it.")
+            );
+        }
+        let mode = if arguments.no_clobber { RenameMode::Keep } else { RenameMode::Replace };
+        let mut outcome = Ok(());
+        for from in found {
+            let (_, name) = split(trimmed(&from.path));
+            let to = if is_directory { joined(to.as_bytes(), name) } else { to.as_bytes().to_vec() };
+            let moved = namespace.rename(&from.path, &to, mode).await.map_err(|error| match error.kind() {
+                ErrorKind::Exists => Failure::from(error).remedy("Leave out --no-clobber to replace it."),
+                _ => error.into(),
+            });
+            match (&outcome, moved) {
+                (Ok(()), moved) => outcome = moved,
+                (Err(_), Err(failure)) => eprintln!("starfish: {failure}"),
+                (Err(_), Ok(())) => {}
+            }
+        }
+        namespace.flush().await?;
+        outcome
+    })
+}

@@ -1,0 +1,109 @@
+//! Removing files and directories of a namespace.
+
+use std::time::Duration;
+
+use command_line::failure::{Failure, Result};
+use namespace::{Location, TreeOperation, WhatToRemove};
+use node::ErrorKind;
+
+use crate::date;
+use crate::local;
+use crate::store::namespace::{FoundPath, Namespace, shown, split};
+use crate::store::stored::is_hidden;
+use crate::store::{globs, many};
+
+/// What is younger may be of a command that is still at work.
+const HIDDEN_AGE_MIN: Duration = Duration::from_secs(3600);
+
+/// Removes what these paths and patterns mean.
+pub(super) async fn remove(namespace: &Namespace, names: &[String], recursive: bool) -> Result<()> {
+    let (mut outcome, mut files, mut directories) = (Ok(()), Vec::new(), Vec::new());
+    let mut note = |failure: Failure| match &outcome {
+        Ok(()) => outcome = Err(failure),
+        Err(_) => eprintln!("starfish: {failure}"),
+    };
+    for name in names {
+        let found = match globs::found(namespace, name, false).await {
+            Ok(found) => found,
+            Err(failure) => {
+                note(failure);
+                continue;
+            }
+        };
+        for found in found {
+            if !found.inode.is_directory() {
+                files.push(found);
+            } else if !recursive {
+                let failure = Failure::new(shown(&found.path), "it is a directory");
+                note(failure.remedy("`starfish rm -r` removes it with all that is in it."));
+            } else {
+                let (inner, outer): (Vec<_>, Vec<_>) =
+                    namespace.walk(&found).await?.into_iter().partition(|found| found.inode.is_directory());
+                files.extend(outer);
+                directories.push(found);
+                directories.extend(inner);
+            }
+        }
+    }
+    let failed = remove_all(namespace, files, directories).await?;
+    outcome.and(many::outcome("rm", failed))
+}
+
+/// Removes files, and then directories, of which those within come later; how many failed. The contents of all of them
+/// go together in the end.
+async fn remove_all(
+    namespace: &Namespace,
+    files: Vec<FoundPath>,
+    directories: Vec<FoundPath>,
+) -> Result<usize> {
+    let owned = namespace.clone();
+    let unname = move |found: FoundPath, what| {
+        let namespace = owned.clone();
+        async move {
+            let at = Location::of_path(&*found.path);
+            match namespace.perform(&found.path, TreeOperation::Remove { at, what }).await {
+                // Somebody else has removed it meanwhile.
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                removed => Ok(removed.map(drop)?),
+            }
+        }
+    };
+    let machine = &namespace.connection.machine;
+    let of_files = unname.clone();
+    let mut failed = many::each(machine, files, move |found| of_files(found, WhatToRemove::File)).await?;
+    for directory in directories.into_iter().rev() {
+        if let Err(failure) = unname(directory, WhatToRemove::Directory).await {
+            let failure: Failure = failure;
+            eprintln!("starfish: {failure}");
+            failed += 1;
+        }
+    }
+    namespace.connection.told("removing contents", namespace.tree.remove_doomed().await)?;
+    namespace.flush().await?;
+    Ok(failed)
+}
+
+/// Removes what interrupted commands have left under hidden names in these directories, or anywhere.
+pub(super) async fn remove_hidden(
+    namespace: &Namespace,
+    names: &[String],
+    older_than: Option<Duration>,
+) -> Result<()> {
+    let least = older_than.unwrap_or(HIDDEN_AGE_MIN);
+    let mut all = Vec::new();
+    if names.is_empty() {
+        all = namespace.walk(&FoundPath { path: Vec::new(), ..namespace.look(b"/").await? }).await?;
+    }
+    for name in names {
+        all.extend(namespace.walk(&namespace.look(name.as_bytes()).await?).await?);
+    }
+    let since = |found: &FoundPath| machine::Duration::from_nanos(found.inode.changed.max(0) as u64);
+    all.retain(|found| is_hidden(split(&found.path).1) && date::age(since(found)) >= least);
+    let lines: Vec<String> = all
+        .iter()
+        .map(|found| format!("{}  (since {})", shown(&found.path), date::of(since(found))))
+        .collect();
+    let failed = remove_all(namespace, all, Vec::new()).await?;
+    local::print(lines)?;
+    many::outcome("rm", failed)
+}

@@ -1,0 +1,173 @@
+//! A directory of a namespace with all that is in it becomes a local one: many files at once.
+
+use std::cell::Cell;
+use std::ffi::OsStr;
+use std::fs::{FileTimes, Permissions};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, SystemTime};
+
+use command_line::failure::{Failure, Result};
+use command_line::progress::Progress;
+use namespace::{Inode, InodeKind, UnixTime};
+use node::whole_file;
+
+use super::many;
+use super::namespace::{FoundPath, Namespace, shown, split};
+use super::put_tree::noted_of;
+use super::stored::ReadableFile;
+use super::transfer::{adding_to, failed_to_get};
+use crate::local;
+
+/// What a tree that is got has in common.
+struct Getting {
+    namespace: Namespace,
+    progress: Progress,
+    /// Whether local files that are there are replaced.
+    force: bool,
+    /// Whether those are left alone that have the same size and time, and others replaced.
+    resume: bool,
+    skipped: Cell<usize>,
+}
+
+/// Files and directories that are being got. Cloning gives another handle on the same.
+#[derive(Clone)]
+pub(crate) struct TreeDownload(Rc<Getting>);
+
+/// Something that is to be got, and what it is called here.
+struct Wish {
+    found: FoundPath,
+    local: PathBuf,
+}
+
+impl TreeDownload {
+    pub(crate) fn new(namespace: &Namespace, progress: &Progress, force: bool, resume: bool) -> TreeDownload {
+        TreeDownload(Rc::new(Getting {
+            namespace: namespace.clone(),
+            progress: progress.clone(),
+            force,
+            resume,
+            skipped: Cell::new(0),
+        }))
+    }
+
+    /// Gets each of these, and all that is in it if it is a directory. The number of files that failed, which have been
+    /// told, and of those that were there.
+    pub(crate) async fn run(&self, tops: Vec<(FoundPath, PathBuf)>) -> Result<(usize, usize)> {
+        let (mut directories, mut files, mut failed) = (Vec::new(), Vec::new(), 0);
+        for (top, local) in tops {
+            for wish in self.wishes(top, local).await? {
+                match &wish.found.inode.kind {
+                    InodeKind::Directory { .. } => directories.push(wish),
+                    InodeKind::File(_) => files.push(wish),
+                    InodeKind::Link { target } => {
+                        let made = self.make_link(&wish.local, target);
+                        failed += usize::from(
+                            made.inspect_err(|failure| eprintln!("starfish: {failure}")).is_err(),
+                        );
+                    }
+                    InodeKind::Special { .. } => {
+                        let path = shown(&wish.found.path);
+                        eprintln!("starfish: {path}: it is no file, directory or link: left out");
+                    }
+                }
+            }
+        }
+        self.0.progress.expect(files.iter().map(|wish| wish.found.inode.size).sum());
+        let download = self.clone();
+        let get = move |wish: Wish| {
+            let download = download.clone();
+            async move { download.get_file(&wish).await }
+        };
+        failed += many::each(&self.0.namespace.connection.machine, files, get).await?;
+        // Before this nothing may be made in those that may not be written to.
+        for Wish { found, local } in directories.iter().rev() {
+            let mode = Permissions::from_mode(u32::from(found.inode.mode & 0o777));
+            std::fs::set_permissions(local, mode).map_err(|error| failed_at(local, error))?;
+        }
+        Ok((failed, self.0.skipped.get()))
+    }
+
+    /// What is to be got, each directory, which is made here, before what is in it.
+    async fn wishes(&self, top: FoundPath, local: PathBuf) -> Result<Vec<Wish>> {
+        if !top.inode.is_directory() {
+            return Ok(vec![Wish { found: top, local }]);
+        }
+        let all = self.0.namespace.walk(&top).await?;
+        let start = top.path.len();
+        let mut wishes = vec![Wish { found: top, local: local.clone() }];
+        wishes.extend(all.into_iter().map(|found| {
+            let rest = found.path[start..].strip_prefix(b"/").unwrap_or(&found.path[start..]);
+            Wish { local: local.join(OsStr::from_bytes(rest)), found }
+        }));
+        for wish in wishes.iter().filter(|wish| wish.found.inode.is_directory()) {
+            std::fs::create_dir_all(&wish.local).map_err(|error| failed_at(&wish.local, error))?;
+        }
+        Ok(wishes)
+    }
+
+    fn make_link(&self, local: &Path, target: &[u8]) -> Result<()> {
+        let target = Path::new(OsStr::from_bytes(target));
+        match std::fs::symlink_metadata(local) {
+            Ok(_) if std::fs::read_link(local).is_ok_and(|there| there == target) => return Ok(()),
+            Ok(found) if !found.is_dir() && (self.0.force || self.0.resume) => {
+                std::fs::remove_file(local).map_err(|error| failed_at(local, error))?;
+            }
+            _ => {}
+        }
+        std::os::unix::fs::symlink(target, local).map_err(|error| failed_at(local, error))
+    }
+
+    async fn get_file(&self, wish: &Wish) -> Result<()> {
+        let (getting, local) = (&*self.0, &wish.local);
+        let name = shown(&wish.found.path);
+        let there = std::fs::symlink_metadata(local).ok();
+        let is_same = there.as_ref().is_some_and(|found| {
+            found.is_file()
+                && (found.len(), noted_of(found).0) == (wish.found.inode.size, wish.found.inode.modified)
+        });
+        if getting.resume && is_same {
+            getting.progress.add(wish.found.inode.size);
+            getting.skipped.set(getting.skipped.get() + 1);
+            return Ok(());
+        }
+        if there.is_some_and(|found| found.is_dir()) {
+            return Err(Failure::new(local.display().to_string(), "it is a directory"));
+        }
+        let stored = ReadableFile::of_path(&getting.namespace, &wish.found.path).await?;
+        let inode = stored.inode().unwrap_or_else(|| wish.found.inode.clone());
+        let (target, output) = local::create(local, &name, getting.force || getting.resume)?;
+        let connection = &getting.namespace.connection;
+        let adding = adding_to(&getting.progress);
+        let got = whole_file::download(connection, stored.file(), output, adding).await;
+        let output = got.map_err(|error| failed_to_get(&name, error))?;
+        stored.close(&name).await?;
+        if target.is_file() {
+            note(&output, &inode).map_err(|error| failed_at(local, error))?;
+        }
+        target.complete()
+    }
+}
+
+/// Gives a local file the time and the permissions of what it is a copy of.
+pub(crate) fn note(output: &std::fs::File, inode: &Inode) -> std::io::Result<()> {
+    output.set_permissions(Permissions::from_mode(u32::from(inode.mode & 0o777)))?;
+    output.set_times(FileTimes::new().set_modified(time_of(inode.modified)))
+}
+
+fn time_of(at: UnixTime) -> SystemTime {
+    let since = Duration::from_nanos(at.unsigned_abs());
+    if at < 0 { SystemTime::UNIX_EPOCH - since } else { SystemTime::UNIX_EPOCH + since }
+}
+
+fn failed_at(local: &Path, error: std::io::Error) -> Failure {
+    Failure::new(local.display().to_string(), error)
+}
+
+/// What something of the namespace is called here, within a directory.
+pub(crate) fn within(directory: &Path, path: &[u8]) -> PathBuf {
+    let (_, name) = split(path);
+    directory.join(OsStr::from_bytes(name))
+}

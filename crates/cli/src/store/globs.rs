@@ -1,0 +1,107 @@
+//! Patterns of paths, as shells have them: `*`, `?` and `[...]`, each within one name.
+
+use command_line::failure::{Failure, Result};
+use glob::{MatchOptions, Pattern};
+
+use super::namespace::{FoundPath, Namespace, joined};
+
+/// As shells do it: names that begin with a dot are meant only by a pattern that does.
+const AS_SHELLS: MatchOptions =
+    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+
+/// Whether it is more than a path.
+pub(crate) fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?', '['])
+}
+
+fn compiled(text: &str) -> Result<Pattern> {
+    Pattern::new(text).map_err(|error| Failure::usage(text, format!("it is no pattern: {error}")))
+}
+
+/// What a path leads to, or what a pattern means, in the order of the paths. What is called as the pattern is written
+/// is meant by it alone. A link at the end is not followed unless `follow` says so.
+pub(crate) async fn found(namespace: &Namespace, text: &str, follow: bool) -> Result<Vec<FoundPath>> {
+    let path = text.as_bytes();
+    if !is_pattern(text) || namespace.look_if_there(path).await?.is_some() {
+        let found = if follow { namespace.look(path).await? } else { namespace.look_at_link(path).await? };
+        return Ok(vec![found]);
+    }
+    let matching = matching(namespace, text).await?;
+    if matching.is_empty() {
+        let failure = Failure::new(text, "nothing has a name like that");
+        return Err(failure.remedy("`starfish ls` lists the files there are."));
+    }
+    let mut all = Vec::new();
+    for found in matching {
+        // A link that leads nowhere is there all the same.
+        let followed = if follow { namespace.look(&found.path).await.ok() } else { None };
+        all.push(followed.unwrap_or(found));
+    }
+    Ok(all)
+}
+
+async fn matching(namespace: &Namespace, text: &str) -> Result<Vec<FoundPath>> {
+    let start: &[u8] = if text.starts_with('/') { b"/" } else { b"" };
+    let mut so_far = vec![FoundPath { path: start.to_vec(), ..namespace.look(b"/").await? }];
+    for part in text.split('/').filter(|part| !part.is_empty()) {
+        let pattern = if is_pattern(part) { Some(compiled(part)?) } else { None };
+        let mut next = Vec::new();
+        for found in so_far {
+            match &pattern {
+                // Links to directories are gone through.
+                Some(pattern) => {
+                    let directory =
+                        namespace.look(if found.path.is_empty() { b"/" } else { &found.path }).await;
+                    let Ok(directory) = directory else { continue };
+                    if directory.inode.is_directory() {
+                        let directory = FoundPath { path: found.path, ..directory };
+                        let entries = namespace.entries(&directory).await?;
+                        next.extend(entries.into_iter().filter(|entry| is_meant(pattern, &entry.path)));
+                    }
+                }
+                None => {
+                    let path = joined(&found.path, part.as_bytes());
+                    next.extend(namespace.look_if_there(&path).await?.map(|inode| FoundPath { path, inode }));
+                }
+            }
+        }
+        so_far = next;
+    }
+    Ok(so_far)
+}
+
+fn is_meant(pattern: &Pattern, path: &[u8]) -> bool {
+    let (_, name) = super::namespace::split(path);
+    pattern.matches_with(&String::from_utf8_lossy(name), AS_SHELLS)
+}
+
+/// Those of flat names that a pattern means, or the one that is called so.
+pub(crate) fn of_flat(names: &[String], text: &str) -> Result<Vec<String>> {
+    if !is_pattern(text) || names.iter().any(|name| name == text) {
+        return Ok(names.iter().filter(|name| *name == text).cloned().collect());
+    }
+    let pattern = compiled(text)?;
+    Ok(names.iter().filter(|name| pattern.matches_with(name, AS_SHELLS)).cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_those_of_shells() {
+        let means = |pattern: &str, path: &str| is_meant(&compiled(pattern).expect("one"), path.as_bytes());
+        assert!(means("*.dat", "a/b/x.dat") && means("x[0-9]?", "x12") && means(".*", ".x"));
+        assert!(!means("*", ".x") && !means("*.dat", "x.data") && !means("x[0-9]", "xa"));
+        assert!(compiled("a[").is_err());
+    }
+
+    #[test]
+    fn a_name_that_looks_like_a_pattern_means_itself() {
+        let names = ["a[1]", "a1", "b/c"].map(str::to_owned);
+        assert_eq!(of_flat(&names, "a[1]").expect("one"), ["a[1]"]);
+        assert_eq!(of_flat(&names, "a?").expect("one"), ["a1"]);
+        assert_eq!(of_flat(&names, "*/c").expect("one"), ["b/c"]);
+        assert_eq!(of_flat(&names, "*").expect("one"), ["a[1]", "a1"], "each within one name");
+    }
+}

@@ -1,0 +1,320 @@
+//! The namespace of a set as commands use it: paths, and what they lead to.
+
+use command_line::failure::Failure;
+use fs::{NewTree, OpenTreeFile, PageCache, PageCacheSettings, Prefetch};
+use namespace::{
+    DirectoryEntry, Inode, InodeKind, Location, NewInode, RenameMode, TreeAnswer, TreeOperation, TreeUse,
+    WhatToRemove,
+};
+use nix::unistd::{getgid, getuid};
+use node::{ConnectedNode, Error, ErrorKind, Result};
+use real::RealMachine;
+
+/// The most bytes of entries or records in one answer.
+const ANSWER_BYTES: u32 = 64 << 10;
+
+/// The mode of a directory that a command makes.
+const DIRECTORY_MODE: u16 = 0o755;
+
+/// Whole files go past the page cache; it only has to be there.
+const CACHE_BYTES: u64 = 64 << 20;
+
+/// The namespace of a set, with the connection to its agents. Cloning gives another handle on the same.
+#[derive(Clone)]
+pub(crate) struct Namespace {
+    pub(crate) connection: ConnectedNode,
+    pub(crate) tree: fs::Tree<RealMachine>,
+}
+
+/// Something in the namespace, and its path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FoundPath {
+    pub(crate) path: Vec<u8>,
+    pub(crate) inode: Inode,
+}
+
+impl Namespace {
+    /// The namespace, if the agents keep one.
+    pub(crate) async fn find(connection: &ConnectedNode) -> Result<Option<Namespace>> {
+        let found = fs::Tree::find(&cache(connection)).await;
+        let tree = connection.told("finding the namespace", found)?;
+        Ok(tree.map(|tree| Namespace { connection: connection.clone(), tree }))
+    }
+
+    /// The namespace; a new one of this user if the agents keep none. All agents have to answer.
+    pub(crate) async fn begin(connection: &ConnectedNode) -> Result<Namespace> {
+        connection.absence()?;
+        let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
+        let new = NewTree { origin: node::random()?, mode: DIRECTORY_MODE, uid, gid };
+        let begun = fs::Tree::find_or_begin(&cache(connection), new).await;
+        let tree = connection.told("beginning a namespace", begun)?;
+        Ok(Namespace { connection: connection.clone(), tree })
+    }
+
+    /// What the user calls the agent that keeps it.
+    pub(crate) fn keeper(&self) -> &str {
+        self.connection.name(self.tree.keeper())
+    }
+
+    /// Has an operation performed that is about `path`.
+    pub(crate) async fn perform(&self, path: &[u8], operation: TreeOperation) -> Result<TreeAnswer> {
+        self.connection.told(&shown(path), self.tree.perform(operation).await)
+    }
+
+    /// How much is in it.
+    pub(crate) async fn used(&self) -> Result<TreeUse> {
+        match self.perform(b"/", TreeOperation::Describe).await? {
+            TreeAnswer::Used(used) => Ok(used),
+            _ => Err(wrong_answer(b"/")),
+        }
+    }
+
+    /// What a path leads to, links followed.
+    pub(crate) async fn look(&self, path: &[u8]) -> Result<FoundPath> {
+        self.look_at(path, true).await
+    }
+
+    /// What a path leads to: a link itself, if it ends in one.
+    pub(crate) async fn look_at_link(&self, path: &[u8]) -> Result<FoundPath> {
+        self.look_at(path, false).await
+    }
+
+    async fn look_at(&self, path: &[u8], follow: bool) -> Result<FoundPath> {
+        let look = TreeOperation::Look { at: Location::of_path(path), follow };
+        let inode = self.connection.told(&shown(path), self.tree.inode(look).await)?;
+        Ok(FoundPath { path: path.to_vec(), inode })
+    }
+
+    /// What there is under a path, if there is anything; a link is not followed.
+    pub(crate) async fn look_if_there(&self, path: &[u8]) -> Result<Option<Inode>> {
+        if_there(self.look_at_link(path).await).map(|found| found.map(|found| found.inode))
+    }
+
+    /// Whether a path leads to a directory.
+    pub(crate) async fn is_directory(&self, path: &[u8]) -> Result<bool> {
+        if_there(self.look(path).await).map(|found| found.is_some_and(|found| found.inode.is_directory()))
+    }
+
+    /// What is in a directory, in the order of the names.
+    pub(crate) async fn entries(&self, directory: &FoundPath) -> Result<Vec<FoundPath>> {
+        let (mut found, mut after) = (Vec::new(), Vec::new());
+        loop {
+            let list =
+                TreeOperation::List { directory: directory.inode.number, after, bytes_max: ANSWER_BYTES };
+            let answer = if_there(self.perform(&directory.path, list).await)?;
+            // Somebody may have removed it meanwhile.
+            let Some(answer) = answer else { return Ok(found) };
+            let TreeAnswer::Entries { entries, more, .. } = answer else {
+                return Err(wrong_answer(&directory.path));
+            };
+            after = entries.last().map(|entry| entry.name.clone()).unwrap_or_default();
+            for DirectoryEntry { name, inode } in entries {
+                check_entry(&directory.path, &name)?;
+                found.push(FoundPath { path: joined(&directory.path, &name), inode });
+            }
+            if !more {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// All that is under a directory, each directory before what is in it.
+    pub(crate) async fn walk(&self, top: &FoundPath) -> Result<Vec<FoundPath>> {
+        let (mut all, mut directories) = (Vec::new(), vec![top.clone()]);
+        while let Some(directory) = directories.pop() {
+            let entries = self.entries(&directory).await?;
+            directories.extend(entries.iter().rev().filter(|entry| entry.inode.is_directory()).cloned());
+            all.extend(entries);
+        }
+        Ok(all)
+    }
+
+    /// Opens a file; while it is open its contents stay, whatever happens to its name.
+    pub(crate) async fn open(&self, path: &[u8]) -> Result<OpenTreeFile<RealMachine>> {
+        let look = TreeOperation::Look { at: Location::of_path(path), follow: true };
+        self.connection.told(&shown(path), self.tree.open(look).await)
+    }
+
+    /// Makes something that has no contents.
+    pub(crate) async fn make(&self, path: &[u8], new: NewInode, mode: u16) -> Result<Inode> {
+        let make = self.making(path, new, mode);
+        self.connection.told(&shown(path), self.tree.inode(make).await)
+    }
+
+    /// The operation that makes something of this user's where nothing is.
+    pub(crate) fn making(&self, path: &[u8], new: NewInode, mode: u16) -> TreeOperation {
+        let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
+        TreeOperation::Make { at: Location::of_path(path), new, mode, uid, gid, exclusive: true }
+    }
+
+    /// Makes a directory where nothing is.
+    pub(crate) async fn make_directory(&self, path: &[u8]) -> Result<()> {
+        self.make(path, NewInode::Directory, DIRECTORY_MODE).await.map(drop)
+    }
+
+    /// Makes a directory unless there is one.
+    pub(crate) async fn make_directory_unless_there(&self, path: &[u8], mode: u16) -> Result<()> {
+        match self.make(path, NewInode::Directory, mode).await {
+            Err(error) if error.kind() == ErrorKind::Exists && self.is_directory(path).await? => Ok(()),
+            made => made.map(drop),
+        }
+    }
+
+    /// Makes a directory and those above it, unless they are there.
+    pub(crate) async fn make_directories(&self, path: &[u8]) -> Result<()> {
+        let mut so_far = if path.starts_with(b"/") { b"/".to_vec() } else { Vec::new() };
+        for part in path.split(|&byte| byte == b'/').filter(|part| !part.is_empty()) {
+            so_far = joined(&so_far, part);
+            if !matches!(part, b"." | b"..") {
+                self.make_directory_unless_there(&so_far, DIRECTORY_MODE).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves a name.
+    pub(crate) async fn rename(&self, from: &[u8], to: &[u8], mode: RenameMode) -> Result<()> {
+        let rename = TreeOperation::Rename { from: Location::of_path(from), to: Location::of_path(to), mode };
+        self.connection.told(&shown(to), self.tree.unname(rename).await)
+    }
+
+    /// Removes a name, and the contents of a file that has no other.
+    pub(crate) async fn remove(&self, path: &[u8], what: WhatToRemove) -> Result<()> {
+        let remove = TreeOperation::Remove { at: Location::of_path(path), what };
+        self.connection.told(&shown(path), self.tree.unname(remove).await)
+    }
+
+    /// Brings all that was done with names onto the medium.
+    pub(crate) async fn flush(&self) -> Result<()> {
+        self.connection.told("flushing the namespace", self.tree.flush().await)
+    }
+
+    /// All records, to be checked.
+    pub(crate) async fn survey(&self) -> Result<Vec<namespace::SurveyedRecord>> {
+        let (mut all, mut after) = (Vec::new(), Vec::new());
+        loop {
+            let survey = TreeOperation::Survey { after, bytes_max: ANSWER_BYTES };
+            let TreeAnswer::Records { records, more_after } = self.perform(b"/", survey).await? else {
+                return Err(wrong_answer(b"/"));
+            };
+            all.extend(records);
+            match more_after {
+                Some(last) => after = last,
+                None => return Ok(all),
+            }
+        }
+    }
+}
+
+/// What needs directories, and there are none.
+pub(crate) fn no_namespace(name: &str) -> Failure {
+    Failure::new(name, "the agents have no namespace, so there are no directories")
+        .remedy("`starfish mkdir` begins one.")
+}
+
+fn cache(connection: &ConnectedNode) -> PageCache<RealMachine> {
+    let settings = PageCacheSettings { bytes: CACHE_BYTES, prefetch: Prefetch::None, write_behind: false };
+    PageCache::new(connection.client.clone(), settings)
+}
+
+/// Names come from an agent: none may lead elsewhere when it becomes one of a local file.
+fn check_entry(directory: &[u8], name: &[u8]) -> Result<()> {
+    let is_one = !matches!(name, b"" | b"." | b"..") && !name.iter().any(|byte| matches!(byte, b'/' | 0));
+    if is_one {
+        Ok(())
+    } else {
+        Err(Error::new(ErrorKind::Protocol, shown(directory), "it has a name that is none"))
+    }
+}
+
+fn wrong_answer(path: &[u8]) -> Error {
+    Error::new(ErrorKind::Protocol, shown(path), "its agent gave another answer than it was asked for")
+}
+
+/// That there is nothing is no failure.
+pub(crate) fn if_there<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        outcome => outcome.map(Some),
+    }
+}
+
+/// A name in a directory.
+pub(crate) fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    match directory {
+        b"" => name.to_vec(),
+        _ if directory.ends_with(b"/") => [directory, name].concat(),
+        _ => [directory, b"/", name].concat(),
+    }
+}
+
+/// The last name of a path, and the path before it, with its slash.
+pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    let at = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    path.split_at(at)
+}
+
+/// A path without the slashes at its end, but for the root itself.
+pub(crate) fn trimmed(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|&byte| byte != b'/').map_or(path.len().min(1), |last| last + 1);
+    &path[..end]
+}
+
+/// A path as people can read it: what no terminal should be sent stands there in another way.
+pub(crate) fn shown(path: &[u8]) -> String {
+    match str::from_utf8(path) {
+        Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),
+        Ok(text) => text.chars().flat_map(visible).collect(),
+        Err(_) => path.escape_ascii().to_string(),
+    }
+}
+
+fn visible(character: char) -> Vec<char> {
+    if character.is_control() { character.escape_default().collect() } else { vec![character] }
+}
+
+/// One letter for what something is, as `ls -l` has it.
+pub(crate) fn letter(kind: &InodeKind) -> char {
+    use namespace::DeviceKind;
+    match kind {
+        InodeKind::File(_) => '-',
+        InodeKind::Directory { .. } => 'd',
+        InodeKind::Link { .. } => 'l',
+        InodeKind::Special { kind: DeviceKind::Pipe, .. } => 'p',
+        InodeKind::Special { kind: DeviceKind::Socket, .. } => 's',
+        InodeKind::Special { kind: DeviceKind::Character, .. } => 'c',
+        InodeKind::Special { kind: DeviceKind::Block, .. } => 'b',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_cut_and_joined() {
+        assert_eq!(joined(b"", b"x"), b"x");
+        assert_eq!(joined(b"/", b"x"), b"/x");
+        assert_eq!(joined(b"a/b", b"x"), b"a/b/x");
+        assert_eq!(split(b"a/b/x"), (&b"a/b/"[..], &b"x"[..]));
+        assert_eq!(split(b"x"), (&b""[..], &b"x"[..]));
+        for (path, without) in [("a/", "a"), ("a/b//", "a/b"), ("///", "/"), ("", ""), ("a", "a")] {
+            assert_eq!(trimmed(path.as_bytes()), without.as_bytes(), "{path}");
+        }
+    }
+
+    #[test]
+    fn no_name_sends_anything_to_a_terminal() {
+        assert_eq!(shown("größe 1".as_bytes()), "größe 1");
+        assert_eq!(shown(b"a\x1b[31m\n"), "a\\u{1b}[31m\\n");
+        assert_eq!(shown(b"\xff\x00a"), "\\xff\\x00a");
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_refused() {
+        for name in [&b""[..], b".", b"..", b"a/b", b"a\0"] {
+            assert!(check_entry(b"d", name).is_err());
+        }
+        assert!(check_entry(b"d", b"...").is_ok());
+    }
+}

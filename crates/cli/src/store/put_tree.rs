@@ -1,0 +1,229 @@
+//! A local directory with all that is in it becomes one of a namespace: many files at once.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use command_line::failure::{Failure, Result};
+use command_line::progress::Progress;
+use layout::Striping;
+use namespace::{InodeKind, NewInode, UnixTime, WhatToRemove};
+use node::whole_file;
+
+use super::many;
+use super::namespace::{Namespace, joined, shown};
+use super::stored::{HiddenFile, WantedFile};
+use super::transfer::{adding_to, failed_to_put};
+
+/// What is to be put, and how.
+pub(crate) struct PutTree {
+    /// What it is called in the namespace.
+    pub(crate) path: Vec<u8>,
+    pub(crate) block_bytes: u64,
+    /// Whether files that are there are replaced.
+    pub(crate) replace: bool,
+    /// Whether those are left alone that have the same size and time, and others replaced.
+    pub(crate) resume: bool,
+}
+
+/// What there is in a local directory.
+#[derive(Debug, Default)]
+pub(crate) struct LocalTree {
+    /// Each before those in it, from the top one on, which is empty.
+    directories: Vec<LocalEntry>,
+    files: Vec<LocalEntry>,
+    links: Vec<LocalEntry>,
+    /// Bytes of all files.
+    pub(crate) bytes: u64,
+}
+
+/// Something in a local directory.
+#[derive(Debug)]
+struct LocalEntry {
+    path: PathBuf,
+    /// Its path from the top on.
+    name: Vec<u8>,
+    found: Metadata,
+}
+
+impl LocalTree {
+    /// Looks at all that is in a directory. What is no file, directory or link is told and left out.
+    pub(crate) fn of(top: &Path) -> Result<LocalTree> {
+        let failed = |path: &Path| {
+            let what = path.display().to_string();
+            move |error: std::io::Error| Failure::new(what, error)
+        };
+        let mut tree = LocalTree::default();
+        let found = std::fs::metadata(top).map_err(failed(top))?;
+        let mut directories = vec![LocalEntry { path: top.to_owned(), name: Vec::new(), found }];
+        while let Some(directory) = directories.pop() {
+            let entries = std::fs::read_dir(&directory.path).map_err(failed(&directory.path))?;
+            let mut entries: Vec<_> =
+                entries.collect::<std::io::Result<_>>().map_err(failed(&directory.path))?;
+            entries.sort_by_key(std::fs::DirEntry::file_name);
+            for entry in entries {
+                let path = entry.path();
+                let found = entry.metadata().map_err(failed(&path))?;
+                let name = joined(&directory.name, entry.file_name().as_bytes());
+                let (kind, entry) = (found.file_type(), LocalEntry { path, name, found });
+                if kind.is_dir() {
+                    directories.push(entry);
+                } else if kind.is_file() {
+                    tree.bytes += entry.found.len();
+                    tree.files.push(entry);
+                } else if kind.is_symlink() {
+                    tree.links.push(entry);
+                } else {
+                    eprintln!(
+                        "starfish: {}: it is no file, directory or link: left out",
+                        entry.path.display()
+                    );
+                }
+            }
+            tree.directories.push(directory);
+        }
+        Ok(tree)
+    }
+}
+
+/// When a local file was changed, and its permissions.
+pub(crate) fn noted_of(found: &Metadata) -> (UnixTime, u16) {
+    let modified = found.mtime().saturating_mul(1_000_000_000).saturating_add(found.mtime_nsec());
+    (modified, (found.mode() & 0o777) as u16)
+}
+
+/// What the files of a directory that are being put have in common.
+struct Putting {
+    namespace: Namespace,
+    put: PutTree,
+    striping: Striping,
+    progress: Progress,
+    /// Files that are under way, to be discarded if the command is interrupted.
+    under_way: RefCell<BTreeMap<Vec<u8>, Rc<HiddenFile>>>,
+    skipped: Cell<usize>,
+}
+
+/// A directory that is being put. Cloning gives another handle on the same.
+#[derive(Clone)]
+pub(crate) struct TreeUpload(Rc<Putting>);
+
+impl TreeUpload {
+    pub(crate) fn new(namespace: &Namespace, put: PutTree, progress: &Progress) -> Result<TreeUpload> {
+        let striping = namespace.connection.striping(put.block_bytes, None)?;
+        Ok(TreeUpload(Rc::new(Putting {
+            namespace: namespace.clone(),
+            put,
+            striping,
+            progress: progress.clone(),
+            under_way: RefCell::default(),
+            skipped: Cell::new(0),
+        })))
+    }
+
+    /// Puts all of it. The number of files that failed, which have been told, and of those that were there.
+    pub(crate) async fn run(&self, local: LocalTree) -> Result<(usize, usize)> {
+        let namespace = &self.0.namespace;
+        for directory in &local.directories {
+            let mode = (directory.found.mode() & 0o777) as u16;
+            namespace.make_directory_unless_there(&self.path_of(directory), mode).await.map_err(|error| {
+                match error.kind() {
+                    node::ErrorKind::NotFound => {
+                        Failure::from(error).remedy("`starfish mkdir -p` makes a directory.")
+                    }
+                    _ => error.into(),
+                }
+            })?;
+        }
+        let mut failed = 0;
+        for link in &local.links {
+            if let Err(failure) = self.put_link(link).await {
+                eprintln!("starfish: {failure}");
+                failed += 1;
+            }
+        }
+        let upload = self.clone();
+        let put = move |file| {
+            let upload = upload.clone();
+            async move { upload.put_file(&file).await }
+        };
+        failed += many::each(&namespace.connection.machine, local.files, put).await?;
+        namespace.flush().await?;
+        Ok((failed, self.0.skipped.get()))
+    }
+
+    /// Removes what is under way, after the rest of [`run`](Self::run) was dropped.
+    pub(crate) async fn discard(&self) -> node::Result<()> {
+        let mut outcome = Ok(());
+        for hidden in self.0.under_way.take().into_values() {
+            outcome = outcome.and(hidden.discard().await);
+        }
+        outcome
+    }
+
+    fn path_of(&self, entry: &LocalEntry) -> Vec<u8> {
+        match &*entry.name {
+            b"" => self.0.put.path.clone(),
+            name => joined(&self.0.put.path, name),
+        }
+    }
+
+    fn may_replace(&self) -> bool {
+        self.0.put.replace || self.0.put.resume
+    }
+
+    async fn put_link(&self, link: &LocalEntry) -> Result<()> {
+        let (path, namespace) = (self.path_of(link), &self.0.namespace);
+        let target = std::fs::read_link(&link.path);
+        let target = target.map_err(|error| Failure::new(link.path.display().to_string(), error))?;
+        let target = target.as_os_str().as_bytes().to_vec();
+        match namespace.look_if_there(&path).await? {
+            Some(inode) if inode.kind == (InodeKind::Link { target: target.clone() }) => return Ok(()),
+            Some(_) if self.may_replace() => namespace.remove(&path, WhatToRemove::File).await?,
+            _ => {}
+        }
+        namespace.make(&path, NewInode::Link { target }, 0o777).await?;
+        Ok(())
+    }
+
+    async fn put_file(&self, entry: &LocalEntry) -> Result<()> {
+        let (putting, path) = (&*self.0, self.path_of(entry));
+        let what = || entry.path.display().to_string();
+        let local = File::open(&entry.path).map_err(|error| Failure::new(what(), error))?;
+        // It may have been changed since the directory was looked at.
+        let found = local.metadata().map_err(|error| Failure::new(what(), error))?;
+        let (modified, mode) = noted_of(&found);
+        if putting.put.resume {
+            let there = putting.namespace.look_if_there(&path).await?;
+            let is_same = |inode: &namespace::Inode| {
+                inode.layout().is_some() && (inode.size, inode.modified) == (found.len(), modified)
+            };
+            if there.is_some_and(|inode| is_same(&inode)) {
+                putting.progress.add(found.len());
+                putting.skipped.set(putting.skipped.get() + 1);
+                return Ok(());
+            }
+        }
+        let replace = self.may_replace();
+        let wanted = WantedFile { striping: putting.striping, mode, modified: Some(modified), replace };
+        let hidden = Rc::new(HiddenFile::begin(&putting.namespace, &path, wanted).await?);
+        putting.under_way.borrow_mut().insert(path.clone(), hidden.clone());
+        let put = self.put_contents(&hidden, &path, local).await;
+        let is_mine = putting.under_way.borrow_mut().remove(&path).is_some();
+        if put.is_err() && is_mine {
+            // The first failure is the one to be told.
+            let _ = hidden.discard().await;
+        }
+        put
+    }
+
+    async fn put_contents(&self, hidden: &HiddenFile, path: &[u8], local: File) -> Result<()> {
+        let (connection, adding) = (&self.0.namespace.connection, adding_to(&self.0.progress));
+        let uploaded = whole_file::upload(connection, hidden.file(), local, adding).await;
+        let (_, bytes) = uploaded.map_err(|error| failed_to_put(&shown(path), error))?;
+        Ok(hidden.complete(bytes).await?)
+    }
+}

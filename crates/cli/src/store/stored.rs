@@ -1,0 +1,240 @@
+//! A file that is there, and one that is being put: with a namespace, or under a flat name.
+
+use std::cell::RefCell;
+
+use fs::{File, NumberedFile, OpenTreeFile};
+use layout::Striping;
+use namespace::{
+    AttributeChanges, Inode, Location, NewInode, RenameMode, SetTime, TreeOperation, UnixTime, WhatToRemove,
+};
+use node::{ConnectedNode, Error, ErrorKind, Result};
+use real::RealMachine;
+
+use super::group::What;
+use super::namespace::{Namespace, joined, shown, split};
+
+/// Names of files that are being put begin like this; `starfish rm --unfinished` removes what is left of them.
+const HIDDEN: &[u8] = b".starfish-";
+
+/// How many digits follow.
+const HIDDEN_DIGITS: usize = 16;
+
+/// Whether a name is that of a file which is being put, or was not put to its end.
+pub(crate) fn is_hidden(name: &[u8]) -> bool {
+    name.strip_prefix(HIDDEN)
+        .is_some_and(|rest| rest.len() == HIDDEN_DIGITS && rest.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// A file that is there, open for reading.
+pub(crate) enum ReadableFile {
+    /// Of a flat name.
+    Flat(File<RealMachine>),
+    /// Of a namespace, which keeps its contents as long as this is open.
+    OfTree(Namespace, OpenTreeFile<RealMachine>),
+}
+
+impl ReadableFile {
+    /// Opens what `name` means where it says.
+    pub(crate) async fn open(
+        connection: &ConnectedNode,
+        namespace: Option<&Namespace>,
+        name: &str,
+        unfinished: bool,
+    ) -> Result<ReadableFile> {
+        match namespace {
+            None => Ok(ReadableFile::Flat(connection.open(name, unfinished).await?)),
+            Some(_) if unfinished => Err(no_unfinished(name)),
+            Some(namespace) => ReadableFile::of_path(namespace, name.as_bytes()).await,
+        }
+    }
+
+    /// Opens a file of a namespace.
+    pub(crate) async fn of_path(namespace: &Namespace, path: &[u8]) -> Result<ReadableFile> {
+        Ok(ReadableFile::OfTree(namespace.clone(), namespace.open(path).await?))
+    }
+
+    /// Its contents, past the page cache.
+    pub(crate) fn file(&self) -> &File<RealMachine> {
+        match self {
+            ReadableFile::Flat(file) => file,
+            ReadableFile::OfTree(_, open) => open.paged().file(),
+        }
+    }
+
+    /// What the namespace knows of it.
+    pub(crate) fn inode(&self) -> Option<Inode> {
+        match self {
+            ReadableFile::Flat(_) => None,
+            ReadableFile::OfTree(_, open) => Some(open.known()),
+        }
+    }
+
+    /// What a group that reads it has to know.
+    pub(crate) async fn for_group(&self, name: &str, unfinished: bool) -> Result<What> {
+        match self {
+            ReadableFile::Flat(_) => Ok(What::Named { name: name.to_owned(), unfinished }),
+            ReadableFile::OfTree(namespace, open) => {
+                let numbered = namespace.tree.numbered(&open.known()).await;
+                Ok(What::Numbered(namespace.connection.told(name, numbered)?))
+            }
+        }
+    }
+
+    /// Closes it when all has been read.
+    ///
+    /// Fails if its contents may have gone meanwhile: its name was taken away while nobody knew that it was open.
+    pub(crate) async fn close(self, name: &str) -> Result<()> {
+        let ReadableFile::OfTree(namespace, open) = self else { return Ok(()) };
+        let is_there = namespace.connection.told(name, open.attributes().await);
+        let closed = namespace.connection.told(name, open.close().await);
+        is_there.and(closed)
+    }
+}
+
+fn no_unfinished(name: &str) -> Error {
+    let why = "files of a namespace are never unfinished: a name appears when its file is whole";
+    Error::new(ErrorKind::Invalid, name, why).with_remedy("Leave out --unfinished")
+}
+
+/// What a new file of a namespace is to be like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WantedFile {
+    pub(crate) striping: Striping,
+    /// Its permissions.
+    pub(crate) mode: u16,
+    /// When its contents were changed, if that is not now.
+    pub(crate) modified: Option<UnixTime>,
+    /// Whether what has its name is replaced.
+    pub(crate) replace: bool,
+}
+
+/// A file of a namespace that is being put: under a hidden name beside its own, which it gets when it is whole.
+pub(crate) struct HiddenFile {
+    namespace: Namespace,
+    file: File<RealMachine>,
+    /// Until it is completed or discarded.
+    open: RefCell<Option<OpenTreeFile<RealMachine>>>,
+    hidden: Vec<u8>,
+    path: Vec<u8>,
+    wanted: WantedFile,
+}
+
+impl HiddenFile {
+    /// Begins a file. What has the name already stays until [`complete`](Self::complete).
+    pub(crate) async fn begin(namespace: &Namespace, path: &[u8], wanted: WantedFile) -> Result<HiddenFile> {
+        match namespace.look_if_there(path).await? {
+            Some(inode) if inode.is_directory() => {
+                return Err(Error::new(ErrorKind::Invalid, shown(path), "it is a directory"));
+            }
+            Some(_) if !wanted.replace => return Err(exists(path)),
+            _ => {}
+        }
+        let (directory, _) = split(path);
+        let name = [HIDDEN, format!("{:016x}", node::random()?).as_bytes()].concat();
+        let hidden = joined(directory, &name);
+        let disks = namespace.connection.told(&shown(path), namespace.tree.all_disks().await)?;
+        let new = NewInode::File { striping: wanted.striping, disks };
+        let made = namespace.tree.open(namespace.making(&hidden, new, wanted.mode)).await;
+        let open = namespace.connection.told(&shown(path), made).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                let why = "there is no such directory";
+                Error::new(ErrorKind::NotFound, shown(path), why).with_remedy("`starfish mkdir -p` makes it")
+            }
+            _ => error,
+        })?;
+        Ok(HiddenFile {
+            namespace: namespace.clone(),
+            file: open.paged().file().clone(),
+            open: RefCell::new(Some(open)),
+            hidden,
+            path: path.to_vec(),
+            wanted,
+        })
+    }
+
+    /// Its contents, past the page cache.
+    pub(crate) fn file(&self) -> &File<RealMachine> {
+        &self.file
+    }
+
+    /// What a group that writes so many bytes of it has to know.
+    pub(crate) async fn for_group(&self, inode: Inode, bytes: u64) -> Result<What> {
+        let numbered = self.namespace.tree.numbered(&inode).await;
+        let numbered = self.namespace.connection.told(&shown(&self.path), numbered)?;
+        Ok(What::Numbered(NumberedFile { bytes, ..numbered }))
+    }
+
+    /// What is known of it.
+    pub(crate) fn inode(&self) -> Option<Inode> {
+        self.open.borrow().as_ref().map(OpenTreeFile::known)
+    }
+
+    /// Gives the file, which is on the disks with so many bytes, its name. If that fails, nothing of it is left.
+    pub(crate) async fn complete(&self, bytes: u64) -> Result<()> {
+        let taken = self.open.take();
+        let Some(open) = taken else {
+            return Err(Error::new(ErrorKind::Closed, shown(&self.path), "interrupted"));
+        };
+        let named = self.name_it(&open, bytes).await;
+        if named.is_err() {
+            // The first failure is the one to be told.
+            let _ = self.remove(open).await;
+            return named;
+        }
+        self.namespace.connection.told(&shown(&self.path), open.close().await)
+    }
+
+    async fn name_it(&self, open: &OpenTreeFile<RealMachine>, bytes: u64) -> Result<()> {
+        let what = shown(&self.path);
+        let told = |outcome: fs::Result<()>| self.namespace.connection.told(&what, outcome);
+        if bytes > 0 {
+            told(open.wrote_past_cache(bytes).await)?;
+        }
+        if let Some(modified) = self.wanted.modified {
+            let modified = Some(SetTime::At(modified));
+            let changes = AttributeChanges { modified, ..AttributeChanges::default() };
+            told(open.change(changes).await.map(drop))?;
+        }
+        let mode = if self.wanted.replace { RenameMode::Replace } else { RenameMode::Keep };
+        let renamed = self.namespace.rename(&self.hidden, &self.path, mode).await;
+        renamed.map_err(|error| if error.kind() == ErrorKind::Exists { exists(&self.path) } else { error })
+    }
+
+    /// Removes what there is of it, unless it is complete.
+    pub(crate) async fn discard(&self) -> Result<()> {
+        let taken = self.open.take();
+        match taken {
+            Some(open) => self.remove(open).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn remove(&self, open: OpenTreeFile<RealMachine>) -> Result<()> {
+        let at = Location::of_path(self.hidden.as_slice());
+        let remove = TreeOperation::Remove { at, what: WhatToRemove::File };
+        let removed = self.namespace.tree.unname(remove).await;
+        // With it its contents go.
+        let closed = open.close().await;
+        self.namespace.connection.told(&shown(&self.path), removed.and(closed))
+    }
+}
+
+fn exists(path: &[u8]) -> Error {
+    let remedy = "Remove it with `starfish rm`, or put with --replace";
+    Error::new(ErrorKind::Exists, shown(path), "file exists already").with_remedy(remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_what_is_being_put_are_hidden() {
+        assert!(is_hidden(b".starfish-0123456789abcdef"));
+        for other in
+            [&b".starfish-"[..], b".starfish-0123456789abcde", b".starfish-0123456789abcdeg", b"starfish"]
+        {
+            assert!(!is_hidden(other));
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The commands with a namespace: paths, directories, whole trees, with real agents on loopback.
+
+mod common;
+
+use std::ffi::OsStr;
+use std::fs::{self, File, Permissions};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use common::{Store, contents, fail, finish, hash, wait};
+
+/// Agents that have a namespace.
+fn store(disks: &[usize]) -> Store {
+    let store = Store::start(disks);
+    let said = store.run(&["mkdir", "d"]);
+    assert!(said.contains("A namespace is begun; agent 127.0.0.1:"), "{said}");
+    store
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    text.lines().collect()
+}
+
+/// A directory with what is odd about names and files.
+fn odd_tree(top: &Path) {
+    fs::create_dir_all(top.join("empty")).expect("room");
+    fs::create_dir_all(top.join("deep/er/still")).expect("room");
+    fs::write(top.join("nothing"), b"").expect("room");
+    fs::write(top.join("with space"), b"1").expect("room");
+    fs::write(top.join("größe"), contents(5000)).expect("room");
+    fs::write(top.join("new\nline"), b"2").expect("room");
+    fs::write(top.join("-dash"), b"3").expect("room");
+    fs::write(top.join("star*[1]?"), b"4").expect("room");
+    fs::write(top.join(".hidden"), b"5").expect("room");
+    fs::write(top.join(OsStr::from_bytes(b"not\xffutf8")), b"6").expect("room");
+    fs::write(top.join("x".repeat(255)), b"7").expect("room");
+    fs::write(top.join("deep/er/still/large"), contents(1 << 20)).expect("room");
+    symlink("../größe", top.join("deep/link")).expect("room");
+    symlink("nowhere", top.join("dangling")).expect("room");
+    let script = top.join("script");
+    fs::write(&script, b"#!/bin/sh\n").expect("room");
+    fs::set_permissions(&script, Permissions::from_mode(0o750)).expect("mine");
+    let old = SystemTime::UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
+    File::options().write(true).open(&script).and_then(|file| file.set_modified(old)).expect("mine");
+    for many in 0..60 {
+        fs::write(top.join(format!("deep/er/{many}")), contents(many)).expect("room");
+    }
+}
+
+/// A path, its mode, its time, and what it holds.
+type Known = (PathBuf, u32, (i64, i64), Vec<u8>);
+
+/// All in a directory.
+fn known(top: &Path) -> Vec<Known> {
+    let (mut all, mut directories) = (Vec::new(), vec![top.to_owned()]);
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            let found = fs::symlink_metadata(&path).expect("it is there");
+            let name = path.strip_prefix(top).expect("within").to_owned();
+            let time = (found.mtime(), found.mtime_nsec());
+            if found.is_dir() {
+                all.push((name, found.mode(), (0, 0), Vec::new()));
+                directories.push(path);
+            } else if found.is_symlink() {
+                let target = fs::read_link(&path).expect("a link");
+                all.push((name, 0, (0, 0), target.as_os_str().as_bytes().to_vec()));
+            } else {
+                all.push((name, found.mode(), time, fs::read(&path).expect("a file")));
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn names_are_paths_once_there_is_a_namespace() {
+    let store = Store::start(&[2, 1]);
+    let hash = store.make_file("local", 300_000);
+    store.run(&["put", "local", "flat/name"]);
+    assert!(store.run_failing(&["mv", "flat/name", "x"]).contains("`starfish mkdir` begins one"));
+    let said = store.run(&["mkdir", "results"]);
+    assert!(said.contains("1 file keeps its flat name"), "{said}");
+    assert!(!store.run(&["mkdir", "-p", "results/a/b"]).contains("begun"), "once only");
+    assert!(store.run_failing(&["mkdir", "results"]).contains("exists"));
+    store.run(&["mkdir", "-p", "results/a"]);
+
+    // What was there stays reachable.
+    assert_eq!(store.run(&["ls", "--flat"]), "flat/name\n");
+    store.run(&["get", "--flat", "flat/name", "back"]);
+    assert_eq!(common::hash(&store.path("back")), hash);
+    store.run(&["rm", "--flat", "flat/name"]);
+    assert_eq!(store.run(&["ls"]), "results/\n");
+
+    store.run(&["put", "local", "results", "--verify"]);
+    store.run(&["put", "local", "results/a/other", "--block", "4KiB", "--method", "disk-directed"]);
+    assert_eq!(lines(&store.run(&["ls", "results"])), ["a/", "local"]);
+    assert_eq!(
+        lines(&store.run(&["ls", "-R"])),
+        ["results/", "results/a/", "results/a/b/", "results/a/other", "results/local"]
+    );
+    assert_eq!(lines(&store.run(&["ls", "results/*"])), ["results/local", "", "results/a:", "b/", "other"]);
+    for (path, options) in
+        [("results/local", vec![]), ("/results/a/../a/other", vec!["--method", "disk-directed"])]
+    {
+        let command = [vec!["get", path, "got", "--force"], options].concat();
+        store.run(&command);
+        assert_eq!(common::hash(&store.path("got")), hash, "{path}");
+    }
+    assert_eq!(common::succeed(store.command(&["cat", "results/local", "results/a/other"])).len(), 600_000);
+    assert!(store.run_failing(&["put", "local", "results/local"]).contains("--replace"));
+    assert!(store.run_failing(&["put", "local", "no/such"]).contains("mkdir -p"));
+    assert!(store.run_failing(&["get", "results/none"]).contains("no such file"));
+    assert!(store.run_failing(&["get", "results", "x"]).contains("directory"));
+    assert!(store.run_failing(&["rm", "results"]).contains("rm -r"));
+    let stat = store.run(&["stat", "results/a/other"]);
+    assert!(stat.contains("bytes     300000") && stat.contains("blocks of 4 KiB over 3 stripes"), "{stat}");
+    assert!(store.run(&["stat", "results"]).contains("directory"));
+    let long = store.run(&["ls", "-l", "results"]);
+    assert!(long.lines().next().is_some_and(|line| line.starts_with("drwxr-xr-x")), "{long}");
+
+    // Moving: a new name, into a directory, over another file.
+    store.run(&["mv", "results/local", "results/moved"]);
+    store.run(&["mv", "results/moved", "results/a/other", "results/a/b"]);
+    assert_eq!(lines(&store.run(&["ls", "results/a/b"])), ["moved", "other"]);
+    assert!(store.run_failing(&["mv", "-n", "results/a/b/moved", "results/a/b/other"]).contains("exists"));
+    store.run(&["mv", "results/a/b/moved", "results/a/b/other"]);
+    assert!(store.run_failing(&["mv", "results", "results/a/b"]).contains("sense"));
+    store.run(&["rm", "-r", "result?"]);
+    assert_eq!(store.run(&["ls"]), "");
+    assert_eq!(store.stripe_files().len(), 0, "contents go with their names");
+}
+
+#[test]
+fn a_tree_with_odd_names_comes_back_as_it_was() {
+    let store = store(&[1, 2]);
+    odd_tree(&store.path("tree"));
+    store.run(&["put", "-r", "tree", "copy", "--progress", "never"]);
+    store.run(&["get", "-r", "copy", "back"]);
+    store.run(&["get", "copy/script", "script"]);
+    let found = fs::metadata(store.path("script")).expect("got");
+    assert_eq!((found.mode() & 0o777, found.mtime_nsec()), (0o750, 123_456_789));
+    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+    // A terminal is sent nothing that it would obey.
+    assert!(store.run(&["ls", "copy"]).contains("new\\nline\n"));
+    assert!(
+        !store.run(&["ls", "copy"]).contains(".hidden")
+            && store.run(&["ls", "-a", "copy"]).contains(".hidden")
+    );
+    fs::create_dir(store.path("some")).expect("room");
+    store.run(&["get", "copy/star*[1]?", "literally"]);
+    assert_eq!(fs::read(store.path("literally")).expect("got"), b"4");
+    store.run(&["get", "copy/deep/e?/[0-9]", "some/"]);
+    assert_eq!(fs::read_dir(store.path("some")).expect("a directory").count(), 10);
+    // Into a directory, and again.
+    store.run(&["put", "-r", "tree", "d/"]);
+    store.run(&["get", "-r", "d/tree", "some/"]);
+    assert_eq!(known(&store.path("some/tree")), known(&store.path("tree")));
+    let again = fail(store.command(&["put", "-r", "tree", "d/"]), 1);
+    assert!(again.contains("exists already") && again.contains("of them failed"), "{again}");
+    store.run(&["put", "-r", "tree", "d/", "--replace"]);
+    store.run(&["rm", "-r", "copy", "d"]);
+    assert_eq!(store.run(&["ls", "-aR"]), "");
+    assert_eq!(store.stripe_files().len(), 0);
+    let report = store.run(&["fsck"]);
+    assert!(report.contains("The namespace has 1 inodes") && report.contains("all is well"), "{report}");
+}
+
+#[test]
+fn who_reads_while_a_file_is_replaced_sees_the_old_or_the_new() {
+    let store = store(&[1, 1, 1]);
+    let files: Vec<Vec<u8>> = (1..=2).map(|seed| contents(700_000 * seed)).collect();
+    for (index, file) in files.iter().enumerate() {
+        fs::write(store.path(&format!("local{index}")), file).expect("room");
+    }
+    store.run(&["put", "local0", "d/file"]);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut reads = 0;
+                    while !is_over.load(Ordering::Relaxed) {
+                        let read = common::succeed(store.command(&["cat", "d/file"]));
+                        assert!(files.contains(&read), "{} bytes of neither", read.len());
+                        reads += 1;
+                    }
+                    reads
+                })
+            })
+            .collect();
+        for round in 0..12 {
+            store.run(&["put", &format!("local{}", (round + 1) % 2), "d/file", "--replace"]);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        for reader in readers {
+            assert!(reader.join().expect("no panic") > 0);
+        }
+    });
+    assert_eq!(store.stripe_files().len(), 3, "what was replaced is gone");
+}
+
+#[test]
+fn an_interrupted_tree_leaves_nothing_half_and_is_gone_on_with() {
+    let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20"]);
+    store.run(&["mkdir", "d"]);
+    fs::create_dir(store.path("tree")).expect("room");
+    for file in 0..24 {
+        fs::write(store.path(&format!("tree/{file}")), contents(1 << 20)).expect("room");
+    }
+    for signal in ["INT", "KILL"] {
+        let mut child = store.command(&["put", "-r", "tree", "d/", "--resume"]).spawn().expect("the program");
+        let begun = Instant::now();
+        while store.run(&["ls", "-R", "d"]).lines().count() < 4 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "nothing comes");
+        }
+        let sent = std::process::Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+        assert!(sent.expect("a kill command").success());
+        let status = wait(&mut child);
+        if signal == "INT" {
+            assert_eq!(status.code(), Some(130));
+            assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"), "nothing is left half");
+        }
+        // What is there is whole.
+        let there = store.run(&["ls", "-R", "d"]);
+        for path in there.lines().filter(|path| !path.ends_with('/')) {
+            let (_, name) = path.rsplit_once('/').expect("a path");
+            let got = common::succeed(store.command(&["cat", path]));
+            assert_eq!(got, fs::read(store.path(&format!("tree/{name}"))).expect("a file"), "{path}");
+        }
+    }
+    let resumed = finish(store.command(&["put", "-r", "tree", "d/", "--resume"]));
+    let said = String::from_utf8(resumed.stderr).expect("text");
+    assert!(resumed.status.success(), "{said}");
+    let skipped = said.split(' ').find_map(|word| word.parse::<usize>().ok()).expect("a number");
+    assert!((1..24).contains(&skipped), "{said}");
+    // What the killed one has left can be told and removed.
+    store.run(&["rm", "--unfinished", "--older-than", "0s"]);
+    assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"));
+    store.run(&["get", "-r", "d/tree", "back"]);
+    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+
+    // And getting: one file is not whole, one was changed here.
+    fs::remove_file(store.path("back/7")).expect("mine");
+    fs::write(store.path("back/8"), b"changed").expect("mine");
+    let refused = fail(store.command(&["get", "-r", "d/tree", "back"]), 1);
+    assert!(refused.contains("23 of them failed"), "{refused}");
+    let resumed = finish(store.command(&["get", "-r", "d/tree", "back", "--resume"]));
+    let said = String::from_utf8(resumed.stderr).expect("text");
+    assert!(resumed.status.success() && said.contains("23 of its files were there"), "{said}");
+    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+}
+
+#[test]
+fn an_interrupted_file_leaves_the_one_it_was_to_replace() {
+    let store = store(&[1]);
+    store.make_file("local", 1000);
+    store.run(&["put", "local", "d/file"]);
+    let mut child = store.command(&["put", "-", "d/file", "--replace"]);
+    let mut child = child.stdin(std::process::Stdio::piped()).spawn().expect("the program");
+    let mut input = child.stdin.take().expect("piped");
+    input.write_all(&contents(3 << 20)).expect("read");
+    while !store.run(&["ls", "-a", "d"]).contains(".starfish-") {
+        thread::sleep(Duration::from_millis(20));
+    }
+    let sent = std::process::Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status();
+    assert!(sent.expect("a kill command").success());
+    assert_eq!(wait(&mut child).code(), Some(130));
+    drop(input);
+    assert_eq!(store.run(&["ls", "-a", "d"]), "file\n");
+    store.run(&["get", "d/file", "back"]);
+    assert_eq!(hash(&store.path("back")), hash(&store.path("local")));
+    assert_eq!(store.stripe_files().len(), 1);
+}

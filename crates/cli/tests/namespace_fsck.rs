@@ -1,0 +1,200 @@
+//! `starfish fsck` and `starfish doctor` with a namespace: each kind of damage is found and mended.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use common::{Agent, Store, contents, finish, wait};
+use rusqlite::Connection;
+use serde_json::Value;
+
+/// Bytes of a file that has something on each disk.
+const BYTES: usize = 600_000;
+
+fn store(agents: usize) -> Store {
+    let store = Store::start(&vec![1; agents]);
+    store.make_file("local", BYTES);
+    store.run(&["mkdir", "-p", "d/e"]);
+    store.run(&["put", "local", "d/file"]);
+    store.run(&["put", "local", "d/e/other"]);
+    store
+}
+
+/// What `fsck` says in JSON; it must end with this exit code.
+fn fsck(store: &Store, arguments: &[&str], code: i32) -> Value {
+    let output = finish(store.command(&[&["fsck", "--format", "json"], arguments].concat()));
+    let errors = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(code), "{errors}{}", String::from_utf8_lossy(&output.stdout));
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{errors}"))
+}
+
+/// The file and kind of each finding, each once.
+fn findings(report: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let rows = report["findings"].as_array().expect("an array").iter();
+    let mut found: Vec<_> = rows.map(|row| (text(&row["file"]), text(&row["kind"]))).collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// The database of the agent that keeps the namespace, and which agent that is.
+fn database(store: &Store) -> (usize, PathBuf) {
+    let path = |agent: &Agent| agent.roots[0].join("namespace/namespace.db");
+    let keeper = store.agents.iter().position(|agent| path(agent).exists()).expect("one keeps it");
+    (keeper, path(&store.agents[keeper]))
+}
+
+fn stop(store: &mut Store, index: usize) {
+    store.agents[index].signal("TERM");
+    assert!(wait(&mut store.agents[index].child).success());
+}
+
+fn start(store: &mut Store, index: usize, roots: Vec<PathBuf>) {
+    let address = store.agents[index].address.clone();
+    store.agents[index] = Agent::start_at(&address, roots, &[]);
+}
+
+/// Has the database of the namespace changed while its agent is stopped.
+fn change(store: &mut Store, change: impl FnOnce(&Connection)) {
+    let (keeper, path) = database(store);
+    stop(store, keeper);
+    let database = Connection::open(path).expect("a database");
+    change(&database);
+    database.close().expect("closed");
+    let roots = store.agents[keeper].roots.clone();
+    start(store, keeper, roots);
+}
+
+fn number(store: &Store, path: &str) -> u64 {
+    let stat = store.run(&["stat", path]);
+    let line = stat.lines().find_map(|line| line.strip_prefix("number    ")).expect("a number");
+    u64::from_str_radix(line, 16).expect("hexadecimal")
+}
+
+fn remove(database: &Connection, space: u8, number: u64, rest: &[u8]) {
+    let key = [&[space][..], &number.to_be_bytes(), rest].concat();
+    let removed = database.execute("DELETE FROM entries WHERE key = ?1", [key]).expect("a table");
+    assert_eq!(removed, 1);
+}
+
+#[test]
+fn stripes_without_names_are_found_and_get_names_or_go() {
+    for removes in [false, true] {
+        let mut store = store(3);
+        let file = number(&store, "d/file");
+        change(&mut store, |database| remove(database, b'i', file, b""));
+        let unnamed = format!("number {file:016x}");
+        let report = fsck(&store, &[], 1);
+        let kinds = findings(&report);
+        assert!(kinds.contains(&(unnamed.clone(), "unnamed".into())), "{kinds:?}");
+        assert!(kinds.contains(&("namespace".into(), "record".into())), "{kinds:?}");
+        let options: &[&str] = if removes { &["--repair", "--remove-unnamed"] } else { &["--repair"] };
+        let report = fsck(&store, options, 0);
+        assert_eq!(findings(&report), [], "it is mended");
+        assert!(report["mended"].as_array().is_some_and(|mended| mended.len() >= 2), "{report}");
+        fsck(&store, &[], 0);
+        assert_eq!(store.run(&["ls", "d"]), "e/\n", "a name that led nowhere is gone");
+        if removes {
+            assert_eq!(store.run(&["ls"]), "d/\n");
+            assert_eq!(store.stripe_files().len(), 3, "those of the other file");
+        } else {
+            let found = common::succeed(store.command(&["cat", &format!("lost+found/{file:016x}")]));
+            assert_eq!(found, contents(BYTES));
+        }
+    }
+}
+
+#[test]
+fn what_has_lost_its_name_gets_one() {
+    let mut store = store(2);
+    let (directory, lost) = (number(&store, "d"), number(&store, "d/e"));
+    change(&mut store, |database| remove(database, b'e', directory, b"e"));
+    assert_eq!(findings(&fsck(&store, &[], 1)), [("namespace".into(), "record".into())]);
+    fsck(&store, &["--repair"], 0);
+    let path = format!("lost+found/{lost:016x}/other");
+    let read = common::succeed(store.command(&["cat", &path]));
+    assert_eq!(read, contents(BYTES));
+    fsck(&store, &[], 0);
+}
+
+#[test]
+fn damage_is_told_by_path_and_a_hole_is_none() {
+    let mut store = store(2);
+    let stripe = store.stripe_files().remove(0);
+    let file = fs::File::options().write(true).open(&stripe).expect("a stripe");
+    file.write_all_at(b"damage", 100_000).expect("room");
+    let report = fsck(&store, &[], 1);
+    let found = findings(&report);
+    assert!(
+        found == [("/d/file".into(), "damaged".into())] || found == [("/d/e/other".into(), "damaged".into())],
+        "{found:?}"
+    );
+    let damaged = &found[0].0;
+    let whole = if damaged == "/d/file" { "d/e" } else { "d/file" };
+    fsck(&store, &[whole], 0);
+    assert_eq!(findings(&fsck(&store, &["d"], 1)).len(), 1, "within the directory");
+    // What an agent has in its memory is right still.
+    for index in 0..2 {
+        stop(&mut store, index);
+        let roots = store.agents[index].roots.clone();
+        start(&mut store, index, roots);
+    }
+    let got = finish(store.command(&["get", damaged, "rest", "--skip-damaged"]));
+    assert_eq!(got.status.code(), Some(1));
+    let rest = fs::read(store.path("rest")).expect("got");
+    let wrong = rest.iter().zip(contents(BYTES)).filter(|(read, written)| **read != *written).count();
+    assert!(rest.len() == BYTES && (1..=4096).contains(&wrong), "{wrong} of {}", rest.len());
+    store.run(&["rm", damaged]);
+    fsck(&store, &[], 0);
+    // One disk has all of it, and nothing is missing on the other.
+    store.run(&["put", "local", "d/small", "--block", "1MiB"]);
+    fsck(&store, &["d/small"], 0);
+}
+
+#[test]
+fn a_disk_that_is_not_there_is_told_with_the_files_that_lie_on_it() {
+    let mut store = store(3);
+    let (keeper, _) = database(&store);
+    let other = (keeper + 1) % 3;
+    stop(&mut store, other);
+    let empty = store.path("empty");
+    start(&mut store, other, vec![empty]);
+    let report = fsck(&store, &[], 1);
+    let missing = |path: &str| (path.to_owned(), "missing".to_owned());
+    assert_eq!(findings(&report), [missing("/d/e/other"), missing("/d/file")]);
+    // Nothing can be mended there, and nothing is lost by trying.
+    fsck(&store, &["--repair"], 1);
+    let roots = vec![store.path(&format!("agent{other}disk0"))];
+    stop(&mut store, other);
+    start(&mut store, other, roots);
+    fsck(&store, &[], 0);
+    let read = common::succeed(store.command(&["cat", "d/file"]));
+    assert_eq!(read, contents(BYTES));
+}
+
+#[test]
+fn the_doctor_knows_who_keeps_the_namespace_and_that_two_are_too_many() {
+    let store = Store::start(&[1, 1]);
+    let said = store.run(&["doctor", "--quick"]);
+    assert!(said.contains("no namespace: names are flat") && said.contains("All is well."), "{said}");
+    store.run(&["mkdir", "d"]);
+    let report = finish(store.command(&["doctor", "--quick", "--format", "json"]));
+    let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    let (keeper, _) = database(&store);
+    assert_eq!(report["namespace"]["agent"], Value::from(store.agents[keeper].address.as_str()));
+    assert_eq!(report["namespace"]["inodes"], Value::from(2));
+    // Somebody names only the other one.
+    let other = store.agents[1 - keeper].address.as_str();
+    store.run(&["mkdir", "d", "--agents", other]);
+    for command in [&["doctor", "--quick"][..], &["ls"], &["fsck"], &["put", "x"]] {
+        fs::write(store.path("x"), b"x").expect("room");
+        let output = finish(store.command(command));
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8(said).expect("text");
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("keep a namespace") && said.contains(other), "{said}");
+    }
+}
