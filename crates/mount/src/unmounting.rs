@@ -71,7 +71,8 @@ fn in_use(error: Error, why: &str) -> Error {
 }
 
 fn ask_fusermount(path: &Path, lazy: bool) -> std::result::Result<(), String> {
-    let mut command = Command::new(FUSERMOUNT);
+    let program = find_program(OsStr::new(FUSERMOUNT));
+    let mut command = Command::new(program.as_deref().unwrap_or(Path::new(FUSERMOUNT)));
     command.arg("-u").args(lazy.then_some("-z")).arg("--").arg(path).stdin(Stdio::null());
     match command.output() {
         Ok(output) if output.status.success() => Ok(()),

@@ -18,7 +18,7 @@ use crate::{agent_log, interrupt, local, this_node};
 
 /// Mount the files of the agents in a directory.
 ///
-/// What is in the directory is what every other mount, program and command of the same agents sees: directories, files
+/// What is in the directory is what every other mount and program of the same agents sees: directories, files
 /// in stripes over all disks, links. A file that somebody has written and closed is what whoever opens it afterwards
 /// reads, on whichever computer. It needs no root: the package fuse3 lets users mount in directories of their own.
 ///

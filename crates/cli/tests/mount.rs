@@ -1,0 +1,145 @@
+//! `starfish mount` and `starfish umount` as processes; what a mounted directory holds is tested in the crate `mount`.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{Store, fail, finish, succeed};
+
+/// Agents and a directory to mount in, which is unmounted in the end; nothing where nobody can mount.
+struct MountPoint {
+    store: Store,
+    path: PathBuf,
+}
+
+impl MountPoint {
+    fn new() -> Option<MountPoint> {
+        let store = Store::start(&[1, 1]);
+        let path = store.directory.path().join("mounted here");
+        fs::create_dir(&path).expect("a directory");
+        let point = MountPoint { store, path };
+        let output = finish(point.command(&["mount"], &["--background", "--log", "first.log"]));
+        if output.status.success() {
+            succeed(point.command(&["umount"], &[]));
+            return Some(point);
+        }
+        let why = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            why.contains("/dev/fuse") || why.contains("fusermount3") || why.contains("not permitted"),
+            "{why}"
+        );
+        println!("SKIPPED: nobody can mount here: {why}");
+        None
+    }
+
+    /// A command about the directory.
+    fn command(&self, words: &[&str], options: &[&str]) -> Command {
+        let path = self.path.to_str().expect("text");
+        self.store.command(&[words, &[path], options].concat())
+    }
+
+    fn is_mounted(&self) -> bool {
+        let path = self.path.to_str().expect("text").replace(' ', "\\040");
+        let mounts = fs::read_to_string("/proc/self/mounts").expect("a list");
+        mounts.lines().any(|line| line.contains(&format!(" {path} fuse.starfish ")))
+    }
+}
+
+impl Drop for MountPoint {
+    fn drop(&mut self) {
+        if self.is_mounted() {
+            let _ = finish(self.command(&["umount"], &["--lazy"]));
+        }
+    }
+}
+
+fn within(time: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < time, "{what} within {time:?}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn in_the_background_it_is_there_until_it_is_unmounted() {
+    let Some(point) = MountPoint::new() else { return };
+    succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
+    assert!(point.is_mounted());
+    fs::write(point.path.join("file"), b"text").expect("a file");
+    let used = fs::File::open(point.path.join("file")).expect("a file");
+    let busy = fail(point.command(&["umount"], &[]), 1);
+    assert!(busy.contains("busy") && busy.contains("--lazy"), "{busy}");
+    drop(used);
+    succeed(point.command(&["umount"], &[]));
+    assert!(!point.is_mounted() && !point.path.join("file").exists());
+    let none = fail(point.command(&["umount"], &[]), 1);
+    assert!(none.contains("no namespace of starfish is mounted there"), "{none}");
+    succeed(point.command(&["mount"], &["--background", "--read-only", "--log", "mount.log"]));
+    assert_eq!(fs::read(point.path.join("file")).expect("a file"), b"text");
+    succeed(point.command(&["umount"], &[]));
+}
+
+#[test]
+fn a_signal_unmounts_it() {
+    let Some(point) = MountPoint::new() else { return };
+    let mut child = point.command(&["mount"], &["--read-only"]).spawn().expect("the program");
+    within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+    let signalled = Command::new("kill").arg(child.id().to_string()).status();
+    assert!(signalled.expect("a kill command").success());
+    within(Duration::from_secs(20), "it is unmounted", || !point.is_mounted());
+    assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
+fn what_a_killed_mount_leaves_is_told_and_removed() {
+    let Some(point) = MountPoint::new() else { return };
+    let mut child = point.command(&["mount"], &[]).spawn().expect("the program");
+    within(Duration::from_secs(20), "it is mounted", || point.is_mounted());
+    child.kill().expect("it is there");
+    child.wait().expect("it ends");
+    let left = fail(point.command(&["mount"], &[]), 1);
+    assert!(left.contains("whose program has ended") && left.contains("starfish umount"), "{left}");
+    succeed(point.command(&["umount"], &[]));
+    assert!(!point.is_mounted());
+}
+
+#[test]
+fn mount_8_calls_it_by_another_name() {
+    let Some(point) = MountPoint::new() else { return };
+    let helper = point.store.directory.path().join("mount.fuse.starfish");
+    symlink(env!("CARGO_BIN_EXE_starfish"), &helper).expect("a link");
+    let call = |source: &str, options: &str| {
+        let mut command = Command::new(&helper);
+        let known = point.store.command(&[]);
+        known.get_envs().for_each(|(name, value)| {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        });
+        command.args([Path::new(source), &point.path]).args(["-o", options]);
+        command.current_dir(point.store.directory.path());
+        finish(command)
+    };
+    let agents: Vec<&str> = point.store.agents.iter().map(|agent| agent.address.as_str()).collect();
+    let called = call(&agents.join(","), "rw,_netdev,attr_timeout=0,log=mount.log");
+    assert!(called.status.success(), "{called:?}");
+    assert!(point.is_mounted());
+    succeed(point.command(&["umount"], &[]));
+    let refused = call("none", "colour=green");
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && told.contains("--colour"), "{told}");
+}
+
+#[test]
+fn where_nothing_can_be_mounted_it_says_so() {
+    let store = Store::start(&[1]);
+    let said = store.run_failing(&["mount", "nowhere"]);
+    assert!(said.contains("no such directory") && said.contains("Make it first"), "{said}");
+}
