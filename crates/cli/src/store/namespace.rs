@@ -175,18 +175,13 @@ impl Namespace {
     /// Moves a name.
     pub(crate) async fn rename(&self, from: &[u8], to: &[u8], mode: RenameMode) -> Result<()> {
         let rename = TreeOperation::Rename { from: Location::of_path(from), to: Location::of_path(to), mode };
-        let renamed = self.connection.told(&shown(to), self.tree.unname(rename).await);
-        // The command may end after this.
-        self.tree.contents_gone().await;
-        renamed
+        self.connection.told(&shown(to), self.tree.unname(rename).await)
     }
 
     /// Removes a name, and the contents of a file that has no other.
     pub(crate) async fn remove(&self, path: &[u8], what: WhatToRemove) -> Result<()> {
         let remove = TreeOperation::Remove { at: Location::of_path(path), what };
-        let removed = self.connection.told(&shown(path), self.tree.unname(remove).await);
-        self.tree.contents_gone().await;
-        removed
+        self.connection.told(&shown(path), self.tree.unname(remove).await)
     }
 
     /// Brings all that was done with names onto the medium.
