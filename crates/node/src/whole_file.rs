@@ -19,6 +19,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::{self, Read, Write};
+use std::panic::resume_unwind;
 use std::rc::Rc;
 use std::thread::{self, JoinHandle};
 
@@ -181,7 +182,7 @@ where
 {
     let (full, arriving) = flume::unbounded();
     let (emptied, spare) = empty_buffers(lanes);
-    let writer = thread::spawn(move || write_in_order(output, &arriving, &emptied));
+    let writer = BlockingWork::begin(move || write_in_order(output, &arriving, &emptied));
     let pieces = Rc::new(RefCell::new((0..).zip(pieces)));
     let lane = || {
         let (read, moved) = (read.clone(), moved.clone());
@@ -202,7 +203,7 @@ where
     };
     in_lanes(machine, lanes, lane).await?;
     drop(full);
-    Ok(joined(writer)?)
+    Ok(writer.outcome().await?)
 }
 
 /// A channel of as many empty buffers as so many lanes need.
@@ -264,7 +265,7 @@ pub async fn upload<R: Read + Send + 'static>(
     let window = Window::of(file.striping());
     let (pieces, leaving) = flume::unbounded::<Piece>();
     let (emptied, spare) = empty_buffers(window.lanes);
-    let reader = thread::spawn(move || read_pieces(input, window.piece_bytes, &pieces, &spare));
+    let reader = BlockingWork::begin(move || read_pieces(input, window.piece_bytes, &pieces, &spare));
     let lane = || {
         let (connection, file, moved) = (connection.clone(), file.clone(), moved.clone());
         let (leaving, emptied) = (leaving.clone(), emptied.clone());
@@ -283,7 +284,7 @@ pub async fn upload<R: Read + Send + 'static>(
     };
     in_lanes(&connection.machine, window.lanes, lane).await?;
     drop((leaving, emptied));
-    let read = joined(reader)?;
+    let read = reader.outcome().await?;
     connection.told(file.name(), file.commit().await)?;
     Ok(read)
 }
@@ -323,8 +324,30 @@ fn read_full(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-fn joined<T>(thread: JoinHandle<T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+/// Work on a thread of its own, which may block.
+struct BlockingWork<T> {
+    thread: JoinHandle<()>,
+    outcome: Receiver<T>,
+}
+
+impl<T: Send + 'static> BlockingWork<T> {
+    fn begin(work: impl FnOnce() -> T + Send + 'static) -> Self {
+        let (done, outcome) = flume::bounded(1);
+        let thread = thread::spawn(move || {
+            // Nobody may want to know any more.
+            let _ = done.send(work());
+        });
+        BlockingWork { thread, outcome }
+    }
+
+    /// What the work comes to. The node goes on meanwhile: whoever wakes its tasks from another thread may have to wait
+    /// until it takes that in, so it must not wait for such a thread.
+    async fn outcome(self) -> T {
+        match self.outcome.recv_async().await {
+            Ok(outcome) => outcome,
+            Err(_) => resume_unwind(self.thread.join().expect_err("it ended without an outcome")),
+        }
+    }
 }
 
 /// Runs `count` lanes until all have ended, or the first has failed. The others end with it: what is begun

@@ -43,6 +43,10 @@ fn unwrap_outcome<T>(outcome: std::result::Result<T, JoinError>) -> T {
 /// File operations in flight without io_uring, of all disks of a node. Beyond it the runtime spins.
 const THREADS_MAX: usize = 256;
 
+/// Tasks that other threads can wake before the node takes that in. Whoever wakes one more waits for the node, often
+/// with a lock of the channel that woke it; a node that comes to that channel then waits for ever.
+const WOKEN_MAX: usize = 1 << 14;
+
 fn build(driver: Driver) -> Result<Runtime> {
     let mut proactor = ProactorBuilder::new();
     proactor.thread_pool_limit(THREADS_MAX);
@@ -51,7 +55,7 @@ fn build(driver: Driver) -> Result<Runtime> {
         Driver::IoUring => drop(proactor.driver_type(DriverType::IoUring)),
         Driver::Polling => drop(proactor.driver_type(DriverType::Poll)),
     }
-    RuntimeBuilder::new().with_proactor(proactor).build().map_err(|error| {
+    RuntimeBuilder::new().with_proactor(proactor).sync_queue_size(WOKEN_MAX).build().map_err(|error| {
         let what = format!("starting a node with the driver `{driver}`");
         let why = match driver {
             Driver::IoUring => format!("{error}; the driver `polling` does without io_uring"),
