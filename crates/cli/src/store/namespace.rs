@@ -181,11 +181,15 @@ impl Namespace {
     /// Removes a name, and the contents of a file that has no other.
     pub(crate) async fn remove(&self, path: &[u8], what: WhatToRemove) -> Result<()> {
         let remove = TreeOperation::Remove { at: Location::of_path(path), what };
-        self.connection.told(&shown(path), self.tree.unname(remove).await)
+        let removed = self.connection.told(&shown(path), self.tree.unname(remove).await);
+        // The command may end after this.
+        self.tree.contents_gone().await;
+        removed
     }
 
-    /// Brings all that was done with names onto the medium.
+    /// Brings all that was done with names onto the medium, and waits until contents have gone that lost theirs.
     pub(crate) async fn flush(&self) -> Result<()> {
+        self.tree.contents_gone().await;
         self.connection.told("flushing the namespace", self.tree.flush().await)
     }
 

@@ -16,7 +16,7 @@ use node::whole_file;
 
 use super::many;
 use super::namespace::{Namespace, joined, shown};
-use super::stored::{HiddenFile, WantedFile};
+use super::stored::{HiddenFile, WantedFile, hidden_name};
 use super::transfer::{adding_to, failed_to_put};
 
 /// What is to be put, and how.
@@ -103,7 +103,7 @@ struct Putting {
     striping: Striping,
     progress: Progress,
     /// Files that are under way, to be discarded if the command is interrupted.
-    under_way: RefCell<BTreeMap<Vec<u8>, Rc<HiddenFile>>>,
+    under_way: RefCell<BTreeMap<Vec<u8>, Option<Rc<HiddenFile>>>>,
     skipped: Cell<usize>,
 }
 
@@ -158,8 +158,15 @@ impl TreeUpload {
     /// Removes what is under way, after the rest of [`run`](Self::run) was dropped.
     pub(crate) async fn discard(&self) -> node::Result<()> {
         let mut outcome = Ok(());
-        for hidden in self.0.under_way.take().into_values() {
-            outcome = outcome.and(hidden.discard().await);
+        for (name, hidden) in self.0.under_way.take() {
+            if let Some(hidden) = hidden {
+                outcome = outcome.and(hidden.discard().await);
+            }
+            // It may have been made, or about to get its name, when it was interrupted.
+            match self.0.namespace.remove(&name, WhatToRemove::File).await {
+                Err(error) if error.kind() == node::ErrorKind::NotFound => {}
+                removed => outcome = outcome.and(removed),
+            }
         }
         outcome
     }
@@ -209,10 +216,20 @@ impl TreeUpload {
         }
         let replace = self.may_replace();
         let wanted = WantedFile { striping: putting.striping, mode, modified: Some(modified), replace };
-        let hidden = Rc::new(HiddenFile::begin(&putting.namespace, &path, wanted).await?);
-        putting.under_way.borrow_mut().insert(path.clone(), hidden.clone());
+        let name = hidden_name(&path)?;
+        // Before there is anything of it, so that nothing is left if this is interrupted.
+        putting.under_way.borrow_mut().insert(name.clone(), None);
+        let begun = HiddenFile::begin_as(&putting.namespace, name.clone(), &path, wanted).await;
+        let hidden = match begun {
+            Ok(hidden) => Rc::new(hidden),
+            Err(error) => {
+                putting.under_way.borrow_mut().remove(&name);
+                return Err(error.into());
+            }
+        };
+        putting.under_way.borrow_mut().insert(name.clone(), Some(hidden.clone()));
         let put = self.put_contents(&hidden, &path, local).await;
-        let is_mine = putting.under_way.borrow_mut().remove(&path).is_some();
+        let is_mine = putting.under_way.borrow_mut().remove(&name).is_some();
         if put.is_err() && is_mine {
             // The first failure is the one to be told.
             let _ = hidden.discard().await;

@@ -87,6 +87,8 @@ impl ReadableFile {
         let ReadableFile::OfTree(namespace, open) = self else { return Ok(()) };
         let is_there = namespace.connection.told(name, open.attributes().await);
         let closed = namespace.connection.told(name, open.close().await);
+        // It may have been replaced meanwhile, and the command may end after this.
+        namespace.tree.contents_gone().await;
         is_there.and(closed)
     }
 }
@@ -122,6 +124,16 @@ pub(crate) struct HiddenFile {
 impl HiddenFile {
     /// Begins a file. What has the name already stays until [`complete`](Self::complete).
     pub(crate) async fn begin(namespace: &Namespace, path: &[u8], wanted: WantedFile) -> Result<HiddenFile> {
+        HiddenFile::begin_as(namespace, hidden_name(path)?, path, wanted).await
+    }
+
+    /// Begins a file under this hidden name.
+    pub(crate) async fn begin_as(
+        namespace: &Namespace,
+        hidden: Vec<u8>,
+        path: &[u8],
+        wanted: WantedFile,
+    ) -> Result<HiddenFile> {
         match namespace.look_if_there(path).await? {
             Some(inode) if inode.is_directory() => {
                 return Err(Error::new(ErrorKind::Invalid, shown(path), "it is a directory"));
@@ -129,9 +141,6 @@ impl HiddenFile {
             Some(_) if !wanted.replace => return Err(exists(path)),
             _ => {}
         }
-        let (directory, _) = split(path);
-        let name = [HIDDEN, format!("{:016x}", node::random()?).as_bytes()].concat();
-        let hidden = joined(directory, &name);
         let disks = namespace.connection.told(&shown(path), namespace.tree.all_disks().await)?;
         let new = NewInode::File { striping: wanted.striping, disks };
         let made = namespace.tree.open(namespace.making(&hidden, new, wanted.mode)).await;
@@ -215,8 +224,16 @@ impl HiddenFile {
         let removed = self.namespace.tree.unname(remove).await;
         // With it its contents go.
         let closed = open.close().await;
+        self.namespace.tree.contents_gone().await;
         self.namespace.connection.told(&shown(&self.path), removed.and(closed))
     }
+}
+
+/// A hidden name beside this one.
+pub(crate) fn hidden_name(path: &[u8]) -> Result<Vec<u8>> {
+    let (directory, _) = split(path);
+    let name = [HIDDEN, format!("{:016x}", node::random()?).as_bytes()].concat();
+    Ok(joined(directory, &name))
 }
 
 fn exists(path: &[u8]) -> Error {
