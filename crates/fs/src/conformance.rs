@@ -15,6 +15,7 @@ mod pages;
 mod random;
 mod recordings;
 mod seeded;
+mod selected;
 mod tasks;
 mod trees;
 mod write_caches;
@@ -30,10 +31,10 @@ use machine::{
 
 pub use attacks::{
     a_client_that_is_gone_leaves_nothing_behind, a_defect_costs_one_request,
-    a_directory_that_lies_is_refused, a_group_is_of_nodes_that_are_there, an_identity_is_of_one_file,
-    collective_operations_go_on_beside_stopped_ones, names_are_read_once_for_all_who_wait, only_members_meet,
-    pieces_without_end_keep_nobody_waiting, what_was_lost_is_not_read_as_zeros,
-    who_answers_nothing_keeps_nobody_waiting,
+    a_directory_that_lies_is_refused, a_group_is_of_nodes_that_are_there, a_selection_that_lies_is_refused,
+    an_identity_is_of_one_file, collective_operations_go_on_beside_stopped_ones,
+    names_are_read_once_for_all_who_wait, only_members_meet, pieces_without_end_keep_nobody_waiting,
+    what_was_lost_is_not_read_as_zeros, who_answers_nothing_keeps_nobody_waiting,
 };
 pub use commits::{
     a_committed_file_is_published_by_whoever_looks_for_it,
@@ -73,11 +74,15 @@ pub use counts::what_an_io_node_does_is_counted;
 pub use random::random_requests_are_all_answered;
 pub use recordings::what_nodes_do_is_recorded_on_demand;
 pub use seeded::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
+pub use selected::{
+    a_team_fails_together, selections_of_a_seed, what_is_selected_agrees_with_files_in_memory,
+    what_is_selected_is_told_again_to_a_new_run, what_is_selected_of_a_numbered_file_touches_its_stripes,
+};
 
 pub use trees::{
     a_file_without_names_lives_until_its_last_close, appends_of_many_clients_lose_nothing,
     attributes_are_what_was_set_last, closed_files_are_read_by_whoever_opens_them_then,
-    names_of_all_clients_are_one_tree,
+    names_of_all_clients_are_one_tree, what_a_team_writes_is_known_to_all_its_members,
 };
 pub use write_caches::{
     a_flush_comes_by_itself_in_time, a_flush_has_what_all_members_have_written,
@@ -90,7 +95,8 @@ use tasks::Tasks;
 
 use crate::name::NAME_BYTES_MAX;
 use crate::protocol::{
-    Collective, Committed, Direction, FoundStripe, Frame, Label, MemoryId, Reply, Request, StripeHome,
+    Collective, Committed, Direction, FoundStripe, Frame, Label, MemoryId, Reply, Request, Selectors,
+    StripeHome,
 };
 use crate::{
     Client, ClientSettings, CollectiveSettings, Configuration, Error, Failure, FailureKind, File, FileId,
@@ -185,6 +191,12 @@ macro_rules! for_all_promises {
             appends_of_many_clients_lose_nothing,
             a_file_without_names_lives_until_its_last_close,
             attributes_are_what_was_set_last,
+            what_is_selected_agrees_with_files_in_memory,
+            what_is_selected_of_a_numbered_file_touches_its_stripes,
+            what_is_selected_is_told_again_to_a_new_run,
+            a_selection_that_lies_is_refused,
+            a_team_fails_together,
+            what_a_team_writes_is_known_to_all_its_members,
         }
     };
 }
@@ -1023,10 +1035,22 @@ impl Restarting {
                 Reply::Attached { stripes: stripes.places.iter().map(|&(stripe, _)| (stripe, 0)).collect() }
             }
             Request::FlushNumbered(_) => Reply::Accepted { incarnation: self.incarnation.get() },
-            Request::Write { .. } | Request::Collective(_) if !self.is_open.get() => Reply::Failed(not_open),
+            Request::Write { .. } | Request::Collective(_) | Request::MoveSelected(_)
+                if !self.is_open.get() =>
+            {
+                Reply::Failed(not_open)
+            }
             Request::Collective(_) => {
                 self.collectives.set(self.collectives.get() + 1);
                 Reply::Done
+            }
+            Request::Select(_) => Reply::Accepted { incarnation: self.incarnation.get() },
+            Request::MoveSelected(selected) => {
+                self.collectives.set(self.collectives.get() + 1);
+                match selected.selectors {
+                    Selectors::Members(_) => Reply::Moved { blocks: vec![1], hidden: 0 },
+                    Selectors::Asker(_) => Reply::Accepted { incarnation: self.incarnation.get() },
+                }
             }
             Request::Commit { incarnation: Some(run), .. } if *run != self.incarnation.get() => {
                 Reply::Failed(lost)

@@ -166,6 +166,8 @@ pub enum FailureKind {
     BlockTooLarge,
     /// The I/O node has no disk of that identity.
     NoDisk,
+    /// A member of the team is gone, or the team itself.
+    NoTeam,
 }
 
 impl FailureKind {
@@ -184,6 +186,7 @@ impl FailureKind {
             FailureKind::Io => "io",
             FailureKind::BlockTooLarge => "block too large",
             FailureKind::NoDisk => "no disk",
+            FailureKind::NoTeam => "no team",
         }
     }
 }

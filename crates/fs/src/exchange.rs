@@ -17,14 +17,13 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 
-use layout::{Extent, Piece};
+use layout::Piece;
 use machine::{Buf, BufferPool, Condition, Machine, Memory, NodeId, Payload, Work};
 use slab::Slab;
 
 use crate::endpoint::{Endpoint, Mailbox};
 use crate::error::{Error, Result};
 use crate::give_way::give_way;
-use crate::piece_run::PieceRun;
 use crate::protocol::{MemoryId, PIECES_MAX, Request};
 use crate::settings::TwoPhaseExchange;
 
@@ -39,6 +38,32 @@ const GATHERED_MAX: usize = 65_536;
 
 /// So many pieces are found in a row before others have their turn, where finding them takes no waiting.
 const PIECES_IN_A_ROW: usize = 2048;
+
+/// What is exchanged with a member in one go: contiguous in its memory, wherever it is in the file.
+pub(crate) trait Exchanged {
+    /// Which of the members has it.
+    fn member(&self) -> u32;
+
+    /// Offset in bytes of its first byte in the member's memory.
+    fn memory_offset(&self) -> u64;
+
+    /// Length in bytes: at least one, at most a block's.
+    fn bytes(&self) -> u64;
+}
+
+impl Exchanged for Piece {
+    fn member(&self) -> u32 {
+        self.node
+    }
+
+    fn memory_offset(&self) -> u64 {
+        self.memory_offset
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
 
 /// The pieces of an extent, as they are found.
 struct Found<I> {
@@ -135,7 +160,7 @@ impl<M: Machine> Exchange<M> {
         })
     }
 
-    fn machine(&self) -> &M {
+    pub(crate) fn machine(&self) -> &M {
         self.endpoint.machine()
     }
 
@@ -161,10 +186,10 @@ impl<M: Machine> Exchange<M> {
 
     /// Puts the data of `pieces`, in the order of the file, where the members have them. Plain, they are there when
     /// this completes; queued, they have been copied and go when [`finish`](Self::finish) is called, or before.
-    pub(crate) async fn put(
+    pub(crate) async fn put<P: Exchanged>(
         self: &Rc<Self>,
-        pieces: impl Iterator<Item = Piece>,
-        data: impl Fn(Extent) -> Payload,
+        pieces: impl Iterator<Item = P>,
+        data: impl Fn(&P) -> Payload,
     ) -> Result<()> {
         let mut pieces = Found::new(pieces);
         let (mailbox, mut under_way) = (Mailbox::new(), 0);
@@ -173,16 +198,16 @@ impl<M: Machine> Exchange<M> {
                 self.end_memput(&mailbox).await?;
                 under_way -= 1;
             }
-            let payload = data(Extent::new(piece.file_offset, piece.bytes));
-            if let Some(own) = self.own_memory(piece) {
-                self.machine().compute(Work::MovePiece { bytes: piece.bytes }).await;
-                own.place(piece.memory_offset, &payload);
+            let payload = data(&piece);
+            if let Some(own) = self.own_memory(&piece) {
+                self.machine().compute(Work::MovePiece { bytes: piece.bytes() }).await;
+                own.place(piece.memory_offset(), &payload);
             } else if self.is_queued() {
-                self.queue(piece, &payload).await?;
+                self.queue(&piece, &payload).await?;
             } else {
                 self.machine().compute(Work::CallMemput).await;
-                let request = Request::Memput { memory: self.memory, offset: piece.memory_offset };
-                self.endpoint.begin(self.member(piece), request, payload, &mailbox, 0).await;
+                let request = Request::Memput { memory: self.memory, offset: piece.memory_offset() };
+                self.endpoint.begin(self.member(&piece), request, payload, &mailbox, 0).await;
                 if self.is_one_by_one() {
                     self.asleep(self.end_memput(&mailbox)).await?;
                 } else {
@@ -210,16 +235,16 @@ impl<M: Machine> Exchange<M> {
         Ok(())
     }
 
-    async fn queue(self: &Rc<Self>, piece: Piece, payload: &Payload) -> Result<()> {
-        let destination = piece.node as usize;
-        self.machine().compute(Work::QueuePiece { bytes: piece.bytes }).await;
+    async fn queue(self: &Rc<Self>, piece: &impl Exchanged, payload: &Payload) -> Result<()> {
+        let (destination, bytes) = (piece.member() as usize, piece.bytes());
+        self.machine().compute(Work::QueuePiece { bytes }).await;
         loop {
             self.check()?;
             let full = match &mut *self.queues[destination].waiting.borrow_mut() {
-                Some(waiting) if waiting.has_room(piece.bytes) => {
-                    waiting.pieces.push((piece.memory_offset, piece.bytes as u32));
+                Some(waiting) if waiting.has_room(bytes) => {
+                    waiting.pieces.push((piece.memory_offset(), bytes as u32));
                     waiting.data.put(waiting.data_bytes, payload);
-                    waiting.data_bytes += piece.bytes;
+                    waiting.data_bytes += bytes;
                     return Ok(());
                 }
                 waiting => waiting.is_some(),
@@ -290,37 +315,36 @@ impl<M: Machine> Exchange<M> {
         self.failure.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// Gets the data of `pieces` from the members; each part goes to `place` with where in the file it belongs.
-    pub(crate) async fn get(
+    /// Gets the data of `pieces` from the members; those of each go to `place` with it. Queued, each is asked for as
+    /// one, be it a run of pieces.
+    pub(crate) async fn get<P: Exchanged>(
         &self,
-        pieces: impl Iterator<Item = Piece>,
-        mut place: impl FnMut(u64, &Payload),
+        pieces: impl Iterator<Item = P>,
+        place: impl FnMut(&P, &Payload),
     ) -> Result<()> {
-        if self.is_queued() {
-            let runs = pieces.map(PieceRun::from);
-            self.get_runs(runs, |run, data| place(run.first.file_offset, data)).await
-        } else {
-            self.get_plain(Found::new(pieces), place).await
+        match self.is_queued() {
+            true => self.get_queued(Found::new(pieces), place).await,
+            false => self.get_plain(Found::new(pieces), place).await,
         }
     }
 
-    async fn get_plain(
+    async fn get_plain<P: Exchanged>(
         &self,
-        mut pieces: Found<impl Iterator<Item = Piece>>,
-        mut place: impl FnMut(u64, &Payload),
+        mut pieces: Found<impl Iterator<Item = P>>,
+        mut place: impl FnMut(&P, &Payload),
     ) -> Result<()> {
         let (mailbox, mut asked) = (Mailbox::new(), Slab::new());
         while let Some(piece) = self.match_piece(&mut pieces).await {
-            if self.copy_own(piece, &mut place).await {
+            if self.copy_own(&piece, &mut place).await {
                 continue;
             }
             if asked.len() == UNDER_WAY_MAX {
                 self.end_memget(&mailbox, &mut asked, &mut place).await?;
             }
             self.machine().compute(Work::CallMemget).await;
-            let Piece { memory_offset: offset, bytes, .. } = piece;
+            let (offset, bytes) = (piece.memory_offset(), piece.bytes());
             let request = Request::Memget { memory: self.memory, offset, bytes: bytes as u32 };
-            let to = self.member(piece);
+            let to = self.member(&piece);
             let token = asked.insert(piece);
             self.endpoint.begin(to, request, Payload::empty(), &mailbox, token).await;
             if self.is_one_by_one() {
@@ -334,41 +358,38 @@ impl<M: Machine> Exchange<M> {
     }
 
     /// Takes in the next answer to the Memgets of the pieces `asked`.
-    async fn end_memget(
+    async fn end_memget<P: Exchanged>(
         &self,
         mailbox: &Mailbox,
-        asked: &mut Slab<Piece>,
-        place: &mut impl FnMut(u64, &Payload),
+        asked: &mut Slab<P>,
+        place: &mut impl FnMut(&P, &Payload),
     ) -> Result<()> {
         let (token, answer) = mailbox.next().await;
         let piece = asked.remove(token);
         let (_, data) = answer?;
-        check_length(self.member(piece), &data, piece.bytes)?;
-        self.machine().compute(Work::ReturnMemget { bytes: piece.bytes }).await;
-        place(piece.file_offset, &data);
+        check_length(self.member(&piece), &data, piece.bytes())?;
+        self.machine().compute(Work::ReturnMemget { bytes: piece.bytes() }).await;
+        place(&piece, &data);
         Ok(())
     }
 
-    /// Gets queued pieces, those of a run as one; the data of each run go to `place`.
+    /// Gets queued pieces; the data of each go to `place`.
     ///
-    /// All runs of a destination are requested in one message, since an extent is no longer than a block; it
+    /// All pieces of a destination are requested in one message, since an extent is no longer than a block; it
     /// leaves as soon as all of them are known and the destination has answered the previous one.
-    pub(crate) async fn get_runs(
+    async fn get_queued<P: Exchanged>(
         &self,
-        runs: impl Iterator<Item = PieceRun>,
-        mut place: impl FnMut(&PieceRun, &Payload),
+        mut pieces: Found<impl Iterator<Item = P>>,
+        mut place: impl FnMut(&P, &Payload),
     ) -> Result<()> {
-        let mut runs = Found::new(runs);
-        let mut asked: Vec<Vec<PieceRun>> = vec![Vec::new(); self.members.len()];
+        let mut asked: Vec<Vec<P>> = self.members.iter().map(|_| Vec::new()).collect();
         let mut gathered = 0;
-        while let Some(run) = self.match_piece(&mut runs).await {
-            if let Some(own) = self.own_memory(run.first) {
-                self.machine().compute(Work::MovePiece { bytes: run.bytes() }).await;
-                place(&run, &own.get(run.first.memory_offset, run.bytes()));
+        while let Some(piece) = self.match_piece(&mut pieces).await {
+            if self.copy_own(&piece, &mut place).await {
                 continue;
             }
             self.machine().compute(Work::QueuePiece { bytes: 0 }).await;
-            asked[run.first.node as usize].push(run);
+            asked[piece.member() as usize].push(piece);
             gathered += 1;
             if gathered == GATHERED_MAX {
                 self.get_gathered(&asked, &mut place).await?;
@@ -380,16 +401,16 @@ impl<M: Machine> Exchange<M> {
     }
 
     /// Gets pieces that have been gathered for each member.
-    async fn get_gathered(
+    async fn get_gathered<P: Exchanged>(
         &self,
-        asked: &[Vec<PieceRun>],
-        place: &mut impl FnMut(&PieceRun, &Payload),
+        asked: &[Vec<P>],
+        place: &mut impl FnMut(&P, &Payload),
     ) -> Result<()> {
         let (mailbox, mut under_way) = (Mailbox::new(), 0);
-        let parts: Vec<&[PieceRun]> = asked.iter().flat_map(|pieces| pieces.chunks(PIECES_MAX)).collect();
+        let parts: Vec<&[P]> = asked.iter().flat_map(|pieces| pieces.chunks(PIECES_MAX)).collect();
         let mut outcome = Ok(());
         for (token, part) in parts.iter().enumerate() {
-            let destination = part[0].first.node as usize;
+            let destination = part[0].member() as usize;
             while self.queues[destination].under_way.get() && under_way > 0 {
                 // Those under way may be this very task's: it must take in their answers.
                 outcome = outcome.and(self.take_in(&mailbox, &parts, place).await);
@@ -397,7 +418,7 @@ impl<M: Machine> Exchange<M> {
             }
             self.take_turn(destination).await;
             self.machine().compute(Work::CallMemget).await;
-            let list = part.iter().map(|run| (run.first.memory_offset, run.bytes() as u32)).collect();
+            let list = part.iter().map(|piece| (piece.memory_offset(), piece.bytes() as u32)).collect();
             let request = Request::MemgetPieces { memory: self.memory, pieces: list };
             self.endpoint.begin(self.members[destination], request, Payload::empty(), &mailbox, token).await;
             under_way += 1;
@@ -409,43 +430,43 @@ impl<M: Machine> Exchange<M> {
     }
 
     /// Takes in the next answer to a queued Memget.
-    async fn take_in(
+    async fn take_in<P: Exchanged>(
         &self,
         mailbox: &Mailbox,
-        parts: &[&[PieceRun]],
-        place: &mut impl FnMut(&PieceRun, &Payload),
+        parts: &[&[P]],
+        place: &mut impl FnMut(&P, &Payload),
     ) -> Result<()> {
         let (token, answer) = mailbox.next().await;
         let part = parts[token];
-        let destination = part[0].first.node as usize;
+        let destination = part[0].member() as usize;
         self.end_turn(destination);
         let (_, data) = answer?;
-        let bytes = part.iter().map(PieceRun::bytes).sum();
+        let bytes = part.iter().map(P::bytes).sum();
         check_length(self.members[destination], &data, bytes)?;
         self.machine().compute(Work::ReturnMemget { bytes }).await;
         let mut at = 0;
-        for run in part {
-            place(run, &data.slice(at..at + run.bytes()));
-            at += run.bytes();
+        for piece in part {
+            place(piece, &data.slice(at..at + piece.bytes()));
+            at += piece.bytes();
         }
         Ok(())
     }
 
     /// This node's memory, if the piece is its own.
-    fn own_memory(&self, piece: Piece) -> Option<&Memory> {
+    fn own_memory(&self, piece: &impl Exchanged) -> Option<&Memory> {
         let own = self.own.as_ref().filter(|_| self.member(piece) == self.machine().node());
         own.map(|own| &own.memory)
     }
 
-    async fn copy_own(&self, piece: Piece, place: &mut impl FnMut(u64, &Payload)) -> bool {
+    async fn copy_own<P: Exchanged>(&self, piece: &P, place: &mut impl FnMut(&P, &Payload)) -> bool {
         let Some(own) = self.own_memory(piece) else { return false };
-        self.machine().compute(Work::MovePiece { bytes: piece.bytes }).await;
-        place(piece.file_offset, &own.get(piece.memory_offset, piece.bytes));
+        self.machine().compute(Work::MovePiece { bytes: piece.bytes() }).await;
+        place(piece, &own.get(piece.memory_offset(), piece.bytes()));
         true
     }
 
-    fn member(&self, piece: Piece) -> NodeId {
-        self.members[piece.node as usize]
+    fn member(&self, piece: &impl Exchanged) -> NodeId {
+        self.members[piece.member() as usize]
     }
 }
 

@@ -40,6 +40,14 @@ pub fn check(name: &str) -> Result<(), NameError> {
     }
 }
 
+/// A number for what is called so, different for different numbers beside it: FNV-1a with 64 bits, see
+/// <https://www.rfc-editor.org/rfc/rfc9923>.
+pub(crate) fn hash_of(name: &str, numbers: &[u64]) -> u64 {
+    let numbers = numbers.iter().flat_map(|number| number.to_le_bytes());
+    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    name.bytes().chain(numbers).fold(0xcbf2_9ce4_8422_2325, step)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

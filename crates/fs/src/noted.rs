@@ -119,6 +119,10 @@ spans_of_requests! {
     Request::Tree { .. } => "names",
     Request::LetGo { .. } => "let go",
     Request::FlushTree => "flush names",
+    Request::Select(_) => "select",
+    Request::MoveSelected(_) => "move selected",
+    Request::FormTeam { .. } => "form team",
+    Request::MeetTeam { .. } => "meet team",
 }
 
 /// The number of the message in which a node asks with a tag: its own among all, but for an accident.

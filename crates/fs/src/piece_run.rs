@@ -9,6 +9,8 @@ use std::iter;
 
 use layout::Piece;
 
+use crate::exchange::Exchanged;
+
 /// Pieces of equal length at equal distances in the file, one behind the other in a member's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PieceRun {
@@ -26,12 +28,22 @@ impl From<Piece> for PieceRun {
     }
 }
 
-impl PieceRun {
-    /// How many bytes all pieces together have.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.first.bytes * self.count
+impl Exchanged for PieceRun {
+    fn member(&self) -> u32 {
+        self.first.node
     }
 
+    fn memory_offset(&self) -> u64 {
+        self.first.memory_offset
+    }
+
+    /// How many bytes all pieces together have.
+    fn bytes(&self) -> u64 {
+        self.first.bytes * self.count
+    }
+}
+
+impl PieceRun {
     /// Takes in a piece that goes on as those before; whether it does.
     pub(crate) fn extend(&mut self, piece: &Piece) -> bool {
         let Piece { node, memory_offset, file_offset, bytes } = self.first;

@@ -9,7 +9,7 @@
 //! 'S' 'F' version | Reply   tag body            the other answers with the same tag
 //! ```
 
-use layout::{Striping, View};
+use layout::{Selection, Striping, View};
 use machine::{Class, Message};
 use namespace::{FileNumber, TreeAnswer, TreeOperation, TreeRefusal};
 use postcard::ser_flavors::Flavor;
@@ -267,7 +267,7 @@ pub enum Request {
         /// Only what has been written to this file.
         file: Option<FileId>,
     },
-    /// Count me among the members of the group no more.
+    /// Count me among the members of the group, or of the team, no more.
     Leave {
         /// The group.
         group: u64,
@@ -343,6 +343,28 @@ pub enum Request {
     },
     /// Bring all that has been done with names onto the medium.
     FlushTree,
+    /// This is what I have selected of a file for a collective operation, or a part of that.
+    Select(Box<Selecting>),
+    /// Move what the members of a group have selected of a file, or what I have, between your disks and their memory.
+    MoveSelected(Box<Selected>),
+    /// Count me among the members of a team. Answered when all of them have come.
+    FormTeam {
+        /// The team's name; it is nobody else's until all have come.
+        name: String,
+        /// Which of the members I am, from 0.
+        rank: u32,
+        /// How many there are.
+        size: u32,
+    },
+    /// I have come to a meeting of my team, as often as its members meet; answer when all have.
+    MeetTeam {
+        /// Which meeting; the group is the team.
+        meeting: MeetingId,
+        /// What I bring, for all to know.
+        value: u64,
+        /// The failure before the meeting, if there was one.
+        failure: Option<Failure>,
+    },
 }
 
 impl Request {
@@ -377,6 +399,7 @@ impl Request {
             | Request::Tree { .. }
             | Request::LetGo { .. }
             | Request::FlushTree
+            | Request::FormTeam { .. }
             | Request::Scrub { .. } => Class::Control,
             Request::Read { .. }
             | Request::Write { .. }
@@ -388,6 +411,9 @@ impl Request {
             | Request::Memput { .. }
             | Request::Memget { .. }
             | Request::Enter { .. }
+            | Request::Select(_)
+            | Request::MoveSelected(_)
+            | Request::MeetTeam { .. }
             | Request::FetchRecording
             | Request::MemputPieces { .. }
             | Request::MemgetPieces { .. } => Class::Demand,
@@ -482,6 +508,59 @@ pub struct Listed {
     pub members: Vec<u64>,
 }
 
+/// Bytes of a file that a client has selected, and where in its memory they are, one right after the other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SelectedPart {
+    /// Offset in bytes within the memory.
+    pub at: u64,
+    /// Which bytes.
+    pub selection: Selection,
+    /// The stripes of the I/O node that it may touch, each of which has to be open there.
+    pub stripes: Vec<u32>,
+}
+
+/// What a member of a group tells an I/O node of what it has selected. What was told for an earlier operation of the
+/// same group is forgotten.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Selecting {
+    /// The memory, which names the operation.
+    pub memory: MemoryId,
+    /// The file.
+    pub file: FileId,
+    /// In how many parts the I/O node is told; one, which may be empty, if it has nothing of it.
+    pub parts: u32,
+    /// One of them.
+    pub part: SelectedPart,
+}
+
+/// An operation on what clients have selected of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Selected {
+    /// The file.
+    pub file: FileId,
+    /// Whether data go to the disks or come from them.
+    pub direction: Direction,
+    /// Whether each disk's blocks are taken in the order of their physical position.
+    pub presort: bool,
+    /// Whether Memputs and Memgets are queued.
+    pub queued: bool,
+    /// Whether what is written is to be on the media when this is answered.
+    pub to_media: bool,
+    /// The memory of whoever takes part.
+    pub memory: MemoryId,
+    /// Who does.
+    pub selectors: Selectors,
+}
+
+/// Whose selections an operation moves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Selectors {
+    /// Those of the nodes of a group, in order; each has [told](Selecting) what it has selected.
+    Members(Vec<u64>),
+    /// That of the node that asks for it, who needs nobody else.
+    Asker(SelectedPart),
+}
+
 /// Which way data move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Direction {
@@ -528,8 +607,8 @@ pub enum Reply {
         /// Its disks.
         disks: Vec<ExaminedDisk>,
     },
-    /// To [`Request::Write`], [`Request::Flush`] and [`Request::Commit`], instead of [`Reply::Done`], by an I/O node
-    /// that may be started anew.
+    /// To [`Request::Write`], [`Request::Flush`], [`Request::Commit`] and what is [selected](Selecting), instead of
+    /// [`Reply::Done`], by an I/O node that may be started anew.
     Accepted {
         /// Which run of the I/O node it is: what an earlier one accepted and did not flush is lost.
         incarnation: u64,
@@ -545,7 +624,7 @@ pub enum Reply {
         /// The same of the first such part, for a person to read.
         why: Option<String>,
     },
-    /// To [`Request::MoveListed`].
+    /// To [`Request::MoveListed`], and to [`Request::MoveSelected`] for a group.
     Moved {
         /// How many blocks of each disk had a part in it.
         blocks: Vec<u64>,
@@ -607,6 +686,18 @@ pub enum Reply {
     Tree(Box<TreeAnswer>),
     /// To [`Request::Tree`]: why it is not done.
     Refused(TreeRefusal),
+    /// To [`Request::FormTeam`]: all have come.
+    TeamFormed {
+        /// The group of its members.
+        group: u64,
+        /// The members, by rank.
+        members: Vec<u64>,
+    },
+    /// To [`Request::MeetTeam`]: all have come.
+    TeamMet {
+        /// What each of them has brought, by rank.
+        values: Vec<u64>,
+    },
 }
 
 /// An I/O node's report on its computer: see [`machine::Computer`].

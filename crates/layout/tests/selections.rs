@@ -104,6 +104,7 @@ fn check(selection: &Selection, offsets: &[u64], extent: Extent) -> Result<(), T
     prop_assert_eq!(selection.chunks().collect::<Vec<_>>(), all);
     let before = offsets.iter().filter(|offset| **offset < extent.offset).count();
     prop_assert_eq!(selection.bytes_before(extent.offset), before as u64);
+    prop_assert_eq!(selection.next_from(extent.offset), offsets.get(before).copied());
     let pieces = chunks_by_definition(offsets, extent);
     prop_assert_eq!(selection.pieces_in(extent).collect::<Vec<_>>(), pieces);
     let within = selection.within(extent).unwrap();
@@ -113,6 +114,8 @@ fn check(selection: &Selection, offsets: &[u64], extent: Extent) -> Result<(), T
     prop_assert!(found.eq(kept.into_iter().copied()));
     let sent = postcard::to_allocvec(selection).unwrap();
     prop_assert_eq!(&postcard::from_bytes::<Selection>(&sent).unwrap(), selection);
+    let (_, nodes): (u64, Vec<SentNode>) = postcard::from_bytes(&sent).unwrap();
+    prop_assert_eq!(selection.nodes(), nodes.len() as u64);
     Ok(())
 }
 
@@ -245,7 +248,7 @@ proptest! {
 }
 
 /// A node as it travels.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, serde::Deserialize, serde::Serialize)]
 enum SentNode {
     Run(u64),
     Repeat { bytes: u64, gap: u64 },

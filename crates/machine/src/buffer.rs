@@ -139,8 +139,58 @@ impl Buf {
                 self.put(at, &payload.slice(start..payload.len().min(start + part_bytes)));
             }
         } else {
-            self.contents = interleaved(&self.contents, payload, places, part_bytes);
+            self.contents = interleaved(&self.contents, payload, places.map(|place| (place, part_bytes)));
         }
+    }
+
+    /// Puts parts of `payload`, one after the other, at these places: offsets and lengths in bytes, in ascending order
+    /// and without overlap.
+    ///
+    /// # Panics
+    /// If one does not fit, or they are not as long as the payload together.
+    pub fn scatter(&mut self, places: impl Iterator<Item = (u64, u64)>, payload: &Payload) {
+        if let [PayloadPiece::Bytes(shared)] = payload.pieces() {
+            let (mut rest, memory) = (shared.as_slice(), self.exclusive_memory());
+            for (at, bytes) in places {
+                let (part, later) = rest.split_at(bytes as usize);
+                copy(part, &mut memory[at as usize..(at + bytes) as usize]);
+                rest = later;
+            }
+            assert!(rest.is_empty(), "places for {} bytes more", rest.len());
+        } else if !payload.is_empty() && payload.pieces().iter().all(is_real) {
+            self.scatter(places, &Payload::from(payload.to_vec().expect("it is real")));
+        } else {
+            self.contents = interleaved(&self.contents, payload, places);
+        }
+    }
+
+    /// The bytes at these places, one after the other: offsets and lengths, `bytes` in all. Real bytes are copied, so
+    /// that the buffer is not shared.
+    ///
+    /// # Panics
+    /// If one is not within the buffer, or they are not `bytes` together.
+    pub fn gather(&self, places: impl Iterator<Item = (u64, u64)>, bytes: u64) -> Payload {
+        let mut gathered = Payload::empty();
+        if let Some(contents) = self.contents.as_contiguous() {
+            let mut memory = vec![0; bytes as usize];
+            let mut rest = &mut memory[..];
+            for (at, bytes) in places {
+                let (here, later) = rest.split_at_mut(bytes as usize);
+                copy(&contents[at as usize..(at + bytes) as usize], here);
+                rest = later;
+            }
+            assert!(rest.is_empty(), "{} bytes more than there are at these places", rest.len());
+            return Payload::from(memory);
+        }
+        let mut contents = PayloadReader::of(&self.contents);
+        let mut end = 0;
+        for (at, bytes) in places {
+            contents.take(at - end, drop);
+            contents.take(bytes, |piece| gathered.push(&piece.into()));
+            end = at + bytes;
+        }
+        assert_eq!(gathered.len(), bytes, "as many bytes as there are at these places");
+        gathered
     }
 
     /// Makes `payload` the whole contents, without copying. For devices that deliver a payload.
@@ -211,17 +261,22 @@ impl Buf {
     }
 }
 
-/// The contents with parts of `part_bytes` bytes of a payload at these places, in one pass: there may be thousands.
-fn interleaved(
-    contents: &Payload,
-    payload: &Payload,
-    places: impl Iterator<Item = u64>,
-    part_bytes: u64,
-) -> Payload {
+/// Copies a part of a payload. Small records are copied without a call.
+#[inline]
+fn copy(from: &[u8], to: &mut [u8]) {
+    match (<&[u8; 8]>::try_from(from), <&mut [u8; 8]>::try_from(&mut *to)) {
+        (Ok(from), Ok(to)) => *to = *from,
+        _ => to.copy_from_slice(from),
+    }
+}
+
+/// The contents with parts of a payload at these places, offsets and lengths, in one pass: there may be thousands. The
+/// last part may be shorter than its place.
+fn interleaved(contents: &Payload, payload: &Payload, places: impl Iterator<Item = (u64, u64)>) -> Payload {
     let (mut rest, mut parts) = (PayloadReader::of(contents), PayloadReader::of(payload));
     let (mut whole, mut left) = (Payload::empty(), payload.len());
-    for place in places {
-        let bytes = part_bytes.min(left);
+    for (place, bytes) in places {
+        let bytes = bytes.min(left);
         if bytes == 0 {
             break;
         }
@@ -327,6 +382,33 @@ mod tests {
                 single.put(at + stride * number as u64, &payload.slice(start..bytes.min(start + part)));
             }
             assert_eq!(strided.slice(0..15), single.slice(0..15), "{at} {part} {stride} {bytes}");
+        }
+    }
+
+    #[test]
+    fn scattered_parts_are_gathered_again() {
+        let (pool, places) = (BufferPool::new(60), [(1, 3), (4, 1), (7, 8), (20, 5)]);
+        let bytes = places.iter().map(|(_, bytes)| bytes).sum();
+        let real = Payload::from((1..18).collect::<Vec<u8>>());
+        let pieces = [real.slice(0..2), Payload::from(vec![9; 9]), real.slice(2..8)];
+        for (before, payload) in [
+            (Payload::zeros(30), real.clone()),
+            (Payload::from(vec![7; 30]), Payload::concat(&pieces)),
+            (Payload::phantom(Source(3), 5, 30), Payload::phantom(Source(4), 50, bytes)),
+            (Payload::zeros(30), Payload::concat([&Payload::phantom(Source(4), 0, 9), &Payload::zeros(8)])),
+        ] {
+            let (mut scattered, mut single) =
+                (pool.try_take(30).expect("room"), pool.try_take(30).expect("room"));
+            scattered.fill(before.clone());
+            single.fill(before);
+            scattered.scatter(places.into_iter(), &payload);
+            let mut start = 0;
+            for (at, bytes) in places {
+                single.put(at, &payload.slice(start..start + bytes));
+                start += bytes;
+            }
+            assert_eq!(scattered.slice(0..30), single.slice(0..30));
+            assert_eq!(scattered.gather(places.into_iter(), bytes), payload);
         }
     }
 

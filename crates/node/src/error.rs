@@ -190,7 +190,7 @@ fn kind_of_remote(kind: FailureKind) -> ErrorKind {
         FailureKind::BeingWritten => ErrorKind::BeingWritten,
         FailureKind::Lost => ErrorKind::Lost,
         // The client has opened it again already, and still it is not.
-        FailureKind::NotOpen => ErrorKind::Gone,
+        FailureKind::NotOpen | FailureKind::NoTeam => ErrorKind::Gone,
         FailureKind::NoDisk => ErrorKind::Unreachable,
         FailureKind::NoSpace => ErrorKind::NoSpace,
         FailureKind::Damaged => ErrorKind::Damaged,
@@ -218,6 +218,9 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
         }
         fs::Error::Remote { failure, .. } if failure.kind == FailureKind::BlockTooLarge => {
             "Start the agents with `--block-max` as large as the file's blocks"
+        }
+        fs::Error::Remote { failure, .. } if failure.kind == FailureKind::NoTeam => {
+            "What that process has said last tells why it ended. Start the program again"
         }
         _ => match kind_of(error) {
             ErrorKind::NotFound => "`starfish ls` lists the files there are",

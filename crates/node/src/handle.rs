@@ -5,7 +5,8 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use fs::Advice;
+use fs::{Advice, SelectedSettings};
+use layout::Selection;
 
 use crate::cached_write;
 use crate::error::{Error, ErrorKind, Result};
@@ -20,6 +21,9 @@ use crate::write_queue::WriteQueue;
 /// Maximum bytes that [`Handle::read_at`] has lent at a time: many, so that handing over is cheap; bounded, because the
 /// page cache cannot use what is lent.
 const LENT_BYTES_MAX: u64 = 1 << 20;
+
+/// How what is selected is moved for one process: in the order of the disks, and on the media when somebody flushes.
+const ALONE: SelectedSettings = SelectedSettings { presort: true, queued: true, to_media: false };
 
 /// An open file. Any thread may use it at any time, and cloning gives another handle on the same.
 ///
@@ -56,6 +60,15 @@ impl Handle {
     /// The name under which the file was opened.
     pub fn name(&self) -> &str {
         &self.0.name
+    }
+
+    pub(crate) fn shared_name(&self) -> &Arc<str> {
+        &self.0.name
+    }
+
+    /// The number of the file on a node thread, if it is open there.
+    pub(crate) fn number_on(&self, node: &Arc<NodeThread>) -> Option<u64> {
+        Arc::ptr_eq(&self.0.node, node).then_some(self.0.number)
     }
 
     /// How the file was opened.
@@ -152,6 +165,23 @@ impl Handle {
     pub fn append(&self, bytes: impl Into<Vec<u8>>) -> Result<u64> {
         let bytes = bytes.into();
         self.begin_writing(move |file| async move { file.append(bytes).await }).wait()
+    }
+
+    /// Begins to read what is selected of a file of the namespace, past the page cache, by one request to each agent
+    /// that has some of it. The bytes come one right after the other in the order of the file; if it ends before the
+    /// last of them, those that there are. Holes are zeros. What was written through this session before is in the
+    /// file.
+    pub fn begin_read_selected(&self, selection: Selection) -> Pending<Vec<u8>> {
+        self.begin_reading(move |file| async move { file.read_selected(None, &selection, ALONE).await })
+    }
+
+    /// Begins to write what is selected of a file of the namespace, past the page cache, by one request to each agent
+    /// that has some of it. `bytes` are as many as are selected, in the order of the file.
+    pub fn begin_write_selected(&self, selection: Selection, bytes: impl Into<Vec<u8>>) -> Pending<()> {
+        let bytes = bytes.into();
+        self.begin_writing(
+            move |file| async move { file.write_selected(None, &selection, bytes, ALONE).await },
+        )
     }
 
     /// Cuts the file to `bytes`, or extends it to them with zeros.

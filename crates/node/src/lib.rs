@@ -42,6 +42,8 @@
 //! - [`ConnectedNode`] in `connected.rs`: a connected node, for who needs no thread; [`whole_file`]: files copied in
 //!   and out
 //! - [`AgentService`] in `serving.rs`: the other side, an agent
+//! - [`Team`] in `team.rs`: processes that meet at an agent, and read and write files together; `teams.rs`: those of a
+//!   node thread
 //! - [`Tree`] in `tree.rs`: the namespace; `tree_node.rs`: its half on the node thread
 //! - `node_trace.rs`: what a node of this process does, added to a trace file
 //! - `names.rs`, `error.rs`, `errno.rs`: what went wrong, with which agent, and what to do
@@ -70,6 +72,8 @@ mod settings;
 mod size;
 mod stat;
 mod taker;
+mod team;
+mod teams;
 mod thread;
 mod tree;
 mod tree_node;
@@ -91,6 +95,7 @@ pub use session::Session;
 pub use settings::{BLOCK, CacheWrites, OpenOptions, Settings, TRACE_VARIABLE, flush_seconds};
 pub use size::Size;
 pub use stat::Stat;
+pub use team::{Team, TeamMoves};
 pub use thread::undisturbed;
 pub use tree::Tree;
 pub use tree_node::TreeNode;

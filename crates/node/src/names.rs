@@ -242,6 +242,7 @@ mod tests {
             (remote(FailureKind::NotFound), ErrorKind::NotFound, "starfish ls"),
             (remote(FailureKind::Exists), ErrorKind::Exists, "starfish rm"),
             (remote(FailureKind::NotOpen), ErrorKind::Gone, "Is it running"),
+            (remote(FailureKind::NoTeam), ErrorKind::Gone, "Start the program again"),
             (remote(FailureKind::NoSpace), ErrorKind::NoSpace, "larger disk"),
             (remote(FailureKind::Damaged), ErrorKind::Damaged, "Check that disk"),
             (remote(FailureKind::Invalid), ErrorKind::Invalid, ""),

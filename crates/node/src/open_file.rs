@@ -4,13 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use fs::{Advice, File, Prefetch, WriteCache};
+use fs::{Advice, File, OpenTreeFile, Prefetch, SelectedSettings, TeamTurn, WriteCache};
+use layout::Selection;
 use machine::{InFlight, Memory, OperationInFlight, Payload, Permits};
 use real::RealMachine;
 
 use crate::client_node::ClientNode;
 use crate::contents::NamedContents;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::lease::LentPage;
 use crate::stat::Stat;
 
@@ -172,6 +173,69 @@ impl OpenFile {
             None => self.write(end, bytes).await?,
         }
         Ok(end)
+    }
+
+    /// Reads what is selected, with the others of a team at its turn or alone; the bytes that there are.
+    pub(crate) async fn read_selected(
+        &self,
+        turn: Option<&TeamTurn<'_, RealMachine>>,
+        selection: &Selection,
+        settings: SelectedSettings,
+    ) -> Result<Vec<u8>> {
+        let prepared = self.prepare_selected(selection.bytes()).await;
+        let file = self.or_refused(turn, prepared).await?;
+        let memory = Memory::real(vec![0; selection.bytes() as usize]);
+        let read = self.told(file.read_selected(turn, selection, &memory, settings).await)?;
+        let mut bytes = memory.into_vec().expect("real memory");
+        bytes.truncate(read as usize);
+        Ok(bytes)
+    }
+
+    /// Writes what is selected, with the others of a team at its turn or alone.
+    pub(crate) async fn write_selected(
+        &self,
+        turn: Option<&TeamTurn<'_, RealMachine>>,
+        selection: &Selection,
+        bytes: Vec<u8>,
+        settings: SelectedSettings,
+    ) -> Result<()> {
+        let prepared = self.prepare_selected(0).await.and_then(|file| {
+            let (given, wanted) = (bytes.len() as u64, selection.bytes());
+            let why = || format!("{given} bytes are given for {wanted} that are selected");
+            if given == wanted { Ok(file) } else { Err(Error::new(ErrorKind::Invalid, &self.name, why())) }
+        });
+        let file = self.or_refused(turn, prepared).await?;
+        self.told(file.write_selected(turn, selection, &Memory::real(bytes), settings).await)
+    }
+
+    /// The file, if it is one of the namespace, with all that was written to it through the write cache; and there has
+    /// to be so much memory.
+    async fn prepare_selected(&self, memory: u64) -> Result<&OpenTreeFile<RealMachine>> {
+        let invalid = |why: String| Error::new(ErrorKind::Invalid, &self.name, why);
+        self.flush_written().await?;
+        if Vec::<u8>::new().try_reserve_exact(memory as usize).is_err() {
+            return Err(invalid(format!("there is no memory for the {memory} bytes that are selected")));
+        }
+        match &self.file {
+            NamedContents::OfTree(file) => Ok(file),
+            NamedContents::Flat(_) => {
+                let why =
+                    "what is selected of a file is read and written in a namespace, and the set has none";
+                Err(invalid(why.into()).with_remedy("Begin one: starfish mkdir DIR"))
+            }
+        }
+    }
+
+    /// What was prepared; if it could not be, the members of the team are told.
+    async fn or_refused<T>(
+        &self,
+        turn: Option<&TeamTurn<'_, RealMachine>>,
+        prepared: Result<T>,
+    ) -> Result<T> {
+        if let (Some(turn), Err(error)) = (turn, &prepared) {
+            turn.refuse(&fs::Error::Invalid(error.to_string())).await;
+        }
+        prepared
     }
 
     /// The size as far as this client knows.

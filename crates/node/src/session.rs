@@ -27,6 +27,10 @@ impl Session {
         Ok(Session { node: Arc::new(NodeThread::start(settings)?) })
     }
 
+    pub(crate) fn node_thread(&self) -> &Arc<NodeThread> {
+        &self.node
+    }
+
     /// The namespace of the set, if it has one. Somebody else may have begun it since the session was started.
     ///
     /// # Errors

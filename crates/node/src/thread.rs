@@ -22,6 +22,7 @@ use crate::pending::Pending;
 use crate::random::new_node_id;
 use crate::settings::Settings;
 use crate::taker::Taker;
+use crate::teams::Teams;
 use crate::write_queue::WriteQueue;
 
 type Job = Box<dyn FnOnce(Rc<Node>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;
@@ -30,6 +31,7 @@ type Job = Box<dyn FnOnce(Rc<Node>) -> Pin<Box<dyn Future<Output = ()>>> + Send>
 pub(crate) struct Node {
     pub(crate) client: Rc<ClientNode>,
     pub(crate) files: OpenFiles,
+    pub(crate) teams: Teams,
     /// If the session has a write cache.
     pub(crate) taker: Option<Taker>,
 }
@@ -195,7 +197,12 @@ fn run(
             queue.set_date(machine.date());
             Taker::new(queue)
         });
-        let node = Rc::new(Node { client: Rc::new(client), files: OpenFiles::default(), taker });
+        let node = Rc::new(Node {
+            client: Rc::new(client),
+            files: OpenFiles::default(),
+            teams: Teams::default(),
+            taker,
+        });
         // Nobody to tell: then nobody has jobs either.
         let _ = started.send(Ok(()));
         drop(started);

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use description::{Description, MachineDescription};
 use fs::conformance::{
     Base, check_all, demand_is_served_before_background, random_requests_are_all_answered,
-    reads_that_writes_hold_up_are_told,
+    reads_that_writes_hold_up_are_told, selections_of_a_seed,
 };
 use fs::{
     Advice, Client, ClientSettings, Configuration, Error, FailureKind, FileId, IoNodeSettings, NumberedFile,
@@ -52,6 +52,15 @@ fn promises_are_kept_if_reads_go_before_writes() {
 fn promises_are_kept_in_the_order_of_arrival_and_by_fair_sweeps() {
     check("starfish-1996", Layout::Random, Scheduling::Fcfs);
     check("starfish-1996", Layout::Random, Scheduling::FairScan);
+}
+
+#[test]
+fn selections_of_any_shape_are_moved() {
+    for (machine, seeds) in [("golden", 0..60), ("cluster-switch", 60..90)] {
+        let settings = Settings { block_bytes: 512, ..Settings::default() };
+        let testbed = Simulated::of(machine, settings).expect("built in");
+        seeds.for_each(|seed| selections_of_a_seed(&testbed, seed));
+    }
 }
 
 #[test]

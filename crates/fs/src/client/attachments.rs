@@ -69,6 +69,13 @@ impl Attachments {
         self.stripes.borrow_mut().fill(Attachment::Unknown);
     }
 
+    /// Notes that stripes which were not there may be there now.
+    pub(super) fn forget_absent(&self) {
+        for stripe in self.stripes.borrow_mut().iter_mut().filter(|stripe| **stripe == Attachment::Absent) {
+            *stripe = Attachment::Unknown;
+        }
+    }
+
     pub(super) fn note_written(&self, stripe: u32) {
         self.written.borrow_mut().insert(stripe);
     }

@@ -65,7 +65,7 @@ impl Unflushed {
 }
 
 /// Which run of an I/O node has answered a write or a flush.
-fn incarnation_of(node: NodeId, reply: &Reply) -> Result<u64> {
+pub(super) fn incarnation_of(node: NodeId, reply: &Reply) -> Result<u64> {
     match reply {
         Reply::Done => Ok(0),
         Reply::Accepted { incarnation } => Ok(*incarnation),
@@ -318,6 +318,14 @@ impl<M: Machine> File<M> {
         self.check_lost().and(outcome)
     }
 
+    /// Notes that a run of an I/O node has accepted data of these stripes, which are not flushed.
+    pub(super) fn note_accepted(&self, node: NodeId, incarnation: u64, stripes: &[u32]) {
+        self.inner.unflushed.borrow_mut().accept(node, incarnation);
+        if let Some(attachments) = self.attachments() {
+            stripes.iter().for_each(|&stripe| attachments.note_written(stripe));
+        }
+    }
+
     /// Fails, once, if writes were lost because an I/O node was restarted.
     pub(super) fn check_lost(&self) -> Result<()> {
         match std::mem::take(&mut self.inner.unflushed.borrow_mut().lost).pop_first() {
@@ -364,7 +372,7 @@ impl<M: Machine> File<M> {
         outcome
     }
 
-    async fn answers_of_homes(
+    pub(super) async fn answers_of_homes(
         &self,
         request_to: impl Fn(NodeId) -> Option<Request>,
     ) -> Vec<(NodeId, Answer)> {
@@ -435,7 +443,7 @@ impl<M: Machine> File<M> {
     }
 
     /// Whether it is known that there is no such stripe.
-    fn is_absent(&self, stripe: u32) -> bool {
+    pub(super) fn is_absent(&self, stripe: u32) -> bool {
         self.attachments().is_some_and(|attachments| attachments.is_absent(stripe))
     }
 
@@ -488,10 +496,7 @@ impl<M: Machine> File<M> {
             }
             Access::Read => {}
             Access::Write | Access::WriteThrough => {
-                self.inner.unflushed.borrow_mut().accept(node, incarnation_of(node, &reply)?);
-                if let Some(attachments) = self.attachments() {
-                    attachments.note_written(stripe);
-                }
+                self.note_accepted(node, incarnation_of(node, &reply)?, &[stripe]);
             }
         }
         if data.len() != bytes {

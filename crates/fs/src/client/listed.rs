@@ -7,16 +7,15 @@
 //!
 //! The members may have entries of different files, or none.
 
-use std::rc::Rc;
-
-use machine::{Duration, Machine, Memory, NodeId, Payload, Work};
+use machine::{Machine, Memory, NodeId, Payload, Work};
 
 use super::file::{check_memory, check_no_file_ends_before};
 use super::telling::{FileEntries, Told, ToldInRuns, ToldSingly, told_to_each};
-use super::{Client, ClientInner, Group, unexpected};
+use super::together::{CommonOperation, Gathering, Met, Moved, attempts, moved_by};
+use super::{Client, ClientInner, Group};
 use crate::endpoint::Mailbox;
-use crate::error::{Error, Failure, Result};
-use crate::protocol::{Direction, Listed, MeetingId, MemoryId, Reply, Request};
+use crate::error::{Error, Result};
+use crate::protocol::{Direction, Listed, MemoryId, Request};
 
 /// How a group moves listed stretches of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,67 +27,11 @@ pub struct ListedSettings {
     pub queued: bool,
 }
 
-/// What an operation on listed stretches has moved, as far as this member knows: only the first knows all.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Moved {
-    /// How many blocks of each disk had a part in it, in the order of the client's I/O nodes.
-    pub blocks: Vec<u64>,
-    /// How many bytes of members gave way to what another member had written later.
-    pub hidden: u64,
-    /// Where the time went, as this member saw it.
-    pub times: MoveTimes,
-}
-
-/// Where the time of an operation on listed stretches goes, as one member sees it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MoveTimes {
-    /// Telling the I/O nodes its stretches, until all of them have answered.
-    pub telling: Duration,
-    /// Waiting until all members have told theirs.
-    pub meeting: Duration,
-    /// The I/O nodes at work: sorting, moving data, disks; until all members know that it is done.
-    pub moving: Duration,
-}
-
-impl MoveTimes {
-    /// All of it.
-    pub fn total(&self) -> Duration {
-        self.telling + self.meeting + self.moving
-    }
-
-    /// Takes in those of another operation.
-    pub fn add(&mut self, other: &MoveTimes) {
-        self.telling += other.telling;
-        self.meeting += other.meeting;
-        self.moving += other.moving;
-    }
-}
-
 /// What is common to all attempts at an operation.
 pub(super) struct ListedOperation<'a> {
     pub(super) direction: Direction,
     pub(super) memory: &'a Memory,
     pub(super) settings: ListedSettings,
-}
-
-/// Members who meet, before and after an operation.
-pub(super) trait Gathering<M: Machine> {
-    /// Begins the next operation: its name, by which the memory of its members is known.
-    fn next(&self) -> MeetingId;
-
-    /// Waits for all members, and tells who they are; if any of them brings a failure, all leave with the same one.
-    async fn meet(&self, client: &Client<M>, failure: Option<&Error>) -> Result<Rc<[NodeId]>>;
-}
-
-impl<M: Machine> Gathering<M> for Group {
-    fn next(&self) -> MeetingId {
-        Group::next(self)
-    }
-
-    async fn meet(&self, client: &Client<M>, failure: Option<&Error>) -> Result<Rc<[NodeId]>> {
-        client.meet_with(self, failure.map(|error| Failure::from(error.clone()))).await?;
-        Ok(self.members.clone())
-    }
 }
 
 impl<M: Machine> Client<M> {
@@ -138,23 +81,16 @@ impl<M: Machine> Client<M> {
         };
         let _span = self.inner.endpoint.machine().notes().span(name, || [("files", parts.len() as u64)]);
         let operation = ListedOperation { direction, memory, settings };
-        let mut fits = check_parts(parts, memory);
-        let mut again = true;
-        loop {
-            let (own, common) = self.move_once(&operation, group, parts, &fits).await;
-            match common {
-                // What is common to all members decides, so that all begin again or none.
-                Err(error) if again && error.is_of_new_start() => {
-                    again = false;
-                    // A failure is told to the others when they meet again.
-                    for part in parts {
-                        fits = fits.and(part.file.refresh().await.map(drop));
-                    }
-                }
-                Err(error) => return own.and(Err(error)),
-                Ok(()) => return own,
+        let fits = check_parts(parts, memory);
+        let attempt = async |fits: &Result<()>| self.move_once(&operation, group, parts, fits).await;
+        let reopen = async || {
+            let mut reopened = Ok(());
+            for part in parts {
+                reopened = reopened.and(part.file.refresh().await.map(drop));
             }
-        }
+            reopened
+        };
+        attempts(attempt, reopen, fits).await
     }
 
     /// One attempt: what came of this member's part, and what is common to all.
@@ -165,40 +101,19 @@ impl<M: Machine> Client<M> {
         parts: &[FileEntries<M>],
         fits: &Result<()>,
     ) -> (Result<Moved>, Result<()>) {
-        let ListedOperation { direction, memory, settings: ListedSettings { presort, queued } } = *operation;
-        let id = MemoryId::Collective(gathering.next());
-        let _opened = self.inner.open_memory(id, memory);
-        let machine = self.inner.endpoint.machine();
-        let begun = machine.now();
-        let telling = machine.notes().span("tell directories", || []);
-        let told = match fits {
-            Ok(()) => self.tell_directories(id, parts, operation.settings).await,
+        let ListedOperation { direction, memory, settings } = *operation;
+        let tell = async |id| match fits {
+            Ok(()) => self.tell_directories(id, parts, settings).await.map(|()| 0),
             Err(error) => Err(error.clone()),
         };
-        drop(telling);
-        let all_told = machine.now();
-        let meeting = machine.notes().span("wait for members", || []);
-        let met = gathering.meet(self, told.as_ref().err().map(|error| &**error)).await;
-        drop(meeting);
-        let all_met = machine.now();
-        let _moving = machine.notes().span("wait for I/O nodes", || []);
-        let mut own = told.map(|()| Moved::default());
-        if let Ok(members) = &met
-            && members[0] == machine.node()
-        {
+        let ask = async |memory, met: Met| {
+            let (members, ListedSettings { presort, queued }) = (met.members, settings);
             let members = members.iter().map(|member| member.0).collect();
-            let request = Listed { direction, presort, queued, memory: id, members };
-            own = self.ask_to_move(request).await;
-        }
-        let done = gathering.meet(self, own.as_ref().err().map(|error| &**error)).await;
-        if let Ok(moved) = &mut own {
-            moved.times = MoveTimes {
-                telling: all_told.since(begun),
-                meeting: all_met.since(all_told),
-                moving: machine.now().since(all_met),
-            };
-        }
-        (own, met.and(done).map(drop))
+            let request = Listed { direction, presort, queued, memory, members };
+            moved_by(self.ask_all(|_| Some(Request::MoveListed(Box::new(request.clone())))).await)
+        };
+        let telling = "tell directories";
+        self.attempt(gathering, CommonOperation { memory, telling, tell, ask }).await
     }
 
     /// Tells each I/O node the entries that concern it.
@@ -240,23 +155,6 @@ impl<M: Machine> Client<M> {
         of_each
             .flat_map(|(&node, told)| told.requests(memory).into_iter().map(move |one| (node, one)))
             .collect()
-    }
-
-    /// As the first member: asks all I/O nodes, and waits until all have done it.
-    async fn ask_to_move(&self, request: Listed) -> Result<Moved> {
-        let answers = self.ask_all(|_| Some(Request::MoveListed(Box::new(request.clone())))).await;
-        let (mut moved, mut outcome) = (Moved::default(), Ok(()));
-        for (node, answer) in answers {
-            match answer {
-                Ok((Reply::Moved { blocks, hidden }, _)) => {
-                    moved.blocks.extend(blocks);
-                    moved.hidden += hidden;
-                }
-                Ok(_) => outcome = outcome.and(Err(unexpected(node))),
-                Err(error) => outcome = outcome.and(Err(error)),
-            }
-        }
-        outcome.map(|()| moved)
     }
 }
 

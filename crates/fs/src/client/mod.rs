@@ -5,7 +5,9 @@
 //! - `numbered.rs`: files that have a number and no name; `attachments.rs`: what is known of their stripes
 //! - `file.rs`: an open file; reading and writing it by the traditional method
 //! - `collective.rs`: reading and writing a file together with a group of compute nodes
-//! - `listed.rs`: the same for whatever stretches of files the members list
+//! - `listed.rs`: the same for whatever stretches of files the members list; `selected.rs`: for what they select of a
+//!   file, in closed form; `together.rs`: what these have in common
+//! - `team.rs`: processes that meet at an I/O node
 //! - `write_cache/`: what a group writes, kept in its members' memory and flushed together
 //! - `pages/`: the page cache, for programs that read and write a file from front to back
 //! - `tree/`: the namespace, and files known by their numbers
@@ -25,7 +27,10 @@ mod numbered;
 mod pages;
 mod recordings;
 mod remains;
+mod selected;
+mod team;
 mod telling;
+mod together;
 mod tree;
 mod two_phase;
 mod write_cache;
@@ -43,12 +48,15 @@ pub use assembly::{FileParts, FileStat};
 pub use check::{Check, CheckedFile, Checking, Finding, FindingKind};
 pub use collective::{CollectiveMethod, CollectiveSettings, Group};
 pub use file::File;
-pub use listed::{ListedSettings, MoveTimes, Moved};
+pub use listed::ListedSettings;
 pub use numbered::{DisksByIdentity, NumberedFile};
 pub use pages::{Advice, PageCache, PageCacheSettings, PagedFile, Prefetch};
 pub use recordings::NodeRecording;
 pub use remains::{Remains, Remnant};
+pub use selected::{Company, SelectedSettings};
+pub use team::{TeamMembership, TeamTurn};
 pub use telling::FileEntries;
+pub use together::{MoveTimes, Moved};
 pub use tree::{NewTree, OpenTreeFile, Tree};
 pub use write_cache::{Division, ENTRY_BYTES, Section, WriteCache, WriteCacheSettings, Written};
 

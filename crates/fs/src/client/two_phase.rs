@@ -63,7 +63,7 @@ impl<M: Machine> File<M> {
                 self.client.barrier_with(group, read).await?;
                 let _span = self.notes().span("exchange", || [("bytes", part.bytes)]);
                 for step in steps {
-                    let data = |piece: Extent| staged.get(piece.offset - part.offset, piece.bytes);
+                    let data = |piece: &Piece| staged.get(piece.file_offset - part.offset, piece.bytes);
                     exchange.put(pieces(step), data).await?;
                 }
                 exchange.finish().await
@@ -72,7 +72,8 @@ impl<M: Machine> File<M> {
                 let mut got = Ok(());
                 let exchanging = self.notes().span("exchange", || [("bytes", part.bytes)]);
                 for step in steps {
-                    let place = |offset, data: &Payload| staged.place(offset - part.offset, data);
+                    let place =
+                        |piece: &Piece, data: &Payload| staged.place(piece.file_offset - part.offset, data);
                     got = exchange.get(pieces(step), place).await;
                     if got.is_err() {
                         break;

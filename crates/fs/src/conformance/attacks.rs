@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use layout::{Pattern, Problem, Striping};
+use layout::{Extent, Pattern, Problem, Selection, Striping};
 use machine::conformance::Testbed;
 use machine::{Class, Delivery, Disk, Duration, Machine, Memory, Message, Net, NodeId, Payload};
 
@@ -13,7 +13,8 @@ use super::tasks::Tasks;
 use super::tasks::rest;
 use super::{BLOCK, Base, contents, read, run, small, start, write};
 use crate::protocol::{
-    Collective, Direction, Fetch, Frame, Label, Listed, MeetingId, MemoryId, Reply, Request,
+    Collective, Direction, Fetch, Frame, Label, Listed, MeetingId, MemoryId, Reply, Request, Selected,
+    SelectedPart, Selecting, Selectors,
 };
 use crate::{
     CollectiveSettings, Configuration, Entry, EntryRun, FailureKind, FileId, Group, IoNodeSettings,
@@ -169,6 +170,64 @@ pub fn a_directory_that_lies_is_refused(testbed: &impl Testbed, base: Base) {
             let request =
                 Request::MoveListed(Box::new(Listed { direction, presort, queued, memory, members }));
             match answer(tag + 1, request).await {
+                Reply::Failed(failure) => assert!(failure.text.contains(why), "{}: {why}", failure.text),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(read(&file, 0, 5 * BLOCK).await == contents(4 * BLOCK));
+    });
+}
+
+/// What is selected of a file that is not open, or for no memory, or told in fewer parts than there are is refused, and
+/// changes nothing.
+pub fn a_selection_that_lies_is_refused(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let clients = start(base, &nodes[..2], 1, settings(base)).await;
+        let file = clients[0].create("true", FileId(1), BLOCK).await.expect("created");
+        write(&file, 0, &contents(4 * BLOCK)).await;
+        let answer = async |tag, request| -> Reply {
+            send(&nodes[2], nodes[0].node(), Class::Demand, tag, request, Payload::empty()).await;
+            let (_, Delivery::Message(message)) = nodes[2].net().receive().await.expect("a connection")
+            else {
+                panic!("given up")
+            };
+            match Frame::decode(&message.header) {
+                Ok(Frame::Reply(answered, reply)) if answered == tag => reply,
+                other => panic!("{other:?}"),
+            }
+        };
+        let selection = Selection::vector(Extent::new(0, 8), 10, BLOCK).expect("a vector");
+        let part = SelectedPart { at: 0, selection: selection.clone(), stripes: vec![0] };
+        let far = SelectedPart { at: u64::MAX - 8, ..part.clone() };
+        let elsewhere = SelectedPart { stripes: vec![0, 1], ..part.clone() };
+        let members = || Selectors::Members(vec![nodes[2].node().0]);
+        for (tag, file, parts, told, selectors, why) in [
+            (2, 7, 1, Some(&part), members(), "stripe 0 of file 0000000000000007 is not open"),
+            (4, 1, 2, Some(&part), members(), "1 of 2 parts"),
+            (6, 1, 1, None, members(), "0 of 1 parts"),
+            (8, 1, 1, Some(&far), members(), "no memory has them"),
+            (10, 1, 1, Some(&elsewhere), members(), "stripe 1 of file"),
+            (12, 1, 1, None, Selectors::Asker(far.clone()), "no memory has them"),
+            (14, 1, 1, None, Selectors::Asker(elsewhere.clone()), "stripe 1 of file"),
+            (16, 8, 1, Some(&part), members(), "something of another file"),
+        ] {
+            let memory = MemoryId::Collective(MeetingId { group: 5, operation: tag as u32 });
+            if let Some(part) = told {
+                let of = FileId(if file == 8 { 1 } else { file });
+                let selecting = Selecting { memory, file: of, parts, part: part.clone() };
+                let reply = answer(tag, Request::Select(Box::new(selecting))).await;
+                assert!(matches!(reply, Reply::Done | Reply::Accepted { .. }), "{reply:?}");
+            }
+            let request = Selected {
+                file: FileId(file),
+                direction: Direction::Write,
+                presort: true,
+                queued: true,
+                to_media: false,
+                memory,
+                selectors,
+            };
+            match answer(tag + 1, Request::MoveSelected(Box::new(request))).await {
                 Reply::Failed(failure) => assert!(failure.text.contains(why), "{}: {why}", failure.text),
                 other => panic!("{other:?}"),
             }

@@ -3,15 +3,16 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use layout::Striping;
+use layout::{Extent, Selection, Striping};
 use machine::conformance::Testbed;
-use machine::{Machine, Payload};
+use machine::{Machine, Memory, Payload};
 use namespace::{AttributeChanges, Location, NewInode, RenameMode, TreeOperation, TreeRefusal, WhatToRemove};
 
 use super::tasks::Tasks;
 use super::{BLOCK, Base, contents, run, small, start};
 use crate::{
-    Client, Error, NewTree, OpenTreeFile, PageCache, PageCacheSettings, Prefetch, Result, Threads, Tree,
+    Client, Error, NewTree, OpenTreeFile, PageCache, PageCacheSettings, Prefetch, Result, SelectedSettings,
+    TeamMembership, Threads, Tree,
 };
 
 const NEW: NewTree = NewTree { origin: 4711, mode: 0o755, uid: 0, gid: 0 };
@@ -272,5 +273,58 @@ pub fn attributes_are_what_was_set_last(testbed: &impl Testbed, base: Base) {
         other.close().await.expect("closed");
         assert!(is_refused(open(&trees[1], "file/x").await, TreeRefusal::NotDirectory));
         assert!(is_refused(open(&trees[1], "/").await, TreeRefusal::IsDirectory));
+    });
+}
+
+/// What the members of a team write together all of them read, through whatever page cache, and whoever opens the file;
+/// what one has in its page cache is in the file before.
+pub fn what_a_team_writes_is_known_to_all_its_members(testbed: &impl Testbed, base: Base) {
+    run(testbed, 6, move |nodes| async move {
+        let (trees, tasks) = (trees(base, &nodes).await, Tasks::default());
+        make(&trees[0], "shared", true).await.expect("made").close().await.expect("closed");
+        for (rank, tree) in (0..3).zip(trees.iter().cloned()) {
+            tasks.begin(&nodes[3 + rank as usize], async move {
+                let file = open(&tree, "shared").await.expect("opened");
+                let team =
+                    TeamMembership::form(tree.cache().client(), "writers", rank, 3).await.expect("formed");
+                let settings = SelectedSettings { presort: true, queued: true, to_media: false };
+                let (records, mut expected) = (20, Vec::new());
+                for round in 1..4 {
+                    // Something of one's own that has not been sent; the last record of all is not written then.
+                    write(&file, 100 + u64::from(rank), &[round]).await;
+                    let count = if rank == 2 { records - 1 } else { records };
+                    let extent = Extent::new(300 + 50 * u64::from(rank), 50);
+                    let own = Selection::vector(extent, count, 150).expect("a vector");
+                    let memory = Memory::real(vec![round * 10 + rank as u8; own.bytes() as usize]);
+                    let turn = team.turn(team.next_turn()).await;
+                    file.write_selected(Some(&turn), &own, &memory, settings).await.expect("written");
+                    drop(turn);
+                    expected = vec![0; 300 + 150 * records as usize - 50];
+                    expected[100..103].fill(round);
+                    for (index, record) in expected[300..].chunks_mut(50).enumerate() {
+                        record.fill(round * 10 + (index % 3) as u8);
+                    }
+                    assert_eq!(file.known().size, expected.len() as u64);
+                    assert!(read(&file).await == expected, "round {round} at rank {rank}");
+                    // More than there is: of that nothing comes.
+                    let all = Selection::contiguous(Extent::new(50, 9 * BLOCK)).expect("an extent");
+                    let memory = Memory::real(vec![0; 9 * BLOCK as usize]);
+                    let turn = team.turn(team.next_turn()).await;
+                    let found = file.read_selected(Some(&turn), &all, &memory, settings).await.expect("read");
+                    let bytes = super::bytes_of(memory);
+                    assert!(bytes[..found as usize] == expected[50..], "round {round} at rank {rank}");
+                }
+                file.close().await.expect("closed");
+                let file = open(&tree, "shared").await.expect("opened");
+                assert!(read(&file).await == expected);
+                // Alone, at the end of it.
+                let own = Selection::contiguous(Extent::new(4000 + u64::from(rank), 1)).expect("a byte");
+                let memory = Memory::real(vec![7]);
+                file.write_selected(None, &own, &memory, settings).await.expect("written");
+                assert_eq!(read(&file).await[4000 + rank as usize], 7);
+                file.close().await.expect("closed");
+            });
+        }
+        tasks.wait().await;
     });
 }

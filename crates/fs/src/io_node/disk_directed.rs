@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::iter::once;
 use std::rc::Rc;
 
-use layout::{BlockRequest, BlockRequests, Extent};
+use layout::{BlockRequest, BlockRequests, Extent, Piece};
 use machine::{Buf, BufferPool, Disk, Machine, NodeId, NotedSpan, Payload, TaskGroup, Work};
 
 use super::account::Account;
@@ -269,9 +269,9 @@ impl<M: Machine> StripeTransfer<M> {
         let _span = self.moving(block);
         let user = DiskUser { job: self.asker, urgency: Urgency::Demand };
         let buffer = self.node.disks.read(self.stripe.home, block.stripe_offset, buffer, user).await?;
-        let data = |part: Extent| {
-            let at = part.offset - block.file_offset;
-            buffer.slice(at..at + part.bytes)
+        let data = |piece: &Piece| {
+            let at = piece.file_offset - block.file_offset;
+            buffer.slice(at..at + piece.bytes)
         };
         let pieces = self.request.view.pieces(Extent::new(block.file_offset, block.bytes));
         self.exchange.put(pieces, data).await?;
@@ -281,7 +281,7 @@ impl<M: Machine> StripeTransfer<M> {
     async fn write_block(&self, block: BlockRequest, mut buffer: Buf) -> Result<Buf, Box<Failure>> {
         let _span = self.moving(block);
         // The compute nodes' pieces cover the block, or the file ends within it: nothing to read first.
-        let place = |offset, data: &Payload| buffer.put(offset - block.file_offset, data);
+        let place = |piece: &Piece, data: &Payload| buffer.put(piece.file_offset - block.file_offset, data);
         let pieces = self.request.view.pieces(Extent::new(block.file_offset, block.bytes));
         self.exchange.get(pieces, place).await?;
         self.node

@@ -20,7 +20,9 @@
 //! - `numbered.rs`: stripes of files that have a number and no name
 //! - `flush.rs`: bringing what was accepted onto the media
 //! - `collectives.rs`: collective requests that are served together; `disk_directed.rs`: one on a dense view;
-//!   `listed.rs`: one on whatever its members list; `rosters.rs`: who flushes write caches together
+//!   `listed.rs`: one on whatever its members list; `selected.rs`: one on what they select, in closed form; both by
+//!   `told.rs`, what has been told, and `partial_blocks.rs`, moving parts of blocks
+//! - `rosters.rs`: who flushes write caches together; `teams.rs`: who meets here
 //! - `keeper.rs`: the namespace of the set, if this node keeps it
 //! - `scrub.rs`: reading back what lies on the disks; `recordings.rs`: what the node does, recorded on demand
 //! - `counts.rs`: what it has done, in numbers; `disk_health.rs`: whether its disks answer
@@ -45,11 +47,15 @@ mod names;
 mod numbered;
 mod objects;
 mod open_stripe;
+mod partial_blocks;
 mod pool;
 mod recordings;
 mod rosters;
 mod scrub;
+mod selected;
 mod stripes;
+mod teams;
+mod told;
 mod writers;
 
 use std::cell::{Cell, RefCell};
@@ -78,7 +84,9 @@ use numbered::NumberedFiles;
 use pool::{Pool, Serving};
 use recordings::RecordingUnderWay;
 use rosters::{Rosters, Wanted};
+use selected::Selections;
 use stripes::Stripes;
+use teams::Teams;
 
 /// An I/O node at work.
 struct IoNode<M: Machine> {
@@ -93,7 +101,9 @@ struct IoNode<M: Machine> {
     numbered: NumberedFiles,
     collectives: Collectives,
     directories: Directories,
+    selections: Selections,
     rosters: Rosters,
+    teams: Teams,
     scrub_buffers: BufferPool,
     accounts: Accounts,
     recording: RefCell<Option<RecordingUnderWay>>,
@@ -184,7 +194,9 @@ impl<M: Machine> IoNode<M> {
             numbered: NumberedFiles::default(),
             collectives: Collectives::new(),
             directories: Directories::default(),
+            selections: Selections::default(),
             rosters: Rosters::default(),
+            teams: Teams::default(),
             scrub_buffers: BufferPool::new(machine.disks().len() as u64 * scrub::BYTES_PER_DISK),
             accounts: Accounts::default(),
             recording: RefCell::default(),
@@ -480,6 +492,10 @@ impl<M: Machine> IoNode<M> {
             Request::Enter { meeting, failure } => {
                 self.rosters.enter(asker, meeting, failure, self.machine.now()).await
             }
+            Request::Leave { group } if self.teams.has(asker, group) => {
+                self.teams.leave(asker, group);
+                Ok(Reply::Done)
+            }
             Request::Leave { group } => self.rosters.leave(asker, group).await,
             Request::StartRecording => self.start_recording(),
             Request::ReadRecordingClock => self.recording_clock(),
@@ -493,6 +509,14 @@ impl<M: Machine> IoNode<M> {
             Request::Tree { operation, hold } => self.perform(asker, *operation, hold).await,
             Request::LetGo { number } => self.let_go(asker, number).await,
             Request::FlushTree => self.flush_tree().await,
+            Request::Select(selecting) => self.take_selecting(asker, *selecting).await,
+            Request::MoveSelected(selected) => self.serve_selected(asker, account, *selected).await,
+            Request::FormTeam { name, rank, size } => {
+                self.teams.form(asker, self.settings.incarnation, name, rank, size).await
+            }
+            Request::MeetTeam { meeting, value, failure } => {
+                self.teams.meet(asker, meeting, value, failure).await
+            }
             other => Err(Failure::invalid(format!("an I/O node does not serve {other:?}")).into()),
         }
     }
@@ -517,6 +541,8 @@ impl<M: Machine> RequestHandler for Rc<IoNode<M>> {
         self.pool.forget(peer);
         self.accounts.end(peer);
         self.directories.forget(peer);
+        self.selections.forget(peer);
+        self.teams.gone(peer);
         self.rosters.gone(peer, self.machine.now());
         self.keeper.gone(peer);
         self.names.listings.forget_if_unread();

@@ -209,7 +209,8 @@ impl Rosters {
     /// The roster of a job; an empty one, not entered yet, if there is none.
     fn of_job(&self, job: &str, incarnation: u64) -> Result<Rc<Roster>, Box<Failure>> {
         name::check(job).map_err(|why| Failure::invalid(format!("a job of the name {job:?}: {why}")))?;
-        let group = group_of_job(job, incarnation);
+        // Another one at each run of this node.
+        let group = name::hash_of(job, &[incarnation]);
         let all = self.0.borrow();
         match all.get(&group) {
             Some(roster) if roster.job == job => Ok(roster.clone()),
@@ -288,14 +289,6 @@ impl Rosters {
             all.remove(&group);
         }
     }
-}
-
-/// The number of the group of a job, at one run of its keeper: FNV-1a with 64 bits, see
-/// <https://www.rfc-editor.org/rfc/rfc9923>.
-fn group_of_job(job: &str, incarnation: u64) -> u64 {
-    job.bytes()
-        .chain(incarnation.to_le_bytes())
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 impl Roster {

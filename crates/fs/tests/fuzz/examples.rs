@@ -2,10 +2,10 @@
 
 use fs::protocol::{
     Collective, Committed, Direction, Fetch, FoundStripe, Frame, Label, ListedStripe, MeetingId, MemoryId,
-    NumberedStripes, Reply, Request, StripeHome,
+    NumberedStripes, Reply, Request, Selected, SelectedPart, Selecting, Selectors, StripeHome,
 };
 use fs::{Entry, EntryRun, FileId, ListedStretch};
-use layout::{Pattern, Problem, Striping};
+use layout::{Extent, Pattern, Problem, Selection, Striping};
 
 /// Frames, encoded: most kinds of requests, and the replies that have most in them.
 pub(crate) fn frames() -> Vec<Vec<u8>> {
@@ -45,6 +45,11 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         Request::Attach { stripes: numbered_stripes(), create: true },
         Request::RemoveNumbered { files: vec![file, FileId(8)] },
         Request::ListNumbered { after: Some(file) },
+        Request::Select(Box::new(Selecting { memory, file, parts: 2, part: selected_part() })),
+        move_selected(Selectors::Members(vec![1, 2])),
+        move_selected(Selectors::Asker(selected_part())),
+        Request::FormTeam { name: name.clone(), rank: 1, size: 2 },
+        Request::MeetTeam { meeting, value: 1 << 40, failure: None },
     ];
     let label = label();
     let stripe =
@@ -63,6 +68,8 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
             stripes: vec![ListedStripe { file, disk: 1, stripe: Some((2, 70_000)) }],
             more: true,
         },
+        Reply::TeamFormed { group: 1 << 60, members: vec![1, 1 << 60] },
+        Reply::TeamMet { values: vec![0, 1 << 40] },
     ];
     let requests = requests.into_iter().map(|request| Frame::Request(300, request));
     requests
@@ -74,6 +81,23 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
 fn numbered_stripes() -> NumberedStripes {
     let striping = Striping::new(8192, 4).expect("a striping");
     NumberedStripes { file: FileId(1 << 50), striping, places: vec![(0, 1 << 60), (3, 7)] }
+}
+
+fn selected_part() -> SelectedPart {
+    let selection = Selection::vector(Extent::new(70_000, 8), 1 << 30, 32).expect("a vector");
+    SelectedPart { at: 300, selection, stripes: vec![0, 3] }
+}
+
+fn move_selected(selectors: Selectors) -> Request {
+    Request::MoveSelected(Box::new(Selected {
+        file: FileId(7),
+        direction: Direction::Write,
+        presort: true,
+        queued: false,
+        to_media: true,
+        memory: MemoryId::Request(1),
+        selectors,
+    }))
 }
 
 /// The label of a stripe.

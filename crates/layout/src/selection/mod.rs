@@ -197,6 +197,17 @@ impl Selection {
         self.tree.runs()
     }
 
+    /// How many runs, repetitions and lists it is made of: what it takes to keep it, and to send it.
+    pub fn nodes(&self) -> u64 {
+        self.tree.nodes()
+    }
+
+    /// Where the first selected byte is at an offset of the file or beyond it, if there is one.
+    pub fn next_from(&self, offset: u64) -> Option<u64> {
+        let before = self.bytes_before(offset);
+        (before < self.bytes()).then(|| self.offset + self.tree.offset_of(before))
+    }
+
     /// How many selected bytes lie before an offset of the file: the place in memory of the byte there, or else of
     /// the next selected byte.
     pub fn bytes_before(&self, offset: u64) -> u64 {

@@ -41,6 +41,7 @@ pub(super) struct Repeat {
     pub(super) bytes: u64,
     end: u64,
     runs: u64,
+    nodes: u64,
     level: u32,
 }
 
@@ -50,6 +51,7 @@ pub(super) struct Parts {
     pub(super) list: Vec<Part>,
     bytes: u64,
     runs: u64,
+    nodes: u64,
     level: u32,
 }
 
@@ -128,8 +130,8 @@ impl Tree {
             return Tree::run(bytes);
         }
         let (of, stride) = of.carried_on(stride);
-        let level = deeper(of.level())?;
-        Repeat { of, stride, bytes, end: 0, runs: 0, level }
+        let (level, nodes) = (deeper(of.level())?, of.nodes().saturating_add(1));
+        Repeat { of, stride, bytes, end: 0, runs: 0, nodes, level }
             .counted()
             .map(|repeat| Tree::Repeat(Arc::new(repeat)))
     }
@@ -180,6 +182,15 @@ impl Tree {
         }
     }
 
+    /// Runs, repetitions and lists when it travels; saturates, since parts of it may be shared here.
+    pub(super) fn nodes(&self) -> u64 {
+        match self {
+            Tree::Run(bytes) => u64::from(*bytes > 0),
+            Tree::Repeat(repeat) => repeat.nodes,
+            Tree::Parts(parts) => parts.nodes,
+        }
+    }
+
     /// The number of the run with the selected byte at `position`.
     fn run_of(&self, position: u64) -> u64 {
         match self {
@@ -193,7 +204,7 @@ impl Tree {
     }
 
     /// Where the selected byte at `position` is, in bytes of the file.
-    fn offset_of(&self, position: u64) -> u64 {
+    pub(super) fn offset_of(&self, position: u64) -> u64 {
         match self {
             Tree::Run(_) => position,
             Tree::Repeat(repeat) => {
@@ -338,10 +349,11 @@ impl List {
             return Ok((start, first.tree.clone()));
         }
         let level = deeper(self.parts.iter().map(|part| part.tree.level()).max().unwrap_or(0))?;
+        let nodes = self.parts.iter().map(|part| part.tree.nodes()).fold(1, u64::saturating_add);
         for part in &mut self.parts {
             part.offset -= start;
         }
-        Ok((start, Tree::Parts(Arc::new(Parts { list: self.parts, bytes, runs, level }))))
+        Ok((start, Tree::Parts(Arc::new(Parts { list: self.parts, bytes, runs, nodes, level }))))
     }
 }
 

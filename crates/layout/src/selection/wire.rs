@@ -36,12 +36,12 @@ enum RawNode {
 impl RawSelection {
     /// What is sent; an error if it would be too much.
     pub(super) fn of(offset: u64, tree: &Tree) -> Result<Self, SelectionError> {
+        if tree.nodes() > SELECTION_NODES_MAX as u64 {
+            return Err(SelectionError::TooManyNodes { nodes: tree.nodes() as usize });
+        }
         let mut nodes = Vec::new();
         if tree.bytes() > 0 {
             append(tree, &mut nodes);
-        }
-        if nodes.len() > SELECTION_NODES_MAX {
-            return Err(SelectionError::TooManyNodes { nodes: nodes.len() });
         }
         Ok(RawSelection { offset, nodes })
     }

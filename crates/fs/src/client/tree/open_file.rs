@@ -9,13 +9,15 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use machine::{Machine, Payload, Permits};
+use layout::Selection;
+use machine::{Machine, Memory, Payload, Permits};
 use namespace::{AttributeChanges, FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal};
 
 use super::Tree;
-use crate::client::{NumberedFile, PagedFile, unexpected};
+use crate::client::selected::SelectedOperation;
+use crate::client::{Company, NumberedFile, PagedFile, SelectedSettings, TeamTurn, unexpected};
 use crate::error::Result;
-use crate::protocol::FileId;
+use crate::protocol::{Direction, FileId};
 
 /// What the handles of one client on a file share.
 pub(super) struct TreeFileState {
@@ -212,6 +214,55 @@ impl<M: Machine> OpenTreeFile<M> {
         Ok(())
     }
 
+    /// Reads what is selected into `memory`, which has the bytes one right after the other in the order of the file and
+    /// is to be zeros, together with the other members of a team at its turn, or alone. How many bytes there are: fewer
+    /// than are selected if the file ends before.
+    ///
+    /// What this client has written is in the file before, and what the other members have.
+    ///
+    /// # Errors
+    /// As those of [`File::read_selected`](crate::File::read_selected), or if what was written cannot be sent.
+    pub async fn read_selected(
+        &self,
+        team: Option<&TeamTurn<'_, M>>,
+        selection: &Selection,
+        memory: &Memory,
+        settings: SelectedSettings,
+    ) -> Result<u64> {
+        let fits = self.flush().await;
+        let operation = SelectedOperation { direction: Direction::Read, selection, memory, settings };
+        let file = self.paged.file();
+        file.move_selected(company(team), &operation, fits, async |_| Ok(())).await?;
+        let bytes = self.attributes().await?.size;
+        Ok(selection.bytes_before(bytes))
+    }
+
+    /// Writes what is selected from `memory`, together with the other members of a team at its turn, or alone. The
+    /// keeper knows when this completes, and so do the page caches of all members.
+    ///
+    /// # Errors
+    /// As those of [`File::write_selected`](crate::File::write_selected), or if the keeper does not take it in.
+    pub async fn write_selected(
+        &self,
+        team: Option<&TeamTurn<'_, M>>,
+        selection: &Selection,
+        memory: &Memory,
+        settings: SelectedSettings,
+    ) -> Result<()> {
+        // Of what is in the page cache nothing is to be written later.
+        let fits = self.flush().await;
+        let operation = SelectedOperation { direction: Direction::Write, selection, memory, settings };
+        let tell_keeper = async |end| match end {
+            0 => Ok(()),
+            _ => self.wrote_past_cache(end).await,
+        };
+        self.paged.file().move_selected(company(team), &operation, fits, tell_keeper).await?;
+        if team.is_some_and(|turn| !turn.is_first()) {
+            self.attributes().await?;
+        }
+        Ok(())
+    }
+
     /// Takes in that something has been written past the page cache, up to `end`, and tells the keeper.
     ///
     /// # Errors
@@ -315,4 +366,8 @@ impl<M: Machine> OpenTreeFile<M> {
         let let_go = tree.let_go(number).await;
         flushed.and(closed).and(let_go)
     }
+}
+
+fn company<'a, M: Machine>(team: Option<&'a TeamTurn<'a, M>>) -> Company<'a, M> {
+    team.map_or(Company::Alone, Company::Team)
 }

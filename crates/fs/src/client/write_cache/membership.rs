@@ -2,13 +2,12 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::rc::Rc;
 
 use machine::{Machine, NodeId, Payload, Work};
 
-use crate::client::listed::Gathering;
+use crate::client::together::{Gathering, Met, brought};
 use crate::client::{Client, unexpected};
-use crate::error::{Error, Failure, Result};
+use crate::error::{Error, Result};
 use crate::protocol::{FileId, MeetingId, Reply, Request};
 
 /// Why a member wants a flush.
@@ -82,12 +81,6 @@ impl<M: Machine> Membership<M> {
     }
 }
 
-/// What the others are told of an error: also at which node it was, since they hear it from the keeper.
-fn brought(error: &Error) -> Failure {
-    let text = error.to_string();
-    Failure { text, ..Failure::from(error.clone()) }
-}
-
 /// The meetings of the members of a job at one flush.
 pub(super) struct FlushMeetings<'a, M: Machine> {
     membership: &'a Membership<M>,
@@ -112,15 +105,16 @@ impl<M: Machine> Gathering<M> for FlushMeetings<'_, M> {
         self.id()
     }
 
-    async fn meet(&self, client: &Client<M>, failure: Option<&Error>) -> Result<Rc<[NodeId]>> {
-        let failure = failure.map(brought);
+    async fn meet(&self, client: &Client<M>, brings: std::result::Result<u64, &Error>) -> Result<Met> {
+        let failure = brings.err().map(brought);
         client.inner.endpoint.machine().compute(Work::Barrier).await;
         let request = Request::Enter { meeting: self.id(), failure };
         self.next.set(self.next.get() + 1);
         match self.membership.ask(client, request).await? {
             Reply::Met { members } => {
                 (self.met)();
-                Ok(members.into_iter().map(NodeId).collect())
+                let members = members.into_iter().map(NodeId).collect();
+                Ok(Met { members, most: brings.unwrap_or(0) })
             }
             _ => Err(unexpected(self.membership.keeper)),
         }

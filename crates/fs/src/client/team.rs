@@ -1,0 +1,180 @@
+//! Teams: processes that know the I/O nodes and each other's ranks, and meet at one of the I/O nodes.
+//!
+//! ```text
+//!  rank 0   form ... | turn 0: gather       | turn 1: tell, meet, ask, meet     |
+//!  rank 1   form     | turn 0: gather ..... | turn 1: tell, meet, ........ meet |
+//!           all know each other's nodes     the turns have the same numbers for all
+//! ```
+//!
+//! What a team does has numbers, given in the order in which each of its members calls for it.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use machine::{Condition, Machine, NodeId, Payload, Work};
+
+use super::together::{Gathering, Met, brought};
+use super::{Client, unexpected};
+use crate::error::{Error, Failure, FailureKind, Result};
+use crate::protocol::{MeetingId, Reply, Request};
+
+/// Meetings that there may be in one turn.
+const MEETINGS_IN_TURN: u32 = 8;
+
+/// This node's membership of a team.
+pub struct TeamMembership<M: Machine> {
+    client: Client<M>,
+    /// The I/O node that it meets at.
+    keeper: NodeId,
+    group: u64,
+    /// The members, by rank.
+    members: Rc<[NodeId]>,
+    rank: u32,
+    /// How many turns have been given.
+    given: Cell<u32>,
+    /// The number of the turn that is on, or of the next.
+    next: Cell<u32>,
+    changed: Condition,
+}
+
+/// The turn at doing something with the other members, until this is dropped.
+pub struct TeamTurn<'a, M: Machine> {
+    team: &'a TeamMembership<M>,
+    number: u32,
+    /// How many meetings there have been in it.
+    meetings: Cell<u32>,
+}
+
+impl<M: Machine> Drop for TeamTurn<'_, M> {
+    fn drop(&mut self) {
+        self.team.next.set(self.number + 1);
+        self.team.changed.wake_all();
+    }
+}
+
+impl<M: Machine> TeamMembership<M> {
+    /// Makes this node member `rank` of a team of `size`; completes when all members have come. The team's name is one
+    /// that a file could have, and nobody else's until then. A team of one asks nobody.
+    ///
+    /// # Errors
+    /// If there is no such rank, or another member has it or another idea of the size, or if a member that has come is
+    /// gone before all have.
+    pub async fn form(client: &Client<M>, name: &str, rank: u32, size: u32) -> Result<TeamMembership<M>> {
+        // The same for all members, in whatever order they know the I/O nodes.
+        let keeper = *client.io_nodes().iter().min().expect("a client has I/O nodes");
+        let (group, members) = if (rank, size) == (0, 1) {
+            (0, vec![client.inner.endpoint.machine().node().0])
+        } else {
+            let request = Request::FormTeam { name: name.to_owned(), rank, size };
+            match client.inner.endpoint.call(keeper, request, Payload::empty()).await?.0 {
+                Reply::TeamFormed { group, members } if members.len() as u64 == u64::from(size) => {
+                    (group, members)
+                }
+                _ => return Err(unexpected(keeper)),
+            }
+        };
+        Ok(TeamMembership {
+            client: client.clone(),
+            keeper,
+            group,
+            members: members.into_iter().map(NodeId).collect(),
+            rank,
+            given: Cell::new(0),
+            next: Cell::new(0),
+            changed: Condition::new(),
+        })
+    }
+
+    /// Which of the members this node is, from 0.
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// How many members there are.
+    pub fn size(&self) -> u32 {
+        self.members.len() as u32
+    }
+
+    /// Gives the next turn. It is to be [taken](Self::turn), or no other one is ever on.
+    pub fn next_turn(&self) -> u32 {
+        self.given.set(self.given.get() + 1);
+        self.given.get() - 1
+    }
+
+    /// Waits until a turn that has been given is on, after those before it. The numbers may be given elsewhere, from 0
+    /// on.
+    pub async fn turn(&self, number: u32) -> TeamTurn<'_, M> {
+        while self.next.get() != number {
+            self.changed.wait().await;
+        }
+        TeamTurn { team: self, number, meetings: Cell::new(0) }
+    }
+
+    /// Leaves the team. Whatever the others do together from now on fails.
+    pub async fn leave(&self) -> Result<()> {
+        if self.size() == 1 {
+            return Ok(());
+        }
+        let request = Request::Leave { group: self.group };
+        self.client.inner.endpoint.call(self.keeper, request, Payload::empty()).await.map(drop)
+    }
+}
+
+impl<M: Machine> TeamTurn<'_, M> {
+    /// Whether the members have nobody to meet.
+    pub(super) fn is_alone(&self) -> bool {
+        self.team.size() == 1
+    }
+
+    /// Whether this node is the first of the members.
+    pub(super) fn is_first(&self) -> bool {
+        self.team.rank == 0
+    }
+
+    /// Waits until all members have come with what each brings; what that is, by rank. If one of them brings a failure,
+    /// or is gone, all leave with that.
+    pub async fn gather(&self, brings: std::result::Result<u64, &Error>) -> Result<Vec<u64>> {
+        if self.is_alone() {
+            return brings.map(|value| vec![value]).map_err(|error| Box::new(error.clone()));
+        }
+        let TeamMembership { client, keeper, .. } = self.team;
+        client.inner.endpoint.machine().compute(Work::Barrier).await;
+        let (value, failure) = (brings.unwrap_or(0), brings.err().map(failure_of));
+        let request = Request::MeetTeam { meeting: self.next(), value, failure };
+        self.meetings.set(self.meetings.get() + 1);
+        match client.inner.endpoint.call(*keeper, request, Payload::empty()).await?.0 {
+            Reply::TeamMet { values } if values.len() == self.team.members.len() => Ok(values),
+            _ => Err(unexpected(*keeper)),
+        }
+    }
+
+    /// Has all members fail at what they move together in this turn.
+    pub async fn refuse(&self, why: &Error) {
+        // Before it is moved, and after. What comes of it is what was brought.
+        for _ in 0..2 {
+            let _ = self.gather(Err(why)).await;
+        }
+    }
+}
+
+/// What the others are told of an error. If it is that of an I/O node which may have been started anew, they all try
+/// once more.
+fn failure_of(error: &Error) -> Failure {
+    let failure = brought(error);
+    match error.is_of_new_start() {
+        true => Failure { kind: FailureKind::NotOpen, ..failure },
+        false => failure,
+    }
+}
+
+impl<M: Machine> Gathering<M> for TeamTurn<'_, M> {
+    fn next(&self) -> MeetingId {
+        let operation = self.number.wrapping_mul(MEETINGS_IN_TURN).wrapping_add(self.meetings.get());
+        MeetingId { group: self.team.group, operation }
+    }
+
+    async fn meet(&self, _client: &Client<M>, brings: std::result::Result<u64, &Error>) -> Result<Met> {
+        let values = self.gather(brings).await?;
+        Ok(Met { members: self.team.members.clone(), most: values.into_iter().max().unwrap_or(0) })
+    }
+}

@@ -1,0 +1,179 @@
+//! What members of a group, a job or a team move together: they tell the I/O nodes what each of them has, meet, the
+//! first of them asks all I/O nodes to move it, and they meet again.
+
+use std::rc::Rc;
+
+use machine::{Duration, Machine, Memory, NodeId};
+
+use super::{Client, Group, unexpected};
+use crate::endpoint::Answer;
+use crate::error::{Error, Failure, Result};
+use crate::protocol::{MeetingId, MemoryId, Reply};
+
+/// What an operation on what members have told has moved, as far as this member knows: only the first knows all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// How many blocks of each disk had a part in it, in the order of the client's I/O nodes.
+    pub blocks: Vec<u64>,
+    /// How many bytes of members gave way to what another member had written later.
+    pub hidden: u64,
+    /// Where the time went, as this member saw it.
+    pub times: MoveTimes,
+}
+
+/// Where the time of such an operation goes, as one member sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MoveTimes {
+    /// Telling the I/O nodes what it has, until all of them have answered.
+    pub telling: Duration,
+    /// Waiting until all members have told theirs.
+    pub meeting: Duration,
+    /// The I/O nodes at work: sorting, moving data, disks; until all members know that it is done.
+    pub moving: Duration,
+}
+
+impl MoveTimes {
+    /// All of it.
+    pub fn total(&self) -> Duration {
+        self.telling + self.meeting + self.moving
+    }
+
+    /// Takes in those of another operation.
+    pub fn add(&mut self, other: &MoveTimes) {
+        self.telling += other.telling;
+        self.meeting += other.meeting;
+        self.moving += other.moving;
+    }
+}
+
+/// Members who meet, before and after an operation.
+pub(super) trait Gathering<M: Machine> {
+    /// Begins the next operation: its name, by which the memory of its members is known.
+    fn next(&self) -> MeetingId;
+
+    /// Waits for all members with what this one brings; if any of them brings a failure, all leave with the same one.
+    async fn meet(&self, client: &Client<M>, brought: std::result::Result<u64, &Error>) -> Result<Met>;
+}
+
+/// What is known of members who have met.
+pub(super) struct Met {
+    /// Who they are, in order.
+    pub(super) members: Rc<[NodeId]>,
+    /// The greatest of what they have brought, if they tell each other that; otherwise what this one has.
+    pub(super) most: u64,
+}
+
+/// What the others are told of an error: also at which node it was, since they hear it from the keeper of the meeting.
+pub(super) fn brought(error: &Error) -> Failure {
+    let text = error.to_string();
+    Failure { text, ..Failure::from(error.clone()) }
+}
+
+impl<M: Machine> Gathering<M> for Group {
+    fn next(&self) -> MeetingId {
+        Group::next(self)
+    }
+
+    async fn meet(&self, client: &Client<M>, brought: std::result::Result<u64, &Error>) -> Result<Met> {
+        client.meet_with(self, brought.err().map(|error| Failure::from(error.clone()))).await?;
+        Ok(Met { members: self.members.clone(), most: brought.unwrap_or(0) })
+    }
+}
+
+/// An operation that members have in common: what each does of it before they meet, and what the first does after.
+pub(super) struct CommonOperation<'a, Tell, Ask> {
+    /// The memory of this member.
+    pub(super) memory: &'a Memory,
+    /// What telling the I/O nodes is noted as.
+    pub(super) telling: &'static str,
+    /// Tells the I/O nodes what this member has, and gives what it brings to the meeting.
+    pub(super) tell: Tell,
+    /// As the first member, has all I/O nodes move what they have been told.
+    pub(super) ask: Ask,
+}
+
+impl<M: Machine> Client<M> {
+    /// One attempt at an operation of members: what came of this member's part, and what is common to all.
+    pub(super) async fn attempt<Tell, Ask>(
+        &self,
+        gathering: &impl Gathering<M>,
+        operation: CommonOperation<'_, Tell, Ask>,
+    ) -> (Result<Moved>, Result<()>)
+    where
+        Tell: AsyncFnOnce(MemoryId) -> Result<u64>,
+        Ask: AsyncFnOnce(MemoryId, Met) -> Result<Moved>,
+    {
+        let CommonOperation { memory, telling, tell, ask } = operation;
+        let id = MemoryId::Collective(gathering.next());
+        let _opened = self.inner.open_memory(id, memory);
+        let machine = self.inner.endpoint.machine();
+        let begun = machine.now();
+        let telling = machine.notes().span(telling, || []);
+        let told = tell(id).await;
+        drop(telling);
+        let all_told = machine.now();
+        let meeting = machine.notes().span("wait for members", || []);
+        let met = gathering.meet(self, told.as_ref().copied().map_err(|error| &**error)).await;
+        drop(meeting);
+        let all_met = machine.now();
+        let _moving = machine.notes().span("wait for I/O nodes", || []);
+        let mut own = told.map(|_| Moved::default());
+        let met = match met {
+            Ok(met) => {
+                if met.members[0] == machine.node() {
+                    own = ask(id, met).await;
+                }
+                Ok(())
+            }
+            Err(error) => Err(error),
+        };
+        let done = gathering.meet(self, own.as_ref().map(|_| 0).map_err(|error| &**error)).await;
+        if let Ok(moved) = &mut own {
+            moved.times = MoveTimes {
+                telling: all_told.since(begun),
+                meeting: all_met.since(all_told),
+                moving: machine.now().since(all_met),
+            };
+        }
+        (own, met.and(done.map(drop)))
+    }
+}
+
+/// What I/O nodes have moved that were asked to, if none has failed.
+pub(super) fn moved_by(answers: Vec<(NodeId, Answer)>) -> Result<Moved> {
+    let (mut moved, mut outcome) = (Moved::default(), Ok(()));
+    for (node, answer) in answers {
+        match answer {
+            Ok((Reply::Moved { blocks, hidden }, _)) => {
+                moved.blocks.extend(blocks);
+                moved.hidden += hidden;
+            }
+            Ok(_) => outcome = outcome.and(Err(unexpected(node))),
+            Err(error) => outcome = outcome.and(Err(error)),
+        }
+    }
+    outcome.map(|()| moved)
+}
+
+/// Attempts at an operation of members: once more, after `reopen`, if an I/O node was started anew. `attempt` is told
+/// what has failed before it.
+pub(super) async fn attempts(
+    attempt: impl AsyncFn(&Result<()>) -> (Result<Moved>, Result<()>),
+    reopen: impl AsyncFnOnce() -> Result<()>,
+    fits: Result<()>,
+) -> Result<Moved> {
+    let (own, common) = attempt(&fits).await;
+    let (own, common) = match common {
+        // What is common to all members decides, so that all begin again or none.
+        Err(error) if error.is_of_new_start() => {
+            // A failure is told to the others when they meet again.
+            let fits = fits.and(reopen().await);
+            attempt(&fits).await
+        }
+        common => (own, common),
+    };
+    match common {
+        Ok(()) => own,
+        Err(error) => own.and(Err(error)),
+    }
+}

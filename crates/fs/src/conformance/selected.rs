@@ -1,0 +1,312 @@
+//! Promises about what is selected of files, alone or in company, and about teams.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use layout::{Extent, Selection, Striping};
+use machine::conformance::Testbed;
+use machine::{Machine, Memory, Net};
+
+use super::tasks::Tasks;
+use super::{BLOCK, Base, Draw, Restarting, bytes_of, contents, finished, read, run, small, start, write};
+use crate::{
+    Client, Company, Configuration, Error, FailureKind, File, FileId, Group, NumberedFile, SelectedSettings,
+    TeamMembership, Threads,
+};
+
+/// How many members there are.
+const MEMBERS: u32 = 3;
+
+/// How many bytes the files of these tests have at most.
+const BYTES: u64 = 24 * BLOCK;
+
+/// With whom members do something.
+#[derive(Clone, Copy)]
+enum With {
+    Nobody,
+    Group,
+    Team,
+}
+
+/// What a member has selected, and the bytes of that.
+#[derive(Clone)]
+struct Part {
+    selection: Selection,
+    bytes: Vec<u8>,
+}
+
+impl Part {
+    fn draw(draw: &mut Draw) -> Self {
+        let within = Extent::new(draw.below(BYTES / 2), draw.below(BYTES));
+        let selection = draw_selection(draw, 3).within(within).expect("a part of one");
+        let salt = draw.below(256) as u8;
+        let bytes = contents(selection.bytes()).into_iter().map(|byte| byte ^ salt).collect();
+        Part { selection, bytes }
+    }
+
+    /// Where each selected byte is in the file and in memory.
+    fn places(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.selection.chunks().flat_map(|chunk| {
+            (0..chunk.bytes as usize)
+                .map(move |at| (chunk.file_offset as usize + at, chunk.memory_offset as usize + at))
+        })
+    }
+}
+
+/// A selection of any shape: records far apart, rows of them, lists, a block and a little more.
+fn draw_selection(draw: &mut Draw, depth: u32) -> Selection {
+    if depth == 0 || draw.below(4) == 0 {
+        let longest = [1, 8, 40, BLOCK, 3 * BLOCK][draw.below(5) as usize];
+        let run = Extent::new(draw.below(40), draw.below(longest + 1));
+        return Selection::contiguous(run).expect("a short one");
+    }
+    let of = draw_selection(draw, depth - 1);
+    let stride = of.span().bytes + [0, 1, 24, BLOCK][draw.below(4) as usize];
+    let made = match draw.below(3) {
+        0 => of.repeated(1 + draw.below(200), stride),
+        1 => {
+            let other = draw_selection(draw, depth - 1);
+            Selection::joined(&[(0, of.clone()), (of.end() + draw.below(300), other)])
+        }
+        _ => of.slice(draw.below(100), draw.below(4 * BLOCK)),
+    };
+    made.expect("they do not overlap")
+}
+
+/// Each member writes or reads its part, with whomever; the memories as they are then.
+async fn move_parts<M: Machine>(
+    files: &[File<M>],
+    clients: &[Client<M>],
+    nodes: &[M],
+    with: (With, u64),
+    parts: &[Part],
+    is_write: bool,
+    settings: SelectedSettings,
+) -> Vec<Vec<u8>> {
+    let members: Vec<_> = nodes.iter().map(|node| node.node()).collect();
+    let (tasks, done) = (Tasks::default(), Rc::new(RefCell::new(vec![Vec::new(); nodes.len()])));
+    for (rank, (client, part)) in clients.iter().zip(parts).enumerate() {
+        let (file, client, part, members) =
+            (files[rank].clone(), client.clone(), part.clone(), members.clone());
+        let done = done.clone();
+        tasks.begin(&nodes[rank], async move {
+            let bytes = if is_write { part.bytes } else { vec![0; part.bytes.len()] };
+            let memory = Memory::real(bytes);
+            let moving = async |company: Company<'_, M>| {
+                let moved = match is_write {
+                    true => file.write_selected(company, &part.selection, &memory, settings).await,
+                    false => file.read_selected(company, &part.selection, &memory, settings).await,
+                };
+                moved.expect("all members are there");
+            };
+            match with.0 {
+                With::Nobody => moving(Company::Alone).await,
+                With::Group => moving(Company::Group(&Group::new(with.1, members, rank))).await,
+                With::Team => {
+                    let team =
+                        TeamMembership::form(&client, "a team", rank as u32, MEMBERS).await.expect("formed");
+                    let values = team.turn(team.next_turn()).await.gather(Ok(with.1 + rank as u64)).await;
+                    assert_eq!(values, Ok((0..u64::from(MEMBERS)).map(|rank| with.1 + rank).collect()));
+                    moving(Company::Team(&team.turn(team.next_turn()).await)).await;
+                    team.leave().await.expect("left");
+                }
+            }
+            if is_write {
+                file.commit().await.expect("committed");
+            }
+            done.borrow_mut()[rank] = bytes_of(memory);
+        });
+    }
+    tasks.wait().await;
+    done.take()
+}
+
+/// Whatever is selected of a file and written, alone at the same time, or with a group or a team: each byte is then one
+/// of its selectors', and what nobody has selected is as it was; and reading gives what is in the file.
+pub fn what_is_selected_agrees_with_files_in_memory(testbed: &impl Testbed, base: Base) {
+    for (seed, with, queued, presort, to_media) in [
+        (1, With::Group, false, true, true),
+        (2, With::Team, true, true, false),
+        (3, With::Nobody, true, false, false),
+        (4, With::Team, false, false, true),
+    ] {
+        let settings = SelectedSettings { presort, queued, to_media };
+        run(testbed, 2 + MEMBERS as usize, move |nodes| async move {
+            selected_operations(&nodes, base, seed, with, settings).await;
+        });
+    }
+}
+
+/// The same, with all that can be chosen drawn from a seed.
+pub fn selections_of_a_seed(testbed: &impl Testbed, seed: u64) {
+    let mut draw = Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let configuration = Configuration::ALL[draw.below(Configuration::ALL.len() as u64) as usize];
+    let with = [With::Nobody, With::Group, With::Team][draw.below(3) as usize];
+    let mut is_so = || draw.below(2) == 0;
+    let settings = SelectedSettings { presort: is_so(), queued: is_so(), to_media: is_so() };
+    run(testbed, 2 + MEMBERS as usize, move |nodes| async move {
+        selected_operations(&nodes, configuration.into(), seed, with, settings).await;
+    });
+}
+
+async fn selected_operations<M: Machine>(
+    nodes: &[M],
+    base: Base,
+    seed: u64,
+    with: With,
+    settings: SelectedSettings,
+) {
+    let clients = start(base, nodes, 2, small(base, Threads::Pool(4))).await;
+    let mut draw = Draw(seed);
+    let mut expected = contents(draw.below(BYTES));
+    let first = clients[0].create("one", FileId(1), BLOCK).await.expect("created");
+    write(&first, 0, &expected).await;
+    first.commit().await.expect("committed");
+    let mut files = Vec::new();
+    for client in &clients {
+        files.push(client.open("one").await.expect("opened"));
+    }
+    for round in 1..4 {
+        let parts: Vec<Part> = (0..MEMBERS).map(|_| Part::draw(&mut draw)).collect();
+        // Some of what is there before is still in caches.
+        let (offset, fresh) = (draw.below(BYTES / 2), contents(1 + draw.below(2 * BLOCK)));
+        write(&first, offset, &fresh).await;
+        let ends = parts.iter().map(|part| part.selection.end()).chain([offset + fresh.len() as u64]);
+        let end = ends.max().unwrap_or(0).max(expected.len() as u64) as usize;
+        expected.resize(end, 0);
+        expected[offset as usize..offset as usize + fresh.len()].copy_from_slice(&fresh);
+        move_parts(&files, &clients, &nodes[2..], (with, 10 * round), &parts, true, settings).await;
+        first.flush().await.expect("flushed");
+        first.refresh().await.expect("refreshed");
+        let now = read(&first, 0, 4 * BYTES).await;
+        assert_eq!(now.len(), end, "the length in round {round} of seed {seed}");
+        let mut choices: Vec<Vec<u8>> = expected.iter().map(|_| Vec::new()).collect();
+        for part in &parts {
+            part.places().for_each(|(file, memory)| choices[file].push(part.bytes[memory]));
+        }
+        for (at, (choices, byte)) in choices.iter().zip(&now).enumerate() {
+            let is_right = if choices.is_empty() { *byte == expected[at] } else { choices.contains(byte) };
+            assert!(is_right, "byte {at} in round {round} of seed {seed}");
+        }
+        expected = now;
+        let parts: Vec<Part> = (0..MEMBERS).map(|_| Part::draw(&mut draw)).collect();
+        let memories =
+            move_parts(&files, &clients, &nodes[2..], (with, 10 * round + 5), &parts, false, settings);
+        for (part, memory) in parts.iter().zip(memories.await) {
+            let there = |(file, at): (usize, usize)| expected.get(file).copied().unwrap_or(0) == memory[at];
+            assert!(part.places().all(there), "round {round} of seed {seed}");
+        }
+    }
+}
+
+/// What is selected of a file without a name makes the stripes that it touches, and no others; of those that there are
+/// not, also if they are made later, reading finds what there is.
+pub fn what_is_selected_of_a_numbered_file_touches_its_stripes(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let clients = start(base, &nodes, 3, small(base, Threads::Pool(4))).await;
+        let striping = Striping::new(BLOCK, 3).expect("a striping");
+        let disks = clients[0].disks_by_identity().await.expect("told");
+        let disks = disks.keys().copied().take(3).collect();
+        let file = NumberedFile { number: FileId(1 << 50), striping, disks, bytes: 0 };
+        let writer = clients[0].numbered(file.clone()).await.expect("opened");
+        let reader = clients[1].numbered(file.clone()).await.expect("opened");
+        let settings = SelectedSettings { presort: true, queued: true, to_media: false };
+        let all = Selection::vector(Extent::new(3, 5), 40, BLOCK / 2).expect("a vector");
+        let mut expected = vec![0; all.bytes() as usize];
+        for part in [all.slice(0, 10), all.slice(20, 7), all.slice(100, 100)] {
+            let part = part.expect("a part");
+            let bytes = contents(part.bytes());
+            let memory = Memory::real(bytes.clone());
+            writer.write_selected(Company::Alone, &part, &memory, settings).await.expect("written");
+            let at = all.bytes_before(part.span().offset) as usize;
+            expected[at..at + bytes.len()].copy_from_slice(&bytes);
+            let memory = Memory::real(vec![0; expected.len()]);
+            reader.read_selected(Company::Alone, &all, &memory, settings).await.expect("read");
+            assert!(bytes_of(memory) == expected);
+            let there = clients[1].numbered_stripes(&file).await.expect("told");
+            let touched = (all.bytes_before(part.end()) > 100) || there.len() < 3;
+            assert!(touched, "{there:?}");
+        }
+        writer.flush().await.expect("flushed");
+    });
+}
+
+/// Members of a team learn at once that one of them is gone, or that one has failed; nobody else may be one of them.
+pub fn a_team_fails_together(testbed: &impl Testbed, base: Base) {
+    run(testbed, 2 + MEMBERS as usize, move |nodes| async move {
+        let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
+        let file = finished(&clients[0], "shared", FileId(1)).await;
+        write(&file, 0, &contents(9 * BLOCK)).await;
+        file.commit().await.expect("committed");
+        let (tasks, told) = (Tasks::default(), Rc::new(RefCell::new(Vec::new())));
+        for (rank, client) in (0..MEMBERS).zip(&clients) {
+            let (client, told, node) = (client.clone(), told.clone(), nodes[2 + rank as usize].clone());
+            tasks.begin(&nodes[2 + rank as usize], async move {
+                let file = client.open("shared").await.expect("opened");
+                let team = TeamMembership::form(&client, "all", rank, MEMBERS).await.expect("formed");
+                let all = Selection::contiguous(Extent::new(0, 9 * BLOCK)).expect("an extent");
+                let settings = SelectedSettings { presort: true, queued: false, to_media: true };
+                // One of them has too little memory for it.
+                for short in [u64::from(rank == 1), 0] {
+                    let memory = Memory::real(vec![0; (9 * BLOCK - short) as usize]);
+                    let turn = team.turn(team.next_turn()).await;
+                    let read = file.read_selected(Company::Team(&turn), &all, &memory, settings).await;
+                    match (short, rank) {
+                        (0, 1) => assert!(read.is_ok() && bytes_of(memory) == contents(9 * BLOCK)),
+                        (1, 1) => assert!(read.is_err_and(|error| error.to_string().contains("a memory of"))),
+                        _ => told.borrow_mut().push(read.is_err()),
+                    }
+                }
+                if rank == 2 {
+                    node.net().close();
+                    return;
+                }
+                for _ in 0..2 {
+                    let memory = Memory::real(contents(9 * BLOCK));
+                    let turn = team.turn(team.next_turn()).await;
+                    let written = file.write_selected(Company::Team(&turn), &all, &memory, settings).await;
+                    let error = written.expect_err("a member is gone");
+                    assert!(error.is_remote(FailureKind::NoTeam), "{error}");
+                    assert!(error.to_string().contains("rank 2 of the team all is gone"), "{error}");
+                }
+            });
+        }
+        tasks.wait().await;
+        let mut told = told.take();
+        told.sort_unstable();
+        assert_eq!(told, [false, false, true, true], "all fail, and then none does");
+    });
+}
+
+/// What is selected is told again, and asked for once more, if an I/O node has been started anew; and what it accepted
+/// and has lost is told at the next flush.
+pub fn what_is_selected_is_told_again_to_a_new_run(testbed: &impl Testbed, base: Base) {
+    run(testbed, 2, move |nodes| async move {
+        let io_node = Restarting::serve(&nodes[0]);
+        let client = Client::connect(nodes[1].clone(), vec![nodes[0].node()], base.client()).await;
+        let file = client.expect("it answers").open("file").await.expect("opened");
+        let group = Group::new(1, vec![nodes[1].node()], 0);
+        let selection = Selection::vector(Extent::new(5, 8), 9, 20).expect("a vector");
+        let memory = Memory::real(vec![1; selection.bytes() as usize]);
+        let settings = SelectedSettings { presort: true, queued: true, to_media: false };
+        let (mut collectives, lost) = (0, nodes[0].node());
+        for company in [Company::Group(&group), Company::Alone] {
+            for (restarts, flushed) in [(0, Ok(())), (1, Ok(())), (2, Err(lost))] {
+                if restarts > 0 {
+                    io_node.start_anew();
+                }
+                let written = file.write_selected(company, &selection, &memory, settings).await;
+                collectives += 1;
+                assert_eq!((written.map(drop), io_node.collectives.get()), (Ok(()), collectives));
+                if restarts > 1 {
+                    io_node.start_anew();
+                }
+                let told = file.flush().await.map_err(|error| match *error {
+                    Error::WriteLost { node, .. } => node,
+                    other => panic!("{other}"),
+                });
+                assert_eq!(told, flushed);
+            }
+        }
+    });
+}

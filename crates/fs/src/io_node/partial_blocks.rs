@@ -1,0 +1,212 @@
+//! Moving parts of blocks between disks and the memory of clients, whoever says which parts: directories
+//! (`listed.rs`) or selections (`selected.rs`).
+//!
+//! As for a dense view (`disk_directed.rs`), a few buffers of each disk take its blocks one after the other. But of a
+//! block there may be parts only: what lies between them is not to change.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+use machine::{Buf, BufferPool, Disk, Machine, NodeId, Payload, TaskGroup};
+
+use super::IoNode;
+use super::account::Account;
+use super::disk_directed::move_each;
+use super::open_stripe::{Barred, OpenStripe};
+use crate::error::{Failure, Result as FsResult};
+use crate::exchange::Exchange;
+use crate::give_way::give_way;
+use crate::protocol::Direction;
+use crate::schedule::{DiskUser, Urgency};
+
+/// The most runs of a block that are written one by one; a block of more is read first and then written as a whole.
+const RUNS_MAX: usize = 4;
+
+/// What is to be moved of a block.
+pub(super) trait BlockParts<M: Machine> {
+    /// Offset in bytes of the block within its stripe.
+    fn stripe_offset(&self) -> u64;
+
+    /// Which bytes of the block: disjoint, in order, not touching each other.
+    fn runs(&self) -> Vec<Range<u64>>;
+
+    /// Puts them where the members have them; the buffer has the block. When this completes nobody needs it any more.
+    async fn put(&self, exchange: &Rc<Exchange<M>>, buffer: &Buf) -> FsResult<()>;
+
+    /// Gets them from the members into the buffer.
+    async fn get(&self, exchange: &Exchange<M>, buffer: &mut Buf) -> FsResult<()>;
+}
+
+/// A block and what is to be moved of it.
+pub(super) struct PartialBlock<P> {
+    pub(super) stripe: Rc<StripePart>,
+    pub(super) parts: P,
+}
+
+/// A stripe that has blocks in an operation.
+pub(super) struct StripePart {
+    pub(super) stripe: Rc<OpenStripe>,
+    /// If it is written, nobody else begins to write it meanwhile.
+    _barred: Option<Barred>,
+    /// Its length before the operation: beyond it are zeros.
+    bytes_before: u64,
+}
+
+/// A disk's part of an operation, or a stripe's. The blocks are those still to be moved; none, where there may be
+/// others that have not been found yet.
+pub(super) struct PartialTransfer<M: Machine, I> {
+    pub(super) node: Rc<IoNode<M>>,
+    /// Who has asked for it all.
+    pub(super) asker: NodeId,
+    pub(super) direction: Direction,
+    pub(super) exchange: Rc<Exchange<M>>,
+    blocks: RefCell<I>,
+    buffers: BufferPool,
+    block_bytes: u64,
+}
+
+impl<M: Machine> IoNode<M> {
+    /// Makes a stripe ready: the cache is bypassed, and what is written, up to `written_end` of it, has its space
+    /// first, so that sorting knows where each block will be.
+    pub(super) async fn make_ready(
+        self: &Rc<Self>,
+        asker: NodeId,
+        stripe: Rc<OpenStripe>,
+        written_end: Option<u64>,
+    ) -> Result<StripePart, Box<Failure>> {
+        self.blocks.write_out(&stripe).await;
+        stripe.writers.tell(asker)?;
+        let bytes_before = stripe.length.bytes();
+        let Some(end) = written_end else {
+            stripe.losses.check(&(0..u64::MAX))?;
+            return Ok(StripePart { stripe, _barred: None, bytes_before });
+        };
+        let barred = stripe.bar_writes();
+        self.blocks.forget(&barred, 0).await;
+        if end > stripe.length.bytes() {
+            self.disks.check_space(&stripe, end).await?;
+            self.disks.of(stripe.home).resize(stripe.home.object, end).await?;
+            stripe.set_end(end);
+        }
+        Ok(StripePart { stripe, _barred: Some(barred), bytes_before })
+    }
+
+    /// Takes in that stripes have been written past the cache, and brings them onto the media if that is wanted.
+    pub(super) async fn wrote_parts(
+        &self,
+        stripes: &[Rc<StripePart>],
+        to_media: bool,
+    ) -> Result<(), Box<Failure>> {
+        for part in stripes {
+            // What others read meanwhile may be from before.
+            self.blocks.forget(&part.stripe.bar_writes(), 0).await;
+            if to_media {
+                self.flush_disk(&part.stripe).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<M, P, I> PartialTransfer<M, I>
+where
+    M: Machine,
+    P: BlockParts<M> + 'static,
+    I: Iterator<Item = Option<PartialBlock<P>>> + 'static,
+{
+    /// Of blocks of at most `block_bytes` bytes.
+    pub(super) fn new(
+        node: &Rc<IoNode<M>>,
+        asker: NodeId,
+        direction: Direction,
+        exchange: &Rc<Exchange<M>>,
+        blocks: I,
+        block_bytes: u64,
+    ) -> Rc<Self> {
+        let buffers = BufferPool::new(block_bytes * node.settings.buffers_per_disk as u64);
+        let (node, exchange, blocks) = (node.clone(), exchange.clone(), RefCell::new(blocks));
+        Rc::new(PartialTransfer { node, asker, direction, exchange, blocks, buffers, block_bytes })
+    }
+
+    /// Starts its buffers.
+    pub(super) fn start(self: Rc<Self>, buffers: &TaskGroup<Box<Failure>>, account: &Rc<Account>) {
+        for _ in 0..self.node.settings.buffers_per_disk {
+            let (transfer, others, account) = (self.clone(), buffers.clone(), account.clone());
+            buffers.spawn(&self.node.machine, "collective buffer", async move {
+                transfer.move_blocks(&others, &account).await
+            });
+        }
+    }
+
+    /// A buffer's life.
+    async fn move_blocks(
+        &self,
+        buffers: &TaskGroup<Box<Failure>>,
+        account: &Account,
+    ) -> Result<(), Box<Failure>> {
+        let buffer = self.buffers.take(self.block_bytes).await;
+        let move_block = async |found: Option<PartialBlock<P>>, buffer| {
+            let Some(block) = found else {
+                give_way().await;
+                return Ok(buffer);
+            };
+            let (file, offset) = (block.stripe.stripe.file().0, block.parts.stripe_offset());
+            let about = || [("job", self.asker.0), ("file", file), ("offset", offset)];
+            let _span = self.node.machine.notes().span("move block", about);
+            match self.direction {
+                Direction::Read => self.read_block(&block, buffer).await,
+                Direction::Write => self.write_block(&block, buffer).await,
+            }
+        };
+        move_each(buffer, buffers, account, || self.blocks.borrow_mut().next(), move_block).await
+    }
+
+    /// Fills a buffer with a block as it is on the disk.
+    async fn load(&self, block: &PartialBlock<P>, buffer: Buf) -> Result<Buf, Box<Failure>> {
+        let (stripe, offset) = (&block.stripe.stripe, block.parts.stripe_offset());
+        let user = DiskUser { job: self.asker, urgency: Urgency::Demand };
+        Ok(self.node.disks.read(stripe.home, offset, buffer, user).await?)
+    }
+
+    async fn read_block(&self, block: &PartialBlock<P>, buffer: Buf) -> Result<Buf, Box<Failure>> {
+        let buffer = self.load(block, buffer).await?;
+        block.parts.put(&self.exchange, &buffer).await?;
+        // Queued pieces have been copied, others have arrived: nobody needs the buffer any more.
+        Ok(buffer)
+    }
+
+    async fn write_block(&self, block: &PartialBlock<P>, mut buffer: Buf) -> Result<Buf, Box<Failure>> {
+        let (node, stripe) = (&self.node, &block.stripe.stripe);
+        let (mut runs, offset) = (block.parts.runs(), block.parts.stripe_offset());
+        // What lies between the runs is not to change while it is here: writes of single blocks are barred, and other
+        // operations wait for their turn, since they may be somebody else's who has other parts of the block.
+        let _turn_at_block =
+            node.collectives.patched.take((stripe.file(), stripe.label.stripe, offset)).await;
+        if runs.len() > RUNS_MAX {
+            buffer = self.load_around(block, buffer).await?;
+        }
+        block.parts.get(&self.exchange, &mut buffer).await?;
+        if runs.len() > RUNS_MAX {
+            let end = runs.last().expect("more than one").end;
+            runs.truncate(1);
+            runs[0] = 0..end;
+        }
+        node.disks.write_runs(stripe.home, offset, &buffer, runs.iter().cloned(), self.asker).await?;
+        for Range { start, end } in runs {
+            stripe.losses.mend(&(offset + start..offset + end));
+        }
+        Ok(buffer)
+    }
+
+    /// Fills a buffer with what a block of many runs has between them.
+    async fn load_around(&self, block: &PartialBlock<P>, mut buffer: Buf) -> Result<Buf, Box<Failure>> {
+        if block.parts.stripe_offset() < block.stripe.bytes_before {
+            let (start, bytes) = (block.parts.stripe_offset(), block.stripe.stripe.block_bytes());
+            block.stripe.stripe.losses.check(&(start..start + bytes))?;
+            return self.load(block, buffer).await;
+        }
+        buffer.put(0, &Payload::zeros(self.block_bytes));
+        Ok(buffer)
+    }
+}

@@ -1,0 +1,443 @@
+//! Operations on what clients have selected of a file, each in closed form: which bytes of a block are whose is found
+//! when it is the block's turn, and neither memory nor messages depend on how many pieces there are.
+//!
+//! ```text
+//!  block         a a . b b b a a . b b . a           a: member 0, b: member 1, .: nobody's
+//!  Memput to 0   aaaaa      Memput to 1   bbbbb      one range of each memory, whatever the pieces
+//! ```
+//!
+//! What a member has of a block is contiguous in its memory, since there its bytes are in the order of the file. So the
+//! pieces are packed and unpacked here, where they are met in the order of the block, and a member copies but once.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::mem;
+use std::ops::Range;
+use std::rc::Rc;
+
+use layout::{Chunk, Extent, Selection};
+use machine::{Buf, Disk, Machine, NodeId, Payload, TaskGroup, Work};
+
+use super::IoNode;
+use super::account::Account;
+use super::partial_blocks::{BlockParts, PartialBlock, PartialTransfer, StripePart};
+use super::told::Told;
+use crate::coverage::Coverage;
+use crate::error::{Failure, FailureKind, Result as FsResult};
+use crate::exchange::{Exchange, Exchanged};
+use crate::give_way::give_way;
+use crate::protocol::{Direction, FileId, Reply, Selected, SelectedPart, Selecting, Selectors};
+
+/// The most nodes of selections that one client may have told and not yet had moved: some forty megabytes.
+const NODES_OF_CLIENT_MAX: u64 = 1 << 19;
+
+/// Blocks that are listed, and sorted, at a time.
+const LISTED_MAX: usize = 1 << 18;
+
+/// So often is looked for a block in a row, for all selections together, before others have their turn.
+const LOOKS_IN_A_ROW: usize = 16_384;
+
+/// So many blocks of data are packed and not yet put, at most, where members read the same bytes.
+const PACKED_BLOCKS: u64 = 4;
+
+/// What clients have told of their selections for operations to come.
+pub(super) type Selections = Told<Selecting>;
+
+/// A selection, or a part of one, and where it is.
+struct Selector {
+    /// Which of the members has it.
+    member: u32,
+    /// Where in its memory it begins, in bytes.
+    at: u64,
+    selection: Selection,
+}
+
+/// Everybody's selections, and the stripes that they may touch.
+struct AllSelected {
+    members: Vec<NodeId>,
+    selectors: Rc<[Selector]>,
+    stripes: BTreeSet<u32>,
+}
+
+impl AllSelected {
+    /// Where the last of all selected bytes ends.
+    fn end(&self) -> u64 {
+        self.selectors.iter().map(|selector| selector.selection.end()).max().unwrap_or(0)
+    }
+}
+
+impl<M: Machine> IoNode<M> {
+    /// Takes in what a member of a group has selected, or a part of that.
+    pub(super) async fn take_selecting(
+        &self,
+        asker: NodeId,
+        selecting: Selecting,
+    ) -> Result<Reply, Box<Failure>> {
+        self.machine.compute(Work::TakeEntries { entries: 1 }).await;
+        // Also what selects nothing takes some memory.
+        let (weight, most) = (selecting.part.selection.nodes().saturating_add(1), NODES_OF_CLIENT_MAX);
+        let (memory, refused) = (selecting.memory, |nodes| {
+            let text =
+                format!("selections of {nodes} nodes from {asker}; at most {most} here: select less at once");
+            Failure::invalid(text)
+        });
+        self.selections.add(asker, memory, vec![selecting], weight, most, refused)?;
+        Ok(self.accepted())
+    }
+
+    pub(super) async fn serve_selected(
+        self: &Rc<Self>,
+        asker: NodeId,
+        account: &Rc<Account>,
+        request: Selected,
+    ) -> Result<Reply, Box<Failure>> {
+        let served = self.move_selected(asker, account, &request);
+        self.in_turn(account, served).await
+    }
+
+    async fn move_selected(
+        self: &Rc<Self>,
+        asker: NodeId,
+        account: &Rc<Account>,
+        request: &Selected,
+    ) -> Result<Reply, Box<Failure>> {
+        let all = self.all_selected(asker, request)?;
+        self.machine.compute(Work::HandleRequest).await;
+        let stripes = all.stripes.iter().map(|&stripe| self.stripes.get(request.file, stripe));
+        let stripes = stripes.collect::<Result<Vec<_>, _>>()?;
+        let block_bytes = stripes.iter().map(|stripe| stripe.block_bytes()).max().unwrap_or(0);
+        let (queue_buffers, _queue_memory) =
+            self.collectives.queue_buffers_for(request.queued, all.members.len(), block_bytes).await;
+        account.check()?;
+        let is_write = request.direction == Direction::Write;
+        let mut parts = Vec::new();
+        for stripe in stripes {
+            let end = stripe.label.striping.stripe_bytes(all.end(), stripe.label.stripe);
+            let part = self.make_ready(asker, stripe, is_write.then_some(end)).await?;
+            if is_write && !request.to_media {
+                all.members.iter().for_each(|&member| part.stripe.writers.note(member));
+            }
+            parts.push(Rc::new(part));
+        }
+        let (endpoint, memory, members) = (self.endpoint.clone(), request.memory, all.members.clone());
+        let exchange = Exchange::new(endpoint, 1, memory, members, None, queue_buffers, block_bytes);
+        let moved: Vec<Rc<Cell<u64>>> = self.machine.disks().iter().map(|_| Rc::default()).collect();
+        let buffers = TaskGroup::new();
+        for part in &parts {
+            let blocks = self.plan_selected(request, part, &all, &moved[part.stripe.home.disk]).await;
+            let (direction, block_bytes) = (request.direction, part.stripe.block_bytes());
+            PartialTransfer::new(self, asker, direction, &exchange, blocks, block_bytes)
+                .start(&buffers, account);
+        }
+        let outcome = buffers.join().await;
+        let finished = exchange.finish().await;
+        outcome.and(finished.map_err(Box::<Failure>::from))?;
+        if is_write {
+            self.wrote_parts(&parts, request.to_media).await?;
+        }
+        Ok(match request.selectors {
+            Selectors::Members(_) => {
+                Reply::Moved { blocks: moved.iter().map(|blocks| blocks.get()).collect(), hidden: 0 }
+            }
+            Selectors::Asker(_) => self.accepted(),
+        })
+    }
+
+    /// What all who take part have selected.
+    fn all_selected(&self, asker: NodeId, request: &Selected) -> Result<AllSelected, Box<Failure>> {
+        let (members, told) = match &request.selectors {
+            Selectors::Asker(part) => (vec![asker], vec![(0, part.clone())]),
+            Selectors::Members(members) => {
+                let members = self.check_members(members)?;
+                let mut told = Vec::new();
+                for (index, &member) in (0..).zip(&members) {
+                    let parts = self.selections.take(member, request.memory)?;
+                    check_told(member, request.file, &parts)?;
+                    told.extend(parts.into_iter().map(|selecting| (index, selecting.part)));
+                }
+                (members, told)
+            }
+        };
+        let (mut selectors, mut stripes) = (Vec::new(), BTreeSet::new());
+        for (member, SelectedPart { at, selection, stripes: touched }) in told {
+            if at.checked_add(selection.bytes()).is_none() {
+                let text = format!("{} bytes at {at} of its memory: no memory has them", selection.bytes());
+                return Err(Failure::invalid(text).into());
+            }
+            stripes.extend(touched);
+            if !selection.is_empty() {
+                selectors.push(Selector { member, at, selection });
+            }
+        }
+        Ok(AllSelected { members, selectors: selectors.into(), stripes })
+    }
+
+    /// Makes ready to list the blocks of a stripe that anybody has selected some of.
+    async fn plan_selected(
+        self: &Rc<Self>,
+        request: &Selected,
+        part: &Rc<StripePart>,
+        all: &AllSelected,
+        moved: &Rc<Cell<u64>>,
+    ) -> SelectedBlocks<M> {
+        let Selected { direction, presort, .. } = *request;
+        let (striping, stripe) = (part.stripe.label.striping, u64::from(part.stripe.label.stripe));
+        let end = match direction {
+            // What is beyond is zeros, as the readers' memory is.
+            Direction::Read => part.stripe.length.bytes(),
+            Direction::Write => striping.stripe_bytes(all.end(), part.stripe.label.stripe),
+        };
+        let blocks = end.div_ceil(striping.block_bytes());
+        self.machine.compute(Work::ListBlocks { blocks }).await;
+        if presort {
+            self.machine.compute(Work::SortBlocks { blocks }).await;
+        }
+        SelectedBlocks {
+            node: self.clone(),
+            part: part.clone(),
+            selectors: all.selectors.clone(),
+            presort,
+            next: Some(stripe),
+            end,
+            found: Vec::new(),
+            listed: Vec::new().into_iter(),
+            moved: moved.clone(),
+        }
+    }
+}
+
+/// Refuses what is not all that a member had to tell of a file. Maybe it has told it to an earlier run of this node.
+fn check_told(member: NodeId, file: FileId, parts: &[Selecting]) -> Result<(), Box<Failure>> {
+    let count = parts.first().map_or(1, |first| u64::from(first.parts));
+    if parts.iter().any(|selecting| selecting.file != file) {
+        return Err(Failure::invalid(format!("{member} has selected something of another file")).into());
+    }
+    if parts.len() as u64 != count {
+        let text = format!("{member} has told {} of {count} parts of what it has selected", parts.len());
+        return Err(Failure::new(FailureKind::NotOpen, text).into());
+    }
+    Ok(())
+}
+
+/// The blocks of a stripe that anybody has selected some of, as they are found.
+struct SelectedBlocks<M: Machine> {
+    node: Rc<IoNode<M>>,
+    part: Rc<StripePart>,
+    selectors: Rc<[Selector]>,
+    presort: bool,
+    /// The block of the stripe that is looked at next, by its index in the file, if there is any.
+    next: Option<u64>,
+    /// Up to where of the stripe blocks are looked for.
+    end: u64,
+    /// Blocks that have been found and are to be listed together: where they are in the stripe.
+    found: Vec<u64>,
+    /// Those that are still to be moved.
+    listed: std::vec::IntoIter<u64>,
+    /// Counts them.
+    moved: Rc<Cell<u64>>,
+}
+
+impl<M: Machine> Iterator for SelectedBlocks<M> {
+    type Item = Option<PartialBlock<SelectedParts>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.listed.len() == 0 {
+            self.find();
+            let finds_more = self.next.is_some() && self.found.len() < LISTED_MAX;
+            if finds_more && (self.presort || self.found.is_empty()) {
+                return Some(None);
+            }
+            self.list();
+        }
+        let stripe_offset = self.listed.next()?;
+        self.moved.set(self.moved.get() + 1);
+        let label = &self.part.stripe.label;
+        let place = layout::StripePlace { stripe: label.stripe, offset: stripe_offset };
+        let start = label.striping.file_offset_of(place).expect("a block of a file");
+        let extent = Extent::new(start, label.striping.block_bytes());
+        let parts = SelectedParts { selectors: self.selectors.clone(), stripe_offset, extent };
+        Some(Some(PartialBlock { stripe: self.part.clone(), parts }))
+    }
+}
+
+impl<M: Machine> SelectedBlocks<M> {
+    /// Looks for blocks, for a while: where nothing is selected there may be a long way to the next one.
+    fn find(&mut self) {
+        let striping = self.part.stripe.label.striping;
+        let (block_bytes, stripes) = (striping.block_bytes(), u64::from(striping.stripe_count()));
+        let looks = (LOOKS_IN_A_ROW / self.selectors.len().max(1)).max(1);
+        for _ in 0..looks {
+            let Some(block) = self.next.filter(|_| self.found.len() < LISTED_MAX) else { return };
+            let (start, stripe_offset) = (block.checked_mul(block_bytes), block / stripes * block_bytes);
+            let Some(start) = start.filter(|_| stripe_offset < self.end) else {
+                self.next = None;
+                return;
+            };
+            self.next = self.nearest(start).and_then(|offset| match striping.block_at(offset) - block {
+                0 => {
+                    self.found.push(stripe_offset);
+                    block.checked_add(stripes)
+                }
+                // The first block of this stripe that is not before that.
+                behind => block.checked_add(behind.div_ceil(stripes) * stripes),
+            });
+        }
+    }
+
+    /// Where the first selected byte is in the block at an offset of the file, or the first beyond it.
+    fn nearest(&self, start: u64) -> Option<u64> {
+        let (mut nearest, end) = (None, start.saturating_add(self.part.stripe.block_bytes()));
+        for selector in self.selectors.iter() {
+            let found = selector.selection.next_from(start);
+            if found.is_some_and(|offset| offset < end) {
+                return found;
+            }
+            nearest = nearest.into_iter().chain(found).min();
+        }
+        nearest
+    }
+
+    /// Puts what has been found into the order in which it will be moved.
+    fn list(&mut self) {
+        if self.presort {
+            let home = self.part.stripe.home;
+            let disk = self.node.disks.of(home);
+            self.found.sort_by_cached_key(|&offset| disk.position(home.object, offset));
+        }
+        self.listed = mem::take(&mut self.found).into_iter();
+    }
+}
+
+/// What is selected of a block.
+struct SelectedParts {
+    selectors: Rc<[Selector]>,
+    /// Where in the stripe the block begins, in bytes.
+    stripe_offset: u64,
+    /// The block.
+    extent: Extent,
+}
+
+impl SelectedParts {
+    /// What each has of the block.
+    fn parts(&self) -> impl Iterator<Item = MemberPart<'_>> {
+        self.selectors.iter().filter_map(|selector| {
+            let (selection, extent) = (&selector.selection, self.extent);
+            let first = selection.bytes_before(extent.offset);
+            let bytes = selection.bytes_before(extent.end()) - first;
+            (bytes > 0).then_some(MemberPart { selector, extent, first, bytes })
+        })
+    }
+}
+
+/// What one selection has of a block.
+struct MemberPart<'a> {
+    selector: &'a Selector,
+    extent: Extent,
+    /// How many bytes it has before the block, and how many of it.
+    first: u64,
+    bytes: u64,
+}
+
+impl MemberPart<'_> {
+    /// Its pieces of the block, as offsets within that and lengths.
+    fn places(&self) -> impl Iterator<Item = (u64, u64)> {
+        let start = self.extent.offset;
+        let chunks = self.selector.selection.pieces_in(self.extent);
+        chunks.map(move |Chunk { file_offset, bytes, .. }| (file_offset - start, bytes))
+    }
+
+    /// Its pieces of a buffer that has the block, one after the other, and how many there are.
+    fn gather(&self, buffer: &Buf) -> (Payload, u64) {
+        let (first, bytes) = self.places().next().expect("it has some bytes");
+        if bytes == self.bytes {
+            return (buffer.slice(first..first + bytes), 1);
+        }
+        let mut pieces = 0;
+        let data = buffer.gather(self.places().inspect(|_| pieces += 1), self.bytes);
+        (data, pieces)
+    }
+
+    /// Puts its data where its pieces of a buffer are that has the block; how many there are.
+    fn scatter(&self, data: &Payload, buffer: &mut Buf) -> u64 {
+        let mut pieces = 0;
+        buffer.scatter(self.places().inspect(|_| pieces += 1), data);
+        pieces
+    }
+}
+
+impl Exchanged for MemberPart<'_> {
+    fn member(&self) -> u32 {
+        self.selector.member
+    }
+
+    fn memory_offset(&self) -> u64 {
+        self.selector.at + self.first
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// What one selection has of a block, packed.
+struct Packed<'a>(MemberPart<'a>, Payload);
+
+impl Exchanged for Packed<'_> {
+    fn member(&self) -> u32 {
+        self.0.member()
+    }
+
+    fn memory_offset(&self) -> u64 {
+        self.0.memory_offset()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.bytes
+    }
+}
+
+impl<M: Machine> BlockParts<M> for SelectedParts {
+    fn stripe_offset(&self) -> u64 {
+        self.stripe_offset
+    }
+
+    fn runs(&self) -> Vec<Range<u64>> {
+        let mut coverage = Coverage::none_of(self.extent.bytes);
+        for part in self.parts() {
+            for (start, bytes) in part.places() {
+                coverage.insert(start..start + bytes);
+            }
+        }
+        coverage.runs()
+    }
+
+    async fn put(&self, exchange: &Rc<Exchange<M>>, buffer: &Buf) -> FsResult<()> {
+        let data = |packed: &Packed<'_>| packed.1.clone();
+        let (mut all_packed, mut bytes) = (Vec::new(), 0);
+        for part in self.parts() {
+            let (data_of_part, pieces) = part.gather(buffer);
+            exchange.machine().compute(Work::UnpackPieces { pieces }).await;
+            exchange.machine().compute(Work::PackData { bytes: part.bytes }).await;
+            give_way().await;
+            bytes += part.bytes;
+            all_packed.push(Packed(part, data_of_part));
+            if bytes > PACKED_BLOCKS * self.extent.bytes {
+                exchange.put(mem::take(&mut all_packed).into_iter(), data).await?;
+                bytes = 0;
+            }
+        }
+        exchange.put(all_packed.into_iter(), data).await
+    }
+
+    async fn get(&self, exchange: &Exchange<M>, buffer: &mut Buf) -> FsResult<()> {
+        let (mut pieces, mut bytes) = (0, 0);
+        let place = |part: &MemberPart<'_>, data: &Payload| {
+            pieces += part.scatter(data, buffer);
+            bytes += part.bytes;
+        };
+        exchange.get(self.parts(), place).await?;
+        exchange.machine().compute(Work::UnpackPieces { pieces }).await;
+        exchange.machine().compute(Work::PackData { bytes }).await;
+        Ok(())
+    }
+}

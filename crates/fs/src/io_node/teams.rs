@@ -1,0 +1,391 @@
+//! Teams: clients that know each other by their ranks, and meet here as often as they like.
+//!
+//! Who belongs to a *job* (`rosters.rs`) comes and goes, and is told when to meet. A team has as many members as each
+//! of them says; it is there when all have come, and lost with the first of them that is gone.
+//!
+//! ```text
+//!  rank 0   FormTeam ....... TeamFormed   MeetTeam 1 ......... TeamMet   MeetTeam 2 ...
+//!  rank 1      FormTeam .... TeamFormed      MeetTeam 1 ...... TeamMet       MeetTeam 2
+//!  rank 2          FormTeam  TeamFormed            MeetTeam 1  TeamMet   is gone: MeetTeam 2 fails for all
+//! ```
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use machine::{Condition, NodeId};
+
+use crate::error::{Failure, FailureKind};
+use crate::name;
+use crate::protocol::{MeetingId, Reply};
+
+/// The most teams that meet at an I/O node, or are about to.
+const TEAMS_MAX: usize = 4096;
+
+/// The most members of a team: their names fit in a header.
+const SIZE_MAX: u32 = 4096;
+
+type Served = Result<Reply, Box<Failure>>;
+
+/// The teams that meet at this I/O node.
+#[derive(Default)]
+pub(super) struct Teams {
+    /// Those that not all members of have come, by name.
+    forming: RefCell<BTreeMap<String, Rc<Team>>>,
+    /// The others, by the number of their group.
+    formed: RefCell<BTreeMap<u64, Rc<Team>>>,
+    /// How many there have been.
+    count: Cell<u64>,
+}
+
+/// A team.
+struct Team {
+    name: String,
+    group: u64,
+    size: u32,
+    /// Those that have come, by rank.
+    members: RefCell<BTreeMap<u32, NodeId>>,
+    /// Why it is lost, if it is.
+    lost: RefCell<Option<Failure>>,
+    /// Meetings to which somebody has come and which not all have left.
+    meetings: RefCell<BTreeMap<u32, Rc<Meeting>>>,
+    changed: Condition,
+}
+
+/// A meeting.
+#[derive(Default)]
+struct Meeting {
+    /// What those who have come have brought, by rank.
+    values: RefCell<BTreeMap<u32, u64>>,
+    /// The first failure among that.
+    failure: RefCell<Option<Failure>>,
+    /// What all are told, once all have come.
+    outcome: RefCell<Option<Result<Vec<u64>, Failure>>>,
+    /// How many have been told.
+    told: Cell<u32>,
+}
+
+impl Teams {
+    /// Counts a client among the members of a team, and waits for the others.
+    pub(super) async fn form(
+        &self,
+        client: NodeId,
+        incarnation: u64,
+        name: String,
+        rank: u32,
+        size: u32,
+    ) -> Served {
+        name::check(&name).map_err(|why| Failure::invalid(format!("a team of the name {name:?}: {why}")))?;
+        if !(1..=SIZE_MAX).contains(&size) || rank >= size {
+            let text = format!(
+                "rank {rank} of a team of {size}: there are teams of up to {SIZE_MAX}, from rank 0 on"
+            );
+            return Err(Failure::invalid(text).into());
+        }
+        let team = self.forming(&name, size, incarnation)?;
+        team.add(client, rank)?;
+        if team.is_complete() {
+            self.forming.borrow_mut().remove(&name);
+            self.formed.borrow_mut().insert(team.group, team.clone());
+            team.changed.wake_all();
+        }
+        loop {
+            team.check()?;
+            if team.is_complete() {
+                let members = team.members.borrow().values().map(|member| member.0).collect();
+                return Ok(Reply::TeamFormed { group: team.group, members });
+            }
+            team.changed.wait().await;
+        }
+    }
+
+    /// The team of this name that not all members of have come; a new one, if there is none.
+    fn forming(&self, name: &str, size: u32, incarnation: u64) -> Result<Rc<Team>, Box<Failure>> {
+        let mut forming = self.forming.borrow_mut();
+        if let Some(team) = forming.get(name) {
+            if team.size != size {
+                let text = format!(
+                    "the team {name} is of {} to some of its members, of {size} to others",
+                    team.size
+                );
+                return Err(Failure::invalid(text).into());
+            }
+            return Ok(team.clone());
+        }
+        if forming.len() + self.formed.borrow().len() >= TEAMS_MAX {
+            return Err(
+                Failure::new(FailureKind::Io, format!("{TEAMS_MAX} teams at one I/O node already")).into()
+            );
+        }
+        self.count.set(self.count.get() + 1);
+        let group = name::hash_of(name, &[incarnation, self.count.get()]);
+        let team = Rc::new(Team::new(name.to_owned(), group, size));
+        forming.insert(name.to_owned(), team.clone());
+        Ok(team)
+    }
+
+    /// Waits with a member of a team until all have come to a meeting.
+    pub(super) async fn meet(
+        &self,
+        client: NodeId,
+        id: MeetingId,
+        value: u64,
+        failure: Option<Failure>,
+    ) -> Served {
+        let team = self.formed.borrow().get(&id.group).cloned();
+        let team = team.and_then(|team| Some((team.rank_of(client)?, team)));
+        let (rank, team) = team.ok_or_else(|| {
+            let text =
+                format!("{client} meets a team that is not here: its I/O node may have been started anew");
+            Failure::new(FailureKind::NoTeam, text)
+        })?;
+        let meeting = team.meetings.borrow_mut().entry(id.operation).or_default().clone();
+        if meeting.values.borrow_mut().insert(rank, value).is_some() {
+            return Err(Failure::invalid(format!("{client} has come to this meeting already")).into());
+        }
+        if let Some(failure) = failure {
+            meeting.failure.borrow_mut().get_or_insert(team.with_ranks(failure));
+        }
+        team.settle(&meeting);
+        loop {
+            let outcome = meeting.outcome.borrow().clone();
+            if let Some(outcome) = outcome {
+                meeting.told.set(meeting.told.get() + 1);
+                if meeting.told.get() as usize == meeting.values.borrow().len() {
+                    team.meetings.borrow_mut().remove(&id.operation);
+                }
+                return Ok(Reply::TeamMet { values: outcome? });
+            }
+            team.changed.wait().await;
+        }
+    }
+
+    /// Whether a client is a member of a team of this group.
+    pub(super) fn has(&self, client: NodeId, group: u64) -> bool {
+        self.formed.borrow().get(&group).is_some_and(|team| team.rank_of(client).is_some())
+    }
+
+    /// Notes that a member leaves its team.
+    pub(super) fn leave(&self, client: NodeId, group: u64) {
+        let team = self.formed.borrow().get(&group).cloned();
+        if let Some(team) = team {
+            team.lose(client, "has left it");
+            if team.members.borrow().is_empty() {
+                self.formed.borrow_mut().remove(&group);
+            }
+        }
+    }
+
+    /// Notes that a client is gone.
+    pub(super) fn gone(&self, client: NodeId) {
+        let is_its = |team: &Rc<Team>| team.rank_of(client).is_some();
+        self.forming.borrow_mut().retain(|_, team| {
+            let keeps = !is_its(team);
+            if !keeps {
+                team.lose(client, "is gone");
+            }
+            keeps
+        });
+        let its: Vec<Rc<Team>> = self.formed.borrow().values().filter(|team| is_its(team)).cloned().collect();
+        for team in its {
+            team.lose(client, "is gone");
+            if team.members.borrow().is_empty() {
+                self.formed.borrow_mut().remove(&team.group);
+            }
+        }
+    }
+}
+
+impl Team {
+    fn new(name: String, group: u64, size: u32) -> Self {
+        let (members, lost, meetings) = (RefCell::default(), RefCell::default(), RefCell::default());
+        Team { name, group, size, members, lost, meetings, changed: Condition::new() }
+    }
+
+    fn rank_of(&self, client: NodeId) -> Option<u32> {
+        self.members.borrow().iter().find(|(_, member)| **member == client).map(|(&rank, _)| rank)
+    }
+
+    fn add(&self, client: NodeId, rank: u32) -> Result<(), Box<Failure>> {
+        if let Some(other) = self.rank_of(client) {
+            let text = format!(
+                "{client} comes to the team {} as rank {rank}, and is rank {other} already",
+                self.name
+            );
+            return Err(Failure::invalid(text).into());
+        }
+        let mut members = self.members.borrow_mut();
+        if let Some(other) = members.get(&rank) {
+            let text =
+                format!("{client} comes to the team {} as rank {rank}, which {other} is already", self.name);
+            return Err(Failure::invalid(text).into());
+        }
+        members.insert(rank, client);
+        Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        self.members.borrow().len() as u64 == u64::from(self.size)
+    }
+
+    /// Fails if the team is lost.
+    fn check(&self) -> Result<(), Box<Failure>> {
+        self.lost.borrow().clone().map_or(Ok(()), |failure| Err(failure.into()))
+    }
+
+    /// Notes that a member takes part in nothing any more; `what` says what it does instead.
+    fn lose(&self, client: NodeId, what: &str) {
+        let Some(rank) = self.rank_of(client) else { return };
+        self.members.borrow_mut().remove(&rank);
+        let text = format!("rank {rank} of the team {} {what}", self.name);
+        self.lost.borrow_mut().get_or_insert(Failure::new(FailureKind::NoTeam, text));
+        let meetings: Vec<Rc<Meeting>> = self.meetings.borrow().values().cloned().collect();
+        meetings.iter().for_each(|meeting| self.settle(meeting));
+        self.changed.wake_all();
+    }
+
+    /// Ends a meeting if all have come, or somebody never will.
+    fn settle(&self, meeting: &Meeting) {
+        let values = meeting.values.borrow();
+        let all_have_come = values.len() as u64 == u64::from(self.size);
+        let lost = self.lost.borrow().clone().filter(|_| !all_have_come);
+        if meeting.outcome.borrow().is_some() || !all_have_come && lost.is_none() {
+            return;
+        }
+        let failure = lost.or_else(|| meeting.failure.borrow().clone());
+        meeting.outcome.replace(Some(failure.map_or_else(|| Ok(values.values().copied().collect()), Err)));
+        self.changed.wake_all();
+    }
+
+    /// A failure with the ranks of the members that it tells of.
+    fn with_ranks(&self, mut failure: Failure) -> Failure {
+        for (rank, member) in self.members.borrow().iter() {
+            failure.text = failure.text.replace(&member.to_string(), &format!("rank {rank}"));
+        }
+        failure
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::{Pin, pin};
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    type Coming<'a> = Pin<Box<dyn Future<Output = Served> + 'a>>;
+
+    fn poll(coming: &mut Coming<'_>) -> Option<Served> {
+        match pin!(coming).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(served) => Some(served),
+            Poll::Pending => None,
+        }
+    }
+
+    fn form<'a>(teams: &'a Teams, node: u64, rank: u32, size: u32) -> Coming<'a> {
+        Box::pin(teams.form(NodeId(node), 1, "team".into(), rank, size))
+    }
+
+    fn formed(served: Option<Served>) -> u64 {
+        match served {
+            Some(Ok(Reply::TeamFormed { group, members })) => {
+                assert_eq!(members, [10, 11]);
+                group
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A team of two, nodes 10 and 11, and its group.
+    fn pair(teams: &Teams) -> u64 {
+        let (mut one, mut other) = (form(teams, 11, 1, 2), form(teams, 10, 0, 2));
+        assert!(poll(&mut one).is_none());
+        let group = formed(poll(&mut other));
+        assert_eq!(formed(poll(&mut one)), group);
+        group
+    }
+
+    fn meet<'a>(
+        teams: &'a Teams,
+        group: u64,
+        operation: u32,
+        node: u64,
+        failure: Option<&str>,
+    ) -> Coming<'a> {
+        let failure = failure.map(Failure::invalid);
+        Box::pin(teams.meet(NodeId(node), MeetingId { group, operation }, node * 100, failure))
+    }
+
+    fn text(served: Option<Served>) -> String {
+        served.expect("answered").expect_err("refused").text
+    }
+
+    #[test]
+    fn all_know_what_each_has_brought() {
+        let teams = Teams::default();
+        let group = pair(&teams);
+        for operation in [1, 2, 9] {
+            let (mut one, mut other) =
+                (meet(&teams, group, operation, 10, None), meet(&teams, group, operation, 11, None));
+            assert!(poll(&mut one).is_none());
+            for coming in [&mut other, &mut one] {
+                assert_eq!(poll(coming), Some(Ok(Reply::TeamMet { values: vec![1000, 1100] })));
+            }
+        }
+        assert!(teams.formed.borrow()[&group].meetings.borrow().is_empty());
+    }
+
+    #[test]
+    fn a_failure_of_one_is_everybodys() {
+        let teams = Teams::default();
+        let group = pair(&teams);
+        let told = format!("{} has no memory", NodeId(11));
+        let (mut one, mut other) =
+            (meet(&teams, group, 1, 10, None), meet(&teams, group, 1, 11, Some(&told)));
+        assert!(poll(&mut one).is_none());
+        assert_eq!([text(poll(&mut other)), text(poll(&mut one))], ["rank 1 has no memory"; 2]);
+    }
+
+    #[test]
+    fn who_is_gone_is_waited_for_no_more() {
+        let teams = Teams::default();
+        let group = pair(&teams);
+        let mut waiting = meet(&teams, group, 1, 10, None);
+        assert!(poll(&mut waiting).is_none());
+        teams.gone(NodeId(11));
+        for mut coming in [waiting, meet(&teams, group, 2, 10, None)] {
+            assert_eq!(text(poll(&mut coming)), "rank 1 of the team team is gone");
+        }
+        assert!(text(poll(&mut meet(&teams, group, 2, 11, None))).contains("not here"));
+        teams.leave(NodeId(10), group);
+        assert!(teams.formed.borrow().is_empty());
+        // A meeting that is over is not lost with who leaves after it.
+        let group = pair(&teams);
+        let (mut one, mut other) = (meet(&teams, group, 1, 10, None), meet(&teams, group, 1, 11, None));
+        assert!(poll(&mut one).is_none() && poll(&mut other).is_some());
+        teams.leave(NodeId(11), group);
+        assert_eq!(poll(&mut one), Some(Ok(Reply::TeamMet { values: vec![1000, 1100] })));
+    }
+
+    #[test]
+    fn a_team_that_never_forms_is_told_apart_from_the_next() {
+        let teams = Teams::default();
+        let mut waiting = form(&teams, 11, 1, 2);
+        assert!(poll(&mut waiting).is_none());
+        for (mut coming, why) in [
+            (form(&teams, 10, 1, 2), "which"),
+            (form(&teams, 11, 0, 2), "rank 1 already"),
+            (form(&teams, 10, 0, 3), "to others"),
+            (form(&teams, 10, 2, 2), "from rank 0 on"),
+            (form(&teams, 10, 0, SIZE_MAX + 1), "up to"),
+        ] {
+            assert!(text(poll(&mut coming)).contains(why), "{why}");
+        }
+        let mut third = form(&teams, 12, 0, 2);
+        teams.gone(NodeId(11));
+        assert!(text(poll(&mut waiting)).contains("rank 1 of the team team is gone"));
+        assert!(poll(&mut third).is_none(), "it waits for another one");
+        teams.gone(NodeId(12));
+        pair(&teams);
+    }
+}

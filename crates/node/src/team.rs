@@ -1,0 +1,202 @@
+//! Teams: processes that meet at an agent, and read and write files together.
+
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use fs::{SelectedSettings, TeamTurn};
+use layout::Selection;
+use real::RealMachine;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::handle::Handle;
+use crate::pending::Pending;
+use crate::session::Session;
+use crate::thread::{Node, NodeThread, undisturbed};
+
+/// Processes that do things together, from any thread. Cloning gives another handle on the same; with the last of them
+/// the process leaves the team.
+///
+/// All members call the same things in the same order. Calls are carried out one after the other: each takes its place
+/// in that order when it is made, before it returns its [`Pending`]. What fails for one member fails for all. When one
+/// of them is gone, or has left, everything that is called afterwards fails; nobody waits for it.
+#[derive(Clone)]
+pub struct Team(Arc<Shared>);
+
+struct Shared {
+    name: Arc<str>,
+    rank: u32,
+    size: u32,
+    /// The number of the team on the node thread.
+    number: u64,
+    /// How many calls there have been.
+    calls: AtomicU32,
+    node: Arc<NodeThread>,
+}
+
+/// How a team moves data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TeamMoves {
+    /// Whether each disk takes its blocks in the order of their physical position.
+    pub presort: bool,
+    /// Whether what several blocks have for a member travels together (gather/scatter).
+    pub queued: bool,
+    /// Whether what is written is on the media when the call is answered, not only at the disks;
+    /// [`Handle::flush`] brings it there, too.
+    pub to_media: bool,
+}
+
+impl Default for TeamMoves {
+    /// Sorted and together, and on the media when somebody wants it there.
+    fn default() -> Self {
+        TeamMoves { presort: true, queued: true, to_media: false }
+    }
+}
+
+impl From<TeamMoves> for SelectedSettings {
+    fn from(TeamMoves { presort, queued, to_media }: TeamMoves) -> Self {
+        SelectedSettings { presort, queued, to_media }
+    }
+}
+
+impl Session {
+    /// Makes this process member `rank` of a team of `size`, from 0. Waits until all members have called this with the
+    /// same name: one that a file could have, and that is nobody else's until then. The members may be on several
+    /// hosts; they have to know the same agents. A team of one asks nobody.
+    ///
+    /// # Errors
+    /// If there is no such rank, or two members come as the same one or with different sizes; or if a member that has
+    /// come is gone before all have.
+    pub fn team(&self, name: &str, rank: u32, size: u32) -> Result<Team> {
+        let (node, owned) = (self.node_thread().clone(), name.to_owned());
+        let number = node.call(name, move |node| async move {
+            let formed = fs::TeamMembership::form(&node.client.connection.client, &owned, rank, size).await;
+            Ok(node.teams.enter(node.client.told(&owned, formed)?))
+        })?;
+        Ok(Team(Arc::new(Shared { name: name.into(), rank, size, number, calls: AtomicU32::new(0), node })))
+    }
+}
+
+impl Team {
+    /// Which of the members this process is, from 0.
+    pub fn rank(&self) -> u32 {
+        self.0.rank
+    }
+
+    /// How many members there are.
+    pub fn size(&self) -> u32 {
+        self.0.size
+    }
+
+    /// Waits until all members have called this.
+    pub fn meet(&self) -> Pending<()> {
+        self.begin(&self.0.name, async |node, name, turn| {
+            node.client.told(&name, turn.gather(Ok(0)).await).map(drop)
+        })
+    }
+
+    /// Waits until all members have called this; what each has brought, by rank.
+    pub fn gather(&self, value: u64) -> Pending<Vec<u64>> {
+        self.begin(&self.0.name, async move |node, name, turn| {
+            node.client.told(&name, turn.gather(Ok(value)).await)
+        })
+    }
+
+    /// Reads what this member has selected of a file of the namespace, together with the other members and what they
+    /// have selected of it: nothing, or the same, or anything else. The bytes come one right after the other in the
+    /// order of the file; if it ends before the last of them, those that there are. Holes are zeros.
+    ///
+    /// What any member has written through its session before is in the file.
+    ///
+    /// # Errors
+    /// If the file is not open for reading, or not all of it can be read.
+    pub fn read(&self, file: &Handle, selection: Selection, how: TeamMoves) -> Pending<Vec<u8>> {
+        let opened = self.usable(file, file.options().reads(), "it is not open for reading");
+        self.begin(file.shared_name(), async move |node, name, turn| {
+            let file = opened.and_then(|number| node.files.begin_call(number, &name));
+            let (file, _call) = joined(&turn, file).await?;
+            joined(&turn, node.take_in_writes().await).await?;
+            file.read_selected(Some(&turn), &selection, how.into()).await
+        })
+    }
+
+    /// Writes what this member has selected of a file of the namespace, together with the other members: `bytes` are as
+    /// many as are selected, in the order of the file. Of what nobody has selected nothing changes; of what several
+    /// have, each byte is then some member's. The file is as long then as the last selected byte of any member wants
+    /// it.
+    ///
+    /// When this is done, the data of all members are at the disks, and the members' page caches and the namespace
+    /// know.
+    ///
+    /// # Errors
+    /// If the file is not open for writing, there are not as many bytes as are selected, there is no room, or an agent
+    /// cannot do it.
+    pub fn write(&self, file: &Handle, selection: Selection, bytes: Vec<u8>, how: TeamMoves) -> Pending<()> {
+        let opened = self.usable(file, file.options().writes(), "it is not open for writing");
+        self.begin(file.shared_name(), async move |node, name, turn| {
+            let file = opened.and_then(|number| node.files.begin_call(number, &name));
+            let (file, _call) = joined(&turn, file).await?;
+            joined(&turn, node.take_in_writes().await).await?;
+            file.write_selected(Some(&turn), &selection, bytes, how.into()).await
+        })
+    }
+
+    /// The number of a file that this team may use so.
+    fn usable(&self, file: &Handle, is_open_for_it: bool, why_not: &str) -> Result<u64> {
+        if !is_open_for_it {
+            return Err(Error::new(ErrorKind::BadMode, file.name(), why_not));
+        }
+        file.number_on(&self.0.node).ok_or_else(|| {
+            let why = format!("it is open in another session than the team {}", self.0.name);
+            Error::new(ErrorKind::Invalid, file.name(), why)
+        })
+    }
+
+    /// Begins the next thing that the members do together; `what` names it in errors.
+    fn begin<T, F>(&self, what: &Arc<str>, job: F) -> Pending<T>
+    where
+        T: Send + 'static,
+        F: AsyncFnOnce(Rc<Node>, Arc<str>, TeamTurn<'_, RealMachine>) -> Result<T> + Send + 'static,
+    {
+        let (number, named) = (self.0.number, what.clone());
+        let call = self.0.calls.fetch_add(1, Ordering::Relaxed);
+        self.0.node.begin(what, move |node| async move {
+            let team = node.teams.get(number);
+            let turn = team.turn(call).await;
+            job(node, named, turn).await
+        })
+    }
+}
+
+/// What this member needs for a turn, if it has it. Otherwise the others are told that it has not.
+async fn joined<T>(turn: &TeamTurn<'_, RealMachine>, needed: Result<T>) -> Result<T> {
+    if let Err(error) = &needed {
+        turn.refuse(&fs::Error::Invalid(error.to_string())).await;
+    }
+    needed
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let number = self.number;
+        undisturbed(|| {
+            // Nobody waits for it: who is left finds out at the next call.
+            drop(self.node.begin(&self.name, move |node| async move {
+                let Some(team) = node.teams.remove(number) else { return Ok(()) };
+                node.client.told("leaving a team", team.leave().await)
+            }));
+        });
+    }
+}
+
+impl fmt::Debug for Team {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shared { name, rank, size, .. } = &*self.0;
+        f.debug_struct("Team")
+            .field("name", name)
+            .field("rank", rank)
+            .field("size", size)
+            .finish_non_exhaustive()
+    }
+}

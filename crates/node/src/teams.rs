@@ -1,0 +1,34 @@
+//! The teams of a node thread.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use real::RealMachine;
+
+/// Teams, by their numbers.
+#[derive(Default)]
+pub(crate) struct Teams {
+    teams: RefCell<BTreeMap<u64, Rc<fs::TeamMembership<RealMachine>>>>,
+    last: Cell<u64>,
+}
+
+impl Teams {
+    /// Enters a team; its number.
+    pub(crate) fn enter(&self, team: fs::TeamMembership<RealMachine>) -> u64 {
+        let number = self.last.get() + 1;
+        self.last.set(number);
+        self.teams.borrow_mut().insert(number, Rc::new(team));
+        number
+    }
+
+    /// The team of a number that it has been given.
+    pub(crate) fn get(&self, number: u64) -> Rc<fs::TeamMembership<RealMachine>> {
+        self.teams.borrow()[&number].clone()
+    }
+
+    /// Takes a team out; it is nobody's any more.
+    pub(crate) fn remove(&self, number: u64) -> Option<Rc<fs::TeamMembership<RealMachine>>> {
+        self.teams.borrow_mut().remove(&number)
+    }
+}

@@ -1,0 +1,113 @@
+//! Teams of sessions on real agents on loopback.
+
+use std::thread;
+use std::time::Duration;
+
+use layout::{Extent, Selection};
+use node::{ErrorKind, OpenOptions, Session, Team, TeamMoves};
+use test_agents::Agents;
+
+const BOTH: OpenOptions = OpenOptions::new().read(true).write(true).create(true);
+const MEMBERS: u32 = 3;
+
+/// Runs a function for each member of a team, in a thread and a session of its own.
+fn in_team(agents: &Agents, name: &str, member: impl Fn(Session, Team) + Sync) {
+    thread::scope(|scope| {
+        for rank in 0..MEMBERS {
+            let member = &member;
+            scope.spawn(move || {
+                let mut settings = agents.settings();
+                settings.silence = Duration::from_secs(5);
+                let session = Session::start(settings).expect("they are there");
+                let team = session.team(name, rank, MEMBERS).expect("formed");
+                assert_eq!((team.rank(), team.size()), (rank, MEMBERS));
+                member(session, team);
+            });
+        }
+    });
+}
+
+/// Every third record of eight bytes, from that of this member on.
+fn records(rank: u32, count: u64) -> Selection {
+    Selection::vector(Extent::new(8 * u64::from(rank), 8), count, 8 * u64::from(MEMBERS)).expect("a vector")
+}
+
+fn contents(rank: u32, bytes: u64) -> Vec<u8> {
+    (0..bytes).map(|at| (at * 7 + u64::from(rank) * 31 + (at >> 9)) as u8).collect()
+}
+
+#[test]
+fn members_write_small_records_together_and_read_them() {
+    let agents = Agents::start(3);
+    Session::start(agents.settings()).and_then(|session| session.begin_tree()).expect("a namespace");
+    let count = 50_000;
+    let how = TeamMoves::default();
+    in_team(&agents, "records", |session, team| {
+        let file = session.open("records", BOTH).expect("opened");
+        assert_eq!(team.gather(u64::from(team.rank()) * 5).wait(), Ok(vec![0, 5, 10]));
+        let own = records(team.rank(), count);
+        for round in 0..3 {
+            let bytes = contents(team.rank() + round, own.bytes());
+            let to_media = round == 1;
+            team.write(&file, own.clone(), bytes, TeamMoves { to_media, ..how }).wait().expect("written");
+            // Called one after the other, and waited for in any order.
+            let other = (team.rank() + 1) % MEMBERS;
+            let reading = team.read(&file, records(other, count), how);
+            let beyond = team.read(&file, records(0, count + 10), how);
+            let met = team.meet();
+            assert_eq!(beyond.wait().expect("read"), contents(round, own.bytes()));
+            assert_eq!(reading.wait().expect("read"), contents(other + round, own.bytes()));
+            met.wait().expect("met");
+            // Through the page cache it is the same.
+            let mut some = [0; 8];
+            file.read_at(u64::from(other) * 8, &mut some).expect("read");
+            assert_eq!(some[..], contents(other + round, 8));
+        }
+        assert_eq!(file.stat().expect("it is there").bytes, 8 * u64::from(MEMBERS) * count);
+        file.flush().expect("flushed");
+        file.close().expect("closed");
+    });
+}
+
+#[test]
+fn what_fails_for_one_fails_for_all_and_nobody_waits_for_who_has_left() {
+    let agents = Agents::start(2);
+    Session::start(agents.settings()).and_then(|session| session.begin_tree()).expect("a namespace");
+    in_team(&agents, "failing", |session, team| {
+        let file = session.open("shared", BOTH).expect("opened");
+        let own = records(team.rank(), 10);
+        // One brings a byte too few; then one has the file open for reading only.
+        let short = if team.rank() == 1 { 79 } else { 80 };
+        let written = team.write(&file, own.clone(), vec![1; short], TeamMoves::default()).wait();
+        assert!(written.expect_err("one fails").why().contains("79 bytes are given for 80"));
+        let options = if team.rank() == 2 { OpenOptions::new().read(true) } else { BOTH };
+        let other = session.open("shared", options).expect("opened");
+        let written = team.write(&other, own.clone(), vec![1; 80], TeamMoves::default()).wait();
+        assert!(written.expect_err("one fails").to_string().contains("not open for writing"));
+        team.write(&file, own.clone(), vec![1; 80], TeamMoves::default()).wait().expect("and now none does");
+        if team.rank() > 0 {
+            let error = team.meet().wait().expect_err("one has left");
+            assert_eq!(error.kind(), ErrorKind::Gone);
+            assert!(error.why().contains("rank 0 of the team failing has left it"), "{error}");
+        }
+    });
+}
+
+#[test]
+fn one_process_alone_reads_and_writes_what_it_selects() {
+    let agents = Agents::start(3);
+    let session = Session::start(agents.settings()).expect("they are there");
+    session.begin_tree().expect("a namespace");
+    let file = session.open("alone", BOTH).expect("opened");
+    file.write_at(0, vec![9; 100_000]).expect("written");
+    let (team, own) = (session.team("alone", 0, 1).expect("formed"), records(1, 4000));
+    let bytes = contents(1, own.bytes());
+    file.begin_write_selected(own.clone(), bytes.clone()).wait().expect("written");
+    assert_eq!(file.begin_read_selected(own.clone()).wait().expect("read"), bytes);
+    assert_eq!(team.read(&file, own, TeamMoves::default()).wait().expect("read"), bytes);
+    let between = file.begin_read_selected(records(0, 4000)).wait().expect("read");
+    assert_eq!(between, vec![9; 32_000]);
+    assert_eq!(team.gather(5).wait(), Ok(vec![5]));
+    let nothing = file.begin_read_selected(Selection::contiguous(Extent::new(0, 1 << 62)).expect("long"));
+    assert!(nothing.wait().expect_err("too much").why().contains("no memory for"));
+}
