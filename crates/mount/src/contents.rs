@@ -1,8 +1,13 @@
 //! Contents of files: opening, reading, writing, flushing.
 //!
-//! Pages are kept by the kernel if the version at opening is the one it has pages of. Not through it go files that are
-//! appended to, since only the keeper knows where the end is; files that are larger than half this client's cache,
-//! which the kernel's would only copy; and what the caller or the settings want so.
+//! Pages are kept by the kernel if the version at opening is the one it has pages of. Past its pages goes
+//!
+//! - what is appended, since only the keeper knows where the end is;
+//! - a file that is larger than half this client's cache: the kernel would only copy that;
+//! - what is written through a handle that cannot read, unless somebody has the file open through the kernel's pages: it
+//!   would fill memory with a copy that nobody may want. Whoever opens the file meanwhile goes past them, too, so that
+//!   none of its pages are filled while they change;
+//! - what the caller or the settings want so.
 
 use fs::OpenTreeFile;
 use fuser::{Errno, FileAttr, FopenFlags, WriteFlags};
@@ -13,7 +18,7 @@ use real::RealMachine;
 
 use crate::attributes::without_rights;
 use crate::file_attributes::attributes_of;
-use crate::mounted_tree::{MountedFile, MountedTree, Outcome, about};
+use crate::mounted_tree::{HandleUse, MountedFile, MountedTree, Outcome, about};
 use crate::names::{Maker, named};
 
 /// Zeros that are written at a time.
@@ -63,10 +68,10 @@ impl MountedTree {
     fn opened(&self, file: OpenTreeFile<RealMachine>, flags: i32) -> (u64, FopenFlags) {
         let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
         let appends = writes && flags & libc::O_APPEND != 0;
-        let is_large = file.known().size > self.node.cache_bytes() / 2;
+        let is_direct = appends || self.goes_past_pages(&file, flags);
         let keeps = self.may_keep_pages(&file);
         let mut open_flags = FopenFlags::empty();
-        if appends || is_large || self.settings.direct || flags & libc::O_DIRECT != 0 {
+        if is_direct {
             open_flags |= FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
         }
         if keeps {
@@ -75,7 +80,19 @@ impl MountedTree {
         if !writes {
             open_flags |= FopenFlags::FOPEN_NOFLUSH;
         }
-        (self.enter(file, appends), open_flags)
+        (self.enter(file, HandleUse { writes, appends, is_direct }), open_flags)
+    }
+
+    /// Whether a handle that is opened now goes past the kernel's pages, whatever is written where.
+    fn goes_past_pages(&self, file: &OpenTreeFile<RealMachine>, flags: i32) -> bool {
+        let is_large = file.known().size > self.node.cache_bytes() / 2;
+        if is_large || self.settings.direct || flags & libc::O_DIRECT != 0 {
+            return true;
+        }
+        let others = self.uses_of(file.number());
+        let only_writes = flags & libc::O_ACCMODE == libc::O_WRONLY;
+        (only_writes && others.iter().all(|other| other.is_direct))
+            || others.iter().any(|other| other.writes && other.is_direct)
     }
 
     pub(crate) async fn read(&self, handle: u64, offset: u64, bytes: u64) -> Outcome<Payload> {
@@ -95,7 +112,7 @@ impl MountedTree {
         let open = self.file(handle)?;
         let (bytes, data) = (data.len() as u32, Payload::from(data));
         // The kernel has pages of mapped memory written through any handle, and they have their places.
-        let wrote = if open.appends && !how.contains(WriteFlags::FUSE_WRITE_CACHE) {
+        let wrote = if open.used.appends && !how.contains(WriteFlags::FUSE_WRITE_CACHE) {
             open.file.append(data).await.map(drop)
         } else {
             open.file.write(offset, data).await

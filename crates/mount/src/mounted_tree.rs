@@ -53,10 +53,19 @@ pub(crate) struct MountedTree {
 /// An open file.
 pub(crate) struct MountedFile {
     pub(crate) file: OpenTreeFile<RealMachine>,
-    /// Whether all that is written through it goes to the end of the file.
-    pub(crate) appends: bool,
+    pub(crate) used: HandleUse,
     /// The calls under way: the file is closed after them.
     calls: InFlight,
+}
+
+/// What a handle is for.
+#[derive(Clone, Copy)]
+pub(crate) struct HandleUse {
+    pub(crate) writes: bool,
+    /// Whether all that is written through it goes to the end of the file.
+    pub(crate) appends: bool,
+    /// Whether it goes past the kernel's pages.
+    pub(crate) is_direct: bool,
 }
 
 /// An open file that is not closed meanwhile.
@@ -149,12 +158,19 @@ impl MountedTree {
     }
 
     /// Enters an open file; its number for the kernel.
-    pub(crate) fn enter(&self, file: OpenTreeFile<RealMachine>, appends: bool) -> u64 {
+    pub(crate) fn enter(&self, file: OpenTreeFile<RealMachine>, used: HandleUse) -> u64 {
         let (handle, number) = (self.new_handle(), file.number());
-        let open = MountedFile { file, appends, calls: InFlight::new() };
+        let open = MountedFile { file, used, calls: InFlight::new() };
         self.files.borrow_mut().insert(handle, Rc::new(open));
         self.by_number.borrow_mut().entry(number).or_default().push(handle);
         handle
+    }
+
+    /// What the handles are for that are open on a file here.
+    pub(crate) fn uses_of(&self, number: FileNumber) -> Vec<HandleUse> {
+        let (by_number, files) = (self.by_number.borrow(), self.files.borrow());
+        let handles = by_number.get(&number).into_iter().flatten();
+        handles.filter_map(|handle| files.get(handle)).map(|open| open.used).collect()
     }
 
     /// The open file that the kernel has this number for.

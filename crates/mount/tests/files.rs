@@ -104,6 +104,43 @@ fn within(time: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
+fn readers_see_what_a_handle_writes_that_cannot_read() {
+    let Some(mount) = Mount::of_new_agents() else { return };
+    let path = mount.at("file");
+    let write_only = || File::options().write(true).create(true).truncate(false).open(&path).expect("a file");
+    let writer = write_only();
+    let during = {
+        writer.write_all_at(&[1; 5000], 0).expect("room");
+        File::open(&path).expect("a file")
+    };
+    for round in 1..=9_u8 {
+        let at = u64::from(round) * 5000;
+        writer.write_all_at(&[round + 1; 5000], at).expect("room");
+        // Some of it a second time, so that pages that were kept would show.
+        writer.write_all_at(&[round + 1; 100], 4000).expect("room");
+        let mut bytes = vec![0; at as usize + 5000];
+        during.read_exact_at(&mut bytes, 0).expect("all of it");
+        assert!(
+            bytes[4000..4100].iter().chain(&bytes[at as usize..]).all(|byte| *byte == round + 1),
+            "{round}"
+        );
+    }
+    drop((writer, during));
+    // Now somebody has it open through the kernel's pages before it is written.
+    let before = File::open(&path).expect("a file");
+    let mut bytes = vec![0; 50_000];
+    before.read_exact_at(&mut bytes, 0).expect("all of it");
+    let writer = write_only();
+    writer.write_all_at(&[77; 5000], 45_000).expect("room");
+    writer.write_all_at(&[77; 5000], 50_000).expect("room");
+    let mut bytes = vec![0; 10_000];
+    before.read_exact_at(&mut bytes, 45_000).expect("all of it");
+    assert!(bytes.iter().all(|byte| *byte == 77));
+    drop((writer, before));
+    mount.end();
+}
+
+#[test]
 fn files_are_cut_extended_and_punched() {
     let Some(mount) = Mount::of_new_agents().filter(|_| has("fallocate")) else { return };
     let path = mount.at("file");
