@@ -5,6 +5,7 @@
 //!                         <--------------- IoNodeCounts ---------------
 //! ```
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use command_line::failure::{Failure, Result};
@@ -20,16 +21,20 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Requests for numbers that may wait: as many as the server has threads.
 const WAITING_MAX: usize = 16;
 
-/// A server at the address that was named, if one was.
-pub(crate) fn open(address: Option<&str>) -> Result<Option<MetricsServer>> {
+/// A server at the address that was named, if one was, for an agent that listens here.
+pub(crate) fn open(address: Option<&str>, listen: Option<SocketAddr>) -> Result<Option<MetricsServer>> {
     let Some(address) = address.filter(|address| !address.is_empty()) else { return Ok(None) };
     let what = || format!("--metrics {address}");
-    let found = parse_address(address).map_err(|error| {
-        Failure::usage(what(), error).remedy("Write PORT, HOST:PORT or :PORT, as in 127.0.0.1:9117.")
+    let own_port = listen.map(|at| at.port()).filter(|&port| port > 0);
+    let found = parse_address(address, own_port).map_err(|error| {
+        let remedy =
+            "Write PORT, HOST:PORT or :PORT, as in 127.0.0.1:9117, or +N for N above the port of --listen.";
+        Failure::usage(what(), error).remedy(remedy)
     })?;
     let server = MetricsServer::open(found).map_err(|error| {
         Failure::new(what(), error).remedy(format!(
-            "Give another port, with --metrics or {METRICS_VARIABLE}. Each agent of a computer needs one of its own."
+            "Give another port, with --metrics or {METRICS_VARIABLE}. Each agent of a computer needs one of its own: \
+             +2000 is 2000 above the port that it listens at."
         ))
     })?;
     Ok(Some(server))

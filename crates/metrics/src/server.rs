@@ -24,18 +24,35 @@ const INDEX: &str = "<!doctype html><title>Starfish</title><a href=\"metrics\">M
 /// A server that has an address.
 pub struct MetricsServer(Door);
 
-/// The address that a text names: `PORT` of loopback, `HOST:PORT`, or `:PORT` for all networks of this computer.
+/// The address that a text names: `PORT` of loopback, `HOST:PORT`, or `:PORT` for all networks of this computer. A port
+/// of `+N` is N above `own_port`, at which the node itself listens, if that is known.
 ///
 /// # Errors
 /// If it is none of these, or there is no such host.
-pub fn parse_address(text: &str) -> io::Result<SocketAddr> {
-    let is_port = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let full = match text.strip_prefix(':') {
-        _ if is_port => format!("127.0.0.1:{text}"),
-        Some(port) => format!("0.0.0.0:{port}"),
-        None => text.to_owned(),
+pub fn parse_address(text: &str, own_port: Option<u16>) -> io::Result<SocketAddr> {
+    let (host, port) = match text.rsplit_once(':') {
+        None => ("127.0.0.1", text),
+        Some(("", port)) => ("0.0.0.0", port),
+        Some(parts) => parts,
     };
+    let port = match port.strip_prefix('+') {
+        None => number(port)?,
+        Some(above) => {
+            let own =
+                own_port.ok_or_else(|| io::Error::other("it is not known at which port the node listens"))?;
+            let sum = own.checked_add(number(above)?);
+            sum.ok_or_else(|| io::Error::other(format!("there is no port {above} above {own}")))?
+        }
+    };
+    let full = format!("{host}:{port}");
     full.to_socket_addrs()?.next().ok_or_else(|| io::Error::other("it has no address"))
+}
+
+fn number(text: &str) -> io::Result<u16> {
+    // A sign is none of a port.
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit()).then_some(text);
+    let port = digits.and_then(|digits| digits.parse().ok());
+    port.ok_or_else(|| io::Error::other(format!("{text:?} is no port")))
 }
 
 impl MetricsServer {
@@ -84,12 +101,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_alone_is_on_loopback() {
-        let parsed = |text| parse_address(text).map(|address| address.to_string()).ok();
+    fn an_address_is_a_port_or_has_one() {
+        let parsed = |text| parse_address(text, Some(7117)).map(|address| address.to_string()).ok();
         assert_eq!(parsed("9100").as_deref(), Some("127.0.0.1:9100"));
         assert_eq!(parsed(":9100").as_deref(), Some("0.0.0.0:9100"));
         assert_eq!(parsed("[::1]:9100").as_deref(), Some("[::1]:9100"));
-        for wrong in ["", ":", "70000", "host", "127.0.0.1"] {
+        assert_eq!(parsed("+2000").as_deref(), Some("127.0.0.1:9117"));
+        assert_eq!(parsed(":+0").as_deref(), Some("0.0.0.0:7117"));
+        assert!(parse_address("+1", None).is_err());
+        for wrong in ["", ":", "+", "++1", "+60000", "70000", "host", "127.0.0.1"] {
             assert_eq!(parsed(wrong), None, "{wrong}");
         }
     }

@@ -84,7 +84,9 @@ pub(crate) struct Arguments {
     trace: TraceArgs,
 
     /// Serve numbers for Prometheus, by HTTP, at this port of loopback, or at HOST:PORT, or at :PORT of all networks.
-    /// They tell how much is done and name the disks' directories; who can connect can read them.
+    ///
+    /// PORT can be +N: N above the port of --listen, so that each agent of a computer has its own. The numbers tell how
+    /// much is done and name the disks' directories; who can connect can read them.
     #[arg(long, value_name = "[HOST:]PORT", env = METRICS_VARIABLE)]
     metrics: Option<String>,
 
@@ -136,7 +138,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let (is_keyless, listen) = (settings.key.is_none(), settings.listen);
     let patience = settings.limits.silence;
     let io_node = IoNodeSettings { patience: Some(patience.into()), ..io_node_settings(&arguments)? };
-    let metrics = agent_metrics::open(arguments.metrics.as_deref())?;
+    let metrics = agent_metrics::open(arguments.metrics.as_deref(), listen)?;
     let stop = interrupt::channel()?;
     allow_many_descriptors();
     let until_input_ends = arguments.until_input_ends;

@@ -36,6 +36,7 @@ Examples:
   starfish agents up --local 4 --disk-model streaming-20      with disks slowed down
   starfish agents up --hosts hosts.txt                        one on each host, over ssh
   starfish agents up --hosts hosts.txt -- --cache 1GiB        with more options of `starfish agent`
+  starfish agents up --local 4 -- --metrics +2000             each with numbers for Prometheus
   eval \"$(starfish agents up --local 4)\"                      and STARFISH_AGENTS set in this shell
   starfish agents status
   starfish agents down
