@@ -1,70 +1,17 @@
 //! `starfish mount` and `starfish umount` as processes; what a mounted directory holds is tested in the crate `mount`.
 
 mod common;
+#[path = "common/mount_point.rs"]
+mod mount_point;
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{Store, fail, finish, succeed};
-
-/// Agents and a directory to mount in, which is unmounted in the end; nothing where nobody can mount.
-struct MountPoint {
-    store: Store,
-    path: PathBuf,
-}
-
-impl MountPoint {
-    fn new() -> Option<MountPoint> {
-        let store = Store::start(&[1, 1]);
-        let path = store.directory.path().join("mounted here");
-        fs::create_dir(&path).expect("a directory");
-        let point = MountPoint { store, path };
-        let output = finish(point.command(&["mount"], &["--background", "--log", "first.log"]));
-        if output.status.success() {
-            succeed(point.command(&["umount"], &[]));
-            return Some(point);
-        }
-        let why = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(
-            why.contains("/dev/fuse") || why.contains("fusermount3") || why.contains("not permitted"),
-            "{why}"
-        );
-        println!("SKIPPED: nobody can mount here: {why}");
-        None
-    }
-
-    /// A command about the directory.
-    fn command(&self, words: &[&str], options: &[&str]) -> Command {
-        let path = self.path.to_str().expect("text");
-        self.store.command(&[words, &[path], options].concat())
-    }
-
-    fn is_mounted(&self) -> bool {
-        let path = self.path.to_str().expect("text").replace(' ', "\\040");
-        let mounts = fs::read_to_string("/proc/self/mounts").expect("a list");
-        mounts.lines().any(|line| line.contains(&format!(" {path} fuse.starfish ")))
-    }
-}
-
-impl Drop for MountPoint {
-    fn drop(&mut self) {
-        if self.is_mounted() {
-            let _ = finish(self.command(&["umount"], &["--lazy"]));
-        }
-    }
-}
-
-fn within(time: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < time, "{what} within {time:?}");
-        thread::sleep(Duration::from_millis(50));
-    }
-}
+use mount_point::{MountPoint, within};
 
 #[test]
 fn in_the_background_it_is_there_until_it_is_unmounted() {

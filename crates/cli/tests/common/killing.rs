@@ -1,6 +1,8 @@
 //! Killing programs at any moment, in rounds, and telling what they wrote from what they did not. The tests of other
 //! crates use it, too.
 
+#![allow(dead_code, reason = "each test crate uses a part of it")]
+
 use std::process::Child;
 use std::thread;
 use std::time::Duration;

@@ -1,0 +1,72 @@
+//! A directory to mount in, with agents whose files are to be there.
+
+#![allow(dead_code, reason = "each test crate uses a part of it")]
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::{Store, finish, succeed};
+
+/// Agents and a directory to mount in, which is unmounted in the end; nothing where nobody can mount.
+pub(crate) struct MountPoint {
+    pub(crate) store: Store,
+    pub(crate) path: PathBuf,
+}
+
+impl MountPoint {
+    /// With two agents.
+    pub(crate) fn new() -> Option<MountPoint> {
+        MountPoint::of(Store::start(&[1, 1]))
+    }
+
+    /// With these agents.
+    pub(crate) fn of(store: Store) -> Option<MountPoint> {
+        let path = store.directory.path().join("mounted here");
+        fs::create_dir(&path).expect("a directory");
+        let point = MountPoint { store, path };
+        let output = finish(point.command(&["mount"], &["--background", "--log", "first.log"]));
+        if output.status.success() {
+            succeed(point.command(&["umount"], &[]));
+            return Some(point);
+        }
+        let why = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            why.contains("/dev/fuse") || why.contains("fusermount3") || why.contains("not permitted"),
+            "{why}"
+        );
+        println!("SKIPPED: nobody can mount here: {why}");
+        None
+    }
+
+    /// A command about the directory.
+    pub(crate) fn command(&self, words: &[&str], options: &[&str]) -> Command {
+        let path = self.path.to_str().expect("text");
+        self.store.command(&[words, &[path], options].concat())
+    }
+
+    pub(crate) fn is_mounted(&self) -> bool {
+        let path = self.path.to_str().expect("text").replace(' ', "\\040");
+        let mounts = fs::read_to_string("/proc/self/mounts").expect("a list");
+        mounts.lines().any(|line| line.contains(&format!(" {path} fuse.starfish ")))
+    }
+}
+
+impl Drop for MountPoint {
+    fn drop(&mut self) {
+        if self.is_mounted() {
+            let _ = finish(self.command(&["umount"], &["--lazy"]));
+        }
+    }
+}
+
+/// Waits until something is so.
+pub(crate) fn within(time: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < time, "{what} within {time:?}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
