@@ -53,8 +53,8 @@ pub use client::{
     DiskExamination, DisksByIdentity, Division, ENTRY_BYTES, Examination, File, FileEntries, FileParts,
     FileStat, Finding, FindingKind, Group, HeldUpExamination, ListedSettings, MoveTimes, Moved, NewTree,
     NodeRecording, NumberedFile, OpenTreeFile, PageCache, PageCacheSettings, PagedFile, Prefetch, Remains,
-    Remnant, Section, SelectedSettings, TeamMembership, TeamTurn, Tree, WriteCache, WriteCacheSettings,
-    Written,
+    Remnant, Section, SelectedSettings, SomeEntries, TeamMembership, TeamTurn, Tree, WriteCache,
+    WriteCacheSettings, Written,
 };
 pub use directory::{Entry, EntryRun, ListedStretch};
 pub use error::{Error, Failure, FailureKind, Result};

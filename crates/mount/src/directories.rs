@@ -5,14 +5,12 @@
 
 use std::rc::Rc;
 
+use fs::SomeEntries;
 use fuser::Errno;
-use namespace::{FileNumber, Inode, InodeKind, TreeAnswer, TreeOperation};
+use namespace::{FileNumber, Inode, InodeKind};
 
 use crate::mounted_tree::{MountedTree, Outcome, about};
 use crate::open_directory::OpenDirectory;
-
-/// The most bytes of entries that an agent is asked for at a time: an answer is a message's header.
-const ASKED_BYTES_MAX: u32 = 32 << 10;
 
 /// The entries that come first in each directory: itself, and the one it is in.
 const FIRST: [&[u8]; 2] = [b".", b".."];
@@ -50,8 +48,9 @@ impl MountedTree {
         if position == 0 {
             open.given.borrow_mut().clear();
         }
-        let Some(listed) = self.entries(&open, position).await? else { return Ok(()) };
-        let (directory, entries) = listed;
+        let Some(SomeEntries { directory, entries, .. }) = self.entries(&open, position).await? else {
+            return Ok(());
+        };
         let InodeKind::Directory { parent } = directory.kind else { return Err(Errno::ENOTDIR) };
         for (place, number) in [(0, open.number), (1, parent)] {
             let entry =
@@ -72,23 +71,12 @@ impl MountedTree {
         Ok(())
     }
 
-    /// The directory, and entries after a position; nothing if the directory has been removed.
-    async fn entries(
-        &self,
-        open: &OpenDirectory,
-        position: u64,
-    ) -> Outcome<Option<(Inode, Vec<namespace::DirectoryEntry>)>> {
+    /// Entries after a position; nothing if the directory has been removed.
+    async fn entries(&self, open: &OpenDirectory, position: u64) -> Outcome<Option<SomeEntries>> {
         let after = match position.checked_sub(FIRST.len() as u64 + 1) {
             Some(place) => open.given.borrow().get(place as usize).ok_or(Errno::EINVAL)?.to_vec(),
             None => Vec::new(),
         };
-        let directory = open.number;
-        let list = TreeOperation::List { directory, after, bytes_max: ASKED_BYTES_MAX };
-        match self.tree().perform(list).await {
-            Ok(TreeAnswer::Entries { directory, entries, .. }) => Ok(Some((directory, entries))),
-            Ok(_) => Err(Errno::EIO),
-            Err(error) if matches!(*error, fs::Error::Refused(namespace::TreeRefusal::Removed)) => Ok(None),
-            Err(error) => self.settle(about(directory), Err(error)),
-        }
+        self.settle(about(open.number), self.tree().some_entries(open.number, after).await)
     }
 }

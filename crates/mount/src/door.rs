@@ -16,7 +16,9 @@ use fuser::{
     TimeOrNow, WriteFlags,
 };
 use machine::Payload;
-use namespace::{AttributeChanges, DeviceKind, Location, NewInode, RenameMode, SetValue, WhatToRemove};
+use namespace::{
+    AttributeChanges, DeviceKind, FILE_NAME_BYTES_MAX, Location, NewInode, RenameMode, SetValue, WhatToRemove,
+};
 use nix::libc;
 
 use crate::contents::Allocation;
@@ -32,9 +34,6 @@ const REQUEST_BYTES_MAX: u32 = 1 << 20;
 
 /// How many requests nobody waits for, such as reading ahead, may be under way.
 const BACKGROUND_MAX: u16 = 64;
-
-/// The longest name of an entry.
-const NAME_BYTES_MAX: u32 = 255;
 
 /// What we have the kernel do, where it can.
 const WANTED: [InitFlags; 7] = [
@@ -113,6 +112,27 @@ impl KernelDoor {
             })
         });
         // If the node thread has ended, the task is dropped, and fuser answers for it.
+        let _ = self.tasks.send(task);
+    }
+
+    /// Begins to answer with entries of a directory after a position; `add` puts one into the answer, unless there is no
+    /// room for it.
+    fn begin_list<R: Asker>(
+        &self,
+        mut reply: R,
+        handle: FileHandle,
+        position: u64,
+        mut add: impl FnMut(&mut R, &ListedEntry) -> bool + Send + 'static,
+        tell: impl FnOnce(R) + Send + 'static,
+    ) {
+        let task: MountTask = Box::new(move |mounted| {
+            Box::pin(async move {
+                match mounted.list(handle.0, position, |entry| add(&mut reply, entry)).await {
+                    Ok(()) => tell(reply),
+                    Err(errno) => reply.refuse(errno),
+                }
+            })
+        });
         let _ = self.tasks.send(task);
     }
 
@@ -453,25 +473,16 @@ impl Filesystem for KernelDoor {
         _number: INodeNo,
         handle: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectory,
+        reply: ReplyDirectory,
     ) {
-        let task: MountTask = Box::new(move |tree| {
-            Box::pin(async move {
-                let give = |entry: &ListedEntry| {
-                    let kind = entry
-                        .inode
-                        .as_ref()
-                        .map_or(fuser::FileType::Directory, |inode| kernel_kind(&inode.kind));
-                    let name = OsStr::from_bytes(&entry.name);
-                    !reply.add(kernel_number(entry.number), entry.position, kind, name)
-                };
-                match tree.list(handle.0, offset, give).await {
-                    Ok(()) => reply.ok(),
-                    Err(errno) => reply.error(errno),
-                }
-            })
-        });
-        let _ = self.tasks.send(task);
+        let add = |reply: &mut ReplyDirectory, entry: &ListedEntry| {
+            let kind = match &entry.inode {
+                Some(inode) => kernel_kind(&inode.kind),
+                None => fuser::FileType::Directory,
+            };
+            !reply.add(kernel_number(entry.number), entry.position, kind, OsStr::from_bytes(&entry.name))
+        };
+        self.begin_list(reply, handle, offset, add, ReplyDirectory::ok);
     }
 
     fn readdirplus(
@@ -480,27 +491,19 @@ impl Filesystem for KernelDoor {
         _number: INodeNo,
         handle: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectoryPlus,
+        reply: ReplyDirectoryPlus,
     ) {
         let timeout = self.timeout();
-        let task: MountTask = Box::new(move |tree| {
-            Box::pin(async move {
-                let give = |entry: &ListedEntry| {
-                    let name = OsStr::from_bytes(&entry.name);
-                    let (number, position) = (kernel_number(entry.number), entry.position);
-                    let attributes = match &entry.inode {
-                        Some(inode) => attributes_of(inode),
-                        None => directory_of_number(number),
-                    };
-                    !reply.add(number, position, name, &timeout, &attributes, GENERATION)
-                };
-                match tree.list(handle.0, offset, give).await {
-                    Ok(()) => reply.ok(),
-                    Err(errno) => reply.error(errno),
-                }
-            })
-        });
-        let _ = self.tasks.send(task);
+        let add = move |reply: &mut ReplyDirectoryPlus, entry: &ListedEntry| {
+            let (number, position) = (kernel_number(entry.number), entry.position);
+            let attributes = match &entry.inode {
+                Some(inode) => attributes_of(inode),
+                None => directory_of_number(number),
+            };
+            let name = OsStr::from_bytes(&entry.name);
+            !reply.add(number, position, name, &timeout, &attributes, GENERATION)
+        };
+        self.begin_list(reply, handle, offset, add, ReplyDirectoryPlus::ok);
     }
 
     fn releasedir(
@@ -539,7 +542,7 @@ impl Filesystem for KernelDoor {
                     files,
                     space.free,
                     SPACE_BLOCK,
-                    NAME_BYTES_MAX,
+                    FILE_NAME_BYTES_MAX as u32,
                     SPACE_BLOCK,
                 );
             },

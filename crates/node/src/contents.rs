@@ -6,7 +6,7 @@ use std::ops::Deref;
 use fs::{OpenTreeFile, PagedFile, Tree};
 use layout::Striping;
 use machine::Payload;
-use namespace::{FileNumber, Inode, InodeKind, Location, NewInode, TreeAnswer, TreeOperation, WhatToRemove};
+use namespace::{DirectoryEntry, FileNumber, InodeKind, Location, NewInode, TreeOperation, WhatToRemove};
 use real::RealMachine;
 
 use crate::client_node::ClientNode;
@@ -17,9 +17,6 @@ use crate::stat::Stat;
 
 /// The mode of a file that a program makes through a session.
 const MODE: u16 = 0o644;
-
-/// The most bytes of entries in one answer.
-const LISTED_BYTES: u32 = 32 << 10;
 
 /// What a file's name means: a file of that name, or what the namespace of the set has under it.
 pub(crate) enum NamedContents {
@@ -205,7 +202,7 @@ pub(crate) async fn list(client: &ClientNode) -> Result<Vec<String>> {
     };
     let (mut directories, mut files) = (vec![(FileNumber::ROOT, String::new())], Vec::new());
     while let Some((directory, path)) = directories.pop() {
-        for (name, inode) in entries(client, &tree, directory).await? {
+        for DirectoryEntry { name, inode } in client.told(WHAT, tree.entries(directory).await)? {
             let path = format!("{path}{}", String::from_utf8_lossy(&name));
             match inode.kind {
                 InodeKind::Directory { .. } => directories.push((inode.number, path + "/")),
@@ -216,29 +213,4 @@ pub(crate) async fn list(client: &ClientNode) -> Result<Vec<String>> {
     }
     files.sort_unstable();
     Ok(files)
-}
-
-/// All entries of a directory.
-async fn entries(
-    client: &ClientNode,
-    tree: &Tree<RealMachine>,
-    directory: FileNumber,
-) -> Result<Vec<(Vec<u8>, Inode)>> {
-    let (mut found, mut after) = (Vec::new(), Vec::new());
-    loop {
-        let list = TreeOperation::List { directory, after, bytes_max: LISTED_BYTES };
-        match client.told("listing a directory", tree.perform(list).await) {
-            Ok(TreeAnswer::Entries { entries, more, .. }) => {
-                after = entries.last().map(|entry| entry.name.clone()).unwrap_or_default();
-                found.extend(entries.into_iter().map(|entry| (entry.name, entry.inode)));
-                if !more {
-                    return Ok(found);
-                }
-            }
-            // Somebody has removed it meanwhile.
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(found),
-            Err(error) => return Err(error),
-            Ok(_) => return Err(Error::new(ErrorKind::Protocol, "listing a directory", "a wrong answer")),
-        }
-    }
 }

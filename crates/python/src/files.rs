@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use layout::Extent;
 use namespace::{
-    AttributeChanges, FileNumber, Inode, InodeKind, Location, NewInode, RenameMode, SetTime, TreeAnswer,
+    AttributeChanges, DirectoryEntry, Inode, InodeKind, Location, NewInode, RenameMode, SetTime,
     TreeOperation, WhatToRemove,
 };
 use node::{Error, ErrorKind, Handle, OpenOptions, Session, Settings, Size, Tree, agents};
@@ -24,9 +24,6 @@ use crate::reading::{PieceReader, extent};
 
 /// The mode of a directory that is made.
 const DIRECTORY_MODE: u16 = 0o755;
-
-/// The most bytes of entries in one answer.
-const LISTED_BYTES: u32 = 256 << 10;
 
 /// A node's error on its way to Python, where it is an OSError, or the kind of it that the error number says.
 struct FileFailure(Error);
@@ -46,9 +43,6 @@ impl From<FileFailure> for PyErr {
 }
 
 type FileResult<T> = Result<T, FileFailure>;
-
-/// Names, and what they lead to.
-type Entries = Vec<(Vec<u8>, Inode)>;
 
 /// What is known of a file or directory, as a dictionary; times in nanoseconds since 1970.
 #[derive(IntoPyObject)]
@@ -141,17 +135,11 @@ impl FileSession {
     fn entries(&self, py: Python<'_>, path: OsString) -> FileResult<Vec<(OsString, FileFacts)>> {
         py.detach(|| {
             let directory = self.look_inode(&path, true)?;
-            let mut found = Vec::new();
-            let mut after = Vec::new();
-            loop {
-                let (entries, more) = self.some_entries(&path, directory.number, after)?;
-                after = entries.last().map(|(name, _)| name.clone()).unwrap_or_default();
-                let facts = |(name, inode)| (OsString::from_vec(name), FileFacts::of(inode));
-                found.extend(entries.into_iter().map(facts));
-                if !more {
-                    return Ok(found);
-                }
-            }
+            let listed = self.tree()?.run(&shown(&path), move |node, what| async move {
+                node.told(&what, node.tree().entries(directory.number).await)
+            });
+            let facts = |entry: DirectoryEntry| (OsString::from_vec(entry.name), FileFacts::of(entry.inode));
+            Ok(listed.wait()?.into_iter().map(facts).collect())
         })
     }
 
@@ -306,26 +294,6 @@ impl FileSession {
             Ok(node.tree().seen(inode))
         });
         looked.wait()
-    }
-
-    /// Some entries of a directory, and whether there are others after these.
-    fn some_entries(
-        &self,
-        path: &OsString,
-        directory: FileNumber,
-        after: Vec<u8>,
-    ) -> node::Result<(Entries, bool)> {
-        let list = TreeOperation::List { directory, after, bytes_max: LISTED_BYTES };
-        let listed = self.tree()?.run(&shown(path), move |node, what| async move {
-            match node.told(&what, node.tree().perform(list).await)? {
-                TreeAnswer::Entries { entries, more, .. } => {
-                    let seen = entries.into_iter().map(|entry| (entry.name, node.tree().seen(entry.inode)));
-                    Ok((seen.collect(), more))
-                }
-                _ => Err(Error::new(ErrorKind::Protocol, what.to_string(), "a wrong answer")),
-            }
-        });
-        listed.wait()
     }
 }
 

@@ -4,16 +4,17 @@
 //! the seed, one of the nodes crashes and is started anew; often another one does soon after. Then it is seen what
 //! there is.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use fs::{Client, Configuration, Error, File, FileId, IoNodeSettings, Threads, serve};
+use fs::{Client, Configuration, Error, File, FileId, IoNodeSettings, Threads};
 use layout::Striping;
 use machine::{Duration, Machine, Memory, NodeId};
 use sim::conformance::end_after;
 use sim::{SimMachine, Simulation};
 
+use crate::crashing_nodes::CrashingNodes;
 use crate::draw::Draw;
 use crate::testbed::{BLOCK, LIMIT, drawn_machine, drawn_settings};
 
@@ -159,24 +160,6 @@ fn may_be_torn(possible: &Possible) -> bool {
     possible.len() > 1 && possible.last() == Some(&None)
 }
 
-struct Crashing {
-    io_nodes: Vec<SimMachine>,
-    settings: IoNodeSettings,
-    incarnation: Cell<u64>,
-}
-
-impl Crashing {
-    fn serve(&self, node: &SimMachine) {
-        let incarnation = self.incarnation.replace(self.incarnation.get() + 1);
-        node.spawn("I/O node", serve(node.clone(), IoNodeSettings { incarnation, ..self.settings.clone() }));
-    }
-
-    fn crash(&self, io_node: usize, seed: u64) {
-        self.io_nodes[io_node].crash(seed);
-        self.serve(&self.io_nodes[io_node]);
-    }
-}
-
 /// The run of a seed: an error says what is there that cannot be, or that something went wrong where nothing may.
 pub(crate) fn run(seed: u64) -> Result<(), String> {
     let mut draw = Draw::of(seed);
@@ -198,10 +181,10 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
     let (writer, looker) = (simulation.compute_nodes()[0].clone(), simulation.compute_nodes()[1].clone());
     let meddler = simulation.compute_nodes()[2].clone();
     end_after(&looker, LIMIT);
-    let crashing = Crashing { io_nodes: simulation.io_nodes().to_vec(), settings, incarnation: Cell::new(0) };
+    let io_nodes = simulation.io_nodes().to_vec();
     let test = async move {
-        let names: Vec<NodeId> = crashing.io_nodes.iter().map(|node| node.node()).collect();
-        crashing.io_nodes.iter().for_each(|node| crashing.serve(node));
+        let crashing = CrashingNodes::start(io_nodes, settings);
+        let names = crashing.names();
         let expected = Rc::new(Expected::default());
         let client = connect(base, &writer, &names).await.map_err(|error| error.to_string())?;
         let (started, told) = (draw.clone(), expected.clone());
@@ -234,7 +217,7 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
                     stopped = true;
                 }
                 _ => {
-                    let io_node = draw.below(u64::from(io_nodes)) as usize;
+                    let io_node = draw.below(crashing.count()) as usize;
                     crashing.crash(io_node, draw.below(u64::MAX >> 34));
                 }
             }

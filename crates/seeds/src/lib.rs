@@ -8,13 +8,14 @@
 //! run with all other tests (`tests/seeds.rs`); the program `seeds` runs as many as there is time for.
 //!
 //! - `kind.rs`: the kinds of runs
-//! - `testbed.rs`: the machines that they run on; `crashes.rs`, `trees.rs`: nodes that crash and are started
-//!   anew, and what is left of files, and of a namespace
+//! - `testbed.rs`: the machines that they run on; `crashing_nodes.rs`: I/O nodes that crash and are started anew
+//! - `crashes.rs`, `trees.rs`: what is left then of files, and of a namespace
 //! - `sweep.rs`: many runs on all processors, until one fails, all are done or somebody says stop
 //!
 //! What operations and requests there are is in `fs::conformance`, beside the promises.
 
 mod crashes;
+mod crashing_nodes;
 mod draw;
 mod kind;
 mod sweep;

@@ -5,24 +5,24 @@
 //! and all in one directory together. I/O nodes crash and are started anew, the keeper of the namespace among them.
 //! Then it is seen what there is.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use description::{MachineDescription, Topology};
 use fs::{
     Client, Configuration, Error, FileId, IoNodeSettings, NewTree, OpenTreeFile, PageCache,
-    PageCacheSettings, Prefetch, Threads, Tree, serve,
+    PageCacheSettings, Prefetch, Threads, Tree,
 };
 use layout::Striping;
 use machine::{Duration, InFlight, Machine, NodeId, Payload};
 use namespace::{
-    Location, NewInode, RenameMode, SurveyedRecord, TreeAnswer, TreeOperation, TreeRefusal, WhatToRemove,
-    complaints,
+    Location, NewInode, RenameMode, SurveyedRecord, TreeOperation, TreeRefusal, WhatToRemove, complaints,
 };
 use sim::conformance::{end_after, metadata_costs};
 use sim::{Layout, SimMachine, Simulation};
 
+use crate::crashing_nodes::CrashingNodes;
 use crate::draw::Draw;
 use crate::testbed::{BLOCK, LIMIT, drawn_machine, drawn_settings};
 
@@ -218,20 +218,7 @@ fn may_be_found(possible: &[Contents], found: Contents, alike: u64) -> bool {
 
 /// All records agree; which files there are by them.
 async fn files_of(tree: &Tree<SimMachine>) -> Result<BTreeSet<FileId>, String> {
-    let (mut records, mut after) = (Vec::new(), Vec::new());
-    loop {
-        let survey = TreeOperation::Survey { after, bytes_max: 16_000 };
-        match tree.perform(survey).await.map_err(|error| error.to_string())? {
-            TreeAnswer::Records { records: some, more_after } => {
-                records.extend(some);
-                match more_after {
-                    Some(key) => after = key,
-                    None => break,
-                }
-            }
-            other => return Err(format!("{other:?}")),
-        }
-    }
+    let records = tree.survey().await.map_err(|error| error.to_string())?;
     if let Some(complaint) = complaints(&records).first() {
         return Err(format!("the namespace: {}", complaint.text));
     }
@@ -240,20 +227,6 @@ async fn files_of(tree: &Tree<SimMachine>) -> Result<BTreeSet<FileId>, String> {
         _ => None,
     });
     Ok(numbers.collect())
-}
-
-/// I/O nodes that crash.
-struct Crashing {
-    io_nodes: Vec<SimMachine>,
-    settings: IoNodeSettings,
-    incarnation: Cell<u64>,
-}
-
-impl Crashing {
-    fn serve(&self, node: &SimMachine) {
-        let incarnation = self.incarnation.replace(self.incarnation.get() + 1);
-        node.spawn("I/O node", serve(node.clone(), IoNodeSettings { incarnation, ..self.settings.clone() }));
-    }
 }
 
 /// A torus with a router for each node.
@@ -294,10 +267,10 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
     let (looker, workers) = simulation.compute_nodes().split_first().expect("nodes");
     let (looker, workers) = (looker.clone(), workers.to_vec());
     end_after(&looker, LIMIT);
-    let crashing = Crashing { io_nodes: simulation.io_nodes().to_vec(), settings, incarnation: Cell::new(0) };
+    let io_nodes = simulation.io_nodes().to_vec();
     let test = async move {
-        let names: Vec<NodeId> = crashing.io_nodes.iter().map(|node| node.node()).collect();
-        crashing.io_nodes.iter().for_each(|node| crashing.serve(node));
+        let crashing = CrashingNodes::start(io_nodes, settings);
+        let names = crashing.names();
         let (mut expected, working) = (Vec::new(), InFlight::new());
         for (index, node) in workers.iter().enumerate() {
             let tree = tree_of(base, node, &names, seed).await?;
@@ -323,9 +296,8 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
             let most = 1 << draw.below(29);
             let pause = Duration::from_nanos(1 + draw.below(most));
             looker.sleep_until(looker.now() + pause).await;
-            let victim = draw.below(u64::from(io_nodes)) as usize;
-            crashing.io_nodes[victim].crash(draw.below(u64::MAX >> 34));
-            crashing.serve(&crashing.io_nodes[victim]);
+            let victim = draw.below(crashing.count()) as usize;
+            crashing.crash(victim, draw.below(u64::MAX >> 34));
         }
         working.none().await;
         let tree = tree_of(base, &looker, &names, seed).await?;

@@ -10,9 +10,6 @@ use nix::unistd::{getgid, getuid};
 use node::{ConnectedNode, Error, ErrorKind, Result};
 use real::RealMachine;
 
-/// The most bytes of entries or records in one answer.
-const ANSWER_BYTES: u32 = 64 << 10;
-
 /// The mode of a directory that a command makes.
 const DIRECTORY_MODE: u16 = 0o755;
 
@@ -97,25 +94,13 @@ impl Namespace {
 
     /// What is in a directory, in the order of the names.
     pub(crate) async fn entries(&self, directory: &FoundPath) -> Result<Vec<FoundPath>> {
-        let (mut found, mut after) = (Vec::new(), Vec::new());
-        loop {
-            let list =
-                TreeOperation::List { directory: directory.inode.number, after, bytes_max: ANSWER_BYTES };
-            let answer = if_there(self.perform(&directory.path, list).await)?;
-            // Somebody may have removed it meanwhile.
-            let Some(answer) = answer else { return Ok(found) };
-            let TreeAnswer::Entries { entries, more, .. } = answer else {
-                return Err(wrong_answer(&directory.path));
-            };
-            after = entries.last().map(|entry| entry.name.clone()).unwrap_or_default();
-            for DirectoryEntry { name, inode } in entries {
-                check_entry(&directory.path, &name)?;
-                found.push(FoundPath { path: joined(&directory.path, &name), inode });
-            }
-            if !more {
-                return Ok(found);
-            }
-        }
+        let listed = self.tree.entries(directory.inode.number).await;
+        let entries = self.connection.told(&shown(&directory.path), listed)?;
+        let found = entries.into_iter().map(|DirectoryEntry { name, inode }| {
+            check_entry(&directory.path, &name)?;
+            Ok(FoundPath { path: joined(&directory.path, &name), inode })
+        });
+        found.collect()
     }
 
     /// All that is under a directory, each directory before what is in it.
@@ -195,18 +180,7 @@ impl Namespace {
 
     /// All records, to be checked.
     pub(crate) async fn survey(&self) -> Result<Vec<namespace::SurveyedRecord>> {
-        let (mut all, mut after) = (Vec::new(), Vec::new());
-        loop {
-            let survey = TreeOperation::Survey { after, bytes_max: ANSWER_BYTES };
-            let TreeAnswer::Records { records, more_after } = self.perform(b"/", survey).await? else {
-                return Err(wrong_answer(b"/"));
-            };
-            all.extend(records);
-            match more_after {
-                Some(last) => after = last,
-                None => return Ok(all),
-            }
-        }
+        self.connection.told("reading the namespace", self.tree.survey().await)
     }
 }
 

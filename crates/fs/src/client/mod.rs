@@ -57,7 +57,7 @@ pub use selected::{Company, SelectedSettings};
 pub use team::{TeamMembership, TeamTurn};
 pub use telling::FileEntries;
 pub use together::{MoveTimes, Moved};
-pub use tree::{NewTree, OpenTreeFile, Tree};
+pub use tree::{NewTree, OpenTreeFile, SomeEntries, Tree};
 pub use write_cache::{Division, ENTRY_BYTES, Section, WriteCache, WriteCacheSettings, Written};
 
 use crate::endpoint::{Answer, Asker, Endpoint, Mailbox, RequestHandler};

@@ -111,17 +111,7 @@ pub fn names_of_all_clients_are_one_tree(testbed: &impl Testbed, base: Base) {
         }
         tasks.wait().await;
         // All that there is can be reached and is counted.
-        let mut records = Vec::new();
-        let mut after = Vec::new();
-        while let namespace::TreeAnswer::Records { records: some, more_after } =
-            trees[0].perform(TreeOperation::Survey { after, bytes_max: 4000 }).await.expect("records")
-        {
-            records.extend(some);
-            match more_after {
-                Some(key) => after = key,
-                None => break,
-            }
-        }
+        let records = trees[0].survey().await.expect("records");
         assert_eq!(namespace::complaints(&records), []);
     });
 }

@@ -3,8 +3,10 @@
 //! - this file: which node keeps it, asking, holding
 //! - `open_file.rs`: a file that is open, close-to-open with other clients
 //! - `doomed.rs`: the contents of files without names, which go
+//! - `listing.rs`: the entries of directories, and all records
 
 mod doomed;
+mod listing;
 mod open_file;
 
 use std::cell::{Cell, RefCell};
@@ -14,6 +16,7 @@ use std::rc::Rc;
 use machine::{InFlight, Machine, NodeId, Payload};
 use namespace::{FileNumber, Inode, TreeAnswer, TreeOperation, TreeRefusal, TreeUse};
 
+pub use listing::SomeEntries;
 pub use open_file::OpenTreeFile;
 use open_file::TreeFileState;
 

@@ -1,0 +1,77 @@
+//! What does not fit in one answer of the keeper: the entries of a directory, and all records.
+
+use machine::Machine;
+use namespace::{DirectoryEntry, FileNumber, Inode, SurveyedRecord, TreeAnswer, TreeOperation, TreeRefusal};
+
+use super::Tree;
+use crate::client::unexpected;
+use crate::error::{Error, Result};
+
+/// The most bytes of entries or records in one answer, which is the header of a message.
+const ANSWER_BYTES: u32 = 32 << 10;
+
+/// Entries of a directory that follow each other in the order of their names.
+#[derive(Debug)]
+pub struct SomeEntries {
+    /// The directory.
+    pub directory: Inode,
+    /// As many as one answer has.
+    pub entries: Vec<DirectoryEntry>,
+    /// Whether there are others after them.
+    pub more: bool,
+}
+
+impl<M: Machine> Tree<M> {
+    /// The entries of a directory after the name `after`, as many as one answer has; nothing if the directory has been
+    /// removed.
+    ///
+    /// # Errors
+    /// If it is no directory, or the keeper does not say.
+    pub async fn some_entries(&self, directory: FileNumber, after: Vec<u8>) -> Result<Option<SomeEntries>> {
+        match self.perform(TreeOperation::List { directory, after, bytes_max: ANSWER_BYTES }).await {
+            Ok(TreeAnswer::Entries { directory, mut entries, more }) => {
+                for entry in &mut entries {
+                    entry.inode = self.seen(entry.inode.clone());
+                }
+                Ok(Some(SomeEntries { directory, entries, more }))
+            }
+            Ok(_) => Err(unexpected(self.keeper())),
+            Err(error) if matches!(*error, Error::Refused(TreeRefusal::Removed)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All entries of a directory, in the order of their names. If it is removed meanwhile, there are no others.
+    ///
+    /// # Errors
+    /// As those of [`some_entries`](Self::some_entries).
+    pub async fn entries(&self, directory: FileNumber) -> Result<Vec<DirectoryEntry>> {
+        let (mut found, mut after) = (Vec::new(), Vec::new());
+        while let Some(some) = self.some_entries(directory, after).await? {
+            found.extend(some.entries);
+            if !some.more {
+                break;
+            }
+            after = found.last().map(|entry| entry.name.clone()).unwrap_or_default();
+        }
+        Ok(found)
+    }
+
+    /// All records of the namespace, to be checked.
+    ///
+    /// # Errors
+    /// If the keeper does not say.
+    pub async fn survey(&self) -> Result<Vec<SurveyedRecord>> {
+        let (mut all, mut after) = (Vec::new(), Vec::new());
+        loop {
+            match self.perform(TreeOperation::Survey { after, bytes_max: ANSWER_BYTES }).await? {
+                TreeAnswer::Records { records, more_after } => {
+                    all.extend(records);
+                    let Some(last) = more_after else { return Ok(all) };
+                    after = last;
+                }
+                _ => return Err(unexpected(self.keeper())),
+            }
+        }
+    }
+}
