@@ -165,8 +165,8 @@ fn is_file_of(seed: u64, bytes: &[u8]) -> bool {
     length == rest.len() && contents(length, seed) == rest
 }
 
-/// Starts agents for the test, which has files of the mount open: a child of its own would flush them when it becomes the
-/// program, and so wait for the agent that it is to be.
+/// Starts agents for the test, which has files of the mount open: a child of its own would flush them when it becomes
+/// the program, and so wait for the agent that it is to be.
 struct Starter {
     shell: Child,
     orders: ChildStdin,

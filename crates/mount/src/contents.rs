@@ -4,9 +4,9 @@
 //!
 //! - what is appended, since only the keeper knows where the end is;
 //! - a file that is larger than half this client's cache: the kernel would only copy that;
-//! - what is written through a handle that cannot read, unless somebody has the file open through the kernel's pages: it
-//!   would fill memory with a copy that nobody may want. Whoever opens the file meanwhile goes past them, too, so that
-//!   none of its pages are filled while they change;
+//! - what is written through a handle that cannot read, unless somebody has the file open through the kernel's pages:
+//!   it would fill memory with a copy that nobody may want. Whoever opens the file meanwhile goes past them, too, so
+//!   that none of its pages are filled while they change;
 //! - what the caller or the settings want so.
 
 use fs::OpenTreeFile;

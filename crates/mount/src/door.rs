@@ -115,8 +115,8 @@ impl KernelDoor {
         let _ = self.tasks.send(task);
     }
 
-    /// Begins to answer with entries of a directory after a position; `add` puts one into the answer, unless there is no
-    /// room for it.
+    /// Begins to answer with entries of a directory after a position; `add` puts one into the answer, unless there is
+    /// no room for it.
     fn begin_list<R: Asker>(
         &self,
         mut reply: R,
