@@ -4,6 +4,7 @@
 #   SEED=number   for sim: where all randomness comes from
 #   FROM=number   for seeds: the first seed
 #   PREFIX=path   for install: the programs go to $(PREFIX)/bin; below $(DESTDIR), if there is one
+#   MPICC=path   for install-mpi: the compiler of the MPI; several in quotes
 #   PYTHON=path   the Python to make an environment with, 3.11 or newer
 #   CARGO_FLAGS   handed to every cargo command, for example --locked or --offline
 
@@ -13,6 +14,7 @@ SEED ?= 1
 FROM ?= 0
 PREFIX ?= $(HOME)/.local
 CARGO_FLAGS ?=
+MPICC ?= mpicc
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 STARFISH := $(TARGET)/release/starfish
@@ -31,7 +33,7 @@ PAGE := crates/viewer/page
 NPM := npm --prefix $(PAGE) --silent
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt lint docs manual page sim seeds bench bench-sim bench-peers install install-c deb test-package \
+.PHONY: help run test check fmt lint docs manual page sim seeds bench bench-sim bench-peers install install-c install-mpi deb test-package \
 	clean tools build python lint-page test-page test-rust test-rust-built test-python test-viewer wheel
 
 help: ## List these verbs
@@ -98,6 +100,10 @@ install-c: tools ## Install the C libraries alone: libpdiol and libtlv, headers,
 	for library in pdiol tlv; do \
 		DESTDIR="$(DESTDIR)" packaging/install-library.sh $$library "$(TARGET)/release" "$(PREFIX)" || exit; \
 	done
+
+install-mpi: tools ## Install what goes in front of an MPI, so that its programs have files on agents [MPICC=mpicc PREFIX=~/.local]
+	cargo build $(CARGO_FLAGS) --release -p mpi-io
+	DESTDIR="$(DESTDIR)" packaging/install-mpi.sh "$(TARGET)/release" "$(PREFIX)" $(MPICC)
 
 deb: build $(CARGO_DEB) ## Make a Debian package of all of it (target/debian)
 	PATH="$(dir $(CARGO_DEB)):$$PATH" packaging/deb.sh "$(TARGET)/release" "$(abspath $(TARGET))/debian"

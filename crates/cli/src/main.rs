@@ -14,6 +14,7 @@
 //! - `memory.rs`, `pointless.rs`: what is refused because it cannot be, or would do nothing
 //! - `placement_advice.rs`: where jobs that share disks should have their files
 //! - `pattern_picture.rs`: who has which record of a file
+//! - `mpi_library.rs`: what is put in front of a program's MPI
 //! - `this_node.rs`, `interrupt.rs`: starting nodes, and stopping
 
 mod agent_bench;
@@ -32,6 +33,7 @@ mod interrupt;
 mod job_tracks;
 mod local;
 mod memory;
+mod mpi_library;
 mod node_names;
 mod pattern_picture;
 mod pdiol_bench;
@@ -54,7 +56,8 @@ use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use command::{
     advise, agent, agents, bench, cat, completions, demo, doctor, fsck, generate, get, ls, machines, merge,
-    mkdir, mv, patterns, put, reproduce, request_log, rm, run, simulate, stat, umount, view,
+    mkdir, mpi_preload, mpi_run, mv, patterns, put, reproduce, request_log, rm, run, simulate, stat, umount,
+    view,
 };
 use command_line::failure::Result;
 
@@ -97,6 +100,8 @@ enum Command {
     Mv(mv::Arguments),
     Mount(Box<command::mount::Arguments>),
     Umount(umount::Arguments),
+    MpiRun(mpi_run::Arguments),
+    MpiPreload(mpi_preload::Arguments),
     Doctor(doctor::Arguments),
     Fsck(fsck::Arguments),
     Demo(demo::Arguments),
@@ -165,6 +170,8 @@ fn run(command: Command) -> Result<()> {
         Command::Mv(arguments) => mv::run(arguments),
         Command::Mount(arguments) => command::mount::run(*arguments),
         Command::Umount(arguments) => umount::run(arguments),
+        Command::MpiRun(arguments) => mpi_run::run(arguments),
+        Command::MpiPreload(arguments) => mpi_preload::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Fsck(arguments) => fsck::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),

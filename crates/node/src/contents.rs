@@ -67,6 +67,14 @@ impl NamedContents {
         }
     }
 
+    /// Waits until everything written is with the I/O nodes, and the keeper of the namespace knows of it.
+    pub(crate) async fn send(&self) -> fs::Result<()> {
+        match self {
+            NamedContents::Flat(file) => file.send().await,
+            NamedContents::OfTree(file) => file.flush().await,
+        }
+    }
+
     /// Takes in that the write cache has written, up to `end`, what the page cache has not seen.
     pub(crate) async fn wrote_past_cache(&self, end: u64) -> fs::Result<()> {
         match self {
@@ -143,7 +151,7 @@ async fn open_flat(client: &ClientNode, name: &str, options: OpenOptions) -> Res
 /// How a file is striped that is made now.
 fn striping(client: &ClientNode, options: OpenOptions) -> Result<Striping> {
     let block_bytes = options.block_bytes.unwrap_or(client.settings.block_bytes);
-    client.connection.striping(block_bytes, client.settings.disks)
+    client.connection.striping(block_bytes, options.disks.or(client.settings.disks))
 }
 
 async fn create(client: &ClientNode, name: &str, striping: Striping) -> Result<PagedFile<RealMachine>> {

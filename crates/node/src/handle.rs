@@ -205,7 +205,18 @@ impl Handle {
         self.begin(move |file| async move { file.flush().await })
     }
 
-    /// The file's metadata, with all that was written through this session.
+    /// Brings everything written to the agents, and has the namespace know of it: whoever opens the file after that, or
+    /// asks for its [`stat`](Self::stat), reads it. It need not be on the disks; that is what
+    /// [`flush`](Self::flush) is for.
+    ///
+    /// # Errors
+    /// The first failure of a write that was not told.
+    pub fn send(&self) -> Result<()> {
+        self.begin(move |file| async move { file.send().await }).wait()
+    }
+
+    /// The file's metadata, with all that was written through this session. If others have changed the file, what they
+    /// have written is read from now on.
     ///
     /// # Errors
     /// If an agent does not say.

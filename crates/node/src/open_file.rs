@@ -260,6 +260,13 @@ impl OpenFile {
         self.told(self.file.flush().await)
     }
 
+    /// Sends everything written to the agents, and tells the keeper of the namespace.
+    pub(crate) async fn send(&self) -> Result<()> {
+        self.knows_end.set(false);
+        self.flush_written().await?;
+        self.told(self.file.send().await)
+    }
+
     /// Has the members of the job flush, if this one has written anything to the file that is not flushed.
     async fn flush_written(&self) -> Result<()> {
         let Some(cache) = self.writer() else { return Ok(()) };

@@ -177,6 +177,7 @@ pub struct OpenOptions {
     pub(crate) create: bool,
     pub(crate) create_new: bool,
     pub(crate) block_bytes: Option<u64>,
+    pub(crate) disks: Option<NonZeroU32>,
 }
 
 impl OpenOptions {
@@ -190,6 +191,7 @@ impl OpenOptions {
             create: false,
             create_new: false,
             block_bytes: None,
+            disks: None,
         }
     }
 
@@ -227,6 +229,11 @@ impl OpenOptions {
     /// Block size in bytes, if the file is created. Without this, that of the session.
     pub const fn block_bytes(self, block_bytes: u64) -> Self {
         OpenOptions { block_bytes: Some(block_bytes), ..self }
+    }
+
+    /// How many disks the file is striped over, if it is created. Without this, as the session has it.
+    pub const fn disks(self, disks: NonZeroU32) -> Self {
+        OpenOptions { disks: Some(disks), ..self }
     }
 
     /// Whether the file can be written, at its end or anywhere.

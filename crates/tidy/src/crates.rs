@@ -22,6 +22,7 @@
 //!   reproduce                      plan, statistics, page, placement
 //!   node                           real and fs
 //!   mount                          node, and what it is made of
+//!   mpi-io                         node, layout, namespace; nothing depends on it
 //!   pdiol                          node
 //!   libpdiol                       pdiol, node; nothing depends on it
 //!   tlv                            trace
@@ -41,7 +42,7 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 39] = [
+const ARROWS: [(&str, &[&str]); 40] = [
     ("applications", &["command-line", "interruption", "node", "pdiol", "replacement"]),
     ("agent-set", &["command-line", "node"]),
     ("command-line", &["machine", "node"]),
@@ -63,6 +64,7 @@ const ARROWS: [(&str, &[&str]); 39] = [
     ),
     ("node", &["fs", "layout", "machine", "namespace", "real", "recording", "trace"]),
     ("mount", &["fs", "machine", "namespace", "node", "real"]),
+    ("mpi-io", &["layout", "namespace", "node"]),
     ("pdiol", &["layout", "node"]),
     ("libpdiol", &["node", "pdiol"]),
     ("plan", &["description", "experiment", "fs", "layout", "machine", "sim", "statistics"]),
@@ -122,7 +124,7 @@ const ARROWS: [(&str, &[&str]); 39] = [
 const FEW: [(&str, &[&str]); 2] = [("machine", &["thiserror"]), ("layout", &["serde", "thiserror"])];
 
 /// Those that nothing may depend on, not even tests.
-const LAST: [&str; 5] = ["libpdiol", "libtlv", "starfish", "python", "seeds"];
+const LAST: [&str; 6] = ["libpdiol", "libtlv", "mpi-io", "starfish", "python", "seeds"];
 
 /// What the Python package needs of others.
 const PYTHON_PROJECT: &str = "python/pyproject.toml";

@@ -21,6 +21,8 @@ pub(crate) mod machines;
 pub(crate) mod merge;
 pub(crate) mod mkdir;
 pub(crate) mod mount;
+pub(crate) mod mpi_preload;
+pub(crate) mod mpi_run;
 pub(crate) mod mv;
 pub(crate) mod patterns;
 pub(crate) mod put;

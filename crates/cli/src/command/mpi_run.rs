@@ -1,0 +1,85 @@
+//! `starfish mpi-run`: starts programs of MPI with files on Starfish.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+use command_line::failure::{Failure, Result};
+
+use crate::mpi_library::{self, MpiKind};
+
+/// Start a program of MPI by its launcher, mpirun, with files on Starfish.
+///
+/// MPI_File_open then opens files on the agents if their names begin with `starfish:`, or if they lie in a directory
+/// where `starfish mount` shows them. The program need not be compiled anew, and all other files are as they were. All
+/// that stands after the options is handed to the launcher. The processes know the agents as this command does: by
+/// STARFISH_AGENTS, or the configuration of their computer.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The launcher.
+    #[arg(long, value_name = "PROGRAM", default_value = "mpirun", value_hint = clap::ValueHint::ExecutablePath)]
+    launcher: String,
+
+    /// What the launcher is told: its options, the program, and the program's arguments.
+    #[arg(value_name = "ARGUMENTS", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish mpi-run -n 4 ./simulation starfish:results/step1
+  starfish mpi-run --launcher mpirun.openmpi -n 8 --hostfile hosts python3 analysis.py
+  STARFISH_MPI_REPORT=1 starfish mpi-run -n 4 ./simulation /mnt/starfish/step1";
+
+/// Runs the command.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let Arguments { launcher, arguments } = arguments;
+    let kind = MpiKind::of_launcher(&launcher)?;
+    let library = match linked(&arguments) {
+        Some(program) => mpi_library::of_program(&program)?,
+        None => None,
+    };
+    let library = library.map_or_else(|| kind.library(), Ok)?;
+    let mut command = Command::new(&launcher);
+    command.args(told(kind, &preload(&library))).args(arguments);
+    Err(Failure::new(launcher, command.exec()))
+}
+
+/// The first argument that is a program linked with an MPI.
+fn linked(arguments: &[OsString]) -> Option<PathBuf> {
+    let files = arguments.iter().map(PathBuf::from).filter(|path| path.is_file());
+    files.into_iter().find(|path| mpi_library::of_program(path).is_ok_and(|library| library.is_some()))
+}
+
+/// What is loaded first: the library, and what the user has already.
+fn preload(library: &Path) -> OsString {
+    let mut all = library.as_os_str().to_owned();
+    if let Some(other) = env::var_os("LD_PRELOAD").filter(|value| !value.is_empty()) {
+        all.push(":");
+        all.push(other);
+    }
+    all
+}
+
+/// The arguments by which a launcher gives its processes, wherever they are, this variable and those of Starfish.
+fn told(kind: MpiKind, preload: &OsStr) -> Vec<OsString> {
+    let ours = env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STARFISH_"));
+    let mut told: Vec<OsString> = Vec::new();
+    match kind {
+        MpiKind::Mpich => {
+            // Its processes have the variables of the launcher.
+            told.extend(["-genv".into(), "LD_PRELOAD".into(), preload.to_owned()]);
+        }
+        MpiKind::OpenMpi => {
+            let mut variable = OsString::from("LD_PRELOAD=");
+            variable.push(preload);
+            told.extend(["-x".into(), variable]);
+            ours.for_each(|(name, _)| told.extend(["-x".into(), name]));
+        }
+    }
+    told
+}

@@ -1,0 +1,81 @@
+//! `starfish mpi-run` and `starfish mpi-preload`, with launchers that say what they are told. What programs do then is
+//! tested in the crate `mpi-io`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// A directory with launchers, and with libraries for two MPIs.
+struct Installed(TempDir);
+
+impl Installed {
+    fn new() -> Installed {
+        let installed = Installed(tempfile::tempdir().expect("a temporary directory"));
+        for library in ["starfish-libmpi.so.40", "starfish-libmpich.so.12", "libstarfish_mpi_io.so.0"] {
+            fs::write(installed.path(library), "").expect("room");
+        }
+        installed.launcher("mpich", "HYDRA build details:");
+        installed.launcher("openmpi", "mpirun (Open MPI) 5.0.3");
+        installed
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A launcher that says its version if it is asked, and otherwise what it is told.
+    fn launcher(&self, name: &str, version: &str) {
+        let path = self.path(name);
+        let text =
+            format!("#!/bin/sh\n[ \"$1\" = --version ] && {{ echo '{version}'; exit; }}\necho told \"$@\"\n");
+        fs::write(&path, text).expect("room");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("ours");
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_starfish"));
+        command.args(arguments).current_dir(self.0.path()).env_remove("LD_PRELOAD");
+        command.env("STARFISH_MPI_LIBRARIES", self.0.path()).env("STARFISH_AGENTS", "a:1");
+        command.output().expect("the program")
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_launcher_is_told_what_its_processes_load() {
+    let installed = Installed::new();
+    for (launcher, library, way) in
+        [("mpich", "libmpich.so.12", "-genv LD_PRELOAD "), ("openmpi", "libmpi.so.40", "-x LD_PRELOAD=")]
+    {
+        let run =
+            installed.run(&["mpi-run", "--launcher", &format!("./{launcher}"), "-n", "4", "echo", "-x"]);
+        let told = text(&run.stdout);
+        let library = installed.path(&format!("starfish-{library}"));
+        assert!(told.starts_with(&format!("told {way}{}", library.display())), "{told} {run:?}");
+        assert!(told.ends_with("-n 4 echo -x\n"), "{told}");
+        assert_eq!(told.contains("-x STARFISH_AGENTS"), launcher == "openmpi", "{told}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let installed = Installed::new();
+    let failed = |arguments: &[&str]| {
+        let run = installed.run(arguments);
+        assert_eq!(run.status.code(), Some(1), "{run:?}");
+        text(&run.stderr)
+    };
+    assert!(failed(&["mpi-run", "--launcher", "./nothing", "x"]).contains("--launcher"));
+    installed.launcher("other", "something else 1.0");
+    assert!(failed(&["mpi-run", "--launcher", "./other", "x"]).contains("neither HYDRA nor Open MPI"));
+    fs::remove_file(installed.path("starfish-libmpi.so.40")).expect("it is there");
+    let none = failed(&["mpi-run", "--launcher", "./openmpi", "x"]);
+    assert!(none.contains("starfish-libmpich.so.12") && none.contains("make install-mpi"), "{none}");
+    assert!(failed(&["mpi-preload", "/bin/true"]).contains("linked with no MPI"));
+}

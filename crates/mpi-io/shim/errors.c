@@ -1,0 +1,114 @@
+/*
+ * Errors: classes of the core as MPI's, and error handlers. The handler of a file of ours is kept by a file of the MPI's
+ * own, so that the MPI counts who uses it, and calls it, whatever the language it is written in.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "shim.h"
+
+/* Whether the program has set a handler for files that are not open, which those opened later begin with. */
+static int has_default;
+
+int starfish_shim_code(int class)
+{
+    switch (class) {
+    case 0: return MPI_SUCCESS;
+    case STARFISH_MPI_ARGUMENT: return MPI_ERR_ARG;
+    case STARFISH_MPI_TYPE: return MPI_ERR_TYPE;
+    case STARFISH_MPI_MODE: return MPI_ERR_AMODE;
+    case STARFISH_MPI_UNSUPPORTED: return MPI_ERR_UNSUPPORTED_OPERATION;
+    case STARFISH_MPI_NOT_SAME: return MPI_ERR_NOT_SAME;
+    case STARFISH_MPI_BAD_FILE: return MPI_ERR_BAD_FILE;
+    case STARFISH_MPI_NO_SUCH_FILE: return MPI_ERR_NO_SUCH_FILE;
+    case STARFISH_MPI_EXISTS: return MPI_ERR_FILE_EXISTS;
+    case STARFISH_MPI_IN_USE: return MPI_ERR_FILE_IN_USE;
+    case STARFISH_MPI_READ_ONLY: return MPI_ERR_READ_ONLY;
+    case STARFISH_MPI_ACCESS: return MPI_ERR_ACCESS;
+    case STARFISH_MPI_NO_SPACE: return MPI_ERR_NO_SPACE;
+    }
+    return MPI_ERR_IO;
+}
+
+/* What a program cannot learn from the class of an error is told on standard error. */
+static void tell(int code)
+{
+    const char *asked = getenv("STARFISH_MPI_REPORT");
+    if (code == MPI_ERR_IO || code == MPI_ERR_NO_SPACE || (asked && *asked && *asked != '0')) {
+        fprintf(stderr, "starfish: %s\n", starfish_mpi_error());
+    }
+}
+
+int starfish_shim_raise(struct our_file *file, int code)
+{
+    if (code == MPI_SUCCESS) {
+        return code;
+    }
+    tell(code);
+    if (file && file->has_surrogate) {
+        REAL(File_call_errhandler)(file->surrogate, code);
+    } else if (!file && has_default) {
+        REAL(File_call_errhandler)(MPI_FILE_NULL, code);
+    }
+    return code;
+}
+
+static int open_surrogate(struct our_file *file)
+{
+    if (file->has_surrogate) {
+        return MPI_SUCCESS;
+    }
+    int code = REAL(File_open)(MPI_COMM_SELF, "/dev/null", MPI_MODE_RDONLY, MPI_INFO_NULL, &file->surrogate);
+    file->has_surrogate = code == MPI_SUCCESS;
+    return code;
+}
+
+int starfish_shim_take_default(struct our_file *file)
+{
+    return has_default ? open_surrogate(file) : MPI_SUCCESS;
+}
+
+void starfish_shim_close_surrogate(struct our_file *file)
+{
+    if (file->has_surrogate) {
+        file->has_surrogate = 0;
+        REAL(File_close)(&file->surrogate);
+    }
+}
+
+DEFINE(File_set_errhandler, (MPI_File fh, MPI_Errhandler handler), (fh, handler))
+{
+    struct our_file *file = starfish_shim_find(fh);
+    if (!file) {
+        has_default |= fh == MPI_FILE_NULL;
+        return NEXT(File_set_errhandler)(fh, handler);
+    }
+    int code = open_surrogate(file);
+    return code == MPI_SUCCESS ? REAL(File_set_errhandler)(file->surrogate, handler) : code;
+}
+
+DEFINE(File_get_errhandler, (MPI_File fh, MPI_Errhandler *handler), (fh, handler))
+{
+    struct our_file *file = starfish_shim_find(fh);
+    if (!file) {
+        return NEXT(File_get_errhandler)(fh, handler);
+    }
+    int code = open_surrogate(file);
+    return code == MPI_SUCCESS ? REAL(File_get_errhandler)(file->surrogate, handler) : code;
+}
+
+DEFINE(File_call_errhandler, (MPI_File fh, int code), (fh, code))
+{
+    struct our_file *file = starfish_shim_find(fh);
+    if (!file) {
+        return NEXT(File_call_errhandler)(fh, code);
+    }
+    return file->has_surrogate ? REAL(File_call_errhandler)(file->surrogate, code) : MPI_SUCCESS;
+}
+
+DEFINE(File_create_errhandler, (MPI_File_errhandler_function *function, MPI_Errhandler *handler),
+       (function, handler))
+{
+    return NEXT(File_create_errhandler)(function, handler);
+}

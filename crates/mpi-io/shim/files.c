@@ -1,0 +1,360 @@
+/* Opening, closing, views, pointers, sizes, hints. */
+
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim.h"
+
+/* Keys and values of an MPI_Info in turn, with NULL at the end; NULL if there are none. */
+static char **hints_of(MPI_Info info)
+{
+    int keys = 0;
+    if (info == MPI_INFO_NULL || PMPI_Info_get_nkeys(info, &keys) != MPI_SUCCESS) {
+        return NULL;
+    }
+    char **hints = calloc(2 * (size_t)keys + 1, sizeof *hints);
+    size_t filled = 0;
+    for (int i = 0; hints && i < keys; i++) {
+        char key[MPI_MAX_INFO_KEY + 1], value[MPI_MAX_INFO_VAL + 1];
+        int is_there = 0;
+        PMPI_Info_get_nthkey(info, i, key);
+        PMPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &is_there);
+        if (is_there) {
+            hints[filled] = strdup(key);
+            hints[filled + 1] = strdup(value);
+            filled += 2;
+        }
+    }
+    return hints;
+}
+
+static void free_hints(char **hints)
+{
+    for (char **hint = hints; hint && *hint; hint++) {
+        free(*hint);
+    }
+    free(hints);
+}
+
+/* The core's bits of an access mode; 0 if it is not one of reading, writing and both. */
+static int mode_of(int amode)
+{
+    static const struct { int mpi, core; } bits[] = {
+        {MPI_MODE_CREATE, STARFISH_MPI_CREATES},           {MPI_MODE_EXCL, STARFISH_MPI_EXCLUSIVE},
+        {MPI_MODE_DELETE_ON_CLOSE, STARFISH_MPI_DELETES},  {MPI_MODE_APPEND, STARFISH_MPI_APPENDS},
+        {MPI_MODE_SEQUENTIAL, STARFISH_MPI_SEQUENTIAL},
+    };
+    int mode = 0;
+    switch (amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR)) {
+    case MPI_MODE_RDONLY: mode = STARFISH_MPI_READS; break;
+    case MPI_MODE_WRONLY: mode = STARFISH_MPI_WRITES; break;
+    case MPI_MODE_RDWR: mode = STARFISH_MPI_READS | STARFISH_MPI_WRITES; break;
+    default: return 0;
+    }
+    for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) {
+        mode |= amode & bits[i].mpi ? bits[i].core : 0;
+    }
+    return mode;
+}
+
+/* Connects all processes to the agents, the first before the others since it may begin a namespace. They get the name
+   of their group, and go on if all can. */
+static int connect_all(MPI_Comm comm, int rank, const char *name, int amode, char group[STARFISH_MPI_NAME_BYTES])
+{
+    int is_first = rank == 0, class = 0;
+    if (is_first) {
+        class = starfish_mpi_connect(name, (amode & MPI_MODE_CREATE) != 0);
+        class = class ? class : starfish_mpi_draw_name(group);
+    }
+    PMPI_Bcast(&class, 1, MPI_INT, 0, comm);
+    PMPI_Bcast(group, STARFISH_MPI_NAME_BYTES, MPI_CHAR, 0, comm);
+    if (class) {
+        return class;
+    }
+    class = is_first ? 0 : starfish_mpi_connect(name, 0);
+    int own[] = {class, amode, -amode}, all[3];
+    PMPI_Allreduce(own, all, 3, MPI_INT, MPI_MAX, comm);
+    return all[0] ? all[0] : all[1] != -all[2] ? STARFISH_MPI_NOT_SAME : 0;
+}
+
+/* What each process brings, to all of them. */
+static int gather(void *comm, uint64_t own, uint64_t *all)
+{
+    return PMPI_Allgather(&own, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, *(MPI_Comm *)comm) == MPI_SUCCESS ? 0 : -1;
+}
+
+static int open_ours(MPI_Comm comm, const char *name, int amode, MPI_Info info, struct our_file *file)
+{
+    char group[STARFISH_MPI_NAME_BYTES] = "";
+    int rank, size;
+    PMPI_Comm_rank(comm, &rank);
+    PMPI_Comm_size(comm, &size);
+    int class = connect_all(comm, rank, name, amode, group);
+    if (!class) {
+        char **hints = hints_of(info);
+        class = starfish_mpi_open(name, mode_of(amode), group, (uint32_t)rank, (uint32_t)size, gather,
+                                  &file->comm, (const char *const *)hints, &file->core);
+        free_hints(hints);
+    }
+    return class;
+}
+
+DEFINE(File_open, (MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_File *fh),
+       (comm, name, amode, info, fh))
+{
+    int is_between = 0;
+    if (!name || !starfish_mpi_is_ours(name)) {
+        return NEXT(File_open)(comm, name, amode, info, fh);
+    }
+    *fh = MPI_FILE_NULL;
+    if (comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &is_between) != MPI_SUCCESS || is_between) {
+        return starfish_shim_raise(NULL, MPI_ERR_COMM);
+    }
+    struct our_file *file = calloc(1, sizeof *file);
+    if (!file || starfish_shim_enter(file)) {
+        free(file);
+        return starfish_shim_raise(NULL, MPI_ERR_NO_MEM);
+    }
+    PMPI_Comm_dup(comm, &file->comm);
+    int class = open_ours(file->comm, name, amode, info, file);
+    if (class) {
+        starfish_shim_leave(file);
+        PMPI_Comm_free(&file->comm);
+        free(file);
+        return starfish_shim_raise(NULL, starfish_shim_code(class));
+    }
+    file->amode = amode;
+    file->etype = file->filetype = MPI_BYTE;
+    *fh = (MPI_File)file;
+    return starfish_shim_take_default(file);
+}
+
+DEFINE(File_close, (MPI_File * fh), (fh))
+{
+    struct our_file *file = starfish_shim_find(*fh);
+    if (!file) {
+        return NEXT(File_close)(fh);
+    }
+    if (file->split) {
+        return starfish_shim_raise(file, MPI_ERR_OTHER);
+    }
+    int code = starfish_shim_raise(file, starfish_shim_code(starfish_mpi_close(file->core)));
+    starfish_shim_leave(file);
+    starfish_shim_close_surrogate(file);
+    PMPI_Comm_free(&file->comm);
+    starfish_shim_let_go(&file->etype);
+    starfish_shim_let_go(&file->filetype);
+    free(file);
+    *fh = MPI_FILE_NULL;
+    return code;
+}
+
+DEFINE(File_delete, (const char *name, MPI_Info info), (name, info))
+{
+    if (!name || !starfish_mpi_is_ours(name)) {
+        return NEXT(File_delete)(name, info);
+    }
+    return starfish_shim_raise(NULL, starfish_shim_code(starfish_mpi_delete(name)));
+}
+
+/* A function whose last argument is asked of the core, or set there. */
+#define ASKED(name, parameters, arguments, call)                                        \
+    DEFINE(name, parameters, arguments)                                                    \
+    {                                                                                      \
+        struct our_file *file = starfish_shim_find(fh);                                    \
+        return file ? starfish_shim_raise(file, starfish_shim_code(call)) : NEXT(name) arguments; \
+    }
+
+/* The core's numbers have 64 bits, whatever MPI calls them. */
+_Static_assert(sizeof(MPI_Offset) == sizeof(int64_t), "offsets");
+
+static int whence_of(int whence)
+{
+    return whence == MPI_SEEK_SET ? STARFISH_MPI_FROM_START
+           : whence == MPI_SEEK_CUR ? STARFISH_MPI_FROM_POSITION
+           : whence == MPI_SEEK_END ? STARFISH_MPI_FROM_END
+                                    : -1;
+}
+
+ASKED(File_set_size, (MPI_File fh, MPI_Offset size), (fh, size), starfish_mpi_set_size(file->core, size, 0))
+ASKED(File_preallocate, (MPI_File fh, MPI_Offset size), (fh, size), starfish_mpi_set_size(file->core, size, 1))
+ASKED(File_get_size, (MPI_File fh, MPI_Offset *size), (fh, size), starfish_mpi_size(file->core, (int64_t *)size))
+ASKED(File_sync, (MPI_File fh), (fh), starfish_mpi_sync(file->core))
+ASKED(File_seek, (MPI_File fh, MPI_Offset offset, int whence), (fh, offset, whence),
+      starfish_mpi_seek(file->core, offset, whence_of(whence)))
+ASKED(File_seek_shared, (MPI_File fh, MPI_Offset offset, int whence), (fh, offset, whence),
+      starfish_mpi_seek_shared(file->core, offset, whence_of(whence)))
+ASKED(File_get_position, (MPI_File fh, MPI_Offset *offset), (fh, offset),
+      starfish_mpi_position(file->core, (int64_t *)offset))
+ASKED(File_get_position_shared, (MPI_File fh, MPI_Offset *offset), (fh, offset),
+      starfish_mpi_shared_position(file->core, (int64_t *)offset))
+ASKED(File_get_byte_offset, (MPI_File fh, MPI_Offset offset, MPI_Offset *bytes), (fh, offset, bytes),
+      starfish_mpi_byte_offset(file->core, offset, (int64_t *)bytes))
+
+DEFINE(File_set_atomicity, (MPI_File fh, int flag), (fh, flag))
+{
+    struct our_file *file = starfish_shim_find(fh);
+    if (!file) {
+        return NEXT(File_set_atomicity)(fh, flag);
+    }
+    int class = starfish_mpi_set_atomic(file->core, flag != 0);
+    file->atomic = class ? file->atomic : flag != 0;
+    return starfish_shim_raise(file, starfish_shim_code(class));
+}
+
+DEFINE(File_get_atomicity, (MPI_File fh, int *flag), (fh, flag))
+{
+    struct our_file *file = starfish_shim_find(fh);
+    if (!file) {
+        return NEXT(File_get_atomicity)(fh, flag);
+    }
+    *flag = file->atomic;
+    return MPI_SUCCESS;
+}
+
+DEFINE(File_get_amode, (MPI_File fh, int *amode), (fh, amode))
+{
+    struct our_file *file = starfish_shim_find(fh);
+    if (!file) {
+        return NEXT(File_get_amode)(fh, amode);
+    }
+    *amode = file->amode;
+    return MPI_SUCCESS;
+}
+
+DEFINE(File_get_group, (MPI_File fh, MPI_Group *group), (fh, group))
+{
+    struct our_file *file = starfish_shim_find(fh);
+    if (!file) {
+        return NEXT(File_get_group)(fh, group);
+    }
+    return PMPI_Comm_group(file->comm, group);
+}
+
+DEFINE(File_set_info, (MPI_File fh, MPI_Info info), (fh, info))
+{
+    struct our_file *file = starfish_shim_find(fh);
+    if (!file) {
+        return NEXT(File_set_info)(fh, info);
+    }
+    char **hints = hints_of(info);
+    starfish_mpi_take_hints(file->core, (const char *const *)hints);
+    free_hints(hints);
+    return MPI_SUCCESS;
+}
+
+DEFINE(File_get_info, (MPI_File fh, MPI_Info *info), (fh, info))
+{
+    struct our_file *file = starfish_shim_find(fh);
+    if (!file) {
+        return NEXT(File_get_info)(fh, info);
+    }
+    char key[MPI_MAX_INFO_KEY + 1], value[MPI_MAX_INFO_VAL + 1];
+    int code = PMPI_Info_create(info);
+    for (size_t i = 0; code == MPI_SUCCESS; i++) {
+        if (!starfish_mpi_hint(file->core, i, key, sizeof key, value, sizeof value)) {
+            break;
+        }
+        code = PMPI_Info_set(*info, key, value);
+    }
+    return starfish_shim_raise(file, code);
+}
+
+/* Views. */
+
+static int set_view(struct our_file *file, MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype)
+{
+    MPI_Count unit;
+    if (etype == MPI_DATATYPE_NULL || filetype == MPI_DATATYPE_NULL ||
+        PMPI_Type_size_x(etype, &unit) != MPI_SUCCESS) {
+        return STARFISH_MPI_TYPE;
+    }
+    int class = 0;
+    int64_t at = displacement;
+    if (displacement == MPI_DISPLACEMENT_CURRENT) {
+        class = starfish_mpi_current_displacement(file->core, &at);
+    }
+    if (!class) {
+        starfish_mpi_type *type = starfish_shim_flatten(filetype);
+        class = type ? starfish_mpi_set_view(file->core, at, unit, type) : STARFISH_MPI_TYPE;
+        starfish_mpi_type_free(type);
+    }
+    if (!class) {
+        MPI_Datatype of_units = starfish_shim_keep(etype), of_file = starfish_shim_keep(filetype);
+        starfish_shim_let_go(&file->etype);
+        starfish_shim_let_go(&file->filetype);
+        file->etype = of_units;
+        file->filetype = of_file;
+        file->displacement = at;
+    }
+    return class;
+}
+
+DEFINE(File_set_view,
+       (MPI_File fh, MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype, const char *representation,
+        MPI_Info info),
+       (fh, displacement, etype, filetype, representation, info))
+{
+    struct our_file *file = starfish_shim_find(fh);
+    if (!file) {
+        return NEXT(File_set_view)(fh, displacement, etype, filetype, representation, info);
+    }
+    int is_external = representation && strcmp(representation, "external32") == 0;
+    if (!is_external &&
+        (!representation || (strcmp(representation, "native") && strcmp(representation, "internal")))) {
+        return starfish_shim_raise(file, MPI_ERR_UNSUPPORTED_DATAREP);
+    }
+    int class = set_view(file, displacement, etype, filetype);
+    if (!class) {
+        file->representation = is_external ? EXTERNAL32 : NATIVE;
+        char **hints = hints_of(info);
+        starfish_mpi_take_hints(file->core, (const char *const *)hints);
+        free_hints(hints);
+    }
+    return starfish_shim_raise(file, starfish_shim_code(class));
+}
+
+DEFINE(File_get_view,
+       (MPI_File fh, MPI_Offset *displacement, MPI_Datatype *etype, MPI_Datatype *filetype, char *representation),
+       (fh, displacement, etype, filetype, representation))
+{
+    struct our_file *file = starfish_shim_find(fh);
+    if (!file) {
+        return NEXT(File_get_view)(fh, displacement, etype, filetype, representation);
+    }
+    *displacement = file->displacement;
+    *etype = starfish_shim_keep(file->etype);
+    *filetype = starfish_shim_keep(file->filetype);
+    strcpy(representation, file->representation == EXTERNAL32 ? "external32" : "native");
+    return MPI_SUCCESS;
+}
+
+/* What an element takes in the file. */
+static int extent_in_file(struct our_file *file, MPI_Datatype type, MPI_Aint *extent)
+{
+    MPI_Aint lower;
+    int code = file->representation == EXTERNAL32 ? PMPI_Pack_external_size("external32", 1, type, extent)
+                                                  : PMPI_Type_get_extent(type, &lower, extent);
+    return starfish_shim_raise(file, code);
+}
+
+DEFINE(File_get_type_extent, (MPI_File fh, MPI_Datatype type, MPI_Aint *extent), (fh, type, extent))
+{
+    struct our_file *file = starfish_shim_find(fh);
+    return file ? extent_in_file(file, type, extent) : NEXT(File_get_type_extent)(fh, type, extent);
+}
+
+#if MPI_VERSION >= 4
+DEFINE(File_get_type_extent_c, (MPI_File fh, MPI_Datatype type, MPI_Count *extent), (fh, type, extent))
+{
+    struct our_file *file = starfish_shim_find(fh);
+    MPI_Aint found = 0;
+    if (!file) {
+        return NEXT(File_get_type_extent_c)(fh, type, extent);
+    }
+    int code = extent_in_file(file, type, &found);
+    *extent = found;
+    return code;
+}
+#endif

@@ -1,0 +1,107 @@
+/* Which handles are ours, in C and in Fortran; and who is next. */
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "shim.h"
+
+/* Handles of Fortran from here on are ours: no MPI numbers so many. */
+enum { FORTRAN_FIRST = 0x53460000 };
+
+/* The files that are open; a closed one leaves its place empty. */
+static struct our_file **files;
+static int places;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void *starfish_shim_next(const char *name)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+    if (!found) {
+        fprintf(stderr, "starfish: no MPI has %s\n", name);
+        abort();
+    }
+    return found;
+}
+
+/* The place of a file, or -1. The caller has the lock. */
+static int place_of(const struct our_file *file)
+{
+    for (int place = 0; place < places; place++) {
+        if (files[place] && files[place] == file) {
+            return place;
+        }
+    }
+    return -1;
+}
+
+struct our_file *starfish_shim_find(MPI_File handle)
+{
+    struct our_file *found = NULL;
+    pthread_mutex_lock(&lock);
+    int place = place_of((struct our_file *)handle);
+    if (place >= 0) {
+        found = files[place];
+    }
+    /* An error handler is called with the file that keeps it. */
+    for (place = 0; place < places && !found; place++) {
+        if (files[place] && files[place]->has_surrogate && files[place]->surrogate == handle) {
+            found = files[place];
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+int starfish_shim_enter(struct our_file *file)
+{
+    int place = 0;
+    pthread_mutex_lock(&lock);
+    while (place < places && files[place]) {
+        place++;
+    }
+    if (place == places) {
+        struct our_file **more = realloc(files, (size_t)(places + 1) * sizeof *files);
+        if (!more) {
+            pthread_mutex_unlock(&lock);
+            return -1;
+        }
+        files = more;
+        places++;
+    }
+    files[place] = file;
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+void starfish_shim_leave(struct our_file *file)
+{
+    pthread_mutex_lock(&lock);
+    int place = place_of(file);
+    if (place >= 0) {
+        files[place] = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+DEFINE_AS(MPI_Fint, File_c2f, (MPI_File fh), (fh))
+{
+    pthread_mutex_lock(&lock);
+    int place = place_of((struct our_file *)fh);
+    pthread_mutex_unlock(&lock);
+    return place >= 0 ? FORTRAN_FIRST + place : NEXT(File_c2f)(fh);
+}
+
+DEFINE_AS(MPI_File, File_f2c, (MPI_Fint number), (number))
+{
+    struct our_file *found = NULL;
+    pthread_mutex_lock(&lock);
+    int place = number - FORTRAN_FIRST;
+    if (number >= FORTRAN_FIRST && place < places) {
+        found = files[place];
+    }
+    pthread_mutex_unlock(&lock);
+    return found ? (MPI_File)found : NEXT(File_f2c)(number);
+}

@@ -1,0 +1,160 @@
+/* A program's memory as bytes, and back: as it lies there if it is a run of bytes, otherwise packed by the MPI. */
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim.h"
+
+/* Bytes packed in one call at most: the older functions count in int. */
+enum { PACKED_MAX = 1 << 30 };
+
+/* Elements of a type in memory. */
+struct elements {
+    char *first;
+    MPI_Count count;
+    MPI_Datatype type;
+    MPI_Count size;
+    MPI_Aint extent;
+    enum representation representation;
+    int is_run;
+};
+
+static int describe(struct elements *of, const struct our_file *file, const void *buffer, MPI_Count count,
+                    MPI_Datatype type)
+{
+    MPI_Aint lower;
+    if (count < 0) {
+        return STARFISH_MPI_ARGUMENT;
+    }
+    if (type == MPI_DATATYPE_NULL || PMPI_Type_size_x(type, &of->size) != MPI_SUCCESS ||
+        PMPI_Type_get_extent(type, &lower, &of->extent) != MPI_SUCCESS) {
+        return STARFISH_MPI_TYPE;
+    }
+    if (of->size < 0 || (of->size > 0 && count > (MPI_Count)(PTRDIFF_MAX / of->size))) {
+        return STARFISH_MPI_ARGUMENT;
+    }
+    of->first = (char *)buffer;
+    of->count = count;
+    of->type = type;
+    of->representation = file->representation;
+    of->is_run = file->representation == NATIVE && starfish_shim_is_run(type);
+    if (!of->is_run && of->size > PACKED_MAX) {
+        return STARFISH_MPI_UNSUPPORTED;
+    }
+    if (file->representation == EXTERNAL32) {
+        MPI_Aint bytes;
+        PMPI_Pack_external_size("external32", 1, type, &bytes);
+        return bytes == of->size ? 0 : STARFISH_MPI_UNSUPPORTED;
+    }
+    return 0;
+}
+
+/* Packs so many elements to a place, or unpacks them from there. */
+static int convert(const struct elements *of, int packs, MPI_Count from, int count, char *packed)
+{
+    char *memory = of->first + from * of->extent;
+    MPI_Aint bytes = (MPI_Aint)(count * of->size), at = 0;
+    int position = 0, code;
+    if (of->representation == EXTERNAL32) {
+        code = packs ? PMPI_Pack_external("external32", memory, count, of->type, packed, bytes, &at)
+                     : PMPI_Unpack_external("external32", packed, bytes, &at, memory, count, of->type);
+    } else {
+        code = packs ? PMPI_Pack(memory, count, of->type, packed, (int)bytes, &position, MPI_COMM_SELF)
+                     : PMPI_Unpack(packed, (int)bytes, &position, memory, count, of->type, MPI_COMM_SELF);
+    }
+    /* What an MPI leaves out is not to be lost in silence. */
+    int is_all = of->representation == EXTERNAL32 || position == (int)bytes;
+    return code == MPI_SUCCESS && is_all ? 0 : STARFISH_MPI_TYPE;
+}
+
+/* Packs or unpacks whole elements, as many as `bytes` has. */
+static int convert_all(const struct elements *of, int packs, char *packed, MPI_Count bytes)
+{
+    MPI_Count count = of->size ? bytes / of->size : 0, most = of->size ? PACKED_MAX / of->size : 1;
+    int class = 0;
+    for (MPI_Count done = 0; done < count && !class;) {
+        int now = (int)(count - done < most ? count - done : most);
+        now = now < 1 ? 1 : now;
+        class = convert(of, packs, done, now, packed + done * of->size);
+        done += now;
+    }
+    return class;
+}
+
+/* The bytes that were read, to where they belong: also those of an element that is not all there. */
+static int unpack(const struct elements *of, char *packed, MPI_Count bytes)
+{
+    int class = convert_all(of, 0, packed, bytes);
+    MPI_Count rest = of->size ? bytes % of->size : 0;
+    if (class || !rest) {
+        return class;
+    }
+    char *element = malloc((size_t)of->size);
+    if (!element) {
+        return STARFISH_MPI_IO;
+    }
+    class = convert(of, 1, bytes / of->size, 1, element);
+    memcpy(element, packed + (bytes - rest), (size_t)rest);
+    class = class ? class : convert(of, 0, bytes / of->size, 1, element);
+    free(element);
+    return class;
+}
+
+/* Who cannot take part in a collective call does so with nothing, so that the others need not wait. */
+static int give_up(struct our_file *file, int writes, int place, int together, MPI_Offset offset, int class)
+{
+    size_t moved = 0;
+    if (together && writes) {
+        starfish_mpi_write(file->core, place, together, offset, NULL, 0);
+    } else if (together) {
+        starfish_mpi_read(file->core, place, together, offset, NULL, 0, &moved);
+    }
+    return class;
+}
+
+int starfish_shim_read(struct our_file *file, int place, int together, MPI_Offset offset, void *buffer,
+                       MPI_Count count, MPI_Datatype type, size_t *moved)
+{
+    struct elements of;
+    *moved = 0;
+    int class = describe(&of, file, buffer, count, type);
+    if (class) {
+        return give_up(file, 0, place, together, offset, class);
+    }
+    size_t bytes = (size_t)(of.count * of.size);
+    if (of.is_run) {
+        return starfish_mpi_read(file->core, place, together, offset, buffer, bytes, moved);
+    }
+    char *packed = malloc(bytes + 1);
+    if (!packed) {
+        return give_up(file, 0, place, together, offset, STARFISH_MPI_IO);
+    }
+    class = starfish_mpi_read(file->core, place, together, offset, packed, bytes, moved);
+    class = class ? class : unpack(&of, packed, (MPI_Count)*moved);
+    free(packed);
+    return class;
+}
+
+int starfish_shim_write(struct our_file *file, int place, int together, MPI_Offset offset, const void *buffer,
+                        MPI_Count count, MPI_Datatype type, size_t *moved)
+{
+    struct elements of;
+    *moved = 0;
+    int class = describe(&of, file, buffer, count, type);
+    if (class) {
+        return give_up(file, 1, place, together, offset, class);
+    }
+    size_t bytes = (size_t)(of.count * of.size);
+    if (of.is_run) {
+        class = starfish_mpi_write(file->core, place, together, offset, buffer, bytes);
+    } else {
+        char *packed = malloc(bytes + 1);
+        class = packed ? convert_all(&of, 1, packed, (MPI_Count)bytes) : STARFISH_MPI_IO;
+        class = class ? give_up(file, 1, place, together, offset, class)
+                      : starfish_mpi_write(file->core, place, together, offset, packed, bytes);
+        free(packed);
+    }
+    *moved = class ? 0 : bytes;
+    return class;
+}

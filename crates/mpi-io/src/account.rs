@@ -1,0 +1,71 @@
+//! What each kind of call took, told when a file is closed to who asks for it.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fmt::Write;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The environment variable that asks for it.
+const VARIABLE: &str = "STARFISH_MPI_REPORT";
+
+#[derive(Clone, Copy, Debug, Default)]
+struct CallTotals {
+    calls: u64,
+    bytes: u64,
+    pieces: u64,
+    time: Duration,
+}
+
+/// What the calls of this process on a file took.
+#[derive(Debug, Default)]
+pub(crate) struct CallAccount(Mutex<BTreeMap<&'static str, CallTotals>>);
+
+impl CallAccount {
+    /// Takes in a call of a kind: bytes moved, in so many pieces.
+    pub(crate) fn note(&self, kind: &'static str, bytes: u64, pieces: u64, time: Duration) {
+        let mut kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let totals = kinds.entry(kind).or_default();
+        totals.calls += 1;
+        totals.bytes += bytes;
+        totals.pieces += pieces;
+        totals.time += time;
+    }
+
+    /// Whether anybody asks.
+    pub(crate) fn is_asked_for() -> bool {
+        env::var_os(VARIABLE).is_some_and(|value| !value.is_empty() && value != "0")
+    }
+
+    /// The account, a line for each kind.
+    pub(crate) fn lines(&self, path: &str, rank: u32, size: u32) -> String {
+        let mut text = format!("starfish: {path}, process {rank} of {size}:");
+        let kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kinds.is_empty() {
+            text.push_str(" nothing was read or written");
+        }
+        for (call, CallTotals { calls, bytes, pieces, time }) in kinds.iter() {
+            let milliseconds = time.as_secs_f64() * 1e3;
+            let _ = write!(
+                text,
+                "\nstarfish:   {call}: {calls} calls, {bytes} bytes in {pieces} pieces, {milliseconds:.1} ms"
+            );
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_a_kind_are_added_up() {
+        let account = CallAccount::default();
+        for bytes in [8, 16] {
+            account.note("collective writes", bytes, 2, Duration::from_millis(1));
+        }
+        let lines = account.lines("x", 0, 4);
+        assert!(lines.contains("collective writes: 2 calls, 24 bytes in 4 pieces, 2.0 ms"), "{lines}");
+    }
+}

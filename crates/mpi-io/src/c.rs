@@ -1,0 +1,541 @@
+//! The functions of `include/starfish_mpi_io.h`.
+//!
+//! `unsafe` here is what a face for C consists of: pointers are what the header asks for. Its callers are the shims of
+//! `shim/`, which keep this: a file is of `starfish_mpi_open` and not closed, a type of one of the functions for
+//! types and not freed, a string ends, an array has as many elements as it is said to have.
+
+#![expect(unsafe_code, reason = "a face for C: see above")]
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::slice;
+
+use crate::collective_file::{CallPlace, CollectiveFile, Whence};
+use crate::failure::{self, ErrorClass, MpiError, Outcome};
+use crate::file_array::{BoxSide, Dealing, DealtSide, array_box, dealt_array};
+use crate::file_type::FileType;
+use crate::file_view::FileView;
+use crate::hints::Hints;
+use crate::members::{Gather, Members};
+use crate::mode::AccessMode;
+use crate::process;
+
+/// The number of the outcome of `call`. A panic stays here: it has been told on standard error.
+fn told(call: impl FnOnce() -> Outcome<()>) -> c_int {
+    let outcome = catch_unwind(AssertUnwindSafe(call));
+    let outcome = outcome.unwrap_or_else(|_| Err(MpiError::new(ErrorClass::Io, "a defect of Starfish")));
+    failure::number(outcome)
+}
+
+fn argument(why: &str) -> MpiError {
+    MpiError::new(ErrorClass::Argument, why)
+}
+
+/// A string of a caller.
+///
+/// # Safety
+/// It is null or a string that ends and stays as long as the reference is used.
+unsafe fn string<'a>(text: *const c_char) -> Outcome<&'a str> {
+    if text.is_null() {
+        return Err(argument("a string is NULL"));
+    }
+    // SAFETY: as the caller says.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str().map_err(|_| MpiError::new(ErrorClass::BadFile, format!("{text:?} is not in UTF-8")))
+}
+
+/// An array of a caller.
+///
+/// # Safety
+/// It has `count` elements, and stays as long as the reference is used.
+unsafe fn array<'a, T>(first: *const T, count: usize) -> &'a [T] {
+    match count {
+        0 => &[],
+        // SAFETY: as the caller says.
+        _ => unsafe { slice::from_raw_parts(first, count) },
+    }
+}
+
+/// A file of a caller.
+///
+/// # Safety
+/// It is of `starfish_mpi_open`, and not closed as long as the reference is used.
+unsafe fn file<'a>(file: *const CollectiveFile) -> &'a CollectiveFile {
+    // SAFETY: as the caller says.
+    unsafe { &*file }
+}
+
+/// Puts a number where a caller wants it.
+///
+/// # Safety
+/// `into` has room for it.
+unsafe fn put(number: Outcome<u64>, into: *mut i64) -> Outcome<()> {
+    // SAFETY: as the caller says.
+    unsafe { into.write(number?.try_into().unwrap_or(i64::MAX)) };
+    Ok(())
+}
+
+/// Keys and values in turn, up to a null.
+///
+/// # Safety
+/// They are so, or the array is null; strings that are not in UTF-8 end it.
+unsafe fn hints<'a>(mut at: *const *const c_char) -> Vec<(&'a str, &'a str)> {
+    let mut found = Vec::new();
+    // SAFETY: what is pointed at is a key, or the end.
+    while !at.is_null() && unsafe { !(*at).is_null() } {
+        // SAFETY: after a key comes its value.
+        let pair = unsafe { (string(*at), string(*at.add(1))) };
+        let (Ok(key), Ok(value)) = pair else { break };
+        found.push((key, value));
+        // SAFETY: after a value comes a key, or the end.
+        at = unsafe { at.add(2) };
+    }
+    found
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn starfish_mpi_error() -> *const c_char {
+    failure::last(CStr::as_ptr)
+}
+
+// Files by name.
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_is_ours(name: *const c_char) -> c_int {
+    // SAFETY: a string, as the header asks for.
+    let name = unsafe { string(name) };
+    name.is_ok_and(|name| crate::names::find(name).is_some()).into()
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_connect(name: *const c_char, begins: c_int) -> c_int {
+    // SAFETY: a string, as the header asks for.
+    let name = unsafe { string(name) };
+    told(|| process::session(&process::place(name?)?, begins != 0).map(drop))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_draw_name(into: *mut c_char) -> c_int {
+    told(|| {
+        let name = format!("{:016x}{:016x}\0", node::random()?, node::random()?);
+        // SAFETY: there is room for as many, as the header asks for.
+        unsafe { into.cast::<u8>().copy_from_nonoverlapping(name.as_ptr(), name.len()) };
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_open(
+    name: *const c_char,
+    mode: c_int,
+    group: *const c_char,
+    rank: u32,
+    size: u32,
+    gather: Gather,
+    processes: *mut c_void,
+    given: *const *const c_char,
+    into: *mut *mut CollectiveFile,
+) -> c_int {
+    // SAFETY: two strings and an array of strings, as the header asks for.
+    let (name, group, given) = unsafe { (string(name), string(group), hints(given)) };
+    told(|| {
+        let place = process::place(name?)?;
+        let mode = AccessMode::of_bits(mode)?;
+        let mut hints = Hints::usual(size);
+        given.into_iter().for_each(|(key, value)| hints.take(key, value));
+        let started = process::session(&place, false)?;
+        let members = Members::new(rank, size, gather, processes);
+        let file = CollectiveFile::open(started, &place.path, mode, (group?, members), hints)?;
+        // SAFETY: there is room for a pointer, as the header asks for.
+        unsafe { into.write(Box::into_raw(Box::new(file))) };
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_delete(name: *const c_char) -> c_int {
+    // SAFETY: a string, as the header asks for.
+    let name = unsafe { string(name) };
+    told(|| {
+        let place = process::place(name?)?;
+        Ok(process::session(&place, false)?.session.unlink(&place.path)?)
+    })
+}
+
+// Open files, by all processes of the group.
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_close(closed: *mut CollectiveFile) -> c_int {
+    // SAFETY: `starfish_mpi_open` gave it away, and the caller gives it back, once.
+    let closed = unsafe { Box::from_raw(closed) };
+    told(|| closed.close())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_sync(synced: *const CollectiveFile) -> c_int {
+    // SAFETY: a file, as the header asks for.
+    let synced = unsafe { file(synced) };
+    told(|| synced.sync())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_set_size(
+    sized: *const CollectiveFile,
+    bytes: i64,
+    only_longer: c_int,
+) -> c_int {
+    // SAFETY: a file, as the header asks for.
+    let sized = unsafe { file(sized) };
+    told(|| sized.set_size(bytes, only_longer != 0))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_set_atomic(set: *const CollectiveFile, atomic: c_int) -> c_int {
+    // SAFETY: a file, as the header asks for.
+    let set = unsafe { file(set) };
+    told(|| set.set_atomic(atomic != 0))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_seek_shared(
+    sought: *const CollectiveFile,
+    units: i64,
+    whence: c_int,
+) -> c_int {
+    // SAFETY: a file, as the header asks for.
+    let sought = unsafe { file(sought) };
+    told(|| sought.seek_shared(units, whence_of(whence)?))
+}
+
+// Open files, by each process for itself.
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_size(asked: *const CollectiveFile, bytes: *mut i64) -> c_int {
+    // SAFETY: a file and room for a number, as the header asks for.
+    told(|| unsafe { put(file(asked).size(), bytes) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_set_view(
+    set: *const CollectiveFile,
+    displacement: i64,
+    unit_bytes: i64,
+    of: *const FileType,
+) -> c_int {
+    // SAFETY: a file and a type, as the header asks for, or null.
+    let (set, of) = unsafe { (file(set), of.as_ref()) };
+    told(|| {
+        let of = of.ok_or_else(|| MpiError::new(ErrorClass::Type, "there is no such type"))?;
+        set.set_view(FileView::new(displacement, unit_bytes, of)?)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_current_displacement(
+    asked: *const CollectiveFile,
+    into: *mut i64,
+) -> c_int {
+    // SAFETY: a file and room for a number, as the header asks for.
+    told(|| unsafe { put(file(asked).current_displacement(), into) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_seek(sought: *const CollectiveFile, units: i64, whence: c_int) -> c_int {
+    // SAFETY: a file, as the header asks for.
+    let sought = unsafe { file(sought) };
+    told(|| sought.seek(units, whence_of(whence)?))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_position(asked: *const CollectiveFile, units: *mut i64) -> c_int {
+    // SAFETY: a file and room for a number, as the header asks for.
+    told(|| unsafe { put(Ok(file(asked).position()), units) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_shared_position(asked: *const CollectiveFile, units: *mut i64) -> c_int {
+    // SAFETY: a file and room for a number, as the header asks for.
+    told(|| unsafe { put(file(asked).shared_position(), units) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_byte_offset(
+    asked: *const CollectiveFile,
+    units: i64,
+    offset: *mut i64,
+) -> c_int {
+    // SAFETY: a file and room for a number, as the header asks for.
+    told(|| unsafe { put(file(asked).byte_offset(units), offset) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_take_hints(
+    told: *const CollectiveFile,
+    given: *const *const c_char,
+) -> c_int {
+    // SAFETY: a file and an array of strings, as the header asks for.
+    unsafe { file(told).take_hints(hints(given).into_iter()) };
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_hint(
+    asked: *const CollectiveFile,
+    index: usize,
+    key: *mut c_char,
+    key_bytes: usize,
+    value: *mut c_char,
+    value_bytes: usize,
+) -> c_int {
+    let copy = |text: &str, into: *mut c_char, room: usize| {
+        let Some(room) = room.checked_sub(1) else { return };
+        let bytes = text.len().min(room);
+        // SAFETY: there is room for as many and a 0, as the header asks for.
+        unsafe {
+            into.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), bytes);
+            into.add(bytes).write(0);
+        }
+    };
+    // SAFETY: a file, as the header asks for.
+    let found = unsafe { file(asked) }.hint(index, |hint, of_hint| {
+        copy(hint, key, key_bytes);
+        copy(of_hint, value, value_bytes);
+    });
+    found.is_some().into()
+}
+
+// Reading and writing.
+
+fn place_of(place: c_int, units: i64) -> Outcome<CallPlace> {
+    match place {
+        0 => Ok(CallPlace::At(units)),
+        1 => Ok(CallPlace::Own),
+        2 => Ok(CallPlace::Shared),
+        3 => Ok(CallPlace::Ordered),
+        _ => Err(argument("there is no such place")),
+    }
+}
+
+fn whence_of(whence: c_int) -> Outcome<Whence> {
+    match whence {
+        0 => Ok(Whence::Start),
+        1 => Ok(Whence::Position),
+        2 => Ok(Whence::End),
+        _ => Err(argument("a pointer is moved from the start, from where it is, or from the end")),
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_read(
+    from: *const CollectiveFile,
+    place: c_int,
+    together: c_int,
+    units: i64,
+    into: *mut c_void,
+    bytes: usize,
+    moved: *mut usize,
+) -> c_int {
+    let into = match bytes {
+        0 => &mut [],
+        // SAFETY: there is room for as many, as the header asks for.
+        _ => unsafe { slice::from_raw_parts_mut(into.cast::<u8>(), bytes) },
+    };
+    // SAFETY: a file, as the header asks for.
+    let from = unsafe { file(from) };
+    told(|| {
+        let read = from.read(place_of(place, units)?, together != 0, into)?;
+        // SAFETY: there is room for a number, as the header asks for.
+        unsafe { moved.write(read as usize) };
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_write(
+    to: *const CollectiveFile,
+    place: c_int,
+    together: c_int,
+    units: i64,
+    from: *const c_void,
+    bytes: usize,
+) -> c_int {
+    // SAFETY: there are as many, and a file, as the header asks for.
+    let (from, to) = unsafe { (array(from.cast::<u8>(), bytes), file(to)) };
+    told(|| to.write(place_of(place, units)?, together != 0, from))
+}
+
+// Types.
+
+/// A new type for C.
+fn made(make: impl FnOnce() -> Outcome<FileType>) -> *mut FileType {
+    let mut made = ptr::null_mut();
+    told(|| {
+        made = Box::into_raw(Box::new(make()?));
+        Ok(())
+    });
+    made
+}
+
+fn no_type() -> MpiError {
+    MpiError::new(ErrorClass::Type, "a type that it is made of does not exist")
+}
+
+/// A type of a caller.
+///
+/// # Safety
+/// It is null, or of a function for types, and not freed as long as the reference is used.
+unsafe fn type_<'a>(of: *const FileType) -> Outcome<&'a FileType> {
+    // SAFETY: as the caller says.
+    unsafe { of.as_ref() }.ok_or_else(no_type)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn starfish_mpi_type_bytes(count: i64) -> *mut FileType {
+    made(|| FileType::bytes(count))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_type_contiguous(count: i64, of: *const FileType) -> *mut FileType {
+    // SAFETY: a type, as the header asks for.
+    made(|| unsafe { type_(of) }?.contiguous(count))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_type_strided(
+    count: i64,
+    block: i64,
+    stride: i64,
+    of: *const FileType,
+) -> *mut FileType {
+    // SAFETY: a type, as the header asks for.
+    made(|| unsafe { type_(of) }?.contiguous(block)?.strided(count, stride))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_type_indexed(
+    count: usize,
+    blocks: *const i64,
+    displacements: *const i64,
+    of: *const FileType,
+) -> *mut FileType {
+    // SAFETY: two arrays of this length and a type, as the header asks for.
+    let (blocks, displacements, of) =
+        unsafe { (array(blocks, count), array(displacements, count), type_(of)) };
+    made(|| of?.indexed(blocks.iter().copied().zip(displacements.iter().copied())))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_type_struct(
+    count: usize,
+    blocks: *const i64,
+    displacements: *const i64,
+    types: *const *const FileType,
+) -> *mut FileType {
+    // SAFETY: arrays of this length, as the header asks for.
+    let (blocks, displacements) = unsafe { (array(blocks, count), array(displacements, count)) };
+    // SAFETY: the same, of types.
+    let types = unsafe { array(types, count) }.iter().map(|&of| unsafe { type_(of) });
+    made(|| {
+        let parts = blocks.iter().zip(types).zip(displacements).filter(|((block, _), _)| **block != 0);
+        let parts: Outcome<Vec<(i64, FileType)>> =
+            parts.map(|((&block, of), &displacement)| Ok((displacement, of?.contiguous(block)?))).collect();
+        FileType::in_order(parts?.iter().map(|(displacement, part)| (*displacement, part)))
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_type_resized(
+    lower: i64,
+    extent: i64,
+    of: *const FileType,
+) -> *mut FileType {
+    // SAFETY: a type, as the header asks for.
+    made(|| unsafe { type_(of) }?.resized(lower, extent))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_type_box(
+    sides: usize,
+    lengths: *const i64,
+    counts: *const i64,
+    firsts: *const i64,
+    rows_first: c_int,
+    of: *const FileType,
+) -> *mut FileType {
+    // SAFETY: three arrays of this length and a type, as the header asks for.
+    let (lengths, counts, firsts, of) =
+        unsafe { (array(lengths, sides), array(counts, sides), array(firsts, sides), type_(of)) };
+    made(|| {
+        let sides = lengths.iter().zip(counts).zip(firsts);
+        let sides: Vec<BoxSide> =
+            sides.map(|((&length, &count), &first)| BoxSide { length, count, first }).collect();
+        array_box(of?, &sides, rows_first != 0)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_type_dealt(
+    sides: usize,
+    lengths: *const i64,
+    dealings: *const i64,
+    blocks: *const i64,
+    processes: *const i64,
+    rank: i64,
+    rows_first: c_int,
+    of: *const FileType,
+) -> *mut FileType {
+    // SAFETY: four arrays of this length and a type, as the header asks for.
+    let (lengths, dealings, blocks, processes, of) = unsafe {
+        let (lengths, dealings) = (array(lengths, sides), array(dealings, sides));
+        (lengths, dealings, array(blocks, sides), array(processes, sides), type_(of))
+    };
+    made(|| {
+        let side = |index: usize| {
+            let dealing = match (dealings[index], blocks[index]) {
+                (0, _) => Dealing::Whole,
+                (1, 0) => Dealing::Blocks(None),
+                (1, block) => Dealing::Blocks(Some(block)),
+                (2, block) => Dealing::Cyclic(block),
+                _ => return Err(MpiError::new(ErrorClass::Type, "an array: it is dealt in no known way")),
+            };
+            Ok(DealtSide { length: lengths[index], dealing, processes: processes[index] })
+        };
+        let sides: Outcome<Vec<DealtSide>> = (0..sides).map(side).collect();
+        dealt_array(of?, &sides?, rank, rows_first != 0)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_type_free(freed: *mut FileType) {
+    if !freed.is_null() {
+        // SAFETY: a function for types gave it away, and the caller gives it back, once.
+        drop(unsafe { Box::from_raw(freed) });
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_type_is_run(of: *const FileType) -> c_int {
+    // SAFETY: a type or null, as the header asks for.
+    unsafe { type_(of) }.is_ok_and(FileType::is_contiguous).into()
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn starfish_mpi_type_run(
+    of: *const FileType,
+    position: i64,
+    displacement: *mut i64,
+    bytes: *mut i64,
+) -> c_int {
+    // SAFETY: a type, as the header asks for.
+    let of = unsafe { type_(of) };
+    told(|| {
+        let (first, run) = of?.run_at(position)?;
+        // SAFETY: there is room for two numbers, as the header asks for.
+        unsafe {
+            displacement.write(first);
+            bytes.write(run);
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,444 @@
+//! An open file of MPI: a file of the namespace, and those who have opened it together.
+//!
+//! What a call reads or writes is a stretch of the stream that the view shows, so a selection of the file. It goes
+//! through the page cache of this process. A collective call, one by the shared pointer, and any in atomic mode is with
+//! the agents when it returns; the others when somebody flushes, as MPI has it. In atomic mode every call is made
+//! alone, under the lock of the file.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use layout::Selection;
+use node::{ErrorKind, Handle, Stat};
+
+use crate::account::CallAccount;
+use crate::atomic::{FileLock, HeldFileLock};
+use crate::failure::{ErrorClass, MpiError, Outcome};
+use crate::file_view::FileView;
+use crate::hints::Hints;
+use crate::members::Members;
+use crate::mode::AccessMode;
+use crate::pieces;
+use crate::process::Connected;
+use crate::shared_pointer::SharedPointer;
+
+/// An open file.
+pub(crate) struct CollectiveFile {
+    started: Connected,
+    path: String,
+    mode: AccessMode,
+    members: Members,
+    handle: Handle,
+    lock: FileLock,
+    account: CallAccount,
+    state: Mutex<State>,
+}
+
+/// What changes while it is open.
+struct State {
+    view: FileView,
+    /// Where this process is in the stream that the view shows, in bytes.
+    position: u64,
+    shared: SharedPointer,
+    is_atomic: bool,
+    hints: Hints,
+}
+
+/// Where a call begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallPlace {
+    /// At an offset, in elementary types of the view.
+    At(i64),
+    /// Where this process is.
+    Own,
+    /// Where the shared pointer is.
+    Shared,
+    /// The same, the members in the order of their ranks.
+    Ordered,
+}
+
+/// From where an offset is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whence {
+    Start,
+    Position,
+    End,
+}
+
+/// Where a call moves data: of the stream, and of the file.
+struct Located {
+    position: u64,
+    selection: Selection,
+}
+
+fn argument(why: &str) -> MpiError {
+    MpiError::new(ErrorClass::Argument, why)
+}
+
+impl CollectiveFile {
+    /// Opens the file at a path, as all members do, whose name nobody else has.
+    pub(crate) fn open(
+        started: Connected,
+        path: &str,
+        mode: AccessMode,
+        (name, members): (&str, Members),
+        mut hints: Hints,
+    ) -> Outcome<CollectiveFile> {
+        let open = || -> Outcome<(Handle, FileLock, Stat)> {
+            let handle = open_handle(&started, path, mode, &members, &hints)?;
+            let lock = FileLock::new(&started.tree, path, format!("{name}/{} ", members.rank()))?;
+            let stat = handle.stat()?;
+            Ok((handle, lock, stat))
+        };
+        // The first makes it, if it is to be made.
+        let first = members.is_first().then(open).transpose();
+        let first = members.agree(first)?;
+        let (handle, lock, stat) = members.agree(first.map_or_else(open, Ok))?;
+        hints.note_striping(stat);
+        let state = State {
+            view: FileView::of_bytes(),
+            position: if mode.appends { stat.bytes } else { 0 },
+            shared: SharedPointer::new(&started.tree, path, name),
+            is_atomic: false,
+            hints,
+        };
+        let file = CollectiveFile {
+            started,
+            path: path.to_owned(),
+            mode,
+            members,
+            handle,
+            lock,
+            account: CallAccount::default(),
+            state: Mutex::new(state),
+        };
+        if mode.appends {
+            file.seek_shared(0, Whence::End)?;
+        }
+        Ok(file)
+    }
+
+    /// Closes it, as all members do.
+    pub(crate) fn close(self) -> Outcome<()> {
+        let mut outcome = self.members.agree(self.handle.close().map_err(MpiError::from));
+        self.state().shared.remove();
+        if self.mode.deletes && self.members.is_first() {
+            outcome = outcome.and(self.started.session.unlink(&self.path).map_err(MpiError::from));
+        }
+        if self.members.is_first() && CallAccount::is_asked_for() {
+            eprintln!("{}", self.account.lines(&self.path, self.members.rank(), self.members.size()));
+        }
+        outcome
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // All that panics under the lock leaves it as it was.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_writes(&self) -> Outcome<()> {
+        match self.mode.writes {
+            true => Ok(()),
+            false => Err(MpiError::new(
+                ErrorClass::ReadOnly,
+                format!("{}: it is open for reading only", self.path),
+            )),
+        }
+    }
+
+    fn check_reads(&self) -> Outcome<()> {
+        match self.mode.reads {
+            true => Ok(()),
+            false => {
+                Err(MpiError::new(ErrorClass::Access, format!("{}: it is open for writing only", self.path)))
+            }
+        }
+    }
+}
+
+/// Opens the file for one member. Striping that there cannot be is ignored, as hints are.
+fn open_handle(
+    started: &Connected,
+    path: &str,
+    mode: AccessMode,
+    members: &Members,
+    hints: &Hints,
+) -> Outcome<Handle> {
+    let options = mode.options(members.is_first());
+    if let Some(striped) = hints.striped(options).filter(|_| mode.creates && members.is_first()) {
+        match started.session.open(path, striped) {
+            Err(error) if error.kind() == ErrorKind::Invalid => {}
+            opened => return Ok(opened?),
+        }
+    }
+    Ok(started.session.open(path, options)?)
+}
+
+/// Reading and writing.
+impl CollectiveFile {
+    /// Reads into memory, together with the other members or not; how many bytes there were before the file ended.
+    pub(crate) fn read(&self, place: CallPlace, together: bool, into: &mut [u8]) -> Outcome<u64> {
+        self.check_reads()?;
+        let begun = Instant::now();
+        let Located { position, selection } = self.locate(place, into.len() as u64)?;
+        let held = self.hold_if_atomic()?;
+        if self.is_seen(place, together) {
+            self.handle.stat()?;
+        }
+        let read = match selection.runs() {
+            0 | 1 => self.handle.read_at(selection.span().offset, into)? as u64,
+            _ => pieces::read(&self.handle, &selection, into)?,
+        };
+        drop(held);
+        if place == CallPlace::Own {
+            // Where the file ends, the pointer stops.
+            self.state().position = position + read;
+        }
+        let call = if together { "collective reads" } else { "reads" };
+        self.account.note(call, read, selection.runs(), begun.elapsed());
+        Ok(read)
+    }
+
+    /// Writes from memory, together with the other members or not.
+    pub(crate) fn write(&self, place: CallPlace, together: bool, bytes: &[u8]) -> Outcome<()> {
+        self.check_writes()?;
+        let begun = Instant::now();
+        let selection = self.locate(place, bytes.len() as u64)?.selection;
+        let held = self.hold_if_atomic()?;
+        match selection.runs() {
+            0 => {}
+            1 => self.handle.write_from(selection.span().offset, bytes)?,
+            _ => pieces::write(&self.handle, &selection, bytes)?,
+        }
+        if self.is_seen(place, together) {
+            self.handle.send()?;
+        }
+        drop(held);
+        let call = if together { "collective writes" } else { "writes" };
+        self.account.note(call, bytes.len() as u64, selection.runs(), begun.elapsed());
+        Ok(())
+    }
+
+    /// Whether a call writes to the agents at once, and reads what is with them: in atomic mode, by the shared pointer,
+    /// whose users take turns, and in collective calls.
+    fn is_seen(&self, place: CallPlace, together: bool) -> bool {
+        together || matches!(place, CallPlace::Shared | CallPlace::Ordered) || self.state().is_atomic
+    }
+
+    fn hold_if_atomic(&self) -> Outcome<Option<HeldFileLock<'_>>> {
+        let is_atomic = self.state().is_atomic;
+        is_atomic.then(|| self.lock.hold()).transpose()
+    }
+
+    /// Where a call of so many bytes moves data; moves the pointer on that it uses.
+    fn locate(&self, place: CallPlace, bytes: u64) -> Outcome<Located> {
+        if self.mode.is_sequential && !matches!(place, CallPlace::Shared | CallPlace::Ordered) {
+            let why = format!("{}: it is sequential, and has a shared pointer only", self.path);
+            return Err(MpiError::new(ErrorClass::Unsupported, why));
+        }
+        let position = match place {
+            CallPlace::Ordered => self.take_turn(bytes)?,
+            _ => self.take_place(place, bytes)?,
+        };
+        let selection = self.state().view.select(position, bytes)?;
+        Ok(Located { position, selection })
+    }
+
+    fn take_place(&self, place: CallPlace, bytes: u64) -> Outcome<u64> {
+        let mut state = self.state();
+        let units = units_of(&state.view, bytes)?;
+        match place {
+            CallPlace::At(offset) => position_at(&state.view, offset),
+            CallPlace::Own => {
+                let position = state.position;
+                state.position = position.saturating_add(bytes);
+                Ok(position)
+            }
+            CallPlace::Shared | CallPlace::Ordered => {
+                let before = state.shared.advance(units)?;
+                Ok(before.saturating_mul(state.view.unit()))
+            }
+        }
+    }
+
+    /// The place of this member's bytes, after those of all members of lower rank.
+    fn take_turn(&self, bytes: u64) -> Outcome<u64> {
+        let units = units_of(&self.state().view, bytes);
+        // Whoever is wrong has nothing in it; the others go on.
+        let all = self.members.gather(*units.as_ref().unwrap_or(&0))?;
+        let total = all.iter().fold(0, |sum: u64, units| sum.saturating_add(*units));
+        let begin = || self.state().shared.advance(total);
+        let begun = if self.members.is_first() { begin() } else { Ok(0) };
+        // 0 says that the first has failed.
+        let first = self.members.gather(begun.as_ref().map_or(0, |begun| begun + 1))?[0];
+        begun?;
+        let first = first.checked_sub(1).ok_or_else(|| {
+            MpiError::new(
+                ErrorClass::Io,
+                format!("{}: the first process cannot move the shared pointer", self.path),
+            )
+        })?;
+        units?;
+        let before: u64 = all[..self.members.rank() as usize].iter().sum();
+        Ok((first + before).saturating_mul(self.state().view.unit()))
+    }
+}
+
+/// Pointers, views, sizes.
+impl CollectiveFile {
+    /// Sets the view; pointers begin at 0. No displacement stands for where the shared pointer is.
+    pub(crate) fn set_view(&self, view: FileView) -> Outcome<()> {
+        let mut state = self.state();
+        state.view = view;
+        state.position = 0;
+        state.shared.begin_view();
+        Ok(())
+    }
+
+    /// The offset in the file where the shared pointer is, for the view of a sequential file.
+    pub(crate) fn current_displacement(&self) -> Outcome<u64> {
+        if !self.mode.is_sequential {
+            return Err(argument("MPI_DISPLACEMENT_CURRENT is for files opened with MPI_MODE_SEQUENTIAL"));
+        }
+        let mut state = self.state();
+        let position = state.shared.position()?.saturating_mul(state.view.unit());
+        state.view.offset_of(position)
+    }
+
+    /// Moves the pointer of this process, by elementary types.
+    pub(crate) fn seek(&self, offset: i64, whence: Whence) -> Outcome<()> {
+        if self.mode.is_sequential {
+            return Err(MpiError::new(
+                ErrorClass::Unsupported,
+                "a sequential file has a shared pointer only",
+            ));
+        }
+        let end = self.end_for(whence)?;
+        let mut state = self.state();
+        let position = state.position;
+        state.position = moved(&state.view, offset, whence, position, end)?;
+        Ok(())
+    }
+
+    /// Where this process is, in elementary types.
+    pub(crate) fn position(&self) -> u64 {
+        let state = self.state();
+        state.position / state.view.unit()
+    }
+
+    /// Moves the shared pointer, as all members do, by elementary types.
+    pub(crate) fn seek_shared(&self, offset: i64, whence: Whence) -> Outcome<()> {
+        // Nobody moves it before all have come.
+        self.members.agree(Ok(()))?;
+        let seek = || -> Outcome<()> {
+            let end = self.end_for(whence)?;
+            let mut state = self.state();
+            let unit = state.view.unit();
+            let position = if whence == Whence::Position { state.shared.position()? } else { 0 };
+            let position = moved(&state.view, offset, whence, position.saturating_mul(unit), end)?;
+            state.shared.set(position / unit)
+        };
+        self.members.agree(if self.members.is_first() { seek() } else { Ok(()) })
+    }
+
+    /// Where the shared pointer is, in elementary types.
+    pub(crate) fn shared_position(&self) -> Outcome<u64> {
+        self.state().shared.position()
+    }
+
+    /// The offset in the file of the elementary type of this number.
+    pub(crate) fn byte_offset(&self, offset: i64) -> Outcome<u64> {
+        let state = self.state();
+        state.view.offset_of(position_at(&state.view, offset)?)
+    }
+
+    fn end_for(&self, whence: Whence) -> Outcome<u64> {
+        if whence == Whence::End { self.size() } else { Ok(0) }
+    }
+
+    /// How long the file is, in bytes.
+    pub(crate) fn size(&self) -> Outcome<u64> {
+        Ok(self.handle.stat()?.bytes)
+    }
+
+    /// Cuts or extends the file, as all members do; if `only_longer`, it is not cut.
+    pub(crate) fn set_size(&self, bytes: i64, only_longer: bool) -> Outcome<()> {
+        let ready = || -> Outcome<u64> {
+            self.check_writes()?;
+            let bytes = u64::try_from(bytes).map_err(|_| argument("a size is negative"))?;
+            self.handle.send()?;
+            Ok(bytes)
+        };
+        let bytes = self.members.agree(ready())?;
+        let all = self.members.gather(bytes)?;
+        if all.iter().any(|&other| other != bytes) {
+            return Err(MpiError::new(ErrorClass::NotSame, "processes give different sizes"));
+        }
+        let set = || -> Outcome<()> {
+            if !only_longer || self.size()? < bytes {
+                self.handle.set_len(bytes)?;
+            }
+            Ok(())
+        };
+        self.members.agree(if self.members.is_first() { set() } else { Ok(()) })?;
+        self.handle.stat()?;
+        Ok(())
+    }
+
+    /// Brings everything written onto the disks, as all members do; then each reads what the others have written.
+    pub(crate) fn sync(&self) -> Outcome<()> {
+        let flushed = if self.mode.writes { self.handle.flush().map_err(MpiError::from) } else { Ok(()) };
+        self.members.agree(flushed)?;
+        self.handle.stat()?;
+        Ok(())
+    }
+
+    /// Says whether calls see each other whole or not at all, as all members do.
+    pub(crate) fn set_atomic(&self, is_atomic: bool) -> Outcome<()> {
+        let all = self.members.gather(is_atomic.into())?;
+        if all.iter().any(|&other| other != u64::from(is_atomic)) {
+            return Err(MpiError::new(ErrorClass::NotSame, "processes want different atomicity"));
+        }
+        let sent = if self.mode.writes { self.handle.send().map_err(MpiError::from) } else { Ok(()) };
+        self.members.agree(sent)?;
+        self.handle.stat()?;
+        self.state().is_atomic = is_atomic;
+        Ok(())
+    }
+
+    /// Takes in hints.
+    pub(crate) fn take_hints<'a>(&self, hints: impl Iterator<Item = (&'a str, &'a str)>) {
+        let mut state = self.state();
+        hints.for_each(|(key, value)| state.hints.take_later(key, value));
+    }
+
+    /// Hands the hint of this index to `read`, if there is one.
+    pub(crate) fn hint<T>(&self, index: usize, read: impl FnOnce(&str, &str) -> T) -> Option<T> {
+        self.state().hints.numbered(index).map(|(key, value)| read(key, value))
+    }
+}
+
+/// How many elementary types these bytes are.
+fn units_of(view: &FileView, bytes: u64) -> Outcome<u64> {
+    match bytes % view.unit() {
+        0 => Ok(bytes / view.unit()),
+        _ => Err(argument("the bytes are no whole number of elementary types of the view")),
+    }
+}
+
+fn position_at(view: &FileView, offset: i64) -> Outcome<u64> {
+    let position = u64::try_from(offset).ok().and_then(|offset| offset.checked_mul(view.unit()));
+    position.ok_or_else(|| argument("an offset is negative, or beyond any file"))
+}
+
+/// A position moved by elementary types.
+fn moved(view: &FileView, offset: i64, whence: Whence, position: u64, end: u64) -> Outcome<u64> {
+    let from = match whence {
+        Whence::Start => 0,
+        Whence::Position => position,
+        Whence::End => view.position_of(end),
+    };
+    let by = offset.checked_mul(view.unit() as i64);
+    let to = by.and_then(|by| from.checked_add_signed(by));
+    to.ok_or_else(|| argument("a pointer would be before the file, or beyond any"))
+}

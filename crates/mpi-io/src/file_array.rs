@@ -1,0 +1,201 @@
+//! Parts of arrays as types: a box of one, and what one process has of one that is dealt out.
+//!
+//! Both are built from the side whose neighbours lie next to each other in the file, outwards.
+
+use crate::failure::{ErrorClass, MpiError, Outcome};
+use crate::file_type::FileType;
+
+/// One side of a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BoxSide {
+    /// Its length in elements (or rows, or planes).
+    pub(crate) length: i64,
+    /// How many are in the box.
+    pub(crate) count: i64,
+    /// The first that is.
+    pub(crate) first: i64,
+}
+
+/// One side of an array that is dealt out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DealtSide {
+    /// Its length in elements (or rows, or planes).
+    pub(crate) length: i64,
+    /// How it is dealt.
+    pub(crate) dealing: Dealing,
+    /// To how many processes.
+    pub(crate) processes: i64,
+}
+
+/// How a side is dealt out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dealing {
+    /// It is not.
+    Whole,
+    /// In one block for each process, of this length; or as long as needed.
+    Blocks(Option<i64>),
+    /// In blocks of this length, in turn.
+    Cyclic(i64),
+}
+
+fn wrong(why: &str) -> MpiError {
+    MpiError::new(ErrorClass::Type, format!("an array: {why}"))
+}
+
+fn product(left: i64, right: i64) -> Outcome<i64> {
+    left.checked_mul(right).ok_or_else(|| wrong("it is longer than any file"))
+}
+
+/// A box of an array of elements. The sides come in the order of the language: the last is that of neighbours if
+/// `rows_first` (C), otherwise the first (Fortran).
+pub(crate) fn array_box(element: &FileType, sides: &[BoxSide], rows_first: bool) -> Outcome<FileType> {
+    inwards_out(element, sides, rows_first, |inner, stride, side| {
+        let BoxSide { length, count, first } = *side;
+        if count < 0 || first < 0 || first.checked_add(count).is_none_or(|end| end > length) {
+            return Err(wrong("a box reaches beyond it"));
+        }
+        Ok((inner.strided(count, stride)?.moved(product(first, stride)?)?, length))
+    })
+}
+
+/// What the process of this rank has of an array that is dealt to a grid of processes, which are numbered with the last
+/// side running fastest. The sides come in the order of the language, as in [`array_box`].
+pub(crate) fn dealt_array(
+    element: &FileType,
+    sides: &[DealtSide],
+    rank: i64,
+    rows_first: bool,
+) -> Outcome<FileType> {
+    let mut placed = Vec::with_capacity(sides.len());
+    let mut place = rank;
+    for side in sides.iter().rev() {
+        if side.processes < 1 || side.length < 0 {
+            return Err(wrong("a side has a negative length, or no process"));
+        }
+        placed.push((*side, place % side.processes));
+        place /= side.processes;
+    }
+    placed.reverse();
+    if rank < 0 || place > 0 {
+        return Err(wrong("no process of the grid has this rank"));
+    }
+    inwards_out(element, &placed, rows_first, |inner, stride, (side, place)| {
+        Ok((share(inner, stride, side, *place)?, side.length))
+    })
+}
+
+/// What the process at `place` of a side has of it.
+fn share(inner: &FileType, stride: i64, side: &DealtSide, place: i64) -> Outcome<FileType> {
+    let DealtSide { length, dealing, processes } = *side;
+    let run = match dealing {
+        Dealing::Whole if processes == 1 => length,
+        Dealing::Whole => return Err(wrong("a side that is not dealt has several processes")),
+        Dealing::Blocks(None) => (length / processes + i64::from(length % processes > 0)).max(1),
+        Dealing::Blocks(Some(run)) if run > 0 && product(run, processes)? >= length => run,
+        Dealing::Cyclic(run) if run > 0 => run,
+        _ => return Err(wrong("its blocks are too short")),
+    };
+    let (first, cycle) = (product(place, run)?, product(run, processes)?);
+    let whole = (length - first).max(0) / cycle * run;
+    let rest = ((length - first).max(0) % cycle).min(run);
+    let blocks = inner.strided(run, stride)?.strided(whole / run, product(cycle, stride)?)?;
+    let last = inner.strided(rest, stride)?;
+    let after = product(product(whole / run, cycle)?, stride)?;
+    let parts = [(0, &blocks), (after, &last)].into_iter().filter(|(_, part)| part.size() > 0);
+    FileType::in_order(parts)?.moved(product(first, stride)?)
+}
+
+/// Builds a type side by side; `with` gives what is selected of a side, and its length.
+fn inwards_out<S>(
+    element: &FileType,
+    sides: &[S],
+    rows_first: bool,
+    with: impl Fn(&FileType, i64, &S) -> Outcome<(FileType, i64)>,
+) -> Outcome<FileType> {
+    let (mut inner, mut stride) = (element.clone(), element.extent()?);
+    for index in 0..sides.len() {
+        let side = if rows_first { &sides[sides.len() - 1 - index] } else { &sides[index] };
+        let length;
+        (inner, length) = with(&inner, stride, side)?;
+        stride = product(stride, length)?;
+    }
+    inner.resized(0, stride)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offsets(of: &FileType) -> Vec<u64> {
+        let data = of.placed(0).expect("within a file");
+        data.chunks().flat_map(|chunk| chunk.file_offset..chunk.file_offset + chunk.bytes).collect()
+    }
+
+    #[test]
+    fn a_box_is_the_same_in_both_languages() {
+        let byte = FileType::bytes(1).expect("a byte");
+        let rows = BoxSide { length: 4, count: 2, first: 1 };
+        let columns = BoxSide { length: 8, count: 3, first: 2 };
+        let in_c = array_box(&byte, &[rows, columns], true).expect("a box");
+        assert_eq!(offsets(&in_c), [10, 11, 12, 18, 19, 20]);
+        assert_eq!(in_c.extent(), Ok(32));
+        assert_eq!(array_box(&byte, &[columns, rows], false).expect("a box"), in_c);
+        let outside = BoxSide { length: 4, count: 2, first: 3 };
+        assert_eq!(array_box(&byte, &[outside], true).expect_err("outside").class, ErrorClass::Type);
+    }
+
+    /// Every element of an array of any shape is dealt to the process that the definition says.
+    #[test]
+    fn elements_are_dealt_as_the_standard_defines() {
+        let byte = FileType::bytes(1).expect("a byte");
+        let dealings =
+            [Dealing::Blocks(None), Dealing::Blocks(Some(5)), Dealing::Cyclic(1), Dealing::Cyclic(3)];
+        for (length, processes) in [(7, 2), (9, 2), (1, 2), (8, 4), (0, 2), (12, 3)] {
+            for dealing in dealings {
+                let run = match dealing {
+                    Dealing::Blocks(None) => ((length + processes - 1) / processes).max(1),
+                    Dealing::Blocks(Some(run)) | Dealing::Cyclic(run) => run,
+                    Dealing::Whole => length,
+                };
+                if run * processes < length && matches!(dealing, Dealing::Blocks(_)) {
+                    continue;
+                }
+                let sides = [
+                    DealtSide { length: 3, dealing: Dealing::Cyclic(1), processes: 2 },
+                    DealtSide { length, dealing, processes },
+                ];
+                for rank in 0..2 * processes {
+                    let mine = |row: i64, column: i64| {
+                        row % 2 == rank / processes && column / run % processes == rank % processes
+                    };
+                    let expected: Vec<u64> = (0..3 * length)
+                        .filter(|at| mine(at / length, at % length))
+                        .map(|at| at as u64)
+                        .collect();
+                    let dealt = dealt_array(&byte, &sides, rank, true).expect("dealt");
+                    assert_eq!(offsets(&dealt), expected, "{sides:?}, rank {rank}");
+                    assert_eq!(dealt.extent(), Ok(3 * length));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn impossible_arrays_are_refused() {
+        let byte = FileType::bytes(1).expect("a byte");
+        let side = |length, dealing, processes| DealtSide { length, dealing, processes };
+        for (sides, rank) in [
+            (side(4, Dealing::Whole, 2), 0),
+            (side(4, Dealing::Blocks(Some(1)), 2), 0),
+            (side(4, Dealing::Cyclic(0), 2), 0),
+            (side(4, Dealing::Cyclic(1), 0), 0),
+            (side(4, Dealing::Cyclic(1), 2), 2),
+            (side(i64::MAX, Dealing::Cyclic(i64::MAX), 2), 0),
+        ] {
+            assert_eq!(
+                dealt_array(&byte, &[sides], rank, true).expect_err("impossible").class,
+                ErrorClass::Type
+            );
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Types of MPI as selections of a file.
+//!
+//! A type is a map of bytes, repeated every `extent` bytes. MPI wants the bytes of a type of a file in ascending order,
+//! without overlap; so they are a [`Selection`], a small tree whatever the number of bytes.
+
+use layout::{Extent, Selection};
+
+use crate::failure::{ErrorClass, MpiError, Outcome};
+
+/// A type of MPI, as far as files are concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileType {
+    /// The displacement of the first byte of data.
+    first: i64,
+    /// The data, counted from that byte.
+    data: Selection,
+    /// Where the type begins and ends for whatever comes next to it.
+    bounds: TypeBounds,
+}
+
+/// From where to where a type reaches, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TypeBounds {
+    pub(crate) lower: i64,
+    pub(crate) upper: i64,
+}
+
+fn wrong(why: &str) -> MpiError {
+    MpiError::new(ErrorClass::Type, format!("a type of the file: {why}"))
+}
+
+fn fits(number: Option<i64>) -> Outcome<i64> {
+    number.ok_or_else(|| wrong("it reaches beyond any file"))
+}
+
+fn count_of(number: i64) -> Outcome<u64> {
+    u64::try_from(number).map_err(|_| wrong("a count is negative"))
+}
+
+impl FileType {
+    /// So many bytes in a row.
+    pub(crate) fn bytes(count: i64) -> Outcome<FileType> {
+        let data = Selection::contiguous(Extent::new(0, count_of(count)?))?;
+        Ok(FileType { first: 0, data, bounds: TypeBounds { lower: 0, upper: count } })
+    }
+
+    /// Nothing at all.
+    fn nothing() -> FileType {
+        FileType { first: 0, data: Selection::empty(), bounds: TypeBounds { lower: 0, upper: 0 } }
+    }
+
+    /// From one to the next, in bytes.
+    pub(crate) fn extent(&self) -> Outcome<i64> {
+        fits(self.bounds.upper.checked_sub(self.bounds.lower))
+    }
+
+    /// Bytes of data.
+    pub(crate) fn size(&self) -> u64 {
+        self.data.bytes()
+    }
+
+    /// Whether any number of them, one next to the other, is one run of bytes that begins at displacement 0.
+    pub(crate) fn is_contiguous(&self) -> bool {
+        let size = self.size() as i64;
+        self.data.runs() <= 1 && self.first == 0 && self.bounds == TypeBounds { lower: 0, upper: size }
+    }
+
+    /// The data in a file of whose bytes this type begins to be counted at `displacement`.
+    pub(crate) fn placed(&self, displacement: u64) -> Outcome<Selection> {
+        if self.size() == 0 {
+            return Ok(Selection::empty());
+        }
+        let first = displacement.checked_add_signed(self.first);
+        let first = first.ok_or_else(|| wrong("it begins before the file"))?;
+        Ok(self.data.shifted(first)?)
+    }
+
+    /// The run of data that begins with the byte at `position` of the data: its displacement, and its bytes; none at
+    /// the end.
+    pub(crate) fn run_at(&self, position: i64) -> Outcome<(i64, i64)> {
+        let rest = self.data.slice(count_of(position)?, u64::MAX)?;
+        let run = rest.chunks().next();
+        Ok(run.map_or((0, 0), |run| (self.first + run.file_offset as i64, run.bytes as i64)))
+    }
+
+    /// The same with other bounds.
+    pub(crate) fn resized(&self, lower: i64, extent: i64) -> Outcome<FileType> {
+        let upper = fits(lower.checked_add(extent))?;
+        Ok(FileType { bounds: TypeBounds { lower, upper }, ..self.clone() })
+    }
+
+    /// The same so many bytes further on.
+    pub(crate) fn moved(&self, bytes: i64) -> Outcome<FileType> {
+        FileType::in_order(std::iter::once((bytes, self)))
+    }
+
+    /// So many of them, one next to the other.
+    pub(crate) fn contiguous(&self, count: i64) -> Outcome<FileType> {
+        self.strided(count, self.extent()?)
+    }
+
+    /// So many of them, each `stride` bytes after the one before.
+    pub(crate) fn strided(&self, count: i64, stride: i64) -> Outcome<FileType> {
+        match count_of(count)? {
+            0 => Ok(FileType::nothing()),
+            1 => Ok(self.clone()),
+            many => {
+                let span = fits(stride.checked_mul(count - 1))?;
+                let last = self.moved_bounds(span)?;
+                let data = match self.size() {
+                    0 => Selection::empty(),
+                    _ => {
+                        let stride = u64::try_from(stride);
+                        self.data.repeated(
+                            many,
+                            stride.map_err(|_| wrong("its data are not in ascending order"))?,
+                        )?
+                    }
+                };
+                Ok(FileType { first: self.first, data, bounds: self.bounds.with(last) })
+            }
+        }
+    }
+
+    /// Blocks of `lengths` of them, one next to the other, at these displacements in bytes.
+    pub(crate) fn indexed(&self, blocks: impl Iterator<Item = (i64, i64)>) -> Outcome<FileType> {
+        let blocks = blocks.filter(|&(length, _)| length != 0);
+        let placed: Outcome<Vec<(i64, FileType)>> =
+            blocks.map(|(length, displacement)| Ok((displacement, self.contiguous(length)?))).collect();
+        FileType::in_order(placed?.iter().map(|(displacement, block)| (*displacement, block)))
+    }
+
+    /// These types, moved by the displacements beside them, in ascending order.
+    pub(crate) fn in_order<'a>(parts: impl Iterator<Item = (i64, &'a FileType)>) -> Outcome<FileType> {
+        let (mut bounds, mut first, mut joined) = (None::<TypeBounds>, None, Vec::new());
+        for (displacement, part) in parts {
+            let moved = part.moved_bounds(displacement)?;
+            bounds = Some(bounds.map_or(moved, |bounds| bounds.with(moved)));
+            if part.size() > 0 {
+                let at = fits(displacement.checked_add(part.first))?;
+                let offset = fits(at.checked_sub(*first.get_or_insert(at)))?;
+                let offset = u64::try_from(offset);
+                joined.push((
+                    offset.map_err(|_| wrong("its data are not in ascending order"))?,
+                    part.data.clone(),
+                ));
+            }
+        }
+        let bounds = bounds.unwrap_or(TypeBounds { lower: 0, upper: 0 });
+        Ok(FileType { first: first.unwrap_or(0), data: Selection::joined(&joined)?, bounds })
+    }
+
+    fn moved_bounds(&self, bytes: i64) -> Outcome<TypeBounds> {
+        let TypeBounds { lower, upper } = self.bounds;
+        Ok(TypeBounds { lower: fits(lower.checked_add(bytes))?, upper: fits(upper.checked_add(bytes))? })
+    }
+}
+
+impl TypeBounds {
+    fn with(self, other: TypeBounds) -> TypeBounds {
+        TypeBounds { lower: self.lower.min(other.lower), upper: self.upper.max(other.upper) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The displacements of all bytes.
+    fn map(of: &FileType) -> Vec<i64> {
+        let runs = of.data.chunks().map(|chunk| chunk.file_offset..chunk.file_offset + chunk.bytes);
+        runs.flatten().map(|offset| of.first + offset as i64).collect()
+    }
+
+    #[test]
+    fn a_vector_has_gaps_between_its_blocks() {
+        let vector = FileType::bytes(2).and_then(|pair| pair.contiguous(2)?.strided(2, 6)).expect("a type");
+        assert_eq!(map(&vector), [0, 1, 2, 3, 6, 7, 8, 9]);
+        assert_eq!(vector.bounds, TypeBounds { lower: 0, upper: 10 });
+        assert!(!vector.is_contiguous());
+    }
+
+    #[test]
+    fn displacements_may_be_negative() {
+        let byte = FileType::bytes(1).expect("a byte");
+        let type_ = byte.indexed([(1, -3), (0, -9), (2, 4)].into_iter()).expect("a type");
+        assert_eq!((map(&type_), type_.bounds), (vec![-3, 4, 5], TypeBounds { lower: -3, upper: 6 }));
+        assert_eq!(type_.placed(10).expect("within a file").span(), Extent::new(7, 9));
+        assert_eq!(type_.placed(2).expect_err("before it").class, ErrorClass::Type);
+    }
+
+    #[test]
+    fn what_is_not_in_ascending_order_is_refused() {
+        let byte = FileType::bytes(1).expect("a byte");
+        for blocks in [[(1, 4), (1, 0)], [(2, 0), (1, 1)]] {
+            assert_eq!(byte.indexed(blocks.into_iter()).expect_err("wrong").class, ErrorClass::Type);
+        }
+        assert_eq!(byte.strided(2, -1).expect_err("downwards").class, ErrorClass::Type);
+        assert_eq!(byte.strided(2, 0).expect_err("the same twice").class, ErrorClass::Type);
+        assert_eq!(FileType::bytes(-1).expect_err("negative").class, ErrorClass::Type);
+        assert_eq!(byte.strided(i64::MAX, i64::MAX).expect_err("too far").class, ErrorClass::Type);
+    }
+
+    #[test]
+    fn a_thousand_million_pieces_are_a_few_nodes() {
+        let eight = FileType::bytes(8).and_then(|eight| eight.strided(1_000_000_000, 32)).expect("a type");
+        assert_eq!((eight.size(), eight.data.runs()), (8_000_000_000, 1_000_000_000));
+        assert!(eight.resized(0, 32_000_000_000).and_then(|tile| tile.contiguous(3)).is_ok());
+    }
+
+    #[test]
+    fn other_bounds_are_another_extent() {
+        let byte = FileType::bytes(1).and_then(|byte| byte.resized(-2, 5)).expect("a type");
+        assert_eq!(map(&byte.contiguous(3).expect("a type")), [0, 5, 10]);
+        assert!(FileType::bytes(3).is_ok_and(|bytes| bytes.is_contiguous()));
+        assert!(!byte.is_contiguous());
+    }
+}

@@ -1,0 +1,42 @@
+//! The core of MPI-IO on Starfish, behind a plain C interface. There is no MPI in it.
+//!
+//! ```text
+//!   a program: MPI_File_write_all(...)
+//!        |
+//!   shim/*.c          compiled against the mpi.h of one MPI: types, memory, status, requests, error handlers
+//!        |
+//!   c.rs              the functions of include/starfish_mpi_io.h: bytes, integers, pointers
+//!        |
+//!   collective_file.rs   an open file: its view, its pointers, who has it open
+//!        |
+//!   pieces.rs         selections, moved through the page cache
+//!        |
+//!   crate node        files of the namespace, on a thread of its own that never calls MPI
+//! ```
+//!
+//! Map of the code, in reading order:
+//!
+//! - `c.rs`: the functions of the header; start here
+//! - `collective_file.rs`: an open file; `mode.rs`: how it was opened; `members.rs`: those who have it open;
+//!   `pieces.rs`: moving its data
+//! - `file_type.rs`, `file_array.rs`: types as selections; `file_view.rs`: what a process sees of a file
+//! - `shared_pointer.rs`, `atomic.rs`: what processes on any hosts share
+//! - `hints.rs`: what is in force of an `MPI_Info`; `account.rs`: what each call took
+//! - `process.rs`: the session of this process; `names.rs`: which names mean files on Starfish
+//! - `failure.rs`: classes of errors
+
+mod account;
+mod atomic;
+mod c;
+mod collective_file;
+mod failure;
+mod file_array;
+mod file_type;
+mod file_view;
+mod hints;
+mod members;
+mod mode;
+mod names;
+mod pieces;
+mod process;
+mod shared_pointer;

@@ -1,0 +1,116 @@
+//! Which names mean files on Starfish: those with the prefix, and those in a directory where a namespace is mounted.
+
+use std::fs;
+use std::path::{self, Path, PathBuf};
+
+/// The prefix of names, in the manner of ROMIO.
+const PREFIX: &str = "starfish:";
+
+/// The type of a mount, as the kernel knows it.
+const MOUNT_TYPE: &str = "fuse.starfish";
+
+/// A file on Starfish.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedPlace {
+    /// Its path in the namespace.
+    pub(crate) path: String,
+    /// The agents, if they are those of a mount.
+    pub(crate) agents: Option<String>,
+}
+
+/// A mounted namespace.
+struct MountedPlace {
+    directory: PathBuf,
+    /// The directory of the namespace that is mounted.
+    root: String,
+    agents: String,
+}
+
+/// What a name means, if it is on Starfish.
+pub(crate) fn find(name: &str) -> Option<NamedPlace> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    find_among(name, &mounted(&mounts))
+}
+
+fn find_among(name: &str, mounts: &[MountedPlace]) -> Option<NamedPlace> {
+    let rest = name.strip_prefix(PREFIX);
+    let on_mount = on_mount(rest.unwrap_or(name), mounts);
+    on_mount.or_else(|| rest.map(|path| NamedPlace { path: path.to_owned(), agents: None }))
+}
+
+fn on_mount(name: &str, mounts: &[MountedPlace]) -> Option<NamedPlace> {
+    if mounts.is_empty() {
+        return None;
+    }
+    let path = path::absolute(name).ok()?;
+    // The file itself need not be there yet.
+    let directory = path.parent().and_then(|directory| directory.canonicalize().ok());
+    let path = match (directory, path.file_name()) {
+        (Some(directory), Some(name)) => directory.join(name),
+        _ => path,
+    };
+    let holds = mounts.iter().filter(|mount| path.starts_with(&mount.directory));
+    let mount = holds.max_by_key(|mount| mount.directory.as_os_str().len())?;
+    let within = path.strip_prefix(&mount.directory).ok()?;
+    let path = Path::new(&mount.root).join(within).to_str()?.to_owned();
+    Some(NamedPlace { path, agents: Some(mount.agents.clone()) })
+}
+
+/// The mounted namespaces among the lines of mountinfo, see proc(5).
+fn mounted(lines: &str) -> Vec<MountedPlace> {
+    let place = |line: &str| {
+        let (before, after) = line.split_once(" - ")?;
+        let mut after = after.split(' ');
+        let (kind, source) = (after.next()?, after.next()?);
+        let mut before = before.split(' ').skip(3);
+        let (root, directory) = (before.next()?, before.next()?);
+        (kind == MOUNT_TYPE).then(|| MountedPlace {
+            directory: unescaped(directory).into(),
+            root: unescaped(root),
+            agents: unescaped(source),
+        })
+    };
+    lines.lines().filter_map(place).collect()
+}
+
+/// Spaces and the like are written as a backslash and three octal digits.
+fn unescaped(text: &str) -> String {
+    let mut parts = text.split('\\');
+    let mut found = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                found.push(char::from(byte));
+                found.push_str(&part[3..]);
+            }
+            None => {
+                found.push('\\');
+                found.push_str(part);
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINES: &str = "22 1 8:1 / / rw - ext4 /dev/root rw\n\
+        40 22 0:50 / /nowhere/a\\040b rw,nosuid shared:1 - fuse.starfish a:1,b:2 rw\n\
+        41 22 0:51 /part /nowhere/a\\040b/in rw - fuse.starfish c rw";
+
+    fn path(name: &str) -> Option<(String, Option<String>)> {
+        find_among(name, &mounted(LINES)).map(|place| (place.path, place.agents))
+    }
+
+    #[test]
+    fn a_prefix_or_a_mount_makes_a_name_ours() {
+        assert_eq!(path("starfish:dir/file"), Some(("dir/file".into(), None)));
+        assert_eq!(path("/nowhere/a b/dir/file"), Some(("/dir/file".into(), Some("a:1,b:2".into()))));
+        assert_eq!(path("starfish:/nowhere/a b/f"), path("/nowhere/a b/f"));
+        assert_eq!(path("/nowhere/a b/in/file"), Some(("/part/file".into(), Some("c".into()))));
+        assert_eq!((path("/nowhere/ab/file"), path("ufs:/nowhere/a b/f"), path("file")), (None, None, None));
+        assert_eq!(unescaped("a\\134b\\zz"), "a\\b\\zz");
+    }
+}

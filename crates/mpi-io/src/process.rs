@@ -1,0 +1,74 @@
+//! The session of this process. It is started with the first file, and ends with the process.
+
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+use node::{Session, Settings, Tree, agents};
+
+use crate::failure::{ErrorClass, MpiError, Outcome};
+use crate::names::{self, NamedPlace};
+
+/// The session, and the namespace of its agents.
+#[derive(Clone)]
+pub(crate) struct Connected {
+    pub(crate) session: Session,
+    pub(crate) tree: Tree,
+}
+
+static STARTED: Mutex<Option<Connected>> = Mutex::new(None);
+
+fn started() -> MutexGuard<'static, Option<Connected>> {
+    STARTED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+extern "C" fn at_exit() {
+    let ended = started().take();
+    drop(ended);
+}
+
+/// What a name means.
+///
+/// # Errors
+/// If it means no file on Starfish.
+pub(crate) fn place(name: &str) -> Outcome<NamedPlace> {
+    names::find(name).ok_or_else(|| {
+        let why = format!("{name}: it is neither on a mount of Starfish nor begins with `starfish:`");
+        MpiError::new(ErrorClass::BadFile, why)
+    })
+}
+
+/// The session, which is started now if there is none. If `begins`, a namespace is begun where there is none.
+pub(crate) fn session(place: &NamedPlace, begins: bool) -> Outcome<Connected> {
+    let mut started = started();
+    if let Some(known) = &*started {
+        return Ok(known.clone());
+    }
+    let found = agents::find();
+    let agents = match &place.agents {
+        // What a mount says counts if nobody says anything else.
+        Some(of_mount) if found.is_err() => agents::named(of_mount.split(','))?,
+        _ => found?,
+    };
+    let session = Session::start(Settings::of_environment(agents)?)?;
+    let tree = match (session.tree()?, begins) {
+        (Some(tree), _) => tree,
+        (None, true) => session.begin_tree()?,
+        (None, false) => {
+            return Err(MpiError::new(
+                ErrorClass::NoSuchFile,
+                "the agents have no namespace; `starfish mkdir` begins one",
+            ));
+        }
+    };
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        #[expect(
+            unsafe_code,
+            reason = "a function without arguments, of code that stays until the process ends"
+        )]
+        // SAFETY: as the reason says.
+        unsafe {
+            libc::atexit(at_exit);
+        }
+    });
+    Ok(started.insert(Connected { session, tree }).clone())
+}

@@ -1,0 +1,94 @@
+//! The pointer that all members of a file share.
+//!
+//! It is the length of a hidden file beside theirs, which the keeper of the namespace makes longer for one of them at a
+//! time. It is made when somebody uses it first, and each view has one of its own: so a new view begins at 0 without
+//! anybody being asked.
+
+use std::collections::BTreeMap;
+
+use namespace::{AttributeChanges, FileNumber, Location, NewInode, TreeAnswer, TreeOperation, WhatToRemove};
+use node::Tree;
+
+use crate::failure::{ErrorClass, MpiError, Outcome};
+
+/// Nobody but the members is to touch it.
+const MODE: u16 = 0o600;
+
+/// The shared pointer, in elementary types of the view.
+pub(crate) struct SharedPointer {
+    tree: Tree,
+    /// The path of the hidden files, but for the number of the view.
+    path: String,
+    view: u32,
+    /// The hidden files that this process has used, by views.
+    known: BTreeMap<u32, FileNumber>,
+}
+
+impl SharedPointer {
+    /// That of the file at a path, for those who have this name in common.
+    pub(crate) fn new(tree: &Tree, path: &str, members: &str) -> Self {
+        let directory = path.rfind('/').map_or("", |end| &path[..=end]);
+        let path = format!("{directory}.starfish-shared-{members}-");
+        SharedPointer { tree: tree.clone(), path, view: 0, known: BTreeMap::new() }
+    }
+
+    /// Begins at 0, with another view.
+    pub(crate) fn begin_view(&mut self) {
+        self.view += 1;
+    }
+
+    /// Moves the pointer on; where it was.
+    pub(crate) fn advance(&mut self, by: u64) -> Outcome<u64> {
+        let number = self.number()?;
+        if by == 0 {
+            return self.position();
+        }
+        match self.tree.perform(&self.path, TreeOperation::Append { number, bytes: by }).wait()? {
+            TreeAnswer::Appended { offset, .. } => Ok(offset),
+            _ => Err(MpiError::new(ErrorClass::Io, "the shared pointer: a wrong answer")),
+        }
+    }
+
+    /// Where the pointer is.
+    pub(crate) fn position(&mut self) -> Outcome<u64> {
+        let number = self.number()?;
+        Ok(self.tree.inode(&self.path, TreeOperation::Get { number }).wait()?.size)
+    }
+
+    /// Sets the pointer.
+    pub(crate) fn set(&mut self, position: u64) -> Outcome<()> {
+        let number = self.number()?;
+        let changes = AttributeChanges { size: Some(position), ..AttributeChanges::default() };
+        self.tree.inode(&self.path, TreeOperation::Change { number, changes }).wait()?;
+        Ok(())
+    }
+
+    /// Removes what this process has used of it; others may have done so.
+    pub(crate) fn remove(&mut self) {
+        for view in std::mem::take(&mut self.known).into_keys() {
+            let at = Location::of_path(format!("{}{view}", self.path));
+            let removed =
+                self.tree.unname(&self.path, TreeOperation::Remove { at, what: WhatToRemove::File });
+            // Somebody else has been faster.
+            let _ = removed.wait();
+        }
+    }
+
+    fn number(&mut self) -> Outcome<FileNumber> {
+        if let Some(&number) = self.known.get(&self.view) {
+            return Ok(number);
+        }
+        let path = format!("{}{}", self.path, self.view);
+        let made = self.tree.run(&path, |node, path| async move {
+            let disks = node.told(&path, node.tree().all_disks().await)?;
+            let new = NewInode::File { striping: node.striping()?, disks };
+            let (uid, gid) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
+            let at = Location::of_path(path.as_bytes());
+            let make = TreeOperation::Make { at, new, mode: MODE, uid, gid, exclusive: false };
+            node.told(&path, node.tree().inode(make).await)
+        });
+        let number = made.wait()?.number;
+        self.known.insert(self.view, number);
+        Ok(number)
+    }
+}
