@@ -84,14 +84,9 @@ int starfish_mpi_connect(const char *name, int begins);
 /* Draws a name for a group that nobody else has. */
 int starfish_mpi_draw_name(char name[STARFISH_MPI_NAME_BYTES]);
 
-/* How the processes of a group tell each other numbers: what each brings, all get, by rank; 0 if that has worked. It is
-   called in the thread that calls the core. */
-typedef int (*starfish_mpi_gather)(void *processes, uint64_t own, uint64_t *all);
-
-/* Opens a file with all processes of a group. `processes` is what `gather` knows them by, until the file is closed.
-   `hints` are keys and values in turn, with NULL at the end. */
+/* Opens a file with all processes of a group. `hints` are keys and values in turn, with NULL at the end. */
 int starfish_mpi_open(const char *name, int mode, const char *group, uint32_t rank, uint32_t size,
-                      starfish_mpi_gather gather, void *processes, const char *const *hints, starfish_mpi_file **file);
+                      const char *const *hints, starfish_mpi_file **file);
 
 int starfish_mpi_delete(const char *name);
 

@@ -78,12 +78,6 @@ static int connect_all(MPI_Comm comm, int rank, const char *name, int amode, cha
     return all[0] ? all[0] : all[1] != -all[2] ? STARFISH_MPI_NOT_SAME : 0;
 }
 
-/* What each process brings, to all of them. */
-static int gather(void *comm, uint64_t own, uint64_t *all)
-{
-    return PMPI_Allgather(&own, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, *(MPI_Comm *)comm) == MPI_SUCCESS ? 0 : -1;
-}
-
 static int open_ours(MPI_Comm comm, const char *name, int amode, MPI_Info info, struct our_file *file)
 {
     char group[STARFISH_MPI_NAME_BYTES] = "";
@@ -93,8 +87,8 @@ static int open_ours(MPI_Comm comm, const char *name, int amode, MPI_Info info, 
     int class = connect_all(comm, rank, name, amode, group);
     if (!class) {
         char **hints = hints_of(info);
-        class = starfish_mpi_open(name, mode_of(amode), group, (uint32_t)rank, (uint32_t)size, gather,
-                                  &file->comm, (const char *const *)hints, &file->core);
+        class = starfish_mpi_open(name, mode_of(amode), group, (uint32_t)rank, (uint32_t)size,
+                                  (const char *const *)hints, &file->core);
         free_hints(hints);
     }
     return class;
@@ -116,14 +110,13 @@ DEFINE(File_open, (MPI_Comm comm, const char *name, int amode, MPI_Info info, MP
         free(file);
         return starfish_shim_raise(NULL, MPI_ERR_NO_MEM);
     }
-    PMPI_Comm_dup(comm, &file->comm);
-    int class = open_ours(file->comm, name, amode, info, file);
+    int class = open_ours(comm, name, amode, info, file);
     if (class) {
         starfish_shim_leave(file);
-        PMPI_Comm_free(&file->comm);
         free(file);
         return starfish_shim_raise(NULL, starfish_shim_code(class));
     }
+    PMPI_Comm_group(comm, &file->group);
     file->amode = amode;
     file->etype = file->filetype = MPI_BYTE;
     *fh = (MPI_File)file;
@@ -142,7 +135,7 @@ DEFINE(File_close, (MPI_File * fh), (fh))
     int code = starfish_shim_raise(file, starfish_shim_code(starfish_mpi_close(file->core)));
     starfish_shim_leave(file);
     starfish_shim_close_surrogate(file);
-    PMPI_Comm_free(&file->comm);
+    PMPI_Group_free(&file->group);
     starfish_shim_let_go(&file->etype);
     starfish_shim_let_go(&file->filetype);
     free(file);
@@ -229,7 +222,8 @@ DEFINE(File_get_group, (MPI_File fh, MPI_Group *group), (fh, group))
     if (!file) {
         return NEXT(File_get_group)(fh, group);
     }
-    return PMPI_Comm_group(file->comm, group);
+    /* The group without nobody is another handle on the same. */
+    return PMPI_Group_excl(file->group, 0, NULL, group);
 }
 
 DEFINE(File_set_info, (MPI_File fh, MPI_Info info), (fh, info))

@@ -22,8 +22,7 @@ enum representation { NATIVE, EXTERNAL32 };
 /* An open file of ours; a pointer to it is the program's MPI_File. */
 struct our_file {
     starfish_mpi_file *core;
-    /* Those who have opened it; of its own, so that what they tell each other is not mixed up with the program's. */
-    MPI_Comm comm;
+    MPI_Group group;
     int amode;
     int atomic;
     /* The view. */

@@ -17,13 +17,16 @@ struct CallTotals {
     time: Duration,
 }
 
+/// A kind of call: its direction, and how it moved the data.
+pub(crate) type CallKind = (&'static str, &'static str);
+
 /// What the calls of this process on a file took.
 #[derive(Debug, Default)]
-pub(crate) struct CallAccount(Mutex<BTreeMap<&'static str, CallTotals>>);
+pub(crate) struct CallAccount(Mutex<BTreeMap<CallKind, CallTotals>>);
 
 impl CallAccount {
     /// Takes in a call of a kind: bytes moved, in so many pieces.
-    pub(crate) fn note(&self, kind: &'static str, bytes: u64, pieces: u64, time: Duration) {
+    pub(crate) fn note(&self, kind: CallKind, bytes: u64, pieces: u64, time: Duration) {
         let mut kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let totals = kinds.entry(kind).or_default();
         totals.calls += 1;
@@ -44,11 +47,11 @@ impl CallAccount {
         if kinds.is_empty() {
             text.push_str(" nothing was read or written");
         }
-        for (call, CallTotals { calls, bytes, pieces, time }) in kinds.iter() {
+        for ((call, method), CallTotals { calls, bytes, pieces, time }) in kinds.iter() {
             let milliseconds = time.as_secs_f64() * 1e3;
             let _ = write!(
                 text,
-                "\nstarfish:   {call}: {calls} calls, {bytes} bytes in {pieces} pieces, {milliseconds:.1} ms"
+                "\nstarfish:   {call}, {method}: {calls} calls, {bytes} bytes in {pieces} pieces, {milliseconds:.1} ms"
             );
         }
         text
@@ -63,9 +66,12 @@ mod tests {
     fn calls_of_a_kind_are_added_up() {
         let account = CallAccount::default();
         for bytes in [8, 16] {
-            account.note("collective writes", bytes, 2, Duration::from_millis(1));
+            account.note(("collective writes", "disk-directed"), bytes, 2, Duration::from_millis(1));
         }
         let lines = account.lines("x", 0, 4);
-        assert!(lines.contains("collective writes: 2 calls, 24 bytes in 4 pieces, 2.0 ms"), "{lines}");
+        assert!(
+            lines.contains("collective writes, disk-directed: 2 calls, 24 bytes in 4 pieces, 2.0 ms"),
+            "{lines}"
+        );
     }
 }

@@ -17,7 +17,6 @@ use crate::file_array::{BoxSide, Dealing, DealtSide, array_box, dealt_array};
 use crate::file_type::FileType;
 use crate::file_view::FileView;
 use crate::hints::Hints;
-use crate::members::{Gather, Members};
 use crate::mode::AccessMode;
 use crate::process;
 
@@ -132,8 +131,6 @@ unsafe extern "C" fn starfish_mpi_open(
     group: *const c_char,
     rank: u32,
     size: u32,
-    gather: Gather,
-    processes: *mut c_void,
     given: *const *const c_char,
     into: *mut *mut CollectiveFile,
 ) -> c_int {
@@ -145,8 +142,7 @@ unsafe extern "C" fn starfish_mpi_open(
         let mut hints = Hints::usual(size);
         given.into_iter().for_each(|(key, value)| hints.take(key, value));
         let started = process::session(&place, false)?;
-        let members = Members::new(rank, size, gather, processes);
-        let file = CollectiveFile::open(started, &place.path, mode, (group?, members), hints)?;
+        let file = CollectiveFile::open(started, &place.path, mode, (group?, rank, size), hints)?;
         // SAFETY: there is room for a pointer, as the header asks for.
         unsafe { into.write(Box::into_raw(Box::new(file))) };
         Ok(())

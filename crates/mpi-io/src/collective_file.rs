@@ -1,8 +1,9 @@
 //! An open file of MPI: a file of the namespace, and those who have opened it together.
 //!
-//! What a call reads or writes is a stretch of the stream that the view shows, so a selection of the file. It goes
-//! through the page cache of this process. A collective call, one by the shared pointer, and any in atomic mode is with
-//! the agents when it returns; the others when somebody flushes, as MPI has it. In atomic mode every call is made
+//! What a call reads or writes is a stretch of the stream that the view shows, so a selection of the file. A collective
+//! call moves the selections of all members at once. Any other goes through the page cache if it is one piece, and in
+//! one request to each agent if it is more; others see it when somebody flushes, as MPI has it. What is moved by the
+//! shared pointer is with the agents when the call returns. In atomic mode that holds for every call, and each is made
 //! alone, under the lock of the file.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,10 +16,9 @@ use crate::account::CallAccount;
 use crate::atomic::{FileLock, HeldFileLock};
 use crate::failure::{ErrorClass, MpiError, Outcome};
 use crate::file_view::FileView;
-use crate::hints::Hints;
+use crate::hints::{Hints, MoveMethod};
 use crate::members::Members;
 use crate::mode::AccessMode;
-use crate::pieces;
 use crate::process::Connected;
 use crate::shared_pointer::SharedPointer;
 
@@ -76,17 +76,18 @@ fn argument(why: &str) -> MpiError {
 }
 
 impl CollectiveFile {
-    /// Opens the file at a path, as all members do, whose name nobody else has.
+    /// Opens the file at a path, together with all others who come with the name of the members.
     pub(crate) fn open(
         started: Connected,
         path: &str,
         mode: AccessMode,
-        (name, members): (&str, Members),
+        (name, rank, size): (&str, u32, u32),
         mut hints: Hints,
     ) -> Outcome<CollectiveFile> {
+        let members = Members::meet(&started.session, name, rank, size)?;
         let open = || -> Outcome<(Handle, FileLock, Stat)> {
             let handle = open_handle(&started, path, mode, &members, &hints)?;
-            let lock = FileLock::new(&started.tree, path, format!("{name}/{} ", members.rank()))?;
+            let lock = FileLock::new(&started.tree, path, format!("{name}/{rank} "))?;
             let stat = handle.stat()?;
             Ok((handle, lock, stat))
         };
@@ -180,22 +181,27 @@ impl CollectiveFile {
     pub(crate) fn read(&self, place: CallPlace, together: bool, into: &mut [u8]) -> Outcome<u64> {
         self.check_reads()?;
         let begun = Instant::now();
-        let Located { position, selection } = self.locate(place, into.len() as u64)?;
-        let held = self.hold_if_atomic()?;
-        if self.is_seen(place, together) {
-            self.handle.stat()?;
-        }
-        let read = match selection.runs() {
-            0 | 1 => self.handle.read_at(selection.span().offset, into)? as u64,
-            _ => pieces::read(&self.handle, &selection, into)?,
+        let located = self.locate(place, into.len() as u64);
+        let pieces = located.as_ref().map_or(0, |located| located.selection.runs());
+        let (read, method) = if self.moves_together(together, "romio_cb_read") {
+            let selection = located.as_ref().map_or(Selection::empty(), |located| located.selection.clone());
+            let how = self.state().hints.moves();
+            (self.members.read(&self.handle, selection, how).map(|bytes| put(&bytes, into)), "disk-directed")
+        } else {
+            let selection = located.as_ref().map(|located| &located.selection).map_err(Clone::clone);
+            (
+                selection.and_then(|selection| self.read_alone(selection, self.is_seen(place), into)),
+                self.method_alone(pieces),
+            )
         };
-        drop(held);
+        let located = located?;
+        let read = read?;
         if place == CallPlace::Own {
             // Where the file ends, the pointer stops.
-            self.state().position = position + read;
+            self.state().position = located.position + read;
         }
         let call = if together { "collective reads" } else { "reads" };
-        self.account.note(call, read, selection.runs(), begun.elapsed());
+        self.account.note((call, method), read, pieces, begun.elapsed());
         Ok(read)
     }
 
@@ -203,26 +209,72 @@ impl CollectiveFile {
     pub(crate) fn write(&self, place: CallPlace, together: bool, bytes: &[u8]) -> Outcome<()> {
         self.check_writes()?;
         let begun = Instant::now();
-        let selection = self.locate(place, bytes.len() as u64)?.selection;
-        let held = self.hold_if_atomic()?;
-        match selection.runs() {
-            0 => {}
-            1 => self.handle.write_from(selection.span().offset, bytes)?,
-            _ => pieces::write(&self.handle, &selection, bytes)?,
-        }
-        if self.is_seen(place, together) {
-            self.handle.send()?;
-        }
-        drop(held);
+        let located = self.locate(place, bytes.len() as u64);
+        let pieces = located.as_ref().map_or(0, |located| located.selection.runs());
+        let (written, method) = if self.moves_together(together, "romio_cb_write") {
+            let (selection, own) = match &located {
+                Ok(located) => (located.selection.clone(), bytes.to_vec()),
+                Err(_) => (Selection::empty(), Vec::new()),
+            };
+            let how = self.state().hints.moves();
+            (self.members.write(&self.handle, selection, own, how), "disk-directed")
+        } else {
+            let selection = located.as_ref().map(|located| &located.selection).map_err(Clone::clone);
+            (
+                selection.and_then(|selection| self.write_alone(selection, self.is_seen(place), bytes)),
+                self.method_alone(pieces),
+            )
+        };
+        located?;
+        written?;
         let call = if together { "collective writes" } else { "writes" };
-        self.account.note(call, bytes.len() as u64, selection.runs(), begun.elapsed());
+        self.account.note((call, method), bytes.len() as u64, pieces, begun.elapsed());
         Ok(())
     }
 
-    /// Whether a call writes to the agents at once, and reads what is with them: in atomic mode, by the shared pointer,
-    /// whose users take turns, and in collective calls.
-    fn is_seen(&self, place: CallPlace, together: bool) -> bool {
-        together || matches!(place, CallPlace::Shared | CallPlace::Ordered) || self.state().is_atomic
+    /// Whether a call moves the data of all members at once. All of them come to the same answer.
+    fn moves_together(&self, together: bool, switch: &str) -> bool {
+        let state = self.state();
+        let is_alone = state.is_atomic || self.members.size() == 1;
+        together && !is_alone && state.hints.method(switch) == MoveMethod::DiskDirected
+    }
+
+    fn method_alone(&self, pieces: u64) -> &'static str {
+        match (self.state().is_atomic, pieces) {
+            (true, _) => "atomic",
+            (false, 0 | 1) => "through the page cache",
+            (false, _) => "by selections",
+        }
+    }
+
+    /// Whether others see at once what a call writes, and a call what others have written: in atomic mode, and by the
+    /// shared pointer, whose users take turns.
+    fn is_seen(&self, place: CallPlace) -> bool {
+        matches!(place, CallPlace::Shared | CallPlace::Ordered) || self.state().is_atomic
+    }
+
+    fn read_alone(&self, selection: &Selection, is_seen: bool, into: &mut [u8]) -> Outcome<u64> {
+        let _held = self.hold_if_atomic()?;
+        if is_seen {
+            self.handle.stat()?;
+        }
+        if selection.runs() <= 1 {
+            return Ok(self.handle.read_at(selection.span().offset, into)? as u64);
+        }
+        Ok(put(&self.handle.begin_read_selected(selection.clone()).wait()?, into))
+    }
+
+    fn write_alone(&self, selection: &Selection, is_seen: bool, bytes: &[u8]) -> Outcome<()> {
+        let _held = self.hold_if_atomic()?;
+        match selection.runs() {
+            0 => return Ok(()),
+            1 => self.handle.write_from(selection.span().offset, bytes)?,
+            _ => self.handle.begin_write_selected(selection.clone(), bytes.to_vec()).wait()?,
+        }
+        if is_seen {
+            self.handle.send()?;
+        }
+        Ok(())
     }
 
     fn hold_if_atomic(&self) -> Outcome<Option<HeldFileLock<'_>>> {
@@ -416,6 +468,12 @@ impl CollectiveFile {
     pub(crate) fn hint<T>(&self, index: usize, read: impl FnOnce(&str, &str) -> T) -> Option<T> {
         self.state().hints.numbered(index).map(|(key, value)| read(key, value))
     }
+}
+
+/// Copies what was read; how much that is.
+fn put(bytes: &[u8], into: &mut [u8]) -> u64 {
+    into[..bytes.len()].copy_from_slice(bytes);
+    bytes.len() as u64
 }
 
 /// How many elementary types these bytes are.

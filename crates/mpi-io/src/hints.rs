@@ -1,13 +1,21 @@
-//! What is in force of an `MPI_Info`: hints of ROMIO. Those of striping mean something when a file is made; what is
-//! said of buffers is kept, and has no effect, since nothing is buffered by some for others.
+//! What is in force of an `MPI_Info`: the hints of ROMIO that mean something here, and our own.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use node::{OpenOptions, Stat};
+use node::{OpenOptions, Stat, TeamMoves};
+
+/// How collective calls move data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MoveMethod {
+    /// The agents direct it: each disk in the order that suits it.
+    DiskDirected,
+    /// Each process by itself.
+    Independent,
+}
 
 /// Hints that are known, with what values they can have; those without any take a number.
-const KNOWN: [(&str, &[&str]); 12] = [
+const KNOWN: [(&str, &[&str]); 15] = [
     ("access_style", &[]),
     ("cb_buffer_size", &[]),
     ("cb_nodes", &[]),
@@ -18,6 +26,9 @@ const KNOWN: [(&str, &[&str]); 12] = [
     ("romio_ds_read", SWITCH),
     ("romio_ds_write", SWITCH),
     ("romio_no_indep_rw", &["true", "false"]),
+    ("starfish_method", &["auto", "disk-directed", "independent"]),
+    ("starfish_presort", &["true", "false"]),
+    ("starfish_queued", &["true", "false"]),
     ("striping_factor", &[]),
     ("striping_unit", &[]),
 ];
@@ -46,6 +57,9 @@ impl Hints {
             ("romio_ds_read", "automatic"),
             ("romio_ds_write", "automatic"),
             ("romio_no_indep_rw", "false"),
+            ("starfish_method", "auto"),
+            ("starfish_presort", "true"),
+            ("starfish_queued", "true"),
         ];
         Hints(usual.into_iter().map(|(key, value)| (key, value.to_owned())).collect())
     }
@@ -84,6 +98,20 @@ impl Hints {
         (factor.is_some() || unit.is_some()).then_some(striped)
     }
 
+    /// How a collective call moves data: `switch` is ROMIO's hint about it.
+    pub(crate) fn method(&self, switch: &str) -> MoveMethod {
+        let is = |key: &str, value: &str| self.0.get(key).is_some_and(|found| found == value);
+        let independent =
+            is("starfish_method", "independent") || (is("starfish_method", "auto") && is(switch, "disable"));
+        if independent { MoveMethod::Independent } else { MoveMethod::DiskDirected }
+    }
+
+    /// How the agents move data.
+    pub(crate) fn moves(&self) -> TeamMoves {
+        let is = |key: &str| self.0.get(key).is_none_or(|value| value == "true");
+        TeamMoves { presort: is("starfish_presort"), queued: is("starfish_queued"), ..TeamMoves::default() }
+    }
+
     /// The hint of this index, in the order of their names.
     pub(crate) fn numbered(&self, index: usize) -> Option<(&str, &str)> {
         self.0.iter().nth(index).map(|(key, value)| (*key, value.as_str()))
@@ -107,5 +135,16 @@ mod tests {
         assert_eq!(hints, before);
         hints.take("striping_unit", "65536");
         assert_eq!(hints.striped(OpenOptions::new()), Some(OpenOptions::new().block_bytes(65536)));
+    }
+
+    #[test]
+    fn the_method_is_ours_or_romios() {
+        let mut hints = Hints::usual(1);
+        assert_eq!(hints.method("romio_cb_write"), MoveMethod::DiskDirected);
+        hints.take("romio_cb_write", "disable");
+        assert_eq!(hints.method("romio_cb_write"), MoveMethod::Independent);
+        assert_eq!(hints.method("romio_cb_read"), MoveMethod::DiskDirected);
+        hints.take("starfish_method", "disk-directed");
+        assert_eq!(hints.method("romio_cb_write"), MoveMethod::DiskDirected);
     }
 }

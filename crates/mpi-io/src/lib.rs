@@ -9,7 +9,7 @@
 //!        |
 //!   collective_file.rs   an open file: its view, its pointers, who has it open
 //!        |
-//!   pieces.rs         selections, moved through the page cache
+//!   members.rs        what the members of a file do together
 //!        |
 //!   crate node        files of the namespace, on a thread of its own that never calls MPI
 //! ```
@@ -17,8 +17,7 @@
 //! Map of the code, in reading order:
 //!
 //! - `c.rs`: the functions of the header; start here
-//! - `collective_file.rs`: an open file; `mode.rs`: how it was opened; `members.rs`: those who have it open;
-//!   `pieces.rs`: moving its data
+//! - `collective_file.rs`: an open file; `mode.rs`: how it was opened; `members.rs`: those who have it open
 //! - `file_type.rs`, `file_array.rs`: types as selections; `file_view.rs`: what a process sees of a file
 //! - `shared_pointer.rs`, `atomic.rs`: what processes on any hosts share
 //! - `hints.rs`: what is in force of an `MPI_Info`; `account.rs`: what each call took
@@ -37,6 +36,5 @@ mod hints;
 mod members;
 mod mode;
 mod names;
-mod pieces;
 mod process;
 mod shared_pointer;

@@ -1,51 +1,38 @@
 //! Those who have a file open together.
+//!
+//! They meet at an agent, not in MPI: who waits for a disk does not keep a processor busy with waiting.
 
-use std::ffi::{c_int, c_void};
+use layout::Selection;
+use node::{Handle, Session, Team, TeamMoves};
 
 use crate::failure::{ErrorClass, MpiError, Outcome};
 
-/// How the processes of a group tell each other numbers: what each brings, all get, by rank. 0 if that has worked.
-pub(crate) type Gather = unsafe extern "C" fn(group: *mut c_void, own: u64, all: *mut u64) -> c_int;
-
 /// The processes that have opened a file together, as one of them knows them.
 pub(crate) struct Members {
-    rank: u32,
-    size: u32,
-    gather: Gather,
-    group: *mut c_void,
+    team: Team,
 }
 
 impl Members {
-    /// The members of a group, which `gather` knows by what `group` points to.
-    pub(crate) fn new(rank: u32, size: u32, gather: Gather, group: *mut c_void) -> Members {
-        Members { rank, size, gather, group }
+    /// Meets the others, who come with the same name, which nobody else has.
+    pub(crate) fn meet(session: &Session, name: &str, rank: u32, size: u32) -> Outcome<Members> {
+        Ok(Members { team: session.team(name, rank, size)? })
     }
 
     pub(crate) fn rank(&self) -> u32 {
-        self.rank
+        self.team.rank()
     }
 
     pub(crate) fn size(&self) -> u32 {
-        self.size
+        self.team.size()
     }
 
     pub(crate) fn is_first(&self) -> bool {
-        self.rank == 0
+        self.rank() == 0
     }
 
-    /// What each has brought, by rank. Waits for all of them.
-    pub(crate) fn gather(&self, own: u64) -> Outcome<Vec<u64>> {
-        let mut all = vec![own; self.size as usize];
-        if self.size == 1 {
-            return Ok(all);
-        }
-        #[expect(unsafe_code, reason = "a call into C, with room for as many numbers as there are members")]
-        // SAFETY: as the reason says; the function and its group are those of the caller of `starfish_mpi_open`.
-        let code = unsafe { (self.gather)(self.group, own, all.as_mut_ptr()) };
-        match code {
-            0 => Ok(all),
-            _ => Err(MpiError::new(ErrorClass::Io, "the processes of a file cannot reach each other")),
-        }
+    /// What each has brought, by rank.
+    pub(crate) fn gather(&self, value: u64) -> Outcome<Vec<u64>> {
+        Ok(self.team.gather(value).wait()?)
     }
 
     /// Waits for the others; fails if it has failed for any of them.
@@ -58,9 +45,24 @@ impl Members {
         match number {
             0 => Ok(value),
             _ => {
-                let text = format!("it has failed for process {rank}");
-                Err(MpiError::new(ErrorClass::numbered(number), text))
+                Err(MpiError::new(ErrorClass::numbered(number), format!("it has failed for process {rank}")))
             }
         }
+    }
+
+    /// Reads what this member has selected, together with the others.
+    pub(crate) fn read(&self, file: &Handle, selection: Selection, how: TeamMoves) -> Outcome<Vec<u8>> {
+        Ok(self.team.read(file, selection, how).wait()?)
+    }
+
+    /// Writes what this member has selected, together with the others.
+    pub(crate) fn write(
+        &self,
+        file: &Handle,
+        selection: Selection,
+        bytes: Vec<u8>,
+        how: TeamMoves,
+    ) -> Outcome<()> {
+        Ok(self.team.write(file, selection, bytes, how).wait()?)
     }
 }

@@ -31,6 +31,8 @@ pub(super) struct OpenStripe {
     pub(super) writes: InFlight,
     /// Operations in flight that let no new write begin.
     pub(super) bars: InFlight,
+    /// How many have begun.
+    bars_begun: Cell<u64>,
     /// Whether the file has been removed: what is written now, nobody would take to the disk.
     pub(super) removed: Cell<bool>,
     /// When it was used last, as a number that grows.
@@ -41,6 +43,15 @@ pub(super) struct OpenStripe {
 pub(super) struct Barred {
     stripe: Rc<OpenStripe>,
     _bar: OperationInFlight,
+    /// How many had begun with this one.
+    number: u64,
+}
+
+impl Barred {
+    /// Whether no other operation bars writes, nor has begun to since this one did: nobody else has written then.
+    pub(super) fn is_alone(&self) -> bool {
+        self.bars.count() == 1 && self.bars_begun.get() == self.number
+    }
 }
 
 impl Deref for Barred {
@@ -72,6 +83,7 @@ impl OpenStripe {
             committed: Cell::new(committed),
             writes: InFlight::new(),
             bars: InFlight::new(),
+            bars_begun: Cell::new(0),
             removed: Cell::new(false),
             last_use: Cell::new(0),
         }
@@ -98,7 +110,8 @@ impl OpenStripe {
 
     /// Lets no new write begin.
     pub(super) fn bar_writes(self: &Rc<Self>) -> Barred {
-        Barred { stripe: self.clone(), _bar: self.bars.begin() }
+        self.bars_begun.set(self.bars_begun.get() + 1);
+        Barred { stripe: self.clone(), _bar: self.bars.begin(), number: self.bars_begun.get() }
     }
 
     /// Fails if the file has been removed.

@@ -47,10 +47,10 @@ pub(super) struct PartialBlock<P> {
 /// A stripe that has blocks in an operation.
 pub(super) struct StripePart {
     pub(super) stripe: Rc<OpenStripe>,
-    /// If it is written, nobody else begins to write it meanwhile.
-    _barred: Option<Barred>,
-    /// Its length before the operation: beyond it are zeros.
-    bytes_before: u64,
+    /// If it is written, no write of single blocks begins meanwhile.
+    barred: Option<Barred>,
+    /// Its length before the operation, if no other of this kind was under way: beyond it are zeros, until one is.
+    bytes_before: Option<u64>,
 }
 
 /// A disk's part of an operation, or a stripe's. The blocks are those still to be moved; none, where there may be
@@ -66,6 +66,14 @@ pub(super) struct PartialTransfer<M: Machine, I> {
     block_bytes: u64,
 }
 
+impl StripePart {
+    /// Whether nobody has written anything from this offset on: there are zeros.
+    fn is_new_from(&self, offset: u64) -> bool {
+        self.bytes_before.is_some_and(|bytes| offset >= bytes)
+            && self.barred.as_ref().is_some_and(Barred::is_alone)
+    }
+}
+
 impl<M: Machine> IoNode<M> {
     /// Makes a stripe ready: the cache is bypassed, and what is written, up to `written_end` of it, has its space
     /// first, so that sorting knows where each block will be.
@@ -77,19 +85,20 @@ impl<M: Machine> IoNode<M> {
     ) -> Result<StripePart, Box<Failure>> {
         self.blocks.write_out(&stripe).await;
         stripe.writers.tell(asker)?;
-        let bytes_before = stripe.length.bytes();
         let Some(end) = written_end else {
             stripe.losses.check(&(0..u64::MAX))?;
-            return Ok(StripePart { stripe, _barred: None, bytes_before });
+            return Ok(StripePart { stripe, barred: None, bytes_before: None });
         };
         let barred = stripe.bar_writes();
+        let is_alone = barred.is_alone();
         self.blocks.forget(&barred, 0).await;
+        let bytes_before = is_alone.then(|| stripe.length.bytes());
         if end > stripe.length.bytes() {
             self.disks.check_space(&stripe, end).await?;
             self.disks.of(stripe.home).resize(stripe.home.object, end).await?;
             stripe.set_end(end);
         }
-        Ok(StripePart { stripe, _barred: Some(barred), bytes_before })
+        Ok(StripePart { stripe, barred: Some(barred), bytes_before })
     }
 
     /// Takes in that stripes have been written past the cache, and brings them onto the media if that is wanted.
@@ -201,7 +210,7 @@ where
 
     /// Fills a buffer with what a block of many runs has between them.
     async fn load_around(&self, block: &PartialBlock<P>, mut buffer: Buf) -> Result<Buf, Box<Failure>> {
-        if block.parts.stripe_offset() < block.stripe.bytes_before {
+        if !block.stripe.is_new_from(block.parts.stripe_offset()) {
             let (start, bytes) = (block.parts.stripe_offset(), block.stripe.stripe.block_bytes());
             block.stripe.stripe.losses.check(&(start..start + bytes))?;
             return self.load(block, buffer).await;
