@@ -11,9 +11,13 @@ set -uo pipefail
 [[ $# == 3 ]] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mpi=$1 shim=$(realpath "$2") mounted=$(realpath "$3")
 work=${WORK:-$(mktemp -d)}
-launch=(timeout 60 "mpirun.$mpi")
+patience=${PATIENCE:-300}
+launch=(timeout "$patience" "mpirun.$mpi")
 [[ $mpi == mpich ]] || launch+=(--allow-run-as-root --oversubscribe --mca btl self,vader --mca mpi_yield_when_idle 1)
-export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}
+# mpi4py looks for MPICH's library by the name that others give it.
+mkdir -p "$work/names"
+ln -sf "$(ldconfig -p | sed -n 's/.*libmpich\.so\.12 .*=> //p' | head -n 1)" "$work/names/libmpi.so.12"
+export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$work/names
 
 # ROMIO's tests, each with what is put before the name of its file, and the number of its processes.
 tests="

@@ -199,6 +199,33 @@ async fn selected_operations<M: Machine>(
     }
 }
 
+/// What several write at the same time, each alone, of blocks that have not been there before: nobody takes for zeros
+/// what another has written.
+pub fn what_several_select_of_new_blocks_stays(testbed: &impl Testbed, base: Base) {
+    run(testbed, 2 + MEMBERS as usize, move |nodes| async move {
+        const RECORD: u64 = 40;
+        let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
+        let first = finished(&clients[0], "new", FileId(1)).await;
+        let mut files = Vec::new();
+        for client in &clients {
+            files.push(client.open("new").await.expect("opened"));
+        }
+        let (cycle, expected) = (RECORD * u64::from(MEMBERS), contents(BYTES / 120 * 120));
+        let part = |rank: u64| {
+            let record = Extent::new(rank * RECORD, RECORD);
+            let selection = Selection::vector(record, BYTES / cycle, cycle).expect("a vector");
+            let runs = selection.chunks().map(|chunk| chunk.file_offset as usize..);
+            let bytes = runs.flat_map(|run| expected[run.start..][..RECORD as usize].to_vec()).collect();
+            Part { selection, bytes }
+        };
+        let parts: Vec<Part> = (0..u64::from(MEMBERS)).map(part).collect();
+        let settings = SelectedSettings { presort: true, queued: true, to_media: false };
+        move_parts(&files, &clients, &nodes[2..], (With::Nobody, 0), &parts, true, settings).await;
+        first.refresh().await.expect("refreshed");
+        assert!(read(&first, 0, 2 * BYTES).await == expected, "what somebody has written is lost");
+    });
+}
+
 /// What is selected of a file without a name makes the stripes that it touches, and no others; of those that there are
 /// not, also if they are made later, reading finds what there is.
 pub fn what_is_selected_of_a_numbered_file_touches_its_stripes(testbed: &impl Testbed, base: Base) {
