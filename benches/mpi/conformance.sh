@@ -5,10 +5,11 @@
 #
 # MPI is mpich or openmpi, as Debian calls its programs. SHIM is the library that `starfish mpi-preload` names, and what it
 # needs. DIRECTORY is one in which `starfish mount` shows the agents that STARFISH_AGENTS names: mpi4py's tests make
-# their files there. The tests come from the source package of mpich and from mpi4py's; both are fetched by name.
+# their files there. The tests come from the source package of mpich and from mpi4py's; both are fetched by name. Some of
+# ROMIO's write tens of gigabytes: WORK and the agents want a disk with room.
 set -uo pipefail
 
-[[ $# == 3 ]] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[[ $# == 3 ]] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mpi=$1 shim=$(realpath "$2") mounted=$(realpath "$3")
 work=${WORK:-$(mktemp -d)}
 patience=${PATIENCE:-300}
