@@ -1,14 +1,15 @@
 //! Measures the store of metadata: transactions that read an entry of 200 bytes and put another.
 //!
-//! `cargo run --release -p real --example metadata -- [DIRECTORY]`; without one, in a temporary directory.
+//! `cargo run --release -p real --example metadata -- [DIRECTORY | postgresql://USER@HOST/DATABASE]`; without one, in a
+//! temporary directory.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use machine::{Machine, MetadataStore, NodeId, Result};
-use real::{Metadata, Settings};
+use real::{Metadata, MetadataPlace, Settings};
 
 /// Entries in the store before anything is measured.
 const ENTRIES: u64 = 100_000;
@@ -18,16 +19,20 @@ const TIME: Duration = Duration::from_secs(3);
 
 fn main() -> Result<()> {
     let place = tempfile::tempdir().expect("a temporary directory");
-    let directory = std::env::args().nth(1).map_or(place.path().to_owned(), PathBuf::from);
-    let settings = Settings { metadata: Some(directory.join("metadata")), ..Settings::new(NodeId(1)) };
+    let named = std::env::args().nth(1).unwrap_or(place.path().display().to_string());
+    let metadata = match named.starts_with("postgresql://") {
+        true => MetadataPlace::Postgres(named.clone()),
+        false => MetadataPlace::Directory(Path::new(&named).join("metadata")),
+    };
+    let settings = Settings { metadata: Some(metadata), ..Settings::new(NodeId(1)) };
     real::run(settings, move |machine| async move {
         let store = machine.metadata().expect("it has one").clone();
-        measure_all(&store, &directory).await
+        measure_all(&store, &named).await
     })?
 }
 
-async fn measure_all(store: &Metadata, directory: &Path) -> Result<()> {
-    println!("{ENTRIES} entries in {}", directory.display());
+async fn measure_all(store: &Metadata, place: &str) -> Result<()> {
+    println!("{ENTRIES} entries in {place}");
     for first in (0..ENTRIES).step_by(1000) {
         let fill = store.transact(move |t| {
             (first..first + 1000).try_for_each(|number| t.put(&key(number), &[7; 200]))?;

@@ -51,4 +51,6 @@ pub use metadata::Metadata;
 pub use net::Net;
 pub use report::{Report, Reporter};
 pub use runtime::{block_on, run};
-pub use settings::{DiskSettings, Driver, Key, Limits, MetadataCopies, Peer, Settings, SocketBuffers};
+pub use settings::{
+    DiskSettings, Driver, Key, Limits, MetadataCopies, MetadataPlace, Peer, Settings, SocketBuffers,
+};

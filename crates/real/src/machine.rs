@@ -74,8 +74,8 @@ impl RealMachine {
             let noted = (notes.clone(), disks.len());
             disks.push(Disk::start(disk, settings.node, clock, tasks.clone(), noted, open_max).await?);
         }
-        let metadata = settings.metadata.as_deref();
-        let metadata = metadata.map(|directory| Metadata::start(directory, &settings)).transpose()?;
+        let metadata = settings.metadata.as_ref();
+        let metadata = metadata.map(|place| Metadata::start(place, &settings)).transpose()?;
         let drain = settings.limits.drain;
         let limits = Limits { connections: settings.limits.connections.min(connections), ..settings.limits };
         let net = Net::start(

@@ -27,10 +27,9 @@ pub struct Settings {
     pub peers: Vec<Peer>,
     /// The node's disks.
     pub disks: Vec<DiskSettings>,
-    /// The directory of its store of metadata, if it is to have one. It is made when there is something to keep, in a
-    /// directory that is there, or is that of a disk.
-    pub metadata: Option<PathBuf>,
-    /// Where copies of that store go, if there are to be any.
+    /// Where its store of metadata is, if it is to have one.
+    pub metadata: Option<MetadataPlace>,
+    /// Where copies of that store go, if there are to be any: only of one in a directory.
     pub metadata_copies: Option<MetadataCopies>,
     /// Size in bytes of the file system's buffer pool.
     pub buffer_bytes: u64,
@@ -84,6 +83,17 @@ pub struct DiskSettings {
     pub directory: PathBuf,
     /// The disk whose times the disk is to take. Without one it is as fast as it can.
     pub model: Option<DiskDescription>,
+}
+
+/// Where a store of metadata is.
+#[derive(Clone, Debug)]
+pub enum MetadataPlace {
+    /// In a directory, which is made when there is something to keep, in a directory that is there, or is that of a
+    /// disk.
+    Directory(PathBuf),
+    /// In a database of a PostgreSQL server, `postgresql://USER:PASSWORD@HOST/DATABASE`, as the libraries of PostgreSQL
+    /// have it. One node at a time can use it.
+    Postgres(String),
 }
 
 /// Copies of a store of metadata, each in place of the one before.

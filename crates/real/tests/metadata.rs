@@ -13,7 +13,7 @@ use common::Reports;
 use machine::conformance::{counted_transactions_left, make_counted_transactions};
 use machine::{Error, Machine, MetadataStore, NodeId, NodePart, Result};
 use proptest::prelude::*;
-use real::{Metadata, MetadataCopies, Report, Settings};
+use real::{Metadata, MetadataCopies, MetadataPlace, Report, Settings};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -26,7 +26,8 @@ fn on_store<T: 'static, F: Future<Output = T> + 'static>(
     reports: &Reports,
     test: impl FnOnce(Metadata) -> F,
 ) -> T {
-    let (metadata, reporter) = (Some(directory.to_owned()), reports.reporter());
+    let metadata = Some(MetadataPlace::Directory(directory.to_owned()));
+    let reporter = reports.reporter();
     let settings = Settings { metadata, reporter, ..Settings::new(NodeId(1)) };
     let test = |machine: real::RealMachine| test(machine.metadata().expect("it has one").clone());
     real::run(settings, test).expect("it starts")
@@ -216,7 +217,7 @@ fn a_panic_costs_its_transaction_and_no_other() {
 /// The settings of a node whose store is copied this often.
 fn copied(directory: &Path, to: &Path, every: Duration, reports: &Reports) -> Settings {
     Settings {
-        metadata: Some(directory.to_owned()),
+        metadata: Some(MetadataPlace::Directory(directory.to_owned())),
         metadata_copies: Some(MetadataCopies { directory: to.to_owned(), every }),
         reporter: reports.reporter(),
         ..Settings::new(NodeId(1))

@@ -11,7 +11,7 @@ use fs::IoNodeSettings;
 use machine::{Machine, Net, NodeId};
 use node::{ConnectedNode, key};
 use pdiol::{Session, Settings};
-use real::{DiskSettings, Key, Limits};
+use real::{DiskSettings, Key, Limits, MetadataPlace};
 use tempfile::TempDir;
 
 /// An agent with one disk.
@@ -30,7 +30,7 @@ impl Agent {
             key: Some(key),
             listen: Some(([127, 0, 0, 1], 0).into()),
             disks: vec![DiskSettings::plain(disk.clone())],
-            metadata: Some(disk.join("namespace")),
+            metadata: Some(MetadataPlace::Directory(disk.join("namespace"))),
             limits: Limits { receive_bytes: 16 << 20, ..Limits::default() },
             ..real::Settings::new(NodeId(1 << 62 | number))
         };

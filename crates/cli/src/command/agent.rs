@@ -12,7 +12,7 @@ use fs::{IoNodeSettings, Scheduling};
 use machine::{Machine, Message, Net, NodePart};
 use metrics::METRICS_VARIABLE;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use real::{DiskSettings, MetadataCopies, RealMachine, Settings};
+use real::{DiskSettings, MetadataCopies, MetadataPlace, RealMachine, Settings};
 
 use crate::described::load_model;
 use crate::store::agents::{KeyArgs, TraceArgs};
@@ -38,6 +38,14 @@ pub(crate) struct Arguments {
     /// filling the disk that the directory would be on.
     #[arg(long)]
     create: bool,
+
+    /// Keep names in a PostgreSQL database, postgresql://USER:PASSWORD@HOST/DATABASE, instead of the first disk.
+    ///
+    /// For who has such a server, which replicates it. One agent at a time can use it: if that one's computer is lost,
+    /// start one elsewhere with this. What passes between them is not encrypted.
+    #[arg(long, value_name = "URL", env = NAMESPACE_VARIABLE, hide_env_values = true, conflicts_with = "copy_namespace",
+        value_parser = postgres_address)]
+    namespace: Option<String>,
 
     /// Directory on another disk, or of another computer, that gets copies of the names that this agent keeps, as
     /// namespace.db. A lost one is replaced by its copy; what was named since then is lost.
@@ -102,6 +110,9 @@ pub(crate) struct Arguments {
     #[arg(long, hide = true, value_name = "LOG")]
     detach: Option<PathBuf>,
 }
+
+/// Says where names are kept, so that a password is not on the command line.
+const NAMESPACE_VARIABLE: &str = "STARFISH_NAMESPACE";
 
 /// The directory of the agent's store of metadata, in that of its first disk.
 const NAMESPACE: &str = "namespace";
@@ -235,10 +246,23 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
             directory,
             every: Duration::from_secs(arguments.copy_namespace_every),
         }),
-        metadata: arguments.root.first().map(|root| root.join(NAMESPACE)),
+        metadata: metadata_place(arguments),
         reporter: agent_log::reporter(),
         ..settings
     })
+}
+
+/// Where names are kept, if this agent keeps them.
+fn metadata_place(arguments: &Arguments) -> Option<MetadataPlace> {
+    let here = || arguments.root.first().map(|root| MetadataPlace::Directory(root.join(NAMESPACE)));
+    arguments.namespace.clone().map(MetadataPlace::Postgres).or_else(here)
+}
+
+fn postgres_address(text: &str) -> std::result::Result<String, String> {
+    if text.starts_with("postgresql://") || text.starts_with("postgres://") {
+        return Ok(text.to_owned());
+    }
+    Err("write postgresql://USER:PASSWORD@HOST/DATABASE".to_owned())
 }
 
 /// An agent that others can reach does not let everybody in by mistake.

@@ -1,403 +1,64 @@
-//! The file of a store, and transactions on it.
-//!
-//! SQLite appends what a commit changes to a journal beside the file (`namespace.db-wal`), and moves it into the file
-//! some thousand pages later. A commit that does not wait for the medium is in the system's memory, which a killed
-//! process leaves behind; one that does has everything there before it, since the journal is one file. The file is
-//! locked for this process as long as it is open.
+//! Which database a store is in.
 
-use std::cell::{Cell, OnceCell};
-use std::fs::{self, DirBuilder, File};
-use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-use machine::{Error, METADATA_VALUE_BYTES_MAX, MetadataTable, Result};
-use rusqlite::backup::{Backup, StepResult};
-use rusqlite::limits::Limit;
-use rusqlite::{Connection, OpenFlags, ToSql};
+use machine::Result;
 
 use super::asked::Asked;
-use super::entries::{Entries, TABLE};
-use super::failures::{describe, failure};
-use crate::disk::{Identity, io_error};
+use super::postgres::Postgres;
+use super::sqlite::Sqlite;
+use crate::settings::MetadataPlace;
 
-/// The file within the directory.
-pub(super) const FILE: &str = "namespace.db";
-
-/// What says of a database that it is ours: "Star" as bytes.
-const APPLICATION: i64 = 0x5374_6172;
-
-/// The version of what is in it.
-const VERSION: i64 = 1;
-
-/// Pages of the journal, of 4 KiB, after which they are moved into the file.
-const JOURNAL_PAGES: i64 = 4000;
-
-/// Memory for pages of the file.
-const CACHE_KIB: i64 = 32 << 10;
-
-/// Pages that are copied before transactions have their turn.
-const PAGES_AT_ONCE: i32 = 256;
-
-/// A directory that the node makes is for its user to write to.
-const MODE: u32 = 0o755;
-
-/// The database in a directory, which need not be there before anything is in it.
-pub(super) struct Database {
-    path: PathBuf,
-    /// The directory that its directory is in, and what tells it from another one that takes its place.
-    place: (PathBuf, Identity),
-    open: OnceCell<Connection>,
-    /// Whether all that was committed is known to be on the medium.
-    is_flushed: Cell<bool>,
-    /// How many commits have changed anything.
-    changes: Cell<u64>,
+/// The database of a store.
+pub(super) enum Database {
+    /// A file of this computer.
+    File(Sqlite),
+    /// A database of a server.
+    Server(Box<Postgres>),
 }
 
 impl Database {
-    /// The database in `directory`, which is opened when it is needed.
-    pub(super) fn at(directory: &Path) -> Result<Self> {
-        let place = directory.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
-        let identity = identity(place)?;
-        let (path, place) = (directory.join(FILE), (place.to_owned(), identity));
-        Ok(Database { path, place, open: OnceCell::new(), is_flushed: true.into(), changes: 0.into() })
-    }
-
-    /// Carries out transactions as one commit of SQLite; if it is to be a flush, one that waits until they are on the
-    /// medium, with all before them. If it fails, none of them has changed anything.
-    pub(super) fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
-        let connection = match self.connection()? {
-            Some(connection) => connection,
-            None if changes_nothing(all) => return Ok(()),
-            None => {
-                self.make_directory()?;
-                self.open()?
+    /// The database at a place, which is opened when it is needed.
+    pub(super) fn at(place: &MetadataPlace) -> Result<Self> {
+        match place {
+            MetadataPlace::Directory(directory) => Sqlite::at(directory).map(Database::File),
+            MetadataPlace::Postgres(address) => {
+                Postgres::at(address).map(|server| Database::Server(server.into()))
             }
-        };
-        let committed = commit(connection, &self.path, all, is_flush, self.is_flushed.get());
-        if committed.is_err() && !connection.is_autocommit() {
-            // If that fails, too, so will the next transaction.
-            let _ = connection.execute_batch("ROLLBACK");
         }
-        let has_changed = committed?;
-        self.is_flushed.set(is_flush || (self.is_flushed.get() && !has_changed));
-        self.changes.set(self.changes.get() + u64::from(has_changed));
-        Ok(())
     }
 
-    /// A number that is another one after each change.
+    /// Carries out transactions as one commit; if it is to be a flush, one that waits until they are on the medium,
+    /// with all before them. If it fails, none of them has changed anything.
+    pub(super) fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
+        match self {
+            Database::File(file) => file.commit(all, is_flush),
+            Database::Server(server) => server.commit(all),
+        }
+    }
+
+    /// A number that is another one after each change of a file.
     pub(super) fn changes(&self) -> u64 {
-        self.changes.get()
+        match self {
+            Database::File(file) => file.changes(),
+            Database::Server(_) => 0,
+        }
     }
 
-    /// Copies the database, if there is one, to the file `to`, in place of what is there when the copy is whole. Every
-    /// now and then it calls `go_on`, which may commit; if that says no, nothing is copied.
-    ///
-    /// The copy has all that was committed up to its last step.
-    pub(super) fn copy(&self, to: &Path, mut go_on: impl FnMut() -> bool) -> Result<()> {
-        let Some(connection) = self.connection()? else { return Ok(()) };
-        let part = to.with_extension("part");
-        let copied = copy(connection, &part, &mut go_on).and_then(|is_whole| {
-            let replace = || {
-                File::open(&part)?.sync_all()?;
-                fs::rename(&part, to)?;
-                File::open(to.parent().unwrap_or(Path::new(".")))?.sync_all()
-            };
-            if is_whole { replace().map_err(|error| io_error(&describe(to), error)) } else { Ok(()) }
-        });
-        // Whatever is left of one that is not whole is of no use; the next one begins anew.
-        let _ = fs::remove_file(&part);
-        copied
+    /// Copies a file to another one, in place of what is there when the copy is whole. Every now and then it calls
+    /// `go_on`, which may commit; if that says no, nothing is copied.
+    pub(super) fn copy(&self, to: &Path, go_on: impl FnMut() -> bool) -> Result<()> {
+        match self {
+            Database::File(file) => file.copy(to, go_on),
+            Database::Server(_) => Ok(()),
+        }
     }
 
-    /// Closes the file, which moves the journal into it.
+    /// Closes it: another node can use it then.
     pub(super) fn close(&mut self) {
-        self.open = OnceCell::new();
-    }
-
-    /// The database, opened, if it is there.
-    fn connection(&self) -> Result<Option<&Connection>> {
-        match self.open.get() {
-            None if self.exists()? => self.open().map(Some),
-            open => Ok(open),
+        match self {
+            Database::File(file) => file.close(),
+            Database::Server(server) => server.close(),
         }
-    }
-
-    fn open(&self) -> Result<&Connection> {
-        let connection = open(&self.path)?;
-        // What a killed process has committed may still be in the system's memory.
-        self.is_flushed.set(false);
-        Ok(self.open.get_or_init(|| connection))
-    }
-
-    fn exists(&self) -> Result<bool> {
-        let (place, known) = &self.place;
-        if identity(place)? != *known {
-            let why = "another directory has taken its place since the agent was started".to_owned();
-            return Err(Error::Io { what: describe(place), why }.into());
-        }
-        self.path.try_exists().map_err(|error| io_error(&describe(&self.path), error))
-    }
-
-    /// Makes the directory, so that it is there after a power cut, too.
-    fn make_directory(&self) -> Result<()> {
-        let failed = |error| io_error(&describe(&self.path), error);
-        let directory = self.path.parent().expect("a file in a directory");
-        match DirBuilder::new().mode(MODE).create(directory) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
-            _ => {}
-        }
-        File::open(&self.place.0).and_then(|place| place.sync_all()).map_err(failed)
-    }
-}
-
-fn identity(place: &Path) -> Result<Identity> {
-    let metadata = fs::metadata(place).map_err(|error| io_error(&describe(place), error))?;
-    Ok(Identity::of(&metadata))
-}
-
-/// Whether none of the transactions changes a store without entries; then all of them have been carried out.
-fn changes_nothing(all: &mut [Box<dyn Asked>]) -> bool {
-    let none = MetadataTable::default();
-    all.iter_mut().all(|asked| {
-        let attempt = none.attempt(|entries| Ok(asked.carry_out(entries)));
-        attempt.is_ok_and(|(is_to_be_kept, changes)| !is_to_be_kept || changes.is_empty())
-    })
-}
-
-/// Commits; says whether anything has changed.
-fn commit(
-    connection: &Connection,
-    path: &Path,
-    all: &mut [Box<dyn Asked>],
-    is_flush: bool,
-    is_flushed: bool,
-) -> Result<bool> {
-    let failed = |error| failure(path, &error);
-    let perform =
-        |sql: &str| connection.prepare_cached(sql).and_then(|mut sql| sql.execute([])).map_err(failed);
-    connection
-        .pragma_update(None, "synchronous", if is_flush { "FULL" } else { "NORMAL" })
-        .map_err(failed)?;
-    perform("BEGIN")?;
-    let mut has_changed = false;
-    for asked in all {
-        perform("SAVEPOINT one")?;
-        let mut entries = Entries::new(connection, path);
-        let is_to_be_kept = asked.carry_out(&mut entries);
-        let changes = entries.has_changed()?;
-        if is_to_be_kept {
-            has_changed |= changes;
-        } else {
-            perform("ROLLBACK TO one")?;
-        }
-        perform("RELEASE one")?;
-    }
-    if is_flush && !has_changed && !is_flushed {
-        // Only a commit that changes something waits for the medium: this does, though it puts what was there.
-        connection.pragma_update(None, "user_version", VERSION).map_err(failed)?;
-    }
-    perform("COMMIT")?;
-    Ok(has_changed)
-}
-
-/// Copies all pages to a new file; says whether it has come to the end.
-fn copy(connection: &Connection, to: &Path, go_on: &mut impl FnMut() -> bool) -> Result<bool> {
-    let failed = |error| failure(to, &error);
-    match fs::remove_file(to) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(io_error(&describe(to), error)),
-        _ => {}
-    }
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-    // Nobody else knows of the file, which may be where there are no locks, and it is on the medium at the end.
-    let mut target = Connection::open_with_flags_and_vfs(to, flags, "unix-none").map_err(failed)?;
-    target.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF").map_err(failed)?;
-    let backup = Backup::new(connection, &mut target).map_err(failed)?;
-    while backup.step(PAGES_AT_ONCE).map_err(failed)? != StepResult::Done {
-        if !go_on() {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// Opens the database, makes it if it is not there, and locks it. Where nothing may be written it is opened to be read.
-fn open(path: &Path) -> Result<Connection> {
-    let failed = |error| failure(path, &error);
-    let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
-    let for_writing = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-    let mut connection = Connection::open_with_flags(path, for_writing).map_err(failed)?;
-    let is_read_only = connection.is_readonly("main").map_err(failed)?;
-    if is_read_only {
-        // A file that cannot be written to cannot be locked either; its disk is locked.
-        let for_reading = flags | OpenFlags::SQLITE_OPEN_READ_ONLY;
-        connection = Connection::open_with_flags_and_vfs(path, for_reading, "unix-none").map_err(failed)?;
-    }
-    set_up(&connection).map_err(failed)?;
-    let is_new = check(&connection, path)?;
-    if !is_read_only {
-        let set = |name, value: &dyn ToSql| connection.pragma_update(None, name, value);
-        set("journal_mode", &"WAL")
-            .and_then(|()| set("wal_autocheckpoint", &JOURNAL_PAGES))
-            .map_err(failed)?;
-    }
-    if is_new {
-        begin(&connection).map_err(failed)?;
-    }
-    Ok(connection)
-}
-
-fn set_up(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(Duration::ZERO)?;
-    // A length in a damaged page is not to be believed.
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, 8 * METADATA_VALUE_BYTES_MAX as i32)?;
-    // Before the journal is looked at: so its index is in this process's memory.
-    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
-    connection.pragma_update(None, "cell_size_check", true)?;
-    connection.pragma_update(None, "temp_store", "MEMORY")?;
-    connection.pragma_update(None, "cache_size", -CACHE_KIB)
-}
-
-/// Refuses a database that is not ours, before anything in it is changed; says whether it is a new one.
-fn check(connection: &Connection, path: &Path) -> Result<bool> {
-    let number = |name| {
-        let number = connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-        number.map_err(|error| failure(path, &error))
-    };
-    let refused = |why: &str| Err(Error::Damaged { what: describe(path), why: why.to_owned() }.into());
-    match (number("application_id")?, number("user_version")?) {
-        (0, 0) if number("schema_version")? == 0 => Ok(true),
-        (APPLICATION, VERSION) => Ok(false),
-        (APPLICATION, newer) if newer > VERSION => {
-            let why = format!("it has version {newer}, and this program knows {VERSION}: update Starfish");
-            Err(Error::Io { what: describe(path), why }.into())
-        }
-        (APPLICATION, _) => refused("it has a version that there never was"),
-        _ => refused("it is a database of another program"),
-    }
-}
-
-/// Makes the table of a new database.
-fn begin(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(&format!(
-        "BEGIN IMMEDIATE; {TABLE}; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT"
-    ))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs::Permissions;
-    use std::os::unix::fs::PermissionsExt;
-
-    use machine::{METADATA_KEY_BYTES_MAX, Transaction};
-    use nix::unistd::{Uid, geteuid, setfsuid};
-
-    use super::super::asked::Body;
-    use super::*;
-
-    type Answer = flume::Receiver<Result<std::result::Result<usize, ()>>>;
-
-    /// A transaction that puts values of this size under these keys, and says how many entries there are then.
-    fn puts(keys: std::ops::Range<u64>, bytes: usize) -> (Box<dyn Asked>, Answer) {
-        let (tell, answer) = flume::bounded(1);
-        let body = move |entries: &mut dyn Transaction| {
-            keys.clone().try_for_each(|key| entries.put(&key.to_be_bytes(), &vec![1; bytes]))?;
-            Ok(Ok(entries.range(b"", &[0xff; METADATA_KEY_BYTES_MAX], usize::MAX)?.len()))
-        };
-        (Box::new(Body::new(body, tell)), answer)
-    }
-
-    fn carry_out(database: &Database, keys: std::ops::Range<u64>, bytes: usize) -> Result<usize> {
-        let (asked, answer) = puts(keys, bytes);
-        let mut all = [asked];
-        let committed = database.commit(&mut all, false);
-        let [asked] = all;
-        asked.answer(committed);
-        answer.recv().expect("it is told").map(|entries| entries.expect("kept"))
-    }
-
-    #[test]
-    fn a_full_disk_is_told_and_what_there_is_can_be_read_and_removed() {
-        let place = tempfile::tempdir().expect("a temporary directory");
-        let database = Database::at(&place.path().join("store")).expect("a place");
-        assert_eq!(carry_out(&database, 0..10, 1000), Ok(10));
-        let connection = database.open.get().expect("it is open");
-        connection.pragma_update(None, "max_page_count", 20).expect("a limit");
-        let full = *carry_out(&database, 100..200, 1000).expect_err("there is no room");
-        assert!(matches!(full, Error::NoSpace { .. }), "{full:?}");
-        assert_eq!(carry_out(&database, 0..10, 10), Ok(10));
-        assert_eq!(carry_out(&database, 10..20, 100), Ok(20));
-    }
-
-    #[test]
-    fn a_flush_without_changes_is_done_once() {
-        let place = tempfile::tempdir().expect("a temporary directory");
-        let directory = place.path().join("store");
-        let database = Database::at(&directory).expect("a place");
-        assert_eq!(database.commit(&mut [], true), Ok(()));
-        assert!(!directory.exists());
-        carry_out(&database, 0..1, 1).expect("room");
-        let journal = || fs::metadata(directory.join("namespace.db-wal")).expect("it is there").len();
-        let before = journal();
-        assert_eq!(database.commit(&mut [], true), Ok(()));
-        let after = journal();
-        assert!(after > before, "a commit waits for the medium");
-        assert_eq!(database.commit(&mut [], true), Ok(()));
-        assert_eq!(journal(), after);
-    }
-
-    /// Entries that come while it is copied are in the copy or not, transaction by transaction.
-    #[test]
-    fn a_copy_of_a_store_in_use_is_whole() {
-        let place = tempfile::tempdir().expect("a temporary directory");
-        let database = Database::at(&place.path().join("store")).expect("a place");
-        carry_out(&database, 0..2000, 3000).expect("room");
-        let copy = place.path().join("copy").join(FILE);
-        fs::create_dir(copy.parent().expect("a directory")).expect("room");
-        let steps = Cell::new(0);
-        let put_more = || {
-            let number = steps.replace(steps.get() + 1);
-            // At the begin of what is copied already, and at its end.
-            carry_out(&database, 0..1, number as usize).expect("room");
-            carry_out(&database, 3000 + 10 * number..3010 + 10 * number, 3000).expect("room");
-            number < 100
-        };
-        assert_eq!(database.copy(&copy, put_more), Ok(()));
-        assert!((3..100).contains(&steps.get()), "{} steps", steps.get());
-        let copied = Database::at(copy.parent().expect("a directory")).expect("a place");
-        let entries = carry_out(&copied, 0..0, 0).expect("sound") as u64;
-        assert_eq!(entries, 2000 + 10 * steps.get());
-        let check = copied
-            .open
-            .get()
-            .expect("it is open")
-            .query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
-        assert_eq!(check.as_deref(), Ok("ok"));
-        assert_eq!(database.copy(&copy, || false), Ok(()), "one that is ended leaves the one before");
-        assert_eq!(fs::read_dir(copy.parent().expect("a directory")).expect("ours").count(), 2);
-    }
-
-    /// Root may write everywhere, so it becomes nobody for the time, on this thread alone.
-    #[test]
-    fn what_cannot_be_written_to_can_be_read_with_what_is_in_its_journal() {
-        let place = tempfile::tempdir().expect("a temporary directory");
-        fs::set_permissions(place.path(), Permissions::from_mode(0o755)).expect("our directory");
-        let (used, copied) = (place.path().join("used"), place.path().join("copied"));
-        let database = Database::at(&used).expect("a place");
-        carry_out(&database, 0..10, 100).expect("room");
-        fs::create_dir(&copied).expect("room");
-        for name in [FILE, "namespace.db-wal"] {
-            fs::copy(used.join(name), copied.join(name)).expect("it is there");
-            fs::set_permissions(copied.join(name), Permissions::from_mode(0o444)).expect("our file");
-        }
-        fs::set_permissions(&copied, Permissions::from_mode(0o555)).expect("our directory");
-        let user = geteuid();
-        setfsuid(Uid::from_raw(if user.is_root() { 65534 } else { user.as_raw() }));
-        let database = Database::at(&copied).expect("a place");
-        let (read, write) = (carry_out(&database, 0..0, 0), carry_out(&database, 0..1, 1));
-        setfsuid(user);
-        assert_eq!(read, Ok(10));
-        assert!(write.expect_err("nothing can be written").to_string().contains("cannot be written to"));
     }
 }

@@ -1,18 +1,21 @@
-//! A store of metadata: a SQLite database, used by a thread of its own.
+//! A store of metadata: a database, used by a thread of its own.
 //!
-//! Reading order: `asked.rs` (a transaction that somebody asks for), `database.rs` (the file, and transactions on it),
-//! `entries.rs` (what a transaction sees and changes), `failures.rs` (what SQLite's refusals mean). Here is the thread:
-//! it takes all that wait, as one commit of SQLite, and a flush is such a commit that waits for the medium. Between
-//! them it copies the file elsewhere, some pages at a time.
+//! Reading order: `asked.rs` (a transaction that somebody asks for), `database.rs` (which database), `sqlite.rs` (a
+//! file of SQLite's, and transactions on it), `entries.rs` (what such a transaction sees and changes), `failures.rs`
+//! (what SQLite's refusals mean), `postgres.rs` (a database of a PostgreSQL server). Here is the thread: it takes all
+//! that wait, as one commit, and a flush is such a commit that waits for the medium. Between them it copies a file of
+//! SQLite's elsewhere, some pages at a time.
 
 mod asked;
 mod database;
 mod entries;
 mod failures;
+mod postgres;
+mod sqlite;
 
 use std::fs;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,20 +24,21 @@ use machine::{Error, MetadataStore, NodeId, Result, Transaction};
 
 use crate::disk::io_error;
 use crate::report::{Report, Reporter};
-use crate::settings::{MetadataCopies, Settings};
+use crate::settings::{MetadataCopies, MetadataPlace, Settings};
 use asked::{Asked, Body};
-use database::{Database, FILE};
+use database::Database;
+use sqlite::FILE;
 
 /// Transactions and flushes that wait for the thread, beyond which who asks waits before.
 const WAITING_MAX: usize = 256;
 
-/// Transactions that become one commit of SQLite.
+/// Transactions that become one commit.
 const TOGETHER_MAX: usize = 64;
 
 /// The store of metadata of a real node. Cloning gives another handle.
 ///
-/// Its file is made with the first transaction that changes anything. A node that is killed loses none; in a power cut
-/// those may be lost that were not flushed, the last ones.
+/// Its file, or its tables, are made when there is something to keep. A node that is killed loses no transaction; in a
+/// power cut those may be lost that were not flushed, the last ones.
 #[derive(Clone)]
 pub struct Metadata {
     requests: flume::Sender<Request>,
@@ -48,13 +52,13 @@ enum Request {
 }
 
 impl Metadata {
-    /// Begins the store of a node in `directory`, which is made when it is needed, in a directory that is there.
-    pub(crate) fn start(directory: &Path, settings: &Settings) -> Result<Self> {
+    /// Begins the store of a node.
+    pub(crate) fn start(place: &MetadataPlace, settings: &Settings) -> Result<Self> {
         let (requests, waiting) = flume::bounded(WAITING_MAX);
         let copies = settings.metadata_copies.as_ref();
-        let copies = copies.map(|copies| Copies::of(directory, copies)).transpose()?;
+        let copies = copies.map(|copies| Copies::of(place, copies)).transpose()?;
         let (node, reporter) = (settings.node, settings.reporter.clone());
-        let mut keeper = Keeper { database: Database::at(directory)?, copies, node, reporter };
+        let mut keeper = Keeper { database: Database::at(place)?, copies, node, reporter };
         let thread = thread::Builder::new().name("metadata".to_owned());
         let started = thread.spawn(move || keeper.serve(&waiting));
         started.map_err(|error| Error::Io {
@@ -119,10 +123,15 @@ struct Copies {
 }
 
 impl Copies {
-    /// Copies of the store in `directory`. Fails if they would take its own place, or have none.
-    fn of(directory: &Path, settings: &MetadataCopies) -> Result<Self> {
+    /// Copies of a store. Fails if they would take its own place, or have none.
+    fn of(store: &MetadataPlace, settings: &MetadataCopies) -> Result<Self> {
         let place = &settings.directory;
         let what = format!("directory for copies of metadata {}", place.display());
+        let MetadataPlace::Directory(directory) = store else {
+            let why =
+                "the metadata are in a PostgreSQL server, which has means of its own to copy them".to_owned();
+            return Err(Error::Io { what, why }.into());
+        };
         let found = fs::canonicalize(place).map_err(|error| io_error(&what, error))?;
         if fs::canonicalize(directory).is_ok_and(|own| own == found) {
             let why = "a copy would take the place of the store itself: give another directory".to_owned();

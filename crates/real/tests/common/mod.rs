@@ -13,7 +13,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use machine::{Machine, Net, NodeId};
-use real::{DiskSettings, Driver, Peer, RealMachine, Report, Reporter, Settings};
+use real::{DiskSettings, Driver, MetadataPlace, Peer, RealMachine, Report, Reporter, Settings};
 
 /// The drivers this computer allows. Tests run with each; polling is always among them.
 pub(crate) fn drivers() -> Vec<Driver> {
@@ -86,7 +86,7 @@ pub(crate) fn settings(node: u64, directory: &Path, reports: &Reports) -> Settin
     Settings {
         listen: Some(any_port()),
         disks: vec![DiskSettings::plain(directory.join(format!("disk-{node}")))],
-        metadata: Some(directory.join(format!("metadata-{node}"))),
+        metadata: Some(MetadataPlace::Directory(directory.join(format!("metadata-{node}")))),
         reporter: reports.reporter(),
         ..Settings::new(NodeId(node))
     }

@@ -1,0 +1,423 @@
+//! A store in a PostgreSQL database, which others keep and replicate.
+//!
+//! A node that uses the store is its only one: it holds a lock of the server as long as its session lasts. So it may
+//! remember what it has read, and send what some transactions change as one statement. That also takes the store from
+//! one number to the next, which is drawn at random: after a lost connection the number says whether the last
+//! statement was carried out, and if somebody else has changed anything, it is refused.
+//!
+//! Every commit waits for the server's medium, as its administrator has set that up: what a server that fails takes
+//! with it, this node would go on to believe in.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use machine::{
+    Error, MetadataChanges, MetadataEntry, MetadataTable, NodePart, Result, Transaction, check_metadata_bytes,
+};
+use postgres::config::Host;
+use postgres::{Client, Config, NoTls};
+
+use super::asked::Asked;
+
+/// The version of what is in the database.
+const VERSION: i32 = 1;
+
+/// The lock of a store: "Star" and "fish" as bytes.
+const LOCK: &str = "SELECT pg_try_advisory_lock(1400136050, 1718186856)";
+
+const MAKE: &str = "
+    CREATE TABLE IF NOT EXISTS starfish_entries (key bytea PRIMARY KEY, value bytea NOT NULL);
+    CREATE TABLE IF NOT EXISTS starfish_store (version integer NOT NULL, number bigint NOT NULL);
+    INSERT INTO starfish_store SELECT 1, 0 WHERE NOT EXISTS (SELECT FROM starfish_store);";
+
+const STORE: &str = "SELECT version, number FROM starfish_store";
+
+const GET: &str = "SELECT value FROM starfish_entries WHERE key = $1";
+
+const RANGE: &str =
+    "SELECT key, value FROM starfish_entries WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3";
+
+/// All changes, if the store is at the number that it was left at; says at how many stores.
+const CHANGE: &str = "
+    WITH store AS (UPDATE starfish_store SET number = $2 WHERE number = $1 RETURNING number),
+        removed AS (DELETE FROM starfish_entries WHERE key = ANY($5) AND EXISTS (SELECT FROM store)),
+        put AS (
+            INSERT INTO starfish_entries SELECT * FROM unnest($3::bytea[], $4::bytea[])
+            WHERE EXISTS (SELECT FROM store)
+            ON CONFLICT (key) DO UPDATE SET value = excluded.value
+        )
+    SELECT count(*) FROM store";
+
+/// How long a server that is started anew, or has not noticed yet that the last session is over, is tried again.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Pause between attempts.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Bytes of entries that are remembered, as far as keys and values count.
+const REMEMBERED_BYTES_MAX: usize = 256 << 20;
+
+/// A database of a server.
+pub(super) struct Postgres {
+    config: Config,
+    /// What errors call it: without a password.
+    what: String,
+    session: RefCell<Option<Client>>,
+    /// The number that the store was left at.
+    number: Cell<Option<i64>>,
+    remembered: RefCell<Remembered>,
+    /// When the server was given up, unless it has answered since.
+    given_up: Cell<Option<Instant>>,
+}
+
+/// Entries as they were read or written: none where there is none.
+#[derive(Default)]
+struct Remembered {
+    entries: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    bytes: usize,
+}
+
+impl Remembered {
+    fn put(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
+        let bytes = |value: &Option<Vec<u8>>| value.as_ref().map_or(0, Vec::len);
+        let (added, length) = (bytes(&value), key.len());
+        match self.entries.insert(key, value) {
+            Some(before) => self.bytes -= bytes(&before),
+            None => self.bytes += length,
+        }
+        self.bytes += added;
+        if self.bytes > REMEMBERED_BYTES_MAX {
+            // Some are read once more then.
+            *self = Remembered::default();
+        }
+    }
+}
+
+/// Why something could not be done.
+enum Fault {
+    /// The session is over, and another one may do it.
+    Lost(Box<Error>),
+    /// No session can.
+    Refused(Box<Error>),
+}
+
+impl Postgres {
+    /// The database at this address, `postgresql://USER@HOST/DATABASE`, which is connected to when it is needed.
+    pub(super) fn at(address: &str) -> Result<Self> {
+        let mut config: Config = address.parse().map_err(|error: postgres::Error| {
+            let what = "the address of a PostgreSQL database".to_owned();
+            Error::Io { what, why: with_causes(&error) }
+        })?;
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(PATIENCE / 2);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(PATIENCE);
+        }
+        Ok(Postgres {
+            what: describe(&config),
+            config,
+            session: RefCell::default(),
+            number: Cell::default(),
+            remembered: RefCell::default(),
+            given_up: Cell::default(),
+        })
+    }
+
+    /// Carries out transactions as one commit, which is on the medium then. If it fails, none of them has changed
+    /// anything, unless the server is gone for long.
+    pub(super) fn commit(&self, all: &mut [Box<dyn Asked>]) -> Result<()> {
+        // Once it was given up, nobody waits that long again until it has answered.
+        let started = self.given_up.get().unwrap_or(Instant::now());
+        loop {
+            match self.try_commit(all) {
+                Err(Fault::Lost(error)) => {
+                    self.lose();
+                    if started.elapsed() > PATIENCE {
+                        self.given_up.set(Some(started));
+                        return Err(error);
+                    }
+                    thread::sleep(PAUSE);
+                }
+                answered => {
+                    self.given_up.set(None);
+                    return answered.map_err(Fault::into_error);
+                }
+            }
+        }
+    }
+
+    /// Ends the session, and with it the lock.
+    pub(super) fn close(&self) {
+        self.lose();
+    }
+
+    fn lose(&self) {
+        *self.session.borrow_mut() = None;
+    }
+
+    fn try_commit(&self, all: &mut [Box<dyn Asked>]) -> std::result::Result<(), Fault> {
+        self.connect()?;
+        let mut changes = MetadataChanges::new();
+        for asked in all {
+            let mut attempt = Attempt { store: self, before: &changes, own: BTreeMap::new(), fault: None };
+            let is_to_be_kept = asked.carry_out(&mut attempt);
+            let Attempt { own, fault, .. } = attempt;
+            if let Some(fault) = fault {
+                return Err(fault);
+            }
+            if is_to_be_kept {
+                changes.extend(own);
+            }
+        }
+        if changes.is_empty() { Ok(()) } else { self.change(changes) }
+    }
+
+    /// Makes changes.
+    fn change(&self, changes: MetadataChanges) -> std::result::Result<(), Fault> {
+        let before = self.number.get().expect("it was read");
+        let number = draw().map_err(Fault::Refused)?;
+        match self.send(&changes, before, number) {
+            Err(Fault::Lost(error)) => {
+                self.lose();
+                let started = Instant::now();
+                while let Err(fault) = self.connect_knowing(&[before, number]) {
+                    match fault {
+                        Fault::Lost(_) if started.elapsed() < PATIENCE => thread::sleep(PAUSE),
+                        // Whether it was done nobody can say here; the next session begins with what is there then.
+                        fault => return Err(Fault::Refused(fault.into_error())),
+                    }
+                }
+                if self.number.get() != Some(number) {
+                    // It was not done, and what was read may be another now.
+                    return Err(Fault::Lost(error));
+                }
+            }
+            sent => sent?,
+        }
+        let mut remembered = self.remembered.borrow_mut();
+        changes.into_iter().for_each(|(key, value)| remembered.put(key, value));
+        Ok(())
+    }
+
+    fn send(&self, changes: &MetadataChanges, before: i64, number: i64) -> std::result::Result<(), Fault> {
+        let put = || changes.iter().filter_map(|(key, value)| value.as_ref().map(|value| (key, value)));
+        let keys: Vec<&[u8]> = put().map(|(key, _)| &**key).collect();
+        let values: Vec<&[u8]> = put().map(|(_, value)| &**value).collect();
+        let gone = changes.iter().filter(|(_, value)| value.is_none());
+        let gone: Vec<&[u8]> = gone.map(|(key, _)| &**key).collect();
+        let stores: i64 = self.ask(|session| {
+            session.query_one(CHANGE, &[&before, &number, &keys, &values, &gone])?.try_get(0)
+        })?;
+        if stores == 1 {
+            self.number.set(Some(number));
+            return Ok(());
+        }
+        // What was read is not what there is.
+        *self.remembered.borrow_mut() = Remembered::default();
+        self.number.set(None);
+        let why = "somebody else has changed it: another agent uses it, or it was restored".to_owned();
+        Err(Fault::Refused(Error::Io { what: self.what.clone(), why }.into()))
+    }
+
+    /// Begins a session unless there is one. What is remembered counts on if nobody has changed the store meanwhile.
+    fn connect(&self) -> std::result::Result<(), Fault> {
+        let known = self.number.get();
+        if self.session.borrow().is_some() && known.is_some() {
+            return Ok(());
+        }
+        let expected: Vec<i64> = known.into_iter().collect();
+        self.connect_knowing(&expected)
+    }
+
+    /// Begins a session, expecting the store at one of these numbers.
+    fn connect_knowing(&self, expected: &[i64]) -> std::result::Result<(), Fault> {
+        if self.session.borrow().is_none() {
+            let client = self.begin_session()?;
+            *self.session.borrow_mut() = Some(client);
+        }
+        let (version, number): (i32, i64) = self.ask(|session| {
+            let store = session.query_one(STORE, &[])?;
+            Ok((store.try_get(0)?, store.try_get(1)?))
+        })?;
+        if version != VERSION {
+            let why = format!("it has version {version}, and this program knows {VERSION}: update Starfish");
+            return Err(Fault::Refused(Error::Io { what: self.what.clone(), why }.into()));
+        }
+        if !expected.contains(&number) {
+            *self.remembered.borrow_mut() = Remembered::default();
+        }
+        self.number.set(Some(number));
+        Ok(())
+    }
+
+    /// A session that has the lock, and the tables.
+    fn begin_session(&self) -> std::result::Result<Client, Fault> {
+        let fault = |error| self.fault(error);
+        let mut client = self.config.connect(NoTls).map_err(fault)?;
+        let is_locked: bool = client.query_one(LOCK, &[]).and_then(|row| row.try_get(0)).map_err(fault)?;
+        if is_locked {
+            client.batch_execute(MAKE).map_err(fault)?;
+            return Ok(client);
+        }
+        let why =
+            "another agent uses it: stop that one, or wait until the server has noticed that it is gone";
+        let (what, why) = (self.what.clone(), why.to_owned());
+        Err(Fault::Lost(Error::InUse { part: NodePart::Metadata, what, why }.into()))
+    }
+
+    fn ask<T>(
+        &self,
+        ask: impl FnOnce(&mut Client) -> std::result::Result<T, postgres::Error>,
+    ) -> std::result::Result<T, Fault> {
+        let mut session = self.session.borrow_mut();
+        let session = session.as_mut().expect("there is one");
+        ask(session).map_err(|error| self.fault(error))
+    }
+
+    fn fault(&self, error: postgres::Error) -> Fault {
+        let what = self.what.clone();
+        let Some(refusal) = error.as_db_error() else {
+            return Fault::Lost(Error::Io { what, why: with_causes(&error) }.into());
+        };
+        let why = refusal.message().to_owned();
+        match refusal.code().code() {
+            // Classes of PostgreSQL's error codes: connections, and what an operator does to a server.
+            code if code.starts_with("08") || code.starts_with("57P") => {
+                Fault::Lost(Error::Io { what, why }.into())
+            }
+            "53100" => Fault::Refused(Error::NoSpace { what }.into()),
+            "XX001" | "XX002" => Fault::Refused(Error::Damaged { what, why }.into()),
+            _ => Fault::Refused(Error::Io { what, why }.into()),
+        }
+    }
+
+    fn get(&self, key: &[u8]) -> std::result::Result<Option<Vec<u8>>, Fault> {
+        if let Some(value) = self.remembered.borrow().entries.get(key) {
+            return Ok(value.clone());
+        }
+        let value: Option<Vec<u8>> = self.ask(|session| {
+            let row = session.query_opt(GET, &[&key])?;
+            row.map(|row| row.try_get(0)).transpose()
+        })?;
+        self.remembered.borrow_mut().put(key.to_vec(), value.clone());
+        Ok(value)
+    }
+
+    fn range(&self, from: &[u8], to: &[u8], most: usize) -> std::result::Result<Vec<MetadataEntry>, Fault> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let rows = self.ask(|session| session.query(RANGE, &[&from, &to, &most]))?;
+        let entries = rows.into_iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+        entries.collect::<std::result::Result<_, _>>().map_err(|error| self.fault(error))
+    }
+}
+
+impl Fault {
+    fn into_error(self) -> Box<Error> {
+        match self {
+            Fault::Lost(error) | Fault::Refused(error) => error,
+        }
+    }
+}
+
+/// A transaction under way.
+struct Attempt<'a> {
+    store: &'a Postgres,
+    /// What those before it have changed, of the same commit.
+    before: &'a MetadataChanges,
+    own: MetadataChanges,
+    fault: Option<Fault>,
+}
+
+impl Attempt<'_> {
+    fn changed(&self, key: &[u8]) -> Option<&Option<Vec<u8>>> {
+        self.own.get(key).or_else(|| self.before.get(key))
+    }
+
+    fn note<T>(&mut self, outcome: std::result::Result<T, Fault>) -> Result<T> {
+        outcome.map_err(|fault| {
+            let error = match &fault {
+                Fault::Lost(error) | Fault::Refused(error) => error.clone(),
+            };
+            self.fault = Some(fault);
+            error
+        })
+    }
+}
+
+impl Transaction for Attempt<'_> {
+    fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        match self.changed(key) {
+            Some(value) => Ok(value.clone()),
+            None => {
+                let got = self.store.get(key);
+                self.note(got)
+            }
+        }
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        check_metadata_bytes(key, value)?;
+        self.own.insert(key.to_vec(), Some(value.to_vec()));
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<()> {
+        self.own.insert(key.to_vec(), None);
+        Ok(())
+    }
+
+    fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>> {
+        if from >= to || most == 0 {
+            return Ok(Vec::new());
+        }
+        let mut changes = MetadataChanges::new();
+        for all in [self.before, &self.own] {
+            let within = all.range::<[u8], _>((Bound::Included(from), Bound::Excluded(to)));
+            changes.extend(within.map(|(key, value)| (key.clone(), value.clone())));
+        }
+        // Of those that are read, so many may be removed.
+        let read = self.store.range(from, to, most.saturating_add(changes.len()));
+        let read = self.note(read)?;
+        let mut table = MetadataTable::default();
+        table.apply(read.into_iter().map(|(key, value)| (key, Some(value))).collect());
+        table.apply(changes);
+        let entries = table.entries().take(most);
+        Ok(entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect())
+    }
+}
+
+/// The store as error messages call it.
+fn describe(config: &Config) -> String {
+    let hosts: Vec<String> = config
+        .get_hosts()
+        .iter()
+        .map(|host| match host {
+            Host::Tcp(name) => name.clone(),
+            Host::Unix(path) => path.display().to_string(),
+        })
+        .collect();
+    format!("store of metadata {} at {}", config.get_dbname().unwrap_or("postgres"), hosts.join(","))
+}
+
+/// The library's messages leave out what lies behind them.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+fn draw() -> Result<i64> {
+    let drawn = getrandom::u64().map_err(|error| Error::Io {
+        what: "drawing a number at random".to_owned(),
+        why: error.to_string(),
+    })?;
+    Ok(drawn.cast_signed())
+}

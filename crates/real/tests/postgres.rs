@@ -1,0 +1,165 @@
+//! The store of metadata in a database of a real PostgreSQL server: its laws, a server that is killed, and another node
+//! that comes for the same database. Where there is no server to start, nothing is tested, and that is said.
+
+mod common;
+#[path = "common/postgres_server.rs"]
+mod postgres_server;
+
+use std::future::Future;
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{Reports, run_nodes};
+use machine::conformance::{self, counted_transactions_left, make_counted_transactions};
+use machine::{Error, Machine, MetadataStore, NodeId};
+use postgres::{Client, NoTls};
+use postgres_server::{Server, programs};
+use real::{Driver, Metadata, MetadataPlace, RealMachine, Settings};
+
+/// Runs `test` on the store at this address.
+fn on_store<T: 'static, F: Future<Output = T> + 'static>(
+    address: &str,
+    test: impl FnOnce(Metadata) -> F,
+) -> machine::Result<T> {
+    let metadata = Some(MetadataPlace::Postgres(address.to_owned()));
+    let settings = Settings { metadata, ..Settings::new(NodeId(1)) };
+    real::run(settings, |machine: RealMachine| test(machine.metadata().expect("it has one").clone()))
+}
+
+/// Nodes whose stores are in databases of one server.
+struct OnServer;
+
+impl conformance::Testbed for OnServer {
+    type Machine = RealMachine;
+
+    fn run<T, F>(&self, nodes: usize, test: impl FnOnce(Vec<RealMachine>) -> F) -> machine::Result<T>
+    where
+        F: Future<Output = T> + 'static,
+        T: 'static,
+    {
+        static SERVER: OnceLock<Server> = OnceLock::new();
+        let server = SERVER.get_or_init(|| Server::start().expect("it was there"));
+        let adapt = |settings| Settings {
+            metadata: Some(MetadataPlace::Postgres(server.new_database())),
+            ..settings
+        };
+        run_nodes(Driver::default(), nodes as u64, &Reports::default(), adapt, test)
+    }
+}
+
+#[test]
+fn the_laws_of_stores_are_kept() {
+    if programs().is_none() {
+        return;
+    }
+    conformance::transactions_come_one_after_the_other(&OnServer);
+    conformance::a_refused_transaction_changes_nothing(&OnServer);
+    conformance::entries_are_in_the_order_of_their_keys(&OnServer);
+    conformance::a_dropped_transaction_leaves_nothing_half_done(&OnServer);
+}
+
+#[test]
+fn a_killed_server_takes_no_transaction_with_it_and_none_is_done_twice() {
+    let Some(mut server) = Server::start() else { return };
+    let address = server.new_database();
+    let working = {
+        let address = address.clone();
+        thread::spawn(move || {
+            on_store(&address, |store| async move {
+                let mut made = 0;
+                let start = Instant::now();
+                while start.elapsed() < Duration::from_secs(4) {
+                    make_counted_transactions(&store, made..made + 20).await;
+                    made += 20;
+                    assert_eq!(counted_transactions_left(&store).await, made);
+                }
+                made
+            })
+        })
+    };
+    for _ in 0..3 {
+        thread::sleep(Duration::from_millis(700));
+        server.kill();
+    }
+    let made = working.join().expect("all were carried out").expect("it starts");
+    let left = on_store(&address, |store| async move { counted_transactions_left(&store).await });
+    assert_eq!(left, Ok(made));
+}
+
+#[test]
+fn a_database_is_one_nodes() {
+    let Some(server) = Server::start() else { return };
+    let address = server.new_database();
+    let (other, third) = (address.clone(), address.clone());
+    let mut meddler = server.client("postgres");
+    let database = address.rsplit('=').next().expect("its name").to_owned();
+    on_store(&address, |store| async move {
+        make_counted_transactions(&store, 0..10).await;
+        let second = thread::spawn(move || {
+            on_store(&other, |store| async move { store.transact(|_| Ok(Ok::<_, ()>(()))).await })
+        });
+        let refused = second.join().expect("it is told").expect("it starts").expect_err("it is in use");
+        assert!(matches!(*refused, Error::InUse { .. }), "{refused}");
+        // An administrator ends the session: it goes on, since nobody has come between.
+        let end =
+            format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'");
+        meddler.batch_execute(&end).expect("allowed");
+        make_counted_transactions(&store, 10..20).await;
+        assert_eq!(counted_transactions_left(&store).await, 20);
+    })
+    .expect("it starts");
+    // When it has ended, another one has it.
+    let left = on_store(&third, |store| async move { counted_transactions_left(&store).await });
+    assert_eq!(left, Ok(20));
+}
+
+#[test]
+fn what_others_have_changed_is_noticed_and_a_newer_version_refused() {
+    let Some(server) = Server::start() else { return };
+    let address = server.new_database();
+    let mut meddler = {
+        let text = address.clone();
+        on_store(&address, |store| async move { make_counted_transactions(&store, 0..10).await })
+            .expect("it starts");
+        Client::connect(&text, NoTls).expect("a session")
+    };
+    let put = |store: Metadata| async move {
+        store.transact(|t| Ok(Ok::<_, ()>(t.put(b"late", b"")?))).await.map(|kept| kept.expect("kept"))
+    };
+    let refused = on_store(&address, |store| async move {
+        assert_eq!(counted_transactions_left(&store).await, 10);
+        meddler.batch_execute("UPDATE starfish_store SET number = number + 1").expect("allowed");
+        let refused = put(store.clone()).await.expect_err("somebody was there");
+        assert!(refused.to_string().contains("somebody else has changed it"), "{refused}");
+        // From what there is now it goes on.
+        put(store).await.expect("nobody was there");
+        meddler.batch_execute("UPDATE starfish_store SET version = 7").expect("allowed");
+    });
+    refused.expect("it starts");
+    let newer = on_store(&address, |store| async move { put(store).await }).expect("it starts");
+    let newer = newer.expect_err("it is of a later program");
+    assert!(
+        newer.to_string().contains("version 7") && newer.to_string().contains("update Starfish"),
+        "{newer}"
+    );
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let address = format!("host={} user=starfish dbname=none", place.path().display());
+    let told = on_store(&address, |store| async move {
+        let start = Instant::now();
+        let first = store.transact(|_| Ok(Ok::<_, ()>(()))).await.expect_err("there is none");
+        let waited = start.elapsed();
+        let again = store.transact(|_| Ok(Ok::<_, ()>(()))).await.expect_err("there is none");
+        assert!(start.elapsed() - waited < waited, "nobody waits that long twice");
+        assert_eq!(first, again);
+        first.to_string()
+    });
+    let told = told.expect("it starts");
+    assert!(told.contains("store of metadata none at") && told.contains("No such file"), "{told}");
+    let wrong = on_store("nonsense", |_| async {}).expect_err("no address");
+    assert!(wrong.to_string().contains("the address of a PostgreSQL database"), "{wrong}");
+}
