@@ -14,14 +14,17 @@ use test_agents::Agents;
 /// An MPI, as Debian calls its programs.
 struct Mpi {
     compiler: &'static str,
+    fortran: &'static str,
     launcher: &'static str,
     options: &'static [&'static str],
 }
 
-const MPICH: Mpi = Mpi { compiler: "mpicc.mpich", launcher: "mpirun.mpich", options: &[] };
+const MPICH: Mpi =
+    Mpi { compiler: "mpicc.mpich", fortran: "mpifort.mpich", launcher: "mpirun.mpich", options: &[] };
 
 const OPEN_MPI: Mpi = Mpi {
     compiler: "mpicc.openmpi",
+    fortran: "mpifort.openmpi",
     launcher: "mpirun.openmpi",
     options: &[
         "--allow-run-as-root",
@@ -97,11 +100,17 @@ impl Testbed {
     }
 
     fn compile(&self, name: &str, more: &[&str]) -> PathBuf {
-        let program = self.agents.path(name);
+        let include = format!("-I{}", root().join("include").display());
+        self.compile_source(&format!("tests/c/{name}.c"), &[&[&*include], more].concat())
+    }
+
+    /// Compiles a source, by its path from the crate.
+    fn compile_source(&self, source: &str, more: &[&str]) -> PathBuf {
+        let source = root().join(source);
+        let program = self.agents.path(source.file_stem().and_then(|name| name.to_str()).expect("text"));
         let mut compile = Command::new(self.mpi.compiler);
-        compile.args(["-std=c11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-I"]);
-        compile.arg(root().join("include")).arg(root().join("tests/c").join(name).with_extension("c"));
-        succeed(compile.args(more).arg("-o").arg(&program));
+        compile.args(["-std=c11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror"]);
+        succeed(compile.arg(source).args(more).arg("-o").arg(&program));
         program
     }
 
@@ -186,6 +195,53 @@ fn types(mpi: &'static Mpi) {
     );
     let mut command = testbed.launch(1, &program);
     succeed(command.env("STARFISH_MPI_REPORT", ""));
+}
+
+/// What we show and measure: the examples in C and in Fortran, and the benchmark.
+fn examples(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let field = testbed.compile_source("../../examples/mpi/field.c", &[]);
+    succeed(testbed.launch(3, &field).arg("starfish:mpi/field"));
+    let session = testbed.agents.session();
+    let values = testbed.contents(&session, "mpi/field");
+    let wrong = values
+        .chunks_exact(8)
+        .zip(0..)
+        .find(|(bytes, place)| f64::from_ne_bytes((*bytes).try_into().expect("eight")) != f64::from(*place));
+    assert_eq!((values.len(), wrong), (600 * 400 * 8, None));
+    let dealt = testbed.compile_source("../../benches/mpi/dealt.c", &["-lm"]);
+    let rates = succeed(testbed.launch(4, &dealt).args(["starfish:mpi/dealt", "8", "1", "2"])).stdout;
+    assert_eq!(String::from_utf8_lossy(&rates).split_whitespace().count(), 3, "three rates");
+    if Command::new(mpi.fortran).arg("--version").output().is_err() {
+        println!("SKIPPED: there is no {}", mpi.fortran);
+        return;
+    }
+    let program = testbed.agents.path("field90");
+    let mut compile = Command::new(mpi.fortran);
+    // Modules of Fortran are where nobody else has any.
+    compile
+        .arg("-Wall")
+        .arg("-J")
+        .arg(testbed.agents.path(""))
+        .arg(root().join("../../examples/mpi/field.f90"));
+    succeed(compile.arg("-o").arg(&program));
+    succeed(testbed.launch(3, &program).arg("starfish:mpi/columns90"));
+    let values = testbed.contents(&session, "mpi/columns90");
+    let wrong = values
+        .chunks_exact(8)
+        .zip(1..)
+        .find(|(bytes, place)| f64::from_ne_bytes((*bytes).try_into().expect("eight")) != f64::from(*place));
+    assert_eq!((values.len(), wrong), (300 * 200 * 8, None));
+}
+
+#[test]
+fn examples_with_mpich() {
+    examples(&MPICH);
+}
+
+#[test]
+fn examples_with_open_mpi() {
+    examples(&OPEN_MPI);
 }
 
 #[test]

@@ -1,0 +1,125 @@
+/*
+ * How fast an array of two dimensions, dealt out record by record in both of them, is written and read together.
+ *
+ *   dealt NAME RECORD MIB ROUNDS [KEY=VALUE ...]
+ *
+ * All processes write the array of MIB MiB and read it back in a file opened anew, ROUNDS times; what comes back is
+ * compared. The best of each is printed, in millions of bytes a second of the whole array: written until the call returns,
+ * written with MPI_File_sync, and read. KEY=VALUE are hints.
+ */
+#include <mpi.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OK(call) \
+    do { \
+        int error = (call); \
+        if (error != MPI_SUCCESS) { \
+            char text[MPI_MAX_ERROR_STRING]; \
+            int length; \
+            MPI_Error_string(error, text, &length); \
+            fprintf(stderr, "dealt: %s: %s\n", #call, text); \
+            MPI_Abort(MPI_COMM_WORLD, 1); \
+        } \
+    } while (0)
+
+/* The byte at a place of a process's part, another one in each round. */
+static unsigned char byte_at(int rank, long place, int round)
+{
+    return (unsigned char)(place * 31 + place / 4093 + rank * 7 + round * 13 + 1);
+}
+
+static double since(double start)
+{
+    double own = MPI_Wtime() - start, longest;
+    OK(MPI_Allreduce(&own, &longest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
+    return longest;
+}
+
+int main(int argc, char **argv)
+{
+    int rank, size, processes[2] = {0, 0};
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (argc < 5) {
+        fprintf(stderr, "dealt NAME RECORD MIB ROUNDS [KEY=VALUE ...]\n");
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    char *name = argv[1];
+    int record = atoi(argv[2]), rounds = atoi(argv[4]);
+    MPI_Dims_create(size, 2, processes);
+    /* As nearly square as it can be with whole records for all. */
+    long records = (long)atoi(argv[3]) * 1048576 / record, rows = (long)sqrt((double)records);
+    rows -= rows % processes[0];
+    long columns = records / rows;
+    columns -= columns % processes[1];
+    double megabytes = (double)rows * columns * record / 1e6;
+
+    MPI_Info hints;
+    MPI_Info_create(&hints);
+    for (int i = 5; i < argc; i++) {
+        char *value = strchr(argv[i], '=');
+        if (value) {
+            *value = 0;
+            MPI_Info_set(hints, argv[i], value + 1);
+        }
+    }
+    MPI_Datatype one, dealt;
+    int lengths[2] = {(int)rows, (int)columns};
+    int how[2] = {MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_CYCLIC};
+    int arguments[2] = {MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG};
+    MPI_Type_contiguous(record, MPI_BYTE, &one);
+    MPI_Type_commit(&one);
+    OK(MPI_Type_create_darray(size, rank, 2, lengths, how, arguments, processes, MPI_ORDER_C, one, &dealt));
+    MPI_Type_commit(&dealt);
+    int bytes;
+    MPI_Type_size(dealt, &bytes);
+    unsigned char *data = malloc((size_t)bytes + 1);
+
+    double written = 1e9, synced = 1e9, read = 1e9;
+    for (int round = 0; round < rounds; round++) {
+        MPI_File file;
+        MPI_Status status;
+        for (long i = 0; i < bytes; i++) {
+            data[i] = byte_at(rank, i, round);
+        }
+        OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, hints, &file));
+        OK(MPI_File_set_view(file, 0, one, dealt, "native", hints));
+        MPI_Barrier(MPI_COMM_WORLD);
+        double start = MPI_Wtime();
+        OK(MPI_File_write_all(file, data, bytes / record, one, &status));
+        double took = since(start);
+        written = took < written ? took : written;
+        OK(MPI_File_sync(file));
+        took = since(start);
+        synced = took < synced ? took : synced;
+        OK(MPI_File_close(&file));
+
+        memset(data, 0, (size_t)bytes);
+        OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY, hints, &file));
+        OK(MPI_File_set_view(file, 0, one, dealt, "native", hints));
+        MPI_Barrier(MPI_COMM_WORLD);
+        start = MPI_Wtime();
+        OK(MPI_File_read_all(file, data, bytes / record, one, &status));
+        took = since(start);
+        read = took < read ? took : read;
+        for (long i = 0; i < bytes; i++) {
+            if (data[i] != byte_at(rank, i, round)) {
+                fprintf(stderr, "dealt: process %d: byte %ld is not what was written\n", rank, i);
+                MPI_Abort(MPI_COMM_WORLD, 3);
+            }
+        }
+        OK(MPI_File_close(&file));
+    }
+    MPI_Type_free(&dealt);
+    MPI_Type_free(&one);
+    MPI_Info_free(&hints);
+    if (rank == 0) {
+        printf("%.1f %.1f %.1f\n", megabytes / written, megabytes / synced, megabytes / read);
+    }
+    MPI_Finalize();
+    return 0;
+}
