@@ -2,12 +2,14 @@
 //!
 //! It is the length of a hidden file beside theirs, which the keeper of the namespace makes longer for one of them at a
 //! time. It is made when somebody uses it first, and each view has one of its own: so a new view begins at 0 without
-//! anybody being asked.
+//! anybody being asked. Its name is one of those that stand for what is under way, so that what a killed program leaves
+//! is not listed, and `starfish rm --unfinished` removes it.
 
 use std::collections::BTreeMap;
 
 use namespace::{AttributeChanges, FileNumber, Location, NewInode, TreeAnswer, TreeOperation, WhatToRemove};
 use node::Tree;
+use twox_hash::XxHash3_64;
 
 use crate::failure::{ErrorClass, MpiError, Outcome};
 
@@ -17,8 +19,10 @@ const MODE: u16 = 0o600;
 /// The shared pointer, in elementary types of the view.
 pub(crate) struct SharedPointer {
     tree: Tree,
-    /// The path of the hidden files, but for the number of the view.
-    path: String,
+    /// The directory of the hidden files, with its slash.
+    directory: String,
+    /// What those who have the file open have in common.
+    members: String,
     view: u32,
     /// The hidden files that this process has used, by views.
     known: BTreeMap<u32, FileNumber>,
@@ -27,9 +31,15 @@ pub(crate) struct SharedPointer {
 impl SharedPointer {
     /// That of the file at a path, for those who have this name in common.
     pub(crate) fn new(tree: &Tree, path: &str, members: &str) -> Self {
-        let directory = path.rfind('/').map_or("", |end| &path[..=end]);
-        let path = format!("{directory}.starfish-shared-{members}-");
-        SharedPointer { tree: tree.clone(), path, view: 0, known: BTreeMap::new() }
+        let directory = path.rfind('/').map_or("", |end| &path[..=end]).to_owned();
+        let members = members.to_owned();
+        SharedPointer { tree: tree.clone(), directory, members, view: 0, known: BTreeMap::new() }
+    }
+
+    /// The hidden file of a view.
+    fn path(&self, view: u32) -> String {
+        let number = XxHash3_64::oneshot_with_seed(view.into(), self.members.as_bytes());
+        format!("{}.starfish-{number:016x}", self.directory)
     }
 
     /// Begins at 0, with another view.
@@ -43,7 +53,7 @@ impl SharedPointer {
         if by == 0 {
             return self.position();
         }
-        match self.tree.perform(&self.path, TreeOperation::Append { number, bytes: by }).wait()? {
+        match self.tree.perform(&self.path(self.view), TreeOperation::Append { number, bytes: by }).wait()? {
             TreeAnswer::Appended { offset, .. } => Ok(offset),
             _ => Err(MpiError::new(ErrorClass::Io, "the shared pointer: a wrong answer")),
         }
@@ -52,23 +62,23 @@ impl SharedPointer {
     /// Where the pointer is.
     pub(crate) fn position(&mut self) -> Outcome<u64> {
         let number = self.number()?;
-        Ok(self.tree.inode(&self.path, TreeOperation::Get { number }).wait()?.size)
+        Ok(self.tree.inode(&self.path(self.view), TreeOperation::Get { number }).wait()?.size)
     }
 
     /// Sets the pointer.
     pub(crate) fn set(&mut self, position: u64) -> Outcome<()> {
         let number = self.number()?;
         let changes = AttributeChanges { size: Some(position), ..AttributeChanges::default() };
-        self.tree.inode(&self.path, TreeOperation::Change { number, changes }).wait()?;
+        self.tree.inode(&self.path(self.view), TreeOperation::Change { number, changes }).wait()?;
         Ok(())
     }
 
     /// Removes what this process has used of it; others may have done so.
     pub(crate) fn remove(&mut self) {
         for view in std::mem::take(&mut self.known).into_keys() {
-            let at = Location::of_path(format!("{}{view}", self.path));
-            let removed =
-                self.tree.unname(&self.path, TreeOperation::Remove { at, what: WhatToRemove::File });
+            let path = self.path(view);
+            let at = Location::of_path(path.as_bytes());
+            let removed = self.tree.unname(&path, TreeOperation::Remove { at, what: WhatToRemove::File });
             // Somebody else has been faster.
             let _ = removed.wait();
         }
@@ -78,7 +88,7 @@ impl SharedPointer {
         if let Some(&number) = self.known.get(&self.view) {
             return Ok(number);
         }
-        let path = format!("{}{}", self.path, self.view);
+        let path = self.path(self.view);
         let made = self.tree.run(&path, |node, path| async move {
             let disks = node.told(&path, node.tree().all_disks().await)?;
             let new = NewInode::File { striping: node.striping()?, disks };

@@ -173,7 +173,7 @@ fn files(mpi: &'static Mpi) {
     assert_eq!(fs::metadata(directory.join("local")).expect("handed on").len(), 16);
     let session = testbed.agents.session();
     let names = session.list().expect("the namespace");
-    let hidden: Vec<&String> = names.iter().filter(|name| name.contains("starfish-shared")).collect();
+    let hidden: Vec<&String> = names.iter().filter(|name| name.contains(".starfish-")).collect();
     assert!(hidden.is_empty(), "shared pointers are left: {hidden:?}");
     assert!(testbed.contents(&session, "mpi/sizes").ends_with(b"\0xxxx"));
 }
