@@ -6,10 +6,10 @@
 #
 # MPI is mpich or openmpi, as Debian calls its programs, whose library `make install-mpi` has made. DIRECTORY is one in
 # which `starfish mount` shows the agents that STARFISH_AGENTS names. Prints millions of bytes a second: written, written
-# with MPI_File_sync, read.
+# with MPI_File_sync, read. MIB=64 has all arrays of that size, PATIENCE=20 gives up what takes longer than so many seconds.
 set -euo pipefail
 
-[[ $# -ge 2 ]] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[[ $# -ge 2 ]] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mpi=$1 mounted=$(realpath "$2") rounds=${3:-3}
 here=$(dirname "$(realpath "$0")")
 program=$(mktemp -d)/dealt
@@ -43,6 +43,7 @@ measure() {
 # Smaller records take longer with the methods that are compared.
 for each in "8 2" "64 8" "512 16" "8192 32"; do
     read -r record mib <<< "$each"
+    mib=${MIB:-$mib}
     measure "$record" "$mib" starfish starfish:dealt
     for method in "${methods[@]}"; do
         # shellcheck disable=SC2086 # words
