@@ -94,9 +94,13 @@ impl<M: Machine> IoNode<M> {
         self.blocks.forget(&barred, 0).await;
         let bytes_before = is_alone.then(|| stripe.length.bytes());
         if end > stripe.length.bytes() {
-            self.disks.check_space(&stripe, end).await?;
-            self.disks.of(stripe.home).resize(stripe.home.object, end).await?;
-            stripe.set_end(end);
+            // One after the other: who wants less, and asked before, would cut what another has made longer meanwhile.
+            let _turn = self.collectives.patched.take((stripe.file(), stripe.label.stripe, u64::MAX)).await;
+            if end > stripe.length.bytes() {
+                self.disks.check_space(&stripe, end).await?;
+                self.disks.of(stripe.home).resize(stripe.home.object, end).await?;
+                stripe.set_end(end);
+            }
         }
         Ok(StripePart { stripe, barred: Some(barred), bytes_before })
     }
