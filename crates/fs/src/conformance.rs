@@ -77,7 +77,7 @@ pub use seeded::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_
 pub use selected::{
     a_team_fails_together, selections_of_a_seed, what_is_selected_agrees_with_files_in_memory,
     what_is_selected_is_told_again_to_a_new_run, what_is_selected_of_a_numbered_file_touches_its_stripes,
-    what_several_select_of_new_blocks_stays,
+    what_several_select_beyond_the_end_stays, what_several_select_of_new_blocks_stays,
 };
 
 pub use trees::{
@@ -194,6 +194,7 @@ macro_rules! for_all_promises {
             attributes_are_what_was_set_last,
             what_is_selected_agrees_with_files_in_memory,
             what_is_selected_of_a_numbered_file_touches_its_stripes,
+            what_several_select_beyond_the_end_stays,
             what_several_select_of_new_blocks_stays,
             what_is_selected_is_told_again_to_a_new_run,
             a_selection_that_lies_is_refused,

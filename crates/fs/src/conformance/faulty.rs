@@ -36,6 +36,9 @@ pub(super) struct Faults {
     /// Which bytes of every object are damaged.
     damaged: RefCell<Range<u64>>,
     holding: Cell<bool>,
+    /// Whether the next change of an object's size waits, and whether one does.
+    holds_resize: Cell<bool>,
+    resize_waits: Cell<bool>,
     released: Condition,
 }
 
@@ -51,6 +54,16 @@ impl Faults {
         }
     }
 
+    /// Lets the next change of an object's size wait until [`release`](Self::release).
+    pub(super) fn hold_resize(&self) {
+        self.holds_resize.set(true);
+    }
+
+    /// Whether a change of an object's size waits.
+    pub(super) fn has_held_resize(&self) -> bool {
+        self.resize_waits.get()
+    }
+
     /// Lets these bytes of every object be damaged.
     pub(super) fn damage(&self, bytes: Range<u64>) {
         self.damaged.replace(bytes);
@@ -58,6 +71,7 @@ impl Faults {
 
     pub(super) fn release(&self) {
         self.holding.set(false);
+        self.resize_waits.set(false);
         self.released.wake_all();
     }
 }
@@ -201,8 +215,14 @@ impl<M: Machine> Disk for FaultyDisk<M> {
         self.disk().publish(name)
     }
 
-    fn resize(&self, object: ObjectId, bytes: u64) -> impl Future<Output = Result<()>> {
-        self.disk().resize(object, bytes)
+    async fn resize(&self, object: ObjectId, bytes: u64) -> Result<()> {
+        if self.faults.holds_resize.take() {
+            self.faults.resize_waits.set(true);
+            while self.faults.resize_waits.get() {
+                self.faults.released.wait().await;
+            }
+        }
+        self.disk().resize(object, bytes).await
     }
 
     async fn read(&self, object: ObjectId, offset: u64, into: Buf) -> Result<Buf> {

@@ -5,14 +5,18 @@ use std::rc::Rc;
 
 use layout::{Extent, Selection, Striping};
 use machine::conformance::Testbed;
-use machine::{Machine, Memory, Net};
+use machine::{Duration, Machine, Memory, Net};
 
+use super::faulty::Faulty;
 use super::tasks::Tasks;
 use super::{BLOCK, Base, Draw, Restarting, bytes_of, contents, finished, read, run, small, start, write};
 use crate::{
     Client, Company, Configuration, Error, FailureKind, File, FileId, Group, NumberedFile, SelectedSettings,
     TeamMembership, Threads,
 };
+
+/// Sorted and together, at the disks when it is written.
+const TO_DISKS: SelectedSettings = SelectedSettings { presort: true, queued: true, to_media: false };
 
 /// How many members there are.
 const MEMBERS: u32 = 3;
@@ -219,10 +223,38 @@ pub fn what_several_select_of_new_blocks_stays(testbed: &impl Testbed, base: Bas
             Part { selection, bytes }
         };
         let parts: Vec<Part> = (0..u64::from(MEMBERS)).map(part).collect();
-        let settings = SelectedSettings { presort: true, queued: true, to_media: false };
-        move_parts(&files, &clients, &nodes[2..], (With::Nobody, 0), &parts, true, settings).await;
+        move_parts(&files, &clients, &nodes[2..], (With::Nobody, 0), &parts, true, TO_DISKS).await;
         first.refresh().await.expect("refreshed");
         assert!(read(&first, 0, 2 * BYTES).await == expected, "what somebody has written is lost");
+    });
+}
+
+/// Who writes beyond the end of a file, and is kept waiting, does not cut what another has written further on meanwhile.
+pub fn what_several_select_beyond_the_end_stays(testbed: &impl Testbed, base: Base) {
+    run(testbed, 3, move |nodes| async move {
+        let nodes = Faulty::all(nodes);
+        let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
+        let (first, tasks) = (finished(&clients[0], "new", FileId(1)).await, Tasks::default());
+        let expected = contents(400);
+        nodes[0].faults().hold_resize();
+        for (node, extent) in [(1, Extent::new(0, 40)), (2, Extent::new(40, 360))] {
+            let file = clients[node - 1].open("new").await.expect("opened");
+            let memory = Memory::real(expected[extent.offset as usize..extent.end() as usize].to_vec());
+            let (selection, settings) = (Selection::contiguous(extent).expect("an extent"), TO_DISKS);
+            tasks.begin(&nodes[node], async move {
+                file.write_selected(Company::Alone, &selection, &memory, settings).await.expect("written");
+                file.commit().await.expect("committed");
+            });
+            // The other one comes when the first waits, and may get as far as it likes.
+            while !nodes[0].faults().has_held_resize() {
+                nodes[0].sleep_until(nodes[0].now() + Duration::from_millis(1)).await;
+            }
+            nodes[0].sleep_until(nodes[0].now() + Duration::from_millis(30)).await;
+        }
+        nodes[0].faults().release();
+        tasks.wait().await;
+        first.refresh().await.expect("refreshed");
+        assert!(read(&first, 0, BLOCK).await == expected, "what somebody has written is cut");
     });
 }
 
@@ -237,7 +269,7 @@ pub fn what_is_selected_of_a_numbered_file_touches_its_stripes(testbed: &impl Te
         let file = NumberedFile { number: FileId(1 << 50), striping, disks, bytes: 0 };
         let writer = clients[0].numbered(file.clone()).await.expect("opened");
         let reader = clients[1].numbered(file.clone()).await.expect("opened");
-        let settings = SelectedSettings { presort: true, queued: true, to_media: false };
+        let settings = TO_DISKS;
         let all = Selection::vector(Extent::new(3, 5), 40, BLOCK / 2).expect("a vector");
         let mut expected = vec![0; all.bytes() as usize];
         for part in [all.slice(0, 10), all.slice(20, 7), all.slice(100, 100)] {
@@ -315,7 +347,7 @@ pub fn what_is_selected_is_told_again_to_a_new_run(testbed: &impl Testbed, base:
         let group = Group::new(1, vec![nodes[1].node()], 0);
         let selection = Selection::vector(Extent::new(5, 8), 9, 20).expect("a vector");
         let memory = Memory::real(vec![1; selection.bytes() as usize]);
-        let settings = SelectedSettings { presort: true, queued: true, to_media: false };
+        let settings = TO_DISKS;
         let (mut collectives, lost) = (0, nodes[0].node());
         for company in [Company::Group(&group), Company::Alone] {
             for (restarts, flushed) in [(0, Ok(())), (1, Ok(())), (2, Err(lost))] {

@@ -189,11 +189,7 @@ impl<M: Machine> IoNode<M> {
         self.machine.compute(Work::ListBlocks { blocks }).await;
         if request.direction == Direction::Write {
             // All the space first, so that sorting knows where each block will be.
-            if end > stripe.length.bytes() {
-                self.disks.check_space(stripe, end).await?;
-                self.disks.of(stripe.home).resize(stripe.home.object, end).await?;
-                stripe.set_end(end);
-            }
+            self.disks.extend(stripe, end).await?;
         }
         if request.presort {
             self.machine.compute(Work::SortBlocks { blocks }).await;

@@ -253,6 +253,28 @@ impl<M: Machine> Disks<M> {
         Ok(outcome?)
     }
 
+    /// Makes a stripe reach to `end`, if it is shorter: its disk has the space then.
+    pub(super) async fn extend(&self, stripe: &OpenStripe, end: u64) -> Result<(), Box<Failure>> {
+        let _turn = stripe.sizing.take().await;
+        if end <= stripe.length.bytes() {
+            return Ok(());
+        }
+        self.check_space(stripe, end).await?;
+        self.resize(stripe, end).await
+    }
+
+    /// Makes a stripe end at `end`.
+    pub(super) async fn set_end(&self, stripe: &OpenStripe, end: u64) -> Result<(), Box<Failure>> {
+        let _turn = stripe.sizing.take().await;
+        self.resize(stripe, end).await
+    }
+
+    async fn resize(&self, stripe: &OpenStripe, end: u64) -> Result<(), Box<Failure>> {
+        self.of(stripe.home).resize(stripe.home.object, end).await?;
+        stripe.set_end(end);
+        Ok(())
+    }
+
     /// Fails if a stripe extended to `end` would be larger than its disk, or than the largest stripe.
     pub(super) async fn check_space(&self, stripe: &OpenStripe, end: u64) -> Result<(), Box<Failure>> {
         let disk = stripe.home.disk;

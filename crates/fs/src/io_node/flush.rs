@@ -32,8 +32,7 @@ impl<M: Machine> IoNode<M> {
                 self.note_committed(&stripe, |before| before.map_or(0, |before| before.min(file_bytes)))
                     .await?;
             }
-            self.disks.of(stripe.home).resize(stripe.home.object, bytes).await?;
-            stripe.set_end(bytes);
+            self.disks.set_end(&stripe, bytes).await?;
             // Who read ahead meanwhile has found what is cut off now.
             self.blocks.forget(&stripe, bytes / stripe.block_bytes()).await;
         }

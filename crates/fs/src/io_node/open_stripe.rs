@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ops::Deref;
 use std::rc::Rc;
 
-use machine::{InFlight, OperationInFlight};
+use machine::{InFlight, OperationInFlight, Permits};
 
 use super::home::Home;
 use super::length::StripeLength;
@@ -29,6 +29,9 @@ pub(super) struct OpenStripe {
     pub(super) committed: Cell<Option<u64>>,
     /// Writes to the disk that are queued or under way.
     pub(super) writes: InFlight,
+    /// One operation at a time changes where it ends on the disk, after looking where that is: otherwise one that was
+    /// kept waiting would cut what another has made longer meanwhile.
+    pub(super) sizing: Permits,
     /// Operations in flight that let no new write begin.
     pub(super) bars: InFlight,
     /// How many have begun.
@@ -82,6 +85,7 @@ impl OpenStripe {
             writers: Writers::default(),
             committed: Cell::new(committed),
             writes: InFlight::new(),
+            sizing: Permits::new(1),
             bars: InFlight::new(),
             bars_begun: Cell::new(0),
             removed: Cell::new(false),

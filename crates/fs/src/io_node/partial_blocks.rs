@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{Buf, BufferPool, Disk, Machine, NodeId, Payload, TaskGroup};
+use machine::{Buf, BufferPool, Machine, NodeId, Payload, TaskGroup};
 
 use super::IoNode;
 use super::account::Account;
@@ -93,15 +93,7 @@ impl<M: Machine> IoNode<M> {
         let is_alone = barred.is_alone();
         self.blocks.forget(&barred, 0).await;
         let bytes_before = is_alone.then(|| stripe.length.bytes());
-        if end > stripe.length.bytes() {
-            // One after the other: who wants less, and asked before, would cut what another has made longer meanwhile.
-            let _turn = self.collectives.patched.take((stripe.file(), stripe.label.stripe, u64::MAX)).await;
-            if end > stripe.length.bytes() {
-                self.disks.check_space(&stripe, end).await?;
-                self.disks.of(stripe.home).resize(stripe.home.object, end).await?;
-                stripe.set_end(end);
-            }
-        }
+        self.disks.extend(&stripe, end).await?;
         Ok(StripePart { stripe, barred: Some(barred), bytes_before })
     }
 
