@@ -133,6 +133,18 @@ pub fn an_identity_is_of_one_file(testbed: &impl Testbed, base: Base) {
     });
 }
 
+/// What a node answers to a request without data from one that is no client.
+async fn answer<M: Machine>(asker: &M, node: NodeId, tag: u64, request: Request) -> Reply {
+    send(asker, node, Class::Demand, tag, request, Payload::empty()).await;
+    let (_, Delivery::Message(message)) = asker.net().receive().await.expect("a connection") else {
+        panic!("given up")
+    };
+    match Frame::decode(&message.header) {
+        Ok(Frame::Reply(answered, reply)) if answered == tag => reply,
+        other => panic!("{other:?}"),
+    }
+}
+
 /// A directory that names a file which is not open, or bytes that no file and no memory has, is refused with its name,
 /// and nothing is written.
 pub fn a_directory_that_lies_is_refused(testbed: &impl Testbed, base: Base) {
@@ -140,17 +152,7 @@ pub fn a_directory_that_lies_is_refused(testbed: &impl Testbed, base: Base) {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
         let file = clients[0].create("true", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(4 * BLOCK)).await;
-        let answer = async |tag, request| -> Reply {
-            send(&nodes[2], nodes[0].node(), Class::Demand, tag, request, Payload::empty()).await;
-            let (_, Delivery::Message(message)) = nodes[2].net().receive().await.expect("a connection")
-            else {
-                panic!("given up")
-            };
-            match Frame::decode(&message.header) {
-                Ok(Frame::Reply(answered, reply)) if answered == tag => reply,
-                other => panic!("{other:?}"),
-            }
-        };
+        let answer = async |tag, request| answer(&nodes[2], nodes[0].node(), tag, request).await;
         let entry = |offset, at| Entry { offset, bytes: 8, at, time: 0 };
         let run = |first, stride| ListedStretch::Run(EntryRun { first, stride, later: vec![0; 9] });
         let beyond = "no file and no memory has them";
@@ -185,17 +187,7 @@ pub fn a_selection_that_lies_is_refused(testbed: &impl Testbed, base: Base) {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
         let file = clients[0].create("true", FileId(1), BLOCK).await.expect("created");
         write(&file, 0, &contents(4 * BLOCK)).await;
-        let answer = async |tag, request| -> Reply {
-            send(&nodes[2], nodes[0].node(), Class::Demand, tag, request, Payload::empty()).await;
-            let (_, Delivery::Message(message)) = nodes[2].net().receive().await.expect("a connection")
-            else {
-                panic!("given up")
-            };
-            match Frame::decode(&message.header) {
-                Ok(Frame::Reply(answered, reply)) if answered == tag => reply,
-                other => panic!("{other:?}"),
-            }
-        };
+        let answer = async |tag, request| answer(&nodes[2], nodes[0].node(), tag, request).await;
         let selection = Selection::vector(Extent::new(0, 8), 10, BLOCK).expect("a vector");
         let part = SelectedPart { at: 0, selection: selection.clone(), stripes: vec![0] };
         let far = SelectedPart { at: u64::MAX - 8, ..part.clone() };
