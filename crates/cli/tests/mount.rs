@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use common::{Store, fail, finish, succeed};
+use common::{Store, fail, finish, give_environment_of, succeed};
 use mount_point::{MountPoint, within};
 
 #[test]
@@ -63,13 +63,7 @@ fn mount_8_calls_it_by_another_name() {
     symlink(env!("CARGO_BIN_EXE_starfish"), &helper).expect("a link");
     let call = |source: &str, options: &str| {
         let mut command = Command::new(&helper);
-        let known = point.store.command(&[]);
-        known.get_envs().for_each(|(name, value)| {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        });
+        give_environment_of(&point.store.command(&[]), &mut command);
         command.args([Path::new(source), &point.path]).args(["-o", options]);
         command.current_dir(point.store.directory.path());
         finish(command)

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Store, starfish, succeed};
+use common::{Store, give_environment_of, starfish, succeed};
 use killing::{contents, draw, rounds};
 use mount_point::{MountPoint, within};
 
@@ -176,18 +176,13 @@ struct Starter {
 impl Starter {
     fn start(directory: &Path) -> Starter {
         let mut shell = Command::new("sh");
-        // What an agent needs of the environment; and a pipe that ends with the shell, for the agents to end then, too.
-        for (name, value) in starfish([""; 0]).get_envs() {
-            match value {
-                Some(value) => shell.env(name, value),
-                None => shell.env_remove(name),
-            };
-        }
+        give_environment_of(&starfish([""; 0]), &mut shell);
         shell.current_dir(directory).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut shell = shell.spawn().expect("a shell");
         let orders = shell.stdin.take().expect("piped");
         let answers = BufReader::new(shell.stdout.take().expect("piped")).lines();
         let mut starter = Starter { shell, orders, answers };
+        // The agents end with the shell: then nobody can write to this any more.
         starter.ask("mkfifo life && exec 3<>life; echo");
         starter
     }

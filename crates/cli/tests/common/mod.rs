@@ -27,6 +27,16 @@ pub(crate) fn starfish<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) 
     command
 }
 
+/// Gives a command the environment that another one has been given.
+pub(crate) fn give_environment_of(other: &Command, command: &mut Command) {
+    for (name, value) in other.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+}
+
 /// Runs a command that must succeed, and returns what it printed.
 pub(crate) fn succeed(command: Command) -> Vec<u8> {
     let output = finish(command);

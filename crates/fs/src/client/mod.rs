@@ -212,6 +212,12 @@ impl<M: Machine> Client<M> {
         &self.inner.io_nodes
     }
 
+    /// The I/O node at which clients meet who know each other only by what they have in common: the same one for all,
+    /// in whatever order they know the I/O nodes.
+    fn meeting_place(&self) -> NodeId {
+        *self.io_nodes().iter().min().expect("a client has I/O nodes")
+    }
+
     /// The number of disks of all I/O nodes together.
     pub fn disks(&self) -> u32 {
         self.inner.disks.borrow().iter().sum()

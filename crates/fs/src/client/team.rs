@@ -60,8 +60,7 @@ impl<M: Machine> TeamMembership<M> {
     /// If there is no such rank, or another member has it or another idea of the size, or if a member that has come is
     /// gone before all have.
     pub async fn form(client: &Client<M>, name: &str, rank: u32, size: u32) -> Result<TeamMembership<M>> {
-        // The same for all members, in whatever order they know the I/O nodes.
-        let keeper = *client.io_nodes().iter().min().expect("a client has I/O nodes");
+        let keeper = client.meeting_place();
         let (group, members) = if (rank, size) == (0, 1) {
             (0, vec![client.inner.endpoint.machine().node().0])
         } else {

@@ -30,10 +30,9 @@ pub(super) struct Membership<M: Machine> {
 }
 
 impl<M: Machine> Membership<M> {
-    /// Joins a job; how many flushes it has begun. Its keeper is the I/O node that comes first in the order of names,
-    /// in whatever order a client knows them.
+    /// Joins a job; how many flushes it has begun.
     pub(super) async fn begin(client: &Client<M>, job: &str, member: &str) -> Result<(Self, u32)> {
-        let keeper = *client.io_nodes().iter().min().expect("a client has I/O nodes");
+        let keeper = client.meeting_place();
         let (job, member) = (job.to_owned(), member.to_owned());
         let membership = Membership { keeper, job, member, group: Cell::new(0), machine: PhantomData };
         let flushes = membership.renew(client).await?;
