@@ -55,8 +55,8 @@ pub use in_flight::{InFlight, OperationInFlight};
 pub use lanes::SpanPlace;
 pub use memory::Memory;
 pub use metadata::{
-    METADATA_KEY_BYTES_MAX, METADATA_VALUE_BYTES_MAX, MetadataChanges, MetadataEntry, MetadataStore,
-    MetadataTable, Transaction, check_metadata_bytes,
+    METADATA_KEY_BYTES_MAX, METADATA_VALUE_BYTES_MAX, MetadataAttempt, MetadataChanges, MetadataEntries,
+    MetadataEntry, MetadataStore, MetadataTable, Transaction, check_metadata_bytes,
 };
 pub use note_ring::{KeptEvent, KeptNote, NoteRing, NoteRow};
 pub use notes::{NodeNotes, NotedSpan, Present};

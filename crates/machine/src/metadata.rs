@@ -84,9 +84,9 @@ impl MetadataTable {
         &self,
         body: impl FnOnce(&mut dyn Transaction) -> Result<T>,
     ) -> Result<(T, MetadataChanges)> {
-        let mut attempt = Attempt { table: self, changes: BTreeMap::new() };
+        let mut attempt = MetadataAttempt::over(self);
         let answer = body(&mut attempt)?;
-        Ok((answer, attempt.changes))
+        Ok((answer, attempt.into_changes()))
     }
 
     /// Makes changes; the ones that undo them.
@@ -108,18 +108,105 @@ impl MetadataTable {
     }
 }
 
-/// A transaction under way over a table.
-struct Attempt<'a> {
-    table: &'a MetadataTable,
+/// Entries as they are before a transaction.
+pub trait MetadataEntries {
+    /// As [`Transaction::get`].
+    ///
+    /// # Errors
+    /// If the store fails.
+    fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>>;
+
+    /// As [`Transaction::range`].
+    ///
+    /// # Errors
+    /// If the store fails.
+    fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>>;
+}
+
+impl MetadataEntries for &MetadataTable {
+    fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        Ok(self.entries.get(key).cloned())
+    }
+
+    fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>> {
+        let within = self.entries.range::<[u8], _>((Bound::Included(from), Bound::Excluded(to)));
+        Ok(within.take(most).map(|(key, value)| (key.clone(), value.clone())).collect())
+    }
+}
+
+impl<E: MetadataEntries> MetadataEntries for &mut E {
+    fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        (**self).get(key)
+    }
+
+    fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>> {
+        (**self).range(from, to, most)
+    }
+}
+
+/// A transaction under way: what it has changed, over entries that stay as they are. Another one can come over this, and
+/// its changes be taken in or not.
+pub struct MetadataAttempt<E> {
+    entries: E,
     changes: MetadataChanges,
 }
 
-impl Transaction for Attempt<'_> {
+impl<E> MetadataAttempt<E> {
+    /// One that has changed nothing yet.
+    pub const fn over(entries: E) -> Self {
+        MetadataAttempt { entries, changes: MetadataChanges::new() }
+    }
+
+    /// Makes the changes of one that was over this.
+    pub fn take_in(&mut self, changes: MetadataChanges) {
+        self.changes.extend(changes);
+    }
+
+    /// What it has changed.
+    pub fn into_changes(self) -> MetadataChanges {
+        self.changes
+    }
+}
+
+impl<E: MetadataEntries> MetadataEntries for MetadataAttempt<E> {
     fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         match self.changes.get(key) {
             Some(value) => Ok(value.clone()),
-            None => Ok(self.table.entries.get(key).cloned()),
+            None => self.entries.get(key),
         }
+    }
+
+    fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>> {
+        if from >= to {
+            return Ok(Vec::new());
+        }
+        let changed = self.changes.range::<[u8], _>((Bound::Included(from), Bound::Excluded(to)));
+        // Of those that are there before, as many may be removed.
+        let read = self.entries.range(from, to, most.saturating_add(changed.clone().count()))?;
+        let mut kept = read.into_iter().peekable();
+        let mut changed = changed.peekable();
+        let mut found = Vec::new();
+        while found.len() < most {
+            let is_changed = match (kept.peek(), changed.peek()) {
+                (None, None) => break,
+                (Some((key, _)), Some((other, _))) => *other <= key,
+                (kept, _) => kept.is_none(),
+            };
+            if !is_changed {
+                found.extend(kept.next());
+                continue;
+            }
+            let Some((key, value)) = changed.next() else { break };
+            kept.next_if(|(other, _)| other == key);
+            found.extend(value.as_ref().map(|value| (key.clone(), value.clone())));
+        }
+        Ok(found)
+    }
+}
+
+impl<E: MetadataEntries> Transaction for MetadataAttempt<E> {
+    fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        MetadataEntries::get(self, key)
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -134,28 +221,7 @@ impl Transaction for Attempt<'_> {
     }
 
     fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>> {
-        if from >= to {
-            return Ok(Vec::new());
-        }
-        let bounds = (Bound::Included(from), Bound::Excluded(to));
-        let mut kept = self.table.entries.range::<[u8], _>(bounds).peekable();
-        let mut changed = self.changes.range::<[u8], _>(bounds).peekable();
-        let mut found = Vec::new();
-        while found.len() < most {
-            let is_changed = match (kept.peek(), changed.peek()) {
-                (None, None) => break,
-                (Some((key, _)), Some((other, _))) => other <= key,
-                (kept, _) => kept.is_none(),
-            };
-            if !is_changed {
-                found.extend(kept.next().map(|(key, value)| (key.clone(), value.clone())));
-                continue;
-            }
-            let Some((key, value)) = changed.next() else { break };
-            kept.next_if(|(other, _)| *other == key);
-            found.extend(value.as_ref().map(|value| (key.clone(), value.clone())));
-        }
-        Ok(found)
+        MetadataEntries::range(self, from, to, most)
     }
 }
 

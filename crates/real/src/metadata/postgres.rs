@@ -10,13 +10,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use machine::{
-    Error, MetadataChanges, MetadataEntry, MetadataTable, NodePart, Result, Transaction, check_metadata_bytes,
-};
+use machine::{Error, MetadataAttempt, MetadataChanges, MetadataEntries, MetadataEntry, NodePart, Result};
 use postgres::config::Host;
 use postgres::{Client, Config, NoTls};
 
@@ -161,18 +158,20 @@ impl Postgres {
 
     fn try_commit(&self, all: &mut [Box<dyn Asked>]) -> std::result::Result<(), Fault> {
         self.connect()?;
-        let mut changes = MetadataChanges::new();
+        let fault = RefCell::new(None);
+        let mut together = MetadataAttempt::over(StoreEntries { store: self, fault: &fault });
         for asked in all {
-            let mut attempt = Attempt { store: self, before: &changes, own: BTreeMap::new(), fault: None };
+            let mut attempt = MetadataAttempt::over(&mut together);
             let is_to_be_kept = asked.carry_out(&mut attempt);
-            let Attempt { own, fault, .. } = attempt;
-            if let Some(fault) = fault {
+            let changes = attempt.into_changes();
+            if let Some(fault) = fault.take() {
                 return Err(fault);
             }
             if is_to_be_kept {
-                changes.extend(own);
+                together.take_in(changes);
             }
         }
+        let changes = together.into_changes();
         if changes.is_empty() { Ok(()) } else { self.change(changes) }
     }
 
@@ -316,6 +315,12 @@ impl Postgres {
 }
 
 impl Fault {
+    fn error(&self) -> &Error {
+        match self {
+            Fault::Lost(error) | Fault::Refused(error) => error,
+        }
+    }
+
     fn into_error(self) -> Box<Error> {
         match self {
             Fault::Lost(error) | Fault::Refused(error) => error,
@@ -323,70 +328,29 @@ impl Fault {
     }
 }
 
-/// A transaction under way.
-struct Attempt<'a> {
+/// The entries of the store, and why they could not be read, if they could not.
+struct StoreEntries<'a> {
     store: &'a Postgres,
-    /// What those before it have changed, of the same commit.
-    before: &'a MetadataChanges,
-    own: MetadataChanges,
-    fault: Option<Fault>,
+    fault: &'a RefCell<Option<Fault>>,
 }
 
-impl Attempt<'_> {
-    fn changed(&self, key: &[u8]) -> Option<&Option<Vec<u8>>> {
-        self.own.get(key).or_else(|| self.before.get(key))
-    }
-
-    fn note<T>(&mut self, outcome: std::result::Result<T, Fault>) -> Result<T> {
+impl StoreEntries<'_> {
+    fn note<T>(&self, outcome: std::result::Result<T, Fault>) -> Result<T> {
         outcome.map_err(|fault| {
-            let error = match &fault {
-                Fault::Lost(error) | Fault::Refused(error) => error.clone(),
-            };
-            self.fault = Some(fault);
+            let error = Box::new(fault.error().clone());
+            self.fault.replace(Some(fault));
             error
         })
     }
 }
 
-impl Transaction for Attempt<'_> {
+impl MetadataEntries for StoreEntries<'_> {
     fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        match self.changed(key) {
-            Some(value) => Ok(value.clone()),
-            None => {
-                let got = self.store.get(key);
-                self.note(got)
-            }
-        }
-    }
-
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        check_metadata_bytes(key, value)?;
-        self.own.insert(key.to_vec(), Some(value.to_vec()));
-        Ok(())
-    }
-
-    fn remove(&mut self, key: &[u8]) -> Result<()> {
-        self.own.insert(key.to_vec(), None);
-        Ok(())
+        self.note(self.store.get(key))
     }
 
     fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>> {
-        if from >= to || most == 0 {
-            return Ok(Vec::new());
-        }
-        let mut changes = MetadataChanges::new();
-        for all in [self.before, &self.own] {
-            let within = all.range::<[u8], _>((Bound::Included(from), Bound::Excluded(to)));
-            changes.extend(within.map(|(key, value)| (key.clone(), value.clone())));
-        }
-        // Of those that are read, so many may be removed.
-        let read = self.store.range(from, to, most.saturating_add(changes.len()));
-        let read = self.note(read)?;
-        let mut table = MetadataTable::default();
-        table.apply(read.into_iter().map(|(key, value)| (key, Some(value))).collect());
-        table.apply(changes);
-        let entries = table.entries().take(most);
-        Ok(entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect())
+        self.note(self.store.range(from, to, most))
     }
 }
 
