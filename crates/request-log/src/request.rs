@@ -101,12 +101,15 @@ pub(crate) fn seconds(time: Duration) -> String {
     short.trim_end_matches('.').to_owned()
 }
 
+/// The word for no file. A file of that very name is written with an escape.
+pub(crate) const NO_FILE: &str = "-";
+
 /// The name of a file as one word of a line: what is no visible character, and the percent sign, is written as `%` and
 /// two digits for each byte, as in addresses of the web.
 pub(crate) fn escaped(name: &str) -> String {
     let mut word = String::with_capacity(name.len());
     for letter in name.chars() {
-        if letter.is_whitespace() || letter.is_control() || letter == '%' || name == "-" {
+        if letter.is_whitespace() || letter.is_control() || letter == '%' || name == NO_FILE {
             let mut bytes = [0; 4];
             letter.encode_utf8(&mut bytes).bytes().for_each(|byte| word.push_str(&format!("%{byte:02X}")));
         } else {

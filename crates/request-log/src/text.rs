@@ -22,7 +22,7 @@ use layout::Operation;
 use crate::error::{Error, Place, shown};
 use crate::file_names::FileNames;
 use crate::lines::Lines;
-use crate::request::{Action, READ, Request, SYNC, Stretch, WRITE};
+use crate::request::{Action, NO_FILE, READ, Request, SYNC, Stretch, WRITE};
 use crate::request::{checked_move, escaped, parse_seconds, seconds, unescaped};
 
 /// The first line of a request log. The number is that of the format.
@@ -109,19 +109,19 @@ const TIME: &str = "a time in seconds";
 fn request(mut words: Words<'_>, files: &mut FileNames) -> Result<(u32, Request), Error> {
     let (_, time) = words.expect(TIME, parse_seconds)?;
     let (_, node) = words.expect("the number of a node", number)?;
-    let (file_column, file) = words.expect("the name of a file", unescaped)?;
+    let (file_column, file) = words.expect("the name of a file", file)?;
     let (_, operation) = words.expect("read, write or sync", operation)?;
-    let action = match operation {
-        None if file == "-" => Action::Sync,
-        None => {
-            let why = format!("a sync is of all files: expected -, not {}", shown(&file));
+    let action = match (operation, file) {
+        (None, None) => Action::Sync,
+        (None, Some(file)) => {
+            let why = format!("a sync is of all files: expected {NO_FILE}, not {}", shown(&file));
             return Err(Error::new(words.place(file_column), why));
         }
-        Some(operation) => {
-            if file == "-" {
-                let why = format!("a {} is of a file", word_for(operation));
-                return Err(Error::new(words.place(file_column), why));
-            }
+        (Some(operation), None) => {
+            let why = format!("a {} is of a file", word_for(operation));
+            return Err(Error::new(words.place(file_column), why));
+        }
+        (Some(operation), Some(file)) => {
             let (offset_column, offset) = words.expect("an offset in bytes", number)?;
             let (bytes_column, bytes) = words.expect("a number of bytes", number)?;
             let file = files.index(&file, || words.place(file_column))?;
@@ -147,6 +147,11 @@ fn request(mut words: Words<'_>, files: &mut FileNames) -> Result<(u32, Request)
         ));
     }
     Ok((node, Request { time, took, action }))
+}
+
+/// What a word names: no file, or the one of this name. A file whose name is `-` is written with an escape.
+fn file(word: &str) -> Option<Option<String>> {
+    if word == NO_FILE { Some(None) } else { unescaped(word).map(Some) }
 }
 
 /// A number of digits alone.
@@ -188,7 +193,7 @@ impl<W: Write> LogWriter<W> {
     pub fn write<N: AsRef<str>>(&mut self, node: u32, request: &Request, files: &[N]) -> io::Result<()> {
         let time = seconds(request.time);
         match request.action {
-            Action::Sync => write!(self.output, "{time} {node} - {SYNC}")?,
+            Action::Sync => write!(self.output, "{time} {node} {NO_FILE} {SYNC}")?,
             Action::Move(operation, Stretch { file, bytes, offset }) => {
                 let (file, operation) = (escaped(files[file as usize].as_ref()), word_for(operation));
                 write!(self.output, "{time} {node} {file} {operation} {offset} {bytes}")?;

@@ -231,6 +231,16 @@ fn logs_without_end_are_refused_or_cut() {
 }
 
 #[test]
+fn a_file_may_be_named_as_no_file_is_written() {
+    let write = Action::Move(Operation::Write, Stretch { file: 0, bytes: 1, offset: 0 });
+    let requests = [write, Action::Sync]
+        .map(|action| Request { time: Duration::ZERO, took: Duration::ZERO, action })
+        .to_vec();
+    let log = RequestLog::of(vec!["-".to_owned()], vec![LoggedNode { number: 0, requests }]);
+    assert_eq!(read(&written(&log)).expect("its own"), log);
+}
+
+#[test]
 fn a_drawn_log_has_the_statistics_that_were_asked_for() {
     for (kind, seed) in [(Kind::Cmf, 1), (Kind::Cmmd, 2)] {
         let generator = Generator { jobs: 3, files: 40, records: 300, seed, ..kind.generator() };
