@@ -144,8 +144,8 @@ impl<E: MetadataEntries> MetadataEntries for &mut E {
     }
 }
 
-/// A transaction under way: what it has changed, over entries that stay as they are. Another one can come over this, and
-/// its changes be taken in or not.
+/// A transaction under way: what it has changed, over entries that stay as they are. Another can lie over it, whose
+/// changes are taken in or not.
 pub struct MetadataAttempt<E> {
     entries: E,
     changes: MetadataChanges,

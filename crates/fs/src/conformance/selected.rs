@@ -229,7 +229,7 @@ pub fn what_several_select_of_new_blocks_stays(testbed: &impl Testbed, base: Bas
     });
 }
 
-/// Who writes beyond the end of a file, and is kept waiting, does not cut what another has written further on meanwhile.
+/// Who writes beyond the end of a file, and is kept waiting, does not cut off what another has written further on.
 pub fn what_several_select_beyond_the_end_stays(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
