@@ -1,6 +1,10 @@
 //! What a process sees of a file: the bytes that its view selects, as one stream.
+//!
+//! The type of a view is repeated, each its extent after the one before. Libraries make types whose data reach beyond
+//! their bounds, of parts that have bounds of their own, and use them once. Repeated they would overlap, so they are
+//! there once.
 
-use layout::Selection;
+use layout::{Selection, SelectionError};
 
 use crate::failure::{ErrorClass, MpiError, Outcome};
 use crate::file_type::FileType;
@@ -9,6 +13,8 @@ use crate::file_type::FileType;
 #[derive(Clone, Debug)]
 pub(crate) struct FileView {
     displacement: u64,
+    /// Whether the type is there once, since it cannot be repeated.
+    is_once: bool,
     /// Bytes of data of the elementary type.
     unit: u64,
     selected: Selection,
@@ -35,14 +41,18 @@ impl FileView {
             return Err(wrong(ErrorClass::Argument, "its type does not consist of elementary types"));
         }
         let tile = of.placed(displacement)?;
-        let selected = match of.size() {
-            0 => tile,
+        let (selected, is_once) = match of.size() {
+            0 => (tile, false),
             _ => {
                 let extent = u64::try_from(of.extent()?).ok().filter(|&extent| extent > 0);
-                tile.tiled(extent.ok_or_else(|| wrong(ErrorClass::Type, "its type has no extent"))?)?
+                let extent = extent.ok_or_else(|| wrong(ErrorClass::Type, "its type has no extent"))?;
+                match tile.tiled(extent) {
+                    Err(SelectionError::RepetitionOverlaps { .. }) => (tile, true),
+                    tiled => (tiled?, false),
+                }
             }
         };
-        Ok(FileView { displacement, unit, selected })
+        Ok(FileView { displacement, is_once, unit, selected })
     }
 
     /// Bytes of an elementary type.
@@ -55,6 +65,10 @@ impl FileView {
         let found = self.selected.slice(position, bytes)?;
         match found.bytes() == bytes {
             true => Ok(found),
+            false if self.is_once => {
+                let why = "its type, repeated, would overlap itself, so there is no more than one of it";
+                Err(wrong(ErrorClass::Type, why))
+            }
             false => Err(wrong(ErrorClass::Argument, "no file is long enough for what is wanted of it")),
         }
     }
@@ -97,6 +111,19 @@ mod tests {
         assert_eq!(all.select(3, 9).expect("bytes").span(), Extent::new(3, 9));
     }
 
+    /// As HDF5 and PnetCDF make them: of the parts of a struct, one has bounds of its own, which become those of all.
+    #[test]
+    fn a_type_with_data_out_of_its_bounds_is_there_once() {
+        let two = FileType::bytes(2).expect("a type");
+        let wide =
+            two.indexed([(1, 0), (1, 10)].into_iter()).and_then(|wide| wide.resized(8, 4)).expect("a type");
+        let view = FileView::new(3, 1, &wide).expect("a view");
+        assert_eq!(view.select(1, 3).map(|found| found.span()), Ok(Extent::new(4, 11)));
+        assert_eq!(view.offset_of(3), Ok(14));
+        assert_eq!(view.select(3, 2).expect_err("it is there once").class, ErrorClass::Type);
+        assert_eq!(view.position_of(100), 4);
+    }
+
     #[test]
     fn views_that_make_no_sense_are_refused() {
         let four = FileType::bytes(4).expect("a type");
@@ -105,7 +132,6 @@ mod tests {
         assert_eq!(class(FileView::new(0, 0, &four)), ErrorClass::Argument);
         assert_eq!(class(FileView::new(0, 3, &four)), ErrorClass::Argument);
         assert_eq!(class(FileView::new(0, 4, &four.resized(0, 0).expect("a type"))), ErrorClass::Type);
-        assert_eq!(class(FileView::new(0, 4, &four.resized(0, 3).expect("a type"))), ErrorClass::Type);
         assert_eq!(
             FileView::of_bytes().select(u64::MAX, 1).expect_err("too far").class,
             ErrorClass::Argument

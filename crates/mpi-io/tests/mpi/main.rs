@@ -1,0 +1,12 @@
+//! Programs of MPI, compiled by the compilers of MPICH and of Open MPI, with the shim in front of each, and real agents
+//! on loopback.
+//!
+//! - `testbed.rs`: an MPI, agents and the shim; start here
+//! - `programs.rs`: what the shim does, by programs that check themselves (`tests/c`), and our examples
+//! - `libraries.rs`: the examples by HDF5, PnetCDF, mpi4py and h5py
+//! - `symbols.rs`: what the core and the shims define
+
+mod libraries;
+mod programs;
+mod symbols;
+mod testbed;

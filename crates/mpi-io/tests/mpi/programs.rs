@@ -1,0 +1,140 @@
+//! Programs of `tests/c`, which check themselves; what they leave is compared here. And our examples.
+
+use std::fs;
+use std::process::Command;
+
+use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, core, has, root, succeed};
+
+/// The byte that belongs at an offset of a file, as `tests/c/check.h` has it.
+fn at(offset: u64) -> u8 {
+    (offset * 31 + (offset >> 8) * 7 + (offset >> 16) + 1) as u8
+}
+
+fn arrays(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    testbed.run("arrays", &[]);
+    let session = testbed.agents.session();
+    const RECORDS: u64 = 96 * 130;
+    for (path, from, end) in [
+        ("mpi/dealt-8", 0, 8 * RECORDS),
+        ("mpi/dealt-100", 0, 100 * RECORDS),
+        ("mpi/blocks-24", 0, 24 * RECORDS),
+        ("mpi/boxed", 77, 77 + 8 * RECORDS),
+        ("mpi/columns", 100, 100 + 32 * 3000),
+        ("mpi/uneven", 5000, 6000),
+    ] {
+        let found = testbed.contents(&session, path);
+        assert_eq!(found.len() as u64, end, "{path}");
+        let wrong =
+            (0..end).find(|&offset| found[offset as usize] != if offset < from { 0 } else { at(offset) });
+        assert_eq!(wrong, None, "{path}");
+    }
+}
+
+fn files(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let directory = testbed.agents.path("local files");
+    fs::create_dir(&directory).expect("a directory");
+    testbed.run("files", &[directory.to_str().expect("text")]);
+    assert_eq!(fs::metadata(directory.join("local")).expect("handed on").len(), 16);
+    let session = testbed.agents.session();
+    let names = session.list().expect("the namespace");
+    let hidden: Vec<&String> = names.iter().filter(|name| name.contains(".starfish-")).collect();
+    assert!(hidden.is_empty(), "shared pointers are left: {hidden:?}");
+    assert!(testbed.contents(&session, "mpi/sizes").ends_with(b"\0xxxx"));
+}
+
+fn types(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let flattening = root().join("shim/types.c");
+    let core = core().to_str().expect("text");
+    let program = testbed.compile(
+        "types",
+        &[
+            flattening.to_str().expect("text"),
+            "-L",
+            core,
+            "-l:libstarfish_mpi_io.so.0",
+            "-Wl,-rpath",
+            &format!("-Wl,{core}"),
+        ],
+    );
+    let mut command = testbed.launch(1, &program);
+    succeed(command.env("STARFISH_MPI_REPORT", ""));
+}
+
+/// What we show and measure: the examples in C and in Fortran, and the benchmark.
+fn examples(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    let field = testbed.compile_source("../../examples/mpi/field.c", &[]);
+    succeed(testbed.launch(3, &field).arg("starfish:mpi/field"));
+    let session = testbed.agents.session();
+    let values = testbed.contents(&session, "mpi/field");
+    let wrong = values
+        .chunks_exact(8)
+        .zip(0..)
+        .find(|(bytes, place)| f64::from_ne_bytes((*bytes).try_into().expect("eight")) != f64::from(*place));
+    assert_eq!((values.len(), wrong), (600 * 400 * 8, None));
+    let dealt = testbed.compile_source("../../benches/mpi/dealt.c", &["-lm"]);
+    let rates = succeed(testbed.launch(4, &dealt).args(["starfish:mpi/dealt", "8", "1", "2"])).stdout;
+    assert_eq!(String::from_utf8_lossy(&rates).split_whitespace().count(), 3, "three rates");
+    if !has(mpi.fortran) {
+        return;
+    }
+    let program = testbed.agents.path("field90");
+    let mut compile = Command::new(mpi.fortran);
+    // Modules of Fortran are where nobody else has any.
+    compile
+        .arg("-Wall")
+        .arg("-J")
+        .arg(testbed.agents.path(""))
+        .arg(root().join("../../examples/mpi/field.f90"));
+    succeed(compile.arg("-o").arg(&program));
+    succeed(testbed.launch(3, &program).arg("starfish:mpi/columns90"));
+    let values = testbed.contents(&session, "mpi/columns90");
+    let wrong = values
+        .chunks_exact(8)
+        .zip(1..)
+        .find(|(bytes, place)| f64::from_ne_bytes((*bytes).try_into().expect("eight")) != f64::from(*place));
+    assert_eq!((values.len(), wrong), (300 * 200 * 8, None));
+}
+
+#[test]
+fn examples_with_mpich() {
+    examples(&MPICH);
+}
+
+#[test]
+fn examples_with_open_mpi() {
+    examples(&OPEN_MPI);
+}
+
+#[test]
+fn arrays_with_mpich() {
+    arrays(&MPICH);
+}
+
+#[test]
+fn arrays_with_open_mpi() {
+    arrays(&OPEN_MPI);
+}
+
+#[test]
+fn files_with_mpich() {
+    files(&MPICH);
+}
+
+#[test]
+fn files_with_open_mpi() {
+    files(&OPEN_MPI);
+}
+
+#[test]
+fn types_with_mpich() {
+    types(&MPICH);
+}
+
+#[test]
+fn types_with_open_mpi() {
+    types(&OPEN_MPI);
+}

@@ -1,0 +1,197 @@
+//! An MPI with the shim in front of it, and agents that run in the test's process.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use mount::{MountSettings, MountedDirectory, unmount};
+use namespace::{Location, NewInode, TreeOperation};
+use node::{OpenOptions, Session};
+use test_agents::Agents;
+
+/// An MPI, as Debian calls its programs.
+pub(crate) struct Mpi {
+    pub(crate) compiler: &'static str,
+    pub(crate) fortran: &'static str,
+    pub(crate) launcher: &'static str,
+    pub(crate) options: &'static [&'static str],
+}
+
+pub(crate) const MPICH: Mpi =
+    Mpi { compiler: "mpicc.mpich", fortran: "mpifort.mpich", launcher: "mpirun.mpich", options: &[] };
+
+pub(crate) const OPEN_MPI: Mpi = Mpi {
+    compiler: "mpicc.openmpi",
+    fortran: "mpifort.openmpi",
+    launcher: "mpirun.openmpi",
+    options: &[
+        "--allow-run-as-root",
+        "--oversubscribe",
+        "--mca",
+        "btl",
+        "self,vader",
+        "--mca",
+        "mpi_yield_when_idle",
+        "1",
+    ],
+};
+
+/// How long a program may take, in seconds.
+const PATIENCE: &str = "50";
+
+/// The directory of the crate.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+pub(crate) fn succeed(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}\n{out}\n{err}", output.status);
+    output
+}
+
+/// Whether a program is there; says so if it is not.
+pub(crate) fn has(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        println!("SKIPPED: there is no {program} here");
+    }
+    found
+}
+
+/// A directory with the core, called as it is when it is installed.
+pub(crate) fn core() -> &'static Path {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let test = std::env::current_exe().expect("this test");
+        let built = test.ancestors().find(|directory| directory.join("libstarfish_mpi_io.so").exists());
+        let built = built.expect("Cargo builds all kinds of a library for its tests");
+        let directory = built.join("libstarfish_mpi_io");
+        fs::create_dir_all(&directory).expect("a directory");
+        // It may be there from the last time.
+        let _ = symlink(built.join("libstarfish_mpi_io.so"), directory.join("libstarfish_mpi_io.so.0"));
+        directory
+    })
+}
+
+/// Agents with a namespace and a directory in it, and where to compile; nothing if there is no such MPI.
+pub(crate) struct Testbed {
+    pub(crate) mpi: &'static Mpi,
+    pub(crate) agents: Agents,
+    pub(crate) shim: PathBuf,
+}
+
+impl Testbed {
+    pub(crate) fn new(mpi: &'static Mpi) -> Option<Testbed> {
+        if !has(mpi.compiler) {
+            return None;
+        }
+        let agents = Agents::start(3);
+        let tree = agents.session().begin_tree().expect("a namespace");
+        let at = Location::of_path("mpi");
+        let make = TreeOperation::Make {
+            at,
+            new: NewInode::Directory,
+            mode: 0o755,
+            uid: 0,
+            gid: 0,
+            exclusive: true,
+        };
+        tree.inode("mpi", make).wait().expect("a directory");
+        let mut build = Command::new(root().join("shim/build.sh"));
+        let built = succeed(build.arg(mpi.compiler).arg(core()).arg(agents.path("shim"))).stdout;
+        let shim = PathBuf::from(String::from_utf8(built).expect("a path").trim_end());
+        Some(Testbed { mpi, agents, shim })
+    }
+
+    pub(crate) fn compile(&self, name: &str, more: &[&str]) -> PathBuf {
+        let include = format!("-I{}", root().join("include").display());
+        self.compile_source(&format!("tests/c/{name}.c"), &[&[&*include], more].concat())
+    }
+
+    /// Compiles a source, by its path from the crate.
+    pub(crate) fn compile_source(&self, source: &str, more: &[&str]) -> PathBuf {
+        self.compile_by(self.mpi.compiler, source, more)
+    }
+
+    /// The same by another compiler, which a library has.
+    pub(crate) fn compile_by(&self, compiler: &str, source: &str, more: &[&str]) -> PathBuf {
+        let source = root().join(source);
+        let program = self.agents.path(source.file_stem().and_then(|name| name.to_str()).expect("text"));
+        let mut compile = Command::new(compiler);
+        // Some leave an object where they are.
+        compile.current_dir(self.agents.path(""));
+        compile.args(["-std=c11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror"]);
+        succeed(compile.arg(source).args(more).arg("-o").arg(&program));
+        program
+    }
+
+    /// A command that starts so many processes of a program, in front of which the shim is.
+    pub(crate) fn launch(&self, processes: u32, program: &Path) -> Command {
+        let mut command = Command::new("timeout");
+        command.args([PATIENCE, self.mpi.launcher]).args(self.mpi.options);
+        command.args(["-n", &processes.to_string(), "env"]);
+        let libraries = format!("LD_LIBRARY_PATH={}", core().display());
+        command.arg(format!("LD_PRELOAD={}", self.shim.display())).arg(libraries).arg(program);
+        command.env("STARFISH_AGENTS", self.agents.names()).env("STARFISH_KEY_FILE", self.agents.key_file());
+        command
+    }
+
+    /// Runs 4 processes of a program of `tests/c`.
+    pub(crate) fn run(&self, name: &str, arguments: &[&str]) {
+        let program = self.compile(name, &[]);
+        succeed(self.launch(4, &program).args(arguments));
+    }
+
+    pub(crate) fn contents(&self, session: &Session, path: &str) -> Vec<u8> {
+        let file = session.open(path, OpenOptions::new().read(true)).expect(path);
+        let mut found = vec![0; file.stat().expect("its size").bytes as usize];
+        assert_eq!(file.read_at(0, &mut found).expect("its contents"), found.len());
+        found
+    }
+
+    /// Mounts the namespace; nothing where one cannot mount.
+    pub(crate) fn mount(&self) -> Option<MountedFiles> {
+        let path = self.agents.path("mounted");
+        fs::create_dir_all(&path).expect("a directory");
+        let session = Session::start(self.agents.settings()).expect("they are there");
+        let tree = session.begin_tree().expect("a namespace");
+        let told = |error: &node::Error| eprintln!("told: {error}");
+        match MountedDirectory::begin(&tree, &path, MountSettings::default(), told) {
+            Ok(mounted) => Some(MountedFiles { path, mounted: Some(mounted), session }),
+            Err(error) => {
+                println!("SKIPPED: nothing can be mounted here: {error}");
+                None
+            }
+        }
+    }
+}
+
+/// A directory with the files of the agents in it.
+pub(crate) struct MountedFiles {
+    pub(crate) path: PathBuf,
+    mounted: Option<MountedDirectory>,
+    session: Session,
+}
+
+impl MountedFiles {
+    /// Unmounts it in order.
+    pub(crate) fn end(mut self) {
+        unmount(&self.path, false).expect("nobody uses it");
+        self.mounted.take().expect("until now").wait().expect("all is well");
+        self.session.finish().expect("all is written");
+    }
+}
+
+impl Drop for MountedFiles {
+    fn drop(&mut self) {
+        if let Some(mounted) = self.mounted.take() {
+            // A test has failed. Whoever waits for the mount waits no more, and the process ends soon.
+            let _ = unmount(&self.path, true);
+            std::mem::forget((mounted, self.session.clone()));
+        }
+    }
+}
