@@ -6,7 +6,7 @@ use std::thread;
 
 use command_line::failure::{Failure, Result};
 use description::MachineDescription;
-use experiment::{BatchReading, Contents, PlacedJob, PlacementCase};
+use experiment::PlacementCase;
 use fs::Scheduling;
 use machine::Duration;
 use placement::{BlockTimes, ManyDisks, Policy};
@@ -161,8 +161,6 @@ impl RaceOutlook {
 impl Merges {
     fn case(&self, policy: Policy, scheduling: Scheduling) -> PlacementCase {
         PlacementCase {
-            machine: self.machine.clone(),
-            kind: PlacedJob::Merge,
             policy,
             jobs: self.jobs,
             disks: self.disks,
@@ -172,12 +170,7 @@ impl Merges {
             read_blocks: self.read_blocks,
             write_blocks: self.write_blocks,
             scheduling,
-            buffer_blocks: None,
-            reading: BatchReading::Prefetched,
-            work: Duration::ZERO,
-            stagger: Duration::ZERO,
-            contents: Contents::Phantom,
-            seed: 1,
+            ..PlacementCase::merges(self.machine.clone())
         }
     }
 }

@@ -167,6 +167,7 @@ impl Description for DiskDescription {
         ("st318416w", include_str!("../../../machines/disks/st318416w.toml")),
         ("streaming-20", include_str!("../../../machines/disks/streaming-20.toml")),
         ("drawn-3600", include_str!("../../../machines/disks/drawn-3600.toml")),
+        ("drawn-14400", include_str!("../../../machines/disks/drawn-14400.toml")),
         ("flash-qlc", include_str!("../../../machines/disks/flash-qlc.toml")),
     ];
 

@@ -15,12 +15,12 @@ use std::str::FromStr;
 
 use description::MachineDescription;
 use fs::{ClientSettings, IoNodeSettings, Scheduling, Threads};
-use jobs::{BatchReading, Contents, InterleaveJob, Job, MergeJob, Run, RunSet};
+use jobs::{BatchReading, Contents, InterleaveJob, Job, MergeJob, Outcome, Run, RunSet};
 use machine::{Duration, Recorder};
 use placement::{JobPlacement, Policy};
 
 use crate::experiment::{Beginning, DiskLayout, Experiment, FilePlace, Launch, StoredFile};
-use crate::placement_outcome::PlacementOutcome;
+use crate::placement_outcome::{DiskBacklog, PlacementOutcome, ends};
 use crate::{Error, Trial};
 
 /// Jobs of one kind on shared disks.
@@ -74,6 +74,29 @@ pub enum PlacedJob {
 }
 
 impl PlacementCase {
+    /// The report's merges (section 2.1), five of them placed by policy 2 on five disks.
+    pub fn merges(machine: MachineDescription) -> Self {
+        PlacementCase {
+            machine,
+            kind: PlacedJob::Merge,
+            policy: Policy::SeparateWithinJob,
+            jobs: 5,
+            disks: 5,
+            runs: 20,
+            run_blocks: 1000,
+            block_bytes: 4096,
+            read_blocks: 12,
+            write_blocks: 40,
+            scheduling: Scheduling::Fcfs,
+            buffer_blocks: None,
+            reading: BatchReading::Prefetched,
+            work: Duration::ZERO,
+            stagger: Duration::ZERO,
+            contents: Contents::Phantom,
+            seed: 1,
+        }
+    }
+
     /// The disks of each job's runs.
     pub fn placements(&self) -> Result<Vec<JobPlacement>, Error> {
         let (jobs, disks) = (self.jobs as usize, self.disks as usize);
@@ -122,6 +145,21 @@ impl PlacementCase {
             seed: self.seed,
             machine: self.machine.clone(),
         })
+    }
+
+    /// The same files and jobs, with I/O nodes and clients that work as agents and their clients do. Of what is the
+    /// report's there are left the order at the disks, that nothing is read ahead, and memory for all blocks of a disk.
+    pub fn experiment_on_agents(&self) -> Result<Experiment, Error> {
+        let experiment = self.experiment()?;
+        let IoNodeSettings { scheduling, block_bytes_max, prefetch_blocks, .. } = experiment.io_nodes;
+        let blocks_on = |disk: u32| {
+            let there = experiment.files.iter().filter(|file| file.place == FilePlace::Disks(vec![disk]));
+            there.map(|file| file.bytes.div_ceil(file.block_bytes)).sum::<u64>()
+        };
+        let cache_blocks = (0..self.disks).map(blocks_on).max().unwrap_or(0).max(CACHE_BLOCKS_MIN) as usize;
+        let agent = IoNodeSettings::agent();
+        let io_nodes = IoNodeSettings { scheduling, block_bytes_max, prefetch_blocks, cache_blocks, ..agent };
+        Ok(Experiment { io_nodes, clients: ClientSettings::agent(), ..experiment })
     }
 
     fn check_numbers(&self) -> Result<(), Error> {
@@ -235,10 +273,27 @@ impl PlacementCase {
 
     /// What a trial of this case tells.
     pub fn outcome(&self, trial: &Trial) -> PlacementOutcome {
-        let outputs = self.placements().unwrap_or_default().iter().map(|placed| placed.output).collect();
-        PlacementOutcome::of(trial, outputs, self.block_bytes, self.stagger)
+        PlacementOutcome::of(trial, &self.outputs(), self.block_bytes, self.stagger)
+    }
+
+    /// When the disk had the last write of each job, by number, since the first began: of jobs on whatever machine.
+    pub fn ends(&self, jobs: &[Outcome]) -> Vec<Duration> {
+        ends(jobs, self.stagger)
+    }
+
+    /// The writes that were pending at each disk: of jobs on whatever machine.
+    pub fn backlogs(&self, jobs: &[Outcome]) -> Vec<DiskBacklog> {
+        DiskBacklog::of_disks(self.disks as usize, jobs, &self.outputs(), self.stagger)
+    }
+
+    /// The disk that each job writes to.
+    fn outputs(&self) -> Vec<usize> {
+        self.placements().unwrap_or_default().iter().map(|placed| placed.output).collect()
     }
 }
+
+/// Fewer blocks of cache than this would make requests of an agent wait for each other.
+const CACHE_BLOCKS_MIN: u64 = 64;
 
 fn output_name(job: usize) -> String {
     format!("job {job} output")

@@ -34,35 +34,20 @@ pub struct DiskBacklog {
 impl PlacementOutcome {
     /// That of a trial whose jobs write to these disks, in blocks of so many bytes, each beginning so much later than
     /// the one before.
-    pub(crate) fn of(trial: &Trial, outputs: Vec<usize>, block_bytes: u64, stagger: Duration) -> Self {
-        let begins = |job: usize| stagger * job as u64;
-        // What a job waits for after that is the flush, which a disk does when it is through with a request of others.
-        let last_write = |outcome: &Outcome| {
-            let last = outcome.timeline.as_ref().and_then(|timeline| timeline.writes.last());
-            last.map_or(Duration::ZERO, |step| step.at)
-        };
-        let ends = trial.jobs.iter().enumerate().map(|(job, outcome)| begins(job) + last_write(outcome));
+    pub(crate) fn of(trial: &Trial, outputs: &[usize], block_bytes: u64, stagger: Duration) -> Self {
         let disks = &trial.statistics.disks;
         let sum = |of: fn(&sim::DiskCounts) -> u64| disks.iter().map(|disk| of(&disk.counts)).sum::<u64>();
         let read = trial.jobs.iter().map(|outcome| outcome.reads.bytes).sum::<u64>() / block_bytes;
         let written = sum(|counts| counts.bytes_written) / block_bytes;
         let per_block = |of: fn(&sim::DiskCounts) -> u64, blocks: u64| sum(of) as f64 / 1e6 / blocks as f64;
-        let backlog = |disk: usize| {
-            let jobs = trial.jobs.iter().enumerate().zip(&outputs).filter(|&(_, &output)| output == disk);
-            let steps = jobs.flat_map(|((job, outcome), _)| {
-                let steps = outcome.timeline.iter().flat_map(|timeline| &timeline.writes);
-                steps.map(move |step| WriteStep { at: begins(job) + step.at, ..*step })
-            });
-            DiskBacklog::of(steps.collect())
-        };
         PlacementOutcome {
             elapsed: trial.elapsed,
-            ends: ends.collect(),
+            ends: ends(&trial.jobs, stagger),
             blocks_read: read,
             blocks_written: written,
             read_ms: per_block(|counts| counts.read_time.as_nanos(), read),
             write_ms: per_block(|counts| counts.write_time.as_nanos(), written),
-            backlogs: (0..disks.len()).map(backlog).collect(),
+            backlogs: DiskBacklog::of_disks(disks.len(), &trial.jobs, outputs, stagger),
         }
     }
 
@@ -82,7 +67,35 @@ impl PlacementOutcome {
     }
 }
 
+/// When the disk had the last write of each of these jobs, each of which has begun so much later than the one before.
+pub(crate) fn ends(jobs: &[Outcome], stagger: Duration) -> Vec<Duration> {
+    // What a job waits for after that is the flush, which a disk does when it is through with a request of others.
+    let last_write = |outcome: &Outcome| {
+        let last = outcome.timeline.as_ref().and_then(|timeline| timeline.writes.last());
+        last.map_or(Duration::ZERO, |step| step.at)
+    };
+    jobs.iter().zip(0..).map(|(outcome, job)| stagger * job + last_write(outcome)).collect()
+}
+
 impl DiskBacklog {
+    /// The writes that were pending at each disk, of jobs that write to the disks `outputs`.
+    pub(crate) fn of_disks(
+        disks: usize,
+        jobs: &[Outcome],
+        outputs: &[usize],
+        stagger: Duration,
+    ) -> Vec<DiskBacklog> {
+        let backlog = |disk: usize| {
+            let to_disk = jobs.iter().zip(0..).zip(outputs).filter(|&(_, &output)| output == disk);
+            let steps = to_disk.flat_map(|((outcome, job), _)| {
+                let steps = outcome.timeline.iter().flat_map(|timeline| &timeline.writes);
+                steps.map(move |step| WriteStep { at: stagger * job + step.at, ..*step })
+            });
+            DiskBacklog::of(steps.collect())
+        };
+        (0..disks).map(backlog).collect()
+    }
+
     fn of(mut steps: Vec<WriteStep>) -> Self {
         // Stable: of one instant, they stay in the order in which a job made them.
         steps.sort_by_key(|step| step.at);

@@ -14,12 +14,14 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 
 use crate::bare_stripe::{self, bare, median, mib_s, receive_in_threads, receive_in_turn, stripe_files};
-use crate::command::{bench_agents, bench_enwrich, bench_pdiol};
+use crate::command::{bench_agents, bench_enwrich, bench_pdiol, bench_placement};
 use crate::described::load_model;
 use crate::interrupt::Interruption;
 use crate::local::{self, Hashing};
 use crate::processes::{self, Agents};
 use crate::store::transfer::{self, Get, Method, MethodArgs, Put};
+use crate::values;
+use fs::Scheduling;
 use node::Size;
 
 /// Measure your own agents (--agents), or the file system on this computer against a bare stripe or modelled disks.
@@ -64,6 +66,11 @@ pub(crate) struct Arguments {
           conflicts_with = "agents")]
     rounds: u32,
 
+    /// Order in which the disks of the agents that it starts serve waiting requests.
+    #[arg(long, value_parser = values::scheduling(), default_value_t = Scheduling::CyclicScan,
+          conflicts_with = "agents")]
+    scheduling: Scheduling,
+
     /// Be a sender of the bare stripe: send this file ...
     #[arg(long, hide = true, requires = "to")]
     send: Option<PathBuf>,
@@ -81,6 +88,7 @@ pub(crate) struct Arguments {
 enum Which {
     Pdiol(bench_pdiol::Arguments),
     Enwrich(bench_enwrich::Arguments),
+    Placement(bench_placement::Arguments),
 }
 
 /// Refuses a size that four senders cannot share.
@@ -104,6 +112,7 @@ Examples:
   starfish bench --agents --machine loopback --set disks.model=streaming-20
   starfish bench pdiol --html pdiol.html
   starfish bench enwrich --patterns wcc --html enwrich.html
+  starfish bench placement --jobs 5 --html placement.html
 
 JSON with --agents: agents, disks, clients, outstanding, file_bytes, block_bytes, record_bytes, mix, seed, machine, \
 and rows, one for the reads and one for the writes of each workload: order, workload (read, write, mixed), operation \
@@ -129,6 +138,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     match arguments.which {
         Some(Which::Pdiol(arguments)) => return bench_pdiol::run(arguments),
         Some(Which::Enwrich(arguments)) => return bench_enwrich::run(&arguments),
+        Some(Which::Placement(arguments)) => return bench_placement::run(&arguments),
         None => {}
     }
     if arguments.agents.is_asked_for() {
@@ -143,8 +153,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
 }
 
-fn options(more: &[&str]) -> Vec<String> {
-    ["--cache", CACHE].iter().chain(more).map(|&option| option.to_owned()).collect()
+fn options(arguments: &Arguments, more: &[&str]) -> Vec<String> {
+    let usual = ["--cache", CACHE, "--scheduling", arguments.scheduling.name()];
+    usual.iter().chain(more).map(|&option| option.to_owned()).collect()
 }
 
 /// Agents that have the file of the benchmark.
@@ -193,7 +204,7 @@ fn modelled(arguments: &Arguments) -> Result<()> {
         let bytes = arguments.file_size.0 * count as u64 / AGENTS as u64;
         let agents = agents_with_file(
             count,
-            &options(&["--disk-model", &arguments.disk_model]),
+            &options(arguments, &["--disk-model", &arguments.disk_model]),
             arguments.block,
             bytes,
         )?;
@@ -212,7 +223,7 @@ fn modelled(arguments: &Arguments) -> Result<()> {
 
 fn against_bare_stripe(arguments: &Arguments) -> Result<()> {
     let bytes = arguments.file_size.0;
-    let agents = agents_with_file(AGENTS, &options(&[]), arguments.block, bytes)?;
+    let agents = agents_with_file(AGENTS, &options(arguments, &[]), arguments.block, bytes)?;
     let files = stripe_files(&agents, bytes)?;
     let block = arguments.block.0 as usize;
     let mut measured: [(&str, Vec<f64>); 4] = [

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use description::DiskDescription;
+use fs::Scheduling;
 use jobs::ArrayPattern;
 use node::Size;
 
@@ -18,6 +19,8 @@ use crate::enwrich_bench::results::{WriteRow, csv, lines, page};
 use crate::enwrich_bench::{WriteCell, WriteMethod};
 use crate::local;
 use crate::processes::Agents;
+use crate::row_format::RowFormat;
+use crate::values;
 
 /// Measure processes that write one shared file in small records: traditional, two-phase, disk-directed, write-cached.
 ///
@@ -61,6 +64,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "streaming-20")]
     disk_model: String,
 
+    /// Order in which the disks serve waiting requests.
+    #[arg(long, value_parser = values::scheduling(), default_value_t = Scheduling::CyclicScan)]
+    scheduling: Scheduling,
+
     /// Measure nothing; predict for this machine.
     #[arg(long, value_name = "NAME")]
     predict: Option<String>,
@@ -80,17 +87,6 @@ pub(crate) struct Arguments {
     /// Be one of the processes that write.
     #[arg(long, hide = true)]
     member: bool,
-}
-
-/// Output format of the rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum RowFormat {
-    /// For people.
-    Table,
-    /// A line for each row.
-    Csv,
-    /// An array of rows.
-    Json,
 }
 
 const EXAMPLES: &str = "\
@@ -131,14 +127,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         progress.add(1);
     }
     progress.finish();
-    match arguments.format {
-        RowFormat::Table => local::print(lines(&rows))?,
-        RowFormat::Csv => local::print(csv(&rows))?,
-        RowFormat::Json => {
-            let json = serde_json::to_string_pretty(&rows);
-            local::print([json.map_err(|error| Failure::new("printing JSON", error))?])?;
-        }
-    }
+    arguments.format.print(&rows, lines, csv)?;
     if let Some(path) = &arguments.html {
         let command = std::env::args().collect::<Vec<_>>().join(" ");
         local::write(path, |file| file.write_all(page(&rows, &command).as_bytes()))?;
@@ -178,18 +167,21 @@ fn cells(arguments: &Arguments) -> Result<Vec<WriteCell>> {
 }
 
 fn predictor(arguments: &Arguments, is_host: bool) -> Result<Option<WritePredictor>> {
-    let agents = usize::from(arguments.agents);
+    let (agents, scheduling) = (usize::from(arguments.agents), arguments.scheduling);
+    let of = |machine: &str, set: &[String]| {
+        WritePredictor::of(machine, set, arguments.processes, agents, scheduling).map(Some)
+    };
     match &arguments.predict {
-        Some(machine) => WritePredictor::of(machine, &[], arguments.processes, agents).map(Some),
+        Some(machine) => of(machine, &[]),
         None if is_host => Ok(None),
-        None => {
-            let disks = [format!("disks.model={}", arguments.disk_model)];
-            WritePredictor::of("loopback", &disks, arguments.processes, agents).map(Some)
-        }
+        None => of("loopback", &[format!("disks.model={}", arguments.disk_model)]),
     }
 }
 
 fn agent_options(arguments: &Arguments, is_host: bool) -> Vec<String> {
-    let model = ["--disk-model".to_owned(), arguments.disk_model.clone()];
-    if is_host { Vec::new() } else { model.into() }
+    let mut options = vec!["--scheduling", arguments.scheduling.name()];
+    if !is_host {
+        options.extend(["--disk-model", &arguments.disk_model]);
+    }
+    options.into_iter().map(str::to_owned).collect()
 }

@@ -9,6 +9,7 @@ pub(crate) mod bench;
 pub(crate) mod bench_agents;
 pub(crate) mod bench_enwrich;
 pub(crate) mod bench_pdiol;
+pub(crate) mod bench_placement;
 pub(crate) mod cat;
 pub(crate) mod completions;
 pub(crate) mod demo;

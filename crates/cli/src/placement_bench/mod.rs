@@ -1,0 +1,45 @@
+//! Merges that share disks, on agents of one's own whose disks are slowed, beside what the simulated machine says of
+//! the same jobs.
+//!
+//! - this file: what came of the jobs, wherever they ran
+//! - `measure.rs`: having them done on agents; `prediction.rs`: on the simulated machine
+//! - `results.rs`: rows, as text, CSV, JSON and a page
+
+pub(crate) mod measure;
+pub(crate) mod prediction;
+pub(crate) mod results;
+
+use experiment::{DiskBacklog, Outcome, PendingWrites, PlacementCase};
+
+/// What came of merges that share disks: means over trials, but for the queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MergeTimes {
+    /// Seconds until the disks had the last write of all jobs.
+    pub(crate) seconds: f64,
+    /// The same of the first job that was done.
+    pub(crate) first_seconds: f64,
+    /// The most writes that were pending at a disk in any trial.
+    pub(crate) queue: PendingWrites,
+}
+
+impl MergeTimes {
+    /// Those of one trial.
+    pub(crate) fn of(case: &PlacementCase, jobs: &[Outcome]) -> Self {
+        let ends = case.ends(jobs).into_iter().map(|end| end.as_secs_f64());
+        MergeTimes {
+            seconds: ends.clone().fold(0.0, f64::max),
+            first_seconds: ends.fold(f64::INFINITY, f64::min),
+            queue: case.backlogs(jobs).iter().map(DiskBacklog::most).max().unwrap_or_default(),
+        }
+    }
+
+    /// Those of several trials.
+    pub(crate) fn mean(trials: &[MergeTimes]) -> Self {
+        let mean = |of: fn(&MergeTimes) -> f64| trials.iter().map(of).sum::<f64>() / trials.len() as f64;
+        MergeTimes {
+            seconds: mean(|times| times.seconds),
+            first_seconds: mean(|times| times.first_seconds),
+            queue: trials.iter().map(|times| times.queue).max().unwrap_or_default(),
+        }
+    }
+}

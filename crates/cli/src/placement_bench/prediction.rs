@@ -1,0 +1,20 @@
+//! What the simulated machine says of merges on agents.
+
+use command_line::failure::{Failure, Result};
+use experiment::PlacementCase;
+
+use super::MergeTimes;
+
+/// So many trials tell the mean, of which chance makes a part: who gets ahead, and when.
+const TRIALS: u64 = 5;
+
+/// The means over some trials on the case's machine.
+pub(crate) fn predict(case: &PlacementCase) -> Result<MergeTimes> {
+    let failed = |error| Failure::new("predicting", error);
+    let experiment = case.experiment_on_agents().map_err(failed)?;
+    let trials = (0..TRIALS).map(|number| {
+        let trial = experiment.trial(number).map_err(failed)?;
+        Ok(MergeTimes::of(case, &trial.jobs))
+    });
+    Ok(MergeTimes::mean(&trials.collect::<Result<Vec<_>>>()?))
+}

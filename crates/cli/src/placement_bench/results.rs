@@ -1,0 +1,209 @@
+//! Rows, as text, CSV, JSON and a page.
+
+use command_line::TextTable;
+use experiment::PlacementCase;
+use fs::Scheduling;
+use page::{NumbersPage, NumbersPart, NumbersTable, Plot, PlotSeries};
+use placement::Policy;
+use serde::Serialize;
+
+use super::MergeTimes;
+
+/// Merges by one policy and order at the disks, measured and predicted.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct MergeRow {
+    jobs: u32,
+    disks: u32,
+    policy: u8,
+    scheduling: String,
+    trials: u32,
+    /// Until the disks had the last write of all jobs, and of the first that was done; means over the trials.
+    measured_s: Option<f64>,
+    measured_first_s: Option<f64>,
+    /// The measured time over that of as many jobs by policy 3, first come, first served.
+    measured_slowdown: Option<f64>,
+    /// The most writes, and blocks of them, that were pending at a disk.
+    measured_queue_writes: Option<u64>,
+    measured_queue_blocks: Option<u64>,
+    predicted_s: f64,
+    predicted_first_s: f64,
+    predicted_slowdown: Option<f64>,
+    predicted_queue_writes: u64,
+    predicted_queue_blocks: u64,
+    /// By how much the predicted time is more than the measured one, as a part of that.
+    difference: Option<f64>,
+}
+
+impl MergeRow {
+    pub(crate) fn new(
+        case: &PlacementCase,
+        trials: u32,
+        measured: Option<MergeTimes>,
+        predicted: MergeTimes,
+    ) -> Self {
+        let measured_s = measured.map(|times| times.seconds);
+        MergeRow {
+            jobs: case.jobs,
+            disks: case.disks,
+            policy: case.policy.number(),
+            scheduling: case.scheduling.to_string(),
+            trials,
+            measured_s,
+            measured_first_s: measured.map(|times| times.first_seconds),
+            measured_slowdown: None,
+            measured_queue_writes: measured.map(|times| times.queue.writes),
+            measured_queue_blocks: measured.map(|times| times.queue.blocks),
+            predicted_s: predicted.seconds,
+            predicted_first_s: predicted.first_seconds,
+            predicted_slowdown: None,
+            predicted_queue_writes: predicted.queue.writes,
+            predicted_queue_blocks: predicted.queue.blocks,
+            difference: measured_s.map(|seconds| predicted.seconds / seconds - 1.0),
+        }
+    }
+
+    /// Whether others are compared with it: placed so that nobody can race.
+    fn is_reference(&self) -> bool {
+        self.policy == Policy::SharedWithinJob.number() && self.scheduling == Scheduling::Fcfs.name()
+    }
+
+    fn cells(&self) -> [String; 11] {
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let number = |value: Option<f64>| or_none(value.map(|value| format!("{value:.2}")));
+        [
+            self.scheduling.clone(),
+            self.policy.to_string(),
+            self.jobs.to_string(),
+            number(self.measured_s),
+            number(self.measured_first_s),
+            number(self.measured_slowdown),
+            or_none(self.measured_queue_writes.map(|writes| writes.to_string())),
+            number(Some(self.predicted_s)),
+            number(self.predicted_slowdown),
+            self.predicted_queue_writes.to_string(),
+            or_none(self.difference.map(|part| format!("{:+.0} %", 100.0 * part))),
+        ]
+    }
+}
+
+/// Sets the times of all rows in relation to those of policy 3.
+pub(crate) fn compare(rows: &mut [MergeRow]) {
+    let references: Vec<MergeRow> = rows.iter().filter(|row| row.is_reference()).cloned().collect();
+    for row in rows {
+        let Some(reference) = references.iter().find(|reference| reference.jobs == row.jobs) else {
+            continue;
+        };
+        row.predicted_slowdown = Some(row.predicted_s / reference.predicted_s);
+        row.measured_slowdown =
+            row.measured_s.zip(reference.measured_s).map(|(seconds, least)| seconds / least);
+    }
+}
+
+const HEAD: [&str; 11] = [
+    "scheduling",
+    "policy",
+    "jobs",
+    "all, s",
+    "first, s",
+    "slowdown",
+    "queue",
+    "predicted, s",
+    "slowdown",
+    "queue",
+    "difference",
+];
+
+/// The rows as a table.
+pub(crate) fn lines(rows: &[MergeRow]) -> Vec<String> {
+    let mut table = TextTable::new(1);
+    table.row(HEAD);
+    rows.iter().for_each(|row| table.row(row.cells()));
+    table.lines().collect()
+}
+
+/// The rows as CSV.
+pub(crate) fn csv(rows: &[MergeRow]) -> Vec<String> {
+    let head = "jobs,disks,policy,scheduling,trials,measured_s,measured_first_s,measured_slowdown,measured_queue_writes,\
+                measured_queue_blocks,predicted_s,predicted_first_s,predicted_slowdown,predicted_queue_writes,\
+                predicted_queue_blocks,difference";
+    let line = |row: &MergeRow| {
+        let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));
+        let whole = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
+        [
+            row.jobs.to_string(),
+            row.disks.to_string(),
+            row.policy.to_string(),
+            row.scheduling.clone(),
+            row.trials.to_string(),
+            number(row.measured_s),
+            number(row.measured_first_s),
+            number(row.measured_slowdown),
+            whole(row.measured_queue_writes),
+            whole(row.measured_queue_blocks),
+            number(Some(row.predicted_s)),
+            number(Some(row.predicted_first_s)),
+            number(row.predicted_slowdown),
+            row.predicted_queue_writes.to_string(),
+            row.predicted_queue_blocks.to_string(),
+            number(row.difference),
+        ]
+        .join(",")
+    };
+    std::iter::once(head.to_owned()).chain(rows.iter().map(line)).collect()
+}
+
+const LEAD: &str = "Each job merges runs that lie on disks which all jobs share, and writes its output to a disk of its \
+    own. A job that gets ahead fills the queue of the disk it writes to, where others wait to read: a race, which is \
+    cured by where runs lie (policy 3) or by the order in which disks serve. Jobs run on agents whose disks are slowed \
+    to a model, and on the simulated machine with the same disks; they are the same code. The time ends when the disks \
+    have the last write.";
+
+/// The page, as the text of an HTML file; `command` makes it again.
+pub(crate) fn page(rows: &[MergeRow], command: &str) -> String {
+    let mut policies: Vec<u8> = rows.iter().map(|row| row.policy).collect();
+    policies.sort_unstable();
+    policies.dedup();
+    let mut parts: Vec<NumbersPart> =
+        policies.into_iter().map(|policy| NumbersPart::Plot(plot(rows, policy))).collect();
+    parts.push(NumbersPart::Table(NumbersTable {
+        title: "All jobs".into(),
+        notes: vec![
+            "A slowdown is against as many jobs placed by policy 3 on disks that serve first come, first served. A queue \
+             is the most writes that were pending at a disk. The last column is the predicted time against the \
+             measured one."
+                .into(),
+        ],
+        head: HEAD.map(str::to_owned).into(),
+        text_columns: 1,
+        rows: rows.iter().map(|row| row.cells().into()).collect(),
+    }));
+    let lead = vec![LEAD.to_owned(), format!("Made by: {command}")];
+    NumbersPage { title: "Merges that share disks".into(), lead, parts }.html()
+}
+
+/// The time of all jobs over their number: measured as dots, predicted as lines.
+fn plot(rows: &[MergeRow], policy: u8) -> Plot {
+    let of_policy: Vec<&MergeRow> = rows.iter().filter(|row| row.policy == policy).collect();
+    let mut orders: Vec<&str> = Vec::new();
+    for row in &of_policy {
+        if !orders.contains(&&*row.scheduling) {
+            orders.push(&row.scheduling);
+        }
+    }
+    let series = |order: &str| {
+        let rows = of_policy.iter().filter(|row| row.scheduling == order);
+        let at = |row: &MergeRow, seconds: f64| (f64::from(row.jobs), seconds);
+        let dots = rows.clone().filter_map(|row| Some(at(row, row.measured_s?))).collect();
+        let line = rows.map(|row| at(row, row.predicted_s)).collect();
+        PlotSeries { name: order.to_owned(), dots, line, is_predicted: true }
+    };
+    Plot {
+        title: format!("Merges placed by policy {policy}"),
+        note: "Dots are measured, lines are predicted.".into(),
+        x: "jobs at once".into(),
+        y: "time until all are done, s".into(),
+        is_logarithmic: false,
+        series: orders.into_iter().map(series).collect(),
+        marks: Vec::new(),
+    }
+}
