@@ -1,16 +1,21 @@
 #!/usr/bin/env bash
-# Which of ROMIO's own tests and of mpi4py's tests of files pass, with Starfish and with the MPI's own I/O.
+# Which tests of others pass with Starfish, and which with the MPI's own I/O: ROMIO's, mpi4py's of files, HDF5's of
+# parallel files, PnetCDF's.
 #
-#   conformance.sh MPI SHIM DIRECTORY
+#   conformance.sh MPI SHIM DIRECTORY [SUITE...]
 #
 # MPI is mpich or openmpi, as Debian calls its programs. SHIM is the library that `starfish mpi-preload` names, and what it
-# needs. DIRECTORY is one in which `starfish mount` shows the agents that STARFISH_AGENTS names: mpi4py's tests make
-# their files there. The tests come from the source package of mpich and from mpi4py's; both are fetched by name. Some of
-# ROMIO's write tens of gigabytes: WORK and the agents want a disk with room.
+# needs. DIRECTORY is one in which `starfish mount` shows the agents that STARFISH_AGENTS names: libraries make their
+# files there. SUITE is romio, mpi4py, hdf5 or pnetcdf; all are run if none is named. The tests come from Debian's source
+# packages and from mpi4py's, fetched by name; what HDF5's and PnetCDF's are linked with is Debian's (libhdf5-mpich-dev,
+# libhdf5-openmpi-dev, libpnetcdf-dev, which is for Open MPI). Some of ROMIO's tests write tens of gigabytes: WORK and the
+# agents want a disk with room.
 set -uo pipefail
 
-[[ $# == 3 ]] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[[ $# -ge 3 ]] || { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mpi=$1 shim=$(realpath "$2") mounted=$(realpath "$3")
+suites=("${@:4}")
+[[ $# -gt 3 ]] || suites=(romio mpi4py hdf5 pnetcdf)
 work=${WORK:-$(mktemp -d)}
 patience=${PATIENCE:-300}
 launch=(timeout "$patience" "mpirun.$mpi")
@@ -53,9 +58,11 @@ external32 -fname 1
 darray_read -fname 4
 "
 
-fetch_romio() {
-    [[ -d $work/romio ]] && return
-    mkdir -p "$work/romio" "$work/lists/partial"
+# Fetches a source package of Debian, as it was released, and unpacks it as a directory of this name.
+fetch_source() {
+    local package=$1
+    [[ -d $work/$package ]] && return
+    mkdir -p "$work/lists/partial"
     cat > "$work/source.sources" <<- END
 	Types: deb-src
 	URIs: http://deb.debian.org/debian
@@ -65,8 +72,8 @@ fetch_romio() {
 	END
     local options=(-qq -o "Dir::Etc::sourcelist=$work/source.sources" -o Dir::Etc::sourceparts=/dev/null
         -o "Dir::State::lists=$work/lists")
-    (cd "$work" && apt-get "${options[@]}" update && apt-get "${options[@]}" source --download-only mpich) &&
-        tar -xf "$work"/mpich_*.orig.tar.* -C "$work/romio" --strip-components=1 --wildcards '*/src/mpi/romio/test/*'
+    (cd "$work" && apt-get "${options[@]}" update && apt-get "${options[@]}" source --download-only "$package") &&
+        mkdir "$work/$package" && tar -xf "$work/$package"_*.orig.tar.* -C "$work/$package" --strip-components=1
 }
 
 # Runs a test; what it prints has to say nothing of errors, but that there are none.
@@ -77,7 +84,7 @@ passes() {
 }
 
 romio() {
-    local sources=$work/romio/src/mpi/romio/test programs=$work/programs-$mpi name flag processes file
+    local sources=$work/mpich/src/mpi/romio/test programs=$work/programs-$mpi name flag processes file
     mkdir -p "$programs"
     for name in misc large_file; do
         sed 's/@[A-Z0-9_]*@//g' "$sources/$name.c.in" > "$sources/$name.c"
@@ -121,5 +128,67 @@ mpi4py() {
     done
 }
 
-fetch_romio && { romio own; romio starfish; }
-fetch_mpi4py && { mpi4py own; mpi4py starfish; }
+# Runs programs of the tests of a library, each with a name on the mount or on a local disk, and says which fail.
+#   run_library NAME WITH PROCESSES PROGRAM...
+run_library() {
+    local name=$1 with=$2 processes=$3 where=$work/local-$mpi-$1 program failed=() words started
+    shift 3
+    [[ $with == starfish ]] && where=$mounted/$name-$mpi
+    mkdir -p "$where"
+    for program in "$@"; do
+        words=("$program")
+        [[ $name != pnetcdf ]] || words+=("$where/$(basename "$program").nc")
+        [[ $with == starfish ]] && words=(env "LD_PRELOAD=$shim" "${words[@]}")
+        started=$SECONDS
+        (cd "$work/programs-$name-$mpi" && HDF5_PARAPREFIX=$where "${launch[@]}" -n "$processes" "${words[@]}") \
+            > "$program.$with.log" 2>&1 < /dev/null || failed+=("$(basename "$program") ($((SECONDS - started)) s)")
+    done
+    echo "$name, $mpi, $with: $(($# - ${#failed[@]})) of $# pass; not: ${failed[*]:-none}"
+}
+
+# Compiles tests of a library: build_library NAME COMPILER SOURCE... [-- OPTION...]. Names of the programs are printed.
+build_library() {
+    local programs=$work/programs-$1-$mpi compiler=$2 sources=() source program
+    shift 2
+    while [[ $# -gt 0 && $1 != -- ]]; do sources+=("$1") && shift; done
+    shift
+    mkdir -p "$programs"
+    for source in "${sources[@]}"; do
+        program=$programs/$(basename "$source" .c)
+        (cd "$programs" && { [[ -x $program ]] || "$compiler" -w -O1 "$source" "$@" -o "$program" > "$program.log" 2>&1; }) &&
+            echo "$program"
+    done
+}
+
+hdf5() {
+    local sources=$work/hdf5 programs
+    echo 'const char *config_srcdir = ".";' > "$sources/test/H5srcdir_str.h"
+    local options=(-shlib -I "$sources/test" -I "$sources/src" -I "$sources/testpar" "$sources"/test/{h5test,testframe}.c)
+    # One program of many files, and some of one.
+    readarray -t programs < <(
+        build_library hdf5 "h5pcc.$mpi" "$sources"/testpar/t_{mpi,pread,pshutdown,prestart,init_term,shapesame,filters_parallel}.c \
+            -- "${options[@]}"
+        build_library hdf5 "h5pcc.$mpi" "$sources/testpar/testphdf5.c" -- "${options[@]}" \
+            "$sources"/testpar/t_{dset,file,file_image,mdset,ph5basic,coll_chunk,span_tree,chunk_alloc,filter_read,prop,coll_md_read}.c
+    )
+    run_library hdf5 "$1" 3 "${programs[@]}"
+}
+
+pnetcdf() {
+    local sources=$work/pnetcdf/test programs
+    readarray -t programs < <(
+        build_library pnetcdf "mpicc.$mpi" $(grep -l 'int main' "$sources"/{testcases,nonblocking,header}/*.c) \
+            -- -I "$sources/common" "$sources/common/testutils.c" -lpnetcdf -lm
+    )
+    run_library pnetcdf "$1" 4 "${programs[@]}"
+}
+
+for suite in "${suites[@]}"; do
+    case $suite in
+        romio) fetch_source mpich ;;
+        mpi4py) fetch_mpi4py ;;
+        hdf5) fetch_source hdf5 ;;
+        pnetcdf) [[ $mpi == openmpi ]] && fetch_source pnetcdf ;;
+        *) echo "there is no suite called $suite" >&2 && exit 2 ;;
+    esac && { "$suite" own; "$suite" starfish; }
+done

@@ -86,15 +86,17 @@ void starfish_shim_leave(struct our_file *file)
     pthread_mutex_unlock(&lock);
 }
 
-DEFINE_AS(MPI_Fint, File_c2f, (MPI_File fh), (fh))
+/* The number of a file in Fortran, or -1. */
+static int number_of(MPI_File handle)
 {
     pthread_mutex_lock(&lock);
-    int place = place_of((struct our_file *)fh);
+    int place = place_of((struct our_file *)handle);
     pthread_mutex_unlock(&lock);
-    return place >= 0 ? FORTRAN_FIRST + place : NEXT(File_c2f)(fh);
+    return place >= 0 ? FORTRAN_FIRST + place : -1;
 }
 
-DEFINE_AS(MPI_File, File_f2c, (MPI_Fint number), (number))
+/* The file of this number, or NULL. */
+static struct our_file *numbered(int number)
 {
     struct our_file *found = NULL;
     pthread_mutex_lock(&lock);
@@ -103,5 +105,34 @@ DEFINE_AS(MPI_File, File_f2c, (MPI_Fint number), (number))
         found = files[place];
     }
     pthread_mutex_unlock(&lock);
+    return found;
+}
+
+/* The standard ABI knows nothing of Fortran. */
+#ifndef MPI_ABI_VERSION
+DEFINE_AS(MPI_Fint, File_c2f, (MPI_File fh), (fh))
+{
+    int number = number_of(fh);
+    return number >= 0 ? number : NEXT(File_c2f)(fh);
+}
+
+DEFINE_AS(MPI_File, File_f2c, (MPI_Fint number), (number))
+{
+    struct our_file *found = numbered(number);
     return found ? (MPI_File)found : NEXT(File_f2c)(number);
 }
+#endif
+
+#if MPI_VERSION >= 5
+DEFINE_AS(int, File_toint, (MPI_File fh), (fh))
+{
+    int number = number_of(fh);
+    return number >= 0 ? number : NEXT(File_toint)(fh);
+}
+
+DEFINE_AS(MPI_File, File_fromint, (int number), (number))
+{
+    struct our_file *found = numbered(number);
+    return found ? (MPI_File)found : NEXT(File_fromint)(number);
+}
+#endif

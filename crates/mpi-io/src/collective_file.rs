@@ -2,9 +2,9 @@
 //!
 //! What a call reads or writes is a stretch of the stream that the view shows, so a selection of the file. A collective
 //! call moves the selections of all members at once. Any other goes through the page cache if it is one piece, and in
-//! one request to each agent if it is more; others see it when somebody flushes, as MPI has it. What is moved by the
-//! shared pointer is with the agents when the call returns. In atomic mode that holds for every call, and each is made
-//! alone, under the lock of the file.
+//! one request to each agent if it is more. What is written is with the agents when the call returns, since libraries
+//! count on that, though MPI lets others see it after a sync only; a hint says whether a program does without. In
+//! atomic mode each call is made alone, under the lock of the file.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -247,10 +247,15 @@ impl CollectiveFile {
         }
     }
 
-    /// Whether others see at once what a call writes, and a call what others have written: in atomic mode, and by the
-    /// shared pointer, whose users take turns.
+    /// Whether others see at once what a call writes, and a call what others have written: always by the shared
+    /// pointer, whose users take turns, and in atomic mode; otherwise if any of several processes writes, and no hint
+    /// says that they do without.
     fn is_seen(&self, place: CallPlace) -> bool {
-        matches!(place, CallPlace::Shared | CallPlace::Ordered) || self.state().is_atomic
+        let state = self.state();
+        let is_written = self.mode.writes && self.members.size() > 1;
+        matches!(place, CallPlace::Shared | CallPlace::Ordered)
+            || state.is_atomic
+            || (is_written && state.hints.is_seen_at_once())
     }
 
     fn read_alone(&self, selection: &Selection, is_seen: bool, into: &mut [u8]) -> Outcome<u64> {

@@ -15,7 +15,7 @@ pub(crate) enum MoveMethod {
 }
 
 /// Hints that are known, with what values they can have; those without any take a number.
-const KNOWN: [(&str, &[&str]); 15] = [
+const KNOWN: [(&str, &[&str]); 16] = [
     ("access_style", &[]),
     ("cb_buffer_size", &[]),
     ("cb_nodes", &[]),
@@ -29,6 +29,7 @@ const KNOWN: [(&str, &[&str]); 15] = [
     ("starfish_method", &["auto", "disk-directed", "independent"]),
     ("starfish_presort", &["true", "false"]),
     ("starfish_queued", &["true", "false"]),
+    ("starfish_visible", &["call", "sync"]),
     ("striping_factor", &[]),
     ("striping_unit", &[]),
 ];
@@ -60,6 +61,7 @@ impl Hints {
             ("starfish_method", "auto"),
             ("starfish_presort", "true"),
             ("starfish_queued", "true"),
+            ("starfish_visible", "call"),
         ];
         Hints(usual.into_iter().map(|(key, value)| (key, value.to_owned())).collect())
     }
@@ -106,6 +108,11 @@ impl Hints {
         if independent { MoveMethod::Independent } else { MoveMethod::DiskDirected }
     }
 
+    /// Whether processes see what others have written when these calls have returned, not only after a sync.
+    pub(crate) fn is_seen_at_once(&self) -> bool {
+        self.0.get("starfish_visible").is_none_or(|value| value == "call")
+    }
+
     /// How the agents move data.
     pub(crate) fn moves(&self) -> TeamMoves {
         let is = |key: &str| self.0.get(key).is_none_or(|value| value == "true");
@@ -135,6 +142,14 @@ mod tests {
         assert_eq!(hints, before);
         hints.take("striping_unit", "65536");
         assert_eq!(hints.striped(OpenOptions::new()), Some(OpenOptions::new().block_bytes(65536)));
+    }
+
+    #[test]
+    fn writes_are_seen_at_once_unless_a_hint_says_otherwise() {
+        let mut hints = Hints::usual(2);
+        assert!(hints.is_seen_at_once());
+        hints.take_later("starfish_visible", "sync");
+        assert!(!hints.is_seen_at_once());
     }
 
     #[test]

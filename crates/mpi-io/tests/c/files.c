@@ -101,6 +101,26 @@ static void own_pointers(void)
     free(mine);
 }
 
+/* What one process has written others see when its call has returned, though MPI does not ask for that: programs count
+   on it that know files on one computer. */
+static void seen_without_sync(void)
+{
+    MPI_File file;
+    OK(MPI_File_open(MPI_COMM_WORLD, "starfish:mpi/seen", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    for (int turn = 0; turn < 8; turn++) {
+        int value = 0, writer = turn % size;
+        MPI_Offset offset = (turn / 2) * (MPI_Offset)sizeof(int);
+        if (rank == writer) {
+            OK(MPI_File_write_at(file, offset, &turn, 1, MPI_INT, MPI_STATUS_IGNORE));
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        OK(MPI_File_read_at(file, offset, &value, 1, MPI_INT, MPI_STATUS_IGNORE));
+        CHECK(value == turn);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    OK(MPI_File_close(&file));
+}
+
 static void shared_pointers(void)
 {
     MPI_File file;
@@ -350,6 +370,7 @@ int main(int argc, char **argv)
     CHECK(argc == 2);
     modes_and_classes();
     own_pointers();
+    seen_without_sync();
     shared_pointers();
     sizes();
     requests_and_split_calls();
