@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_imports, reason = "each test crate uses a part of it")]
 
 mod processes;
+mod watched;
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -12,6 +13,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 pub(crate) use processes::{finish, finish_with_input, heeding, wait};
+pub(crate) use watched::{ask, watched};
 
 /// A command of the program, without anything of the user's environment that it would look at. Nobody can make anything
 /// where it looks instead, not even root.

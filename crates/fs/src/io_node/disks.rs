@@ -185,6 +185,7 @@ impl<M: Machine> Disks<M> {
         let before: HeldUpReads = before.unwrap_or_default();
         let counts = HeldUpReads { reads: before.reads + 1, writes_most: before.writes_most.max(writes) };
         self.held_up[disk].set(Some((counts, now)));
+        self.machine.notes().count(("disk", disk), "reads held up", counts.reads);
         if last.is_none_or(|last| now.since(last) >= TOLD_AGAIN_AFTER) {
             self.machine.disks()[disk].reads_held_up(by, writes);
         }
