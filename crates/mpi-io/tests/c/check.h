@@ -9,6 +9,16 @@
 
 static int rank, size;
 
+/* The file that has the number of this one: in Fortran, or, in the standard ABI, in any other language. */
+static inline MPI_File renumbered(MPI_File file)
+{
+#ifdef MPI_ABI_VERSION
+    return MPI_File_fromint(MPI_File_toint(file));
+#else
+    return MPI_File_f2c(MPI_File_c2f(file));
+#endif
+}
+
 #define CHECK(is_so)                                                                                 \
     do {                                                                                             \
         if (!(is_so)) {                                                                              \

