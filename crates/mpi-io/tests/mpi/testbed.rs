@@ -163,8 +163,13 @@ impl Testbed {
 
     /// A command that starts so many processes of a program, in front of which the shim is.
     pub(crate) fn launch(&self, processes: u32, program: &Path) -> Command {
+        self.launch_with(&[], processes, program)
+    }
+
+    /// The same, with more options of the launcher.
+    pub(crate) fn launch_with(&self, options: &[&str], processes: u32, program: &Path) -> Command {
         let mut command = Command::new("timeout");
-        command.args([PATIENCE, self.mpi.launcher]).args(self.mpi.options);
+        command.args([PATIENCE, self.mpi.launcher]).args(self.mpi.options).args(options);
         command.args(["-n", &processes.to_string(), "env"]);
         let libraries = format!("LD_LIBRARY_PATH={}", core().display());
         command.arg(format!("LD_PRELOAD={}", self.shim.display())).arg(libraries).arg(program);

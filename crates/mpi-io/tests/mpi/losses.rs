@@ -1,0 +1,84 @@
+//! A process of several, or an agent, is lost in the middle of a collective call.
+
+use std::fs;
+use std::io::Write;
+use std::ops::Range;
+use std::process::Child;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use node::OpenOptions;
+
+use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed};
+
+/// What another file holds, before and after.
+const OTHER: &[u8] = b"what nobody of them touches";
+
+/// How long it may take until all processes have ended.
+const BOUND: Duration = Duration::from_secs(40);
+
+impl Testbed {
+    fn make_other(&self) {
+        let session = self.agents.session();
+        let mut file =
+            session.open("mpi/other", OpenOptions::new().write(true).create(true)).expect("a new file");
+        file.write_all(OTHER).expect("room for it");
+        file.close().expect("all is well");
+    }
+
+    /// What each of these processes has told, when all have ended.
+    fn survivors(&self, mut child: Child, ranks: Range<u32>) -> Vec<String> {
+        let begun = Instant::now();
+        child.wait().expect("it has been started");
+        assert!(begun.elapsed() < BOUND, "they end {:?} later", begun.elapsed());
+        ranks
+            .map(|rank| fs::read_to_string(self.agents.path(&rank.to_string())).unwrap_or_default())
+            .collect()
+    }
+
+    fn check_lost(&self, told: &[String]) {
+        println!("{told:?}");
+        assert!(told.iter().all(|line| line.starts_with("MPI_ERR_IO after")), "{told:?}");
+        assert_eq!(self.contents(&self.agents.session(), "mpi/other"), OTHER);
+    }
+}
+
+/// MPICH can let the others live, which an MPI does not unless it is told to.
+#[test]
+fn a_member_is_killed_in_a_collective_call() {
+    let Some(testbed) = Testbed::new(&MPICH) else { return };
+    testbed.make_other();
+    let program = testbed.compile("lost", &[]);
+    let mut launched = testbed.launch_with(&["-disable-auto-cleanup"], 3, &program);
+    let child = launched.arg("member").arg(testbed.agents.path("")).spawn().expect("an MPI");
+    testbed.check_lost(&testbed.survivors(child, 0..2));
+}
+
+fn agent_ends(mpi: &'static Mpi) {
+    let Some(mut testbed) = Testbed::new(mpi) else { return };
+    testbed.make_other();
+    let (program, begun) = (testbed.compile("lost", &[]), testbed.agents.path("begun"));
+    let mut launched = testbed.launch(3, &program);
+    // How long an agent may be gone until that is an error.
+    launched.env("STARFISH_SILENCE", "2");
+    let child = launched.arg("agent").arg(testbed.agents.path("")).spawn().expect("an MPI");
+    let waiting = Instant::now();
+    while !begun.exists() {
+        assert!(waiting.elapsed() < BOUND, "the processes do not write");
+        thread::sleep(Duration::from_millis(5));
+    }
+    testbed.agents.agents[2].end();
+    let told = testbed.survivors(child, 0..3);
+    testbed.agents.restart();
+    testbed.check_lost(&told);
+}
+
+#[test]
+fn an_agent_ends_in_a_collective_call_of_mpich() {
+    agent_ends(&MPICH);
+}
+
+#[test]
+fn an_agent_ends_in_a_collective_call_of_open_mpi() {
+    agent_ends(&OPEN_MPI);
+}
