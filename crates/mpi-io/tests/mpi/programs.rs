@@ -64,6 +64,11 @@ fn types(mpi: &'static Mpi) {
     succeed(command.env("STARFISH_MPI_REPORT", ""));
 }
 
+fn strange(mpi: &'static Mpi) {
+    let Some(testbed) = Testbed::new(mpi) else { return };
+    testbed.run("strange", &[]);
+}
+
 /// What we show and measure: the examples in C and in Fortran, and the benchmark.
 fn examples(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
@@ -129,6 +134,16 @@ fn files_with_open_mpi() {
 }
 
 #[test]
+fn strange_types_and_offsets_with_mpich() {
+    strange(&MPICH);
+}
+
+#[test]
+fn strange_types_and_offsets_with_open_mpi() {
+    strange(&OPEN_MPI);
+}
+
+#[test]
 fn types_with_mpich() {
     types(&MPICH);
 }
@@ -145,6 +160,7 @@ fn with_wheel(environment: &str, compiler: &str) {
     arrays(mpi);
     files(mpi);
     types(mpi);
+    strange(mpi);
     check_functions(mpi);
 }
 

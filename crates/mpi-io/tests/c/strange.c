@@ -1,0 +1,157 @@
+/* Types and offsets that nobody would choose. They work, or are refused with an error. */
+#include <stdint.h>
+
+#include "check.h"
+
+static MPI_File opened(const char *name)
+{
+    MPI_File file;
+    OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    return file;
+}
+
+/* A type within a type, so many times: each has two of the one before, with a gap between them. */
+static MPI_Datatype nested(int levels)
+{
+    MPI_Datatype inner, outer;
+    MPI_Type_dup(MPI_BYTE, &inner);
+    for (int level = 0; level < levels; level++) {
+        MPI_Aint lower, extent;
+        MPI_Type_get_extent(inner, &lower, &extent);
+        /* Beyond what doubles within any file, once. */
+        MPI_Type_create_hvector(level < 30 ? 2 : 1, 1, extent + 1, inner, &outer);
+        MPI_Type_free(&inner);
+        MPI_Type_create_resized(outer, 0, level < 30 ? 2 * extent + 2 : extent + 1, &inner);
+        MPI_Type_free(&outer);
+    }
+    MPI_Type_commit(&inner);
+    return inner;
+}
+
+static void deep_types(void)
+{
+    MPI_File file = opened("starfish:mpi/deep");
+    MPI_Datatype type = nested(50);
+    MPI_Count bytes;
+    MPI_Type_size_x(type, &bytes);
+    CHECK(bytes == (MPI_Count)1 << 30);
+    OK(MPI_File_set_view(file, 0, MPI_BYTE, type, "native", MPI_INFO_NULL));
+    unsigned char mine[1000], back[1000];
+    memset(mine, 'a' + rank, sizeof mine);
+    MPI_Offset at = rank * (MPI_Offset)sizeof mine, offset;
+    OK(MPI_File_write_at_all(file, at, mine, sizeof mine, MPI_BYTE, MPI_STATUS_IGNORE));
+    OK(MPI_File_read_at(file, at, back, sizeof back, MPI_BYTE, MPI_STATUS_IGNORE));
+    CHECK(memcmp(mine, back, sizeof mine) == 0);
+    /* Every level adds a byte after each of its two. */
+    OK(MPI_File_get_byte_offset(file, 1, &offset));
+    CHECK(offset == 2);
+    OK(MPI_File_get_byte_offset(file, 2, &offset));
+    CHECK(offset == 5);
+    MPI_Type_free(&type);
+    OK(MPI_File_close(&file));
+}
+
+static void negative_bounds(void)
+{
+    MPI_File file = opened("starfish:mpi/negative");
+    int one = 1;
+    MPI_Aint before = -8;
+    MPI_Datatype type, moved;
+    MPI_Type_create_hindexed(1, &one, &before, MPI_INT, &type);
+    MPI_Type_create_resized(type, -8, 16, &moved);
+    MPI_Type_commit(&moved);
+    /* Data before the file. */
+    FAILS(MPI_File_set_view(file, 0, MPI_INT, moved, "native", MPI_INFO_NULL), MPI_ERR_TYPE);
+    OK(MPI_File_set_view(file, 8 + 4 * rank, MPI_INT, moved, "native", MPI_INFO_NULL));
+    int values[3] = {rank, rank + 10, rank + 20}, back[3];
+    OK(MPI_File_write_at_all(file, 0, values, 3, MPI_INT, MPI_STATUS_IGNORE));
+    OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+    for (int i = 0; i < 3; i++) {
+        OK(MPI_File_read_at(file, rank + 4 * i, back + i, 1, MPI_INT, MPI_STATUS_IGNORE));
+    }
+    CHECK(memcmp(values, back, sizeof values) == 0);
+    /* Memory before the buffer. */
+    int memory[4] = {7, 0, 0, 0};
+    MPI_Type_commit(&type);
+    OK(MPI_File_write_at(file, 100 + rank, memory + 2, 1, type, MPI_STATUS_IGNORE));
+    OK(MPI_File_read_at(file, 100 + rank, back, 1, MPI_INT, MPI_STATUS_IGNORE));
+    CHECK(back[0] == 7);
+    MPI_Type_free(&type);
+    MPI_Type_free(&moved);
+    OK(MPI_File_close(&file));
+}
+
+static void overlapping_members(void)
+{
+    MPI_File file = opened("starfish:mpi/overlapping");
+    char mine[4096], back[4096];
+    memset(mine, 'a' + rank, sizeof mine);
+    for (int turn = 0; turn < 3; turn++) {
+        /* All of them the same bytes, and each a byte further. */
+        OK(MPI_File_write_at_all(file, 10 + rank * (turn == 1), mine, sizeof mine, MPI_BYTE, MPI_STATUS_IGNORE));
+    }
+    OK(MPI_File_sync(file));
+    OK(MPI_File_read_at_all(file, 0, back, sizeof back, MPI_BYTE, MPI_STATUS_IGNORE));
+    for (int i = 0; i < 10; i++) {
+        CHECK(back[i] == 0);
+    }
+    for (size_t i = 10; i < sizeof back; i++) {
+        CHECK(back[i] >= 'a' && back[i] < 'a' + size);
+    }
+    OK(MPI_File_close(&file));
+}
+
+/* So far away there is a file if the disks are larger than that; otherwise all are told that they are not. */
+static void far_away(MPI_Offset far)
+{
+    MPI_File file = opened("starfish:mpi/far");
+    MPI_Offset bytes;
+    int value = rank + 1, back = 0;
+    int class = class_of(MPI_File_write_at_all(file, far + 4 * rank, &value, 4, MPI_BYTE, MPI_STATUS_IGNORE));
+    CHECK(class == MPI_SUCCESS || class == MPI_ERR_NO_SPACE);
+    if (class == MPI_SUCCESS) {
+        OK(MPI_File_read_at(file, far + 4 * rank, &back, 4, MPI_BYTE, MPI_STATUS_IGNORE));
+        CHECK(back == value);
+        OK(MPI_File_read_at_all(file, far / 2, &back, 4, MPI_BYTE, MPI_STATUS_IGNORE));
+        CHECK(back == 0);
+        OK(MPI_File_sync(file));
+        OK(MPI_File_get_size(file, &bytes));
+        CHECK(bytes == far + 4 * size);
+    }
+    /* Beyond every file. */
+    FAILS(MPI_File_write_at(file, INT64_MAX - 1, &value, 4, MPI_BYTE, MPI_STATUS_IGNORE), MPI_ERR_ARG);
+    OK(MPI_File_set_size(file, 0));
+    OK(MPI_File_close(&file));
+}
+
+static void nothing_at_all(void)
+{
+    MPI_File file = opened("starfish:mpi/nothing");
+    MPI_Datatype empty;
+    MPI_Offset bytes;
+    char byte = 'x';
+    MPI_Type_contiguous(0, MPI_INT, &empty);
+    MPI_Type_commit(&empty);
+    OK(MPI_File_write_all(file, NULL, 0, MPI_BYTE, MPI_STATUS_IGNORE));
+    OK(MPI_File_write_all(file, &byte, 1000, empty, MPI_STATUS_IGNORE));
+    OK(MPI_File_set_view(file, 0, MPI_BYTE, empty, "native", MPI_INFO_NULL));
+    OK(MPI_File_write_all(file, NULL, 0, MPI_BYTE, MPI_STATUS_IGNORE));
+    CHECK(MPI_File_write_at(file, 0, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE) != MPI_SUCCESS);
+    FAILS(MPI_File_write_at(file, 0, &byte, -1, MPI_BYTE, MPI_STATUS_IGNORE), MPI_ERR_ARG);
+    OK(MPI_File_get_size(file, &bytes));
+    CHECK(bytes == 0);
+    MPI_Type_free(&empty);
+    OK(MPI_File_close(&file));
+}
+
+int main(int argc, char **argv)
+{
+    begin(&argc, &argv);
+    deep_types();
+    negative_bounds();
+    overlapping_members();
+    far_away((MPI_Offset)1 << 34);
+    far_away((MPI_Offset)1 << 40);
+    nothing_at_all();
+    return end();
+}
