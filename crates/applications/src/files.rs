@@ -5,7 +5,7 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::{Args, FromArgMatches};
@@ -17,6 +17,7 @@ use replacement::NewFile;
 
 use crate::failure::{Failure, Result};
 use crate::name::{FileName, own};
+use crate::placed_sort::PlacedSort;
 use crate::store::{self, Storage};
 use crate::take_place::take_place;
 use node::Size;
@@ -97,6 +98,9 @@ impl Default for FilesArgs {
 pub struct Files {
     arguments: FilesArgs,
     place: Place,
+    placed: Option<PlacedSort>,
+    /// How many temporary files there have been.
+    temporaries: AtomicUsize,
     /// The file whose permissions new ordinary files get.
     like: Option<Metadata>,
     session: Mutex<Option<Session>>,
@@ -112,6 +116,8 @@ impl Files {
         Files {
             arguments: arguments.clone(),
             place: Place::usual(),
+            placed: None,
+            temporaries: AtomicUsize::new(0),
             like: None,
             session: Mutex::default(),
             inputs: Mutex::default(),
@@ -123,6 +129,27 @@ impl Files {
     /// The same, with temporary files at a place of that name: a directory, or `pfs:`.
     pub fn with_temporary_files_in(self, name: &FileName) -> Files {
         Files { place: Place::named(name), ..self }
+    }
+
+    /// The same, with striped temporary files and outputs on the disks where a sort's runs and output belong. Fails if
+    /// the agents have no such disks, or temporary files are ordinary ones.
+    pub(crate) fn with_sort_placed(self, sort: PlacedSort) -> Result<Files> {
+        if !matches!(self.place, Place::Striped) {
+            let why = "the runs are files of this computer\n  Place them on the agents: --temporary pfs:";
+            return Err(Failure::new(format!("--placement {}", sort.policy.number()), why));
+        }
+        let disks = self.session()?.disks().map_err(|error| Failure::new("striped files", error))?;
+        sort.check(disks)?;
+        Ok(Files { placed: Some(sort), ..self })
+    }
+
+    /// Where the run that is made next is to lie, if that is chosen.
+    fn next_run(&self, session: &Session, options: OpenOptions) -> node::Result<OpenOptions> {
+        let run = self.temporaries.fetch_add(1, Ordering::Relaxed);
+        match self.placed {
+            Some(sort) => Ok(options.on_disk(sort.disk_of_run(run, session.disks()?))),
+            None => Ok(options),
+        }
     }
 
     /// The same, giving new ordinary files the permissions of the one of that name, if it is an ordinary file.
@@ -258,14 +285,29 @@ impl Files {
             FileName::Striped(striped) if replace && self.inputs().contains(striped) => {
                 let session = self.session()?;
                 let beside = new_name(&format!("{striped}.new"))?;
-                let (file, half_done) = create_striped(&session, &beside, false)?;
+                let (file, half_done) = self.create_striped(&session, &beside, false)?;
                 Target::Beside { half_done, file, session, name: striped.clone() }
             }
             FileName::Striped(striped) => {
-                let (file, half_done) = create_striped(&self.session()?, striped, replace)?;
+                let (file, half_done) = self.create_striped(&self.session()?, striped, replace)?;
                 Target::Striped { half_done, file }
             }
         })
+    }
+}
+
+impl Files {
+    fn create_striped(
+        &self,
+        session: &Session,
+        name: &str,
+        replace: bool,
+    ) -> Result<(pdiol::File, HalfDone)> {
+        let options = OpenOptions::new().write(true);
+        let options = if replace { options.create(true).truncate(true) } else { options.create_new(true) };
+        let options = self.placed.map_or(options, |sort| options.on_disk(sort.disk_of_output()));
+        let made = make_striped(session, name, || session.open(name, options));
+        made.map_err(|error| not_made(&FileName::Striped(name.to_owned()), error))
     }
 }
 
@@ -289,8 +331,9 @@ impl Storage for Files {
             Place::Striped => {
                 let session = self.session()?;
                 let name = new_name("temporary")?;
-                let options = OpenOptions::new().read(true).write(true).create_new(true);
                 let failed = |error: node::Error| Failure::new(&name, error);
+                let options = OpenOptions::new().read(true).write(true).create_new(true);
+                let options = self.next_run(&session, options).map_err(failed)?;
                 let (mut file, half_done) =
                     make_striped(&session, &name, || session.open(&name, options)).map_err(failed)?;
                 file.hint(Advice::Temporary).map_err(failed)?;
@@ -329,13 +372,6 @@ fn make_striped<T, E>(
     let (session, owned) = (session.clone(), name.to_owned());
     // Nothing can be done about what cannot be removed, and the reason is told where the work failed.
     HalfDone::make(format!("pfs:{name}"), move || drop(session.unlink(&owned)), make)
-}
-
-fn create_striped(session: &Session, name: &str, replace: bool) -> Result<(pdiol::File, HalfDone)> {
-    let options = OpenOptions::new().write(true);
-    let options = if replace { options.create(true).truncate(true) } else { options.create_new(true) };
-    let made = make_striped(session, name, || session.open(name, options));
-    made.map_err(|error| not_made(&FileName::Striped(name.to_owned()), error))
 }
 
 /// Why a striped file was not made.

@@ -9,7 +9,8 @@
 //! - `name.rs`, `store.rs`, `files.rs`: names, and opening what they stand for;
 //!   `take_place.rs`: what is read is replaced when the new one is whole
 //! - `ahead.rs`, `behind.rs`: threads that read and write while others compute
-//! - `copy.rs`, `grep.rs`, `sort/`, `bzip2.rs`: the programs; `bin/` has a `main` for each
+//! - `copy.rs`, `grep.rs`, `sort/`, `bzip2.rs`: the programs; `bin/` has a `main` for each;
+//!   `placed_sort.rs`: which disks a sort's runs and output lie on
 //! - `usage.rs`: the time a program took, and on what; `failure.rs`: how it says what went wrong
 //!
 //! What is not here, on purpose: prefetching and caching of striped files, which `pdiol` does.
@@ -22,6 +23,7 @@ mod failure;
 mod files;
 pub mod grep;
 mod name;
+mod placed_sort;
 pub mod sort;
 mod store;
 mod take_place;

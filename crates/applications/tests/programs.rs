@@ -323,6 +323,52 @@ fn sort_merges_many_runs_in_several_steps() {
 }
 
 #[test]
+fn sort_places_its_runs_by_a_policy() {
+    let home = Home::start(3);
+    let contents = text(60_000);
+    home.make("large", &contents);
+    let mut lines: Vec<&[u8]> = contents.split_inclusive(|&byte| byte == b'\n').collect();
+    lines.sort();
+    let sort = ["-S", "256KiB", "pfs:large", "-o", "pfs:sorted"];
+    let disks_of = |name: &str| -> Vec<usize> {
+        let has = |disk: &usize| {
+            let files = std::fs::read_dir(home.disk(*disk)).expect("a disk");
+            files
+                .filter_map(|file| file.expect("an entry").file_name().into_string().ok())
+                .any(|file| file.starts_with(name))
+        };
+        (0..3).filter(has).collect()
+    };
+    let ways: [(&[&str], &[usize]); 6] = [
+        (&[], &[0, 1, 2]),
+        (&["--placement", "2"], &[0]),
+        (&["--placement", "3", "--job", "3/3"], &[2]),
+        (&["--placement", "1", "--job", "2/2"], &[1]),
+        (&["--placement", "4", "--job", "2/3"], &[1]),
+        (&["--placement", "striped"], &[0, 1, 2]),
+    ];
+    // Each replaces the output of the one before, which lies elsewhere.
+    for (way, expected) in ways {
+        home.succeed(PFSSORT, &[&sort[..], way].concat());
+        assert!(home.succeed(MYCAT, &["pfs:sorted"]) == lines.concat(), "{way:?}");
+        assert_eq!(disks_of("sorted"), expected, "{way:?}");
+    }
+    assert_eq!(home.striped(), ["large", "sorted"]);
+    let refused: [(&[&str], &str); 6] = [
+        (&["--placement", "2", "--job", "4/4"], "no more jobs than disks"),
+        (&["--placement", "1", "--job", "3/3"], "one disk more"),
+        (&["--placement", "3", "-T", "tmp"], "--temporary pfs:"),
+        (&["--job", "1/2"], "--placement 3"),
+        (&["--placement", "5"], "policy from 1 to 4"),
+        (&["--placement", "2", "--job", "2/1"], "expected K/J"),
+    ];
+    for (way, part) in refused {
+        let said = home.fail(PFSSORT, &[&sort[..], way].concat());
+        assert!(said.contains(part), "{way:?}: {said}");
+    }
+}
+
+#[test]
 fn sort_has_few_files_open_at_a_time() {
     let home = Home::start(1);
     let contents = text(400_000);

@@ -1,12 +1,15 @@
 //! What a file's name means: a path of the namespace if the set has one, otherwise a flat name; opening, asking for and
 //! removing what it means.
 
+use std::num::NonZeroU32;
 use std::ops::Deref;
 
 use fs::{OpenTreeFile, PagedFile, Tree};
 use layout::Striping;
 use machine::Payload;
-use namespace::{DirectoryEntry, FileNumber, InodeKind, Location, NewInode, TreeOperation, WhatToRemove};
+use namespace::{
+    DirectoryEntry, FileLayout, FileNumber, InodeKind, Location, NewInode, TreeOperation, WhatToRemove,
+};
 use real::RealMachine;
 
 use crate::client_node::ClientNode;
@@ -111,7 +114,11 @@ async fn open_path(
     let operation = match options.create || options.create_new {
         true => {
             let disks = client.told(path, tree.all_disks().await)?;
-            let new = NewInode::File { striping: striping(client, options)?, disks };
+            let Wanted { striping, disk } = wanted(client, options)?;
+            let new = match disk {
+                Some(first) => NewInode::PlacedFile(FileLayout { striping, disks, first }),
+                None => NewInode::File { striping, disks },
+            };
             let (uid, gid) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
             TreeOperation::Make { at, new, mode: MODE, uid, gid, exclusive: options.create_new }
         }
@@ -125,7 +132,7 @@ async fn open_path(
 }
 
 async fn open_flat(client: &ClientNode, name: &str, options: OpenOptions) -> Result<PagedFile<RealMachine>> {
-    let wanted = striping(client, options)?;
+    let wanted = wanted(client, options)?;
     if options.create_new {
         return create(client, name, wanted).await;
     }
@@ -148,31 +155,58 @@ async fn open_flat(client: &ClientNode, name: &str, options: OpenOptions) -> Res
     }
 }
 
-/// How a file is striped that is made now.
-fn striping(client: &ClientNode, options: OpenOptions) -> Result<Striping> {
+/// How a file lies that is made now.
+#[derive(Clone, Copy)]
+struct Wanted {
+    striping: Striping,
+    /// The disk of the only stripe, if it matters which.
+    disk: Option<u32>,
+}
+
+fn wanted(client: &ClientNode, options: OpenOptions) -> Result<Wanted> {
     let block_bytes = options.block_bytes.unwrap_or(client.settings.block_bytes);
-    client.connection.striping(block_bytes, options.disks.or(client.settings.disks))
+    let Some(disk) = options.disk else {
+        let striping = client.connection.striping(block_bytes, options.disks.or(client.settings.disks))?;
+        return Ok(Wanted { striping, disk: None });
+    };
+    let disks = client.connection.client.disks();
+    if disk >= disks {
+        let why = format!("a file is to lie on disk {disk}, and there are {disks}, counted from 0");
+        return Err(Error::new(ErrorKind::Invalid, "making a file", why));
+    }
+    let striping = client.connection.striping(block_bytes, Some(NonZeroU32::MIN))?;
+    Ok(Wanted { striping, disk: Some(disk) })
 }
 
-async fn create(client: &ClientNode, name: &str, striping: Striping) -> Result<PagedFile<RealMachine>> {
-    let file = new_file_id()?;
-    client.told(name, client.cache.create_striped(name, file, striping).await)
+async fn create(client: &ClientNode, name: &str, wanted: Wanted) -> Result<PagedFile<RealMachine>> {
+    let (file, Wanted { striping, disk }) = (new_file_id()?, wanted);
+    let made = match disk {
+        Some(disk) => client.cache.create_on(name, file, striping.block_bytes(), &[disk], false).await,
+        None => client.cache.create_striped(name, file, striping).await,
+    };
+    client.told(name, made)
 }
 
-/// The file without contents. If it is to be striped differently, it is another one, which replaces it when it is
-/// closed.
+/// The file without contents. If it is to lie differently, it is another one, which replaces it when it is closed.
 async fn emptied(
     client: &ClientNode,
     name: &str,
     file: PagedFile<RealMachine>,
-    wanted: Striping,
+    wanted: Wanted,
 ) -> Result<PagedFile<RealMachine>> {
-    if file.striping() == wanted {
+    let Wanted { striping, disk } = wanted;
+    if disk.is_none() && file.striping() == striping {
         client.told(name, file.truncate(0).await)?;
         return Ok(file);
     }
     drop(file);
-    client.told(name, client.cache.create_replacing(name, new_file_id()?, wanted).await)
+    let made = match disk {
+        Some(disk) => {
+            client.cache.create_on(name, new_file_id()?, striping.block_bytes(), &[disk], true).await
+        }
+        None => client.cache.create_replacing(name, new_file_id()?, striping).await,
+    };
+    client.told(name, made)
 }
 
 /// What is known of the file of this name.

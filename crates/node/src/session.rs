@@ -81,6 +81,11 @@ impl Session {
         self.node.call(name, move |node| async move { contents::unlink(&node.client, &owned).await })
     }
 
+    /// The number of disks of all agents together.
+    pub fn disks(&self) -> Result<u32> {
+        self.node.call("counting the disks", |node| async move { Ok(node.client.connection.client.disks()) })
+    }
+
     /// The names of all files, sorted: with a namespace, their paths.
     pub fn list(&self) -> Result<Vec<String>> {
         self.node.call("listing the files", |node| async move { contents::list(&node.client).await })

@@ -178,6 +178,7 @@ pub struct OpenOptions {
     pub(crate) create_new: bool,
     pub(crate) block_bytes: Option<u64>,
     pub(crate) disks: Option<NonZeroU32>,
+    pub(crate) disk: Option<u32>,
 }
 
 impl OpenOptions {
@@ -192,6 +193,7 @@ impl OpenOptions {
             create_new: false,
             block_bytes: None,
             disks: None,
+            disk: None,
         }
     }
 
@@ -234,6 +236,11 @@ impl OpenOptions {
     /// How many disks the file is striped over, if it is created. Without this, as the session has it.
     pub const fn disks(self, disks: NonZeroU32) -> Self {
         OpenOptions { disks: Some(disks), ..self }
+    }
+
+    /// The file lies on this disk alone, if it is created: disk *i* is that of stripe *i* of a file over all disks.
+    pub const fn on_disk(self, disk: u32) -> Self {
+        OpenOptions { disk: Some(disk), ..self }
     }
 
     /// Whether the file can be written, at its end or anywhere.

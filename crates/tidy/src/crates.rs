@@ -29,7 +29,7 @@
 //!   libtlv                         tlv; nothing depends on it
 //!   command-line                   node
 //!   agent-set                      command-line, node
-//!   applications                   command-line, pdiol, node, interruption, replacement
+//!   applications                   command-line, pdiol, node, interruption, placement, replacement
 //!   test-agents                    pdiol, node, real and fs; tests only depend on it
 //!   fuzz                           nothing of ours; tests only depend on it
 //!   seeds                          sim and fs; nothing depends on it
@@ -43,7 +43,7 @@ use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
 const ARROWS: [(&str, &[&str]); 40] = [
-    ("applications", &["command-line", "interruption", "node", "pdiol", "replacement"]),
+    ("applications", &["command-line", "interruption", "node", "pdiol", "placement", "replacement"]),
     ("agent-set", &["command-line", "node"]),
     ("command-line", &["machine", "node"]),
     ("interruption", &[]),

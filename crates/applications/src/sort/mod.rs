@@ -30,6 +30,7 @@ use crate::behind::Behind;
 use crate::failure::{Failure, Result};
 use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
+use crate::placed_sort::{PlacedSort, SortNumber, SortPlacement};
 use crate::store::Storage;
 use crate::usage::{self, Stopwatch};
 use merge::Merging;
@@ -79,6 +80,15 @@ pub struct Arguments {
     #[arg(long, short = 'T', value_name = "PLACE", value_hint = ValueHint::DirPath)]
     temporary: Option<FileName>,
 
+    /// Where striped runs and the output lie: striped, each over all disks; or each on one disk, by placement policy 1
+    /// to 4 of `starfish merge`. What is striped is right for one sort and for several at once.
+    #[arg(long, value_name = "POLICY", default_value = "striped")]
+    placement: SortPlacement,
+
+    /// Which of how many sorts at once this is, for --placement 1 to 4: sort K of J writes its output to disk K.
+    #[arg(long, value_name = "K/J")]
+    job: Option<SortNumber>,
+
     #[command(flatten)]
     files: FilesArgs,
 }
@@ -97,7 +107,7 @@ impl Arguments {
         if self.names.is_empty() {
             self.names.push(FileName::Standard);
         }
-        let files = self.files();
+        let files = self.placed_files()?;
         let all = Stopwatch::start(&files);
         let order = Order {
             numeric: self.numeric_sort,
@@ -117,6 +127,21 @@ impl Arguments {
             usage::print("pfssort", &phases);
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// The files, with runs and output on the disks where they belong.
+    fn placed_files(&self) -> Result<Files> {
+        match (self.placement, self.job) {
+            (SortPlacement::Striped, Some(job)) => {
+                let why = "what is striped lies on all disks\n  Choose a policy: --placement 3";
+                Err(Failure::new(format!("--job {job}"), why))
+            }
+            (SortPlacement::Striped, None) => Ok(self.files()),
+            (SortPlacement::Policy(policy), job) => {
+                let sort = job.unwrap_or(SortNumber::ONLY);
+                self.files().with_sort_placed(PlacedSort { policy, sort })
+            }
+        }
     }
 
     /// The files, with temporary ones where they are wanted.

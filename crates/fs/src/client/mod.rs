@@ -256,6 +256,12 @@ impl<M: Machine> Client<M> {
         block_bytes: u64,
         disks: &[u32],
     ) -> Result<File<M>> {
+        let striping = self.check_disks(name, block_bytes, disks)?;
+        self.create_new(NewFile { name, file, striping, disks: Some(disks), replaces: None }).await
+    }
+
+    /// How a file lies on these disks; refuses what [`create_on`](Self::create_on) does.
+    fn check_disks(&self, name: &str, block_bytes: u64, disks: &[u32]) -> Result<Striping> {
         let striping = Striping::new(block_bytes, disks.len() as u32)?;
         self.check_striping(name, striping)?;
         for (stripe, &disk) in disks.iter().enumerate() {
@@ -265,19 +271,38 @@ impl<M: Machine> Client<M> {
                 return Err(Error::Invalid(text).into());
             }
         }
-        self.create_new(NewFile { name, file, striping, disks: Some(disks), replaces: None }).await
+        Ok(striping)
+    }
+
+    /// As [`create_on`](Self::create_on), but if there is a finished file of that name, it stays as it is until the new
+    /// one is committed, and is replaced then.
+    pub async fn create_replacing_on(
+        &self,
+        name: &str,
+        file: FileId,
+        block_bytes: u64,
+        disks: &[u32],
+    ) -> Result<File<M>> {
+        let striping = self.check_disks(name, block_bytes, disks)?;
+        let replaces = self.replaced(name).await?;
+        self.create_new(NewFile { name, file, striping, disks: Some(disks), replaces }).await
     }
 
     /// As [`create_striped`](Self::create_striped), but if there is a finished file of that name, it stays as it is
     /// until the new one is committed, and is replaced then.
     pub async fn create_replacing(&self, name: &str, file: FileId, striping: Striping) -> Result<File<M>> {
         self.check_striping(name, striping)?;
-        let replaces = match self.find(name).await {
-            Ok(parts) => Some(parts.file),
-            Err(error) if matches!(*error, Error::NotFound { .. } | Error::Unfinished { .. }) => None,
-            Err(error) => return Err(error),
-        };
+        let replaces = self.replaced(name).await?;
         self.create_new(NewFile { name, file, striping, disks: None, replaces }).await
+    }
+
+    /// The finished file of this name, if there is one.
+    async fn replaced(&self, name: &str) -> Result<Option<FileId>> {
+        match self.find(name).await {
+            Ok(parts) => Ok(Some(parts.file)),
+            Err(error) if matches!(*error, Error::NotFound { .. } | Error::Unfinished { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     async fn create_new(&self, new: NewFile<'_>) -> Result<File<M>> {

@@ -206,6 +206,26 @@ impl<M: Machine> PageCache<M> {
         self.inner.enter_created(self.inner.client.create_replacing(name, file, striping).await?)
     }
 
+    /// Makes an empty file on these disks, as with [`Client::create_on`]; or, if it is to replace one of that name, as
+    /// with [`Client::create_replacing_on`].
+    pub async fn create_on(
+        &self,
+        name: &str,
+        file: FileId,
+        page_bytes: u64,
+        disks: &[u32],
+        replaces: bool,
+    ) -> Result<PagedFile<M>> {
+        self.inner.check_page(name, page_bytes)?;
+        let _turn = self.inner.files.names.take(name.to_owned()).await;
+        let client = &self.inner.client;
+        let made = match replaces {
+            true => client.create_replacing_on(name, file, page_bytes, disks).await,
+            false => client.create_on(name, file, page_bytes, disks).await,
+        };
+        self.inner.enter_created(made?)
+    }
+
     /// Refuses what no file here can be, as [`Client::check_striping`] does, and pages larger than the cache.
     pub fn check_striping(&self, name: &str, striping: Striping) -> Result<()> {
         self.inner.check_page(name, striping.block_bytes())?;

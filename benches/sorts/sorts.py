@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Several pfssorts on the same agents with slowed disks: at once, against one after the other.
+
+Starts agents of its own on loopback, puts a file of lines for each sort, and starts the agents anew before each measurement, so
+that nothing is in their memory. Runs and outputs are striped files; memory is so small that they go to the disks. Prints a row
+for each placement and way: seconds of each sort, and of all.
+
+    benches/sorts/sorts.py --programs target/release --placements striped,3
+"""
+
+import argparse
+import os
+import pathlib
+import random
+import subprocess
+import tempfile
+import time
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", default="target/release", help="directory of starfish and pfssort")
+    parser.add_argument("--agents", type=int, default=4, help="agents, each with a disk")
+    parser.add_argument("--disk-model", default="streaming-20")
+    parser.add_argument("--scheduling", default="cyclic-scan", help="order at the disks")
+    parser.add_argument("--sorts", type=int, default=2)
+    parser.add_argument("--mib", type=int, default=48, help="size of the file of each sort")
+    parser.add_argument("--memory", default="6MiB", help="memory of each sort for lines")
+    parser.add_argument("--cache", default="16MiB", help="memory of each sort for pages, and of each agent")
+    parser.add_argument("--placements", default="striped", help="values of --placement, or `none` for no such option")
+    parser.add_argument("--rounds", type=int, default=1)
+    return parser.parse_args()
+
+
+class Agents:
+    """Agents on the directories of their disks."""
+
+    def __init__(self, programs, directory, count):
+        self.programs, self.directory, self.count, self.running = programs, directory, count, []
+
+    def start(self, *more):
+        self.stop()
+        addresses = []
+        for number in range(self.count):
+            command = [self.programs / "starfish", "agent", "--until-input-ends", "--listen", "127.0.0.1:0", "--create"]
+            command += ["--root", self.directory / f"disk{number}", *more]
+            agent = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
+            self.running.append(agent)
+            addresses.append(agent.stdout.readline().removeprefix("listening on ").split(",")[0])
+        os.environ["STARFISH_AGENTS"] = ",".join(addresses)
+        os.environ["STARFISH_KEY_FILE"] = "none"
+
+    def stop(self):
+        for agent in self.running:
+            agent.stdin.close()
+            agent.wait()
+        self.running = []
+
+
+def lines(path, mib, seed):
+    """A file of lines in random order."""
+    draw = random.Random(seed)
+    with open(path, "wb") as file:
+        for _ in range(mib):
+            file.write(b"".join(b"%031d\n" % draw.getrandbits(96) for _ in range((1 << 20) // 32)))
+
+
+def sort(asked, placement, number, job):
+    command = [asked.programs / "pfssort", f"pfs:input{number}", "-o", f"pfs:output{number}"]
+    command += ["-S", asked.memory, "--cache", asked.cache, "-T", "pfs:"]
+    if placement != "none":
+        command += ["--placement", placement]
+        if placement != "striped":
+            command += ["--job", job]
+    return subprocess.Popen(command)
+
+
+def finished(sorts, begin):
+    """When each was done, in seconds."""
+    times = {}
+    while len(times) < len(sorts):
+        for number, one in enumerate(sorts):
+            if number not in times and one.poll() is not None:
+                assert one.returncode == 0, f"sort {number} failed"
+                times[number] = time.monotonic() - begin
+        time.sleep(0.005)
+    return [times[number] for number in range(len(sorts))]
+
+
+def measured(asked, placement, groups):
+    """Seconds of each sort, where the sorts of a group are started together and groups come one after the other."""
+    begin, ends = time.monotonic(), []
+    for group in groups:
+        started = time.monotonic()
+        jobs = [f"{place}/{len(group)}" for place in range(1, len(group) + 1)]
+        ends += finished([sort(asked, placement, *sort_and_job) for sort_and_job in zip(group, jobs)], started)
+    return ends, time.monotonic() - begin
+
+
+def main():
+    asked = options()
+    asked.programs = pathlib.Path(asked.programs).resolve()
+    with tempfile.TemporaryDirectory() as place:
+        agents = Agents(asked.programs, pathlib.Path(place), asked.agents)
+        try:
+            agents.start()
+            expected = []
+            for number in range(asked.sorts):
+                path = pathlib.Path(place) / f"input{number}"
+                lines(path, asked.mib, number)
+                subprocess.run([asked.programs / "starfish", "put", path, f"input{number}"], check=True)
+                expected.append(hash(b"".join(sorted(path.read_bytes().splitlines(True)))))
+            slowed = ["--disk-model", asked.disk_model, "--cache", asked.cache, "--scheduling", asked.scheduling]
+            all_sorts = list(range(asked.sorts))
+            ways = {"alone": [[0]], "in turn": [[number] for number in all_sorts], "at once": [all_sorts]}
+            print("placement,scheduling,way,round,all_s,each_s")
+            for placement in asked.placements.split(","):
+                for way, groups in ways.items():
+                    for turn in range(asked.rounds):
+                        agents.start(*slowed)
+                        ends, whole = measured(asked, placement, groups)
+                        each = " ".join(f"{end:.2f}" for end in ends)
+                        print(f"{placement},{asked.scheduling},{way},{turn},{whole:.2f},{each}", flush=True)
+                agents.start()
+                for number, right in enumerate(expected):
+                    output = subprocess.run([asked.programs / "starfish", "cat", f"output{number}"], check=True, capture_output=True)
+                    assert hash(output.stdout) == right, f"output {number} is wrong"
+                    subprocess.run([asked.programs / "starfish", "rm", f"output{number}"], check=True)
+        finally:
+            agents.stop()
+
+
+if __name__ == "__main__":
+    main()
