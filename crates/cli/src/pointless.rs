@@ -18,6 +18,10 @@ const OF_BLOCK_REQUESTS: [(&str, &str); 4] = [
     ("prefetch", "--prefetch"),
 ];
 
+/// Options of `merge` that only jobs heed which merge.
+const OF_MERGES: [(&str, &str); 4] =
+    [("policy", "--policy"), ("runs", "--runs"), ("on_demand", "--on-demand"), ("work", "--work")];
+
 /// Refuses options that would do nothing.
 pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
     match matches.subcommand() {
@@ -33,6 +37,15 @@ pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
             let option = OF_BLOCK_REQUESTS.iter().find(|(id, _)| is_given(given, id));
             if let Some((_, option)) = option.filter(|_| is_disk_directed) {
                 return Err(pointless(option, "disk-directed I/O makes no block requests", "traditional"));
+            }
+        }
+        Some(("merge", given)) => {
+            let kind = given.get_one::<String>("kind").map_or("merge", |kind| kind);
+            let option = OF_MERGES.iter().find(|(id, _)| is_given(given, id)).filter(|_| kind != "merge");
+            if let Some((_, option)) = option {
+                let why = format!("it would do nothing: these jobs {kind}");
+                let failure = Failure::usage(*option, why);
+                return Err(failure.remedy(format!("Add --kind merge, or leave {option} out.")));
             }
         }
         _ => {}

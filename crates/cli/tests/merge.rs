@@ -60,7 +60,7 @@ fn a_trace_has_jobs_and_queues() {
 
 #[test]
 fn what_makes_no_sense_is_refused_before_anything_runs() {
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 13] = [
         (&["--jobs", "6"], "6 jobs need 6 disks to write to, and there are 5"),
         (&["--policy", "1"], "no disk to read from"),
         (&["--policy", "5"], "from 1 to 4"),
@@ -70,6 +70,13 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
         (&["--kind", "copy"], "two jobs on two disks"),
         (&["--set", "disks.model=nothing"], "no disk of the name"),
         (&["--machine", "nothing"], "nothing"),
+        (
+            &["--kind", "copy", "--jobs", "2", "--disks", "2", "--policy", "2"],
+            "--policy: it would do nothing",
+        ),
+        (&["--kind", "interleave", "--runs", "4"], "--runs: it would do nothing"),
+        (&["--kind", "interleave", "--on-demand"], "--on-demand: it would do nothing"),
+        (&["--kind", "interleave", "--work", "1 ms"], "--work: it would do nothing"),
     ];
     for (arguments, why) in cases {
         let error = fail(starfish([&["merge"], arguments].concat()), 2);

@@ -8,12 +8,12 @@ mod exposition;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use common::{Store, ask, watched};
+use common::{Store, ask, client, watched};
 use exposition::{parse, value};
 use fs::File;
 use jobs::{Contents, fill};
-use machine::{NodeId, TaskGroup};
-use node::{Agent, ConnectedNode};
+use machine::TaskGroup;
+use node::ConnectedNode;
 use real::RealMachine;
 use trace::Amount;
 
@@ -24,26 +24,6 @@ const WRITES: u64 = 100;
 
 /// Reads of the other, one after the other: each waits behind as many writes.
 const READS: u64 = 4;
-
-/// Does `work` as a client of the agent, on a thread of its own.
-fn client<T, F>(
-    address: &str,
-    number: u64,
-    work: impl FnOnce(ConnectedNode) -> F + Send + 'static,
-) -> std::thread::JoinHandle<T>
-where
-    T: Send + 'static,
-    F: Future<Output = T> + 'static,
-{
-    let agents: Vec<Agent> = node::agents::named([address]).expect("an address");
-    std::thread::spawn(move || {
-        let settings = real::Settings::new(NodeId(number));
-        let done = real::run(settings, |machine| async move {
-            work(ConnectedNode::to_all(&machine, &agents, None).await.expect("it is there")).await
-        });
-        done.expect("a node")
-    })
-}
 
 async fn create(connection: &ConnectedNode, name: &str) -> File<RealMachine> {
     let id = node::new_file_id().expect("randomness");
@@ -76,7 +56,7 @@ async fn write_on(connection: ConnectedNode, file: File<RealMachine>, stop: flum
 fn an_agent_says_that_one_client_holds_up_another() {
     let mut store = Store::start(&[]);
     let (agent, _) = watched(store.directory.path(), &["disk"], &[]);
-    let made = client(&agent.address, 1, async |connection: ConnectedNode| {
+    let made = client(&[&agent.address], async |connection: ConnectedNode| {
         let file = create(&connection, "read").await;
         fill(&connection.machine, &file, READS * BLOCK, Contents::Real, |_| {}).await.expect("it is written");
         file.commit().await.expect("it is committed");
@@ -93,14 +73,14 @@ fn an_agent_says_that_one_client_holds_up_another() {
 
     let (stop, stopped) = flume::bounded::<()>(0);
     let (begun, has_begun) = flume::bounded::<()>(1);
-    let writer = client(&address, 2, async move |connection: ConnectedNode| {
+    let writer = client(&[&address], async move |connection: ConnectedNode| {
         let file = create(&connection, "written").await;
         file.truncate(2 * WRITES * BLOCK).await.expect("there is room");
         begun.send(()).expect("the test waits");
         write_on(connection, file, stopped).await;
     });
     has_begun.recv().expect("it begins");
-    let reader = client(&address, 3, async |connection: ConnectedNode| {
+    let reader = client(&[&address], async |connection: ConnectedNode| {
         let file = connection.client.open("read").await.expect("it is there");
         let memory = Contents::Real.memory(BLOCK);
         for block in 0..READS {

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unused_imports, reason = "each test crate uses a part of it")]
 
+mod client;
 mod processes;
 mod watched;
 
@@ -12,6 +13,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
+pub(crate) use client::client;
 pub(crate) use processes::{finish, finish_with_input, heeding, wait};
 pub(crate) use watched::{ask, watched};
 

@@ -1,0 +1,24 @@
+//! Nodes of a test's own that are clients of agents.
+
+use std::thread::{self, JoinHandle};
+
+use node::{Agent, ConnectedNode};
+
+/// Does `work` as a client of the agents at these addresses, on a thread of its own.
+pub(crate) fn client<T, F>(
+    addresses: &[&str],
+    work: impl FnOnce(ConnectedNode) -> F + Send + 'static,
+) -> JoinHandle<T>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + 'static,
+{
+    let agents: Vec<Agent> = node::agents::named(addresses).expect("addresses");
+    thread::spawn(move || {
+        let settings = real::Settings::new(node::new_node_id().expect("randomness"));
+        let done = real::run(settings, |machine| async move {
+            work(ConnectedNode::to_all(&machine, &agents, None).await.expect("they are there")).await
+        });
+        done.expect("a node")
+    })
+}
