@@ -6,7 +6,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use namespace::{FileNumber, Location, SetValue, TreeAnswer, TreeOperation};
+use namespace::{FileNumber, SetValue, TreeAnswer, TreeOperation};
 use node::Tree;
 
 use crate::failure::{ErrorClass, MpiError, Outcome};
@@ -33,10 +33,9 @@ pub(crate) struct FileLock {
 pub(crate) struct HeldFileLock<'a>(&'a FileLock);
 
 impl FileLock {
-    pub(crate) fn new(tree: &Tree, path: &str, owner: String) -> Outcome<FileLock> {
-        let look = TreeOperation::Look { at: Location::of_path(path), follow: true };
-        let number = tree.inode(path, look).wait()?.number;
-        Ok(FileLock { tree: tree.clone(), path: path.to_owned(), number, owner: owner.into_bytes() })
+    /// That of the file of this number, which had this path. Nobody is asked.
+    pub(crate) fn new(tree: &Tree, path: &str, number: FileNumber, owner: String) -> FileLock {
+        FileLock { tree: tree.clone(), path: path.to_owned(), number, owner: owner.into_bytes() }
     }
 
     /// Waits until nobody else has it.

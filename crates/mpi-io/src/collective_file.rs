@@ -85,10 +85,13 @@ impl CollectiveFile {
         mut hints: Hints,
     ) -> Outcome<CollectiveFile> {
         let members = Members::meet(&started.session, name, rank, size)?;
+        // What there is to know of it came with the answer to opening it.
         let open = || -> Outcome<(Handle, FileLock, Stat)> {
             let handle = open_handle(&started, path, mode, &members, &hints)?;
-            let lock = FileLock::new(&started.tree, path, format!("{name}/{rank} "))?;
-            let stat = handle.stat()?;
+            let number =
+                handle.number()?.ok_or_else(|| MpiError::new(ErrorClass::Io, "there is no namespace"))?;
+            let lock = FileLock::new(&started.tree, path, number, format!("{name}/{rank} "));
+            let stat = handle.known_stat()?;
             Ok((handle, lock, stat))
         };
         // The first makes it, if it is to be made.

@@ -29,6 +29,16 @@ pub(crate) enum NamedContents {
     OfTree(OpenTreeFile<RealMachine>),
 }
 
+impl NamedContents {
+    /// The number that a namespace has given the file.
+    pub(crate) fn number(&self) -> Option<FileNumber> {
+        match self {
+            NamedContents::Flat(_) => None,
+            NamedContents::OfTree(file) => Some(file.number()),
+        }
+    }
+}
+
 impl Deref for NamedContents {
     type Target = PagedFile<RealMachine>;
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use fs::{Advice, SelectedSettings};
 use layout::Selection;
+use namespace::FileNumber;
 
 use crate::cached_write;
 use crate::error::{Error, ErrorKind, Result};
@@ -222,6 +223,23 @@ impl Handle {
     /// If an agent does not say.
     pub fn stat(&self) -> Result<Stat> {
         self.begin(move |file| async move { file.stat().await }).wait()
+    }
+
+    /// The number that the namespace has given the file; none if there is no namespace. Nobody is asked.
+    ///
+    /// # Errors
+    /// If the file has been closed.
+    pub fn number(&self) -> Result<Option<FileNumber>> {
+        self.begin(move |file| async move { Ok(file.number()) }).wait()
+    }
+
+    /// The file's metadata as far as this session knows, so as they were when the file was opened at least: nobody is
+    /// asked.
+    ///
+    /// # Errors
+    /// If the file has been closed.
+    pub fn known_stat(&self) -> Result<Stat> {
+        self.begin(move |file| async move { Ok(file.known_stat()) }).wait()
     }
 
     /// The size in bytes as far as this session knows: nobody is asked.

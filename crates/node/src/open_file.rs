@@ -7,6 +7,7 @@ use std::rc::Rc;
 use fs::{Advice, File, OpenTreeFile, Prefetch, SelectedSettings, TeamTurn, WriteCache};
 use layout::Selection;
 use machine::{InFlight, Memory, OperationInFlight, Payload, Permits};
+use namespace::FileNumber;
 use real::RealMachine;
 
 use crate::client_node::ClientNode;
@@ -246,7 +247,17 @@ impl OpenFile {
 
     pub(crate) async fn stat(&self) -> Result<Stat> {
         self.told(self.file.refresh().await)?;
-        Ok(Stat::of(self.known_bytes(), self.file.striping()))
+        Ok(self.known_stat())
+    }
+
+    /// The number of the file, if it has one.
+    pub(crate) fn number(&self) -> Option<FileNumber> {
+        self.file.number()
+    }
+
+    /// The metadata as far as this client knows.
+    pub(crate) fn known_stat(&self) -> Stat {
+        Stat::of(self.known_bytes(), self.file.striping())
     }
 
     pub(crate) async fn set_len(&self, bytes: u64) -> Result<()> {

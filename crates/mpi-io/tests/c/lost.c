@@ -1,6 +1,6 @@
 /*
- * Processes write together until something is lost: one of them, which kills itself, or an agent, which the test ends. Those
- * who are left get errors, of a class and with a text, and soon.
+ * Processes write together until something is lost: one of them, which kills itself, or an agent, which the test ends.
+ * Those who are left get errors, of a class and with a text, and soon.
  *
  *   lost member|agent DIRECTORY
  *
@@ -33,6 +33,8 @@ int main(int argc, char **argv)
     CHECK(argc == 3 && chdir(argv[2]) == 0);
     int is_killed = strcmp(argv[1], "member") == 0 && rank == size - 1;
     alarm(BOUND);
+    /* By which MPICH's launcher tells the others that one is gone, and ends them if they do not know what it means. */
+    signal(SIGUSR1, SIG_IGN);
     MPI_File file;
     OK(MPI_File_open(MPI_COMM_WORLD, "starfish:mpi/lost", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
     MPI_Datatype blocks;

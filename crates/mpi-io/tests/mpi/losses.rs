@@ -43,7 +43,7 @@ impl Testbed {
     }
 }
 
-/// MPICH can let the others live, which an MPI does not unless it is told to.
+/// The launcher may end the others, too, before they can tell; those that can have got the error, and nobody waits.
 #[test]
 fn a_member_is_killed_in_a_collective_call() {
     let Some(testbed) = Testbed::new(&MPICH) else { return };
@@ -51,7 +51,9 @@ fn a_member_is_killed_in_a_collective_call() {
     let program = testbed.compile("lost", &[]);
     let mut launched = testbed.launch_with(&["-disable-auto-cleanup"], 3, &program);
     let child = launched.arg("member").arg(testbed.agents.path("")).spawn().expect("an MPI");
-    testbed.check_lost(&testbed.survivors(child, 0..2));
+    let mut told = testbed.survivors(child, 0..2);
+    told.retain(|line| !line.is_empty());
+    testbed.check_lost(&told);
 }
 
 fn agent_ends(mpi: &'static Mpi) {
