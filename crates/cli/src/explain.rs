@@ -1,4 +1,4 @@
-//! Why a simulated run took as long as it did: an account of what was busy, what waited, and what limited it.
+//! Why a run, simulated or real, took as long as it did: an account of what was busy, what waited, and what limited it.
 //!
 //! Of each class of resource (disks, buses, links, processors) it tells how busy its members were on average and
 //! which was busiest; of each queue, how long anything waited in it.
@@ -23,6 +23,8 @@ use machine::Duration;
 use serde::Serialize;
 use sim::{DiskStatistics, LinkStatistics, NodeStatistics, Statistics, Waits};
 
+use crate::recorded_run::{PartNames, RecordedRun};
+
 /// From this utilisation of its busiest member on, a class of resources is said to limit a run.
 const LIMIT: f64 = 0.7;
 
@@ -32,11 +34,12 @@ const PATH: f64 = 0.5;
 /// Among members of a class, one is singled out if all are on average less than this part as busy.
 const ALONE: f64 = 0.6;
 
-/// The account of one trial.
+/// The account of one trial, or of a recorded run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Account {
     /// Which trial of the experiment this is.
-    trial: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trial: Option<u64>,
     /// The length of the measured part.
     elapsed_s: f64,
     /// What limited it, in a sentence.
@@ -104,36 +107,69 @@ struct Queue {
 /// What all disks together did.
 #[derive(Clone, Debug, Serialize)]
 struct Disks {
-    movements: u64,
+    /// Of disks that tell of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    movements: Option<u64>,
     reads: u64,
     writes: u64,
     mean_read_s: f64,
     mean_write_s: f64,
+    #[serde(flatten)]
+    mechanics: Option<MechanicsTimes>,
+}
+
+/// What the mechanics of all disks together did.
+#[derive(Clone, Debug, Serialize)]
+struct MechanicsTimes {
     seek_s: f64,
     rotation_s: f64,
     transfer_s: f64,
-    overhead_s: f64,
+    /// Of disks that tell of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    overhead_s: Option<f64>,
 }
 
 impl Account {
     /// The account of the first trial of an experiment, on a machine of so many compute nodes.
     pub(crate) fn new(compute_nodes: u32, trial: &Trial) -> Self {
-        let statistics = &trial.statistics;
-        let (compute, io) = statistics.nodes.split_at(compute_nodes as usize);
-        let resources = resources(statistics, compute, io);
-        let queues = queues(statistics, compute, io);
+        let (statistics, compute_nodes) = (&trial.statistics, compute_nodes as usize);
+        let names = PartNames::numbered(compute_nodes, statistics);
+        Account {
+            trial: Some(0),
+            disks: Disks::new(&statistics.disks, true, true),
+            write_cache: Flushes::of(trial),
+            ..Account::of(statistics, compute_nodes, &names)
+        }
+    }
+
+    /// The account of a run that was recorded.
+    pub(crate) fn recorded(run: &RecordedRun) -> Self {
+        let disks = Disks::new(&run.statistics.disks, false, run.knows_mechanics());
+        let mut account = Account { disks, ..Account::of(&run.statistics, run.compute_nodes, &run.names) };
+        for class in &mut account.resources {
+            // How long links carried bytes while they were held is told nowhere, and real nodes tell of no interrupts.
+            class.mean_carried = None;
+            class.mean_interrupts = class.mean_interrupts.filter(|interrupts| *interrupts > 0.0);
+        }
+        account
+    }
+
+    fn of(statistics: &Statistics, compute_nodes: usize, names: &PartNames) -> Self {
+        let (compute, io) = statistics.nodes.split_at(compute_nodes);
+        let resources = resources(statistics, compute_nodes, names);
+        let queues = queues(statistics, compute_nodes, names);
         let (limited_by, limit) = limit(&resources, ProcessorPath::new(statistics, compute, io));
         Account {
-            trial: 0,
+            trial: None,
             elapsed_s: statistics.elapsed.as_secs_f64(),
             limit,
             limited_by,
             resources,
             queues,
-            disks: Disks::new(&statistics.disks),
+            disks: Disks::new(&statistics.disks, false, false),
             messages: statistics.messages,
             message_bytes: statistics.message_bytes,
-            write_cache: Flushes::of(trial),
+            write_cache: None,
         }
     }
 
@@ -143,8 +179,10 @@ impl Account {
         lines.extend(self.resources.iter().map(|class| format!("  {class}")));
         lines.extend(self.queues.iter().filter(|queue| queue.waits > 0).map(|queue| format!("  {queue}")));
         lines.extend(self.disks.lines().into_iter().map(|line| format!("  {line}")));
-        let mean = self.message_bytes.checked_div(self.messages).unwrap_or(0);
-        lines.push(format!("  messages: {}, of {mean} bytes on average", self.messages));
+        lines.push(match self.message_bytes.checked_div(self.messages) {
+            Some(mean) if mean > 0 => format!("  messages: {}, of {mean} bytes on average", self.messages),
+            _ => format!("  messages: {}", self.messages),
+        });
         lines.extend(self.write_cache.iter().flat_map(Flushes::lines).map(|line| format!("  {line}")));
         lines
     }
@@ -196,13 +234,15 @@ impl Flushes {
 /// A member of a class: its name and how long it was busy.
 type Member = (String, Duration);
 
-fn resources(statistics: &Statistics, compute: &[NodeStatistics], io: &[NodeStatistics]) -> Vec<Class> {
+fn resources(statistics: &Statistics, compute_nodes: usize, names: &PartNames) -> Vec<Class> {
+    let (compute, io) = statistics.nodes.split_at(compute_nodes);
+    let (compute_names, io_names) = names.nodes.split_at(compute_nodes);
     let class = |name, members: Vec<Member>| Class::new(name, &members, statistics);
-    let disks = named("disk", &statistics.disks, |disk| disk.mechanics.busy());
-    let buses = named("bus", &statistics.buses, |bus| bus.busy);
+    let disks = named(&names.disks, &statistics.disks, |disk| disk.mechanics.busy());
+    let buses = named(&names.buses, &statistics.buses, |bus| bus.busy);
     let mut classes = vec![class(DISKS, disks), class(BUSES, buses)];
     for (name, links) in [
-        (NODE_LINKS, node_links(compute, io).collect::<Vec<_>>()),
+        (NODE_LINKS, node_links(statistics, names).collect::<Vec<_>>()),
         (ROUTER_LINKS, router_links(statistics).collect()),
     ] {
         let carried = links.iter().map(|(_, link)| statistics.utilisation(link.carried)).sum::<f64>();
@@ -210,13 +250,13 @@ fn resources(statistics: &Statistics, compute: &[NodeStatistics], io: &[NodeStat
         let held = links.into_iter().map(|(name, link)| (name, link.held)).collect();
         classes.push(Class { mean_carried, ..class(name, held) });
     }
-    for (class_name, node_name, nodes) in
-        [(COMPUTE_PROCESSORS, "compute node", compute), (IO_PROCESSORS, "I/O node", io)]
+    for (class_name, names, nodes) in
+        [(COMPUTE_PROCESSORS, compute_names, compute), (IO_PROCESSORS, io_names, io)]
     {
         let busy = |node: &NodeStatistics| node.processor_threads + node.processor_interrupts;
         let interrupts = nodes.iter().map(|node| statistics.utilisation(node.processor_interrupts));
         let mean_interrupts = interrupts.sum::<f64>() / nodes.len().max(1) as f64;
-        let class = class(class_name, named(node_name, nodes, busy));
+        let class = class(class_name, named(names, nodes, busy));
         classes.push(Class { mean_interrupts: Some(mean_interrupts), ..class });
     }
     classes.retain(|class| class.count > 0);
@@ -230,26 +270,16 @@ const ROUTER_LINKS: &str = "channels between routers";
 const COMPUTE_PROCESSORS: &str = "processors of compute nodes";
 const IO_PROCESSORS: &str = "processors of I/O nodes";
 
-/// Numbered members.
-fn named<T>(name: &str, all: &[T], busy: impl Fn(&T) -> Duration) -> Vec<Member> {
-    all.iter().enumerate().map(|(index, one)| (format!("{name} {index}"), busy(one))).collect()
+/// Members with their names.
+fn named<T>(names: &[String], all: &[T], busy: impl Fn(&T) -> Duration) -> Vec<Member> {
+    names.iter().cloned().zip(all.iter().map(busy)).collect()
 }
 
 /// The links of all nodes, by name.
-fn node_links(
-    compute: &[NodeStatistics],
-    io: &[NodeStatistics],
-) -> impl Iterator<Item = (String, LinkStatistics)> {
-    let of = |name: &'static str, nodes: &[NodeStatistics]| {
-        let links = nodes.iter().enumerate().flat_map(move |(index, node)| {
-            [
-                (format!("the link out of {name} {index}"), node.link_out),
-                (format!("the link into {name} {index}"), node.link_in),
-            ]
-        });
-        links.collect::<Vec<_>>()
-    };
-    of("compute node", compute).into_iter().chain(of("I/O node", io))
+fn node_links(statistics: &Statistics, names: &PartNames) -> impl Iterator<Item = (String, LinkStatistics)> {
+    names.nodes.iter().zip(&statistics.nodes).flat_map(|(name, node)| {
+        [(format!("the link out of {name}"), node.link_out), (format!("the link into {name}"), node.link_in)]
+    })
 }
 
 /// The virtual channels between routers, by the columns and rows of these.
@@ -261,35 +291,37 @@ fn router_links(statistics: &Statistics) -> impl Iterator<Item = (String, LinkSt
     })
 }
 
-fn queues(statistics: &Statistics, compute: &[NodeStatistics], io: &[NodeStatistics]) -> Vec<Queue> {
-    let disks = (0..).zip(&statistics.disks).map(|(index, disk)| (format!("disk {index}"), disk.waits));
-    let buses = (0..).zip(&statistics.buses).map(|(index, bus)| (format!("bus {index}"), bus.waits));
-    let threads = |name: &'static str, nodes| numbered(name, nodes, |node| node.thread_waits);
-    let interrupts = |name: &'static str, nodes| numbered(name, nodes, |node| node.interrupt_waits);
+fn queues(statistics: &Statistics, compute_nodes: usize, names: &PartNames) -> Vec<Queue> {
+    let disks = waits(&names.disks, &statistics.disks, |disk| disk.waits);
+    let buses = waits(&names.buses, &statistics.buses, |bus| bus.waits);
+    let (compute, io) = statistics.nodes.split_at(compute_nodes);
+    let (compute_names, io_names) = names.nodes.split_at(compute_nodes);
+    let threads = |names, nodes| waits(names, nodes, |node: &NodeStatistics| node.thread_waits);
+    let interrupts = |names, nodes| waits(names, nodes, |node: &NodeStatistics| node.interrupt_waits);
     vec![
         Queue::new("requests for their turn at a disk", disks),
         Queue::new("transfers for a bus", buses),
         Queue::new(
             "messages for a link of a node",
-            node_links(compute, io).map(|(name, link)| (name, link.waits)),
+            node_links(statistics, names).map(|(name, link)| (name, link.waits)),
         ),
         Queue::new(
             "messages for a channel between routers",
             router_links(statistics).map(|(name, link)| (name, link.waits)),
         ),
-        Queue::new("threads for the processor of a compute node", threads("compute node", compute)),
-        Queue::new("threads for the processor of an I/O node", threads("I/O node", io)),
-        Queue::new("interrupts for the processor of a compute node", interrupts("compute node", compute)),
-        Queue::new("interrupts for the processor of an I/O node", interrupts("I/O node", io)),
+        Queue::new("threads for the processor of a compute node", threads(compute_names, compute)),
+        Queue::new("threads for the processor of an I/O node", threads(io_names, io)),
+        Queue::new("interrupts for the processor of a compute node", interrupts(compute_names, compute)),
+        Queue::new("interrupts for the processor of an I/O node", interrupts(io_names, io)),
     ]
 }
 
-fn numbered(
-    name: &str,
-    nodes: &[NodeStatistics],
-    waits: impl Fn(&NodeStatistics) -> Waits,
-) -> impl Iterator<Item = (String, Waits)> {
-    (0..).zip(nodes).map(move |(index, node)| (format!("{name} {index}"), waits(node)))
+fn waits<'a, T>(
+    names: &'a [String],
+    all: &'a [T],
+    waits: impl Fn(&T) -> Waits + 'a,
+) -> impl Iterator<Item = (String, Waits)> + 'a {
+    names.iter().cloned().zip(all.iter().map(waits))
 }
 
 /// What limited the run: the name of a class, or `latency`; and a sentence that says why.
@@ -415,7 +447,8 @@ impl fmt::Display for Queue {
 }
 
 impl Disks {
-    fn new(disks: &[DiskStatistics]) -> Self {
+    /// `is_whole`: all is known of them; `has_mechanics`: at least what their mechanics did.
+    fn new(disks: &[DiskStatistics], is_whole: bool, has_mechanics: bool) -> Self {
         let count = |of: fn(&DiskStatistics) -> u64| disks.iter().map(of).sum::<u64>();
         let time = |of: fn(&DiskStatistics) -> Duration| {
             Duration::from_nanos(disks.iter().map(|disk| of(disk).as_nanos()).sum()).as_secs_f64()
@@ -423,36 +456,46 @@ impl Disks {
         let (reads, writes) = (count(|disk| disk.counts.reads), count(|disk| disk.counts.writes));
         let mean = |time: f64, count: u64| if count == 0 { 0.0 } else { time / count as f64 };
         Disks {
-            movements: count(|disk| disk.mechanics.movements),
+            movements: is_whole.then(|| count(|disk| disk.mechanics.movements)),
             reads,
             writes,
             mean_read_s: mean(time(|disk| disk.counts.read_time), reads),
             mean_write_s: mean(time(|disk| disk.counts.write_time), writes),
-            seek_s: time(|disk| disk.mechanics.seek),
-            rotation_s: time(|disk| disk.mechanics.rotation),
-            transfer_s: time(|disk| disk.mechanics.transfer),
-            overhead_s: time(|disk| disk.mechanics.overhead),
+            mechanics: has_mechanics.then(|| MechanicsTimes {
+                seek_s: time(|disk| disk.mechanics.seek),
+                rotation_s: time(|disk| disk.mechanics.rotation),
+                transfer_s: time(|disk| disk.mechanics.transfer),
+                overhead_s: is_whole.then(|| time(|disk| disk.mechanics.overhead)),
+            }),
         }
     }
 
     fn lines(&self) -> Vec<String> {
         let Disks { movements, reads, writes, .. } = self;
+        let movements = movements.map_or(String::new(), |movements| format!("; {movements} movements"));
+        let accesses = format!(
+            "disk accesses: {reads} reads, {} each; {writes} writes, {} each{movements}",
+            time(self.mean_read_s),
+            time(self.mean_write_s)
+        );
+        std::iter::once(accesses).chain(self.mechanics.as_ref().map(MechanicsTimes::line)).collect()
+    }
+}
+
+impl MechanicsTimes {
+    fn line(&self) -> String {
         let busy = self.seek_s + self.rotation_s + self.transfer_s;
         let part = |time: f64| percent(if busy > 0.0 { time / busy } else { 0.0 });
-        vec![
-            format!(
-                "disk accesses: {reads} reads, {} each; {writes} writes, {} each; {movements} movements",
-                time(self.mean_read_s),
-                time(self.mean_write_s)
-            ),
-            format!(
-                "disk time: {} seeking, {} waiting for the rotation, {} transferring; beside it {} of overhead",
-                part(self.seek_s),
-                part(self.rotation_s),
-                part(self.transfer_s),
-                time(self.overhead_s)
-            ),
-        ]
+        let overhead = match self.overhead_s {
+            Some(overhead) => format!("; beside it {} of overhead", time(overhead)),
+            None => String::new(),
+        };
+        format!(
+            "disk time: {} seeking, {} waiting for the rotation, {} transferring{overhead}",
+            part(self.seek_s),
+            part(self.rotation_s),
+            part(self.transfer_s),
+        )
     }
 }
 

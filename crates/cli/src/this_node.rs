@@ -3,7 +3,7 @@
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use node::{Agent, ConnectedNode, NodeTrace, key};
 use real::{Limits, Settings};
@@ -29,6 +29,26 @@ static TRACE: OnceLock<PathBuf> = OnceLock::new();
 /// The command names a trace file. It does so once.
 pub(crate) fn name_trace(path: &Path) {
     TRACE.get_or_init(|| path.to_owned());
+}
+
+/// What comes before that one, for as long as the command says so: another trace file, or none.
+static TRACE_FOR_NOW: Mutex<Option<Option<PathBuf>>> = Mutex::new(None);
+
+/// Has all nodes that start while something is done add to this trace, or to none, instead of the one that the command
+/// names.
+pub(crate) fn traced_to<T>(path: Option<&Path>, what: impl FnOnce() -> T) -> T {
+    *trace_for_now() = Some(path.map(Path::to_owned));
+    let done = what();
+    *trace_for_now() = None;
+    done
+}
+
+fn trace_for_now() -> MutexGuard<'static, Option<Option<PathBuf>>> {
+    TRACE_FOR_NOW.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn trace() -> Option<PathBuf> {
+    trace_for_now().clone().unwrap_or_else(|| TRACE.get().cloned())
 }
 
 /// The settings of a new node, with a name of its own and what the command and the environment ask for.
@@ -76,7 +96,7 @@ where
     F: Future<Output = Result<T>> + 'static,
 {
     let started = real::run(settings, |machine| async move {
-        let trace = NodeTrace::begin(&machine, TRACE.get().map(PathBuf::as_path))?;
+        let trace = NodeTrace::begin(&machine, trace().as_deref())?;
         let done = match ConnectedNode::to_present(&machine, &agents, key_file()).await {
             Ok(connection) => work(connection).await,
             Err(error) => Err(error.into()),

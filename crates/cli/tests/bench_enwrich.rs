@@ -1,5 +1,6 @@
 //! `starfish bench enwrich`: real processes and agents on loopback.
 
+use std::path::Path;
 use std::process::{Command, Output};
 
 fn bench(arguments: &[&str]) -> Output {
@@ -41,6 +42,28 @@ fn processes_write_by_every_method() {
     }
 }
 
+/// A measurement and its prediction are traced from the first write to the end, in two files, by all that take part.
+#[test]
+fn what_is_measured_and_predicted_can_be_traced() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("run.tlv");
+    let one = ["--file-size", "256KiB", "--processes", "2", "--agents", "2", "--patterns", "wcc"];
+    let of_it = ["--records", "64", "--methods", "disk-directed", "--trace", path.to_str().expect("text")];
+    text(&bench(&[&one[..], &of_it].concat()));
+    let count = |path: &Path, state: &str| {
+        let timeline = trace::read("run", std::fs::read(path).expect("a trace").as_slice()).expect("a trace");
+        assert_eq!(timeline.processes.len(), 4, "{}", path.display());
+        let is_meant = |index: &&u32| timeline.states[**index as usize].name == state;
+        timeline.spans.state.iter().filter(is_meant).count()
+    };
+    let predicted = directory.path().join("run-predicted.tlv");
+    for state in ["collective write", "move block", "disk write", "serve: collective"] {
+        let measured = count(&path, state);
+        assert!(measured > 0, "{state}");
+        assert_eq!(measured, count(&predicted, state), "{state}");
+    }
+}
+
 #[test]
 fn what_makes_no_sense_is_refused_before_anything_starts() {
     for (arguments, part) in [
@@ -48,6 +71,7 @@ fn what_makes_no_sense_is_refused_before_anything_starts() {
         (&["--patterns", "rb"], "rb"),
         (&["--records", "3"], "3 bytes"),
         (&["--disk-model", "none"], "none"),
+        (&["--trace", "x.tlv"], "one measurement"),
         (&["--processes", "0"], "--processes"),
     ] {
         let output = bench(arguments);

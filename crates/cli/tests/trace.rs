@@ -230,3 +230,39 @@ fn a_trace_is_of_one_row_in_a_file_that_can_be_written() {
     let limit = "simulate --pattern rb --method traditional --trace-limit 5";
     assert!(fail(starfish(limit.split(' ')), 2).contains("--trace"));
 }
+
+/// What a trace says of a simulated run is what the machine's own sums say.
+#[test]
+fn a_trace_explains_what_the_machine_explains() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("rb.tlv");
+    for method in ["traditional", "disk-directed"] {
+        let run = RUN.replace("traditional", method);
+        let trace = ["--trace", path.to_str().expect("a plain path")];
+        let output = finish(starfish(run.split(' ').chain(trace)));
+        let rows: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+        let expected = &rows[0]["explain"];
+        let arguments = ["trace", "explain", path.to_str().expect("a plain path"), "--format", "json"];
+        let explained: serde_json::Value =
+            serde_json::from_slice(&finish(starfish(arguments)).stdout).expect("JSON");
+        assert_eq!(explained["limited_by"], expected["limited_by"]);
+        let named = |account: &serde_json::Value, list: &str, name: &serde_json::Value| {
+            let all = account[list].as_array().expect("a list").iter();
+            all.clone().find(|one| one["name"] == *name).cloned().expect("the same names")
+        };
+        let number = |value: &serde_json::Value| value.as_f64().expect("a number");
+        for class in explained["resources"].as_array().expect("a list") {
+            let other = named(expected, "resources", &class["name"]);
+            assert_eq!(class["count"], other["count"], "{class}");
+            for part in ["mean", "busiest_utilisation"] {
+                // The machine counts a piece of work in full when it begins.
+                assert!((number(&class[part]) - number(&other[part])).abs() < 0.01, "{class} {other}");
+            }
+        }
+        let of_disks = "requests for their turn at a disk".into();
+        let (waits, other) = (named(&explained, "queues", &of_disks), named(expected, "queues", &of_disks));
+        assert_eq!(waits, other);
+        assert_eq!(explained["disks"]["reads"], expected["disks"]["reads"]);
+        assert_eq!(explained["messages"], expected["messages"]);
+    }
+}

@@ -142,3 +142,51 @@ fn an_agent_with_a_trace_of_its_own_does_not_record_on_demand() {
     assert!(wait(&mut agent.child).success());
     assert_eq!(timeline(&file).processes.len(), 1);
 }
+
+/// What limited a real run is told by the run itself, and again by the trace of it; agents go on without recording.
+#[test]
+fn what_limited_a_run_on_agents_is_said() {
+    let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20"]);
+    store.make_file("original", 4 << 20);
+    let said = |arguments: &[&str]| -> Vec<String> {
+        let output = store.command(arguments).output().expect("it runs");
+        let errors = String::from_utf8(output.stderr).expect("text");
+        assert!(output.status.success(), "{errors}");
+        errors.lines().map(|line| line.trim().to_owned()).collect()
+    };
+    let put = said(&["put", "original", "--block", "64KiB", "--explain"]);
+    assert!(put[0].starts_with("The disks limited this run: busy "), "{put:?}");
+    let has = |said: &[String], begin: &str| {
+        assert!(said.iter().any(|line| line.starts_with(begin)), "{begin}: {said:?}");
+    };
+    let processors = "processors of I/O nodes (2): busy ";
+    for begin in ["disks (2): busy ", "links of nodes (", processors, "disk accesses: 0 reads, "] {
+        has(&put, begin);
+    }
+    let get = said(&["get", "original", "copy", "--explain", "--trace", "get.tlv"]);
+    // What was put is in the agents' caches.
+    has(&get, "disk accesses: 0 reads, ");
+    let of_trace = store.run(&["trace", "explain", "get.tlv"]);
+    assert_eq!(of_trace.lines().collect::<Vec<_>>(), get);
+    assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("`starfish trace start`"));
+    // One that fails says why, and leaves no recording behind.
+    assert!(store.run_failing(&["get", "missing", "--explain"]).contains("missing"));
+    assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("`starfish trace start`"));
+    let bench = said(&[
+        "bench",
+        "--agents",
+        "--operation",
+        "write",
+        "--order",
+        "random",
+        "--file-size",
+        "1MiB",
+        "--block",
+        "64KiB",
+        "--explain",
+        "--progress",
+        "never",
+    ]);
+    assert_eq!(bench[0], "random write:");
+    has(&bench, "disks (2): busy ");
+}

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 
 use node::{CacheWrites, Error, ErrorKind, Prefetch, Result, Size, SocketBuffers, flush_seconds};
 
@@ -28,6 +29,8 @@ pub(crate) struct Options {
     pub(crate) cache_bytes: u64,
     /// The write cache, if there is one.
     pub(crate) write_cache: Option<CacheWrites>,
+    /// The trace that what the library does is added to, if there is one.
+    pub(crate) trace: Option<PathBuf>,
     /// The log file, if there is one.
     pub(crate) log: Option<LogFile>,
     /// Why values under old names were ignored: for the log.
@@ -56,6 +59,9 @@ impl fmt::Display for Options {
             if let Some(job) = job {
                 write!(f, " with the job {job}")?;
             }
+        }
+        if let Some(path) = &self.trace {
+            write!(f, ", traced to {}", path.display())?;
         }
         let SocketBuffers { send_bytes, receive_bytes } = self.sockets;
         for (which, bytes) in [("send", send_bytes), ("receive", receive_bytes)] {
@@ -104,7 +110,7 @@ const fn row(
 }
 
 /// All options, in the order of the thesis's table A.1; those after it are new.
-const TABLE: [Row; 12] = [
+const TABLE: [Row; 13] = [
     row(["prefetch", "p", "PREFETCH"], ["0|1", "1"], "fetch pages before they are asked for"),
     row(["write-behind", "w", "WRITEBEHIND"], ["0|1", "1"], "go on while written data travel to the agents"),
     row(["disk_number", "d", "DISKNUMBER"], ["N|all", "all"], "disks over which new files are striped"),
@@ -125,10 +131,15 @@ const TABLE: [Row; 12] = [
         "longest time in the write cache; 0 for no limit",
     ),
     row(["job", "J", "JOB"], ["NAME", ""], "the job whose processes flush together"),
+    row(
+        ["trace", "t", "TRACE"],
+        ["FILE", ""],
+        "trace of reads, writes and waits for pages, added to this file",
+    ),
 ];
 
 /// The options that the thesis has not.
-const NEW: [&str; 4] = ["cache", "write_cache", "flush_seconds", "job"];
+const NEW: [&str; 5] = ["cache", "write_cache", "flush_seconds", "job", "trace"];
 
 /// Prefix of the environment variables.
 const PREFIX: &str = "PDIOL_";
@@ -255,9 +266,14 @@ impl Values {
             },
             cache_bytes: self.value("cache", cache_bytes)?,
             write_cache: self.write_cache()?,
+            trace: self.trace(),
             log: logs.then(|| LogFile { path: self.given["log"].value.clone(), is_required }),
             ignored: self.ignored,
         })
+    }
+
+    fn trace(&self) -> Option<PathBuf> {
+        Some(self.given["trace"].value.clone()).filter(|path| !path.is_empty()).map(PathBuf::from)
     }
 
     fn write_cache(&mut self) -> Result<Option<CacheWrites>> {
@@ -407,6 +423,9 @@ mod tests {
             Some(CacheWrites::of(1 << 20))
         );
         assert_eq!(options("prog", &[("WRITE_CACHE", "1M"), ("JOB", "x")]).write_cache, None);
+        assert_eq!(options("prog -trace a.tlv -", &[("PDIOL_TRACE", "b.tlv")]).trace, Some("a.tlv".into()));
+        assert_eq!(options("prog", &[("PDIOL_TRACE", "b.tlv")]).trace, Some("b.tlv".into()));
+        assert_eq!(options("prog", &[("TRACE", "b.tlv")]).trace, None);
         let sockets = SocketBuffers { send_bytes: NonZeroU32::new(65_536), receive_bytes: None };
         assert_eq!(options("prog -S 65536 -r auto -", &[("PDIOL_RCV_BUFF", "9")]).sockets, sockets);
     }

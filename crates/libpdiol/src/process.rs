@@ -87,6 +87,7 @@ impl Process {
         let mut settings = Settings::of_environment(nodes::find()?)?;
         settings.cache_bytes = options.cache_bytes;
         settings.write_cache = options.write_cache.clone().or(settings.write_cache);
+        settings.trace = options.trace.clone().or(settings.trace);
         settings.prefetch = options.prefetch;
         settings.write_behind = options.write_behind;
         settings.disks = options.disks;

@@ -88,6 +88,25 @@ fn a_forked_process_ends() {
     check("fork");
 }
 
+/// What the library did is in the trace that the program was given by option or by variable, and both are one trace if
+/// they are one file.
+#[test]
+fn the_library_records_its_own_states() {
+    let agents = Agents::start(2);
+    let program = compile("cc", "crates/libpdiol/tests/c/traced.c", agents.directory.path(), &["-O1"]);
+    succeed(run(&program, &agents).args(["-c", "1M", "-trace", "own.tlv", "-"]));
+    succeed(run(&program, &agents).args(["-c", "1M", "-"]).env("PDIOL_TRACE", "own.tlv"));
+    let file = fs::read(agents.directory.path().join("own.tlv")).expect("a trace");
+    let timeline = trace::read("own.tlv", file.as_slice()).expect("a trace");
+    assert_eq!(timeline.processes.len(), 2);
+    let states: Vec<&str> = timeline.states.iter().map(|state| state.name.as_str()).collect();
+    let expected =
+        ["page-cache read", "page-cache write", "wait for page", "prefetch", "write behind", "ask: read"];
+    for state in expected {
+        assert!(states.contains(&state), "{state}: {states:?}");
+    }
+}
+
 /// What there is under a name: the finished file, or why there is none.
 fn finished(session: &Session, name: &str) -> pdiol::Result<Vec<u8>> {
     let mut found = Vec::new();

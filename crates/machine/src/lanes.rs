@@ -22,6 +22,7 @@ pub(crate) struct Lanes {
     /// Of each name of tasks the lanes that no task has. The first is used first, so there are few.
     free: BTreeMap<&'static str, BTreeSet<u32>>,
     counters: BTreeMap<CountedPart, RowId>,
+    parts: BTreeMap<(&'static str, usize), RowId>,
 }
 
 /// A number: what it belongs to, which of them, and its name.
@@ -40,7 +41,7 @@ struct Lane {
 impl Lanes {
     pub(crate) fn new(node: NodeId) -> Self {
         let (of_tasks, free, counters) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Lanes { node, lanes: Vec::new(), of_tasks, free, counters }
+        Lanes { node, lanes: Vec::new(), of_tasks, free, counters, parts: BTreeMap::new() }
     }
 
     /// The lane and the row on which a span of a task begins.
@@ -103,6 +104,12 @@ impl Lanes {
     pub(crate) fn row_of(&self, place: SpanPlace) -> Option<RowId> {
         let lane = self.lanes.get(place.lane as usize)?;
         lane.open.iter().any(|(span, _)| *span == place.span).then_some(lane.row)
+    }
+
+    /// The row of a part of the node.
+    pub(crate) fn part(&mut self, part: (&'static str, usize), recorder: &mut dyn Recorder) -> RowId {
+        let new = || recorder.row(self.node, &format!("{} {}", part.0, part.1), false);
+        *self.parts.entry(part).or_insert_with(new)
     }
 
     /// The row of a number.

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use crate::lanes::{CountedPart, Lanes, SpanPlace};
 use crate::recorder::{NotedEvent, Recorder, RowId};
-use crate::{Instant, NodeId};
+use crate::{Duration, Instant, NodeId};
 
 /// What has to be known of a machine to note anything. It is asked only while somebody listens.
 pub trait Present {
@@ -20,7 +20,18 @@ pub trait Present {
 
     /// The task that runs, by a number that no other has at the time, and its name.
     fn task(&self) -> (u64, &'static str);
+
+    /// How long a processor has worked for the node's thread so far, if that is not told otherwise.
+    fn processor_time(&self) -> Option<Duration> {
+        None
+    }
 }
+
+/// How busy the node's thread keeps its processor is noted so often.
+const SAMPLE: Duration = Duration::from_millis(1);
+
+/// Which number that is.
+const PROCESSOR_WORK: CountedPart = ("processor", 0, "busy, per mille");
 
 /// What happens on a node, for whoever listens.
 pub struct NodeNotes {
@@ -31,6 +42,8 @@ pub struct NodeNotes {
     /// How many spans have begun while somebody listened. It goes on from listener to listener, so that a span of an
     /// earlier one is none of a later one's.
     spans: Cell<u32>,
+    /// When the work of the processor was last looked at, and how much it had been.
+    worked: Cell<(Instant, Duration)>,
 }
 
 struct Listener {
@@ -67,7 +80,7 @@ impl NodeNotes {
     /// Notes of a node, to which nobody listens.
     pub fn new(node: NodeId, present: Rc<dyn Present>) -> Self {
         let (is_on, listener, spans) = (Cell::new(false), RefCell::new(None), Cell::new(0));
-        NodeNotes { is_on, node, present, listener, spans }
+        NodeNotes { is_on, node, present, listener, spans, worked: Cell::default() }
     }
 
     /// Whether somebody listens.
@@ -82,12 +95,19 @@ impl NodeNotes {
         let lanes = Lanes::new(self.node);
         let before = self.listener.borrow_mut().replace(Listener { recorder, lanes });
         drop(before);
+        self.worked.set((self.present.now(), self.present.processor_time().unwrap_or_default()));
         self.is_on.set(true);
     }
 
     /// Tells nobody any more.
     pub fn stop(&self) {
-        self.is_on.set(false);
+        if self.is_on.replace(false) {
+            let now = self.present.now();
+            if self.present.processor_time().is_some() {
+                self.note_work(now);
+                self.note_busy(now, 0);
+            }
+        }
         let listener = self.listener.borrow_mut().take();
         drop(listener);
     }
@@ -137,24 +157,92 @@ impl NodeNotes {
         }
     }
 
+    /// The time, if somebody listens: when a part of the node begins what it then [did](Self::did).
+    #[inline(always)]
+    pub fn moment(&self) -> Option<Instant> {
+        self.is_on().then(|| self.present.now())
+    }
+
+    /// Notes that a part of the node has done something since a moment: what the part is, and which. One part does one
+    /// thing at a time.
+    #[inline(always)]
+    pub fn did<const N: usize>(
+        &self,
+        part: (&'static str, usize),
+        name: &'static str,
+        since: Option<Instant>,
+        arguments: impl FnOnce() -> [(&'static str, u64); N],
+    ) {
+        if let Some(since) = since.filter(|_| self.is_on()) {
+            self.note_slice(part, name, since, &arguments());
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_slice(
+        &self,
+        part: (&'static str, usize),
+        name: &'static str,
+        since: Instant,
+        arguments: &[(&'static str, u64)],
+    ) {
+        if let Some(Listener { recorder, lanes }) = &mut *self.listener.borrow_mut() {
+            let mut recorder = recorder.borrow_mut();
+            let row = lanes.part(part, &mut *recorder);
+            recorder.note(row, since, NotedEvent::Begin { name, arguments });
+            recorder.note(row, self.present.now(), NotedEvent::End);
+        }
+    }
+
+    /// Notes how busy the processor was, if it is time to.
+    fn sample(&self, now: Instant) {
+        if now.since(self.worked.get().0) >= SAMPLE {
+            self.note_work(now);
+        }
+    }
+
+    /// Notes how busy the node's thread has kept the processor since that was last noted: at the time from which on it
+    /// was so.
+    fn note_work(&self, now: Instant) {
+        let Some(worked) = self.present.processor_time() else { return };
+        let (since, before) = self.worked.replace((now, worked));
+        let worked = worked.as_nanos().saturating_sub(before.as_nanos());
+        self.note_busy(since, (worked * 1000 / now.since(since).as_nanos().max(1)).min(1000));
+    }
+
+    fn note_busy(&self, since: Instant, per_mille: u64) {
+        if let Some(Listener { recorder, lanes }) = &mut *self.listener.borrow_mut() {
+            let mut recorder = recorder.borrow_mut();
+            let row = lanes.counter(PROCESSOR_WORK, &mut *recorder);
+            recorder.note(row, since, NotedEvent::Count(per_mille));
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn begin(&self, name: &'static str, arguments: &[(&'static str, u64)]) -> SpanPlace {
+        let now = self.present.now();
+        self.sample(now);
         let mut listener = self.listener.borrow_mut();
         let Some(Listener { recorder, lanes }) = &mut *listener else { return SpanPlace::default() };
         let span = self.spans.get().wrapping_add(1).max(1);
         self.spans.set(span);
         let mut recorder = recorder.borrow_mut();
         let (lane, row) = lanes.begin(self.present.task(), name, span, &mut *recorder);
-        recorder.note(row, self.present.now(), NotedEvent::Begin { name, arguments });
+        recorder.note(row, now, NotedEvent::Begin { name, arguments });
         SpanPlace { lane, span }
     }
 
     #[cold]
     #[inline(never)]
     fn end(&self, place: SpanPlace) {
+        let now = self.present.now();
         if let Some(Listener { recorder, lanes }) = &mut *self.listener.borrow_mut() {
-            lanes.end(place, self.present.now(), &mut *recorder.borrow_mut());
+            lanes.end(place, now, &mut *recorder.borrow_mut());
+        }
+        if self.is_on() {
+            self.sample(now);
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use machine::{BufferPool, Computer, Duration, Instant, Machine, NodeId, NodeNotes, Present, Result, Work};
 use nix::sys::resource::{Resource, getrlimit};
+use nix::time::{ClockId, clock_gettime};
 
 use crate::clock::Clock;
 use crate::computer;
@@ -56,6 +57,11 @@ impl Present for Here {
         let RunningTask { number, name } = self.tasks.running();
         (number, name)
     }
+
+    fn processor_time(&self) -> Option<Duration> {
+        let worked = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).ok()?;
+        Some(std::time::Duration::from(worked).into())
+    }
 }
 
 impl RealMachine {
@@ -85,6 +91,7 @@ impl RealMachine {
             limits,
             settings.sockets,
             tasks.clone(),
+            notes.clone(),
         )?;
         let buffers = BufferPool::new(settings.buffer_bytes);
         let inner = Inner { node: settings.node, clock, tasks, net, disks, metadata, buffers, notes, drain };

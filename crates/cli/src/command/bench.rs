@@ -109,6 +109,7 @@ Examples:
   starfish bench --agents                          those that all commands use
   starfish bench --agents node1:7117,node2:7117 --clients 4 --file-size 4GiB
   starfish bench --agents --operation mixed --record 64KiB --duration 30s
+  starfish bench --agents --operation write --order random --explain
   starfish bench --agents --machine loopback --set disks.model=streaming-20
   starfish bench pdiol --html pdiol.html
   starfish bench enwrich --patterns wcc --html enwrich.html

@@ -14,6 +14,7 @@ use super::positive;
 use crate::agent_bench::prediction::Predictor;
 use crate::agent_bench::report::{Report, Row};
 use crate::agent_bench::task::Task;
+use crate::explained::explained;
 use crate::interrupt::Interruption;
 use crate::store::agents::{AgentsArgs, KeyArgs, TraceArgs};
 use crate::store::beforehand;
@@ -105,6 +106,11 @@ pub(crate) struct Options {
     /// Change a number of the machine's description.
     #[arg(long, value_name = "KEY=VALUE", requires = "machine")]
     set: Vec<String>,
+
+    /// Say on standard error what limited each workload: disks, links, processors or waiting. All nodes record what
+    /// they do meanwhile.
+    #[arg(long, requires = "agents")]
+    explain: bool,
 
     /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table, requires = "agents")]
@@ -218,7 +224,11 @@ impl Options {
         let mut rows = Vec::new();
         for cell in &cells {
             let task = self.task(cell, &agents, file)?;
-            let measured = task.run(interruption.clone())?;
+            if self.explain {
+                eprintln!("{} {}:", cell.order.name(), cell.work.name());
+            }
+            let interruption = interruption.clone();
+            let measured = explained(self.explain, &agents, self.trace.file(), || task.run(interruption))?;
             let predicted = self.predicted(predictor.as_ref(), cell)?;
             let names = (cell.order.name(), cell.work.name());
             let operations = cell.work.operations();

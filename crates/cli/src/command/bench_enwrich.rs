@@ -1,7 +1,8 @@
 //! `starfish bench enwrich`: processes that write one shared file in small records, measured and predicted.
 
+use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
@@ -72,6 +73,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     predict: Option<String>,
 
+    /// Trace the one measurement: what processes and agents do, NAME.tlv, and what is predicted that they do,
+    /// NAME-predicted.tlv. Both begin with the first write and end with the last byte on the disks.
+    #[arg(long, value_name = "NAME.tlv", conflicts_with = "predict")]
+    trace: Option<PathBuf>,
+
     /// Output format.
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
@@ -94,6 +100,7 @@ Examples:
   starfish bench enwrich --patterns wcc --file-size 64MiB
   starfish bench enwrich --records 8,512 --methods traditional,write-cached --html enwrich.html
   starfish bench enwrich --predict cluster-switch --processes 16 --agents 8
+  starfish bench enwrich --patterns wcc --records 512 --methods disk-directed --trace write.tlv
   TMPDIR=/mnt/disk starfish bench enwrich --disk-model host";
 
 /// The name that stands for the disk under TMPDIR.
@@ -105,6 +112,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return be_member();
     }
     let cells = cells(arguments)?;
+    let traces = arguments.trace.as_deref().map(|path| traces(path, &cells)).transpose()?;
     arguments.html.as_deref().map_or(Ok(()), local::check_writable)?;
     let is_host = arguments.disk_model == HOST;
     let model = if is_host { None } else { Some(load_model(&arguments.disk_model)?) };
@@ -121,8 +129,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let progress = Progress::count(arguments.progress, "writing", cells.len() as u64);
     let mut rows = Vec::new();
     for cell in &cells {
-        let measured = agents.as_ref().map(|agents| measure(agents, cell)).transpose()?;
-        let predicted = predictor.as_ref().map(|predictor| predictor.predict(cell)).transpose()?;
+        let measured = agents
+            .as_ref()
+            .map(|agents| measure(agents, cell, traces.as_ref().map(|(measured, _)| measured.as_path())))
+            .transpose()?;
+        let predicted = predictor
+            .as_ref()
+            .map(|predictor| {
+                predictor.predict(cell, traces.as_ref().map(|(_, predicted)| predicted.as_path()))
+            })
+            .transpose()?;
         rows.push(WriteRow::new(cell, measured, predicted, rate));
         progress.add(1);
     }
@@ -164,6 +180,21 @@ fn cells(arguments: &Arguments) -> Result<Vec<WriteCell>> {
         );
     }
     Ok(cells)
+}
+
+/// The traces of what is measured and of what is predicted, for one measurement.
+fn traces(path: &Path, cells: &[WriteCell]) -> Result<(PathBuf, PathBuf)> {
+    if cells.len() != 1 {
+        let why = format!("a trace is of one measurement, and there are {}", cells.len());
+        return Err(Failure::usage("--trace", why).remedy("Name one of --patterns, --records and --methods."));
+    }
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    local::check_writable(path)?;
+    // What is measured is added to it by several processes.
+    File::create(path).map_err(|error| Failure::new(path.display().to_string(), error))?;
+    let whole = std::path::absolute(path).map_err(|error| Failure::new(path.display().to_string(), error))?;
+    let predicted = whole.with_file_name(format!("{name}-predicted.tlv"));
+    Ok((whole, predicted))
 }
 
 fn predictor(arguments: &Arguments, is_host: bool) -> Result<Option<WritePredictor>> {

@@ -7,6 +7,7 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use layout::Extent;
 
+use crate::explained::explained;
 use crate::local::{self, Hashing, STANDARD};
 use crate::store::agents::{AgentsArgs, FlatArgs};
 use crate::store::get_tree::{self, TreeDownload};
@@ -71,6 +72,11 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "recursive")]
     hash: bool,
 
+    /// Say on standard error what limited the run: disks, links, processors or waiting. All nodes record what they do
+    /// meanwhile.
+    #[arg(long)]
+    explain: bool,
+
     /// Whether to show progress.
     #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
     progress: Show,
@@ -84,11 +90,17 @@ Examples:
   starfish get 'results/*.dat' /tmp/                 with a namespace, all that the pattern means
   starfish get -r results --resume
   starfish get big.dat --method disk-directed --compute-nodes 8
+  starfish get big.dat --explain
   starfish get hurt.dat rest.dat --skip-damaged";
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
+    let trace = arguments.agents.trace.file().map(Path::to_owned);
+    explained(arguments.explain, &agents.clone(), trace.as_deref(), || get(agents, arguments))
+}
+
+fn get(agents: Vec<Agent>, arguments: Arguments) -> Result<()> {
     if arguments.recursive || (globs::is_pattern(&arguments.name) && means_many(&agents, &arguments)?) {
         return get_many(agents, arguments);
     }

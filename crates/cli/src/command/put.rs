@@ -8,6 +8,7 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use node::{Agent, ErrorKind};
 
+use crate::explained::explained;
 use crate::interrupt::Interruption;
 use crate::local::{self, Hashing, STANDARD};
 use crate::store::agents::AgentsArgs;
@@ -76,6 +77,11 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "recursive")]
     hash: bool,
 
+    /// Say on standard error what limited the run: disks, links, processors or waiting. All nodes record what they do
+    /// meanwhile.
+    #[arg(long)]
+    explain: bool,
+
     /// Whether to show progress.
     #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
     progress: Show,
@@ -86,6 +92,7 @@ Examples:
   starfish put big.dat --agents node1:7117,node2:7117
   starfish put big.dat results/today.dat --verify
   starfish put -r results --resume
+  starfish put big.dat --explain
   tar c directory | starfish put - directory.tar --block 1MiB
   starfish put big.dat --method disk-directed --compute-nodes 8 --replace";
 
@@ -94,7 +101,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let name = name(&arguments)?;
     beforehand::check_block(arguments.block)?;
     warn_of_second_file(&arguments);
-    let mut agents = arguments.agents.find()?;
+    let agents = arguments.agents.find()?;
+    let trace = arguments.agents.trace.file().map(Path::to_owned);
+    explained(arguments.explain, &agents.clone(), trace.as_deref(), || put(agents, name, arguments))
+}
+
+fn put(mut agents: Vec<Agent>, name: String, arguments: Arguments) -> Result<()> {
     if arguments.without_missing {
         agents = those_that_answer(agents, &name, arguments.replace)?;
     }

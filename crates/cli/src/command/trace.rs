@@ -5,6 +5,7 @@
 //! - one file for each action
 
 mod diff;
+mod explain;
 mod export;
 mod import;
 mod input;
@@ -36,6 +37,7 @@ Examples:
   starfish trace summary node1.tlv node2.tlv --by state --format csv
   starfish trace overlap psrs.tlv read compute
   starfish trace diff before.tlv after.tlv
+  starfish trace explain client.tlv agents.tlv
   starfish trace export psrs.tlv --to perfetto -o psrs.pftrace
   starfish trace import profile.json -o profile.tlv";
 
@@ -46,6 +48,7 @@ enum Action {
     Summary(summary::Arguments),
     Overlap(overlap::Arguments),
     Diff(diff::Arguments),
+    Explain(explain::Arguments),
     Export(export::Arguments),
     Import(import::Arguments),
 }
@@ -69,6 +72,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         Action::Summary(arguments) => summary::run(&arguments),
         Action::Overlap(arguments) => overlap::run(&arguments),
         Action::Diff(arguments) => diff::run(&arguments),
+        Action::Explain(arguments) => explain::run(&arguments),
         Action::Export(arguments) => export::run(&arguments),
         Action::Import(arguments) => import::run(&arguments),
     }

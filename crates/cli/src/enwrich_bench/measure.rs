@@ -1,18 +1,20 @@
 //! Processes that write, on agents of one's own.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use command_line::failure::{Failure, Result};
 use layout::Striping;
-use node::ConnectedNode;
+use node::{Agent, ConnectedNode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::member::{MemberAddress, MemberOutcome, MemberTask};
 use super::{BLOCK_BYTES, WriteCell};
 use crate::processes::Agents;
+use crate::store::recordings;
 use crate::this_node;
 
 /// What was measured.
@@ -26,8 +28,10 @@ pub(crate) struct Measured {
 }
 
 /// Has processes write new files on the agents, checks these, and removes them.
-pub(crate) fn measure(agents: &Agents, cell: &WriteCell) -> Result<Measured> {
-    let (addresses, cell) = (agents.agents.clone(), *cell);
+///
+/// What all do from the first write until the last byte is on the disks is added to the trace, if one is named.
+pub(crate) fn measure(agents: &Agents, cell: &WriteCell, trace: Option<&Path>) -> Result<Measured> {
+    let (addresses, cell, trace) = (agents.agents.clone(), *cell, trace.map(Path::to_owned));
     let outcome = this_node::run(addresses.clone(), move |connection| async move {
         let group: u64 = node::random()?;
         let names: Vec<String> =
@@ -38,8 +42,8 @@ pub(crate) fn measure(agents: &Agents, cell: &WriteCell) -> Result<Measured> {
         }
         let (tell, told) = flume::bounded(1);
         let of_processes = names.clone();
-        let addresses = addresses.iter().map(|agent| agent.address).collect();
-        std::thread::spawn(move || tell.send(have_written(&cell, addresses, of_processes, group)));
+        let writing = move || have_written(&cell, &addresses, of_processes, group, trace);
+        std::thread::spawn(move || tell.send(writing()));
         let measured = told.recv_async().await.expect("the thread tells before it ends");
         drop(files);
         for name in &names {
@@ -60,12 +64,13 @@ async fn create(connection: &ConnectedNode, name: &str) -> Result<fs::File<real:
 
 fn have_written(
     cell: &WriteCell,
-    agents: Vec<std::net::SocketAddr>,
+    agents: &[Agent],
     files: Vec<String>,
     group: u64,
+    trace: Option<PathBuf>,
 ) -> Result<Measured> {
     let task = |rank| MemberTask {
-        agents: agents.clone(),
+        agents: agents.iter().map(|agent| agent.address).collect(),
         files: files.clone(),
         group,
         rank,
@@ -75,17 +80,31 @@ fn have_written(
         file_bytes: cell.file_bytes,
         processes: cell.processes,
         cache_bytes: cell.cache_bytes,
+        trace: trace.clone(),
     };
     let mut members =
         (0..cell.processes as usize).map(|rank| Writer::start(&task(rank))).collect::<Result<Vec<_>>>()?;
     let addresses = of_each(&mut members, Writer::hear::<MemberAddress>)?;
     of_each(&mut members, |member| member.tell(&addresses))?;
     of_each(&mut members, Writer::hear::<String>)?;
+    if trace.is_some() {
+        recordings::start(agents.to_vec(), true)?;
+        of_each(&mut members, |member| member.ask("record"))?;
+    }
     let start = Instant::now();
     of_each(&mut members, |member| member.tell(&"go"))?;
     let outcomes = of_each(&mut members, Writer::hear::<MemberOutcome>)?;
     members[0].ask("finish")?;
     let elapsed = start.elapsed();
+    if let Some(path) = trace {
+        of_each(&mut members, |member| member.ask("recorded"))?;
+        let (recorded, failure) = recordings::stop(agents.to_vec())?;
+        let mut sections = Vec::new();
+        let failed = |error| Failure::new(path.display().to_string(), error);
+        recordings::write(&recorded, &mut sections).map_err(failed)?;
+        recording::append(&path, &sections).map_err(failed)?;
+        failure.map_or(Ok(()), Err)?;
+    }
     members[0].ask("check")?;
     Ok(together(elapsed, &outcomes))
 }

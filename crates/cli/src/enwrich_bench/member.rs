@@ -3,17 +3,20 @@
 //! ```text
 //!  parent    task          peers         go            finish       check        (end of input)
 //!  member         address       ready         outcome        done         done   ends
+//!
+//!  `record` before `go` and `recorded` after `finish`, each answered with `done`, begin and end a trace
 //! ```
 
 use std::io::{self, BufRead, Write};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use command_line::failure::{Failure, Result};
 use fs::Group;
 use jobs::{Contents, Latencies, Member, Part};
 use layout::Problem;
 use machine::NodeId;
-use node::{Agent, ConnectedNode};
+use node::{Agent, ConnectedNode, NodeTrace};
 use real::{Peer, RealMachine};
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +36,8 @@ pub(crate) struct MemberTask {
     pub(crate) file_bytes: u64,
     pub(crate) processes: u32,
     pub(crate) cache_bytes: u64,
+    /// The trace to add to.
+    pub(crate) trace: Option<PathBuf>,
 }
 
 /// How other members reach one.
@@ -102,8 +107,17 @@ async fn take_part(task: &MemberTask, connection: &ConnectedNode) -> Result<()> 
     let part: Part<RealMachine> =
         task.cell()?.job(task.files.clone()).prepare(member).await.map_err(failed)?;
     tell(&"ready")?;
+    let mut trace = None;
     while let Some(what) = hear_or_end().await? {
         match what.as_str() {
+            "record" => {
+                trace = NodeTrace::begin(machine, task.trace.as_deref())?;
+                tell(&"done")?;
+            }
+            "recorded" => {
+                trace.take().map_or(Ok(()), NodeTrace::end)?;
+                tell(&"done")?;
+            }
             "go" => {
                 let outcome = part.run().await.map_err(failed)?;
                 let flushes = outcome.flushes.map(|flushes| flushes.flushes);

@@ -4,6 +4,7 @@
 //! - `group.rs`: a group of compute nodes that moves a file together, disk-directed
 //! - `transfer.rs`: get and put by either method, and what is left of a damaged file
 //! - `beforehand.rs`: what is refused before a file is put
+//! - `recordings.rs`: what agents do, recorded on demand
 //! - `namespace.rs`: the namespace of a set; `stored.rs`: files in it and of flat names; `globs.rs`: patterns of paths
 //! - `many.rs`: many files at once; `put_tree.rs`, `get_tree.rs`: whole directories
 
@@ -15,5 +16,6 @@ pub(crate) mod group;
 pub(crate) mod many;
 pub(crate) mod namespace;
 pub(crate) mod put_tree;
+pub(crate) mod recordings;
 pub(crate) mod stored;
 pub(crate) mod transfer;

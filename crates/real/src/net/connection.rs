@@ -17,7 +17,7 @@ use compio::BufResult;
 use compio::buf::{IntoInner, IoBuf};
 use compio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use compio::net::TcpStream;
-use machine::{BufferPool, Class, Condition, Error, Message, NodeId, Payload, Result};
+use machine::{BufferPool, Class, Condition, Error, Message, NodeId, NodeNotes, Payload, Result};
 
 use super::arrivals::{Arrival, Arrivals};
 use super::frame::{Kind, Prelude};
@@ -62,7 +62,18 @@ pub(crate) struct Connection {
     loss: RefCell<Option<String>>,
     /// Woken when the loss has been received.
     pub(crate) forgotten: Condition,
+    noted: LinkNotes,
 }
+
+/// Where it is noted how long messages with data take the links from and to a node.
+pub(crate) struct LinkNotes {
+    pub(crate) notes: Rc<NodeNotes>,
+    /// Which of the node's connections it is.
+    pub(crate) number: usize,
+}
+
+/// What a link does.
+const MESSAGE: &str = "message";
 
 /// One lane of a connection.
 #[derive(Default)]
@@ -79,7 +90,7 @@ pub(crate) struct TcpHalves {
 
 impl Connection {
     /// A connection of whose messages `share_bytes` may wait in this node at once.
-    pub(crate) fn new(peer: NodeId, share_bytes: u64) -> Rc<Self> {
+    pub(crate) fn new(peer: NodeId, share_bytes: u64, noted: LinkNotes) -> Rc<Self> {
         Rc::new(Connection {
             peer,
             sides: Default::default(),
@@ -90,6 +101,7 @@ impl Connection {
             given_up: RefCell::default(),
             loss: RefCell::default(),
             forgotten: Condition::new(),
+            noted,
         })
     }
 
@@ -144,8 +156,12 @@ impl Connection {
     pub(crate) async fn write(self: Rc<Self>, lane: Lane, mut stream: TcpStream) {
         let outbox = &self.side(lane).outbox;
         while let Some(mut batch) = outbox.next_batch().await {
+            let since = self.noted.notes.moment().filter(|_| lane == Lane::Data);
+            let bytes = batch.bytes;
             let outcome = write_all(&mut stream, &mut batch.runs).await;
             drop(batch);
+            let LinkNotes { notes, number } = &self.noted;
+            notes.did(("link out", *number), MESSAGE, since, || [("bytes", bytes)]);
             match outcome {
                 Ok(()) => outbox.settle(),
                 Err(error) => return outbox.lose(self.gone(&error.to_string())),
@@ -165,7 +181,7 @@ impl Connection {
         reader: &mut Reader,
         room: &Room,
     ) -> std::result::Result<Heard, String> {
-        reader.next(lane, room, &self.share).await
+        reader.next(lane, room, &self.share, &self.noted).await
     }
 
     pub(crate) fn gone(&self, why: &str) -> Box<Error> {
@@ -307,6 +323,7 @@ impl Reader {
         lane: Lane,
         room: &Room,
         share: &BufferPool,
+        noted: &LinkNotes,
     ) -> std::result::Result<Heard, String> {
         let Some(prelude) = self.array().await.map_err(explain)? else { return Ok(Heard::End) };
         let Prelude { kind, header_bytes, payload_bytes } = Prelude::decode(&prelude)?;
@@ -318,7 +335,7 @@ impl Reader {
             stray => return Err(format!("it sent a frame over the wrong connection ({stray:?}, {lane:?})")),
         };
         let header = self.fill(Vec::with_capacity(header_bytes), header_bytes).await.map_err(explain)?;
-        let payload = self.payload(payload_bytes, room, share).await?;
+        let payload = self.payload(payload_bytes, room, share, noted).await?;
         Ok(Heard::Message(Message { class, header, payload }))
     }
 
@@ -328,6 +345,7 @@ impl Reader {
         bytes: u64,
         room: &Room,
         share: &BufferPool,
+        LinkNotes { notes, number }: &LinkNotes,
     ) -> std::result::Result<Payload, String> {
         if bytes <= SMALL_PAYLOAD_BYTES {
             let memory = Vec::with_capacity(bytes as usize);
@@ -339,7 +357,9 @@ impl Reader {
         }
         let share = share.take(bytes).await;
         let arrival = room.arrivals.begin(bytes);
+        let since = notes.moment();
         let memory = self.arrive(&arrival, bytes, &room.pool).await?;
+        notes.did(("link in", *number), MESSAGE, since, || [("bytes", bytes)]);
         let mut buffer = room.pool.take_for(share).await;
         buffer.fill_memory(memory);
         Ok(buffer.slice(0..bytes))

@@ -32,12 +32,12 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use compio::runtime::JoinHandle;
-use machine::{Condition, Delivery, Error, InFlight, Message, NodeId, Permits, Result};
+use machine::{Condition, Delivery, Error, InFlight, Message, NodeId, NodeNotes, Permits, Result};
 
 use crate::report::Report;
 use crate::settings::{Key, Limits, SocketBuffers};
 use crate::task::{Tasks, unless};
-use connection::{Connection, Heard, Lane, Reader, Room, TcpHalves};
+use connection::{Connection, Heard, Lane, LinkNotes, Reader, Room, TcpHalves};
 use frame::{Prelude, Ticket};
 pub(crate) use handshake::HANDSHAKES_MAX;
 use handshake::Handshakes;
@@ -73,6 +73,9 @@ struct Inner {
     /// Connections whose tasks have not ended, those lost or closing among them.
     alive: InFlight,
     listening: RefCell<Option<JoinHandle<()>>>,
+    notes: Rc<NodeNotes>,
+    /// How many connections there have been.
+    begun: Cell<usize>,
 }
 
 /// Half a connection.
@@ -123,6 +126,7 @@ impl Net {
         limits: Limits,
         sockets: SocketBuffers,
         tasks: Tasks,
+        notes: Rc<NodeNotes>,
     ) -> Result<Self> {
         let listener = listen.map(handshake::listen).transpose()?;
         let inner = Inner {
@@ -143,6 +147,8 @@ impl Net {
             alive: InFlight::new(),
             listening: RefCell::new(None),
             tasks,
+            notes,
+            begun: Cell::new(0),
         };
         let net = Net { inner: Rc::new(inner) };
         if let Some((listener, _)) = listener {
@@ -162,7 +168,9 @@ impl Net {
 
     /// Begins a connection to a node that there is none to, as the one who has called, or has been called.
     fn begin(&self, peer: NodeId, streams: [TcpHalves; 2], origin: Origin) {
-        let connection = Connection::new(peer, self.inner.room.share_bytes());
+        let number = self.inner.begun.replace(self.inner.begun.get() + 1);
+        let noted = LinkNotes { notes: self.inner.notes.clone(), number };
+        let connection = Connection::new(peer, self.inner.room.share_bytes(), noted);
         let watched = match origin {
             Origin::Called => true,
             Origin::WasCalled { answer } => {

@@ -68,6 +68,8 @@ struct Sent {
 /// Messages that leave with one system call.
 pub(crate) struct Batch {
     pub(crate) runs: Vec<ByteRun>,
+    /// How many bytes they are.
+    pub(crate) bytes: u64,
     _room: Vec<Buf>,
 }
 
@@ -164,17 +166,18 @@ impl Outbox {
     fn take_batch(&self) -> Option<Batch> {
         let mut leaving = self.leaving.borrow_mut();
         debug_assert!(leaving.is_empty(), "one batch at a time");
-        let (mut batch, mut bytes) = (Batch { runs: Vec::new(), _room: Vec::new() }, 0);
+        let mut batch = Batch { runs: Vec::new(), bytes: 0, _room: Vec::new() };
         // What has left this process cannot be overtaken, so what is not urgent waits here and not in a batch.
         let line = self.lines.iter().find(|line| !line.waiting.borrow().is_empty())?;
         let mut waiting = line.waiting.borrow_mut();
         while let Some(next) = waiting.front() {
-            let fits = bytes + next.bytes <= BATCH_BYTES && batch.runs.len() + next.runs.len() <= RUNS_MAX;
+            let fits =
+                batch.bytes + next.bytes <= BATCH_BYTES && batch.runs.len() + next.runs.len() <= RUNS_MAX;
             if !(fits || leaving.is_empty()) {
                 break;
             }
             let next = waiting.pop_front().expect("just looked at");
-            bytes += next.bytes;
+            batch.bytes += next.bytes;
             batch.runs.extend(next.runs);
             batch._room.push(next._room);
             leaving.push(next.sent);

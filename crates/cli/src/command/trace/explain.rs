@@ -1,0 +1,54 @@
+//! `starfish trace explain`: what limited a run that was recorded.
+
+use clap::{Args, ValueEnum};
+use command_line::failure::{Failure, Result};
+
+use super::input::TracesArgs;
+use super::shown;
+use crate::explain::Account;
+use crate::local;
+use crate::recorded_run::RecordedRun;
+
+/// Print what limited a recorded run: disks, links, processors, or waiting.
+///
+/// The trace is one of nodes of Starfish, simulated or real: of agents and clients, or of `starfish simulate --trace`.
+/// The time is that from the first to the last thing that the clients did. What `starfish simulate --explain` says of a
+/// simulated run is the same, and says more of queues. Of a real one, a disk is busy as long as the file system uses it,
+/// a link as long as a message with data leaves or comes, a processor as long as it works for the node's thread.
+#[derive(Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    traces: TracesArgs,
+
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = AccountFormat::Text)]
+    format: AccountFormat,
+}
+
+/// How an account is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum AccountFormat {
+    /// Lines for people.
+    Text,
+    /// A JSON object; times in seconds.
+    Json,
+}
+
+/// Runs the command.
+pub(super) fn run(arguments: &Arguments) -> Result<()> {
+    let timeline = arguments.traces.read()?;
+    let run = RecordedRun::of(&timeline).ok_or_else(|| {
+        let failure = Failure::new("the trace", "no node of Starfish is in it");
+        failure.remedy("`starfish trace summary` says what is in any trace.")
+    })?;
+    let account = Account::recorded(&run);
+    match arguments.format {
+        AccountFormat::Text => {
+            local::print(account.lines().iter().map(|line| shown::text(line.trim_start())))
+        }
+        AccountFormat::Json => {
+            let text = serde_json::to_string_pretty(&account);
+            local::print([text.map_err(|error| Failure::new("printing JSON", error))?])
+        }
+    }
+}

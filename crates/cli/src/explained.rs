@@ -1,0 +1,59 @@
+//! A command on agents, recorded for as long as it runs, and what limited it.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::Path;
+
+use command_line::failure::{Failure, Result};
+use node::Agent;
+use tempfile::NamedTempFile;
+use trace::{Alignment, Limits, TraceReader};
+
+use crate::explain::Account;
+use crate::recorded_run::RecordedRun;
+use crate::store::recordings;
+use crate::this_node;
+
+/// Does the work on these agents. If it is to be explained, all nodes record what they do meanwhile, and what limited it
+/// is said on standard error. What they record is added to `trace`, too, if a file is named.
+pub(crate) fn explained<T>(
+    is_wanted: bool,
+    agents: &[Agent],
+    trace: Option<&Path>,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    if !is_wanted {
+        return work();
+    }
+    let file = tempfile::Builder::new().prefix("starfish-").suffix(".tlv").tempfile().map_err(failed)?;
+    this_node::traced_to(None, || recordings::start(agents.to_vec(), false))?;
+    let done = this_node::traced_to(Some(file.path()), work);
+    let stopped = this_node::traced_to(None, || recordings::stop(agents.to_vec()));
+    let (done, (recorded, _)) = (done?, stopped?);
+    recordings::write(&recorded, &mut File::options().append(true).open(file.path()).map_err(failed)?)
+        .map_err(failed)?;
+    for line in account(&file)? {
+        eprintln!("{line}");
+    }
+    if let Some(trace) = trace {
+        let whole = std::fs::read(file.path()).map_err(failed)?;
+        let added = recording::append(trace, &whole);
+        added.map_err(|error| Failure::new(trace.display().to_string(), error))?;
+    }
+    Ok(done)
+}
+
+fn failed(error: io::Error) -> Failure {
+    Failure::new("recording this run", error)
+}
+
+fn account(file: &NamedTempFile) -> Result<Vec<String>> {
+    let mut reader = TraceReader::new(Limits::default());
+    let opened = File::open(file.path()).map_err(failed)?;
+    reader
+        .read("this run", BufReader::new(opened))
+        .map_err(|error| Failure::new("this run's trace", error))?;
+    let run = RecordedRun::of(&reader.finish(Alignment::WallClock));
+    let run = run.ok_or_else(|| Failure::new("explaining this run", "nothing of it was recorded"))?;
+    Ok(Account::recorded(&run).lines())
+}

@@ -1,0 +1,324 @@
+//! What a recorded run says of how busy everything was: the sums of a trace, simulated or real, in the form in which the
+//! simulated machine keeps its own.
+//!
+//! A simulated machine tells what its processors, links, buses and disks do, each on a row of its own. Of a real one
+//! those are known that the program sees: how long its thread had a processor, how long messages with data took to
+//! leave and to come, and how long its file system used a disk.
+
+use std::collections::BTreeMap;
+
+use machine::Duration;
+use sim::{BusStatistics, DiskStatistics, LinkStatistics, NodeStatistics, Statistics, Waits};
+use trace::{ArgumentValue, Mark, Span, Timeline};
+
+/// The sums of a run.
+pub(crate) struct RecordedRun {
+    /// The compute nodes come first.
+    pub(crate) statistics: Statistics,
+    pub(crate) compute_nodes: usize,
+    pub(crate) names: PartNames,
+}
+
+/// What nodes, disks and buses are called, in the order of their statistics.
+pub(crate) struct PartNames {
+    pub(crate) nodes: Vec<String>,
+    pub(crate) disks: Vec<String>,
+    pub(crate) buses: Vec<String>,
+}
+
+impl PartNames {
+    /// Those of a machine whose parts have no names but their numbers.
+    pub(crate) fn numbered(compute_nodes: usize, statistics: &Statistics) -> Self {
+        let numbered = |name: &str, count| (0..count).map(|index| format!("{name} {index}")).collect();
+        let mut nodes: Vec<String> = numbered("compute node", compute_nodes);
+        nodes.extend(numbered("I/O node", statistics.nodes.len() - compute_nodes));
+        let (disks, buses) =
+            (numbered("disk", statistics.disks.len()), numbered("bus", statistics.buses.len()));
+        PartNames { nodes, disks, buses }
+    }
+}
+
+/// A stretch of time.
+type Stretch = (u64, u64);
+
+/// What a process did, if it is a node.
+#[derive(Default)]
+struct RecordedNode {
+    title: String,
+    has_disks: bool,
+    has_rows: bool,
+    sums: NodeStatistics,
+    links: BTreeMap<&'static str, Vec<Stretch>>,
+    /// By their number in the node.
+    disks: BTreeMap<u64, RecordedDisk>,
+    /// The numbers that disks have on the whole machine, if they tell what they do, in the order of those in the node.
+    told: Vec<u64>,
+    buses: BTreeMap<u64, BusStatistics>,
+    /// From its first span to the end of its last.
+    extent: Option<Stretch>,
+}
+
+#[derive(Default)]
+struct RecordedDisk {
+    sums: DiskStatistics,
+    /// When the file system used it.
+    used: Vec<Stretch>,
+    /// What the disk itself has told: more than that, and also of what it did later, such as reading ahead.
+    mechanics: BTreeMap<String, Vec<Stretch>>,
+}
+
+impl RecordedRun {
+    /// The sums of a trace; none if no node of Starfish is in it.
+    pub(crate) fn of(timeline: &Timeline) -> Option<Self> {
+        let processes = 0..timeline.processes.len();
+        let nodes = processes.map(|process| RecordedNode::of(timeline, process)).filter(|node| node.has_rows);
+        let (io, compute): (Vec<_>, Vec<_>) = nodes.partition(|node| node.has_disks);
+        let those = if compute.is_empty() { &io } else { &compute };
+        let extents = || those.iter().filter_map(|node| node.extent);
+        let begin = extents().map(|(begin, _)| begin).min()?;
+        let end = extents().map(|(_, end)| end).max()?;
+        let mut run = RecordedRun {
+            statistics: Statistics {
+                elapsed: Duration::from_nanos(end - begin),
+                events: 0,
+                messages: timeline.flows.len() as u64,
+                message_bytes: 0,
+                nodes: Vec::new(),
+                disks: Vec::new(),
+                buses: Vec::new(),
+                router_links: Vec::new(),
+            },
+            compute_nodes: compute.len(),
+            names: PartNames { nodes: Vec::new(), disks: Vec::new(), buses: Vec::new() },
+        };
+        compute.into_iter().chain(io).for_each(|node| run.add(node, (begin, end)));
+        Some(run)
+    }
+
+    fn add(&mut self, mut node: RecordedNode, within: Stretch) {
+        for (name, link) in [("link out", &mut node.sums.link_out), ("link in", &mut node.sums.link_in)] {
+            let stretches = node.links.remove(name).unwrap_or_default();
+            *link = LinkStatistics { held: together(stretches, within), ..LinkStatistics::default() };
+        }
+        for (number, disk) in node.disks {
+            let RecordedDisk { mut sums, used, mechanics } = disk;
+            let told = node.told.get(number as usize);
+            self.names.disks.push(match told {
+                Some(told) => format!("disk {told}"),
+                None => format!("disk {number} of {}", node.title),
+            });
+            if told.is_none() {
+                sums.mechanics.transfer = together(used, within);
+            }
+            for (activity, stretches) in mechanics {
+                let lasted = together(stretches, within);
+                match activity.as_str() {
+                    "seek" => sums.mechanics.seek = lasted,
+                    "rotation" => sums.mechanics.rotation = lasted,
+                    _ => sums.mechanics.transfer = lasted,
+                }
+            }
+            self.statistics.disks.push(sums);
+        }
+        for (number, bus) in node.buses {
+            self.statistics.buses.push(bus);
+            self.names.buses.push(format!("bus {number}"));
+        }
+        self.statistics.nodes.push(node.sums);
+        self.names.nodes.push(node.title);
+    }
+
+    /// Whether disks have told what their mechanics did.
+    pub(crate) fn knows_mechanics(&self) -> bool {
+        self.statistics.disks.iter().any(|disk| !(disk.mechanics.seek + disk.mechanics.rotation).is_zero())
+    }
+}
+
+impl RecordedNode {
+    fn of(timeline: &Timeline, process: usize) -> Self {
+        let traced = &timeline.processes[process];
+        let mut node = RecordedNode {
+            title: traced.info.title(),
+            has_disks: ["agent", "I/O node"].contains(&traced.info.program.as_str()),
+            ..RecordedNode::default()
+        };
+        let rows = || traced.threads.clone().map(|thread| (thread, Row::of(timeline, thread)));
+        node.told = rows().filter_map(|(_, row)| row.disk_that_tells()).collect();
+        node.told.sort_unstable();
+        for (thread, row) in rows() {
+            for index in timeline.threads[thread].spans.clone() {
+                let span = timeline.spans.get(index);
+                if span.mark != Mark::NoBegin {
+                    node.take(&row, index, span);
+                }
+            }
+        }
+        node.take_work(timeline, traced.threads.clone());
+        node
+    }
+
+    fn take(&mut self, row: &Row<'_>, index: usize, span: Span) {
+        let lasts = Duration::from_nanos(span.duration_ns());
+        let state = row.timeline.states[span.state as usize].name.as_str();
+        match row.part() {
+            ("processor: threads", _) => {
+                let interrupted = Duration::from_nanos(row.argument(index, "interrupted_ns").unwrap_or(0));
+                self.sums.processor_threads += lasts - interrupted;
+                wait(&mut self.sums.thread_waits, row.argument(index, "waited_ns").unwrap_or(0));
+            }
+            ("processor: interrupts", _) => self.sums.processor_interrupts += lasts,
+            ("link out", _) => self.link("link out", span),
+            ("link in", _) => self.link("link in", span),
+            ("bus", Some(number)) => {
+                let bus = self.buses.entry(number).or_default();
+                bus.busy += lasts;
+                bus.bytes += row.argument(index, "bytes").unwrap_or(0);
+            }
+            ("mechanics", Some(number)) => {
+                let index = self.told.iter().position(|told| *told == number).unwrap_or(0);
+                let disk = self.disks.entry(index as u64).or_default();
+                let stretches = disk.mechanics.entry(state.to_owned()).or_default();
+                stretches.push((span.begin_ns, span.end_ns));
+            }
+            // The file system's use of it says the same.
+            ("disk", Some(_)) => {}
+            _ => return self.take_task(row, state, index, span),
+        }
+        self.has_rows = true;
+    }
+
+    fn link(&mut self, name: &'static str, span: Span) {
+        self.links.entry(name).or_default().push((span.begin_ns, span.end_ns));
+    }
+
+    /// What a task of the file system did.
+    fn take_task(&mut self, row: &Row<'_>, state: &str, index: usize, span: Span) {
+        let (begin, end) = self.extent.unwrap_or((span.begin_ns, span.end_ns));
+        self.extent = Some((begin.min(span.begin_ns), end.max(span.end_ns)));
+        self.has_rows |= state.starts_with("ask: ") || state.starts_with("serve: ");
+        let direction = state.strip_prefix("disk ");
+        if direction.is_none() && state != "wait for disk" {
+            return;
+        }
+        let Some(number) = row.argument(index, "disk") else { return };
+        (self.has_disks, self.has_rows) = (true, true);
+        let disk = self.disks.entry(number).or_default();
+        let Some(direction) = direction else { return wait(&mut disk.sums.waits, span.duration_ns()) };
+        disk.used.push((span.begin_ns, span.end_ns));
+        let (counts, lasts) = (&mut disk.sums.counts, Duration::from_nanos(span.duration_ns()));
+        let bytes = row.argument(index, "bytes").unwrap_or(0);
+        match direction {
+            "read" => {
+                counts.reads += 1;
+                counts.bytes_read += bytes;
+                counts.read_time += lasts;
+            }
+            "write" => {
+                counts.writes += 1;
+                counts.bytes_written += bytes;
+                counts.write_time += lasts;
+            }
+            _ => {}
+        }
+    }
+
+    /// How long its thread had a processor, as a real one counts it: in parts of a thousand, from one look to the next.
+    fn take_work(&mut self, timeline: &Timeline, threads: std::ops::Range<usize>) {
+        let name = "processor 0: busy, per mille";
+        let Some(counter) = timeline.counters.iter().position(|counter| counter.name == name) else { return };
+        let Some((_, end)) = self.extent else { return };
+        let is_of_node = |count: &&trace::Count| {
+            count.counter as usize == counter && threads.contains(&(count.thread as usize))
+        };
+        let counts: Vec<&trace::Count> = timeline.counts.iter().filter(is_of_node).collect();
+        let untils = counts.iter().skip(1).map(|count| count.time_ns).chain([end]);
+        let worked: u64 = counts
+            .iter()
+            .zip(untils)
+            .filter_map(|(count, until)| {
+                let trace::Amount::Integer(busy) = count.value else { return None };
+                let lasts = until.saturating_sub(count.time_ns);
+                Some(lasts / 1000 * u64::try_from(busy).unwrap_or(0).min(1000))
+            })
+            .sum();
+        self.sums.processor_threads += Duration::from_nanos(worked);
+    }
+}
+
+/// A row of a trace.
+struct Row<'a> {
+    timeline: &'a Timeline,
+    name: &'a str,
+}
+
+impl<'a> Row<'a> {
+    fn of(timeline: &'a Timeline, thread: usize) -> Self {
+        Row { timeline, name: &timeline.threads[thread].name }
+    }
+
+    /// The number of the disk whose mechanics it is the row of.
+    fn disk_that_tells(&self) -> Option<u64> {
+        match self.part() {
+            ("mechanics", number) => number,
+            _ => None,
+        }
+    }
+
+    /// Which part of a node it is, and the number of that.
+    fn part(&self) -> (&'a str, Option<u64>) {
+        let (name, is_mechanics) = match self.name.strip_suffix(": mechanics") {
+            Some(name) => (name, true),
+            None => (self.name, false),
+        };
+        let numbered = name.rsplit_once(' ').and_then(|(part, number)| Some((part, number.parse().ok()?)));
+        match numbered {
+            Some(("disk", number)) if is_mechanics => ("mechanics", Some(number)),
+            Some((part, number)) => (part, Some(number)),
+            None => (name, None),
+        }
+    }
+
+    fn argument(&self, span: usize, name: &str) -> Option<u64> {
+        let arguments = self.timeline.arguments_of(span);
+        let argument =
+            arguments.iter().find(|argument| self.timeline.names[argument.name as usize] == name)?;
+        match argument.value {
+            ArgumentValue::Number(trace::Amount::Integer(value)) => u64::try_from(value).ok(),
+            _ => None,
+        }
+    }
+}
+
+fn wait(waits: &mut Waits, nanoseconds: u64) {
+    if nanoseconds > 0 {
+        let one = Duration::from_nanos(nanoseconds);
+        *waits = waits.and(Waits { count: 1, total: one, longest: one });
+    }
+}
+
+/// How long any of some stretches went on, within another.
+fn together(mut stretches: Vec<Stretch>, (first, last): Stretch) -> Duration {
+    stretches.sort_unstable();
+    let (mut until, mut sum) = (first, 0);
+    for (begin, end) in stretches {
+        let (begin, end) = (begin.max(until), end.min(last));
+        if begin < end {
+            sum += end - begin;
+            until = end;
+        }
+    }
+    Duration::from_nanos(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_at_once_count_once() {
+        let of = |stretches: &[Stretch]| together(stretches.to_vec(), (10, 100)).as_nanos();
+        assert_eq!(of(&[(20, 30), (25, 40), (22, 24), (50, 60)]), 30);
+        assert_eq!(of(&[(0, 15), (95, 200), (5, 12)]), 10);
+        assert_eq!(of(&[]), 0);
+    }
+}

@@ -1,0 +1,63 @@
+//! What agents do, recorded on demand.
+
+use std::io::{self, Write};
+
+use command_line::failure::{Failure, Result};
+use fs::NodeRecording;
+use node::{Agent, ErrorKind};
+use trace::{FileWriter, ProcessId, ProcessInfo, ProcessNumber};
+
+use crate::this_node;
+
+const REMEDY: &str = "An agent that was started with --trace FILE or STARFISH_TRACE adds to that file when it ends; \
+                      start it without to record on demand.";
+
+/// An agent's recording, and what the user calls it.
+pub(crate) type Recorded = (String, NodeRecording);
+
+/// Has those of the agents that answer record from now on; says which do. If `all` is set, all have to.
+pub(crate) fn start(agents: Vec<Agent>, all: bool) -> Result<Vec<String>> {
+    this_node::run_with_present(agents, move |connection| async move {
+        if all {
+            connection.absence()?;
+        }
+        let started = connection.told("recording", connection.client.start_recording().await);
+        started.map_err(|error| match error.kind() {
+            ErrorKind::Invalid => Failure::from(error).remedy(REMEDY),
+            _ => error.into(),
+        })?;
+        Ok(connection.present().map(str::to_owned).collect())
+    })
+}
+
+/// Ends the recordings. What can be had of them, and why that is not all, if it is not.
+pub(crate) fn stop(agents: Vec<Agent>) -> Result<(Vec<Recorded>, Option<node::Error>)> {
+    this_node::run_with_present(agents, |connection| async move {
+        let (mut recorded, mut failure) = (Vec::new(), connection.absence().err());
+        for (node, outcome) in connection.client.stop_recording().await {
+            match connection.told("ending the recording", outcome) {
+                Ok(recording) => recorded.push((connection.name(node).to_owned(), recording)),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        Ok((recorded, failure))
+    })
+}
+
+/// Writes one section after the other.
+pub(crate) fn write(recorded: &[Recorded], file: &mut impl Write) -> io::Result<()> {
+    for (number, (name, recording)) in (0..).zip(recorded) {
+        file.write_all(&recording.section)?;
+        let info = ProcessInfo {
+            host: name.clone(),
+            number: ProcessNumber::Node(number),
+            program: "agent".to_owned(),
+            command_line: String::new(),
+            zero_unix_ns: Some(recording.zero_unix_ns),
+        };
+        let mut writer = FileWriter::resume(&mut *file);
+        writer.process(ProcessId(0), &info)?;
+        writer.clock_offset(ProcessId(0), recording.clock)?;
+    }
+    Ok(())
+}
