@@ -14,8 +14,8 @@ use crate::recorded_run::RecordedRun;
 use crate::store::recordings;
 use crate::this_node;
 
-/// Does the work on these agents. If it is to be explained, all nodes record what they do meanwhile, and what limited it
-/// is said on standard error. What they record is added to `trace`, too, if a file is named.
+/// Does the work on these agents. If it is to be explained, all nodes record what they do meanwhile, and what limited
+/// it is said on standard error. What they record is added to `trace`, too, if a file is named.
 pub(crate) fn explained<T>(
     is_wanted: bool,
     agents: &[Agent],

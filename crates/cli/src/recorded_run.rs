@@ -1,5 +1,5 @@
-//! What a recorded run says of how busy everything was: the sums of a trace, simulated or real, in the form in which the
-//! simulated machine keeps its own.
+//! What a recorded run says of how busy everything was: the sums of a trace, simulated or real, in the form in which
+//! the simulated machine keeps its own.
 //!
 //! A simulated machine tells what its processors, links, buses and disks do, each on a row of its own. Of a real one
 //! those are known that the program sees: how long its thread had a processor, how long messages with data took to

@@ -13,8 +13,8 @@ use crate::recorded_run::RecordedRun;
 ///
 /// The trace is one of nodes of Starfish, simulated or real: of agents and clients, or of `starfish simulate --trace`.
 /// The time is that from the first to the last thing that the clients did. What `starfish simulate --explain` says of a
-/// simulated run is the same, and says more of queues. Of a real one, a disk is busy as long as the file system uses it,
-/// a link as long as a message with data leaves or comes, a processor as long as it works for the node's thread.
+/// simulated run is the same, and says more of queues. Of a real one, a disk is busy while the file system uses it, a
+/// link as long as a message with data leaves or comes, a processor as long as it works for the node's thread.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
