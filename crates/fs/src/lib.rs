@@ -43,6 +43,7 @@ pub mod protocol;
 mod request_queue;
 mod schedule;
 mod scrub_unit;
+mod selected_parts;
 mod settings;
 mod time_histogram;
 mod traffic;

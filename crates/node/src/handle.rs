@@ -5,7 +5,7 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use fs::{Advice, SelectedSettings};
+use fs::{Advice, CollectiveMethod, SelectedSettings};
 use layout::Selection;
 use namespace::FileNumber;
 
@@ -24,7 +24,11 @@ use crate::write_queue::WriteQueue;
 const LENT_BYTES_MAX: u64 = 1 << 20;
 
 /// How what is selected is moved for one process: in the order of the disks, and on the media when somebody flushes.
-const ALONE: SelectedSettings = SelectedSettings { presort: true, queued: true, to_media: false };
+const ALONE: SelectedSettings = SelectedSettings {
+    method: CollectiveMethod::DiskDirected { presort: true },
+    queued: true,
+    to_media: false,
+};
 
 /// An open file. Any thread may use it at any time, and cloning gives another handle on the same.
 ///

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use fs::{SelectedSettings, TeamTurn};
+use fs::{CollectiveMethod, SelectedSettings, TeamTurn};
 use layout::Selection;
 use real::RealMachine;
 
@@ -56,7 +56,7 @@ impl Default for TeamMoves {
 
 impl From<TeamMoves> for SelectedSettings {
     fn from(TeamMoves { presort, queued, to_media }: TeamMoves) -> Self {
-        SelectedSettings { presort, queued, to_media }
+        SelectedSettings { method: CollectiveMethod::DiskDirected { presort }, queued, to_media }
     }
 }
 

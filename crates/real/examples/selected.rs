@@ -15,8 +15,8 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 
 use fs::{
-    Client, CollectiveSettings, Company, Configuration, File, FileId, Group, Result, SelectedSettings,
-    TeamMembership, serve,
+    Client, CollectiveMethod, CollectiveSettings, Company, Configuration, File, FileId, Group, Result,
+    SelectedSettings, TeamMembership, serve,
 };
 use layout::{Pattern, Problem, Selection, View};
 use machine::{Duration, Machine, Memory, NodeId};
@@ -107,7 +107,13 @@ async fn move_all(machine: RealMachine, rank: u32, plan: Plan) -> Result<()> {
     team.turn(team.next_turn()).await.gather(Ok(0)).await?;
     let file = client.open("file").await?;
     let dense = CollectiveSettings::disk_directed().presorted();
-    let selected = |queued, to_media| Way::Selected(SelectedSettings { presort: true, queued, to_media });
+    let selected = |queued, to_media| {
+        Way::Selected(SelectedSettings {
+            method: CollectiveMethod::DiskDirected { presort: true },
+            queued,
+            to_media,
+        })
+    };
     for (name, way) in [
         ("dense view, queued", Way::Dense(dense.queued())),
         ("selected, queued, to the media", selected(true, true)),

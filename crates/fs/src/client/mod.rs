@@ -28,6 +28,7 @@ mod pages;
 mod recordings;
 mod remains;
 mod selected;
+mod selected_two_phase;
 mod team;
 mod telling;
 mod together;

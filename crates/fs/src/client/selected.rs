@@ -15,7 +15,7 @@ use postcard::ser_flavors::Size;
 use super::file::incarnation_of;
 use super::team::TeamTurn;
 use super::together::{CommonOperation, Gathering, Met, Moved, attempts, moved_by};
-use super::{File, Group};
+use super::{CollectiveMethod, File, Group};
 use crate::endpoint::Mailbox;
 use crate::error::{Error, Result};
 use crate::protocol::{Direction, MemoryId, Request, Selected, SelectedPart, Selecting, Selectors};
@@ -23,8 +23,9 @@ use crate::protocol::{Direction, MemoryId, Request, Selected, SelectedPart, Sele
 /// How what is selected is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelectedSettings {
-    /// Whether each disk takes its blocks in the order of their physical position.
-    pub presort: bool,
+    /// Who moves the data. In two phases only the members of a group do: who is alone has nobody to exchange with, and
+    /// the members of a team do not reach each other.
+    pub method: CollectiveMethod,
     /// Whether what several blocks have for a member travels together (gather/scatter).
     pub queued: bool,
     /// Whether what is written is on the media when that is done, not only at the disks.
@@ -123,6 +124,16 @@ impl<M: Machine> File<M> {
         };
         let about = || [("file", self.id().0), ("bytes", operation.selection.bytes())];
         let _span = self.notes().span(name, about);
+        let method = operation.settings.method;
+        if let (Company::Group(group), CollectiveMethod::TwoPhase) = (company, method) {
+            return self.move_selected_in_two_phases(group, operation, fits, then).await;
+        }
+        let fits = match (company, method) {
+            (Company::Team(turn), CollectiveMethod::TwoPhase) if !turn.is_alone() => fits.and(Err(
+                Error::Invalid("the members of a team cannot exchange data in two phases".into()).into(),
+            )),
+            _ => fits,
+        };
         let parts = fits.and_then(|()| self.parts_of(operation));
         match company {
             Company::Group(group) => self.move_with(group, operation, parts, then).await,
@@ -135,14 +146,21 @@ impl<M: Machine> File<M> {
         }
     }
 
+    /// Refuses a memory that has no room for what is selected.
+    pub(super) fn check_selection(&self, selection: &Selection, memory: &Memory) -> Result<()> {
+        let (selected, memory) = (selection.bytes(), memory.len());
+        if selected <= memory {
+            return Ok(());
+        }
+        let why = format!("{}: {selected} bytes are selected for a memory of {memory}", self.name());
+        Err(Error::Invalid(why).into())
+    }
+
     /// What is selected, in parts that each have room in a header.
     fn parts_of(&self, operation: &SelectedOperation<'_>) -> Result<Vec<Part>> {
         let SelectedOperation { selection, memory, .. } = *operation;
+        self.check_selection(selection, memory)?;
         let invalid = |why: String| Error::Invalid(format!("{}: {why}", self.name()));
-        if memory.len() < selection.bytes() {
-            let (selected, memory) = (selection.bytes(), memory.len());
-            return Err(invalid(format!("{selected} bytes are selected for a memory of {memory}")).into());
-        }
         let stripes = self.striping().stripe_count() as usize;
         let rest = Message::HEADER_BYTES_MAX.saturating_sub(OTHER_BYTES + STRIPE_BYTES * stripes);
         let mut parts = Vec::new();
@@ -269,7 +287,8 @@ impl<M: Machine> File<M> {
         memory: MemoryId,
         selectors: Selectors,
     ) -> Request {
-        let SelectedSettings { presort, queued, to_media } = settings;
+        let SelectedSettings { method, queued, to_media } = settings;
+        let presort = method == CollectiveMethod::DiskDirected { presort: true };
         let file = self.id();
         Request::MoveSelected(Box::new(Selected {
             file,
@@ -280,6 +299,11 @@ impl<M: Machine> File<M> {
             memory,
             selectors,
         }))
+    }
+
+    /// Moves what this node alone has selected, and nobody meets.
+    pub(super) async fn move_own(&self, operation: &SelectedOperation<'_>) -> Result<()> {
+        self.move_alone(operation, self.parts_of(operation)?).await
     }
 
     /// Moves what this node alone has selected, one part after the other; each once more if an I/O node was started

@@ -97,7 +97,7 @@ impl<M: Machine> File<M> {
     /// After all members have written, sees to it that their data get to the media.
     ///
     /// Lost writes are reported to the member that made them.
-    async fn settle(&self, direction: Direction, group: &Group, moved: Result<()>) -> Result<()> {
+    pub(super) async fn settle(&self, direction: Direction, group: &Group, moved: Result<()>) -> Result<()> {
         if direction == Direction::Read {
             return moved;
         }

@@ -11,12 +11,16 @@ use super::faulty::Faulty;
 use super::tasks::Tasks;
 use super::{BLOCK, Base, Draw, Restarting, bytes_of, contents, finished, read, run, small, start, write};
 use crate::{
-    Client, Company, Configuration, Error, FailureKind, File, FileId, Group, NumberedFile, SelectedSettings,
-    TeamMembership, Threads,
+    Client, CollectiveMethod, Company, Configuration, Error, FailureKind, File, FileId, Group, NumberedFile,
+    SelectedSettings, TeamMembership, Threads,
 };
 
 /// Sorted and together, at the disks when it is written.
-const TO_DISKS: SelectedSettings = SelectedSettings { presort: true, queued: true, to_media: false };
+const TO_DISKS: SelectedSettings = SelectedSettings {
+    method: CollectiveMethod::DiskDirected { presort: true },
+    queued: true,
+    to_media: false,
+};
 
 /// How many members there are.
 const MEMBERS: u32 = 3;
@@ -128,13 +132,16 @@ async fn move_parts<M: Machine>(
 /// Whatever is selected of a file and written, alone at the same time, or with a group or a team: each byte is then one
 /// of its selectors', and what nobody has selected is as it was; and reading gives what is in the file.
 pub fn what_is_selected_agrees_with_files_in_memory(testbed: &impl Testbed, base: Base) {
-    for (seed, with, queued, presort, to_media) in [
-        (1, With::Group, false, true, true),
-        (2, With::Team, true, true, false),
-        (3, With::Nobody, true, false, false),
-        (4, With::Team, false, false, true),
+    let directed = |presort| CollectiveMethod::DiskDirected { presort };
+    for (seed, with, queued, method, to_media) in [
+        (1, With::Group, false, directed(true), true),
+        (2, With::Team, true, directed(true), false),
+        (3, With::Nobody, true, directed(false), false),
+        (4, With::Team, false, directed(false), true),
+        (5, With::Group, false, CollectiveMethod::TwoPhase, true),
+        (6, With::Group, true, CollectiveMethod::TwoPhase, false),
     ] {
-        let settings = SelectedSettings { presort, queued, to_media };
+        let settings = SelectedSettings { method, queued, to_media };
         run(testbed, 2 + MEMBERS as usize, move |nodes| async move {
             selected_operations(&nodes, base, seed, with, settings).await;
         });
@@ -147,7 +154,11 @@ pub fn selections_of_a_seed(testbed: &impl Testbed, seed: u64) {
     let configuration = Configuration::ALL[draw.below(Configuration::ALL.len() as u64) as usize];
     let with = [With::Nobody, With::Group, With::Team][draw.below(3) as usize];
     let mut is_so = || draw.below(2) == 0;
-    let settings = SelectedSettings { presort: is_so(), queued: is_so(), to_media: is_so() };
+    let method = match with {
+        With::Group if is_so() => CollectiveMethod::TwoPhase,
+        _ => CollectiveMethod::DiskDirected { presort: is_so() },
+    };
+    let settings = SelectedSettings { method, queued: is_so(), to_media: is_so() };
     run(testbed, 2 + MEMBERS as usize, move |nodes| async move {
         selected_operations(&nodes, configuration.into(), seed, with, settings).await;
     });
@@ -304,7 +315,11 @@ pub fn a_team_fails_together(testbed: &impl Testbed, base: Base) {
                 let file = client.open("shared").await.expect("opened");
                 let team = TeamMembership::form(&client, "all", rank, MEMBERS).await.expect("formed");
                 let all = Selection::contiguous(Extent::new(0, 9 * BLOCK)).expect("an extent");
-                let settings = SelectedSettings { presort: true, queued: false, to_media: true };
+                let settings = SelectedSettings {
+                    method: CollectiveMethod::DiskDirected { presort: true },
+                    queued: false,
+                    to_media: true,
+                };
                 // One of them has too little memory for it.
                 for short in [u64::from(rank == 1), 0] {
                     let memory = Memory::real(vec![0; (9 * BLOCK - short) as usize]);

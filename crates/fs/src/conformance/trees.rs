@@ -11,8 +11,8 @@ use namespace::{AttributeChanges, Location, NewInode, RenameMode, TreeOperation,
 use super::tasks::Tasks;
 use super::{BLOCK, Base, contents, run, small, start};
 use crate::{
-    Client, Error, NewTree, OpenTreeFile, PageCache, PageCacheSettings, Prefetch, Result, SelectedSettings,
-    TeamMembership, Threads, Tree,
+    Client, CollectiveMethod, Error, NewTree, OpenTreeFile, PageCache, PageCacheSettings, Prefetch, Result,
+    SelectedSettings, TeamMembership, Threads, Tree,
 };
 
 const NEW: NewTree = NewTree { origin: 4711, mode: 0o755, uid: 0, gid: 0 };
@@ -277,7 +277,11 @@ pub fn what_a_team_writes_is_known_to_all_its_members(testbed: &impl Testbed, ba
                 let file = open(&tree, "shared").await.expect("opened");
                 let team =
                     TeamMembership::form(tree.cache().client(), "writers", rank, 3).await.expect("formed");
-                let settings = SelectedSettings { presort: true, queued: true, to_media: false };
+                let settings = SelectedSettings {
+                    method: CollectiveMethod::DiskDirected { presort: true },
+                    queued: true,
+                    to_media: false,
+                };
                 let (records, mut expected) = (20, Vec::new());
                 for round in 1..4 {
                     // Something of one's own that has not been sent; the last record of all is not written then.

@@ -1,13 +1,7 @@
 //! Operations on what clients have selected of a file, each in closed form: which bytes of a block are whose is found
 //! when it is the block's turn, and neither memory nor messages depend on how many pieces there are.
 //!
-//! ```text
-//!  block         a a . b b b a a . b b . a           a: member 0, b: member 1, .: nobody's
-//!  Memput to 0   aaaaa      Memput to 1   bbbbb      one range of each memory, whatever the pieces
-//! ```
-//!
-//! What a member has of a block is contiguous in its memory, since there its bytes are in the order of the file. So the
-//! pieces are packed and unpacked here, where they are met in the order of the block, and a member copies but once.
+//! The pieces themselves are packed and unpacked in `selected_parts.rs`.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -15,18 +9,17 @@ use std::mem;
 use std::ops::Range;
 use std::rc::Rc;
 
-use layout::{Chunk, Extent, Selection};
-use machine::{Buf, Disk, Machine, NodeId, Payload, TaskGroup, Work};
+use layout::Extent;
+use machine::{Buf, Disk, Machine, NodeId, TaskGroup, Work};
 
 use super::IoNode;
 use super::account::Account;
 use super::partial_blocks::{BlockParts, PartialBlock, PartialTransfer, StripePart};
 use super::told::Told;
-use crate::coverage::Coverage;
 use crate::error::{Failure, FailureKind, Result as FsResult};
-use crate::exchange::{Exchange, Exchanged};
-use crate::give_way::give_way;
+use crate::exchange::Exchange;
 use crate::protocol::{Direction, FileId, Reply, Selected, SelectedPart, Selecting, Selectors};
+use crate::selected_parts::{SelectedParts, Selector, nearest};
 
 /// The most nodes of selections that one client may have told and not yet had moved: some forty megabytes.
 const NODES_OF_CLIENT_MAX: u64 = 1 << 19;
@@ -37,20 +30,8 @@ const LISTED_MAX: usize = 1 << 18;
 /// So often is looked for a block in a row, for all selections together, before others have their turn.
 const LOOKS_IN_A_ROW: usize = 16_384;
 
-/// So many blocks of data are packed and not yet put, at most, where members read the same bytes.
-const PACKED_BLOCKS: u64 = 4;
-
 /// What clients have told of their selections for operations to come.
 pub(super) type Selections = Told<Selecting>;
-
-/// A selection, or a part of one, and where it is.
-struct Selector {
-    /// Which of the members has it.
-    member: u32,
-    /// Where in its memory it begins, in bytes.
-    at: u64,
-    selection: Selection,
-}
 
 /// Everybody's selections, and the stripes that they may touch.
 struct AllSelected {
@@ -238,7 +219,7 @@ struct SelectedBlocks<M: Machine> {
 }
 
 impl<M: Machine> Iterator for SelectedBlocks<M> {
-    type Item = Option<PartialBlock<SelectedParts>>;
+    type Item = Option<PartialBlock<SelectedBlock>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.listed.len() == 0 {
@@ -255,7 +236,8 @@ impl<M: Machine> Iterator for SelectedBlocks<M> {
         let place = layout::StripePlace { stripe: label.stripe, offset: stripe_offset };
         let start = label.striping.file_offset_of(place).expect("a block of a file");
         let extent = Extent::new(start, label.striping.block_bytes());
-        let parts = SelectedParts { selectors: self.selectors.clone(), stripe_offset, extent };
+        let parts = SelectedParts { selectors: self.selectors.clone(), extent };
+        let parts = SelectedBlock { parts, stripe_offset };
         Some(Some(PartialBlock { stripe: self.part.clone(), parts }))
     }
 }
@@ -273,28 +255,17 @@ impl<M: Machine> SelectedBlocks<M> {
                 self.next = None;
                 return;
             };
-            self.next = self.nearest(start).and_then(|offset| match striping.block_at(offset) - block {
-                0 => {
-                    self.found.push(stripe_offset);
-                    block.checked_add(stripes)
+            self.next = nearest(&self.selectors, start, block_bytes).and_then(|offset| {
+                match striping.block_at(offset) - block {
+                    0 => {
+                        self.found.push(stripe_offset);
+                        block.checked_add(stripes)
+                    }
+                    // The first block of this stripe that is not before that.
+                    behind => block.checked_add(behind.div_ceil(stripes) * stripes),
                 }
-                // The first block of this stripe that is not before that.
-                behind => block.checked_add(behind.div_ceil(stripes) * stripes),
             });
         }
-    }
-
-    /// Where the first selected byte is in the block at an offset of the file, or the first beyond it.
-    fn nearest(&self, start: u64) -> Option<u64> {
-        let (mut nearest, end) = (None, start.saturating_add(self.part.stripe.block_bytes()));
-        for selector in self.selectors.iter() {
-            let found = selector.selection.next_from(start);
-            if found.is_some_and(|offset| offset < end) {
-                return found;
-            }
-            nearest = nearest.into_iter().chain(found).min();
-        }
-        nearest
     }
 
     /// Puts what has been found into the order in which it will be moved.
@@ -308,136 +279,27 @@ impl<M: Machine> SelectedBlocks<M> {
     }
 }
 
-/// What is selected of a block.
-struct SelectedParts {
-    selectors: Rc<[Selector]>,
+/// A block that anybody has selected some of.
+struct SelectedBlock {
+    parts: SelectedParts,
     /// Where in the stripe the block begins, in bytes.
     stripe_offset: u64,
-    /// The block.
-    extent: Extent,
 }
 
-impl SelectedParts {
-    /// What each has of the block.
-    fn parts(&self) -> impl Iterator<Item = MemberPart<'_>> {
-        self.selectors.iter().filter_map(|selector| {
-            let (selection, extent) = (&selector.selection, self.extent);
-            let first = selection.bytes_before(extent.offset);
-            let bytes = selection.bytes_before(extent.end()) - first;
-            (bytes > 0).then_some(MemberPart { selector, extent, first, bytes })
-        })
-    }
-}
-
-/// What one selection has of a block.
-struct MemberPart<'a> {
-    selector: &'a Selector,
-    extent: Extent,
-    /// How many bytes it has before the block, and how many of it.
-    first: u64,
-    bytes: u64,
-}
-
-impl MemberPart<'_> {
-    /// Its pieces of the block, as offsets within that and lengths.
-    fn places(&self) -> impl Iterator<Item = (u64, u64)> {
-        let start = self.extent.offset;
-        let chunks = self.selector.selection.pieces_in(self.extent);
-        chunks.map(move |Chunk { file_offset, bytes, .. }| (file_offset - start, bytes))
-    }
-
-    /// Its pieces of a buffer that has the block, one after the other, and how many there are.
-    fn gather(&self, buffer: &Buf) -> (Payload, u64) {
-        let (first, bytes) = self.places().next().expect("it has some bytes");
-        if bytes == self.bytes {
-            return (buffer.slice(first..first + bytes), 1);
-        }
-        let mut pieces = 0;
-        let data = buffer.gather(self.places().inspect(|_| pieces += 1), self.bytes);
-        (data, pieces)
-    }
-
-    /// Puts its data where its pieces of a buffer are that has the block; how many there are.
-    fn scatter(&self, data: &Payload, buffer: &mut Buf) -> u64 {
-        let mut pieces = 0;
-        buffer.scatter(self.places().inspect(|_| pieces += 1), data);
-        pieces
-    }
-}
-
-impl Exchanged for MemberPart<'_> {
-    fn member(&self) -> u32 {
-        self.selector.member
-    }
-
-    fn memory_offset(&self) -> u64 {
-        self.selector.at + self.first
-    }
-
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-}
-
-/// What one selection has of a block, packed.
-struct Packed<'a>(MemberPart<'a>, Payload);
-
-impl Exchanged for Packed<'_> {
-    fn member(&self) -> u32 {
-        self.0.member()
-    }
-
-    fn memory_offset(&self) -> u64 {
-        self.0.memory_offset()
-    }
-
-    fn bytes(&self) -> u64 {
-        self.0.bytes
-    }
-}
-
-impl<M: Machine> BlockParts<M> for SelectedParts {
+impl<M: Machine> BlockParts<M> for SelectedBlock {
     fn stripe_offset(&self) -> u64 {
         self.stripe_offset
     }
 
     fn runs(&self) -> Vec<Range<u64>> {
-        let mut coverage = Coverage::none_of(self.extent.bytes);
-        for part in self.parts() {
-            for (start, bytes) in part.places() {
-                coverage.insert(start..start + bytes);
-            }
-        }
-        coverage.runs()
+        self.parts.runs()
     }
 
     async fn put(&self, exchange: &Rc<Exchange<M>>, buffer: &Buf) -> FsResult<()> {
-        let data = |packed: &Packed<'_>| packed.1.clone();
-        let (mut all_packed, mut bytes) = (Vec::new(), 0);
-        for part in self.parts() {
-            let (data_of_part, pieces) = part.gather(buffer);
-            exchange.machine().compute(Work::UnpackPieces { pieces }).await;
-            exchange.machine().compute(Work::PackData { bytes: part.bytes }).await;
-            give_way().await;
-            bytes += part.bytes;
-            all_packed.push(Packed(part, data_of_part));
-            if bytes > PACKED_BLOCKS * self.extent.bytes {
-                exchange.put(mem::take(&mut all_packed).into_iter(), data).await?;
-                bytes = 0;
-            }
-        }
-        exchange.put(all_packed.into_iter(), data).await
+        self.parts.put(exchange, buffer).await
     }
 
     async fn get(&self, exchange: &Exchange<M>, buffer: &mut Buf) -> FsResult<()> {
-        let (mut pieces, mut bytes) = (0, 0);
-        let place = |part: &MemberPart<'_>, data: &Payload| {
-            pieces += part.scatter(data, buffer);
-            bytes += part.bytes;
-        };
-        exchange.get(self.parts(), place).await?;
-        exchange.machine().compute(Work::UnpackPieces { pieces }).await;
-        exchange.machine().compute(Work::PackData { bytes }).await;
-        Ok(())
+        self.parts.get(exchange, buffer).await
     }
 }

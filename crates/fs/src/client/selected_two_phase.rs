@@ -1,0 +1,247 @@
+//! Two-phase I/O of what the members of a group have selected.
+//!
+//! ```text
+//!  all      each member opens its memory and what it has selected to the others | barrier
+//!  read     each member reads what anybody has selected of its part, and puts it where it belongs
+//!  write    each member gets what anybody has selected of its part, and writes that
+//! ```
+//!
+//! The parts are the stretch between the first and the last selected byte, dealt out to the members in whole blocks, so
+//! that no two members write the same block. Each member goes through its part a stage at a time, whose bytes it
+//! has in memory: only those that anybody has selected are read and written. So holes cost nothing, nothing
+//! in them is touched, and memory does not depend on how long the stretch is.
+
+use std::rc::Rc;
+
+use layout::{Extent, Selection};
+use machine::{BufferPool, Machine, Memory, Message, NodeId, Payload, Work};
+
+use super::selected::SelectedOperation;
+use super::together::{MoveTimes, Moved};
+use super::{CollectiveMethod, File, Group, unexpected};
+use crate::error::{Error, Result};
+use crate::exchange::{Exchange, Exchanged, Own};
+use crate::protocol::{Direction, MemoryId, Reply, Request};
+use crate::selected_parts::{SelectedParts, Selector, nearest};
+
+/// How many bytes of its part a member has in memory at a time, at most, if a block is not longer.
+const STAGED_BYTES_MAX: u64 = 16 << 20;
+
+/// The most bytes that what a member has selected takes, as it is told to the others.
+const TOLD_BYTES_MAX: u64 = 64 << 20;
+
+/// How many bytes say how long that is.
+const LENGTH_BYTES: u64 = 8;
+
+impl<M: Machine> File<M> {
+    /// Moves what the members of a group have selected, in two phases, unless `fits` says that this one cannot. When it
+    /// has been moved the first member does what there is to do `then`, with the end of all that is selected.
+    pub(super) async fn move_selected_in_two_phases(
+        &self,
+        group: &Group,
+        operation: &SelectedOperation<'_>,
+        fits: Result<()>,
+        then: impl AsyncFn(u64) -> Result<()>,
+    ) -> Result<Moved> {
+        let SelectedOperation { direction, selection, memory, settings } = *operation;
+        let inner = &self.client.inner;
+        let machine = inner.endpoint.machine();
+        let (id, told) = (MemoryId::Collective(group.next()), MemoryId::Collective(group.next()));
+        let fits =
+            fits.and_then(|()| self.check_selection(selection, memory)).and_then(|()| encoded(selection));
+        let (fits, encoded) = fits.map_or_else(|error| (Err(error), Vec::new()), |encoded| (Ok(()), encoded));
+        let _opened = (inner.open_memory(id, memory), inner.open_memory(told, &Memory::real(encoded)));
+        let begun = machine.now();
+        let met = self.client.barrier_with(group, fits).await;
+        let all_met = machine.now();
+        let outcome = match met {
+            Ok(()) => {
+                let selected = self.selected_by_all(group, told, selection).await;
+                let end = selected.as_ref().map_or(0, |selectors| end_of(selectors));
+                let moved = match selected {
+                    Ok(selectors) => self.exchange_selected(group, operation, id, selectors).await,
+                    Err(error) => Err(error),
+                };
+                let settled = match settings.to_media {
+                    true => self.settle(direction, group, moved).await,
+                    false => self.client.barrier_with(group, moved).await,
+                };
+                match settled {
+                    Ok(()) if group.rank == 0 => then(end).await,
+                    settled => settled,
+                }
+            }
+            Err(error) => Err(error),
+        };
+        self.client.barrier_with(group, outcome).await?;
+        let (meeting, moving) = (all_met.since(begun), machine.now().since(all_met));
+        Ok(Moved { times: MoveTimes { meeting, moving, ..MoveTimes::default() }, ..Moved::default() })
+    }
+
+    /// What each member has selected, in their order.
+    async fn selected_by_all(
+        &self,
+        group: &Group,
+        told: MemoryId,
+        own: &Selection,
+    ) -> Result<Rc<[Selector]>> {
+        let mut selectors = Vec::with_capacity(group.members.len());
+        for (member, &node) in (0..).zip(group.members.iter()) {
+            let selection = match member as usize == group.rank {
+                true => own.clone(),
+                false => self.selected_by(node, told).await?,
+            };
+            if !selection.is_empty() {
+                selectors.push(Selector { member, at: 0, selection });
+            }
+        }
+        Ok(selectors.into())
+    }
+
+    /// What another member has selected.
+    async fn selected_by(&self, node: NodeId, told: MemoryId) -> Result<Selection> {
+        let refused = |why: String| Error::Protocol { node, why };
+        let length = self.told_bytes(node, told, 0, LENGTH_BYTES).await?;
+        let length = length.try_into().map(u64::from_le_bytes).unwrap_or(u64::MAX);
+        if length > TOLD_BYTES_MAX {
+            return Err(refused(format!("tells {length} bytes of what it has selected")).into());
+        }
+        let mut encoded = Vec::with_capacity(length as usize);
+        for at in (0..length).step_by(Message::PAYLOAD_BYTES_MAX as usize) {
+            let bytes = Message::PAYLOAD_BYTES_MAX.min(length - at);
+            encoded.extend(self.told_bytes(node, told, LENGTH_BYTES + at, bytes).await?);
+        }
+        self.client.inner.endpoint.machine().compute(Work::TakeEntries { entries: 1 }).await;
+        postcard::from_bytes(&encoded)
+            .map_err(|error| refused(format!("what it has selected: {error}")).into())
+    }
+
+    async fn told_bytes(&self, node: NodeId, memory: MemoryId, offset: u64, bytes: u64) -> Result<Vec<u8>> {
+        let request = Request::Memget { memory, offset, bytes: bytes as u32 };
+        let answer = self.client.inner.endpoint.call(node, request, Payload::empty()).await?;
+        let (Reply::Done, data) = answer else { return Err(unexpected(node)) };
+        let length = data.len();
+        data.to_vec().filter(|_| length == bytes).ok_or_else(|| {
+            let why = format!("answered a Memget of {bytes} bytes with {length}");
+            Error::Protocol { node, why }.into()
+        })
+    }
+
+    /// Goes through this member's part, a stage at a time.
+    async fn exchange_selected(
+        &self,
+        group: &Group,
+        operation: &SelectedOperation<'_>,
+        id: MemoryId,
+        selectors: Rc<[Selector]>,
+    ) -> Result<()> {
+        let block_bytes = self.striping().block_bytes();
+        let part = part_of(&selectors, group, block_bytes);
+        let _span = self.notes().span("two phases", || [("bytes", part.bytes)]);
+        let exchange = Exchange::new(
+            self.client.inner.endpoint.clone(),
+            1,
+            id,
+            group.members.to_vec(),
+            Some(Own {
+                memory: operation.memory.clone(),
+                exchange: self.client.inner.settings.two_phase_exchange,
+            }),
+            operation.settings.queued.then_some(2 * group.members.len() as u64),
+            block_bytes,
+        );
+        let mut at = part.offset;
+        while let Some(found) = nearest(&selectors, at, block_bytes).filter(|&found| found < part.end()) {
+            let start = found - found % block_bytes;
+            let stage = Extent::new(start, STAGED_BYTES_MAX.max(block_bytes)).clip(part.end());
+            self.move_stage(&exchange, operation, &selectors, stage).await?;
+            at = stage.end();
+        }
+        exchange.finish().await
+    }
+
+    /// Moves what anybody has selected of a stage.
+    async fn move_stage(
+        &self,
+        exchange: &Rc<Exchange<M>>,
+        operation: &SelectedOperation<'_>,
+        selectors: &Rc<[Selector]>,
+        stage: Extent,
+    ) -> Result<()> {
+        let SelectedOperation { direction, memory, settings, .. } = *operation;
+        let blocks = blocks_of(stage, self.striping().block_bytes(), selectors);
+        let runs = blocks.iter().flat_map(|block| {
+            let start = block.extent.offset;
+            block.runs().into_iter().map(move |run| Extent::new(start + run.start, run.end - run.start))
+        });
+        let all = Selection::list(&runs.collect::<Vec<_>>())
+            .map_err(|error| Error::Invalid(format!("{}: {error}", self.name())))?;
+        let staged = memory.another(all.bytes());
+        // Nobody else has anything of these blocks to tell the I/O nodes.
+        let method = CollectiveMethod::DiskDirected { presort: false };
+        let settings = super::SelectedSettings { method, ..settings };
+        let own = SelectedOperation { direction, selection: &all, memory: &staged, settings };
+        let all = Selector { member: 0, at: 0, selection: all.clone() };
+        let buffers = BufferPool::new(self.striping().block_bytes());
+        if direction == Direction::Read {
+            self.move_own(&own).await?;
+        }
+        for block in &blocks {
+            let part = all.part_of(block.extent).expect("somebody has selected some of it");
+            let mut buffer = buffers.take(block.extent.bytes).await;
+            match direction {
+                Direction::Read => {
+                    part.scatter(&staged.get(part.memory_offset(), part.bytes()), &mut buffer);
+                    block.put(exchange, &buffer).await?;
+                }
+                Direction::Write => {
+                    block.get(exchange, &mut buffer).await?;
+                    staged.place(part.memory_offset(), &part.gather(&buffer).0);
+                }
+            }
+        }
+        match direction {
+            Direction::Read => Ok(()),
+            Direction::Write => self.move_own(&own).await,
+        }
+    }
+}
+
+/// What is selected, as others are told: how many bytes that takes, and these.
+fn encoded(selection: &Selection) -> Result<Vec<u8>> {
+    let mut told = vec![0; LENGTH_BYTES as usize];
+    told = postcard::to_extend(selection, told).map_err(|error| Error::Invalid(error.to_string()))?;
+    let length = told.len() as u64 - LENGTH_BYTES;
+    if length > TOLD_BYTES_MAX {
+        let why = format!("what is selected takes {length} bytes to tell, {TOLD_BYTES_MAX} at most");
+        return Err(Error::Invalid(format!("{why}: select less at once")).into());
+    }
+    told[..LENGTH_BYTES as usize].copy_from_slice(&length.to_le_bytes());
+    Ok(told)
+}
+
+fn end_of(selectors: &[Selector]) -> u64 {
+    selectors.iter().map(|selector| selector.selection.end()).max().unwrap_or(0)
+}
+
+/// The part of the file that this member reads or writes for all: whole blocks, about as many as the others have.
+fn part_of(selectors: &[Selector], group: &Group, block_bytes: u64) -> Extent {
+    let start = selectors.iter().map(|selector| selector.selection.span().offset).min().unwrap_or(0);
+    let (first, end) = (start / block_bytes, end_of(selectors).div_ceil(block_bytes));
+    let (blocks, members) = (u128::from(end.saturating_sub(first)), group.members.len() as u128);
+    let share = |rank: usize| first + (blocks * rank as u128 / members) as u64;
+    let (start, end) = (share(group.rank), share(group.rank + 1));
+    Extent::new(start * block_bytes, (end - start) * block_bytes)
+}
+
+/// The blocks of a stage that anybody has selected some of.
+fn blocks_of(stage: Extent, block_bytes: u64, selectors: &Rc<[Selector]>) -> Vec<SelectedParts> {
+    let mut blocks = Vec::new();
+    let mut at = stage.offset;
+    while let Some(found) = nearest(selectors, at, block_bytes).filter(|&found| found < stage.end()) {
+        let extent = Extent::new(found - found % block_bytes, block_bytes);
+        blocks.push(SelectedParts { selectors: selectors.clone(), extent });
+        at = extent.end();
+    }
+    blocks
+}

@@ -1,0 +1,180 @@
+//! What members have selected of a block, or of any extent no longer than one: their pieces are packed and unpacked
+//! where the block is, at an I/O node or at the compute node whose part it is in two-phase I/O.
+//!
+//! ```text
+//!  block         a a . b b b a a . b b . a           a: member 0, b: member 1, .: nobody's
+//!  Memput to 0   aaaaa      Memput to 1   bbbbb      one range of each memory, whatever the pieces
+//! ```
+//!
+//! What a member has of a block is contiguous in its memory, since there its bytes are in the order of the file. So a
+//! message names one range, and a member copies but once.
+
+use std::mem;
+use std::ops::Range;
+use std::rc::Rc;
+
+use layout::{Chunk, Extent, Selection};
+use machine::{Buf, Machine, Payload, Work};
+
+use crate::coverage::Coverage;
+use crate::error::Result;
+use crate::exchange::{Exchange, Exchanged};
+use crate::give_way::give_way;
+
+/// So many blocks of data are packed and not yet put, at most, where members read the same bytes.
+const PACKED_BLOCKS: u64 = 4;
+
+/// A selection, or a part of one, and where it is.
+pub(crate) struct Selector {
+    /// Which of the members has it.
+    pub(crate) member: u32,
+    /// Where in its memory it begins, in bytes.
+    pub(crate) at: u64,
+    pub(crate) selection: Selection,
+}
+
+/// Where the first selected byte is in the block at an offset of the file, or the first beyond it.
+pub(crate) fn nearest(selectors: &[Selector], start: u64, block_bytes: u64) -> Option<u64> {
+    let (mut nearest, end) = (None, start.saturating_add(block_bytes));
+    for selector in selectors {
+        let found = selector.selection.next_from(start);
+        if found.is_some_and(|offset| offset < end) {
+            return found;
+        }
+        nearest = nearest.into_iter().chain(found).min();
+    }
+    nearest
+}
+
+impl Selector {
+    /// What it has of an extent, if it has anything.
+    pub(crate) fn part_of(&self, extent: Extent) -> Option<MemberPart<'_>> {
+        let first = self.selection.bytes_before(extent.offset);
+        let bytes = self.selection.bytes_before(extent.end()) - first;
+        (bytes > 0).then_some(MemberPart { selector: self, extent, first, bytes })
+    }
+}
+
+/// What is selected of a block.
+pub(crate) struct SelectedParts {
+    pub(crate) selectors: Rc<[Selector]>,
+    /// The block.
+    pub(crate) extent: Extent,
+}
+
+impl SelectedParts {
+    /// What each has of the block.
+    fn parts(&self) -> impl Iterator<Item = MemberPart<'_>> {
+        self.selectors.iter().filter_map(|selector| selector.part_of(self.extent))
+    }
+
+    /// What is anybody's, as ranges of the block.
+    pub(crate) fn runs(&self) -> Vec<Range<u64>> {
+        let mut coverage = Coverage::none_of(self.extent.bytes);
+        for part in self.parts() {
+            for (start, bytes) in part.places() {
+                coverage.insert(start..start + bytes);
+            }
+        }
+        coverage.runs()
+    }
+
+    /// Puts what each has of the block, which `buffer` has, into the memory of that member.
+    pub(crate) async fn put<M: Machine>(&self, exchange: &Rc<Exchange<M>>, buffer: &Buf) -> Result<()> {
+        let data = |packed: &Packed<'_>| packed.1.clone();
+        let (mut all_packed, mut bytes) = (Vec::new(), 0);
+        for part in self.parts() {
+            let (data_of_part, pieces) = part.gather(buffer);
+            exchange.machine().compute(Work::UnpackPieces { pieces }).await;
+            exchange.machine().compute(Work::PackData { bytes: part.bytes }).await;
+            give_way().await;
+            bytes += part.bytes;
+            all_packed.push(Packed(part, data_of_part));
+            if bytes > PACKED_BLOCKS * self.extent.bytes {
+                exchange.put(mem::take(&mut all_packed).into_iter(), data).await?;
+                bytes = 0;
+            }
+        }
+        exchange.put(all_packed.into_iter(), data).await
+    }
+
+    /// Gets what each has of the block out of the memory of that member, into `buffer`.
+    pub(crate) async fn get<M: Machine>(&self, exchange: &Exchange<M>, buffer: &mut Buf) -> Result<()> {
+        let (mut pieces, mut bytes) = (0, 0);
+        let place = |part: &MemberPart<'_>, data: &Payload| {
+            pieces += part.scatter(data, buffer);
+            bytes += part.bytes;
+        };
+        exchange.get(self.parts(), place).await?;
+        exchange.machine().compute(Work::UnpackPieces { pieces }).await;
+        exchange.machine().compute(Work::PackData { bytes }).await;
+        Ok(())
+    }
+}
+
+/// What one selection has of a block.
+pub(crate) struct MemberPart<'a> {
+    selector: &'a Selector,
+    extent: Extent,
+    /// How many bytes it has before the block, and how many of it.
+    first: u64,
+    bytes: u64,
+}
+
+impl MemberPart<'_> {
+    /// Its pieces of the block, as offsets within that and lengths.
+    fn places(&self) -> impl Iterator<Item = (u64, u64)> {
+        let start = self.extent.offset;
+        let chunks = self.selector.selection.pieces_in(self.extent);
+        chunks.map(move |Chunk { file_offset, bytes, .. }| (file_offset - start, bytes))
+    }
+
+    /// Its pieces of a buffer that has the block, one after the other, and how many there are.
+    pub(crate) fn gather(&self, buffer: &Buf) -> (Payload, u64) {
+        let (first, bytes) = self.places().next().expect("it has some bytes");
+        if bytes == self.bytes {
+            return (buffer.slice(first..first + bytes), 1);
+        }
+        let mut pieces = 0;
+        let data = buffer.gather(self.places().inspect(|_| pieces += 1), self.bytes);
+        (data, pieces)
+    }
+
+    /// Puts its data where its pieces of a buffer are that has the block; how many there are.
+    pub(crate) fn scatter(&self, data: &Payload, buffer: &mut Buf) -> u64 {
+        let mut pieces = 0;
+        buffer.scatter(self.places().inspect(|_| pieces += 1), data);
+        pieces
+    }
+}
+
+impl Exchanged for MemberPart<'_> {
+    fn member(&self) -> u32 {
+        self.selector.member
+    }
+
+    fn memory_offset(&self) -> u64 {
+        self.selector.at + self.first
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// What one selection has of a block, packed.
+struct Packed<'a>(MemberPart<'a>, Payload);
+
+impl Exchanged for Packed<'_> {
+    fn member(&self) -> u32 {
+        self.0.member()
+    }
+
+    fn memory_offset(&self) -> u64 {
+        self.0.memory_offset()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.bytes
+    }
+}
