@@ -13,7 +13,8 @@
 //! - `tree/`: the namespace, and files known by their numbers
 //! - `check.rs`: having files read back where they lie; `remains.rs`: what is left of a damaged one
 //! - `recordings.rs`: having the I/O nodes record what they do
-//! - `two_phase.rs`: such operations in two phases, by single requests and an exchange among the compute nodes
+//! - `two_phase.rs`: such operations in two phases, by single requests and an exchange among the compute nodes;
+//!   `selected_two_phase.rs`: the same for what members select
 
 mod assembly;
 mod attachments;
