@@ -150,14 +150,16 @@ impl<M: Machine> File<M> {
             operation.settings.queued.then_some(2 * group.members.len() as u64),
             block_bytes,
         );
-        let mut at = part.offset;
-        while let Some(found) = nearest(&selectors, at, block_bytes).filter(|&found| found < part.end()) {
+        let (mut at, mut moved) = (part.offset, Ok(()));
+        let next = |at| nearest(&selectors, at, block_bytes).filter(|&found| found < part.end());
+        while let (Ok(()), Some(found)) = (&moved, next(at)) {
             let start = found - found % block_bytes;
             let stage = Extent::new(start, STAGED_BYTES_MAX.max(block_bytes)).clip(part.end());
-            self.move_stage(&exchange, operation, &selectors, stage).await?;
+            moved = self.move_stage(&exchange, operation, &selectors, stage).await;
             at = stage.end();
         }
-        exchange.finish().await
+        // Also if it has failed: what is queued is still on its way.
+        moved.and(exchange.finish().await)
     }
 
     /// Moves what anybody has selected of a stage.

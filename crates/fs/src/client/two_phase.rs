@@ -62,11 +62,16 @@ impl<M: Machine> File<M> {
                 let read = self.transfer_part(direction, part, &staged).await;
                 self.client.barrier_with(group, read).await?;
                 let _span = self.notes().span("exchange", || [("bytes", part.bytes)]);
+                let mut put = Ok(());
                 for step in steps {
                     let data = |piece: &Piece| staged.get(piece.file_offset - part.offset, piece.bytes);
-                    exchange.put(pieces(step), data).await?;
+                    put = exchange.put(pieces(step), data).await;
+                    if put.is_err() {
+                        break;
+                    }
                 }
-                exchange.finish().await
+                // Also if one has failed: what is queued is still on its way.
+                put.and(exchange.finish().await)
             }
             Direction::Write => {
                 let mut got = Ok(());
