@@ -56,7 +56,7 @@ fn a_log_of_any_format_is_the_same_replay() {
     assert_eq!(rows[0][..5], ["method", "operation", "requests", "bytes", "elapsed_s"]);
     let names: Vec<[&str; 4]> = rows[1..].iter().map(|row| [row[0], row[1], row[2], row[3]]).collect();
     let of = |method| [[method, "read", "3", "405040"], [method, "write", "4", "70630"]];
-    assert_eq!(names, [of("traditional"), of("disk-directed"), of("write-cached")].concat());
+    assert_eq!(names, [of("traditional"), of("two-phase"), of("disk-directed"), of("write-cached")].concat());
     assert!(rows.iter().all(|row| row.len() == 14), "{rows:?}");
 }
 
@@ -94,7 +94,7 @@ fn logs_are_replayed_on_agents_and_nothing_is_left() {
     for further in [&[][..], &["--page-cache", "1MiB", "--method", "traditional", "--block", "4KiB"]] {
         let json: Value = serde_json::from_str(&store.run(&[&replay, further].concat())).expect("JSON");
         let rows = json["rows"].as_array().expect("rows");
-        assert_eq!(rows.len(), if further.is_empty() { 6 } else { 2 });
+        assert_eq!(rows.len(), if further.is_empty() { 8 } else { 2 });
         for row in rows {
             let requests = if row["operation"] == "read" { 3 } else { 4 };
             assert_eq!(row["requests"], requests, "{row}");
@@ -165,7 +165,6 @@ fn what_makes_no_sense_is_refused() {
             2,
             "many.csv: the log has 17 nodes, and the machine 16 compute nodes\n  Add --set nodes.compute=17",
         ),
-        ("replay a.log --method two-phase", 2, "the two-phase method deals a file to nodes as a whole"),
         ("replay a.log --method psychic", 2, "no method \"psychic\""),
         ("replay a.log --input-format csv", 1, "a.log: line 1: there is no column for time"),
         ("replay many.csv --column what=x", 1, "there is no column \"what\" to be named"),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use description::MachineDescription;
-use fs::{ClientSettings, ListedSettings};
+use fs::{ClientSettings, CollectiveMethod};
 use jobs::{Contents, Job, ReplayAccess, ReplayJob, Think};
 use machine::Recorder;
 use request_log::RequestLog;
@@ -29,7 +29,7 @@ pub struct Replay {
     pub layout: DiskLayout,
     /// What can be chosen of the methods.
     pub options: Options,
-    /// Bytes that a node gathers for one disk-directed operation.
+    /// Bytes that a node gathers for one collective operation.
     pub batch_bytes: u64,
     /// What files contain.
     pub contents: Contents,
@@ -39,22 +39,16 @@ pub struct Replay {
 
 impl Replay {
     /// The methods by which every log can be replayed.
-    pub const METHODS: [Method; 3] = [Method::Traditional, Method::DiskDirected, Method::WriteCached];
+    pub const METHODS: [Method; 4] =
+        [Method::Traditional, Method::TwoPhase, Method::DiskDirected, Method::WriteCached];
 
-    /// Bytes that a node gathers for one disk-directed operation, if nobody says otherwise.
+    /// Bytes that a node gathers for one collective operation, if nobody says otherwise.
     pub const BATCH_BYTES: u64 = 1 << 20;
 
     /// The job, for any machine, on files of these names.
-    pub fn job(&self, files: Vec<String>) -> Result<ReplayJob, Error> {
-        let access = match self.options.access(self.method, self.is_queued(), self.batch_bytes) {
-            Some(access) => access,
-            None => {
-                let why =
-                    "the two-phase method deals a file to nodes as a whole, and a log has requests anywhere";
-                return Err(Error::invalid(why));
-            }
-        };
-        Ok(ReplayJob::new(self.log.clone(), files, access, self.think))
+    pub fn job(&self, files: Vec<String>) -> ReplayJob {
+        let access = self.options.access(self.method, self.is_queued(), self.batch_bytes);
+        ReplayJob::new(self.log.clone(), files, access, self.think)
     }
 
     /// The experiment.
@@ -65,7 +59,7 @@ impl Replay {
             let why = format!("the log has {nodes} nodes, and the machine {compute} compute nodes");
             return Err(Error::invalid(why));
         }
-        let job = self.job((0..self.log.files().len()).map(|file| format!("file {file}")).collect())?;
+        let job = self.job((0..self.log.files().len()).map(|file| format!("file {file}")).collect());
         let file = |(name, bytes, is_read): (&str, u64, bool)| StoredFile {
             beginning: if is_read { Beginning::OnDisks } else { Beginning::Empty },
             is_finished: job.wants_finished_files(),
@@ -108,20 +102,18 @@ impl Replay {
 }
 
 impl Options {
-    /// How the requests of a log are made, disk-directed in batches of so many bytes; none for a method that cannot.
-    pub fn access(&self, method: Method, queued: bool, batch_bytes: u64) -> Option<ReplayAccess> {
-        Some(match method {
+    /// How the requests of a log are made; by a collective method in batches of so many bytes.
+    pub fn access(&self, method: Method, queued: bool, batch_bytes: u64) -> ReplayAccess {
+        let batches = |method| ReplayAccess::Batches { method, queued, bytes: batch_bytes };
+        match method {
             Method::Traditional => match self.page_cache() {
                 Some(settings) => ReplayAccess::Cached(settings),
                 None => ReplayAccess::Requests,
             },
-            Method::DiskDirected => {
-                let settings = ListedSettings { presort: self.presort, queued };
-                ReplayAccess::Batches { settings, bytes: batch_bytes }
-            }
+            Method::DiskDirected => batches(CollectiveMethod::DiskDirected { presort: self.presort }),
+            Method::TwoPhase => batches(CollectiveMethod::TwoPhase),
             Method::WriteCached => ReplayAccess::WriteCached(self.write_cache(queued)),
-            Method::TwoPhase => return None,
-        })
+        }
     }
 }
 

@@ -35,6 +35,11 @@ impl ByteRanges {
         self.0.insert(start, end);
     }
 
+    /// The ranges of the set, in order; none of them touches another.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Range<u64>> {
+        self.0.iter().map(|(&start, &end)| start..end)
+    }
+
     /// A range cut into parts that are in the set, and parts that are not, in order.
     pub(crate) fn cut(&self, range: Range<u64>) -> Vec<(Range<u64>, bool)> {
         let mut parts = Vec::new();

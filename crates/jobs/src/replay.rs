@@ -4,7 +4,7 @@
 //!   by requests, through page caches,     each request when the one before it has been answered; a sync is a flush of
 //!   or write-cached                       what this member has written, and a barrier
 //!
-//!   disk-directed                         requests are gathered, and moved together with those of all members:
+//!   disk-directed, or in two phases       requests are gathered, and moved together with those of all members:
 //!     node 0   w w w r r   sync             round: w w w   w w .   r r .   sync
 //!     node 1   w w   r w   sync                    w w     . . .   r       (and w in a round of its own)
 //! ```
@@ -25,10 +25,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fs::{
-    Entry, File, FileEntries, ListedSettings, PageCache, PageCacheSettings, PagedFile, WriteCache,
-    WriteCacheSettings,
+    CollectiveMethod, Company, Entry, File, FileEntries, ListedSettings, PageCache, PageCacheSettings,
+    PagedFile, SelectedSettings, WriteCache, WriteCacheSettings,
 };
-use layout::{Chunk, Extent, Operation};
+use layout::{Chunk, Extent, Operation, Selection};
 use machine::{Duration, Instant, Machine, Memory, Payload, Work};
 use request_log::{Action, LoggedNode, Request, RequestLog, Stretch};
 
@@ -55,10 +55,12 @@ pub enum ReplayAccess {
     Requests,
     /// Each by itself, through a page cache of the member.
     Cached(PageCacheSettings),
-    /// Many of all members together, disk-directed.
+    /// Many of all members together.
     Batches {
-        /// How they are moved.
-        settings: ListedSettings,
+        /// Who moves them: disk-directed all files at once, in two phases one file after the other.
+        method: CollectiveMethod,
+        /// Whether pieces of the same node travel together (gather/scatter).
+        queued: bool,
         /// Bytes of a member's batch; a request that is larger is one of its own.
         bytes: u64,
     },
@@ -78,9 +80,10 @@ pub enum Think {
 }
 
 /// What all members of a replay by batches do together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Turn {
-    Move(Operation),
+    /// They move what they have gathered, which is of these files.
+    Move(Operation, BTreeSet<u32>),
     Sync,
 }
 
@@ -114,6 +117,10 @@ impl ReplayJob {
         files.map(|(name, file)| (&**name, file.end, file.is_read))
     }
 
+    fn is_in_two_phases(&self) -> bool {
+        matches!(self.access, ReplayAccess::Batches { method: CollectiveMethod::TwoPhase, .. })
+    }
+
     /// Whether files have to be finished before anybody can open them.
     pub fn wants_finished_files(&self) -> bool {
         matches!(self.access, ReplayAccess::Cached(_))
@@ -123,7 +130,7 @@ impl ReplayJob {
     pub fn memory_bytes(&self) -> u64 {
         let largest = self.log.totals().largest;
         match self.access {
-            ReplayAccess::Batches { bytes, .. } => bytes.max(largest),
+            ReplayAccess::Batches { method, bytes, .. } => copies(method) * bytes.max(largest),
             ReplayAccess::Cached(settings) => settings.bytes + largest,
             ReplayAccess::WriteCached(settings) => settings.bytes + largest,
             ReplayAccess::Requests => largest,
@@ -187,7 +194,7 @@ fn turns(log: &RequestLog, bytes: u64) -> Vec<Turn> {
     let mut turns = Vec::new();
     while rest.iter().any(|requests| !requests.is_empty()) {
         let kind = rest.iter().find_map(|requests| batch(requests, bytes)).map(|(operation, _)| operation);
-        turns.push(kind.map_or(Turn::Sync, Turn::Move));
+        let mut files = BTreeSet::new();
         for requests in &mut rest {
             let done = match (kind, batch(requests, bytes)) {
                 (Some(kind), Some((operation, count))) if operation == kind => count,
@@ -195,8 +202,10 @@ fn turns(log: &RequestLog, bytes: u64) -> Vec<Turn> {
                 (None, _) => requests.len().min(1),
                 _ => 0,
             };
+            files.extend(stretches(&requests[..done]).map(|(_, stretch)| stretch.file));
             *requests = &requests[done..];
         }
+        turns.push(kind.map_or(Turn::Sync, |operation| Turn::Move(operation, files)));
     }
     turns
 }
@@ -240,8 +249,10 @@ impl<M: Machine> ReplayPart<M> {
         };
         let mut files = Vec::new();
         for (index, name) in (0..).zip(&job.files) {
+            // In two phases a member moves what is the others'.
+            let is_used = used.contains(&index) || job.is_in_two_phases();
             files.push(match &pages {
-                _ if !used.contains(&index) => None,
+                _ if !is_used => None,
                 Some(pages) => Some(Opened::Paged(pages.open(name).await?)),
                 None => Some(Opened::Plain(client.open_unfinished(name).await?)),
             });
@@ -271,9 +282,7 @@ impl<M: Machine> ReplayPart<M> {
         let mut outcome = Outcome::default();
         let mut clock = Clock::start(self.machine().now(), self.job.log.start(), self.job.think);
         match self.job.access {
-            ReplayAccess::Batches { settings, bytes } => {
-                self.run_batches(settings, bytes, &mut clock, &mut outcome).await?;
-            }
+            ReplayAccess::Batches { bytes, .. } => self.run_batches(bytes, &mut clock, &mut outcome).await?,
             _ => self.run_requests(&mut clock, &mut outcome).await?,
         }
         outcome.elapsed = self.machine().now().since(clock.begin);
@@ -418,13 +427,7 @@ impl<M: Machine> ReplayPart<M> {
         Ok(done)
     }
 
-    async fn run_batches(
-        &self,
-        settings: ListedSettings,
-        bytes: u64,
-        clock: &mut Clock,
-        outcome: &mut Outcome,
-    ) -> Result<(), Error> {
+    async fn run_batches(&self, bytes: u64, clock: &mut Clock, outcome: &mut Outcome) -> Result<(), Error> {
         let mut rest = self.requests();
         for turn in &*self.job.turns {
             match turn {
@@ -436,27 +439,26 @@ impl<M: Machine> ReplayPart<M> {
                     }
                     self.member.client()?.barrier(&self.member.group).await?;
                 }
-                Turn::Move(operation) => {
+                Turn::Move(operation, files) => {
                     let next = batch(rest, bytes).filter(|(kind, _)| kind == operation);
                     let (batch, after) = rest.split_at(next.map_or(0, |(_, count)| count));
                     rest = after;
-                    self.move_batch(*operation, batch, settings, clock, outcome).await?;
+                    self.move_batch(*operation, batch, files, clock, outcome).await?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Gathers a batch and moves it together with those of the others.
+    /// Gathers a batch and moves it together with those of the others, which are of these files.
     async fn move_batch(
         &self,
         operation: Operation,
         batch: &[Request],
-        settings: ListedSettings,
+        files: &BTreeSet<u32>,
         clock: &mut Clock,
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
-        let client = self.member.client()?;
         let mut entries: BTreeMap<u32, Vec<Entry>> = BTreeMap::new();
         let (mut asked, mut at) = (Vec::with_capacity(batch.len()), 0);
         for (request, stretch) in stretches(batch) {
@@ -472,13 +474,18 @@ impl<M: Machine> ReplayPart<M> {
             entries.entry(stretch.file).or_default().push(Entry { offset: stretch.offset, bytes, at, time });
             at += bytes;
         }
-        let part = |(file, entries)| FileEntries { file: self.plain(file).clone(), entries };
-        let parts: Vec<FileEntries<M>> = entries.into_iter().map(part).collect();
-        let group = &self.member.group;
-        match operation {
-            Operation::Read => client.read_listed(group, &parts, &self.memory, settings).await?,
-            Operation::Write => client.write_listed(group, &parts, &self.memory, settings).await?,
-        };
+        match self.job.access {
+            ReplayAccess::Batches { method: CollectiveMethod::DiskDirected { presort }, queued, .. } => {
+                self.move_disk_directed(operation, entries, ListedSettings { presort, queued }).await?;
+            }
+            ReplayAccess::Batches { method: CollectiveMethod::TwoPhase, queued, .. } => {
+                for &file in files {
+                    let entries = entries.remove(&file).unwrap_or_default();
+                    self.move_in_two_phases(operation, file, &entries, queued).await?;
+                }
+            }
+            _ => unreachable!("nobody else gathers batches"),
+        }
         let end = self.machine().now();
         let tally = match operation {
             Operation::Read => &mut outcome.reads,
@@ -493,6 +500,60 @@ impl<M: Machine> ReplayPart<M> {
             at += u64::from(stretch.bytes);
         }
         outcome.own_work += self.machine().now().since(end);
+        Ok(())
+    }
+
+    /// Moves what has been gathered, of all files, together with the others.
+    async fn move_disk_directed(
+        &self,
+        operation: Operation,
+        entries: BTreeMap<u32, Vec<Entry>>,
+        settings: ListedSettings,
+    ) -> Result<(), Error> {
+        let part = |(file, entries)| FileEntries { file: self.plain(file).clone(), entries };
+        let parts: Vec<FileEntries<M>> = entries.into_iter().map(part).collect();
+        let (client, group) = (self.member.client()?, &self.member.group);
+        match operation {
+            Operation::Read => client.read_listed(group, &parts, &self.memory, settings).await?,
+            Operation::Write => client.write_listed(group, &parts, &self.memory, settings).await?,
+        };
+        Ok(())
+    }
+
+    /// Moves what has been gathered of a file, be it nothing, together with the others: in the order of the file, in
+    /// which it is packed; of requests that overlap the last is written.
+    async fn move_in_two_phases(
+        &self,
+        operation: Operation,
+        file: u32,
+        entries: &[Entry],
+        queued: bool,
+    ) -> Result<(), Error> {
+        let ranges = ByteRanges::of(entries.iter().map(|entry| entry.offset..entry.extent().end()).collect());
+        let extents = ranges.iter().map(|range| Extent::new(range.start, range.end - range.start));
+        let selection = Selection::list(&extents.collect::<Vec<_>>()).expect("in order, and of a file");
+        let packed = self.member.contents.memory(selection.bytes());
+        let bytes = entries.iter().map(|entry| entry.bytes).sum();
+        let (file, company) = (self.plain(file), Company::Group(&self.member.group));
+        let settings = SelectedSettings { method: CollectiveMethod::TwoPhase, queued, to_media: true };
+        match operation {
+            Operation::Read => {
+                file.read_selected(company, &selection, &packed, settings).await?;
+                self.machine().compute(Work::Copy { bytes }).await;
+                for entry in entries {
+                    let at = selection.bytes_before(entry.offset);
+                    self.memory.place(entry.at, &packed.get(at, entry.bytes));
+                }
+            }
+            Operation::Write => {
+                self.machine().compute(Work::Copy { bytes }).await;
+                for entry in entries {
+                    let at = selection.bytes_before(entry.offset);
+                    packed.place(at, &self.memory.get(entry.at, entry.bytes));
+                }
+                file.write_selected(company, &selection, &packed, settings).await?;
+            }
+        }
         Ok(())
     }
 
@@ -594,6 +655,14 @@ fn pieces(part: Range<u64>, is_written: bool) -> Vec<Extent> {
     vec![Extent::new(part.start, EDGE_BYTES), Extent::new(part.end - EDGE_BYTES, EDGE_BYTES)]
 }
 
+/// How many copies of what it has gathered a member has: in two phases also one in the order of the file.
+fn copies(method: CollectiveMethod) -> u64 {
+    match method {
+        CollectiveMethod::DiskDirected { .. } => 1,
+        CollectiveMethod::TwoPhase => 2,
+    }
+}
+
 /// Bytes of memory that a node's requests need at once.
 fn memory_bytes(node: &LoggedNode, access: ReplayAccess) -> u64 {
     let largest = node.moves().map(|(_, stretch)| u64::from(stretch.bytes)).max().unwrap_or(0);
@@ -645,7 +714,8 @@ impl fmt::Display for ReplayJob {
         let method = match self.access {
             ReplayAccess::Requests => "traditional",
             ReplayAccess::Cached(_) => "cached traditional",
-            ReplayAccess::Batches { .. } => "disk-directed",
+            ReplayAccess::Batches { method: CollectiveMethod::DiskDirected { .. }, .. } => "disk-directed",
+            ReplayAccess::Batches { method: CollectiveMethod::TwoPhase, .. } => "two-phase",
             ReplayAccess::WriteCached(_) => "write-cached",
         };
         write!(f, "{method} replay of {} nodes", self.log.nodes().len())

@@ -30,8 +30,8 @@ use command_line::progress::{Progress, Show};
 /// line, or what darshan-dxt-parser prints. Each node of the log is a compute node and makes its requests in their
 /// order; a sync in the log is one of all nodes.
 ///
-/// By the method disk-directed, each node gathers requests that follow each other, and all nodes move them together.
-/// Every byte that is written is read back and compared.
+/// By the methods disk-directed and two-phase, each node gathers requests that follow each other, and all nodes move
+/// them together. Every byte that is written is read back and compared.
 ///
 /// On agents the files have new names, blocks of 256 KiB unless --block is given, and are removed at the end. Nodes of
 /// the log are threads of this process, with connections of their own.
@@ -41,11 +41,11 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     input: InputArgs,
 
-    /// Access methods: traditional, disk-directed, write-cached, or all.
+    /// Access methods: traditional, two-phase, disk-directed, write-cached, or all.
     #[arg(long, value_name = "METHOD,...", default_value = "all", value_delimiter = ',')]
     method: Vec<String>,
 
-    /// Bytes that each node gathers for one disk-directed operation.
+    /// Bytes that each node gathers for one disk-directed or two-phase operation.
     #[arg(long, value_name = "SIZE", default_value_t = Size(Replay::BATCH_BYTES), value_parser = batch)]
     batch: Size,
 
@@ -269,10 +269,6 @@ fn measured(
     for &method in methods {
         let queued = options.is_queued(log.totals().mean_bytes() as u64);
         let access = options.of(method).access(method, queued, arguments.batch.0);
-        let Some(access) = access else {
-            let why = "this method deals a file to nodes as a whole, and a log has requests anywhere";
-            return Err(Failure::usage(format!("--method {method}"), why));
-        };
         let drawn = node::random()?;
         let names =
             (0..log.files().len()).map(|file| format!("starfish-replay-{drawn:016x}-{file}")).collect();
