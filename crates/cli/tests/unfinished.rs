@@ -15,16 +15,19 @@ use killing::{contents, draw, kill_after, rounds};
 
 const KIB: usize = 1024;
 
-/// Starts a `put` that takes a second, and returns when it is in the midst of it, on however busy a computer.
+/// Starts a `put` that takes a second, and returns as soon as there is anything of the file: agents take it in faster than
+/// they write it, and finish what has been committed, whoever has gone meanwhile.
 fn begin_put(store: &Store, arguments: &[&str]) -> Child {
-    let is_begun = |path: &PathBuf| path.extension().is_some_and(|end| end == "begun");
+    let is_begun = |path: &PathBuf| {
+        let is_unfinished = path.extension().is_some_and(|end| end == "begun");
+        is_unfinished && fs::metadata(path).is_ok_and(|stripe| stripe.len() > 0)
+    };
     let put = store.command(arguments).spawn().expect("the program");
     let start = Instant::now();
     while !store.stripe_files().iter().any(is_begun) {
         assert!(start.elapsed() < Duration::from_secs(60), "it begins no file");
         thread::sleep(Duration::from_millis(5));
     }
-    thread::sleep(Duration::from_millis(200));
     put
 }
 
