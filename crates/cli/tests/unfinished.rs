@@ -15,8 +15,8 @@ use killing::{contents, draw, kill_after, rounds};
 
 const KIB: usize = 1024;
 
-/// Starts a `put` that takes a second, and returns as soon as there is anything of the file: agents take it in faster than
-/// they write it, and finish what has been committed, whoever has gone meanwhile.
+/// Starts a `put` that takes a second, and returns as soon as there is anything of the file: agents take it in faster
+/// than they write it, and finish what has been committed, whoever has gone meanwhile.
 fn begin_put(store: &Store, arguments: &[&str]) -> Child {
     let is_begun = |path: &PathBuf| {
         let is_unfinished = path.extension().is_some_and(|end| end == "begun");
