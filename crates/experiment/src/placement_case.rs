@@ -74,29 +74,6 @@ pub enum PlacedJob {
 }
 
 impl PlacementCase {
-    /// The report's merges (section 2.1), five of them placed by policy 2 on five disks.
-    pub fn merges(machine: MachineDescription) -> Self {
-        PlacementCase {
-            machine,
-            kind: PlacedJob::Merge,
-            policy: Policy::SeparateWithinJob,
-            jobs: 5,
-            disks: 5,
-            runs: 20,
-            run_blocks: 1000,
-            block_bytes: 4096,
-            read_blocks: 12,
-            write_blocks: 40,
-            scheduling: Scheduling::Fcfs,
-            buffer_blocks: None,
-            reading: BatchReading::Prefetched,
-            work: Duration::ZERO,
-            stagger: Duration::ZERO,
-            contents: Contents::Phantom,
-            seed: 1,
-        }
-    }
-
     /// The disks of each job's runs.
     pub fn placements(&self) -> Result<Vec<JobPlacement>, Error> {
         let (jobs, disks) = (self.jobs as usize, self.disks as usize);

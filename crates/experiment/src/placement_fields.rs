@@ -249,6 +249,14 @@ impl Default for PlacementChoices {
     }
 }
 
+impl PlacementCase {
+    /// The report's merges (section 2.1), five of them placed by policy 2 on five disks: what is chosen if nobody
+    /// says otherwise.
+    pub fn merges(machine: MachineDescription) -> Self {
+        PlacementChoices::default().case(machine, 1)
+    }
+}
+
 impl PlacementChoices {
     /// The case of these choices on this machine.
     pub fn case(&self, machine: MachineDescription, seed: u64) -> PlacementCase {

@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use description::MachineDescription;
 use experiment::{BatchReading, Contents, PlacedJob, PlacementCase, PlacementOutcome, Trial};
-use fs::Scheduling;
 use machine::{Duration, Instant, NodeId, NotedEvent, Recorder, RowId};
 use placement::Policy;
 
@@ -20,25 +19,7 @@ fn machine(jobs: u32, disks: u32) -> MachineDescription {
 
 /// The report's merges (section 2.1).
 fn merges(policy: Policy, jobs: u32) -> PlacementCase {
-    PlacementCase {
-        machine: machine(jobs, 5),
-        kind: PlacedJob::Merge,
-        policy,
-        jobs,
-        disks: 5,
-        runs: 20,
-        run_blocks: 1000,
-        block_bytes: 4096,
-        read_blocks: 12,
-        write_blocks: 40,
-        scheduling: Scheduling::Fcfs,
-        buffer_blocks: None,
-        reading: BatchReading::Prefetched,
-        work: Duration::ZERO,
-        stagger: Duration::ZERO,
-        contents: Contents::Phantom,
-        seed: 1,
-    }
+    PlacementCase { policy, jobs, ..PlacementCase::merges(machine(jobs, 5)) }
 }
 
 /// What holds in every run: every block that is read is written, once, each disk is busy or idle, and jobs end when
