@@ -3,7 +3,7 @@
 //! - `perfetto/`: Perfetto's protocol buffers, both ways; `schema.rs` has the messages
 //! - `chrome.rs`: the JSON of Chrome's trace viewer, which many tools write
 //! - `collector.rs`: what an importer finds, before it is written as a trace
-//! - `table.rs`: spans as a table, in CSV or Parquet
+//! - `table.rs`: spans, counts and flows as tables, in CSV or Parquet
 //! - `open.rs`: a trace of any format that can be read, by its first bytes
 //!
 //! Whatever is imported becomes a trace of our format first ([`Collector::write`]), so that there is one reader.
@@ -17,4 +17,4 @@ mod table;
 pub use collector::{Collector, Imported};
 pub use open::{FormatError, TraceFormat, collect, detect, read_any};
 pub use perfetto::write_perfetto;
-pub use table::{write_csv, write_parquet};
+pub use table::{TraceTable, write_csv, write_parquet};

@@ -1,9 +1,10 @@
-//! Spans as a table: a row for each, with the names of its process, thread and state, and its arguments as JSON.
+//! What a timeline has much of, as tables: spans, values of counters, flows; in CSV or Parquet.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::Result as ParquetResult;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
@@ -11,37 +12,136 @@ use parquet::schema::parser::parse_message_type;
 use serde_json::Map;
 use trace::{Amount, ArgumentValue, Mark, Timeline};
 
-/// The columns of the table.
-const COLUMNS: [&str; 10] = [
-    "process",
-    "thread",
-    "state",
-    "category",
-    "begin_ns",
-    "end_ns",
-    "duration_ns",
-    "depth",
-    "mark",
-    "arguments",
-];
+/// What a table has a row for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceTable {
+    /// Each span, thread by thread in the order of begins. The column `mark` is `whole`, `unfinished` or `no begin`;
+    /// `arguments` is an object of JSON, or empty.
+    Spans,
+    /// Each value of a counter, then what the system told of threads: the processor they were on, and their context
+    /// switches so far.
+    Counts,
+    /// Each flow, in the order of leaving.
+    Flows,
+}
 
-/// Writes the spans as comma-separated values (RFC 4180), thread by thread in the order of begins.
-///
-/// The column `mark` is `whole`, `unfinished` or `no begin`; `arguments` is an object of JSON, or empty.
-pub fn write_csv(timeline: &Timeline, to: impl Write) -> io::Result<()> {
+/// Writes a table as comma-separated values (RFC 4180). Numbers of threads tell apart those of one name.
+pub fn write_csv(timeline: &Timeline, table: TraceTable, to: impl Write) -> io::Result<()> {
+    let Table { rows, columns } = Table::of(timeline, table);
     let mut writer = csv::Writer::from_writer(to);
-    writer.write_record(COLUMNS)?;
-    let processes: Vec<String> = timeline.processes.iter().map(|process| process.info.title()).collect();
-    for (index, span) in timeline.spans.iter().enumerate() {
-        let thread = &timeline.threads[span.thread as usize];
-        let state = &timeline.states[span.state as usize];
-        let numbers =
-            [span.begin_ns, span.end_ns, span.duration_ns(), span.depth.into()].map(|n| n.to_string());
-        let names = [&processes[thread.process as usize], &thread.name, &state.name, &state.category];
-        let row = names.into_iter().chain(&numbers).map(String::as_str);
-        writer.write_record(row.chain([mark(span.mark), &arguments(timeline, index)]))?;
+    writer.write_record(columns.iter().map(|(name, _)| name))?;
+    for row in 0..rows {
+        for (_, cells) in &columns {
+            writer.write_field(cells.text(row).as_bytes())?;
+        }
+        writer.write_record(None::<&[u8]>)?;
     }
     writer.flush()
+}
+
+/// Writes a table as a Parquet file, with the columns of [`write_csv`]; times are unsigned, values of counters
+/// floating point numbers.
+pub fn write_parquet(timeline: &Timeline, table: TraceTable, to: impl Write + Send) -> io::Result<()> {
+    Table::of(timeline, table).try_write_parquet(to).map_err(io::Error::other)
+}
+
+/// Columns by name, each with a cell for each row.
+struct Table<'a> {
+    rows: usize,
+    columns: Vec<(&'static str, Cells<'a>)>,
+}
+
+/// What gives the cell of a row.
+type Cell<'a, T> = Box<dyn Fn(usize) -> T + 'a>;
+
+/// The cells of a column.
+enum Cells<'a> {
+    Text(Cell<'a, Cow<'a, str>>),
+    Unsigned(Cell<'a, u64>),
+    Depth(Cell<'a, u8>),
+    Amount(Cell<'a, Amount>),
+}
+
+impl<'a> Table<'a> {
+    fn of(timeline: &'a Timeline, table: TraceTable) -> Self {
+        match table {
+            TraceTable::Spans => Table::of_spans(timeline),
+            TraceTable::Counts => Table::of_counts(timeline),
+            TraceTable::Flows => Table::of_flows(timeline),
+        }
+    }
+
+    fn of_spans(timeline: &'a Timeline) -> Self {
+        let spans = &timeline.spans;
+        let thread = move |row: usize| spans.thread[row];
+        let state = move |row: usize| &timeline.states[spans.state[row] as usize];
+        let columns = vec![
+            ("process", processes(timeline, thread)),
+            ("thread", threads(timeline, thread)),
+            ("state", text(move |row| &state(row).name)),
+            ("category", text(move |row| &state(row).category)),
+            ("begin_ns", unsigned(move |row| spans.begin_ns[row])),
+            ("end_ns", unsigned(move |row| spans.end_ns[row])),
+            ("duration_ns", unsigned(move |row| spans.get(row).duration_ns())),
+            ("depth", Cells::Depth(Box::new(move |row| spans.depth[row]))),
+            ("mark", text(move |row| mark(spans.mark[row]))),
+            ("arguments", Cells::Text(Box::new(move |row| arguments(timeline, row).into()))),
+            ("thread_number", unsigned(move |row| thread(row).into())),
+        ];
+        Table { rows: spans.len(), columns }
+    }
+
+    fn of_counts(timeline: &'a Timeline) -> Self {
+        let count = move |row: usize| ShownCount::of(timeline, row);
+        let thread = move |row: usize| count(row).thread;
+        let columns = vec![
+            ("process", processes(timeline, thread)),
+            ("thread", threads(timeline, thread)),
+            ("counter", text(move |row| count(row).counter)),
+            ("unit", text(move |row| count(row).unit)),
+            ("time_ns", unsigned(move |row| count(row).time_ns)),
+            ("value", Cells::Amount(Box::new(move |row| count(row).value))),
+            ("thread_number", unsigned(move |row| thread(row).into())),
+        ];
+        Table { rows: ShownCount::all(timeline), columns }
+    }
+
+    fn of_flows(timeline: &'a Timeline) -> Self {
+        let flows = &timeline.flows;
+        let from = move |row: usize| flows[row].from_thread;
+        let to = move |row: usize| flows[row].to_thread;
+        let columns = vec![
+            ("from_process", processes(timeline, from)),
+            ("from_thread", threads(timeline, from)),
+            ("from_ns", unsigned(move |row| flows[row].from_ns)),
+            ("to_process", processes(timeline, to)),
+            ("to_thread", threads(timeline, to)),
+            ("to_ns", unsigned(move |row| flows[row].to_ns)),
+            ("from_thread_number", unsigned(move |row| from(row).into())),
+            ("to_thread_number", unsigned(move |row| to(row).into())),
+        ];
+        Table { rows: flows.len(), columns }
+    }
+}
+
+fn text<'a>(of: impl Fn(usize) -> &'a str + 'a) -> Cells<'a> {
+    Cells::Text(Box::new(move |row| of(row).into()))
+}
+
+fn unsigned<'a>(of: impl Fn(usize) -> u64 + 'a) -> Cells<'a> {
+    Cells::Unsigned(Box::new(of))
+}
+
+/// The title of the process of each row's thread.
+fn processes<'a>(timeline: &'a Timeline, thread: impl Fn(usize) -> u32 + 'a) -> Cells<'a> {
+    let titles: Vec<String> = timeline.processes.iter().map(|process| process.info.title()).collect();
+    let title = move |row| titles[timeline.threads[thread(row) as usize].process as usize].clone();
+    Cells::Text(Box::new(move |row| title(row).into()))
+}
+
+/// The name of each row's thread.
+fn threads<'a>(timeline: &'a Timeline, thread: impl Fn(usize) -> u32 + 'a) -> Cells<'a> {
+    text(move |row| &timeline.threads[thread(row) as usize].name)
 }
 
 fn mark(mark: Mark) -> &'static str {
@@ -69,69 +169,125 @@ fn arguments(timeline: &Timeline, span: usize) -> String {
     serde_json::Value::Object(Map::from_iter(arguments.iter().map(pair))).to_string()
 }
 
-const SCHEMA: &str = "message spans {
-    required binary process (UTF8);
-    required binary thread (UTF8);
-    required binary state (UTF8);
-    required binary category (UTF8);
-    required int64 begin_ns (INTEGER(64, false));
-    required int64 end_ns (INTEGER(64, false));
-    required int64 duration_ns (INTEGER(64, false));
-    required int32 depth;
-    required binary mark (UTF8);
-    required binary arguments (UTF8);
-}";
-
-/// The rows that are in memory at a time.
-const GROUP_ROWS: usize = 1 << 18;
-
-/// Writes the spans as a Parquet file, with the columns of [`write_csv`]; times are unsigned.
-pub fn write_parquet(timeline: &Timeline, to: impl Write + Send) -> io::Result<()> {
-    try_write_parquet(timeline, to).map_err(io::Error::other)
+/// A row of the table of counts.
+struct ShownCount<'a> {
+    thread: u32,
+    counter: &'a str,
+    unit: &'a str,
+    time_ns: u64,
+    value: Amount,
 }
 
-fn try_write_parquet(timeline: &Timeline, to: impl Write + Send) -> ParquetResult<()> {
-    let schema = Arc::new(parse_message_type(SCHEMA)?);
-    let properties = Arc::new(WriterProperties::builder().build());
-    let mut file = SerializedFileWriter::new(to, schema, properties)?;
-    let processes: Vec<ByteArray> =
-        timeline.processes.iter().map(|process| process.info.title().into_bytes().into()).collect();
-    let threads: Vec<ByteArray> = timeline.threads.iter().map(|thread| thread.name.as_str().into()).collect();
-    let states: Vec<ByteArray> = timeline.states.iter().map(|state| state.name.as_str().into()).collect();
-    let categories: Vec<ByteArray> =
-        timeline.states.iter().map(|state| state.category.as_str().into()).collect();
-    let marks = [Mark::Whole, Mark::Unfinished, Mark::NoBegin].map(|one| ByteArray::from(mark(one)));
-    let spans = &timeline.spans;
-    let process = |span: usize| timeline.threads[spans.thread[span] as usize].process as usize;
-    for first in (0..spans.len()).step_by(GROUP_ROWS) {
-        let rows = first..spans.len().min(first + GROUP_ROWS);
-        let texts = |of: &dyn Fn(usize) -> ByteArray| rows.clone().map(of).collect::<Vec<_>>();
-        let times =
-            |of: &dyn Fn(usize) -> u64| rows.clone().map(|row| of(row).cast_signed()).collect::<Vec<_>>();
-        let mut group = file.next_row_group()?;
-        column::<ByteArrayType>(&mut group, &texts(&|row| processes[process(row)].clone()))?;
-        column::<ByteArrayType>(&mut group, &texts(&|row| threads[spans.thread[row] as usize].clone()))?;
-        column::<ByteArrayType>(&mut group, &texts(&|row| states[spans.state[row] as usize].clone()))?;
-        column::<ByteArrayType>(&mut group, &texts(&|row| categories[spans.state[row] as usize].clone()))?;
-        column::<Int64Type>(&mut group, &times(&|row| spans.begin_ns[row]))?;
-        column::<Int64Type>(&mut group, &times(&|row| spans.end_ns[row]))?;
-        column::<Int64Type>(&mut group, &times(&|row| spans.get(row).duration_ns()))?;
-        let depths: Vec<i32> = rows.clone().map(|row| spans.depth[row].into()).collect();
-        column::<Int32Type>(&mut group, &depths)?;
-        column::<ByteArrayType>(&mut group, &texts(&|row| marks[spans.mark[row] as usize].clone()))?;
-        column::<ByteArrayType>(&mut group, &texts(&|row| arguments(timeline, row).into_bytes().into()))?;
-        group.close()?;
+impl<'a> ShownCount<'a> {
+    /// How many there are.
+    fn all(timeline: &Timeline) -> usize {
+        timeline.counts.len() + timeline.processors.len() + 2 * timeline.switches.len()
     }
-    file.close()?;
-    Ok(())
+
+    fn of(timeline: &'a Timeline, row: usize) -> Self {
+        if let Some(count) = timeline.counts.get(row) {
+            let counter = &timeline.counters[count.counter as usize];
+            let (counter, unit) = (&*counter.name, &*counter.unit);
+            return ShownCount {
+                thread: count.thread,
+                counter,
+                unit,
+                time_ns: count.time_ns,
+                value: count.value,
+            };
+        }
+        let row = row - timeline.counts.len();
+        if let Some(on) = timeline.processors.get(row) {
+            let value = on.processor.into();
+            return ShownCount {
+                thread: on.thread,
+                counter: "processor",
+                unit: "",
+                time_ns: on.time_ns,
+                value,
+            };
+        }
+        let row = row - timeline.processors.len();
+        let switches = &timeline.switches;
+        let switch = &switches[row % switches.len()];
+        let (counter, count) = match row < switches.len() {
+            true => ("voluntary context switches", switch.voluntary),
+            false => ("involuntary context switches", switch.involuntary),
+        };
+        ShownCount { thread: switch.thread, counter, unit: "", time_ns: switch.time_ns, value: count.into() }
+    }
+}
+
+impl<'a> Cells<'a> {
+    fn text(&self, row: usize) -> Cow<'a, str> {
+        match self {
+            Cells::Text(cell) => cell(row),
+            Cells::Unsigned(cell) => cell(row).to_string().into(),
+            Cells::Depth(cell) => cell(row).to_string().into(),
+            Cells::Amount(cell) => match cell(row) {
+                Amount::Integer(number) => number.to_string().into(),
+                Amount::Real(number) => number.to_string().into(),
+            },
+        }
+    }
+
+    /// How Parquet's schema declares a column of this name.
+    fn declared(&self, name: &str) -> String {
+        match self {
+            Cells::Text(_) => format!("required binary {name} (UTF8);"),
+            Cells::Unsigned(_) => format!("required int64 {name} (INTEGER(64, false));"),
+            Cells::Depth(_) => format!("required int32 {name};"),
+            Cells::Amount(_) => format!("required double {name};"),
+        }
+    }
+}
+
+/// The rows of a Parquet file that are in memory at a time.
+const GROUP_ROWS: usize = 1 << 18;
+
+impl Table<'_> {
+    fn try_write_parquet(&self, to: impl Write + Send) -> ParquetResult<()> {
+        let declared: String = self.columns.iter().map(|(name, cells)| cells.declared(name)).collect();
+        let schema = Arc::new(parse_message_type(&format!("message rows {{ {declared} }}"))?);
+        let mut file = SerializedFileWriter::new(to, schema, Arc::new(WriterProperties::builder().build()))?;
+        for first in (0..self.rows).step_by(GROUP_ROWS) {
+            let rows = first..self.rows.min(first + GROUP_ROWS);
+            let mut group = file.next_row_group()?;
+            for (_, cells) in &self.columns {
+                let rows = rows.clone();
+                match cells {
+                    Cells::Text(cell) => {
+                        let texts = rows.map(|row| ByteArray::from(cell(row).into_owned().into_bytes()));
+                        column::<ByteArrayType>(&mut group, texts)
+                    }
+                    Cells::Unsigned(cell) => {
+                        column::<Int64Type>(&mut group, rows.map(|row| cell(row).cast_signed()))
+                    }
+                    Cells::Depth(cell) => column::<Int32Type>(&mut group, rows.map(|row| cell(row).into())),
+                    Cells::Amount(cell) => column::<DoubleType>(&mut group, rows.map(|row| real(cell(row)))),
+                }?;
+            }
+            group.close()?;
+        }
+        file.close()?;
+        Ok(())
+    }
+}
+
+fn real(amount: Amount) -> f64 {
+    match amount {
+        Amount::Integer(number) => number as f64,
+        Amount::Real(number) => number,
+    }
 }
 
 /// Writes the group's next column.
 fn column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
-    values: &[T::T],
+    values: impl Iterator<Item = T::T>,
 ) -> ParquetResult<()> {
+    let values: Vec<T::T> = values.collect();
     let mut writer = group.next_column()?.expect("the schema has as many columns");
-    writer.typed::<T>().write_batch(values, None, None)?;
+    writer.typed::<T>().write_batch(&values, None, None)?;
     writer.close()
 }

@@ -8,7 +8,7 @@ use trace::{
     ThreadId, ThreadInfo, Timeline, TraceReader,
 };
 use trace_formats::{
-    FormatError, Imported, TraceFormat, collect, detect, read_any, write_csv, write_perfetto,
+    FormatError, Imported, TraceFormat, TraceTable, collect, detect, read_any, write_csv, write_perfetto,
 };
 
 fn opened(bytes: &[u8]) -> (Timeline, Imported) {
@@ -255,10 +255,10 @@ fn a_perfetto_trace_that_is_cut_is_read_up_to_there() {
 fn totals_are_those_of_the_table() {
     let (timeline, _) = opened(&example());
     let mut table = Vec::new();
-    write_csv(&timeline, &mut table).unwrap();
+    write_csv(&timeline, TraceTable::Spans, &mut table).unwrap();
     let mut durations: BTreeMap<[String; 3], Vec<u64>> = BTreeMap::new();
     let mut reader = csv::Reader::from_reader(&table[..]);
-    let head = "process,thread,state,category,begin_ns,end_ns,duration_ns,depth,mark,arguments";
+    let head = "process,thread,state,category,begin_ns,end_ns,duration_ns,depth,mark,arguments,thread_number";
     assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>().join(","), head);
     for row in reader.records().map(Result::unwrap).filter(|row| &row[8] != "no begin") {
         assert_eq!(
@@ -279,4 +279,35 @@ fn totals_are_those_of_the_table() {
     }
     assert_eq!(timeline.spans.mark.iter().filter(|mark| **mark == Mark::NoBegin).count(), 1);
     assert!(String::from_utf8(table).unwrap().contains(r#""{""file"":""a\""b"",""offset"":-3}""#));
+}
+
+#[test]
+fn counts_and_flows_are_tables_too() {
+    let (timeline, _) = opened(&example());
+    let written = |table| {
+        let mut written = Vec::new();
+        write_csv(&timeline, table, &mut written).unwrap();
+        String::from_utf8(written).unwrap()
+    };
+    let process = "one 5 on here";
+    let other = "\"two,\"\"quoted\"\" 6 on here\"";
+    assert_eq!(
+        written(TraceTable::Counts),
+        format!(
+            "process,thread,counter,unit,time_ns,value,thread_number\n\
+            {process},main,queue,bytes,260,4096,0\n\
+            {process},main,queue,bytes,270,0.5,0\n\
+            {process},main,processor,,280,3,0\n\
+            {other},<script>,processor,,400,0,1\n\
+            {process},main,voluntary context switches,,290,4,0\n\
+            {process},main,involuntary context switches,,290,1,0\n"
+        )
+    );
+    assert_eq!(
+        written(TraceTable::Flows),
+        format!(
+            "from_process,from_thread,from_ns,to_process,to_thread,to_ns,from_thread_number,to_thread_number\n\
+            {process},main,160,{other},<script>,310,0,1\n"
+        )
+    );
 }

@@ -1,7 +1,7 @@
 //! Whatever a trace of another tool says: it is refused, or read and written again.
 
 use trace::{Alignment, Limits, TraceReader};
-use trace_formats::{FormatError, read_any, write_csv, write_parquet, write_perfetto};
+use trace_formats::{FormatError, TraceTable, read_any, write_csv, write_parquet, write_perfetto};
 
 fn look_at(bytes: &[u8]) {
     let mut reader = TraceReader::new(Limits { records: 1000, declarations: 200, text_bytes: 10_000 });
@@ -12,12 +12,14 @@ fn look_at(bytes: &[u8]) {
             let timeline = reader.finish(Alignment::WallClock);
             let mut written = Vec::new();
             write_perfetto(&timeline, &mut written).expect("memory");
-            write_csv(&timeline, Vec::new()).expect("memory");
             let mut again = TraceReader::new(Limits::default());
             let imported = read_any(&mut again, "x", &written[..]).expect("what was written just now");
             assert!(!imported.is_cut);
             assert_eq!(again.finish(Alignment::WallClock).spans.len(), timeline.spans.len());
-            write_parquet(&timeline, Vec::new()).expect("memory");
+            for table in [TraceTable::Spans, TraceTable::Counts, TraceTable::Flows] {
+                write_csv(&timeline, table, Vec::new()).expect("memory");
+                write_parquet(&timeline, table, Vec::new()).expect("memory");
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Those parts of Perfetto's `perfetto_trace.proto` that are needed, with its names and numbers.
 //!
-//! Names are bytes where the schema says so; not all writers write UTF-8.
+//! Names are bytes where the schema says so; not all writers write UTF-8. Lists of numbers are not packed: Perfetto's
+//! trace processor passes over those that are.
 
 use prost::Message;
 
@@ -36,7 +37,7 @@ pub(crate) struct TracePacket {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TrackEvent {
-    #[prost(uint64, repeated, tag = "3")]
+    #[prost(uint64, repeated, packed = "false", tag = "3")]
     pub(crate) category_iids: Vec<u64>,
     #[prost(message, repeated, tag = "4")]
     pub(crate) debug_annotations: Vec<DebugAnnotation>,
@@ -52,15 +53,15 @@ pub(crate) struct TrackEvent {
     pub(crate) name: Option<String>,
     #[prost(int64, optional, tag = "30")]
     pub(crate) counter_value: Option<i64>,
-    #[prost(uint64, repeated, tag = "36")]
+    #[prost(uint64, repeated, packed = "false", tag = "36")]
     pub(crate) flow_ids_old: Vec<u64>,
-    #[prost(uint64, repeated, tag = "42")]
+    #[prost(uint64, repeated, packed = "false", tag = "42")]
     pub(crate) terminating_flow_ids_old: Vec<u64>,
     #[prost(double, optional, tag = "44")]
     pub(crate) double_counter_value: Option<f64>,
-    #[prost(fixed64, repeated, tag = "47")]
+    #[prost(fixed64, repeated, packed = "false", tag = "47")]
     pub(crate) flow_ids: Vec<u64>,
-    #[prost(fixed64, repeated, tag = "48")]
+    #[prost(fixed64, repeated, packed = "false", tag = "48")]
     pub(crate) terminating_flow_ids: Vec<u64>,
 }
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use command_line::failure::Result;
-use trace_formats::{write_csv, write_parquet, write_perfetto};
+use command_line::failure::{Failure, Result};
+use trace_formats::{TraceTable, write_csv, write_parquet, write_perfetto};
 
 use super::input::TracesArgs;
 use crate::local;
@@ -19,6 +19,10 @@ pub(super) struct Arguments {
     #[arg(long, value_enum)]
     to: Target,
 
+    /// What a table has a row for.
+    #[arg(long, value_enum, default_value_t = TableName::Spans)]
+    table: TableName,
+
     /// The file to write; - for standard output.
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
@@ -29,18 +33,37 @@ pub(super) struct Arguments {
 enum Target {
     /// A trace for Perfetto's UI and its trace processor: spans, counters and flows.
     Perfetto,
-    /// Comma-separated values, a row for each span.
+    /// A table as comma-separated values.
     Csv,
-    /// A Parquet file, a row for each span.
+    /// A table as a Parquet file.
     Parquet,
+}
+
+/// What a table has a row for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TableName {
+    /// Each span; a point in time is one without duration.
+    Spans,
+    /// Each value of a counter, processors and context switches of threads among them.
+    Counts,
+    /// Each flow from one thread to another.
+    Flows,
 }
 
 /// Runs the command.
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
+    let table = match arguments.table {
+        TableName::Spans => TraceTable::Spans,
+        _ if arguments.to == Target::Perfetto => {
+            return Err(Failure::usage("--table", "a trace for Perfetto is no table: it has all of them"));
+        }
+        TableName::Counts => TraceTable::Counts,
+        TableName::Flows => TraceTable::Flows,
+    };
     let timeline = arguments.traces.read()?;
     local::write_or_print(&arguments.output, |output| match arguments.to {
         Target::Perfetto => write_perfetto(&timeline, output),
-        Target::Csv => write_csv(&timeline, output),
-        Target::Parquet => write_parquet(&timeline, output),
+        Target::Csv => write_csv(&timeline, table, output),
+        Target::Parquet => write_parquet(&timeline, table, output),
     })
 }

