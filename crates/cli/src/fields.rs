@@ -7,8 +7,9 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use experiment::{
-    Choices, FIELDS, Field, FieldOf, FieldSet, Given, PLACEMENT_FIELDS, PlacementChoices, TakesOf,
+    Choices, FIELDS, Field, FieldOf, FieldSet, Given, Options, PLACEMENT_FIELDS, PlacementChoices, TakesOf,
 };
+use request_log::RequestLog;
 
 /// What was chosen of them.
 pub(crate) struct FieldOptions(pub(crate) Choices);
@@ -103,6 +104,30 @@ pub(crate) struct ReplayOptions {
     pub(crate) choices: Choices,
     /// Whether the size of a block was.
     pub(crate) is_block_given: bool,
+    /// The same of how many requests are under way, and of what is queued.
+    is_outstanding_given: bool,
+    is_queued_given: bool,
+}
+
+impl ReplayOptions {
+    /// What was chosen for the replay of a log: where it tells calls of programs on agents, what was not given is as on
+    /// agents, with blocks as the log has them.
+    pub(crate) fn options(&self, log: &RequestLog) -> Options {
+        let chosen = self.choices.options;
+        let Some(calls) = log.calls() else { return chosen };
+        let usual = Options::of_agents();
+        let recorded = calls.openings.iter().map(|opening| opening.block_bytes).max();
+        Options {
+            block_bytes: match self.is_block_given {
+                true => chosen.block_bytes,
+                false => recorded.unwrap_or(usual.block_bytes),
+            },
+            outstanding: if self.is_outstanding_given { chosen.outstanding } else { usual.outstanding },
+            queued: if self.is_queued_given { chosen.queued } else { usual.queued },
+            presort: true,
+            ..chosen
+        }
+    }
 }
 
 fn offered_for_replays() -> impl Iterator<Item = &'static Field> {
@@ -124,8 +149,13 @@ impl Args for ReplayOptions {
 
 impl FromArgMatches for ReplayOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let is_block_given = matches.value_source("block") == Some(ValueSource::CommandLine);
-        Ok(ReplayOptions { choices: given(offered_for_replays(), matches)?, is_block_given })
+        let is_given = |field| matches.value_source(field) == Some(ValueSource::CommandLine);
+        Ok(ReplayOptions {
+            choices: given(offered_for_replays(), matches)?,
+            is_block_given: is_given("block"),
+            is_outstanding_given: is_given("outstanding"),
+            is_queued_given: is_given("queued"),
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

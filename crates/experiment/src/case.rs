@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use description::MachineDescription;
-use fs::{ClientSettings, CollectiveMethod, CollectiveSettings, WriteCacheSettings};
+use fs::{ClientSettings, CollectiveMethod, CollectiveSettings, Configuration, WriteCacheSettings};
 use jobs::{ArrayPattern, ArraysJob, Contents, Job, PatternAccess, PatternJob, Think};
 use layout::{Operation, Problem};
 use machine::{Duration, Recorder, Work};
@@ -68,6 +68,7 @@ impl Case {
             think: Think::None,
             layout: self.layout,
             options: self.options,
+            configuration: Configuration::Report,
             batch_bytes: Replay::BATCH_BYTES,
             contents: self.contents,
             seed: self.seed,

@@ -6,13 +6,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use description::MachineDescription;
-use fs::{ClientSettings, CollectiveMethod};
+use fs::{ClientSettings, CollectiveMethod, Configuration, IoNodeSettings};
 use jobs::{Contents, Job, ReplayAccess, ReplayJob, Think};
 use machine::Recorder;
 use request_log::RequestLog;
 
 use crate::experiment::{Beginning, DiskLayout, Experiment, Launch, StoredFile};
-use crate::{Error, Method, Options, Trial};
+use crate::{Error, Method, Options, Queued, Trial};
 
 /// A request log, replayed by one method on one machine: a row of `starfish replay`.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub struct Replay {
     pub layout: DiskLayout,
     /// What can be chosen of the methods.
     pub options: Options,
+    /// How nodes work otherwise.
+    pub configuration: Configuration,
     /// Bytes that a node gathers for one collective operation.
     pub batch_bytes: u64,
     /// What files contain.
@@ -47,7 +49,7 @@ impl Replay {
 
     /// The job, for any machine, on files of these names.
     pub fn job(&self, files: Vec<String>) -> ReplayJob {
-        let access = self.options.access(self.method, self.is_queued(), self.batch_bytes);
+        let access = self.options.access(self.method, &self.log, self.batch_bytes);
         ReplayJob::new(self.log.clone(), files, access, self.think)
     }
 
@@ -66,11 +68,11 @@ impl Replay {
             ..StoredFile::on_disks(name, bytes, self.options.block_bytes)
         };
         Ok(Experiment {
-            io_nodes: self.options.io_nodes(&self.machine),
+            io_nodes: self.io_nodes(),
             clients: ClientSettings {
                 outstanding_per_disk: self.options.outstanding,
                 memget_writes: self.options.memget_writes && self.method == Method::Traditional,
-                ..ClientSettings::report()
+                ..self.configuration.client()
             },
             layout: self.layout,
             contents: self.contents,
@@ -88,7 +90,12 @@ impl Replay {
 
     /// Runs it.
     pub fn trial(&self) -> Result<Trial, Error> {
-        self.experiment()?.trial(0)
+        self.numbered_trial(0)
+    }
+
+    /// Runs the trial of this number: they differ in all that is random.
+    pub fn numbered_trial(&self, number: u64) -> Result<Trial, Error> {
+        self.experiment()?.trial(number)
     }
 
     /// Runs it and tells `recorder` of it; see [`Experiment::recorded_trial`].
@@ -96,15 +103,47 @@ impl Replay {
         self.experiment()?.recorded_trial(0, recorder)
     }
 
-    fn is_queued(&self) -> bool {
-        self.options.is_queued(self.log.totals().mean_bytes() as u64)
+    fn io_nodes(&self) -> IoNodeSettings {
+        match self.configuration {
+            Configuration::Report => self.options.io_nodes(&self.machine),
+            Configuration::Agent => {
+                let agent = IoNodeSettings::agent();
+                IoNodeSettings {
+                    scheduling: self.options.scheduling,
+                    prefetch_blocks: self.options.prefetch_blocks,
+                    block_bytes_max: agent.block_bytes_max.max(self.options.block_bytes),
+                    ..agent
+                }
+            }
+        }
     }
 }
 
+/// Bytes of a block of files on agents, if nobody says otherwise.
+const AGENT_BLOCK_BYTES: u64 = 256 << 10;
+
 impl Options {
-    /// How the requests of a log are made; by a collective method in batches of so many bytes.
-    pub fn access(&self, method: Method, queued: bool, batch_bytes: u64) -> ReplayAccess {
-        let batches = |method| ReplayAccess::Batches { method, queued, bytes: batch_bytes };
+    /// What agents and MPI programs on them do unless they are told otherwise.
+    pub fn of_agents() -> Options {
+        Options {
+            block_bytes: AGENT_BLOCK_BYTES,
+            outstanding: ClientSettings::agent().outstanding_per_disk,
+            scheduling: IoNodeSettings::agent().scheduling,
+            prefetch_blocks: IoNodeSettings::agent().prefetch_blocks,
+            queued: Queued::Always,
+            presort: true,
+            ..Options::default()
+        }
+    }
+
+    /// How the requests of a log are made: by a collective method in batches of so many bytes, unless the log says what
+    /// was made together.
+    pub fn access(&self, method: Method, log: &RequestLog, batch_bytes: u64) -> ReplayAccess {
+        let queued = self.is_queued(log.totals().mean_bytes() as u64);
+        let batches = |method| match log.calls() {
+            None => ReplayAccess::Batches { method, queued, bytes: batch_bytes },
+            Some(_) => ReplayAccess::Calls { method, queued },
+        };
         match method {
             Method::Traditional => match self.page_cache() {
                 Some(settings) => ReplayAccess::Cached(settings),

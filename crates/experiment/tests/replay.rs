@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use description::{Description, MachineDescription};
 use experiment::{Contents, DiskLayout, Method, Options, Queued, Replay, Think, Trial};
-use fs::Scheduling;
+use fs::{Configuration, Scheduling};
 use machine::Duration;
 use request_log::{Generator, Kind, Reading, RequestLog};
 
@@ -22,6 +22,7 @@ fn replay(log: &Arc<RequestLog>, method: Method) -> Replay {
         think: Think::None,
         layout: DiskLayout::Contiguous,
         options: Options { write_cache_bytes: 64 << 10, ..Options::default() },
+        configuration: Configuration::Report,
         batch_bytes: 64 << 10,
         contents: Contents::Real,
         seed: 1,
@@ -79,6 +80,90 @@ fn any_log_is_replayed_by_any_method_and_every_byte_is_where_it_should_be() {
             }
         }
     }
+}
+
+/// Calls of four processes, as MPI programs make them: of all, of two pairs at once, and of each alone; some have
+/// nothing to do.
+fn calls(seed: u64) -> Arc<RequestLog> {
+    let mut text = format!("{}\n", request_log::CALLS_HEADER);
+    for (opening, file, members) in
+        [("a", "all", [0, 1, 2, 3].as_slice()), ("b", "low", &[1, 0]), ("c", "high", &[2, 3])]
+    {
+        for (rank, node) in members.iter().enumerate() {
+            text += &format!("0 {node} {file} open {opening} {rank} {} 4096 4\n", members.len());
+        }
+    }
+    for node in 0..4_u64 {
+        let (pair, file) = if node < 2 { ("b", "low") } else { ("c", "high") };
+        let (rows, run) = (20 + seed, 8 * (1 + seed % 5));
+        let (at, all) = (100 + node * run, format!("({run}+{}){}", 3 * run, rows * run));
+        let odd = if node == 1 {
+            "-".to_owned()
+        } else {
+            format!("{}:[700,{},5,1,(3+2)12]", node * 3000, 100 + seed)
+        };
+        text += &format!(
+            "1 {node} all write-all a 0 {at}:{all} 0.25 disk-directed\n\
+             1.5 {node} {file} write-all {pair} 0 {odd}\n\
+             2 {node} {file} sync-all {pair} 1 0.5\n\
+             3 {node} own{node} write-pieces 7:{all}\n\
+             3 {node} own{node} write 90000 5000\n\
+             4 {node} own{node} read-pieces 0:[300,4,300] 1\n\
+             5 {node} all sync-all a 1\n\
+             5 {node} all read-all a 2 {at}:{all} 0.25 independent\n\
+             6 {node} {file} read-all {pair} 2 {odd}\n"
+        );
+    }
+    Arc::new(RequestLog::read(text.as_bytes(), &Reading::default()).expect("a log"))
+}
+
+#[test]
+fn calls_are_made_together_or_alone_by_any_method_and_every_byte_is_where_it_should_be() {
+    for seed in 0..6 {
+        let log = calls(seed);
+        let totals = log.totals();
+        assert_eq!((totals.writes, totals.reads), (16, 12));
+        for configuration in Configuration::ALL {
+            for replay in all(&log) {
+                let contents = if seed % 2 == 0 { Contents::Real } else { Contents::Phantom };
+                let options = match configuration {
+                    Configuration::Report => replay.options,
+                    Configuration::Agent => {
+                        Options { block_bytes: 4096, ..Options::of_agents() }.of(replay.method)
+                    }
+                };
+                let page_cache_bytes = replay.options.page_cache_bytes;
+                let options = Options { page_cache_bytes, write_cache_bytes: 64 << 10, ..options };
+                let replay = Replay { contents, configuration, options, ..replay };
+                let trial = run(&replay);
+                let done = &trial.jobs[0];
+                assert_eq!(
+                    (done.reads.bytes, done.writes.bytes),
+                    (totals.bytes_read, totals.bytes_written),
+                    "{replay}"
+                );
+                assert_eq!(run(&replay).digest, trial.digest);
+            }
+        }
+    }
+}
+
+/// The collective call is what is made together: by the disks it takes less than piece by piece, of however many
+/// pieces.
+#[test]
+fn a_collective_call_is_one_operation() {
+    let mut text = format!("{}\n", request_log::CALLS_HEADER);
+    (0..4).for_each(|node| text += &format!("0 {node} x open a {node} 4 8192 4\n"));
+    (0..4).for_each(|node| text += &format!("1 {node} x write-all a 0 {}:(8+24)131072\n", node * 8));
+    let log = Arc::new(RequestLog::read(text.as_bytes(), &Reading::default()).expect("a log"));
+    let took = |method| {
+        let trial = run(&replay(&log, method));
+        let requests = trial.jobs[0].writes.requests();
+        (trial.elapsed.as_secs_f64(), requests)
+    };
+    let (alone, together) = (took(Method::Traditional), took(Method::DiskDirected));
+    assert_eq!((alone.1, together.1), (4, 4), "a call is a request, whatever its pieces");
+    assert!(together.0 < 0.6 * alone.0, "{together:?}, and alone {alone:?}");
 }
 
 #[test]

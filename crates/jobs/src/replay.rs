@@ -14,9 +14,13 @@
 //! of the kind of the next batch of the first member that has one before the next sync, and whoever has no batch of
 //! that kind has nothing in it. So a member reads what it has written, and sees what others have written after a sync.
 //!
+//! A log of format 2 says which calls processes made together, and nothing is gathered: see `calls.rs`.
+//!
 //! What is written depends on the file and the place in it, and differs from what files that are read have at the
 //! beginning. A member that reads bytes finds what it has written there itself, or what nobody writes; of what others
 //! may be writing it looks at nothing. At the end every written byte is looked at, and the edges of what is not.
+
+mod calls;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,12 +29,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fs::{
-    CollectiveMethod, Company, Entry, File, FileEntries, ListedSettings, PageCache, PageCacheSettings,
+    CollectiveMethod, Company, Entry, File, FileEntries, Group, ListedSettings, PageCache, PageCacheSettings,
     PagedFile, SelectedSettings, WriteCache, WriteCacheSettings,
 };
 use layout::{Chunk, Extent, Operation, Selection};
 use machine::{Duration, Instant, Machine, Memory, Payload, Work};
-use request_log::{Action, LoggedNode, Request, RequestLog, Stretch};
+use request_log::{Action, LoggedMove, Request, RequestLog, Stretch};
 
 use crate::byte_ranges::ByteRanges;
 use crate::{Contents, Error, FlushTally, Member, Outcome};
@@ -63,6 +67,13 @@ pub enum ReplayAccess {
         queued: bool,
         /// Bytes of a member's batch; a request that is larger is one of its own.
         bytes: u64,
+    },
+    /// Calls that the log has as collective by this method, others each by itself.
+    Calls {
+        /// Who moves the data.
+        method: CollectiveMethod,
+        /// Whether pieces of the same node travel together (gather/scatter).
+        queued: bool,
     },
     /// Writes into the write cache of all members; reads each by itself, with what the member has written.
     WriteCached(WriteCacheSettings),
@@ -134,6 +145,7 @@ impl ReplayJob {
             ReplayAccess::Cached(settings) => settings.bytes + largest,
             ReplayAccess::WriteCached(settings) => settings.bytes + largest,
             ReplayAccess::Requests => largest,
+            ReplayAccess::Calls { method, .. } => copies(method) * largest,
         }
     }
 
@@ -149,6 +161,7 @@ impl ReplayJob {
                 "a log of {files} files: {FILES_MAX} is the most that can be told apart"
             ));
         }
+        calls::check(self)?;
         match self.access {
             ReplayAccess::Cached(PageCacheSettings { bytes: 0, .. }) => {
                 invalid("a page cache must have at least one byte".into())
@@ -163,9 +176,19 @@ impl ReplayJob {
 /// Of each file of a log, what somebody writes.
 fn written(log: &RequestLog) -> Vec<ByteRanges> {
     let mut ranges: Vec<Vec<Range<u64>>> = vec![Vec::new(); log.files().len()];
-    for (operation, stretch) in log.nodes().iter().flat_map(LoggedNode::moves) {
-        if operation == Operation::Write {
-            ranges[stretch.file as usize].push(stretch.offset..stretch.end());
+    for request in log.nodes().iter().flat_map(|node| &node.requests) {
+        match request.action {
+            Action::Move(Operation::Write, stretch) => {
+                ranges[stretch.file as usize].push(stretch.offset..stretch.end());
+            }
+            Action::Call(index) => {
+                let call = log.call(index);
+                let Some((Operation::Write, selection)) = &call.moves else { continue };
+                let chunks =
+                    selection.chunks().map(|chunk| chunk.file_offset..chunk.file_offset + chunk.bytes);
+                ranges[call.file as usize].extend(chunks);
+            }
+            _ => {}
         }
     }
     ranges.into_iter().map(ByteRanges::of).collect()
@@ -214,6 +237,8 @@ fn turns(log: &RequestLog, bytes: u64) -> Vec<Turn> {
 pub struct ReplayPart<M: Machine> {
     job: ReplayJob,
     member: Member<M>,
+    /// Of each opening of the log that this member takes part in, those who do.
+    groups: Vec<Option<Group>>,
     /// Of the log; none that this member does not use.
     files: Vec<Option<Opened<M>>>,
     cache: Option<WriteCache<M>>,
@@ -242,7 +267,7 @@ impl<M: Machine> ReplayPart<M> {
     pub(crate) async fn prepare(job: &ReplayJob, member: Member<M>) -> Result<Self, Error> {
         let client = member.client()?;
         let node = &job.log.nodes()[member.group.rank];
-        let used: BTreeSet<u32> = node.moves().map(|(_, stretch)| stretch.file).collect();
+        let used: BTreeSet<u32> = job.log.moves(node).map(|moved| moved.file).collect();
         let pages = match job.access {
             ReplayAccess::Cached(settings) => Some(PageCache::new(client.clone(), settings)),
             _ => None,
@@ -265,9 +290,10 @@ impl<M: Machine> ReplayPart<M> {
             }
             _ => None,
         };
-        let memory = member.contents.memory(memory_bytes(node, job.access));
+        let memory = member.contents.memory(memory_bytes(job, job.log.moves(node)));
+        let groups = calls::groups(job, &member);
         let (own, unflushed) = (RefCell::default(), RefCell::default());
-        Ok(ReplayPart { job: job.clone(), member, files, cache, memory, own, unflushed })
+        Ok(ReplayPart { job: job.clone(), member, groups, files, cache, memory, own, unflushed })
     }
 
     fn machine(&self) -> &M {
@@ -300,6 +326,7 @@ impl<M: Machine> ReplayPart<M> {
                 }
                 Action::Move(Operation::Write, stretch) => self.write(stretch, outcome).await?,
                 Action::Move(Operation::Read, stretch) => self.read(stretch, outcome).await?,
+                Action::Call(index) => self.call(index, outcome).await?,
             }
         }
         for _ in 0..syncs {
@@ -321,15 +348,20 @@ impl<M: Machine> ReplayPart<M> {
 
     /// Waits for all members; then each sees what the others have written.
     async fn sync(&self) -> Result<(), Error> {
+        self.sync_with(&self.member.group).await
+    }
+
+    /// The same of a group.
+    async fn sync_with(&self, group: &Group) -> Result<(), Error> {
         let client = self.member.client()?;
         if let Some(cache) = &self.cache {
-            client.barrier(&self.member.group).await?;
-            if self.member.rank() == 0 {
+            client.barrier(group).await?;
+            if group.rank == 0 {
                 cache.flush().await?;
             }
         }
         self.flush().await?;
-        Ok(client.barrier(&self.member.group).await?)
+        Ok(client.barrier(group).await?)
     }
 
     /// Brings to the media what this member has written.
@@ -559,21 +591,34 @@ impl<M: Machine> ReplayPart<M> {
 
     /// Makes what is written there, in the memory at `at`.
     fn make(&self, stretch: Stretch, at: u64) {
-        let Stretch { file, offset, bytes } = stretch;
-        self.memory.place(at, &self.member.contents.payload(source(file, offset), bytes.into()));
+        self.make_in(&self.memory, (stretch.file, stretch.offset, stretch.bytes.into()), at);
+    }
+
+    /// Makes what is written to some bytes of a file, in a memory at `at`.
+    fn make_in(&self, memory: &Memory, (file, offset, bytes): (u32, u64, u64), at: u64) {
+        memory.place(at, &self.member.contents.payload(source(file, offset), bytes));
         if self.job.log.files()[file as usize].is_read {
-            self.own.borrow_mut().entry(file).or_default().insert(offset..stretch.end());
+            self.own.borrow_mut().entry(file).or_default().insert(offset..offset + bytes);
         }
     }
 
     /// Fails if what was read to `at` in the memory is not what this member knows to be there.
     fn check_read(&self, stretch: Stretch, at: u64) -> Result<(), Error> {
-        let Stretch { file, offset, .. } = stretch;
+        self.check_in(&self.memory, (stretch.file, stretch.offset, stretch.bytes.into()), at)
+    }
+
+    /// The same of what some bytes of a file are read to in a memory.
+    fn check_in(
+        &self,
+        memory: &Memory,
+        (file, offset, bytes): (u32, u64, u64),
+        at: u64,
+    ) -> Result<(), Error> {
         let own = self.own.borrow();
         let nothing = ByteRanges::default();
         let own = own.get(&file).unwrap_or(&nothing);
         let mut known = Vec::new();
-        for (part, is_written) in self.job.written[file as usize].cut(offset..stretch.end()) {
+        for (part, is_written) in self.job.written[file as usize].cut(offset..offset + bytes) {
             if !is_written {
                 known.push((part.clone(), part.start));
                 continue;
@@ -586,7 +631,7 @@ impl<M: Machine> ReplayPart<M> {
             memory_offset: at + (part.start - offset),
             bytes: part.end - part.start,
         });
-        match self.member.contents.first_wrong(&self.memory, chunks) {
+        match self.member.contents.first_wrong(memory, chunks) {
             None => Ok(()),
             Some(chunk) => Err(self.wrong(file, chunk.memory_offset - at + offset, chunk.bytes)),
         }
@@ -663,18 +708,21 @@ fn copies(method: CollectiveMethod) -> u64 {
     }
 }
 
-/// Bytes of memory that a node's requests need at once.
-fn memory_bytes(node: &LoggedNode, access: ReplayAccess) -> u64 {
-    let largest = node.moves().map(|(_, stretch)| u64::from(stretch.bytes)).max().unwrap_or(0);
-    let ReplayAccess::Batches { bytes, .. } = access else { return largest };
-    let all: u64 = node.moves().map(|(_, stretch)| u64::from(stretch.bytes)).sum();
-    bytes.min(all).max(largest)
+/// Bytes of memory that what a node moves needs at once; calls have memory of their own.
+fn memory_bytes(job: &ReplayJob, moves: impl Iterator<Item = LoggedMove>) -> u64 {
+    let (largest, all) = moves.fold((0, 0), |(largest, all): (u64, u64), moved| {
+        (largest.max(moved.bytes), all.saturating_add(moved.bytes))
+    });
+    match job.access {
+        ReplayAccess::Batches { bytes, .. } => bytes.min(all).max(largest),
+        _ => largest,
+    }
 }
 
 fn stretches(batch: &[Request]) -> impl Iterator<Item = (&Request, Stretch)> {
     batch.iter().filter_map(|request| match request.action {
         Action::Move(_, stretch) => Some((request, stretch)),
-        Action::Sync => None,
+        Action::Sync | Action::Call(_) => None,
     })
 }
 
@@ -714,8 +762,10 @@ impl fmt::Display for ReplayJob {
         let method = match self.access {
             ReplayAccess::Requests => "traditional",
             ReplayAccess::Cached(_) => "cached traditional",
-            ReplayAccess::Batches { method: CollectiveMethod::DiskDirected { .. }, .. } => "disk-directed",
-            ReplayAccess::Batches { method: CollectiveMethod::TwoPhase, .. } => "two-phase",
+            ReplayAccess::Batches { method, .. } | ReplayAccess::Calls { method, .. } => match method {
+                CollectiveMethod::DiskDirected { .. } => "disk-directed",
+                CollectiveMethod::TwoPhase => "two-phase",
+            },
             ReplayAccess::WriteCached(_) => "write-cached",
         };
         write!(f, "{method} replay of {} nodes", self.log.nodes().len())

@@ -222,6 +222,13 @@ proptest! {
     }
 
     #[test]
+    fn whatever_is_written_is_harmless(text in "[0-9]{0,3}:?[-0-9:,()\\[\\]+]{0,40}") {
+        if let Ok(selection) = text.parse::<Selection>() {
+            exercise(&selection)?;
+        }
+    }
+
+    #[test]
     fn absurd_nodes_are_errors_or_harmless(offset in number(), nodes in vec(node(), 0..12)) {
         let bytes = postcard::to_allocvec(&(offset, nodes)).unwrap();
         if let Ok(selection) = postcard::from_bytes::<Selection>(&bytes) {
@@ -299,11 +306,39 @@ fn exercise(selection: &Selection) -> Result<(), TestCaseError> {
     }
     let sent = postcard::to_allocvec(selection).unwrap();
     prop_assert_eq!(&postcard::from_bytes::<Selection>(&sent).unwrap(), selection);
+    let text = selection.to_string();
+    prop_assert!(!text.contains(char::is_whitespace));
+    prop_assert_eq!(&text.parse::<Selection>().expect(&text), selection);
     Ok(())
 }
 
 fn cyclic(length: u64, run: u64, parts: u32) -> Dimension {
     Dimension { length, distribution: Distribution::Cyclic(run), parts }
+}
+
+#[test]
+fn a_selection_is_written_as_a_word() {
+    for text in ["-", "100:8", "0:(8+24)4000", "7:[8,92,(2+2)8,5,1]", "0:((1+1)4+9)16"] {
+        assert_eq!(text.parse::<Selection>().expect(text).to_string(), text);
+    }
+    let vector = Selection::vector(Extent::new(5, 8), 500, 32).unwrap();
+    assert_eq!(vector.to_string(), "5:(8+24)4000");
+    for (text, why) in [
+        ("", "at byte 0 (from 0) of a selection a number of bytes is expected"),
+        ("8", "at byte 1 (from 0) of a selection : is expected"),
+        ("0:(8+)4", "at byte 5"),
+        ("0:[8,1]", "at byte 6"),
+        ("0:8 ", "at byte 3 (from 0) of a selection the end is expected"),
+        ("0:0", "node 0 (from 0) of an encoded selection is empty"),
+        ("0:(8+24)8", "repeats less than once"),
+        ("18446744073709551616:1", "at byte 0"),
+        ("9223372036854775807:9223372036854775807", "would end beyond"),
+    ] {
+        let error = text.parse::<Selection>().expect_err(text).to_string();
+        assert!(error.contains(why), "{text}: {error}");
+    }
+    let deep = format!("0:{}1", "(".repeat(100_000));
+    assert_eq!(deep.parse::<Selection>(), Err(SelectionError::TooDeep));
 }
 
 #[test]

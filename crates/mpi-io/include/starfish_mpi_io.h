@@ -81,6 +81,9 @@ int starfish_mpi_is_ours(const char *name);
 /* Connects this process to the agents, if it is not yet; begins a namespace if there is none and `begins`. */
 int starfish_mpi_connect(const char *name, int begins);
 
+/* Says which of how many processes this is, before it opens its first file: for what is recorded. */
+void starfish_mpi_process(uint32_t rank, uint32_t size);
+
 /* Draws a name for a group that nobody else has. */
 int starfish_mpi_draw_name(char name[STARFISH_MPI_NAME_BYTES]);
 

@@ -78,6 +78,17 @@ static int connect_all(MPI_Comm comm, int rank, const char *name, int amode, cha
     return all[0] ? all[0] : all[1] != -all[2] ? STARFISH_MPI_NOT_SAME : 0;
 }
 
+/* Tells the core which of all processes this is, where MPI_Init has said it. */
+static void tell_process(void)
+{
+    int is_initialized = 0, rank, size;
+    if (PMPI_Initialized(&is_initialized) == MPI_SUCCESS && is_initialized) {
+        PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        PMPI_Comm_size(MPI_COMM_WORLD, &size);
+        starfish_mpi_process((uint32_t)rank, (uint32_t)size);
+    }
+}
+
 static int open_ours(MPI_Comm comm, const char *name, int amode, MPI_Info info, struct our_file *file)
 {
     char group[STARFISH_MPI_NAME_BYTES] = "";
@@ -86,6 +97,7 @@ static int open_ours(MPI_Comm comm, const char *name, int amode, MPI_Info info, 
     PMPI_Comm_size(comm, &size);
     int class = connect_all(comm, rank, name, amode, group);
     if (!class) {
+        tell_process();
         char **hints = hints_of(info);
         class = starfish_mpi_open(name, mode_of(amode), group, (uint32_t)rank, (uint32_t)size,
                                   (const char *const *)hints, &file->core);

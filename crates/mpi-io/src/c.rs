@@ -19,6 +19,7 @@ use crate::file_view::FileView;
 use crate::hints::Hints;
 use crate::mode::AccessMode;
 use crate::process;
+use crate::recording;
 
 /// The number of the outcome of `call`. A panic stays here: it has been told on standard error.
 fn told(call: impl FnOnce() -> Outcome<()>) -> c_int {
@@ -112,6 +113,11 @@ unsafe extern "C" fn starfish_mpi_connect(name: *const c_char, begins: c_int) ->
     // SAFETY: a string, as the header asks for.
     let name = unsafe { string(name) };
     told(|| process::session(&process::place(name?)?, begins != 0).map(drop))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn starfish_mpi_process(rank: u32, size: u32) {
+    recording::note_process(rank, size);
 }
 
 #[unsafe(no_mangle)]

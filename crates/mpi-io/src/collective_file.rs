@@ -9,7 +9,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use layout::Selection;
+use layout::{Operation, Selection};
 use node::{ErrorKind, Handle, Stat};
 
 use crate::account::CallAccount;
@@ -20,6 +20,7 @@ use crate::hints::{Hints, MoveMethod};
 use crate::members::Members;
 use crate::mode::AccessMode;
 use crate::process::Connected;
+use crate::recording::CallRecorder;
 use crate::shared_pointer::SharedPointer;
 
 /// An open file.
@@ -31,6 +32,7 @@ pub(crate) struct CollectiveFile {
     handle: Handle,
     lock: FileLock,
     account: CallAccount,
+    recorder: Option<CallRecorder>,
     state: Mutex<State>,
 }
 
@@ -114,6 +116,7 @@ impl CollectiveFile {
             handle,
             lock,
             account: CallAccount::default(),
+            recorder: CallRecorder::begin(path, (name, rank, size), stat),
             state: Mutex::new(state),
         };
         if mode.appends {
@@ -183,6 +186,7 @@ impl CollectiveFile {
     /// Reads into memory, together with the other members or not; how many bytes there were before the file ended.
     pub(crate) fn read(&self, place: CallPlace, together: bool, into: &mut [u8]) -> Outcome<u64> {
         self.check_reads()?;
+        let recorded = self.recorder.as_ref().map(|recorder| (recorder, recorder.call(together)));
         let begun = Instant::now();
         let located = self.locate(place, into.len() as u64);
         let pieces = located.as_ref().map_or(0, |located| located.selection.runs());
@@ -205,12 +209,16 @@ impl CollectiveFile {
         }
         let call = if together { "collective reads" } else { "reads" };
         self.account.note((call, method), read, pieces, begun.elapsed());
+        if let Some((recorder, call)) = recorded {
+            recorder.moved(call, Operation::Read, (&located.selection, read), method);
+        }
         Ok(read)
     }
 
     /// Writes from memory, together with the other members or not.
     pub(crate) fn write(&self, place: CallPlace, together: bool, bytes: &[u8]) -> Outcome<()> {
         self.check_writes()?;
+        let recorded = self.recorder.as_ref().map(|recorder| (recorder, recorder.call(together)));
         let begun = Instant::now();
         let located = self.locate(place, bytes.len() as u64);
         let pieces = located.as_ref().map_or(0, |located| located.selection.runs());
@@ -228,10 +236,13 @@ impl CollectiveFile {
                 self.method_alone(pieces),
             )
         };
-        located?;
+        let located = located?;
         written?;
         let call = if together { "collective writes" } else { "writes" };
         self.account.note((call, method), bytes.len() as u64, pieces, begun.elapsed());
+        if let Some((recorder, call)) = recorded {
+            recorder.moved(call, Operation::Write, (&located.selection, bytes.len() as u64), method);
+        }
         Ok(())
     }
 
@@ -447,9 +458,13 @@ impl CollectiveFile {
 
     /// Brings everything written onto the disks, as all members do; then each reads what the others have written.
     pub(crate) fn sync(&self) -> Outcome<()> {
+        let recorded = self.recorder.as_ref().map(|recorder| (recorder, recorder.common_call()));
         let flushed = if self.mode.writes { self.handle.flush().map_err(MpiError::from) } else { Ok(()) };
         self.members.agree(flushed)?;
         self.handle.stat()?;
+        if let Some((recorder, call)) = recorded {
+            recorder.synced(call);
+        }
         Ok(())
     }
 

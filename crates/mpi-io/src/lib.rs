@@ -21,6 +21,7 @@
 //! - `file_type.rs`, `file_array.rs`: types as selections; `file_view.rs`: what a process sees of a file
 //! - `shared_pointer.rs`, `atomic.rs`: what processes on any hosts share
 //! - `hints.rs`: what is in force of an `MPI_Info`; `account.rs`: what each call took
+//! - `recording.rs`: what this process reads and writes, as a log to be replayed
 //! - `process.rs`: the session of this process; `names.rs`: which names mean files on Starfish
 //! - `failure.rs`: classes of errors
 
@@ -37,4 +38,5 @@ mod members;
 mod mode;
 mod names;
 mod process;
+mod recording;
 mod shared_pointer;

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! - `request.rs`: one request; how times and names are written
-//! - `log.rs`: a whole log in memory, node by node, and what it comes to
+//! - `calls.rs`: calls that select pieces, or are made together: format 2
+//! - `log.rs`: a whole log in memory, node by node, and what it comes to; `collector.rs`: it is put together there
 //! - `reader.rs`: one request after the other from any of the formats: `text.rs`, `table.rs` (CSV) and `dxt.rs` (what
 //!   `darshan-dxt-parser` prints)
 //! - `lines.rs`, `file_names.rs`: lines of bounded length, names of files
@@ -22,6 +23,8 @@
 //! Reading takes as much memory as the requests that are kept, [`REQUEST_MEMORY`] bytes each, and no more of them than
 //! the [`Limits`] say. Here is no file and no clock: a log comes from whatever can be read.
 
+mod calls;
+mod collector;
 mod dxt;
 mod error;
 mod file_names;
@@ -33,10 +36,12 @@ mod request;
 mod table;
 mod text;
 
+pub use calls::{CallMethod, CommonTurn, LoggedCall, LoggedCalls, LoggedOpening, ToldOpening};
+pub use collector::LogCollector;
 pub use error::{Error, Place};
 pub use generator::{Generator, Kind};
-pub use log::{LoggedFile, LoggedNode, REQUEST_MEMORY, RequestLog, Totals};
-pub use reader::{Format, Limits, LogReader, Reading};
+pub use log::{LoggedFile, LoggedMove, LoggedNode, REQUEST_MEMORY, RequestLog, Totals};
+pub use reader::{Format, Limits, Reading};
 pub use request::{Action, OFFSET_MAX, REQUEST_BYTES_MAX, Request, Stretch};
 pub use table::Columns;
-pub use text::{HEADER, LogWriter};
+pub use text::{CALLS_HEADER, HEADER, LogWriter, ToldCall};

@@ -7,16 +7,21 @@ use crate::error::{Error, Place};
 /// The longest line, in bytes: a file name of 4096 bytes, each of them escaped, and numbers.
 pub(crate) const LINE_BYTES_MAX: usize = 16 << 10;
 
+/// The longest line of a log with calls: a selection of as many nodes as may travel, each with two numbers.
+pub(crate) const CALL_BYTES_MAX: usize = 16 << 20;
+
 /// Line after line, each in the same memory.
 pub(crate) struct Lines<R> {
     input: R,
     line: Vec<u8>,
     number: u64,
+    bytes_max: usize,
+    is_ended: bool,
 }
 
 impl<R: BufRead> Lines<R> {
     pub(crate) fn new(input: R) -> Self {
-        Lines { input, line: Vec::new(), number: 0 }
+        Lines { input, line: Vec::new(), number: 0, bytes_max: LINE_BYTES_MAX, is_ended: false }
     }
 
     /// The number of the line that was read last, from 1 on.
@@ -24,20 +29,36 @@ impl<R: BufRead> Lines<R> {
         self.number
     }
 
+    /// Takes lines of so many bytes from now on.
+    pub(crate) fn allow(&mut self, bytes: usize) {
+        self.bytes_max = bytes;
+    }
+
+    /// The line that was read last.
+    pub(crate) fn last(&self) -> &str {
+        std::str::from_utf8(&self.line).unwrap_or_default()
+    }
+
+    /// Whether the line that was read last had an end.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.is_ended
+    }
+
     /// The next line without its end; none at the end of the log.
     pub(crate) fn next(&mut self) -> Result<Option<&str>, Error> {
         self.line.clear();
         self.number += 1;
-        let most = LINE_BYTES_MAX as u64 + 1;
+        let most = self.bytes_max as u64 + 1;
         let read = self.input.by_ref().take(most).read_until(b'\n', &mut self.line);
         let read = read.map_err(|error| Error::reading(self.number, &error))?;
         if read == 0 {
             return Ok(None);
         }
-        if self.line.len() > LINE_BYTES_MAX {
-            let why = format!("it is longer than {LINE_BYTES_MAX} bytes");
+        if self.line.len() > self.bytes_max {
+            let why = format!("it is longer than {} bytes", self.bytes_max);
             return Err(Error::new(Place::Line(self.number), why));
         }
+        self.is_ended = self.line.ends_with(b"\n");
         while self.line.last().is_some_and(|last| matches!(last, b'\n' | b'\r')) {
             self.line.pop();
         }

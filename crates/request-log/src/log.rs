@@ -3,15 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt;
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 
 use layout::Operation;
 use machine::Duration;
 
-use crate::error::{Error, Place};
-use crate::reader::{Format, LogReader, Reading};
-use crate::request::{Action, Request, Stretch, seconds};
-use crate::text::LogWriter;
+use crate::calls::{LoggedCall, LoggedCalls, LoggedOpening, ToldOpening};
+use crate::request::{Action, Request};
+use crate::text::{LogWriter, ToldCall};
 
 /// Bytes of memory for each request of a log.
 pub const REQUEST_MEMORY: usize = size_of::<Request>();
@@ -21,7 +20,24 @@ pub const REQUEST_MEMORY: usize = size_of::<Request>();
 pub struct RequestLog {
     files: Vec<LoggedFile>,
     nodes: Vec<LoggedNode>,
+    /// None unless it is of format 2.
+    calls: Option<LoggedCalls>,
     start: Duration,
+}
+
+/// What a request moves, in one piece or in several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoggedMove {
+    /// Whether it reads or writes.
+    pub operation: Operation,
+    /// Index of the file.
+    pub file: u32,
+    /// How many bytes, without gaps.
+    pub bytes: u64,
+    /// Where the first of them is, in bytes.
+    pub offset: u64,
+    /// Where the last of them ends.
+    pub end: u64,
 }
 
 /// A file of a log.
@@ -80,67 +96,37 @@ impl Totals {
 }
 
 impl RequestLog {
-    /// Reads a log.
-    pub fn read(input: impl BufRead, reading: &Reading) -> Result<RequestLog, Error> {
-        let mut reader = LogReader::new(input, reading)?;
-        let sort = reading.sort || reader.format() == Format::Dxt;
-        let (limits, first) = (reading.limits, reading.first.unwrap_or(u64::MAX));
-        let mut nodes: BTreeMap<u32, Vec<Request>> = BTreeMap::new();
-        let mut taken = 0;
-        while taken < first {
-            let Some((node, request)) = reader.next_request()? else { break };
-            if taken >= limits.requests {
-                let why = format!("there are more than {} requests", limits.requests);
-                return Err(Error::new(Place::Line(reader.line()), why).remedy(format!(
-                    "Take the first ones only, split the log, or allow more: each takes {REQUEST_MEMORY} bytes of memory."
-                )));
-            }
-            if !nodes.contains_key(&node) && nodes.len() >= limits.nodes as usize {
-                let why = format!("node {node} is one more than {}", limits.nodes);
-                return Err(Error::new(Place::Line(reader.line()), why).remedy("Split the log by nodes."));
-            }
-            let requests = nodes.entry(node).or_default();
-            let last = requests.last().map_or(Duration::ZERO, |last| last.time);
-            if request.time < last && !sort {
-                let (time, last) = (seconds(request.time), seconds(last));
-                let why = format!("time runs backwards at node {node}, from {last} to {time} s");
-                let error = Error::new(Place::Line(reader.line()), why);
-                return Err(error.remedy("Sort the log by time, or have it sorted."));
-            }
-            requests.push(request);
-            taken += 1;
-        }
-        if taken == 0 {
-            return Err(Error::new(Place::Log, "there are no requests in it"));
-        }
-        if sort {
-            // Stable, so that what has the same time stays in the order of lines.
-            nodes.values_mut().for_each(|requests| requests.sort_by_key(|request| request.time));
-        }
-        let nodes = nodes.into_iter().map(|(number, requests)| LoggedNode { number, requests }).collect();
-        Ok(RequestLog::of(reader.files().to_vec(), nodes))
-    }
-
     /// The log of these nodes, whose requests are of files of these names.
     ///
     /// # Panics
     /// If a request is of a file that has no name, or times run backwards.
     pub fn of(names: Vec<String>, nodes: Vec<LoggedNode>) -> RequestLog {
+        RequestLog::with_calls(names, nodes, None)
+    }
+
+    /// The same with calls, if it is of format 2.
+    pub(crate) fn with_calls(
+        names: Vec<String>,
+        nodes: Vec<LoggedNode>,
+        calls: Option<LoggedCalls>,
+    ) -> RequestLog {
         let file = |name| LoggedFile { name, end: 0, is_read: false, is_written: false };
-        let mut files: Vec<LoggedFile> = names.into_iter().map(file).collect();
-        for node in &nodes {
+        let files = names.into_iter().map(file).collect();
+        let first = nodes.iter().filter_map(|node| node.requests.first()).map(|request| request.time).min();
+        let mut log = RequestLog { files, nodes, calls, start: first.unwrap_or(Duration::ZERO) };
+        let mut files = std::mem::take(&mut log.files);
+        for node in &log.nodes {
             assert!(node.requests.is_sorted_by_key(|request| request.time), "time runs backwards");
-            for (operation, stretch) in node.moves() {
-                let file = &mut files[stretch.file as usize];
-                file.end = file.end.max(stretch.end());
-                match operation {
+            for moved in log.moves(node) {
+                let file = &mut files[moved.file as usize];
+                file.end = file.end.max(moved.end);
+                match moved.operation {
                     Operation::Read => file.is_read = true,
                     Operation::Write => file.is_written = true,
                 }
             }
         }
-        let first = nodes.iter().filter_map(|node| node.requests.first()).map(|request| request.time).min();
-        RequestLog { files, nodes, start: first.unwrap_or(Duration::ZERO) }
+        RequestLog { files, ..log }
     }
 
     /// Its files; a request has the index of its own.
@@ -151,6 +137,45 @@ impl RequestLog {
     /// Its nodes, by their numbers.
     pub fn nodes(&self) -> &[LoggedNode] {
         &self.nodes
+    }
+
+    /// What it tells of calls; none unless it is of format 2.
+    pub fn calls(&self) -> Option<&LoggedCalls> {
+        self.calls.as_ref()
+    }
+
+    /// The call of this index.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn call(&self, index: u32) -> &LoggedCall {
+        &self.calls.as_ref().expect("requests are calls where a log has some").calls[index as usize]
+    }
+
+    /// What a node of the log moves, in its order.
+    pub fn moves<'a>(&'a self, node: &'a LoggedNode) -> impl Iterator<Item = LoggedMove> + 'a {
+        node.requests.iter().filter_map(|request| match request.action {
+            Action::Sync => None,
+            Action::Move(operation, stretch) => Some(LoggedMove {
+                operation,
+                file: stretch.file,
+                bytes: stretch.bytes.into(),
+                offset: stretch.offset,
+                end: stretch.end(),
+            }),
+            Action::Call(index) => {
+                let call = self.call(index);
+                let (operation, selection) = call.moves.as_ref()?;
+                let (bytes, span) = (selection.bytes(), selection.span());
+                Some(LoggedMove {
+                    operation: *operation,
+                    file: call.file,
+                    bytes,
+                    offset: span.offset,
+                    end: span.end(),
+                })
+            }
+        })
     }
 
     /// The time of the first request.
@@ -170,8 +195,7 @@ impl RequestLog {
         for node in &self.nodes {
             totals.syncs += node.syncs() as u64;
             let mut ends: BTreeMap<u32, u64> = BTreeMap::new();
-            for (operation, stretch) in node.moves() {
-                let bytes = u64::from(stretch.bytes);
+            for LoggedMove { operation, file, bytes, offset, end } in self.moves(node) {
                 let (count, sum) = match operation {
                     Operation::Read => (&mut totals.reads, &mut totals.bytes_read),
                     Operation::Write => (&mut totals.writes, &mut totals.bytes_written),
@@ -179,8 +203,8 @@ impl RequestLog {
                 *count += 1;
                 *sum += bytes;
                 totals.largest = totals.largest.max(bytes);
-                let before = ends.insert(stretch.file, stretch.end());
-                totals.consecutive += u64::from(before == Some(stretch.offset));
+                let before = ends.insert(file, end);
+                totals.consecutive += u64::from(before == Some(offset));
             }
             end = node.requests.iter().map(|request| request.time + request.took).fold(end, Duration::max);
         }
@@ -190,7 +214,10 @@ impl RequestLog {
 
     /// Writes it as a request log, in the order of time.
     pub fn write_to(&self, output: impl Write) -> io::Result<()> {
-        let mut writer = LogWriter::begin(output)?;
+        let mut writer = match &self.calls {
+            None => LogWriter::begin(output)?,
+            Some(calls) => self.begin_with(calls, output)?,
+        };
         let names: Vec<&str> = self.files.iter().map(|file| &*file.name).collect();
         let next = |index: usize, at: usize| {
             self.nodes[index].requests.get(at).map(|request| Reverse((request.time, index, at)))
@@ -198,22 +225,50 @@ impl RequestLog {
         let mut heap: BinaryHeap<_> = (0..self.nodes.len()).filter_map(|index| next(index, 0)).collect();
         while let Some(Reverse((_, index, at))) = heap.pop() {
             let node = &self.nodes[index];
-            writer.write(node.number, &node.requests[at], &names)?;
+            let request = &node.requests[at];
+            match request.action {
+                Action::Call(call) => writer.write_call(node.number, request, &self.told(self.call(call)))?,
+                _ => writer.write(node.number, request, &names)?,
+            }
             heap.extend(next(index, at + 1));
         }
         writer.finish()
     }
+
+    /// Begins a log of format 2: with its processes, and their openings.
+    fn begin_with<W: Write>(&self, calls: &LoggedCalls, output: W) -> io::Result<LogWriter<W>> {
+        let mut writer = LogWriter::begin_calls(output)?;
+        let start = |index: usize| (self.nodes[index].requests[0].time, self.nodes[index].number);
+        if let Some(processes) = calls.processes {
+            for index in 0..self.nodes.len() {
+                writer.write_process(start(index), processes)?;
+            }
+        }
+        for opening in &calls.openings {
+            let LoggedOpening { name, file, block_bytes, stripes, members } = opening;
+            for (rank, &index) in (0..).zip(members) {
+                let size = members.len() as u32;
+                let told = ToldOpening { name, rank, size, block_bytes: *block_bytes, stripes: *stripes };
+                writer.write_opening(start(index), &self.files[*file as usize].name, told)?;
+            }
+        }
+        Ok(writer)
+    }
+
+    /// A call as it is written.
+    fn told<'a>(&'a self, call: &'a LoggedCall) -> ToldCall<'a> {
+        let LoggedCall { file, moves, together, method } = call;
+        let openings = self.calls.as_ref().map_or(&[][..], |calls| &calls.openings);
+        ToldCall {
+            file: &self.files[*file as usize].name,
+            moves: moves.as_ref().map(|(operation, selection)| (*operation, selection)),
+            together: together.map(|turn| (&*openings[turn.opening as usize].name, turn.number)),
+            method: *method,
+        }
+    }
 }
 
 impl LoggedNode {
-    /// What it moves.
-    pub fn moves(&self) -> impl Iterator<Item = (Operation, Stretch)> {
-        self.requests.iter().filter_map(|request| match request.action {
-            Action::Move(operation, stretch) => Some((operation, stretch)),
-            Action::Sync => None,
-        })
-    }
-
     /// How often it waits for the others.
     pub fn syncs(&self) -> usize {
         self.requests.iter().filter(|request| request.action == Action::Sync).count()

@@ -2,9 +2,9 @@
 
 use std::io::{BufRead, Chain, Cursor, Read};
 
+use crate::calls::LogTables;
 use crate::dxt::DxtReader;
 use crate::error::{Error, Place, shown};
-use crate::file_names::FileNames;
 use crate::lines::LINE_BYTES_MAX;
 use crate::request::Request;
 use crate::table::{Columns, TableReader};
@@ -46,18 +46,20 @@ pub struct Limits {
     pub files: u32,
     /// Different nodes.
     pub nodes: u32,
+    /// Runs, repetitions and lists of all selections.
+    pub selection_nodes: u64,
 }
 
 impl Default for Limits {
-    /// Ten million requests, 400 MB of memory; as many files as a replay can tell apart; a thousand nodes.
+    /// Ten million requests, 400 MB of memory; as many files as a replay can tell apart; a thousand nodes; selections
+    /// that take about as much as the requests.
     fn default() -> Self {
-        Limits { requests: 10_000_000, files: 1 << 15, nodes: 1 << 10 }
+        Limits { requests: 10_000_000, files: 1 << 15, nodes: 1 << 10, selection_nodes: 10_000_000 }
     }
 }
 
 /// Reads one request after the other, each with its node.
-pub struct LogReader<R: BufRead> {
-    files: FileNames,
+pub(crate) struct LogReader<R: BufRead> {
     of_format: OfFormat<R>,
 }
 
@@ -72,7 +74,7 @@ type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
 
 impl<R: BufRead> LogReader<R> {
     /// Begins with a log, whose first line tells its format, unless that is given.
-    pub fn new(mut input: R, reading: &Reading) -> Result<Self, Error> {
+    pub(crate) fn new(mut input: R, reading: &Reading) -> Result<Self, Error> {
         let mut beginning = Vec::new();
         let format = match reading.format {
             Some(format) => format,
@@ -88,12 +90,11 @@ impl<R: BufRead> LogReader<R> {
             Format::Csv => OfFormat::Table(Box::new(TableReader::begin(input, &reading.columns)?)),
             Format::Dxt => OfFormat::Dxt(DxtReader::new(input)),
         };
-        let files = FileNames::new(reading.limits.files);
-        Ok(LogReader { files, of_format })
+        Ok(LogReader { of_format })
     }
 
     /// The format that it has.
-    pub fn format(&self) -> Format {
+    pub(crate) fn format(&self) -> Format {
         match &self.of_format {
             OfFormat::Text(_) => Format::Text,
             OfFormat::Table(_) => Format::Csv,
@@ -101,27 +102,27 @@ impl<R: BufRead> LogReader<R> {
         }
     }
 
-    /// The next request and its node; none at the end.
-    pub fn next_request(&mut self) -> Result<Option<(u32, Request)>, Error> {
+    /// Whether it tells calls, and which of them belong together.
+    pub(crate) fn tells_calls(&self) -> bool {
+        matches!(&self.of_format, OfFormat::Text(reader) if reader.tells_calls())
+    }
+
+    /// The next request and its node; none at the end. What it names is in the tables.
+    pub(crate) fn next_request(&mut self, tables: &mut LogTables) -> Result<Option<(u32, Request)>, Error> {
         match &mut self.of_format {
-            OfFormat::Text(reader) => reader.next(&mut self.files),
-            OfFormat::Table(reader) => reader.next(&mut self.files),
-            OfFormat::Dxt(reader) => reader.next(&mut self.files),
+            OfFormat::Text(reader) => reader.next(tables),
+            OfFormat::Table(reader) => reader.next(&mut tables.files),
+            OfFormat::Dxt(reader) => reader.next(&mut tables.files),
         }
     }
 
     /// The number of the line that was read last.
-    pub fn line(&self) -> u64 {
+    pub(crate) fn line(&self) -> u64 {
         match &self.of_format {
             OfFormat::Text(reader) => reader.line(),
             OfFormat::Table(reader) => reader.line(),
             OfFormat::Dxt(reader) => reader.line(),
         }
-    }
-
-    /// The names of the files so far; a request has the index of its own.
-    pub fn files(&self) -> &[String] {
-        self.files.all()
     }
 }
 

@@ -29,6 +29,8 @@ pub enum Action {
     Move(Operation, Stretch),
     /// To wait for all nodes, and to see what they have written until then.
     Sync,
+    /// What the call of this index among those of the log says.
+    Call(u32),
 }
 
 /// Bytes of a file.

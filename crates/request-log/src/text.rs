@@ -14,53 +14,91 @@
 //! | took | optional: seconds that it took |
 //!
 //! The times of one node do not run backwards. Lines of different nodes may be mixed in any way.
+//!
+//! Format 2, with the first line [`CALLS_HEADER`], has these lines too, beginning with time, node and file, where a
+//! selection is written as `layout` does:
+//!
+//! | operation | words behind it |
+//! |---|---|
+//! | `begin` | how many processes there are, of whom this is one; `-` stands for the file |
+//! | `open` | name of the opening, rank, number of members, bytes of a block, number of disks |
+//! | `read-pieces`, `write-pieces` | selection, took |
+//! | `read-all`, `write-all` | opening, number of the call, selection, took, method |
+//! | `sync-all` | opening, number of the call, took |
+//!
+//! Calls of an opening that have the same number are one. Took and method are optional. If the last line has no end,
+//! the process was stopped while it wrote it: it is left out.
 
 use std::io::{self, BufRead, Write};
 
-use layout::Operation;
+use layout::{Operation, SELECTION_NODES_MAX, Selection};
+use machine::Duration;
 
+use crate::calls::{CallMethod, CommonTurn, LogTables, LoggedCall, ToldOpening};
 use crate::error::{Error, Place, shown};
-use crate::file_names::FileNames;
-use crate::lines::Lines;
+use crate::lines::{CALL_BYTES_MAX, Lines};
 use crate::request::{Action, NO_FILE, READ, Request, SYNC, Stretch, WRITE};
 use crate::request::{checked_move, escaped, parse_seconds, seconds, unescaped};
 
 /// The first line of a request log. The number is that of the format.
 pub const HEADER: &str = "# starfish requests 1";
 
+/// The first line of a request log that tells calls.
+pub const CALLS_HEADER: &str = "# starfish requests 2";
+
 /// What the first line of a request log of any version begins with.
 pub(crate) const BEGINNING: &str = "# starfish requests";
 
 pub(crate) struct TextReader<R> {
     lines: Lines<R>,
+    tells_calls: bool,
 }
 
 impl<R: BufRead> TextReader<R> {
     pub(crate) fn begin(input: R) -> Result<Self, Error> {
         let mut lines = Lines::new(input);
         let first = lines.next()?.unwrap_or_default().trim_end();
-        if first != HEADER {
-            let why = format!("expected {HEADER:?}, not {}", shown(first));
+        let tells_calls = first == CALLS_HEADER;
+        if first != HEADER && !tells_calls {
+            let why = format!("expected {HEADER:?} or {CALLS_HEADER:?}, not {}", shown(first));
             return Err(Error::new(Place::Line(1), why));
         }
-        Ok(TextReader { lines })
+        if tells_calls {
+            lines.allow(CALL_BYTES_MAX);
+        }
+        Ok(TextReader { lines, tells_calls })
+    }
+
+    pub(crate) fn tells_calls(&self) -> bool {
+        self.tells_calls
     }
 
     pub(crate) fn line(&self) -> u64 {
         self.lines.number()
     }
 
-    pub(crate) fn next(&mut self, files: &mut FileNames) -> Result<Option<(u32, Request)>, Error> {
+    pub(crate) fn next(&mut self, tables: &mut LogTables) -> Result<Option<(u32, Request)>, Error> {
         loop {
             let number = self.lines.number() + 1;
-            let Some(line) = self.lines.next()? else { return Ok(None) };
-            let mut words = Words { line, number, at: 0 };
+            if self.lines.next()?.is_none() || (self.tells_calls && !self.lines.is_ended()) {
+                return Ok(None);
+            }
+            let mut words = Words { line: self.lines.last(), number, at: 0 };
             match words.next() {
-                Some((_, first)) if !first.starts_with('#') => {
-                    words.at = 0;
-                    return request(words, files).map(Some);
+                Some((_, first)) if !first.starts_with('#') => words.at = 0,
+                _ => continue,
+            }
+            let told = Told::of(&mut words)?;
+            let request = match told.operation {
+                _ if !self.tells_calls => request(words, &told, tables).map(Some),
+                BEGIN | OPEN => told.note(words, tables).map(|()| None),
+                READ_PIECES | WRITE_PIECES | READ_ALL | WRITE_ALL | SYNC_ALL => {
+                    call(words, &told, tables).map(Some)
                 }
-                _ => {}
+                _ => request(words, &told, tables).map(Some),
+            };
+            if let Some(request) = request? {
+                return Ok(Some((told.node, request)));
             }
         }
     }
@@ -102,29 +140,106 @@ impl<'a> Words<'a> {
         let wrong = || Error::new(self.place(column), format!("expected {what}, not {}", shown(word)));
         Ok((column, read(word).ok_or_else(wrong)?))
     }
+
+    fn has_more(&self) -> bool {
+        Words { ..*self }.next().is_some()
+    }
+
+    /// The time that something took, if there is one more word.
+    fn time_taken(&mut self) -> Result<Duration, Error> {
+        if !self.has_more() {
+            return Ok(Duration::ZERO);
+        }
+        self.expect(TIME, parse_seconds).map(|(_, took)| took)
+    }
+
+    fn expect_end(&mut self) -> Result<(), Error> {
+        match self.next() {
+            None => Ok(()),
+            Some((column, word)) => {
+                let why = format!("expected the end of the line, not {}", shown(word));
+                Err(Error::new(self.place(column), why))
+            }
+        }
+    }
 }
 
 const TIME: &str = "a time in seconds";
 
-fn request(mut words: Words<'_>, files: &mut FileNames) -> Result<(u32, Request), Error> {
-    let (_, time) = words.expect(TIME, parse_seconds)?;
-    let (_, node) = words.expect("the number of a node", number)?;
-    let (file_column, file) = words.expect("the name of a file", file)?;
-    let (_, operation) = words.expect("read, write or sync", operation)?;
-    let action = match (operation, file) {
+/// The words for the operations of format 2.
+const BEGIN: &str = "begin";
+const OPEN: &str = "open";
+const READ_PIECES: &str = "read-pieces";
+const WRITE_PIECES: &str = "write-pieces";
+const READ_ALL: &str = "read-all";
+const WRITE_ALL: &str = "write-all";
+const SYNC_ALL: &str = "sync-all";
+
+/// What every line begins with.
+struct Told<'a> {
+    time: Duration,
+    node: u32,
+    file: Option<String>,
+    file_column: usize,
+    operation: &'a str,
+    operation_column: usize,
+}
+
+impl<'a> Told<'a> {
+    fn of(words: &mut Words<'a>) -> Result<Self, Error> {
+        let (_, time) = words.expect(TIME, parse_seconds)?;
+        let (_, node) = words.expect("the number of a node", number)?;
+        let (file_column, file) = words.expect("the name of a file", file)?;
+        let (operation_column, operation) = words.expect("read, write or sync", Some)?;
+        Ok(Told { time, node, file, file_column, operation, operation_column })
+    }
+
+    /// The index of the file, of which this is.
+    fn file(&self, words: &Words<'_>, tables: &mut LogTables) -> Result<u32, Error> {
+        let place = || words.place(self.file_column);
+        let Some(file) = &self.file else {
+            return Err(Error::new(place(), format!("a {} is of a file", self.operation)));
+        };
+        tables.files.index(file, place)
+    }
+
+    /// Takes in what is no request: that a process begins, or opens a file.
+    fn note(&self, mut words: Words<'_>, tables: &mut LogTables) -> Result<(), Error> {
+        let place = words.place(self.operation_column);
+        let noted = if self.operation == BEGIN {
+            let (_, processes) = words.expect("a number of processes", number)?;
+            tables.note_processes(processes)
+        } else {
+            let file = self.file(&words, tables)?;
+            let (_, name) = words.expect("the name of an opening", Some)?;
+            let (_, rank) = words.expect("a rank", number)?;
+            let (_, size) = words.expect("a number of members", number)?;
+            let (_, block_bytes) = words.expect("bytes of a block", number)?;
+            let (_, stripes) = words.expect("a number of disks", number)?;
+            tables.note_opening(self.node, file, ToldOpening { name, rank, size, block_bytes, stripes })
+        };
+        words.expect_end()?;
+        noted.map_err(|why| Error::new(place, why))
+    }
+}
+
+/// A request as all formats have it.
+fn request(mut words: Words<'_>, told: &Told<'_>, tables: &mut LogTables) -> Result<Request, Error> {
+    let Some(operation) = operation(told.operation) else {
+        let why = format!("expected read, write or sync, not {}", shown(told.operation));
+        return Err(Error::new(words.place(told.operation_column), why));
+    };
+    let action = match (operation, &told.file) {
         (None, None) => Action::Sync,
         (None, Some(file)) => {
-            let why = format!("a sync is of all files: expected {NO_FILE}, not {}", shown(&file));
-            return Err(Error::new(words.place(file_column), why));
+            let why = format!("a sync is of all files: expected {NO_FILE}, not {}", shown(file));
+            return Err(Error::new(words.place(told.file_column), why));
         }
-        (Some(operation), None) => {
-            let why = format!("a {} is of a file", word_for(operation));
-            return Err(Error::new(words.place(file_column), why));
-        }
-        (Some(operation), Some(file)) => {
+        (Some(_), None) => return Err(told.file(&words, tables).expect_err("there is none")),
+        (Some(operation), Some(_)) => {
             let (offset_column, offset) = words.expect("an offset in bytes", number)?;
             let (bytes_column, bytes) = words.expect("a number of bytes", number)?;
-            let file = files.index(&file, || words.place(file_column))?;
+            let file = told.file(&words, tables)?;
             checked_move(
                 operation,
                 file,
@@ -133,20 +248,45 @@ fn request(mut words: Words<'_>, files: &mut FileNames) -> Result<(u32, Request)
             )?
         }
     };
-    let took = match words.next() {
-        None => Default::default(),
-        Some((column, _)) => {
-            words.at = column;
-            words.expect(TIME, parse_seconds)?.1
-        }
-    };
-    if let Some((column, word)) = words.next() {
-        return Err(Error::new(
-            words.place(column),
-            format!("expected the end of the line, not {}", shown(word)),
-        ));
+    let took = words.time_taken()?;
+    words.expect_end()?;
+    Ok(Request { time: told.time, took, action })
+}
+
+/// A call, as format 2 has it.
+fn call(mut words: Words<'_>, told: &Told<'_>, tables: &mut LogTables) -> Result<Request, Error> {
+    let file = told.file(&words, tables)?;
+    let mut place = words.place(told.operation_column);
+    let mut together = None;
+    if matches!(told.operation, READ_ALL | WRITE_ALL | SYNC_ALL) {
+        let (column, name) = words.expect("the name of an opening", Some)?;
+        let opening = tables.opening(name, told.node, file);
+        let opening = opening.map_err(|why| Error::new(words.place(column), why))?;
+        let (_, number) = words.expect("the number of a call", number)?;
+        together = Some(CommonTurn { opening, number });
     }
-    Ok((node, Request { time, took, action }))
+    let operation = match told.operation {
+        SYNC_ALL => None,
+        READ_PIECES | READ_ALL => Some(Operation::Read),
+        _ => Some(Operation::Write),
+    };
+    let mut moves = None;
+    if let Some(operation) = operation {
+        let (column, word) = words.expect("a selection", Some)?;
+        place = words.place(column);
+        let selection = word.parse::<Selection>();
+        moves = Some((operation, selection.map_err(|error| Error::new(place.clone(), error.to_string()))?));
+    }
+    let took = words.time_taken()?;
+    let has_method = moves.is_some() && together.is_some() && words.has_more();
+    let method = has_method
+        .then(|| words.expect("a method", CallMethod::named))
+        .transpose()?
+        .map(|(_, method)| method);
+    words.expect_end()?;
+    let action =
+        tables.push(LoggedCall { file, moves, together, method }).map_err(|why| Error::new(place, why))?;
+    Ok(Request { time: told.time, took, action })
 }
 
 /// What a word names: no file, or the one of this name. A file whose name is `-` is written with an escape.
@@ -176,7 +316,20 @@ fn word_for(operation: Operation) -> &'static str {
     }
 }
 
-/// Writes a request log, request by request.
+/// A call as it is written.
+#[derive(Clone, Copy, Debug)]
+pub struct ToldCall<'a> {
+    /// The name of its file.
+    pub file: &'a str,
+    /// What it moves; none if it is a sync, which is made together.
+    pub moves: Option<(Operation, &'a Selection)>,
+    /// The name of the opening, and the number of the call; none if it is made alone.
+    pub together: Option<(&'a str, u64)>,
+    /// How it was done, if it was made together.
+    pub method: Option<CallMethod>,
+}
+
+/// Writes a request log, line by line.
 pub struct LogWriter<W> {
     output: W,
 }
@@ -189,7 +342,17 @@ impl<W: Write> LogWriter<W> {
         Ok(LogWriter { output })
     }
 
-    /// Writes a request of a node; `files` are the names of files.
+    /// Begins a log of format 2.
+    pub fn begin_calls(mut output: W) -> io::Result<Self> {
+        writeln!(output, "{CALLS_HEADER}")?;
+        writeln!(output, "# time node file operation ...")?;
+        Ok(LogWriter { output })
+    }
+
+    /// Writes a request of a node, which is no call; `files` are the names of files.
+    ///
+    /// # Panics
+    /// If it is a call.
     pub fn write<N: AsRef<str>>(&mut self, node: u32, request: &Request, files: &[N]) -> io::Result<()> {
         let time = seconds(request.time);
         match request.action {
@@ -198,15 +361,90 @@ impl<W: Write> LogWriter<W> {
                 let (file, operation) = (escaped(files[file as usize].as_ref()), word_for(operation));
                 write!(self.output, "{time} {node} {file} {operation} {offset} {bytes}")?;
             }
+            Action::Call(_) => panic!("a call is written as such"),
         }
-        if !request.took.is_zero() {
-            write!(self.output, " {}", seconds(request.took))?;
+        self.end_line(request.took, None)
+    }
+
+    /// Writes that a node begins, one of so many processes.
+    pub fn write_process(&mut self, (time, node): (Duration, u32), processes: u32) -> io::Result<()> {
+        writeln!(self.output, "{} {node} {NO_FILE} {BEGIN} {processes}", seconds(time))
+    }
+
+    /// Writes that a node opens a file of this name together with others.
+    pub fn write_opening(
+        &mut self,
+        (time, node): (Duration, u32),
+        file: &str,
+        told: ToldOpening<'_>,
+    ) -> io::Result<()> {
+        let ToldOpening { name, rank, size, block_bytes, stripes } = told;
+        let (time, file) = (seconds(time), escaped(file));
+        writeln!(self.output, "{time} {node} {file} {OPEN} {name} {rank} {size} {block_bytes} {stripes}")
+    }
+
+    /// Writes a call of a node, made when the request says; in several lines if it is too long for one.
+    pub fn write_call(&mut self, node: u32, request: &Request, call: &ToldCall<'_>) -> io::Result<()> {
+        let ToldCall { file, moves, together, method } = *call;
+        let (time, file) = (seconds(request.time), escaped(file));
+        let Some((operation, selection)) = moves else {
+            let (opening, number) = together.unwrap_or_default();
+            write!(self.output, "{time} {node} {file} {SYNC_ALL} {opening} {number}")?;
+            return self.end_line(request.took, None);
+        };
+        let mut position = 0;
+        loop {
+            let (part, is_last) = short_part(selection, position);
+            position += part.bytes();
+            match (operation, together) {
+                (Operation::Read, None) => write!(self.output, "{time} {node} {file} {READ_PIECES} {part}")?,
+                (Operation::Write, None) => {
+                    write!(self.output, "{time} {node} {file} {WRITE_PIECES} {part}")?
+                }
+                (Operation::Read, Some((opening, number))) => {
+                    write!(self.output, "{time} {node} {file} {READ_ALL} {opening} {number} {part}")?;
+                }
+                (Operation::Write, Some((opening, number))) => {
+                    write!(self.output, "{time} {node} {file} {WRITE_ALL} {opening} {number} {part}")?;
+                }
+            }
+            self.end_line(request.took, method.filter(|_| together.is_some()))?;
+            if is_last {
+                return Ok(());
+            }
         }
-        writeln!(self.output)
+    }
+
+    fn end_line(&mut self, took: Duration, method: Option<CallMethod>) -> io::Result<()> {
+        if !took.is_zero() || method.is_some() {
+            write!(self.output, " {}", seconds(took))?;
+        }
+        match method {
+            Some(method) => writeln!(self.output, " {method}"),
+            None => writeln!(self.output),
+        }
+    }
+
+    /// Hands on what has been written so far.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
     }
 
     /// Ends the log.
     pub fn finish(mut self) -> io::Result<()> {
-        self.output.flush()
+        self.flush()
+    }
+}
+
+/// What of a selection is written in one line, from a position on, and whether nothing is left.
+fn short_part(selection: &Selection, position: u64) -> (Selection, bool) {
+    let mut bytes = selection.bytes() - position;
+    loop {
+        let part = selection.slice(position, bytes).expect("a part of what fits in a file");
+        if part.nodes() <= SELECTION_NODES_MAX as u64 {
+            let is_last = position + part.bytes() == selection.bytes();
+            return (part, is_last);
+        }
+        bytes = bytes.div_ceil(2);
     }
 }

@@ -2,15 +2,18 @@
 
 use request_log::{Limits, Reading, RequestLog};
 
-const EXAMPLES: [&str; 3] = [
+const EXAMPLES: [&str; 4] = [
     "# starfish requests 1\n0.5 7 /out/a%20b write 0 512\n0.5 3 x read 1000 24 0.25\n0.75 7 - sync\n1 7 x write 0 8\n",
     "rank,start_us,end,path,op,offset,length\n0,1000000,1.5,\"a,b\",write,0,8\n1,2000000,,,sync,,\n",
     "# darshan log version: 3.41\n# DXT, file_id: 1, file_name: /a b\n X_POSIX 0 write 0 0 262144 0.0029 0.0032 [1]\n \
      X_POSIX 0 read 0 0 262144 0.0001 0.0002\n X_MPIIO 0 write 0 0 8 0 0\n",
+    "# starfish requests 2\n0.5 7 - begin 2\n0.5 3 - begin 2\n0.5 7 x open a 0 2 512 1\n0.5 3 x open a 1 2 512 1\n\
+     1 7 x write-all a 0 0:(8+8)64 0.5 disk-directed\n1 3 x write-all a 0 8:(8+8)64\n2 3 x write 0 8\n\
+     2 3 x read-pieces 0:[8,92,(2+2)8,5,1] 1\n3 7 x sync-all a 1\n3 3 x sync-all a 1 0.5\n",
 ];
 
 fn look_at(bytes: &[u8]) {
-    let limits = Limits { requests: 100, files: 10, nodes: 10 };
+    let limits = Limits { requests: 100, files: 10, nodes: 10, selection_nodes: 1000 };
     let reading = Reading { limits, ..Reading::default() };
     match RequestLog::read(bytes, &reading) {
         Ok(log) => {

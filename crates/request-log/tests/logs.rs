@@ -6,7 +6,8 @@ use layout::Operation;
 use machine::Duration;
 use proptest::prelude::*;
 use request_log::{
-    Action, Columns, Format, Generator, Kind, Limits, LoggedNode, Reading, Request, RequestLog, Stretch,
+    Action, Columns, Format, Generator, Kind, Limits, LoggedMove, LoggedNode, Reading, Request, RequestLog,
+    Stretch,
 };
 
 fn read(text: &str) -> Result<RequestLog, request_log::Error> {
@@ -29,6 +30,7 @@ fn written(log: &RequestLog) -> String {
 fn shown(log: &RequestLog, node: usize) -> Vec<String> {
     let short = |request: &Request| match request.action {
         Action::Sync => "sync".to_owned(),
+        Action::Call(_) => unreachable!("these are logs without calls"),
         Action::Move(operation, Stretch { file, bytes, offset }) => {
             let letter = if operation == Operation::Read { 'r' } else { 'w' };
             format!("{letter} {} {offset} {bytes}", log.files()[file as usize].name)
@@ -87,7 +89,7 @@ fn what_is_wrong_is_named_with_its_line_and_column() {
     for (text, why) in [
         ("", "it is empty"),
         ("# starfish requests 1\n# none\n", "there are no requests in it"),
-        ("# starfish requests 2\n", "line 1: expected \"# starfish requests 1\""),
+        ("# starfish requests 3\n", "line 1: expected \"# starfish requests 1\""),
         ("hello\n", "line 1: \"hello\" begins no request log"),
         ("3.41\0\0\u{1}", "line 1: this is no text. A log of Darshan is read when"),
     ] {
@@ -199,7 +201,7 @@ fn endless(head: &str, line: &str) -> impl io::BufRead {
 
 #[test]
 fn logs_without_end_are_refused_or_cut() {
-    let limits = Limits { requests: 50_000, files: 100, nodes: 10 };
+    let limits = Limits { requests: 50_000, files: 100, nodes: 10, ..Limits::default() };
     let reading = Reading { limits, ..Reading::default() };
     let told = |head: &str, line: &str, reading: &Reading| {
         let error = RequestLog::read(endless(head, line), reading).expect_err("too much");
@@ -255,8 +257,8 @@ fn a_drawn_log_has_the_statistics_that_were_asked_for() {
         assert!((totals.duration.as_secs_f64() / per_node * 1e3 - 1.0).abs() < 0.2, "{:?}", totals.duration);
         // No byte is written twice, and each file is written from its first byte to its last.
         let mut extents: Vec<(u32, u64, u64)> = Vec::new();
-        for (_, Stretch { file, bytes, offset }) in log.nodes().iter().flat_map(LoggedNode::moves) {
-            extents.push((file, offset, u64::from(bytes)));
+        for LoggedMove { file, bytes, offset, .. } in log.nodes().iter().flat_map(|node| log.moves(node)) {
+            extents.push((file, offset, bytes));
         }
         extents.sort_unstable();
         let mut ends = vec![0; log.files().len()];

@@ -22,7 +22,8 @@
 //!   reproduce                      plan, statistics, page, placement
 //!   node                           real and fs
 //!   mount                          node, and what it is made of
-//!   mpi-io                         node, layout, namespace; nothing depends on it
+//!   mpi-io                         node, layout, namespace,
+//!                                  request-log; nothing depends on it
 //!   pdiol                          node
 //!   libpdiol                       pdiol, node; nothing depends on it
 //!   tlv                            trace
@@ -64,7 +65,7 @@ const ARROWS: [(&str, &[&str]); 40] = [
     ),
     ("node", &["fs", "layout", "machine", "namespace", "real", "recording", "trace"]),
     ("mount", &["fs", "machine", "namespace", "node", "real"]),
-    ("mpi-io", &["layout", "namespace", "node"]),
+    ("mpi-io", &["layout", "machine", "namespace", "node", "request-log"]),
     ("pdiol", &["layout", "node"]),
     ("libpdiol", &["node", "pdiol"]),
     ("plan", &["description", "experiment", "fs", "layout", "machine", "sim", "statistics"]),

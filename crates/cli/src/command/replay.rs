@@ -6,6 +6,7 @@ use std::thread;
 
 use clap::{Args, ValueEnum};
 use experiment::{Contents, DiskLayout, Method, Options, Replay, ReplayJob, Think};
+use fs::Configuration;
 use node::{Agent, Size, agents};
 use request_log::RequestLog;
 
@@ -31,7 +32,9 @@ use command_line::progress::{Progress, Show};
 /// order; a sync in the log is one of all nodes.
 ///
 /// By the methods disk-directed and two-phase, each node gathers requests that follow each other, and all nodes move
-/// them together. Every byte that is written is read back and compared.
+/// them together. A log of format 2, which STARFISH_MPI_RECORD=FILE has programs of MPI write (FILE.0, FILE.1 and so
+/// on, to be given together), tells which calls were made together: these are, all others are made alone, and I/O nodes
+/// and clients work as agents and their clients do. Every byte that is written is read back and compared.
 ///
 /// On agents the files have new names, blocks of 256 KiB unless --block is given, and are removed at the end. Nodes of
 /// the log are threads of this process, with connections of their own.
@@ -111,7 +114,8 @@ Examples:
   starfish replay drawn.log --machine enwrich-1995 --set nodes.compute=32 --set network.columns=7 --set network.rows=7
   starfish replay job.csv --column time=start_us --column node=rank --think gaps
   darshan-dxt-parser job.darshan | starfish replay - --method traditional,write-cached
-  starfish replay drawn.log --agents --write-cache 4MiB";
+  starfish replay drawn.log --agents --write-cache 4MiB
+  STARFISH_MPI_RECORD=run starfish mpi-run -n 4 ./simulation starfish:out && starfish replay run.? --machine cluster-switch";
 
 /// What becomes of think time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -158,7 +162,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         return Err(Failure::usage("--window", "a window is that of a page cache: give --page-cache, too"));
     }
     let log = Arc::new(arguments.input.read()?);
-    let (options, contents) = (choices.options, choices.contents);
+    let (options, contents) = (arguments.fields.options(&log), choices.contents);
     let rows = match &arguments.agents {
         Some(_) => measured(&arguments, &log, &methods, options)?,
         None => simulated(&arguments, &log, &methods, options, contents)?,
@@ -217,6 +221,7 @@ fn simulated(
         think: arguments.think(),
         layout: arguments.layout.unwrap_or(DiskLayout::Contiguous),
         options: options.of(method),
+        configuration: if log.calls().is_some() { Configuration::Agent } else { Configuration::Report },
         contents,
         batch_bytes: arguments.batch.0,
         seed: arguments.seed,
@@ -263,12 +268,12 @@ fn measured(
             Failure::usage(arguments.input.name(), why).remedy("Split the log by nodes, or simulate it.")
         );
     }
-    let block = if arguments.fields.is_block_given { Size(options.block_bytes) } else { usual_block() };
+    let is_block_known = arguments.fields.is_block_given || log.calls().is_some();
+    let block = if is_block_known { Size(options.block_bytes) } else { usual_block() };
     beforehand::check_block(block)?;
     let mut jobs = Vec::new();
     for &method in methods {
-        let queued = options.is_queued(log.totals().mean_bytes() as u64);
-        let access = options.of(method).access(method, queued, arguments.batch.0);
+        let access = options.of(method).access(method, log, arguments.batch.0);
         let drawn = node::random()?;
         let names =
             (0..log.files().len()).map(|file| format!("starfish-replay-{drawn:016x}-{file}")).collect();

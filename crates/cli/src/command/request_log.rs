@@ -1,5 +1,6 @@
 //! `starfish request-log`: request logs as such: drawn, looked at, put into the format of their own.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufWriter};
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -159,6 +160,14 @@ fn show(input: &InputArgs) -> Result<()> {
     table.row(["  bytes on average", &format!("{:.0}", totals.mean_bytes())]);
     table.row(["  largest", &Size(totals.largest).to_string()]);
     table.row(["syncs", &log.syncs().to_string()]);
+    if let Some(calls) = log.calls() {
+        let common: BTreeSet<_> = calls.calls.iter().filter_map(|call| call.together).collect();
+        let moves = calls.calls.iter().filter_map(|call| call.moves.as_ref());
+        let pieces = moves.map(|(_, selection)| selection.runs()).fold(0, u64::saturating_add);
+        table.row(["collective calls", &common.len().to_string()]);
+        table.row(["  left out", &calls.left_out.to_string()]);
+        table.row(["pieces of calls", &pieces.to_string()]);
+    }
     table.row(["duration", &format!("{:.6} s", totals.duration.as_secs_f64())]);
     local::print(table.lines())
 }

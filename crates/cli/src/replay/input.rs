@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use request_log::{Columns, Format, Limits, Reading, RequestLog};
+use request_log::{Columns, Format, Limits, LogCollector, Reading, RequestLog};
 
 use crate::local::STANDARD;
 use command_line::failure::{Failure, Result};
@@ -13,9 +13,9 @@ use command_line::failure::{Failure, Result};
 /// The log, and how it is read.
 #[derive(Args)]
 pub(crate) struct InputArgs {
-    /// The request log; - for standard input.
-    #[arg(value_name = "LOG")]
-    log: PathBuf,
+    /// The request log, or the logs of all processes that were recorded; - for standard input.
+    #[arg(value_name = "LOG", required = true)]
+    logs: Vec<PathBuf>,
 
     /// Format of the log. Without this its first line tells.
     #[arg(long, value_enum, value_name = "FORMAT")]
@@ -59,18 +59,15 @@ fn column(text: &str) -> std::result::Result<(String, String), String> {
 impl InputArgs {
     /// What the log is called.
     pub(crate) fn name(&self) -> String {
-        self.log.display().to_string()
+        let first = self.logs.first().map_or(String::new(), |log| log.display().to_string());
+        match self.logs.len() {
+            0 | 1 => first,
+            count => format!("{first} and {} more", count - 1),
+        }
     }
 
     /// Reads it.
     pub(crate) fn read(&self) -> Result<RequestLog> {
-        let input: Box<dyn BufRead> = match self.log.as_os_str() == STANDARD {
-            true => Box::new(io::stdin().lock()),
-            false => {
-                let opened = File::open(&self.log).map_err(|error| Failure::new(self.name(), error))?;
-                Box::new(BufReader::new(opened))
-            }
-        };
         let reading = Reading {
             format: self.input_format.map(|format| match format {
                 InputFormat::Text => Format::Text,
@@ -82,13 +79,36 @@ impl InputArgs {
             first: self.first,
             sort: self.sort,
         };
-        RequestLog::read(input, &reading).map_err(|error| {
-            let failure = Failure::new(self.name(), &error);
-            match &*error.remedy {
-                "" => failure,
-                remedy => failure.remedy(with_options(remedy)),
-            }
-        })
+        let mut collector = LogCollector::new(&reading);
+        for log in &self.logs {
+            let input: Box<dyn BufRead> = match log.as_os_str() == STANDARD {
+                true => Box::new(io::stdin().lock()),
+                false => {
+                    let opened =
+                        File::open(log).map_err(|error| Failure::new(log.display().to_string(), error))?;
+                    Box::new(BufReader::new(opened))
+                }
+            };
+            collector.take(input).map_err(|error| refused(log.display().to_string(), &error))?;
+        }
+        let log = collector.finish().map_err(|error| refused(self.name(), &error))?;
+        let left_out = log.calls().map_or(0, |calls| calls.left_out);
+        if left_out > 0 {
+            eprintln!(
+                "starfish: {}: {left_out} calls are left out that not all who make them together have recorded",
+                self.name()
+            );
+        }
+        Ok(log)
+    }
+}
+
+/// Why a log is refused.
+fn refused(name: String, error: &request_log::Error) -> Failure {
+    let failure = Failure::new(name, error);
+    match &*error.remedy {
+        "" => failure,
+        remedy => failure.remedy(with_options(remedy)),
     }
 }
 

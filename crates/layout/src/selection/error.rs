@@ -96,6 +96,17 @@ pub enum SelectionError {
         defect: &'static str,
     },
 
+    /// A text is no selection.
+    #[error(
+        "at byte {at} (from 0) of a selection {expected} is expected, as in 16:8 or 0:(8+24)4000 or 0:[8,92,4]"
+    )]
+    Text {
+        /// Where in the text, in bytes.
+        at: usize,
+        /// What should be there.
+        expected: &'static str,
+    },
+
     /// The array itself is impossible.
     #[error(transparent)]
     Array(#[from] LayoutError),

@@ -14,7 +14,8 @@
 //! ```
 //!
 //! A selection is a small tree of runs, repetitions and lists (`tree.rs`), whatever the size of the file: what a
-//! process has of a block-cyclic array of three dimensions is seven nodes, and travels as some fifty bytes.
+//! process has of a block-cyclic array of three dimensions is seven nodes, and travels as some fifty bytes
+//! (`wire.rs`), or is written as a word (`text.rs`).
 //! Everything asked of it is answered by arithmetic along the depth of the tree; nothing walks from the beginning.
 //!
 //! [`View`] is for arrays dealt out to all nodes without gaps, and answers for all of them at once, whose a byte is.
@@ -22,6 +23,7 @@
 
 mod array;
 mod error;
+mod text;
 mod tree;
 mod walk;
 mod wire;
@@ -239,7 +241,6 @@ impl<'de> Deserialize<'de> for Selection {
     /// Whatever was sent: it is checked, and fails with the message of a [`SelectionError`].
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = RawSelection::deserialize(deserializer)?;
-        let selection = raw.tree().and_then(|tree| Selection::placed(raw.offset, tree));
-        selection.map_err(serde::de::Error::custom)
+        raw.selection().map_err(serde::de::Error::custom)
     }
 }

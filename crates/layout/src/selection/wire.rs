@@ -10,6 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Selection;
 use super::error::{SELECTION_NODES_MAX, SelectionError};
 use super::tree::{List, Tree};
 
@@ -18,13 +19,13 @@ use super::tree::{List, Tree};
 #[serde(rename = "Selection")]
 pub(super) struct RawSelection {
     pub(super) offset: u64,
-    nodes: Vec<RawNode>,
+    pub(super) nodes: Vec<RawNode>,
 }
 
 /// One node.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Node")]
-enum RawNode {
+pub(super) enum RawNode {
     /// A run of so many bytes.
     Run(u64),
     /// The node before this one repeated, until there are so many bytes.
@@ -46,8 +47,12 @@ impl RawSelection {
         Ok(RawSelection { offset, nodes })
     }
 
-    /// The tree that was sent.
-    pub(super) fn tree(&self) -> Result<Tree, SelectionError> {
+    /// The selection that was sent.
+    pub(super) fn selection(&self) -> Result<Selection, SelectionError> {
+        Selection::placed(self.offset, self.tree()?)
+    }
+
+    fn tree(&self) -> Result<Tree, SelectionError> {
         if self.nodes.len() > SELECTION_NODES_MAX {
             return Err(SelectionError::TooManyNodes { nodes: self.nodes.len() });
         }

@@ -4,11 +4,13 @@
 //! - `testbed.rs`: an MPI, agents and the shim; start here
 //! - `programs.rs`: what the shim does, by programs that check themselves (`tests/c`), and our examples
 //! - `libraries.rs`: the examples by HDF5, PnetCDF, mpi4py and h5py
+//! - `recordings.rs`: what is recorded of programs, and replayed
 //! - `losses.rs`: a process or an agent is lost in the middle of a call
 //! - `symbols.rs`: what the core and the shims define
 
 mod libraries;
 mod losses;
 mod programs;
+mod recordings;
 mod symbols;
 mod testbed;

@@ -1,0 +1,132 @@
+//! The calls of a log that tells them: those that processes made together are made together, others alone.
+//!
+//! A collective call is one operation of those who opened the file, on what each has selected, by the method of the
+//! replay. Alone, a call of one piece is a request, and one of several goes to each I/O node that has some of them, in
+//! one request. Through a write cache or a page cache, every piece goes by itself, whoever makes the call.
+
+use fs::{CollectiveMethod, Company, Group, SelectedSettings};
+use layout::{Operation, Selection};
+use machine::{Machine, NodeId};
+use request_log::{LoggedCall, Stretch};
+
+use super::{ReplayAccess, ReplayPart};
+use crate::contents::mix;
+use crate::{Error, Member, Outcome, ReplayJob};
+
+/// The most pieces of all calls together: each of them is moved, and looked at, by itself.
+const PIECES_MAX: u64 = 1 << 25;
+
+/// The groups of a member: one for each opening that it takes part in.
+pub(super) fn groups<M: Machine>(job: &ReplayJob, member: &Member<M>) -> Vec<Option<Group>> {
+    let openings = job.log().calls().map_or(&[][..], |calls| &calls.openings);
+    let group = |(index, members): (u64, &Vec<usize>)| {
+        let rank = members.iter().position(|&node| node == member.group.rank)?;
+        let nodes: Vec<NodeId> = members.iter().map(|&node| member.group.members[node]).collect();
+        Some(Group::new(mix(member.group.id ^ mix(index + 1)), nodes, rank))
+    };
+    (0..).zip(openings.iter().map(|opening| &opening.members)).map(group).collect()
+}
+
+/// Refuses a log whose calls would take for ever.
+pub(super) fn check(job: &ReplayJob) -> Result<(), Error> {
+    let Some(calls) = job.log().calls() else { return Ok(()) };
+    let selections = calls.calls.iter().filter_map(|call| call.moves.as_ref());
+    let pieces = selections.map(|(_, selection)| selection.runs()).fold(0, u64::saturating_add);
+    if pieces > PIECES_MAX {
+        let why =
+            format!("calls of {pieces} pieces in all: {PIECES_MAX} at most are replayed; take fewer calls");
+        return Err(Error::Invalid(why));
+    }
+    match job.access {
+        ReplayAccess::Batches { .. } => Err(Error::Invalid("a log that tells calls is not gathered".into())),
+        _ => Ok(()),
+    }
+}
+
+impl<M: Machine> ReplayPart<M> {
+    /// Makes the call of this index.
+    pub(super) async fn call(&self, index: u32, outcome: &mut Outcome) -> Result<(), Error> {
+        let LoggedCall { file, moves, together, .. } = self.job.log.call(index);
+        let opening = together.map(|turn| turn.opening);
+        let group = opening.and_then(|opening| self.groups[opening as usize].as_ref());
+        let Some((operation, selection)) = moves else {
+            return self.sync_with(group.unwrap_or(&self.member.group)).await;
+        };
+        match (self.job.access, group) {
+            (ReplayAccess::Calls { method, queued }, Some(group)) => {
+                let settings = SelectedSettings { method, queued, to_media: false };
+                let company = Company::Group(group);
+                self.move_selected(*file, (*operation, selection), company, settings, outcome).await
+            }
+            (ReplayAccess::Calls { .. } | ReplayAccess::Requests, _) if selection.runs() > 1 => {
+                let method = CollectiveMethod::DiskDirected { presort: true };
+                let settings = SelectedSettings { method, queued: true, to_media: false };
+                self.move_selected(*file, (*operation, selection), Company::Alone, settings, outcome).await
+            }
+            _ => self.move_pieces(*file, (*operation, selection), outcome).await,
+        }
+    }
+
+    /// Every piece by itself, as any request.
+    async fn move_pieces(
+        &self,
+        file: u32,
+        (operation, selection): (Operation, &Selection),
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
+        let most = u64::from(u32::MAX);
+        for chunk in selection.chunks() {
+            for done in (0..chunk.bytes).step_by(most as usize) {
+                let bytes = most.min(chunk.bytes - done) as u32;
+                let stretch = Stretch { file, bytes, offset: chunk.file_offset + done };
+                match operation {
+                    Operation::Read => self.read(stretch, outcome).await?,
+                    Operation::Write => self.write(stretch, outcome).await?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is selected as one, with whatever company there is.
+    async fn move_selected(
+        &self,
+        file: u32,
+        (operation, selection): (Operation, &Selection),
+        company: Company<'_, M>,
+        settings: SelectedSettings,
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
+        let opened = self.plain(file);
+        let memory = self.member.contents.memory(selection.bytes());
+        let now = || self.machine().now();
+        let making = now();
+        if operation == Operation::Write {
+            for chunk in selection.chunks() {
+                self.make_in(&memory, (file, chunk.file_offset, chunk.bytes), chunk.memory_offset);
+            }
+        }
+        let begin = now();
+        outcome.own_work += begin.since(making);
+        let tally = match operation {
+            Operation::Read => {
+                opened.read_selected(company, selection, &memory, settings).await?;
+                &mut outcome.reads
+            }
+            Operation::Write => {
+                opened.write_selected(company, selection, &memory, settings).await?;
+                self.unflushed.borrow_mut().insert(file);
+                &mut outcome.writes
+            }
+        };
+        let end = now();
+        tally.take_in(selection.bytes(), end.since(begin));
+        if operation == Operation::Read {
+            for chunk in selection.chunks() {
+                self.check_in(&memory, (file, chunk.file_offset, chunk.bytes), chunk.memory_offset)?;
+            }
+        }
+        outcome.own_work += now().since(end);
+        Ok(())
+    }
+}

@@ -1,0 +1,374 @@
+//! Calls of programs that say more than a stretch of bytes: pieces in closed form, and what processes do together.
+//!
+//! A log that has them (of format 2, as MPI programs are recorded) is replayed call by call. What belongs together is
+//! known by the *opening*: processes that opened a file together number their collective calls, all from 0 on, so the
+//! calls of an opening that have the same number are one.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+
+use layout::{Operation, Selection, SelectionError};
+
+use crate::error::{Error, Place};
+use crate::file_names::FileNames;
+use crate::request::{Action, OFFSET_MAX, Request};
+
+/// A call that is more than a request for a stretch of bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedCall {
+    /// Index of the file among those of the log.
+    pub file: u32,
+    /// What is moved; none if what was written is brought onto the disks.
+    pub moves: Option<(Operation, Selection)>,
+    /// With whom; none if alone.
+    pub together: Option<CommonTurn>,
+    /// How it was done when it was recorded, if that is known.
+    pub method: Option<CallMethod>,
+}
+
+/// One of the things that those who opened a file together do together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CommonTurn {
+    /// Index of the opening among those of the log.
+    pub opening: u32,
+    /// Which of their common calls, from 0.
+    pub number: u64,
+}
+
+/// Processes that opened a file together, and how it was striped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedOpening {
+    /// What the log calls it.
+    pub name: String,
+    /// Index of the file.
+    pub file: u32,
+    /// Bytes of a block of the file.
+    pub block_bytes: u64,
+    /// On how many disks the file was.
+    pub stripes: u32,
+    /// The members in the order of their ranks, by their indices among the nodes of the log; none if the log does not
+    /// have all of them, and then no calls that they made together.
+    pub members: Vec<usize>,
+}
+
+/// How a collective call was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CallMethod {
+    /// Each process for itself.
+    Independent,
+    /// The I/O nodes directed it.
+    DiskDirected,
+    /// The processes exchanged data among themselves.
+    TwoPhase,
+    /// Written into the memory of the processes, and flushed together.
+    WriteCached,
+}
+
+impl CallMethod {
+    /// All of them.
+    pub const ALL: [CallMethod; 4] =
+        [CallMethod::Independent, CallMethod::DiskDirected, CallMethod::TwoPhase, CallMethod::WriteCached];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            CallMethod::Independent => "independent",
+            CallMethod::DiskDirected => "disk-directed",
+            CallMethod::TwoPhase => "two-phase",
+            CallMethod::WriteCached => "write-cached",
+        }
+    }
+
+    /// The method that this word means.
+    pub fn named(name: &str) -> Option<CallMethod> {
+        CallMethod::ALL.into_iter().find(|method| method.name() == name)
+    }
+}
+
+impl fmt::Display for CallMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An opening, as one of its members tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToldOpening<'a> {
+    /// A name that no other opening has.
+    pub name: &'a str,
+    /// Which of the members it is, from 0.
+    pub rank: u32,
+    /// How many there are.
+    pub size: u32,
+    /// Bytes of a block of the file.
+    pub block_bytes: u64,
+    /// On how many disks it is.
+    pub stripes: u32,
+}
+
+/// What a log names, so far.
+pub(crate) struct LogTables {
+    pub(crate) files: FileNames,
+    calls: Vec<LoggedCall>,
+    openings: Vec<PartOpening>,
+    by_name: BTreeMap<String, u32>,
+    /// How many processes there were, if the log says it.
+    processes: Option<u32>,
+    /// Room for nodes of selections, and for members of openings.
+    nodes_left: u64,
+    members_left: u64,
+    nodes_max: u64,
+}
+
+/// An opening of which some members may still be missing.
+struct PartOpening {
+    name: String,
+    file: u32,
+    size: u32,
+    block_bytes: u64,
+    stripes: u32,
+    /// The numbers of the nodes, by rank.
+    members: BTreeMap<u32, u32>,
+    nodes: BTreeSet<u32>,
+}
+
+impl LogTables {
+    /// Nothing yet, and no more than so many files, nodes of selections, and members of openings.
+    pub(crate) fn new(files: u32, selection_nodes: u64, members: u64) -> Self {
+        LogTables {
+            files: FileNames::new(files),
+            calls: Vec::new(),
+            openings: Vec::new(),
+            by_name: BTreeMap::new(),
+            processes: None,
+            nodes_left: selection_nodes,
+            members_left: members,
+            nodes_max: selection_nodes,
+        }
+    }
+
+    /// Takes in how many processes there were.
+    pub(crate) fn note_processes(&mut self, processes: u32) -> Result<(), String> {
+        match *self.processes.get_or_insert(processes) {
+            known if known == processes => Ok(()),
+            known => Err(format!("recorded of {processes} processes, and others of {known}")),
+        }
+    }
+
+    /// Takes in what a node tells of an opening.
+    pub(crate) fn note_opening(&mut self, node: u32, file: u32, told: ToldOpening<'_>) -> Result<(), String> {
+        let ToldOpening { name, rank, size, block_bytes, stripes } = told;
+        if rank >= size {
+            return Err(format!("rank {rank} of {size} processes"));
+        }
+        if block_bytes == 0 || stripes == 0 {
+            return Err("a file has blocks of at least one byte, on at least one disk".to_owned());
+        }
+        self.members_left = self.members_left.checked_sub(1).ok_or("files are opened too often")?;
+        let next = self.openings.len() as u32;
+        let index = *self.by_name.entry(name.to_owned()).or_insert(next);
+        if index == next {
+            let (name, members, nodes) = (name.to_owned(), BTreeMap::new(), BTreeSet::new());
+            self.openings.push(PartOpening { name, file, size, block_bytes, stripes, members, nodes });
+        }
+        let opening = &mut self.openings[index as usize];
+        if (opening.file, opening.size) != (file, size) {
+            let (name, other) = (&opening.name, &self.files.all()[opening.file as usize]);
+            return Err(format!("opening {name} is of {other:?} by {} processes elsewhere", opening.size));
+        }
+        if let Some(other) = opening.members.insert(rank, node) {
+            return Err(format!("rank {rank} of opening {name} is that of node {other} already"));
+        }
+        match opening.nodes.insert(node) {
+            true => Ok(()),
+            false => Err(format!("node {node} has another rank of opening {name} already")),
+        }
+    }
+
+    /// The index of the opening of this name, of which the node is a member and whose file this is.
+    pub(crate) fn opening(&self, name: &str, node: u32, file: u32) -> Result<u32, String> {
+        let index = self.by_name.get(name).copied();
+        let opening = index.map(|index| &self.openings[index as usize]);
+        match opening {
+            Some(opening) if opening.file == file && opening.nodes.contains(&node) => {
+                Ok(index.unwrap_or_default())
+            }
+            Some(_) => Err(format!("node {node} has not opened this file so: {name}")),
+            None => Err(format!("no line before it tells of the opening {name}")),
+        }
+    }
+
+    /// Takes in a call; its action.
+    pub(crate) fn push(&mut self, call: LoggedCall) -> Result<Action, String> {
+        if let Some((_, selection)) = &call.moves {
+            self.take_room(selection)?;
+        }
+        self.calls.push(call);
+        Ok(Action::Call(self.calls.len() as u32 - 1))
+    }
+
+    fn take_room(&mut self, selection: &Selection) -> Result<(), String> {
+        if selection.end() > OFFSET_MAX {
+            let end = selection.end();
+            return Err(format!("it ends at byte {end}, behind {OFFSET_MAX} (256 TiB), the most for a file"));
+        }
+        let left = self.nodes_left.checked_sub(selection.nodes());
+        let most = self.nodes_max;
+        self.nodes_left =
+            left.ok_or_else(|| format!("selections have more than {most} runs, repetitions and lists"))?;
+        Ok(())
+    }
+
+    /// Whether the call that was taken in last goes on with an earlier one of the same node, which then has both: what
+    /// is too long for a line goes on in the next.
+    pub(crate) fn joins(&mut self, before: Option<&Request>, request: &Request) -> Result<bool, String> {
+        let (Some(Action::Call(before)), Action::Call(last)) =
+            (before.map(|before| before.action), request.action)
+        else {
+            return Ok(false);
+        };
+        let (one, other) = (&self.calls[before as usize], &self.calls[last as usize]);
+        if one.together.is_none() || one.together != other.together {
+            return Ok(false);
+        }
+        let (Some((kind, first)), Some((other_kind, second))) = (&one.moves, &other.moves) else {
+            return Err("the same call a second time".to_owned());
+        };
+        if kind != other_kind {
+            return Err("a call that reads and writes".to_owned());
+        }
+        let joined = Selection::joined(&[(0, first.clone()), (0, second.clone())]);
+        let joined = joined.map_err(|error: SelectionError| format!("the same call goes on: {error}"))?;
+        self.calls[before as usize].moves = Some((*kind, joined));
+        self.calls.pop();
+        Ok(true)
+    }
+
+    /// Leaves out what was not done by all members of an opening, and says what is left.
+    pub(crate) fn finish(self, nodes: &mut BTreeMap<u32, Vec<Request>>) -> Result<LoggedCalls, Error> {
+        let LogTables { calls, openings, processes, .. } = self;
+        let met = meetings(nodes, &calls)?;
+        let is_whole = |turn: &CommonTurn| met[turn].count == openings[turn.opening as usize].size;
+        let mut left_out = 0;
+        for requests in nodes.values_mut() {
+            let before = requests.len();
+            requests.retain(|request| turn_of(&calls, request).is_none_or(|turn| is_whole(&turn)));
+            left_out += (before - requests.len()) as u64;
+        }
+        nodes.retain(|_, requests| !requests.is_empty());
+        let indices: BTreeMap<u32, usize> = nodes.keys().copied().zip(0..).collect();
+        let openings = openings.into_iter().map(|opening| opening.finish(&indices)).collect();
+        Ok(LoggedCalls { calls, openings, processes, left_out })
+    }
+}
+
+/// What a log of format 2 tells beside requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoggedCalls {
+    /// Calls; a request has the index of its own.
+    pub calls: Vec<LoggedCall>,
+    /// Openings; a call has the index of its own.
+    pub openings: Vec<LoggedOpening>,
+    /// How many processes were recorded, whether the log has all of them or not.
+    pub processes: Option<u32>,
+    /// How many calls were left out, since the log does not have them of all members of an opening.
+    pub left_out: u64,
+}
+
+impl PartOpening {
+    fn finish(self, indices: &BTreeMap<u32, usize>) -> LoggedOpening {
+        let PartOpening { name, file, size, block_bytes, stripes, members, .. } = self;
+        let found: Option<Vec<usize>> = members.values().map(|node| indices.get(node).copied()).collect();
+        let members = found.filter(|members| members.len() == size as usize).unwrap_or_default();
+        LoggedOpening { name, file, block_bytes, stripes, members }
+    }
+}
+
+/// What is done together at a turn.
+struct CommonCall {
+    kind: Option<Operation>,
+    count: u32,
+}
+
+fn turn_of(calls: &[LoggedCall], request: &Request) -> Option<CommonTurn> {
+    match request.action {
+        Action::Call(call) => calls[call as usize].together,
+        _ => None,
+    }
+}
+
+/// How many take part in each turn, all of them in the same.
+fn meetings(
+    nodes: &BTreeMap<u32, Vec<Request>>,
+    calls: &[LoggedCall],
+) -> Result<BTreeMap<CommonTurn, CommonCall>, Error> {
+    let mut met: BTreeMap<CommonTurn, CommonCall> = BTreeMap::new();
+    for (node, requests) in nodes {
+        for request in requests {
+            let Action::Call(call) = request.action else { continue };
+            let LoggedCall { moves, together: Some(turn), .. } = &calls[call as usize] else { continue };
+            let kind = moves.as_ref().map(|(kind, _)| *kind);
+            let common = met.entry(*turn).or_insert(CommonCall { kind, count: 0 });
+            if common.kind != kind {
+                let number = turn.number;
+                let why =
+                    format!("call {number} of an opening is something else for node {node} than for others");
+                return Err(Error::new(Place::Log, why));
+            }
+            common.count += 1;
+        }
+    }
+    Ok(met)
+}
+
+/// Refuses requests of nodes that would wait for each other for ever.
+pub(crate) fn check_order(nodes: &[&[Request]], told: &LoggedCalls) -> Result<(), Error> {
+    let LoggedCalls { calls, openings, .. } = told;
+    let mut at = vec![0; nodes.len()];
+    let mut waiting: BTreeMap<CommonTurn, usize> = BTreeMap::new();
+    let mut at_sync = Vec::new();
+    let mut running: VecDeque<usize> = (0..nodes.len()).collect();
+    loop {
+        while let Some(node) = running.pop_front() {
+            let rest = nodes[node][at[node]..].iter();
+            let next = rest.enumerate().find_map(|(passed, request)| match request.action {
+                Action::Sync => Some((passed, None)),
+                _ => turn_of(calls, request).map(|turn| (passed, Some(turn))),
+            });
+            let Some((passed, turn)) = next else {
+                at[node] = nodes[node].len();
+                continue;
+            };
+            at[node] += passed;
+            let Some(turn) = turn else {
+                at_sync.push(node);
+                continue;
+            };
+            let members = &openings[turn.opening as usize].members;
+            let come = waiting.entry(turn).or_default();
+            *come += 1;
+            if *come == members.len() {
+                waiting.remove(&turn);
+                members.iter().for_each(|&member| at[member] += 1);
+                running.extend(members);
+            }
+        }
+        if let Some((turn, _)) = waiting.iter().next() {
+            let name = &openings[turn.opening as usize].name;
+            let why = format!(
+                "nodes would wait for each other for ever: some for others to make call {} of opening {name}",
+                turn.number
+            );
+            return Err(
+                Error::new(Place::Log, why).remedy("All members make common calls in the same order.")
+            );
+        }
+        if at_sync.is_empty() {
+            return Ok(());
+        }
+        for node in at_sync.drain(..) {
+            at[node] += 1;
+            running.push_back(node);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! A log is put together from what is read of it: one input, or one for each process that was recorded.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+
+use machine::Duration;
+
+use crate::calls::{LogTables, check_order};
+use crate::error::{Error, Place};
+use crate::log::{LoggedNode, REQUEST_MEMORY, RequestLog};
+use crate::reader::{Format, LogReader, Reading};
+use crate::request::{Request, seconds};
+
+/// A log of which more may come.
+pub struct LogCollector<'a> {
+    reading: &'a Reading,
+    tables: LogTables,
+    nodes: BTreeMap<u32, Vec<Request>>,
+    taken: u64,
+    sorts: bool,
+    /// Whether it tells calls; none before there is anything.
+    tells_calls: Option<bool>,
+}
+
+impl<'a> LogCollector<'a> {
+    /// Nothing yet, to be read so; the limits are those of all inputs together.
+    pub fn new(reading: &'a Reading) -> Self {
+        let limits = reading.limits;
+        LogCollector {
+            reading,
+            tables: LogTables::new(limits.files, limits.selection_nodes, limits.requests),
+            nodes: BTreeMap::new(),
+            taken: 0,
+            sorts: reading.sort,
+            tells_calls: None,
+        }
+    }
+
+    /// Takes in what there is to read.
+    pub fn take(&mut self, input: impl BufRead) -> Result<(), Error> {
+        let mut reader = LogReader::new(input, self.reading)?;
+        let tells_calls = reader.tells_calls();
+        if *self.tells_calls.get_or_insert(tells_calls) != tells_calls {
+            let why = "it is of another format than the logs before it, which cannot be replayed together";
+            return Err(Error::new(Place::Line(1), why));
+        }
+        self.sorts |= reader.format() == Format::Dxt;
+        while self.taken < self.reading.first.unwrap_or(u64::MAX) {
+            let Some((node, request)) = reader.next_request(&mut self.tables)? else { break };
+            self.push(node, request).map_err(|error| Error { place: Place::Line(reader.line()), ..error })?;
+        }
+        Ok(())
+    }
+
+    /// Takes in a request. An error is of the line that was read last.
+    fn push(&mut self, node: u32, request: Request) -> Result<(), Error> {
+        let limits = self.reading.limits;
+        let wrong = |why: String| Error::new(Place::Log, why);
+        if self.taken >= limits.requests {
+            return Err(wrong(format!("there are more than {} requests", limits.requests)).remedy(format!(
+                "Take the first ones only, split the log, or allow more: each takes {REQUEST_MEMORY} bytes of memory."
+            )));
+        }
+        if !self.nodes.contains_key(&node) && self.nodes.len() >= limits.nodes as usize {
+            let error = wrong(format!("node {node} is one more than {}", limits.nodes));
+            return Err(error.remedy("Split the log by nodes."));
+        }
+        let requests = self.nodes.entry(node).or_default();
+        let last = requests.last().map_or(Duration::ZERO, |last| last.time);
+        if request.time < last && !self.sorts {
+            let (time, last) = (seconds(request.time), seconds(last));
+            let error = wrong(format!("time runs backwards at node {node}, from {last} to {time} s"));
+            return Err(error.remedy("Sort the log by time, or have it sorted."));
+        }
+        if !self.tables.joins(requests.last(), &request).map_err(wrong)? {
+            requests.push(request);
+            self.taken += 1;
+        }
+        Ok(())
+    }
+
+    /// The log.
+    pub fn finish(self) -> Result<RequestLog, Error> {
+        let LogCollector { tables, mut nodes, taken, sorts, tells_calls, .. } = self;
+        if taken == 0 {
+            return Err(Error::new(Place::Log, "there are no requests in it"));
+        }
+        if sorts {
+            // Stable, so that what has the same time stays in the order of lines.
+            nodes.values_mut().for_each(|requests| requests.sort_by_key(|request| request.time));
+        }
+        let files = tables.files.all().to_vec();
+        let calls = tables.finish(&mut nodes)?;
+        if nodes.is_empty() {
+            let why = "all of its calls were made together with processes that are not in it";
+            return Err(
+                Error::new(Place::Log, why).remedy("Give the files of all processes that were recorded.")
+            );
+        }
+        let requests: Vec<&[Request]> = nodes.values().map(|requests| &requests[..]).collect();
+        check_order(&requests, &calls)?;
+        let nodes = nodes.into_iter().map(|(number, requests)| LoggedNode { number, requests }).collect();
+        Ok(RequestLog::with_calls(files, nodes, (tells_calls == Some(true)).then_some(calls)))
+    }
+}
+
+impl RequestLog {
+    /// Reads a log that is in one piece.
+    pub fn read(input: impl BufRead, reading: &Reading) -> Result<RequestLog, Error> {
+        let mut collector = LogCollector::new(reading);
+        collector.take(input)?;
+        collector.finish()
+    }
+}
