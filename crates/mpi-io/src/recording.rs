@@ -67,6 +67,14 @@ fn nanoseconds(time: std::time::Duration) -> Duration {
     Duration::from_nanos(time.as_nanos().try_into().unwrap_or(u64::MAX))
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "hosts have no other time in common; what follows does not run backwards"
+)]
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(Duration::ZERO, nanoseconds)
+}
+
 fn log() -> MutexGuard<'static, Option<ProcessLog>> {
     let log = LOG.get_or_init(|| Mutex::new(ProcessLog::asked_for()));
     log.lock().unwrap_or_else(PoisonError::into_inner)
@@ -84,7 +92,7 @@ impl ProcessLog {
 
     fn begin(file_name: &str, node: u32, size: u32) -> io::Result<ProcessLog> {
         let mut writer = LogWriter::begin_calls(BufWriter::new(File::create(file_name)?))?;
-        let started_at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(Duration::ZERO, nanoseconds);
+        let started_at = since_1970();
         writer.write_process((started_at, node), size)?;
         writer.flush()?;
         Ok(ProcessLog { file_name: file_name.to_owned(), node, writer, started: Instant::now(), started_at })
