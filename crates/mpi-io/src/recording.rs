@@ -2,8 +2,8 @@
 //!
 //! With `STARFISH_MPI_RECORD=FILE` each process writes a request log of format 2 of its own, `FILE.0`, `FILE.1` and so
 //! on by its rank among all processes: a line for each call that has moved data, with its pieces in closed form, and
-//! for each sync. Every line is with the operating system before the call returns, so a process that is killed leaves what
-//! it has done. Nothing is kept in memory. Without the variable there is a test for nothing at each call.
+//! for each sync. Every line is with the operating system before the call returns, so a process that is killed leaves
+//! what it has done. Nothing is kept in memory. Without the variable there is a test for nothing at each call.
 //!
 //! A log that cannot be written ends, with a word on standard error; the program goes on.
 
