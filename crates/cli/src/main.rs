@@ -31,6 +31,7 @@ mod explain;
 mod explained;
 mod fields;
 mod interrupt;
+mod io_advice;
 mod job_tracks;
 mod local;
 mod memory;

@@ -1,4 +1,4 @@
-//! `starfish advise placement`: what it says, and that simulation bears it out.
+//! `starfish advise placement` and `starfish advise io`: what they say, and that simulation bears it out.
 
 mod common;
 
@@ -86,4 +86,110 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
         let said = fail(starfish(words), 2);
         assert!(said.contains(why), "{arguments}: {said}");
     }
+}
+
+/// What two processes recorded: small records of an array that is dealt out, written by each for itself and read
+/// together.
+fn recorded() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    for process in 0..2 {
+        let text = format!(
+            "# starfish requests 2\n0 {process} - begin 2\n0 {process} out open a {process} 2 65536 4\n\
+             1 {process} out write-all a 0 {at}:(512+512)1048576 0.5 independent\n\
+             2 {process} out sync-all a 1 0.25\n3 {process} out read-all a 2 {at}:(512+512)262144 0.1 disk-directed\n\
+             4 {process} out write {at} 300\n5 {process} out wri",
+            at = process * 512
+        );
+        std::fs::write(directory.path().join(format!("run.{process}")), text).expect("a file");
+    }
+    directory
+}
+
+fn in_directory(directory: &tempfile::TempDir, arguments: &str) -> String {
+    let mut command = starfish(arguments.split_whitespace());
+    command.current_dir(directory.path());
+    String::from_utf8(succeed(command)).expect("UTF-8")
+}
+
+const SMALL_MACHINE: &str = "--machine starfish-1996 --set nodes.io=4 --trials 2 --progress never";
+
+#[test]
+fn what_a_recorded_program_would_gain_is_said_with_the_hint_for_it() {
+    let directory = recorded();
+    let advice = in_directory(&directory, &format!("advise io run.0 run.1 {SMALL_MACHINE} --format json"));
+    let advice: Value = serde_json::from_str(&advice).expect("JSON");
+    assert_eq!((&advice["nodes"], &advice["recorded_s"]), (&2.into(), &0.85.into()));
+    let all = advice["alternatives"].as_array().expect("a list");
+    let first = &all[0];
+    assert_eq!(
+        (&first["is_recorded"], &first["method"], &first["io_nodes"]),
+        (&true.into(), &"traditional".into(), &4.into())
+    );
+    assert_eq!(first["stripe_unit_bytes"], 65536);
+    assert_eq!(all.iter().filter(|one| one["is_recorded"] == true).count(), 1);
+    for change in ["method", "stripe unit", "I/O nodes", "order at disks"] {
+        assert!(all.iter().any(|one| one["change"] == change), "{change}: {advice}");
+    }
+    let of = |by: &str| all.iter().find(|one| one["by"] == by).unwrap_or_else(|| panic!("{by}: {advice}"));
+    for by in ["starfish_method=disk-directed", "striping_unit=1048576", "striping_factor=2", "8 agents"] {
+        assert!(of(by)["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{by}");
+    }
+    // The first of all: half of the disks take longer.
+    assert!(of("striping_factor=2")["gain"].as_f64().is_some_and(|gain| gain < -0.2), "{advice}");
+    assert_eq!(
+        (&of("8 agents")["is_there"], &of("striping_factor=2")["is_there"]),
+        (&false.into(), &true.into())
+    );
+    let gain = |one: &Value, key: &str| one[key].as_f64().expect("a number");
+    let advised = advice["advised"].as_u64().map(|index| &all[index as usize]).expect("something is better");
+    assert!(gain(advised, "gain") > gain(advised, "gain_half_width"), "{advised}");
+    let mut there = all.iter().filter(|one| one["is_there"] == true);
+    assert!(there.all(|one| gain(one, "gain") <= gain(advised, "gain")), "{advice}");
+    assert!(advised["by"].as_str().is_some_and(|by| by.starts_with("starfish_method=")), "{advised}");
+}
+
+#[test]
+fn the_table_and_csv_of_a_program_have_the_same_alternatives() {
+    let directory = recorded();
+    let table = in_directory(&directory, &format!("advise io run.0 run.1 {SMALL_MACHINE}"));
+    for part in [
+        "run.0 and 1 more, on STARFISH 3.0 (1996): 2 nodes, 6 requests",
+        "As recorded its calls took 0.850 s; simulated",
+        "as recorded",
+    ] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+    let csv = in_directory(&directory, &format!("advise io run.0 run.1 {SMALL_MACHINE} --format csv"));
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines.iter().all(|line| line.split(',').count() == 13), "{csv}");
+    assert_eq!(lines.iter().filter(|line| line.ends_with(",true")).count(), 1, "what is advised: {csv}");
+    // Behind the table's head there is a row for each.
+    assert_eq!(table.lines().skip_while(|line| !line.starts_with("change")).count(), lines.len());
+    let show = in_directory(&directory, "request-log show run.0 run.1");
+    assert!(show.contains("collective calls") && show.contains("pieces of calls"), "{show}");
+}
+
+#[test]
+fn a_program_that_cannot_be_simulated_is_refused() {
+    let directory = recorded();
+    let refused = |arguments: &str, code: i32| {
+        let mut command = starfish(arguments.split_whitespace());
+        command.current_dir(directory.path());
+        fail(command, code)
+    };
+    for (arguments, code, why) in [
+        ("advise io nothing --machine loopback", 1, "nothing"),
+        ("advise io run.0", 2, "--machine"),
+        ("advise io run.0 run.1 --machine nowhere", 2, "nowhere"),
+        ("advise io run.0 run.1 --machine loopback --trials 1", 2, "--trials"),
+        ("advise io run.0 run.0 --machine loopback", 1, "rank 0 of opening a is that of node 0 already"),
+    ] {
+        let said = refused(arguments, code);
+        assert!(said.contains(why), "{arguments}: {said}");
+    }
+    let mut alone = starfish("replay run.0 --method traditional --progress never".split_whitespace());
+    alone.current_dir(directory.path());
+    let done = alone.output().expect("the program");
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success() && told.contains("3 calls are left out"), "{told}");
 }

@@ -1,5 +1,7 @@
 //! `starfish advise`: what to do about something before it is run, and whether that holds on a simulated machine.
 
+mod io;
+
 use clap::{Args, Subcommand, ValueEnum};
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
@@ -24,6 +26,7 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum About {
     Placement(PlacementArguments),
+    Io(io::IoArguments),
 }
 
 /// Say on which disks several jobs that run at once should have their files, and in which order disks should serve
@@ -103,8 +106,14 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let About::Placement(arguments) = arguments.about;
-    let advice = PlacementAdvice::about(&merges(&arguments)?, u64::from(arguments.trials))?;
+    match arguments.about {
+        About::Placement(arguments) => of_placement(&arguments),
+        About::Io(arguments) => io::run(&arguments),
+    }
+}
+
+fn of_placement(arguments: &PlacementArguments) -> Result<()> {
+    let advice = PlacementAdvice::about(&merges(arguments)?, u64::from(arguments.trials))?;
     match arguments.format {
         Format::Table => local::print(told(&advice)),
         Format::Csv => {

@@ -1,0 +1,169 @@
+//! `starfish advise io`: what a program that was recorded would gain by other methods and settings.
+
+use std::sync::Arc;
+
+use clap::Args;
+use command_line::TextTable;
+use command_line::failure::{Failure, Result};
+use command_line::progress::Show;
+use experiment::{DiskLayout, Think};
+use node::Size;
+
+use super::Format;
+use crate::described::load_machine;
+use crate::io_advice::{IoAdvice, IoAlternative, RecordedProgram};
+use crate::local;
+use crate::replay::input::InputArgs;
+
+/// Say what a program that was recorded would gain by other methods, stripe units, numbers of I/O nodes and orders at
+/// the disks, and by which hint or setting.
+///
+/// The log is one of STARFISH_MPI_RECORD, FILE.0, FILE.1 and so on, which says what was collective and how files were
+/// striped; or any other request log, whose requests are taken as made by each node alone. Everything is simulated on
+/// the machine that is given, in the configuration of the agents: first what was recorded, then one thing changed at a
+/// time, then the best of each together that can be had. Gains are parts of the time until all is done and on the
+/// disks, with 95 % confidence intervals.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct IoArguments {
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// Machine that is simulated: a name that `starfish machines` lists, or a TOML file. It has a compute node for each
+    /// node of the log at least.
+    #[arg(long, value_name = "NAME")]
+    machine: String,
+
+    /// Change a number of the machine's description.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+
+    /// Layout of the files on each simulated disk: contiguous or random. Without this: contiguous.
+    #[arg(long, value_name = "LAYOUT")]
+    layout: Option<DiskLayout>,
+
+    /// Keep as much time between the requests of a node as in the log.
+    #[arg(long)]
+    think: bool,
+
+    /// Number of trials of each alternative, which differ in their random numbers.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(2..=1000))]
+    trials: u64,
+
+    /// Seed of all randomness.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+
+    /// Whether to show progress.
+    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
+    progress: Show,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  STARFISH_MPI_RECORD=run starfish mpi-run -n 4 ./simulation starfish:out && starfish advise io run.? --machine cluster-switch
+  starfish advise io job.log --machine loopback --set nodes.io=8 --format csv";
+
+/// Runs the command.
+pub(super) fn run(arguments: &IoArguments) -> Result<()> {
+    let mut machine = load_machine(&arguments.machine, &arguments.set)?;
+    let log = Arc::new(arguments.input.read()?);
+    machine.nodes.compute.value = machine.nodes.compute.value.max(log.nodes().len() as u32);
+    if log.totals().requests() == 0 {
+        return Err(Failure::new(arguments.input.name(), "nothing is read or written in it"));
+    }
+    let program = RecordedProgram {
+        machine,
+        log,
+        think: if arguments.think { Think::Gaps } else { Think::None },
+        layout: arguments.layout.unwrap_or(DiskLayout::Contiguous),
+        seed: arguments.seed,
+        trials: arguments.trials,
+    };
+    let advice = IoAdvice::about(&program, arguments.progress)?;
+    match arguments.format {
+        Format::Table => local::print(told(&arguments.input.name(), &advice)),
+        Format::Csv => {
+            reasons(&advice).iter().for_each(|line| eprintln!("{line}"));
+            local::print(csv(&advice))
+        }
+        Format::Json => {
+            let text = serde_json::to_string_pretty(&advice);
+            local::print([text.map_err(|error| Failure::new("printing JSON", error))?])
+        }
+    }
+}
+
+fn told(name: &str, advice: &IoAdvice) -> Vec<String> {
+    let IoAdvice { machine, nodes, requests, bytes, trials, .. } = advice;
+    let of = format!("{name}, on {machine}: {nodes} nodes, {requests} requests, {}", Size(*bytes).rounded());
+    let mut lines = vec![format!("{of}; {trials} trials of each alternative")];
+    lines.extend(reasons(advice));
+    let mut table = TextTable::new(3);
+    table.row(["change", "to", "by", "time", "+-", "gain", "+-"]);
+    for one in &advice.alternatives {
+        let percent = |part: f64| format!("{:.1} %", 100.0 * part);
+        let gains = match one.is_recorded {
+            true => ["-".to_owned(), "-".to_owned()],
+            false => [percent(one.gain), percent(one.gain_half_width)],
+        };
+        let times = [one.seconds, one.seconds_half_width].map(|seconds| format!("{seconds:.3} s"));
+        let words = [one.change.to_owned(), to(one), one.by.clone()];
+        table.row(words.into_iter().chain(times).chain(gains));
+    }
+    lines.extend([String::new()].into_iter().chain(table.lines()));
+    lines
+}
+
+/// What an alternative has, in short.
+fn to(one: &IoAlternative) -> String {
+    let unit = Size(one.stripe_unit_bytes).rounded();
+    match one.change {
+        "method" => one.method.clone(),
+        "stripe unit" => unit,
+        "I/O nodes" => one.io_nodes.to_string(),
+        "order at disks" => one.scheduling.clone(),
+        _ => format!("{}, {unit}, {} I/O nodes, {}", one.method, one.io_nodes, one.scheduling),
+    }
+}
+
+/// What is advised, and how well what was recorded is predicted.
+fn reasons(advice: &IoAdvice) -> Vec<String> {
+    let simulated = advice.simulated_s;
+    let mut lines = vec![match advice.recorded_s {
+        Some(recorded) => format!(
+            "As recorded its calls took {recorded:.3} s; simulated they take {simulated:.3} s, {:+.1} %.",
+            100.0 * (simulated / recorded - 1.0)
+        ),
+        None => format!("Simulated, its calls take {simulated:.3} s as recorded."),
+    }];
+    lines.push(match advice.advised.map(|index| &advice.alternatives[index]) {
+        Some(one) => format!(
+            "Most is gained by {}: {:.1} to {:.1} % of the time.",
+            one.by,
+            100.0 * (one.gain - one.gain_half_width),
+            100.0 * (one.gain + one.gain_half_width)
+        ),
+        None => "Nothing that was tried gains anything for certain.".to_owned(),
+    });
+    lines
+}
+
+fn csv(advice: &IoAdvice) -> Vec<String> {
+    let head = "change,method,stripe_unit_bytes,io_nodes,scheduling,by,seconds,seconds_half_width,gain,\
+                gain_half_width,is_recorded,is_there,is_advised";
+    let rows = advice.alternatives.iter().enumerate().map(|(index, one)| {
+        let IoAlternative { change, method, stripe_unit_bytes, io_nodes, scheduling, by, .. } = one;
+        let IoAlternative { seconds, seconds_half_width, gain, gain_half_width, is_recorded, is_there, .. } = one;
+        let (by, is_advised) = (by.replace(", ", "; "), advice.advised == Some(index));
+        format!(
+            "{change},{method},{stripe_unit_bytes},{io_nodes},{scheduling},{by},{seconds:.6},{seconds_half_width:.6},\
+             {gain:.6},{gain_half_width:.6},{is_recorded},{is_there},{is_advised}"
+        )
+    });
+    std::iter::once(head.to_owned()).chain(rows).collect()
+}
