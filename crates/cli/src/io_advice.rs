@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use crate::described::load_machine;
 use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use description::MachineDescription;
@@ -23,7 +24,9 @@ use statistics::Sample;
 /// A program that was recorded, and where it is simulated.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordedProgram {
-    pub(crate) machine: MachineDescription,
+    machine: MachineDescription,
+    /// The same with other numbers of I/O nodes, as far as there can be such a machine.
+    others: BTreeMap<u32, MachineDescription>,
     pub(crate) log: Arc<RequestLog>,
     pub(crate) think: Think,
     pub(crate) layout: DiskLayout,
@@ -113,19 +116,10 @@ impl IoAdvice {
         let of_base = done.next().expect("the first is what was recorded")?;
         let simulated_s = sample(&of_base.calls).mean();
         let mut alternatives = vec![program.told("as recorded", base, base, &of_base, &of_base)];
-        let mut kept = Vec::new();
-        for ((change, setting), times) in tried.into_iter().zip(done) {
-            match times {
-                Ok(times) => {
-                    alternatives.push(program.told(change, base, setting, &of_base, &times));
-                    kept.push((change, setting));
-                }
-                // There need not be such a machine.
-                Err(_) if change == NODES => {}
-                Err(failure) => return Err(failure),
-            }
+        for (&(change, setting), times) in tried.iter().zip(done) {
+            alternatives.push(program.told(change, base, setting, &of_base, &times?));
         }
-        if let Some(best) = best_together(base, &kept, &alternatives[1..]) {
+        if let Some(best) = best_together(base, &tried, &alternatives[1..]) {
             progress.expect_more(program.trials);
             let times = program.simulated(&[best], &progress).remove(0)?;
             alternatives.push(program.told("together", base, best, &of_base, &times));
@@ -151,6 +145,35 @@ impl IoAdvice {
 const NODES: &str = "I/O nodes";
 
 impl RecordedProgram {
+    /// The program of a log on a machine of this name with numbers of its description replaced, which gets a compute
+    /// node for each node of the log.
+    pub(crate) fn new(log: RequestLog, machine: &str, set: &[String]) -> Result<RecordedProgram> {
+        let described = load_machine(machine, set)?;
+        let nodes = log.nodes().len() as u32;
+        let mut set = set.to_vec();
+        if nodes > described.nodes.compute.value {
+            set.retain(|change| !change.trim_start().starts_with("nodes.compute"));
+            set.push(format!("nodes.compute={nodes}"));
+        }
+        let mut program = RecordedProgram {
+            machine: load_machine(machine, &set)?,
+            others: BTreeMap::new(),
+            log: Arc::new(log),
+            think: Think::None,
+            layout: DiskLayout::Contiguous,
+            seed: 1,
+            trials: 1,
+        };
+        set.retain(|change| !change.trim_start().starts_with("nodes.io"));
+        let base = program.recorded().io_nodes;
+        for io_nodes in [base, base / 2, base.saturating_mul(2)] {
+            let set = [&set[..], &[format!("nodes.io={io_nodes}")]].concat();
+            program.others.extend(load_machine(machine, &set).ok().map(|machine| (io_nodes, machine)));
+        }
+        program.others.insert(program.machine.nodes.io.value, program.machine.clone());
+        Ok(program)
+    }
+
     /// What was recorded, as far as the machine has it: of the methods that which moved most bytes together.
     fn recorded(&self) -> IoSetting {
         let usual = Options::of_agents();
@@ -195,20 +218,14 @@ impl RecordedProgram {
         let methods = methods.map(|method| ("method", IoSetting { method, ..base }));
         let units =
             STRIPE_UNITS.into_iter().map(|block_bytes| ("stripe unit", IoSetting { block_bytes, ..base }));
-        let of_machine = self.machine.nodes.io.value;
-        let mut nodes = vec![base.io_nodes / 2, of_machine, base.io_nodes.saturating_mul(2)];
-        nodes.sort_unstable();
-        nodes.dedup();
-        let nodes = nodes.into_iter().filter(|&io_nodes| io_nodes > 0);
-        let nodes = nodes.map(|io_nodes| (NODES, IoSetting { io_nodes, ..base }));
+        let nodes = self.others.keys().map(|&io_nodes| (NODES, IoSetting { io_nodes, ..base }));
         let schedules = SCHEDULES.map(|scheduling| ("order at disks", IoSetting { scheduling, ..base }));
         let all = methods.chain(units).chain(nodes).chain(schedules);
         all.filter(|(_, setting)| *setting != base).collect()
     }
 
     fn replay(&self, setting: IoSetting) -> Replay {
-        let mut machine = self.machine.clone();
-        machine.nodes.io.value = setting.io_nodes;
+        let machine = self.others.get(&setting.io_nodes).unwrap_or(&self.machine).clone();
         let options = Options {
             block_bytes: setting.block_bytes,
             scheduling: setting.scheduling,

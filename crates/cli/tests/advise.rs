@@ -165,6 +165,12 @@ fn the_table_and_csv_of_a_program_have_the_same_alternatives() {
     assert_eq!(lines.iter().filter(|line| line.ends_with(",true")).count(), 1, "what is advised: {csv}");
     // Behind the table's head there is a row for each.
     assert_eq!(table.lines().skip_while(|line| !line.starts_with("change")).count(), lines.len());
+    // Any other log; its machine is as large as each alternative needs.
+    let drawn = in_directory(&directory, "request-log generate --nodes 4 --jobs 1 --files 1 --records 200");
+    std::fs::write(directory.path().join("drawn.log"), drawn).expect("a file");
+    let whole = "advise io drawn.log --machine starfish-1996 --trials 2 --format csv --progress never";
+    let csv = in_directory(&directory, whole);
+    assert!(csv.contains("MPI-IO with starfish_method=disk-directed"), "{csv}");
     let show = in_directory(&directory, "request-log show run.0 run.1");
     assert!(show.contains("collective calls") && show.contains("pieces of calls"), "{show}");
 }

@@ -1,7 +1,5 @@
 //! `starfish advise io`: what a program that was recorded would gain by other methods and settings.
 
-use std::sync::Arc;
-
 use clap::Args;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
@@ -70,20 +68,15 @@ Examples:
 
 /// Runs the command.
 pub(super) fn run(arguments: &IoArguments) -> Result<()> {
-    let mut machine = load_machine(&arguments.machine, &arguments.set)?;
-    let log = Arc::new(arguments.input.read()?);
-    machine.nodes.compute.value = machine.nodes.compute.value.max(log.nodes().len() as u32);
+    load_machine(&arguments.machine, &arguments.set)?;
+    let log = arguments.input.read()?;
     if log.totals().requests() == 0 {
         return Err(Failure::new(arguments.input.name(), "nothing is read or written in it"));
     }
-    let program = RecordedProgram {
-        machine,
-        log,
-        think: if arguments.think { Think::Gaps } else { Think::None },
-        layout: arguments.layout.unwrap_or(DiskLayout::Contiguous),
-        seed: arguments.seed,
-        trials: arguments.trials,
-    };
+    let mut program = RecordedProgram::new(log, &arguments.machine, &arguments.set)?;
+    program.think = if arguments.think { Think::Gaps } else { Think::None };
+    program.layout = arguments.layout.unwrap_or(DiskLayout::Contiguous);
+    (program.seed, program.trials) = (arguments.seed, arguments.trials);
     let advice = IoAdvice::about(&program, arguments.progress)?;
     match arguments.format {
         Format::Table => local::print(told(&arguments.input.name(), &advice)),
