@@ -5,11 +5,13 @@ use std::io::{self, Write};
 
 use machine::{Instant, NodeId, NotedEvent, Recorder, RowId};
 use trace::{
-    Amount, CounterId, CounterInfo, FileWriter, NameId, ProcessId, ProcessInfo, Record, RecordedEvent,
+    Amount, CounterId, CounterInfo, FileWriter, NameId, ProcessId, ProcessInfo, RecordRun, RecordedEvent,
     RecordedValue, StateId, StateInfo, ThreadId, ThreadInfo,
 };
 
-/// Records that are kept before they go to the file, of all rows together: about 1 MB.
+use crate::numbered_names::NumberedNames;
+
+/// Records that are kept before they go to the file, of all rows together: less than 200 kB.
 const KEPT_MAX: usize = 1 << 15;
 
 /// Writes what happens on nodes as a section of a trace: a node is a process, a row a thread.
@@ -20,8 +22,8 @@ pub struct FileRecorder<W: Write> {
     describe: Box<dyn Fn(NodeId) -> ProcessInfo>,
     processes: BTreeMap<NodeId, ProcessId>,
     rows: Vec<RecordedRow>,
-    states: BTreeMap<&'static str, StateId>,
-    names: BTreeMap<&'static str, NameId>,
+    states: NumberedNames,
+    names: NumberedNames,
     /// Records that are kept.
     kept: usize,
     events: u64,
@@ -42,7 +44,7 @@ pub struct RecordedPart {
 #[derive(Default)]
 struct RecordedRow {
     counts: bool,
-    kept: Vec<Record>,
+    kept: RecordRun,
     /// What has begun and not ended, the innermost last; none if it is beyond the limit.
     open: Vec<Option<StateId>>,
 }
@@ -65,8 +67,8 @@ impl<W: Write> FileRecorder<W> {
             describe: Box::new(describe),
             processes: BTreeMap::from([(first, ProcessId(0))]),
             rows: Vec::new(),
-            states: BTreeMap::new(),
-            names: BTreeMap::new(),
+            states: NumberedNames::default(),
+            names: NumberedNames::default(),
             kept: 0,
             events: 0,
             most,
@@ -116,43 +118,53 @@ impl<W: Write> FileRecorder<W> {
         process
     }
 
+    #[inline]
     fn state(&mut self, name: &'static str) -> StateId {
-        if let Some(state) = self.states.get(name) {
-            return *state;
+        let (number, is_new) = self.states.number(name);
+        if is_new {
+            self.declare_state(StateId(number), name);
         }
-        let state = StateId(self.states.len() as u32);
-        self.states.insert(name, state);
-        let info = StateInfo { name: name.to_owned(), category: category(name).to_owned(), colour: None };
-        self.attempt(|writer| writer.state(state, &info));
-        state
+        StateId(number)
     }
 
+    #[cold]
+    fn declare_state(&mut self, state: StateId, name: &str) {
+        let info = StateInfo { name: name.to_owned(), category: category(name).to_owned(), colour: None };
+        self.attempt(|writer| writer.state(state, &info));
+    }
+
+    #[inline]
     fn name(&mut self, name: &'static str) -> NameId {
-        if let Some(id) = self.names.get(name) {
-            return *id;
+        let (number, is_new) = self.names.number(name);
+        if is_new {
+            self.attempt(|writer| writer.name(NameId(number), name));
         }
-        let id = NameId(self.names.len() as u32);
-        self.names.insert(name, id);
-        self.attempt(|writer| writer.name(id, name));
-        id
+        NameId(number)
     }
 
     /// Keeps a record for the file.
-    fn keep(&mut self, row: RowId, time: Instant, event: RecordedEvent) {
-        self.rows[row.0 as usize].kept.push(Record { time_ns: time.as_nanos(), event });
+    #[inline]
+    fn keep(&mut self, row: RowId, time: Instant, event: &RecordedEvent) {
+        let run = &mut self.rows[row.0 as usize].kept;
+        run.push(time.as_nanos(), event);
         self.kept += 1;
+        if run.is_full() {
+            self.write_run(row.0);
+        }
     }
 
+    #[cold]
     fn write_kept(&mut self) {
         self.kept = 0;
-        for row in 0..self.rows.len() {
-            let mut records = std::mem::take(&mut self.rows[row].kept);
-            if !records.is_empty() {
-                self.attempt(|writer| writer.records(ThreadId(row as u32), &records));
-            }
-            records.clear();
-            self.rows[row].kept = records;
-        }
+        (0..self.rows.len() as u32).for_each(|row| self.write_run(row));
+    }
+
+    fn write_run(&mut self, row: u32) {
+        let mut run = std::mem::take(&mut self.rows[row as usize].kept);
+        self.attempt(|writer| writer.run(ThreadId(row), &mut run));
+        // Even if it could not be written: it would only grow.
+        run.clear();
+        self.rows[row as usize].kept = run;
     }
 
     /// Counts an event, if the limit allows one more.
@@ -171,10 +183,10 @@ impl<W: Write> FileRecorder<W> {
         }
         let state = self.state(name);
         self.rows[row.0 as usize].open.push(Some(state));
-        self.keep(row, time, RecordedEvent::Begin(state));
+        self.keep(row, time, &RecordedEvent::Begin(state));
         for &(name, value) in arguments {
             let name = self.name(name);
-            self.keep(row, time, RecordedEvent::Argument(name, recorded(value)));
+            self.keep(row, time, &RecordedEvent::Argument(name, recorded(value)));
         }
     }
 }
@@ -199,23 +211,23 @@ impl<W: Write> Recorder for FileRecorder<W> {
             NotedEvent::End => {
                 // What has begun before the recording is not in it.
                 if let Some(Some(state)) = self.rows[row.0 as usize].open.pop() {
-                    self.keep(row, time, RecordedEvent::End(state));
+                    self.keep(row, time, &RecordedEvent::End(state));
                 }
             }
             NotedEvent::Count(value) => {
                 debug_assert!(self.rows[row.0 as usize].counts, "a row of counts");
                 if self.has_room(time) {
-                    self.keep(row, time, RecordedEvent::Count(CounterId(row.0), amount(value)));
+                    self.keep(row, time, &RecordedEvent::Count(CounterId(row.0), amount(value)));
                 }
             }
             NotedEvent::Sent(number) => {
                 if self.has_room(time) {
-                    self.keep(row, time, RecordedEvent::FlowOut(number));
+                    self.keep(row, time, &RecordedEvent::FlowOut(number));
                 }
             }
             NotedEvent::Received(number) => {
                 if self.has_room(time) {
-                    self.keep(row, time, RecordedEvent::FlowIn(number));
+                    self.keep(row, time, &RecordedEvent::FlowIn(number));
                 }
             }
         }

@@ -53,6 +53,20 @@ impl Track {
     fn counts(self) -> bool {
         matches!(self, Track::ThreadsWaiting(_))
     }
+
+    /// Its kind, and which of that kind it is.
+    fn place(self) -> (usize, usize) {
+        match self {
+            Track::Threads(node) => (0, node),
+            Track::Interrupts(node) => (1, node),
+            Track::ThreadsWaiting(node) => (2, node),
+            Track::LinkOut(node) => (3, node),
+            Track::LinkIn(node) => (4, node),
+            Track::Disk(disk) => (5, disk),
+            Track::Mechanics(disk) => (6, disk),
+            Track::Bus(bus) => (7, bus),
+        }
+    }
 }
 
 /// What a processor does, by name and size.
@@ -112,19 +126,40 @@ pub(crate) struct Trace {
 
 struct State {
     recorder: Rc<RefCell<dyn Recorder>>,
-    rows: BTreeMap<Track, RowId>,
+    rows: TrackRows,
     /// What work of threads each node was asked for, by its number.
     asked: Vec<BTreeMap<u64, ProcessorActivity>>,
+}
+
+/// The row of each track.
+#[derive(Default)]
+struct TrackRows([Vec<RowId>; 8]);
+
+impl TrackRows {
+    /// The row of a track that nobody has told of.
+    const NONE: RowId = RowId(u32::MAX);
+
+    fn set(&mut self, track: Track, row: RowId) {
+        let (kind, index) = track.place();
+        let rows = &mut self.0[kind];
+        rows.resize(rows.len().max(index + 1), Self::NONE);
+        rows[index] = row;
+    }
+
+    fn of(&self, track: Track) -> RowId {
+        let (kind, index) = track.place();
+        self.0[kind][index]
+    }
 }
 
 impl Trace {
     /// Tells `recorder` what the parts of each node do.
     pub(crate) fn start(&self, recorder: Rc<RefCell<dyn Recorder>>, parts: &[Vec<Track>]) {
-        let mut rows = BTreeMap::new();
+        let mut rows = TrackRows::default();
         for (node, tracks) in (0..).map(NodeId).zip(parts) {
-            let row =
-                |track: &Track| (*track, recorder.borrow_mut().row(node, &track.name(), track.counts()));
-            rows.extend(tracks.iter().map(row));
+            for track in tracks {
+                rows.set(*track, recorder.borrow_mut().row(node, &track.name(), track.counts()));
+            }
         }
         *self.state.borrow_mut() = Some(State { recorder, rows, asked: vec![BTreeMap::new(); parts.len()] });
         self.recording.set(true);
@@ -159,8 +194,13 @@ impl Trace {
             let interrupted = end - begin - work.nanoseconds;
             let times = [("waited_ns", begin - work.asked), ("interrupted_ns", interrupted)];
             let times = times.into_iter().filter(|(_, time)| *time > 0);
-            let arguments: Vec<_> = activity.argument().into_iter().chain(times).collect();
-            state.slice(Track::Threads(node), activity.name(), (begin, end), &arguments);
+            let mut arguments = [("", 0); 3];
+            let mut count = 0;
+            for argument in activity.argument().into_iter().chain(times) {
+                arguments[count] = argument;
+                count += 1;
+            }
+            state.slice(Track::Threads(node), activity.name(), (begin, end), &arguments[..count]);
         });
     }
 
@@ -205,11 +245,13 @@ impl State {
         (begin, end): (u64, u64),
         arguments: &[(&'static str, u64)],
     ) {
-        self.note(track, begin, NotedEvent::Begin { name, arguments });
-        self.note(track, end, NotedEvent::End);
+        let row = self.rows.of(track);
+        let mut recorder = self.recorder.borrow_mut();
+        recorder.note(row, Instant::from_nanos(begin), NotedEvent::Begin { name, arguments });
+        recorder.note(row, Instant::from_nanos(end), NotedEvent::End);
     }
 
     fn note(&self, track: Track, time: u64, note: NotedEvent<'_>) {
-        self.recorder.borrow_mut().note(self.rows[&track], Instant::from_nanos(time), note);
+        self.recorder.borrow_mut().note(self.rows.of(track), Instant::from_nanos(time), note);
     }
 }

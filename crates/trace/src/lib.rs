@@ -49,7 +49,7 @@
 //!
 //! - `model.rs`: what is recorded; the types that a writer and a reader share
 //! - `chunk.rs`: sections and chunks as bytes
-//! - `writer.rs`: [`FileWriter`]
+//! - `writer.rs`: [`FileWriter`], and the [`RecordRun`]s of threads that it is given
 //! - `reader.rs`: [`TraceReader`]: bytes into declarations and records, within [`Limits`], for as long as a file grows
 //! - `gather.rs`: records into columns: which begin belongs to which end
 //! - `timeline.rs`: the [`Timeline`]; `assemble.rs`: how it is made of what was gathered, on one clock
@@ -85,4 +85,4 @@ pub use timeline::{
     Timeline, TracedProcess, TracedThread,
 };
 pub use totals::{Grouping, StateTotals};
-pub use writer::FileWriter;
+pub use writer::{FileWriter, RecordRun};

@@ -17,6 +17,40 @@ use crate::model::{
 /// what surrounds it.
 const RECORDS_BYTES: usize = 1 << 16;
 
+/// Records of one thread, in the order in which they happened, as they will stand in the file.
+#[derive(Debug, Default)]
+pub struct RecordRun {
+    bytes: Vec<u8>,
+    last_ns: u64,
+}
+
+impl RecordRun {
+    /// Adds what happened at a time, in nanoseconds. Of a text that is too long for a file the beginning is kept.
+    #[inline]
+    pub fn push(&mut self, time_ns: u64, event: &RecordedEvent) {
+        // Modulo 2^64, so that any two times have a difference.
+        let since = time_ns.wrapping_sub(self.last_ns).cast_signed();
+        self.last_ns = time_ns;
+        put_record(&mut self.bytes, since, event);
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Whether it should be written now: a chunk has room for hardly twice as much.
+    pub fn is_full(&self) -> bool {
+        self.bytes.len() >= RECORDS_BYTES
+    }
+
+    /// Forgets all of it.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.last_ns = 0;
+    }
+}
+
 /// Writes one section of a trace.
 ///
 /// Numbers of processes, threads, states, counters and names are the caller's. A record may come before the
@@ -24,6 +58,8 @@ const RECORDS_BYTES: usize = 1 << 16;
 pub struct FileWriter<W: Write> {
     to: W,
     buffer: Vec<u8>,
+    /// Empty between records.
+    run: RecordRun,
 }
 
 impl FileWriter<File> {
@@ -56,7 +92,7 @@ impl<W: Write> FileWriter<W> {
 
     /// Goes on with a section whose beginning `to` has.
     pub fn resume(to: W) -> Self {
-        FileWriter { to, buffer: Vec::new() }
+        FileWriter { to, buffer: Vec::new(), run: RecordRun::default() }
     }
 
     /// Declares a process; of several declarations of one number the last holds.
@@ -96,22 +132,32 @@ impl<W: Write> FileWriter<W> {
 
     /// Adds what a thread did, in the order in which it did it.
     pub fn records(&mut self, thread: ThreadId, records: &[Record]) -> io::Result<()> {
-        let mut records = records.iter().peekable();
-        while records.peek().is_some() {
-            self.write(ChunkKind::Records, |buffer| {
-                chunk::put(buffer, &thread);
-                let mut before = 0;
-                while buffer.len() < RECORDS_BYTES
-                    && let Some(record) = records.next()
-                {
-                    // Modulo 2^64, so that any two times have a difference.
-                    let since = record.time_ns.wrapping_sub(before).cast_signed();
-                    before = record.time_ns;
-                    put_record(buffer, since, &record.event);
-                }
-            })?;
+        let mut run = std::mem::take(&mut self.run);
+        for Record { time_ns, event } in records {
+            run.push(*time_ns, event);
+            if run.is_full() {
+                self.run(thread, &mut run)?;
+            }
         }
+        self.run(thread, &mut run)?;
+        self.run = run;
         Ok(())
+    }
+
+    /// Adds what a thread did, and empties the run.
+    ///
+    /// # Panics
+    /// If the run is much longer than a [full](RecordRun::is_full) one.
+    pub fn run(&mut self, thread: ThreadId, run: &mut RecordRun) -> io::Result<()> {
+        if run.is_empty() {
+            return Ok(());
+        }
+        let written = self.write(ChunkKind::Records, |buffer| {
+            chunk::put(buffer, &thread);
+            buffer.extend_from_slice(&run.bytes);
+        });
+        run.clear();
+        written
     }
 
     /// Tells that there was no room for this many records of a thread, since this was told last.
@@ -142,14 +188,25 @@ impl<W: Write> FileWriter<W> {
     }
 }
 
+/// The most bytes of a record without a text: the time takes 10, the kind 1, two numbers 20.
+const SHORT_BYTES: usize = 32;
+
+#[inline]
 fn put_record(buffer: &mut Vec<u8>, since: i64, event: &RecordedEvent) {
     match event {
-        RecordedEvent::Argument(name, RecordedValue::Text(text)) if text.len() > TEXT_BYTES_MAX => {
-            let event = RecordedEvent::Argument(*name, RecordedValue::Text(cut(text).to_owned()));
-            chunk::put(buffer, &(since, event));
+        RecordedEvent::Argument(name, RecordedValue::Text(text)) => put_text(buffer, since, *name, text),
+        event => {
+            let mut room = [0; SHORT_BYTES];
+            let bytes = postcard::to_slice(&(since, event), &mut room).expect("no record is longer");
+            buffer.extend_from_slice(bytes);
         }
-        event => chunk::put(buffer, &(since, event)),
     }
+}
+
+#[cold]
+fn put_text(buffer: &mut Vec<u8>, since: i64, name: NameId, text: &str) {
+    let event = RecordedEvent::Argument(name, RecordedValue::Text(cut(text).to_owned()));
+    chunk::put(buffer, &(since, event));
 }
 
 /// The beginning of a text that has room in a file.

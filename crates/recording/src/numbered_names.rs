@@ -1,0 +1,55 @@
+//! Numbers of names.
+
+use std::collections::BTreeMap;
+
+/// So many names are recognised by where they stand; more of them only take longer.
+const SEEN: usize = 256;
+
+/// Numbers names from 0 on, in the order in which they come first.
+///
+/// Nearly all are literals that come again and again, so each is looked for first by where it stands in memory.
+pub(crate) struct NumberedNames {
+    numbers: BTreeMap<&'static str, u32>,
+    seen: [(&'static str, u32); SEEN],
+}
+
+impl Default for NumberedNames {
+    fn default() -> Self {
+        NumberedNames { numbers: BTreeMap::new(), seen: [("", u32::MAX); SEEN] }
+    }
+}
+
+impl NumberedNames {
+    /// The number of a name, and whether it has not come before.
+    #[inline]
+    pub(crate) fn number(&mut self, name: &'static str) -> (u32, bool) {
+        let place = (name.as_ptr().addr() >> 2) % SEEN;
+        let (seen, number) = self.seen[place];
+        if std::ptr::eq(seen, name) && number != u32::MAX {
+            return (number, false);
+        }
+        let next = self.numbers.len() as u32;
+        let number = *self.numbers.entry(name).or_insert(next);
+        self.seen[place] = (name, number);
+        (number, number == next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_numbers_wherever_they_stand() {
+        let mut names = NumberedNames::default();
+        let many: Vec<&'static str> = (0..1000).map(|number| &*format!("name {number}").leak()).collect();
+        for round in 0..2 {
+            for (number, name) in (0..).zip(&many) {
+                assert_eq!(names.number(name), (number, round == 0));
+                assert_eq!(names.number((*name).to_owned().leak()), (number, false));
+            }
+        }
+        assert_eq!(names.number(""), (1000, true));
+        assert_eq!(names.number(""), (1000, false));
+    }
+}
