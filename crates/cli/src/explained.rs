@@ -5,6 +5,7 @@ use std::io::{self, BufReader};
 use std::path::Path;
 
 use command_line::failure::{Failure, Result};
+use interruption::HalfDone;
 use node::Agent;
 use tempfile::NamedTempFile;
 use trace::{Alignment, Limits, TraceReader};
@@ -25,9 +26,20 @@ pub(crate) fn explained<T>(
     if !is_wanted {
         return work();
     }
+    recorded_with(agents, trace, |file| this_node::traced_to(Some(file), work))
+}
+
+/// Has the agents record what they do while `work` goes on, whose nodes add what they do to the trace that it is given;
+/// says on standard error what limited it, and adds all that was recorded to `trace`, too, if a file is named.
+pub(crate) fn recorded_with<T>(
+    agents: &[Agent],
+    trace: Option<&Path>,
+    work: impl FnOnce(&Path) -> Result<T>,
+) -> Result<T> {
     let file = tempfile::Builder::new().prefix("starfish-").suffix(".tlv").tempfile().map_err(failed)?;
-    this_node::traced_to(None, || recordings::start(agents.to_vec(), false))?;
-    let done = this_node::traced_to(Some(file.path()), work);
+    let recording = begin(agents)?;
+    let done = work(file.path());
+    recording.keep();
     let stopped = this_node::traced_to(None, || recordings::stop(agents.to_vec()));
     let (done, (recorded, _)) = (done?, stopped?);
     recordings::write(&recorded, &mut File::options().append(true).open(file.path()).map_err(failed)?)
@@ -41,6 +53,22 @@ pub(crate) fn explained<T>(
         added.map_err(|error| Failure::new(trace.display().to_string(), error))?;
     }
     Ok(done)
+}
+
+/// Agents record from now on. That ends with this program, if an interruption has it undo what is half done.
+fn begin(agents: &[Agent]) -> Result<HalfDone> {
+    let again = agents.to_vec();
+    // Nobody wants what they have recorded, nor to know why it cannot be had.
+    let end = move || drop(this_node::traced_to(None, || recordings::stop(again)));
+    let left = Failure::new("recording this run", "there was no time to end it on the agents");
+    let recording = HalfDone::begin(left.to_string(), end);
+    match this_node::traced_to(None, || recordings::start(agents.to_vec(), false)) {
+        Ok(_) => Ok(recording),
+        Err(failure) => {
+            recording.keep();
+            Err(failure)
+        }
+    }
 }
 
 fn failed(error: io::Error) -> Failure {

@@ -21,6 +21,12 @@ pub(crate) fn undo_and_exit() -> Result<()> {
     interruption::undo_when_interrupted(UNDOING_MAX, out_of_time).map_err(unprepared)
 }
 
+/// Leaves interruptions to a program that this one has started and waits for, which Ctrl-C interrupts as well. Replaces
+/// what was to happen before.
+pub(crate) fn leave_to_program() -> Result<()> {
+    interruption::on_interruption(|| {}).map_err(unprepared)
+}
+
 fn unprepared(error: std::io::Error) -> Failure {
     Failure::new("preparing for Ctrl-C", error)
 }

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use command_line::failure::{Failure, Result};
-use node::Agent;
+use node::{Agent, TRACE_VARIABLE};
 use tempfile::TempDir;
 
 use crate::interrupt;
@@ -109,6 +109,8 @@ impl Agents {
             .args(options)
             // What is kept of it is told if it fails.
             .env("STARFISH_LOG", "warn")
+            // Traces are of this process, and agents may be asked to record on demand.
+            .env_remove(TRACE_VARIABLE)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

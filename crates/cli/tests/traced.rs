@@ -4,8 +4,10 @@ mod common;
 
 use std::fs::{read, write};
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use common::{Store, fail, starfish, wait};
+use common::{Store, fail, signal, starfish, wait};
 use trace::{NoteKind, ProcessNumber, Timeline};
 
 fn timeline(path: &Path) -> Timeline {
@@ -189,4 +191,60 @@ fn what_limited_a_run_on_agents_is_said() {
     ]);
     assert_eq!(bench[0], "random write:");
     has(&bench, "disks (2): busy ");
+}
+
+/// The trace that a program adds to is that of all nodes meanwhile, whatever becomes of the program.
+#[test]
+fn a_program_is_recorded_with_its_agents() {
+    let store = Store::start(&[1, 1]);
+    store.make_file("original", 1 << 20);
+    store.run(&["put", "original"]);
+    let recorded = |program: &[&str]| {
+        let command =
+            [&["trace", "record", "-o", "run.tlv", env!("CARGO_BIN_EXE_starfish")], program].concat();
+        let output = store.command(&command).output().expect("it runs");
+        (output.status.code(), String::from_utf8(output.stderr).expect("text"))
+    };
+    let (code, said) = recorded(&["get", "original", "copy"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains(" limited this run,") && said.contains("I/O nodes (2): busy "), "{said}");
+    let all = timeline(&store.path("run.tlv"));
+    assert_eq!(all.processes.len(), 3, "the program and the agents");
+    assert!(states(&all, " get ").contains(&"ask: open"), "{:?}", all.states);
+    let (code, said) = recorded(&["get", "missing"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("missing"), "{said}");
+    assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("`starfish trace start`"));
+}
+
+#[test]
+fn an_interrupted_run_leaves_no_recording() {
+    let store = Store::start(&[1, 1]);
+    let bench = ["bench", "--agents", "--name", "benched", "--operation", "write", "--order", "random"];
+    let more = ["--file-size", "1MiB", "--block", "64KiB", "--duration", "60s", "--explain"];
+    let mut running = store.command(&[&bench[..], &more].concat()).spawn().expect("it runs");
+    let begun = Instant::now();
+    while !store.run(&["ls", "--all"]).contains("benched") {
+        assert!(begun.elapsed() < Duration::from_secs(30), "the file is not there");
+        thread::sleep(Duration::from_millis(50));
+    }
+    signal(&running, "INT");
+    assert!(!wait(&mut running).success());
+    assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("`starfish trace start`"));
+}
+
+#[test]
+fn a_benchmark_with_agents_of_its_own_says_what_limits_each_method() {
+    let place = tempfile::tempdir().expect("a directory");
+    let mut command = starfish(["bench", "--file-size", "4MiB", "--rounds", "1", "--explain"]);
+    command.args(["--trace", "bench.tlv"]).env("STARFISH_TRACE", "other.tlv").current_dir(place.path());
+    let output = command.output().expect("it runs");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert!(output.status.success(), "{said}");
+    for method in ["traditional, 4 agents:\n", "disk-directed, 4 agents:\n"] {
+        let (_, account) = said.split_once(method).expect("both are told of");
+        assert!(account.contains(" limited this run") && account.contains("I/O nodes (4): busy "), "{said}");
+    }
+    assert!(timeline(&place.path().join("bench.tlv")).processes.len() >= 10);
+    assert!(!place.path().join("other.tlv").exists());
 }

@@ -107,7 +107,8 @@ pub fn undo_when_interrupted(
             out_of_time(&left);
             exit(INTERRUPTED);
         });
-        noted.things.drain(..).for_each(|noted| (noted.undo)());
+        // Backwards: what was begun first may be what others are part of.
+        noted.things.drain(..).rev().for_each(|noted| (noted.undo)());
         exit(INTERRUPTED);
     })
 }

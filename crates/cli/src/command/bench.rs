@@ -16,6 +16,7 @@ use command_line::progress::{Progress, Show};
 use crate::bare_stripe::{self, bare, median, mib_s, receive_in_threads, receive_in_turn, stripe_files};
 use crate::command::{bench_agents, bench_enwrich, bench_pdiol, bench_placement};
 use crate::described::load_model;
+use crate::explained::explained;
 use crate::interrupt::Interruption;
 use crate::local::{self, Hashing};
 use crate::processes::{self, Agents};
@@ -105,7 +106,7 @@ const EXAMPLES: &str = "\
 Examples:
   starfish bench
   starfish bench --block 64KiB --rounds 9
-  starfish bench --modelled --rounds 1
+  starfish bench --modelled --rounds 1 --explain
   starfish bench --agents                          those that all commands use
   starfish bench --agents node1:7117,node2:7117 --clients 4 --file-size 4GiB
   starfish bench --agents --operation mixed --record 64KiB --duration 30s
@@ -190,6 +191,25 @@ fn read(agents: &Agents, method: Method) -> Result<f64> {
     Ok(done.throughput())
 }
 
+/// Says of each method what limits it, if that is asked for: in one more round, which is recorded.
+fn explain(arguments: &Arguments, agents: &Agents) -> Result<()> {
+    if arguments.agents.explain {
+        for (name, method) in [("traditional", Method::Traditional), ("disk-directed", Method::DiskDirected)]
+        {
+            eprintln!("{name}, {}:", count_of(agents));
+            explained(true, &agents.agents, arguments.agents.trace.file(), || read(agents, method))?;
+        }
+    }
+    Ok(())
+}
+
+fn count_of(agents: &Agents) -> String {
+    match agents.agents.len() {
+        1 => "1 agent".to_owned(),
+        count => format!("{count} agents"),
+    }
+}
+
 fn modelled(arguments: &Arguments) -> Result<()> {
     let rate = match load_model(&arguments.disk_model)? {
         description::DiskDescription::Streaming(disk) => disk.rate.value.0 as f64 / f64::from(1 << 20),
@@ -218,6 +238,7 @@ fn modelled(arguments: &Arguments) -> Result<()> {
             row.extend([mib_s(median), format!("{:.1} %", 100.0 * median / ideal)]);
         }
         table.row(row);
+        explain(arguments, &agents)?;
     }
     local::print(table.lines())
 }
@@ -239,6 +260,7 @@ fn against_bare_stripe(arguments: &Arguments) -> Result<()> {
         measured[1].1.push(bare(&files, block, receive_in_threads)?);
         measured[3].1.push(read(&agents, Method::DiskDirected)?);
     }
+    explain(arguments, &agents)?;
     let medians = measured.map(|(what, values)| (what, median(values.clone()), values));
     let (one, four) = (medians[0].1, medians[1].1);
     let mut table = TextTable::new(1);

@@ -41,7 +41,7 @@ pub(crate) struct Options {
     key: Option<PathBuf>,
 
     #[command(flatten)]
-    trace: TraceArgs,
+    pub(crate) trace: TraceArgs,
 
     /// Work of the clients: read, write, or mixed (both).
     #[arg(
@@ -108,9 +108,9 @@ pub(crate) struct Options {
     set: Vec<String>,
 
     /// Say on standard error what limited each workload: disks, links, processors or waiting. All nodes record what
-    /// they do meanwhile.
-    #[arg(long, requires = "agents")]
-    explain: bool,
+    /// they do meanwhile. Without --agents, each method is recorded in one more round, which is not measured.
+    #[arg(long)]
+    pub(crate) explain: bool,
 
     /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table, requires = "agents")]

@@ -8,6 +8,7 @@ use command_line::progress::{Progress, Show};
 use layout::Extent;
 
 use crate::explained::explained;
+use crate::interrupt;
 use crate::local::{self, Hashing, STANDARD};
 use crate::store::agents::{AgentsArgs, FlatArgs};
 use crate::store::get_tree::{self, TreeDownload};
@@ -97,6 +98,9 @@ Examples:
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let agents = arguments.agents.find()?;
     let trace = arguments.agents.trace.file().map(Path::to_owned);
+    if arguments.explain {
+        interrupt::undo_and_exit()?;
+    }
     explained(arguments.explain, &agents.clone(), trace.as_deref(), || get(agents, arguments))
 }
 

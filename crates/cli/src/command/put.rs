@@ -9,6 +9,7 @@ use command_line::progress::{Progress, Show};
 use node::{Agent, ErrorKind};
 
 use crate::explained::explained;
+use crate::interrupt;
 use crate::interrupt::Interruption;
 use crate::local::{self, Hashing, STANDARD};
 use crate::store::agents::AgentsArgs;
@@ -103,6 +104,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     warn_of_second_file(&arguments);
     let agents = arguments.agents.find()?;
     let trace = arguments.agents.trace.file().map(Path::to_owned);
+    if arguments.explain {
+        interrupt::undo_and_exit()?;
+    }
     explained(arguments.explain, &agents.clone(), trace.as_deref(), || put(agents, name, arguments))
 }
 

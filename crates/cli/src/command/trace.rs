@@ -10,6 +10,7 @@ mod export;
 mod import;
 mod input;
 mod overlap;
+mod record;
 mod shown;
 mod start;
 mod stop;
@@ -33,6 +34,7 @@ const EXAMPLES: &str = "\
 Examples:
   starfish trace start
   starfish trace stop -o agents.tlv
+  starfish trace record pfsgrep -c day pfs:log.txt
   starfish trace summary psrs.tlv
   starfish trace summary node1.tlv node2.tlv --by state --format csv
   starfish trace overlap psrs.tlv read compute
@@ -45,6 +47,7 @@ Examples:
 enum Action {
     Start(start::Arguments),
     Stop(stop::Arguments),
+    Record(record::Arguments),
     Summary(summary::Arguments),
     Overlap(overlap::Arguments),
     Diff(diff::Arguments),
@@ -69,6 +72,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     match arguments.action {
         Action::Start(arguments) => start::run(&arguments),
         Action::Stop(arguments) => stop::run(&arguments),
+        Action::Record(arguments) => record::run(&arguments),
         Action::Summary(arguments) => summary::run(&arguments),
         Action::Overlap(arguments) => overlap::run(&arguments),
         Action::Diff(arguments) => diff::run(&arguments),

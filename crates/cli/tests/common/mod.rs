@@ -99,9 +99,14 @@ impl Agent {
 
     /// Sends a signal by its name.
     pub(crate) fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status();
-        assert!(sent.expect("a kill command").success());
+        signal(&self.child, name);
     }
+}
+
+/// Sends a process the signal of this name.
+pub(crate) fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args(["-s", name, &child.id().to_string()]).status();
+    assert!(sent.expect("a kill command").success());
 }
 
 impl Drop for Agent {

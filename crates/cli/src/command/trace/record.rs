@@ -1,0 +1,60 @@
+//! `starfish trace record`: a program and the agents that it uses, recorded together.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+use clap::Args;
+use command_line::failure::{Failure, Result};
+use node::TRACE_VARIABLE;
+
+use crate::explained::recorded_with;
+use crate::interrupt;
+use crate::store::agents::AgentsArgs;
+
+/// Run a program, record what it and the agents do meanwhile, and say on standard error what limited it.
+///
+/// Any program that uses agents will do: those over striped files, those with libpdiol, in Python or of MPI. All of its
+/// nodes on this computer are recorded: STARFISH_TRACE tells them so. It knows the agents by STARFISH_AGENTS, or the
+/// configuration of this computer. Ctrl-C is for that program; this one goes on until it ends, and ends with its exit code.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    agents: AgentsArgs,
+
+    /// Add what was recorded to this trace, too.
+    #[arg(short, long, value_name = "FILE.tlv")]
+    output: Option<PathBuf>,
+
+    /// The program, and its arguments.
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    program: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  starfish trace record pfssort pfs:big.txt -o pfs:sorted.txt
+  starfish trace record -o run.tlv python3 analysis.py";
+
+/// What a shell adds to the number of the signal that has ended a program.
+const SIGNALLED: i32 = 128;
+
+/// Runs the command.
+pub(super) fn run(arguments: &Arguments) -> Result<()> {
+    let agents = arguments.agents.find()?;
+    let output = arguments.output.as_deref().or(arguments.agents.trace.file());
+    interrupt::leave_to_program()?;
+    let status = recorded_with(&agents, output, |trace| run_program(&arguments.program, trace))?;
+    match status.code().or(status.signal().map(|signal| SIGNALLED + signal)) {
+        Some(0) | None => Ok(()),
+        Some(code) => std::process::exit(code),
+    }
+}
+
+fn run_program(program: &[OsString], trace: &Path) -> Result<ExitStatus> {
+    let (name, arguments) = program.split_first().expect("it is required");
+    let started = Command::new(name).args(arguments).env(TRACE_VARIABLE, trace).status();
+    started.map_err(|error| Failure::new(name.to_string_lossy(), error))
+}
