@@ -17,7 +17,8 @@ use crate::store::agents::AgentsArgs;
 ///
 /// Any program that uses agents will do: those over striped files, those with libpdiol, in Python or of MPI. All of its
 /// nodes on this computer are recorded: STARFISH_TRACE tells them so. It knows the agents by STARFISH_AGENTS, or the
-/// configuration of this computer. Ctrl-C is for that program; this one goes on until it ends, and ends with its exit code.
+/// configuration of this computer. Ctrl-C is for that program; this one goes on until it ends, and ends with its exit
+/// code.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
