@@ -207,7 +207,7 @@ fn a_program_is_recorded_with_its_agents() {
     };
     let (code, said) = recorded(&["get", "original", "copy"]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains(" limited this run,") && said.contains("I/O nodes (2): busy "), "{said}");
+    assert!(said.contains(" limited this run") && said.contains("I/O nodes (2): busy "), "{said}");
     let all = timeline(&store.path("run.tlv"));
     assert_eq!(all.processes.len(), 3, "the program and the agents");
     assert!(states(&all, " get ").contains(&"ask: open"), "{:?}", all.states);
