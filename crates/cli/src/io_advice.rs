@@ -7,8 +7,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use crate::described::load_machine;
 use command_line::failure::{Failure, Result};
@@ -248,25 +246,13 @@ impl RecordedProgram {
     /// What the trials of each of these settings took, on as many threads as there are processors.
     fn simulated(&self, settings: &[IoSetting], progress: &Progress) -> Vec<Result<TrialTimes>> {
         let replays: Vec<Replay> = settings.iter().map(|&setting| self.replay(setting)).collect();
-        let (next, count) = (AtomicUsize::new(0), replays.len() * self.trials as usize);
-        let work = || {
-            let indices = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
-            let mine = indices.take_while(|&index| index < count);
-            let run = |index: usize| {
-                let (replay, number) = (&replays[index / self.trials as usize], index as u64 % self.trials);
-                let times = trial(replay, number);
-                progress.add(1);
-                (index, times)
-            };
-            mine.map(run).collect::<Vec<_>>()
-        };
-        let mut all: Vec<_> = thread::scope(|scope| {
-            let threads: Vec<_> = (0..plan::threads_here()).map(|_| scope.spawn(work)).collect();
-            let done = threads.into_iter().map(|thread| thread.join().expect("a simulation does not panic"));
-            done.flatten().collect()
+        let all = plan::on_all_threads(replays.len() * self.trials as usize, |index| {
+            let (replay, number) = (&replays[index / self.trials as usize], index as u64 % self.trials);
+            let times = trial(replay, number);
+            progress.add(1);
+            times
         });
-        all.sort_by_key(|&(index, _)| index);
-        let mut times = all.into_iter().map(|(_, times)| times);
+        let mut times = all.into_iter();
         let of_setting = |_| {
             let of_trials: Vec<Result<(f64, f64)>> = times.by_ref().take(self.trials as usize).collect();
             let (elapsed, calls) = of_trials.into_iter().collect::<Result<Vec<_>>>()?.into_iter().unzip();

@@ -1,9 +1,6 @@
 //! What is advised to several jobs on shared disks: from the analysis of the race between them, and held against all
 //! alternatives on a simulated machine.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-
 use command_line::failure::{Failure, Result};
 use description::MachineDescription;
 use experiment::PlacementCase;
@@ -177,19 +174,7 @@ impl Merges {
 
 /// What each case comes to, on as many threads as there are processors.
 fn simulated(cases: &[PlacementCase], trials: u64) -> Result<Vec<Alternative>> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let indices = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
-        let mine = indices.take_while(|&index| index < cases.len());
-        mine.map(|index| (index, mean(&cases[index], trials))).collect::<Vec<_>>()
-    };
-    let mut all: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..plan::threads_here()).map(|_| scope.spawn(work)).collect();
-        let done = threads.into_iter().map(|thread| thread.join().expect("a simulation does not panic"));
-        done.flatten().collect()
-    });
-    all.sort_by_key(|&(index, _)| index);
-    all.into_iter().map(|(_, outcome)| outcome).collect()
+    plan::on_all_threads(cases.len(), |index| mean(&cases[index], trials)).into_iter().collect()
 }
 
 fn mean(case: &PlacementCase, trials: u64) -> Result<Alternative> {

@@ -46,6 +46,6 @@ pub use placement_plan::{PlacementCell, PlacementPlan};
 pub use plan::{CELLS_MAX, Kind, Plan, PlannedCell, Publication, Quantity, TRIALS_MAX};
 pub use planned_trial::{PlannedCase, PlannedTrial, TrialKey, placement_trials, shard, trials};
 pub use results::{CellResult, cell_table, results, trial_table};
-pub use run::{Failure, Progress, TrialError, execute, run, run_all, threads_here};
+pub use run::{Failure, Progress, TrialError, execute, on_all_threads, run, run_all, threads_here};
 pub use selection::TrialSelection;
 pub use table::{Column, ResultTable, Type, Value};

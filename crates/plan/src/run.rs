@@ -4,7 +4,7 @@
 //! or which trial ends first. What fails, fails alone: the other trials go on.
 
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -54,6 +54,26 @@ pub struct Progress {
 /// How many threads this computer can run at a time.
 pub fn threads_here() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// What `work` comes to for each number below `count`, in their order, on as many threads as this computer can run.
+///
+/// # Panics
+/// If `work` does.
+pub fn on_all_threads<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        numbers.take_while(|&number| number < count).map(|number| (number, work(number))).collect::<Vec<_>>()
+    };
+    let mut all: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads_here()).map(|_| scope.spawn(some)).collect();
+        let done =
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        done.flatten().collect()
+    });
+    all.sort_by_key(|&(number, _)| number);
+    all.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
 /// Runs `planned` in their order on a number of threads, and reports each outcome: the trial's index, what came of it,

@@ -275,6 +275,14 @@ pub struct LoggedCalls {
     pub left_out: u64,
 }
 
+impl LoggedCalls {
+    /// How many pieces all calls together move.
+    pub fn pieces(&self) -> u64 {
+        let selections = self.calls.iter().filter_map(|call| call.moves.as_ref());
+        selections.map(|(_, selection)| selection.runs()).fold(0, u64::saturating_add)
+    }
+}
+
 impl PartOpening {
     fn finish(self, indices: &BTreeMap<u32, usize>) -> LoggedOpening {
         let PartOpening { name, file, size, block_bytes, stripes, members, .. } = self;

@@ -8,6 +8,7 @@ use command_line::failure::{Failure, Result};
 use machine::Message;
 use node::Size;
 use placement::Policy;
+use serde::Serialize;
 
 use super::positive;
 use crate::described::load_machine_of_agents;
@@ -114,15 +115,28 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 
 fn of_placement(arguments: &PlacementArguments) -> Result<()> {
     let advice = PlacementAdvice::about(&merges(arguments)?, u64::from(arguments.trials))?;
-    match arguments.format {
-        Format::Table => local::print(told(&advice)),
-        Format::Csv => {
-            reasons(&advice).iter().for_each(|line| eprintln!("{line}"));
-            local::print(csv(&advice))
-        }
-        Format::Json => {
-            let text = serde_json::to_string_pretty(&advice);
-            local::print([text.map_err(|error| Failure::new("printing JSON", error))?])
+    arguments.format.print(&advice, told, reasons, csv)
+}
+
+impl Format {
+    /// Prints advice: for people, or as values with the reasons on standard error, or as an object.
+    fn print<T: Serialize>(
+        self,
+        advice: &T,
+        told: impl FnOnce(&T) -> Vec<String>,
+        reasons: impl FnOnce(&T) -> Vec<String>,
+        csv: impl FnOnce(&T) -> Vec<String>,
+    ) -> Result<()> {
+        match self {
+            Format::Table => local::print(told(advice)),
+            Format::Csv => {
+                reasons(advice).iter().for_each(|line| eprintln!("{line}"));
+                local::print(csv(advice))
+            }
+            Format::Json => {
+                let text = serde_json::to_string_pretty(advice);
+                local::print([text.map_err(|error| Failure::new("printing JSON", error))?])
+            }
         }
     }
 }

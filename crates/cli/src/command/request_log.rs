@@ -162,11 +162,9 @@ fn show(input: &InputArgs) -> Result<()> {
     table.row(["syncs", &log.syncs().to_string()]);
     if let Some(calls) = log.calls() {
         let common: BTreeSet<_> = calls.calls.iter().filter_map(|call| call.together).collect();
-        let moves = calls.calls.iter().filter_map(|call| call.moves.as_ref());
-        let pieces = moves.map(|(_, selection)| selection.runs()).fold(0, u64::saturating_add);
         table.row(["collective calls", &common.len().to_string()]);
         table.row(["  left out", &calls.left_out.to_string()]);
-        table.row(["pieces of calls", &pieces.to_string()]);
+        table.row(["pieces of calls", &calls.pieces().to_string()]);
     }
     table.row(["duration", &format!("{:.6} s", totals.duration.as_secs_f64())]);
     local::print(table.lines())

@@ -30,8 +30,7 @@ pub(super) fn groups<M: Machine>(job: &ReplayJob, member: &Member<M>) -> Vec<Opt
 /// Refuses a log whose calls would take for ever.
 pub(super) fn check(job: &ReplayJob) -> Result<(), Error> {
     let Some(calls) = job.log().calls() else { return Ok(()) };
-    let selections = calls.calls.iter().filter_map(|call| call.moves.as_ref());
-    let pieces = selections.map(|(_, selection)| selection.runs()).fold(0, u64::saturating_add);
+    let pieces = calls.pieces();
     if pieces > PIECES_MAX {
         let why =
             format!("calls of {pieces} pieces in all: {PIECES_MAX} at most are replayed; take fewer calls");

@@ -10,7 +10,6 @@ use node::Size;
 use super::Format;
 use crate::described::load_machine;
 use crate::io_advice::{IoAdvice, IoAlternative, RecordedProgram};
-use crate::local;
 use crate::replay::input::InputArgs;
 
 /// Say what a program that was recorded would gain by other methods, stripe units, numbers of I/O nodes and orders at
@@ -78,17 +77,7 @@ pub(super) fn run(arguments: &IoArguments) -> Result<()> {
     program.layout = arguments.layout.unwrap_or(DiskLayout::Contiguous);
     (program.seed, program.trials) = (arguments.seed, arguments.trials);
     let advice = IoAdvice::about(&program, arguments.progress)?;
-    match arguments.format {
-        Format::Table => local::print(told(&arguments.input.name(), &advice)),
-        Format::Csv => {
-            reasons(&advice).iter().for_each(|line| eprintln!("{line}"));
-            local::print(csv(&advice))
-        }
-        Format::Json => {
-            let text = serde_json::to_string_pretty(&advice);
-            local::print([text.map_err(|error| Failure::new("printing JSON", error))?])
-        }
-    }
+    arguments.format.print(&advice, |advice| told(&arguments.input.name(), advice), reasons, csv)
 }
 
 fn told(name: &str, advice: &IoAdvice) -> Vec<String> {
