@@ -235,13 +235,14 @@ fn copies_are_made_while_the_store_is_used_and_when_it_is_closed() {
     real::run(settings, |machine| async move {
         let store = machine.metadata().expect("it has one").clone();
         assert_eq!(fs::read_dir(&found).expect("ours").count(), 0, "there is nothing to copy");
-        make_counted_transactions(&store, 0..5).await;
+        // One: between several there may be a copy already, and another after them.
+        make_counted_transactions(&store, 0..1).await;
         let copy = found.join(FILE);
         common::until(&machine, || copy.exists()).await;
         let first = fs::metadata(&copy).expect("it is there").ino();
         machine.sleep_until(machine.now() + machine::Duration::from_millis(100)).await;
         assert_eq!(fs::metadata(&copy).expect("it is there").ino(), first, "nothing has changed");
-        make_counted_transactions(&store, 5..7).await;
+        make_counted_transactions(&store, 1..7).await;
         common::until(&machine, || fs::metadata(&copy).is_ok_and(|copy| copy.ino() != first)).await;
         // The disk of the copies is away for a time.
         fs::rename(&found, found.with_extension("away")).expect("the same file system");
