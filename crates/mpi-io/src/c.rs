@@ -146,6 +146,7 @@ unsafe extern "C" fn starfish_mpi_open(
         let place = process::place(name?)?;
         let mode = AccessMode::of_bits(mode)?;
         let mut hints = Hints::usual(size);
+        hints.take_environment();
         given.into_iter().for_each(|(key, value)| hints.take(key, value));
         let started = process::session(&place, false)?;
         let file = CollectiveFile::open(started, &place.path, mode, (group?, rank, size), hints)?;

@@ -190,10 +190,10 @@ impl CollectiveFile {
         let begun = Instant::now();
         let located = self.locate(place, into.len() as u64);
         let pieces = located.as_ref().map_or(0, |located| located.selection.runs());
-        let (read, method) = if self.moves_together(together, "romio_cb_read") {
+        let (read, method) = if let Some(method) = self.moves_together(together, "romio_cb_read") {
             let selection = located.as_ref().map_or(Selection::empty(), |located| located.selection.clone());
-            let how = self.state().hints.moves();
-            (self.members.read(&self.handle, selection, how).map(|bytes| put(&bytes, into)), "disk-directed")
+            let how = self.state().hints.moves(method);
+            (self.members.read(&self.handle, selection, how).map(|bytes| put(&bytes, into)), method.name())
         } else {
             let selection = located.as_ref().map(|located| &located.selection).map_err(Clone::clone);
             (
@@ -222,13 +222,13 @@ impl CollectiveFile {
         let begun = Instant::now();
         let located = self.locate(place, bytes.len() as u64);
         let pieces = located.as_ref().map_or(0, |located| located.selection.runs());
-        let (written, method) = if self.moves_together(together, "romio_cb_write") {
+        let (written, method) = if let Some(method) = self.moves_together(together, "romio_cb_write") {
             let (selection, own) = match &located {
                 Ok(located) => (located.selection.clone(), bytes.to_vec()),
                 Err(_) => (Selection::empty(), Vec::new()),
             };
-            let how = self.state().hints.moves();
-            (self.members.write(&self.handle, selection, own, how), "disk-directed")
+            let how = self.state().hints.moves(method);
+            (self.members.write(&self.handle, selection, own, how), method.name())
         } else {
             let selection = located.as_ref().map(|located| &located.selection).map_err(Clone::clone);
             (
@@ -246,11 +246,12 @@ impl CollectiveFile {
         Ok(())
     }
 
-    /// Whether a call moves the data of all members at once. All of them come to the same answer.
-    fn moves_together(&self, together: bool, switch: &str) -> bool {
+    /// By which method a call moves the data of all members at once, if it does. All of them come to the same answer.
+    fn moves_together(&self, together: bool, switch: &str) -> Option<MoveMethod> {
         let state = self.state();
         let is_alone = state.is_atomic || self.members.size() == 1;
-        together && !is_alone && state.hints.method(switch) == MoveMethod::DiskDirected
+        let method = state.hints.method(switch);
+        (together && !is_alone && method != MoveMethod::Independent).then_some(method)
     }
 
     fn method_alone(&self, pieces: u64) -> &'static str {

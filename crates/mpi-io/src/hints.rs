@@ -1,18 +1,35 @@
 //! What is in force of an `MPI_Info`: the hints of ROMIO that mean something here, and our own.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::num::NonZeroU32;
 
-use node::{OpenOptions, Stat, TeamMoves};
+use node::{CollectiveMethod, OpenOptions, SelectedSettings, Stat};
 
 /// How collective calls move data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MoveMethod {
     /// The agents direct it: each disk in the order that suits it.
     DiskDirected,
+    /// Each process reads or writes a contiguous part, and the processes exchange what is whose.
+    TwoPhase,
     /// Each process by itself.
     Independent,
 }
+
+impl MoveMethod {
+    /// What users call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            MoveMethod::DiskDirected => "disk-directed",
+            MoveMethod::TwoPhase => "two-phase",
+            MoveMethod::Independent => "independent",
+        }
+    }
+}
+
+/// The environment variable with hints for programs that give none; what a program says itself takes precedence.
+const VARIABLE: &str = "STARFISH_MPI_HINTS";
 
 /// Hints that are known, with what values they can have; those without any take a number.
 const KNOWN: [(&str, &[&str]); 16] = [
@@ -26,7 +43,7 @@ const KNOWN: [(&str, &[&str]); 16] = [
     ("romio_ds_read", SWITCH),
     ("romio_ds_write", SWITCH),
     ("romio_no_indep_rw", &["true", "false"]),
-    ("starfish_method", &["auto", "disk-directed", "independent"]),
+    ("starfish_method", &["auto", "disk-directed", "two-phase", "independent"]),
     ("starfish_presort", &["true", "false"]),
     ("starfish_queued", &["true", "false"]),
     ("starfish_visible", &["call", "sync"]),
@@ -66,6 +83,13 @@ impl Hints {
         Hints(usual.into_iter().map(|(key, value)| (key, value.to_owned())).collect())
     }
 
+    /// Takes in the hints of the environment, `key=value` with commas between.
+    pub(crate) fn take_environment(&mut self) {
+        let given = env::var(VARIABLE).unwrap_or_default();
+        let pairs = given.split(',').filter_map(|pair| pair.split_once('='));
+        pairs.for_each(|(key, value)| self.take(key.trim(), value));
+    }
+
     /// Takes in a hint; one that is not known, or whose value makes no sense, is ignored, as MPI wants it.
     pub(crate) fn take(&mut self, key: &str, value: &str) {
         let value = value.trim();
@@ -103,9 +127,14 @@ impl Hints {
     /// How a collective call moves data: `switch` is ROMIO's hint about it.
     pub(crate) fn method(&self, switch: &str) -> MoveMethod {
         let is = |key: &str, value: &str| self.0.get(key).is_some_and(|found| found == value);
-        let independent =
-            is("starfish_method", "independent") || (is("starfish_method", "auto") && is(switch, "disable"));
-        if independent { MoveMethod::Independent } else { MoveMethod::DiskDirected }
+        let is_disabled = is("starfish_method", "auto") && is(switch, "disable");
+        if is("starfish_method", "two-phase") {
+            MoveMethod::TwoPhase
+        } else if is("starfish_method", "independent") || is_disabled {
+            MoveMethod::Independent
+        } else {
+            MoveMethod::DiskDirected
+        }
     }
 
     /// Whether processes see what others have written when these calls have returned, not only after a sync.
@@ -113,10 +142,14 @@ impl Hints {
         self.0.get("starfish_visible").is_none_or(|value| value == "call")
     }
 
-    /// How the agents move data.
-    pub(crate) fn moves(&self) -> TeamMoves {
+    /// How all members move data by this method.
+    pub(crate) fn moves(&self, method: MoveMethod) -> SelectedSettings {
         let is = |key: &str| self.0.get(key).is_none_or(|value| value == "true");
-        TeamMoves { presort: is("starfish_presort"), queued: is("starfish_queued"), ..TeamMoves::default() }
+        let method = match method {
+            MoveMethod::TwoPhase => CollectiveMethod::TwoPhase,
+            _ => CollectiveMethod::DiskDirected { presort: is("starfish_presort") },
+        };
+        SelectedSettings { method, queued: is("starfish_queued"), ..SelectedSettings::default() }
     }
 
     /// The hint of this index, in the order of their names.

@@ -3,7 +3,7 @@
 //! They meet at an agent, not in MPI: who waits for a disk does not keep a processor busy with waiting.
 
 use layout::Selection;
-use node::{Handle, Session, Team, TeamMoves};
+use node::{Handle, SelectedSettings, Session, Team};
 
 use crate::failure::{ErrorClass, MpiError, Outcome};
 
@@ -51,7 +51,12 @@ impl Members {
     }
 
     /// Reads what this member has selected, together with the others.
-    pub(crate) fn read(&self, file: &Handle, selection: Selection, how: TeamMoves) -> Outcome<Vec<u8>> {
+    pub(crate) fn read(
+        &self,
+        file: &Handle,
+        selection: Selection,
+        how: SelectedSettings,
+    ) -> Outcome<Vec<u8>> {
         Ok(self.team.read(file, selection, how).wait()?)
     }
 
@@ -61,7 +66,7 @@ impl Members {
         file: &Handle,
         selection: Selection,
         bytes: Vec<u8>,
-        how: TeamMoves,
+        how: SelectedSettings,
     ) -> Outcome<()> {
         Ok(self.team.write(file, selection, bytes, how).wait()?)
     }

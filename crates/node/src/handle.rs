@@ -5,7 +5,7 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use fs::{Advice, CollectiveMethod, SelectedSettings};
+use fs::{Advice, SelectedSettings};
 use layout::Selection;
 use namespace::FileNumber;
 
@@ -22,13 +22,6 @@ use crate::write_queue::WriteQueue;
 /// Maximum bytes that [`Handle::read_at`] has lent at a time: many, so that handing over is cheap; bounded, because the
 /// page cache cannot use what is lent.
 const LENT_BYTES_MAX: u64 = 1 << 20;
-
-/// How what is selected is moved for one process: in the order of the disks, and on the media when somebody flushes.
-const ALONE: SelectedSettings = SelectedSettings {
-    method: CollectiveMethod::DiskDirected { presort: true },
-    queued: true,
-    to_media: false,
-};
 
 /// An open file. Any thread may use it at any time, and cloning gives another handle on the same.
 ///
@@ -177,16 +170,18 @@ impl Handle {
     /// last of them, those that there are. Holes are zeros. What was written through this session before is in the
     /// file.
     pub fn begin_read_selected(&self, selection: Selection) -> Pending<Vec<u8>> {
-        self.begin_reading(move |file| async move { file.read_selected(None, &selection, ALONE).await })
+        self.begin_reading(move |file| async move {
+            file.read_selected(None, &selection, SelectedSettings::default()).await
+        })
     }
 
     /// Begins to write what is selected of a file of the namespace, past the page cache, by one request to each agent
     /// that has some of it. `bytes` are as many as are selected, in the order of the file.
     pub fn begin_write_selected(&self, selection: Selection, bytes: impl Into<Vec<u8>>) -> Pending<()> {
         let bytes = bytes.into();
-        self.begin_writing(
-            move |file| async move { file.write_selected(None, &selection, bytes, ALONE).await },
-        )
+        self.begin_writing(move |file| async move {
+            file.write_selected(None, &selection, bytes, SelectedSettings::default()).await
+        })
     }
 
     /// Cuts the file to `bytes`, or extends it to them with zeros.

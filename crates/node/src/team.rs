@@ -3,7 +3,7 @@
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use fs::{CollectiveMethod, SelectedSettings, TeamTurn};
 use layout::Selection;
@@ -12,6 +12,7 @@ use real::RealMachine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Handle;
 use crate::pending::Pending;
+use crate::reach::reach_each_other;
 use crate::session::Session;
 use crate::thread::{Node, NodeThread, undisturbed};
 
@@ -32,32 +33,9 @@ struct Shared {
     number: u64,
     /// How many calls there have been.
     calls: AtomicU32,
+    /// Whether the members reach each other, or are about to.
+    is_reached: AtomicBool,
     node: Arc<NodeThread>,
-}
-
-/// How a team moves data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TeamMoves {
-    /// Whether each disk takes its blocks in the order of their physical position.
-    pub presort: bool,
-    /// Whether what several blocks have for a member travels together (gather/scatter).
-    pub queued: bool,
-    /// Whether what is written is on the media when the call is answered, not only at the disks;
-    /// [`Handle::flush`] brings it there, too.
-    pub to_media: bool,
-}
-
-impl Default for TeamMoves {
-    /// Sorted and together, and on the media when somebody wants it there.
-    fn default() -> Self {
-        TeamMoves { presort: true, queued: true, to_media: false }
-    }
-}
-
-impl From<TeamMoves> for SelectedSettings {
-    fn from(TeamMoves { presort, queued, to_media }: TeamMoves) -> Self {
-        SelectedSettings { method: CollectiveMethod::DiskDirected { presort }, queued, to_media }
-    }
 }
 
 impl Session {
@@ -74,7 +52,8 @@ impl Session {
             let formed = fs::TeamMembership::form(&node.client.connection.client, &owned, rank, size).await;
             Ok(node.teams.enter(node.client.told(&owned, formed)?))
         })?;
-        Ok(Team(Arc::new(Shared { name: name.into(), rank, size, number, calls: AtomicU32::new(0), node })))
+        let (name, calls, is_reached) = (name.into(), AtomicU32::new(0), AtomicBool::new(size == 1));
+        Ok(Team(Arc::new(Shared { name, rank, size, number, calls, is_reached, node })))
     }
 }
 
@@ -111,13 +90,13 @@ impl Team {
     ///
     /// # Errors
     /// If the file is not open for reading, or not all of it can be read.
-    pub fn read(&self, file: &Handle, selection: Selection, how: TeamMoves) -> Pending<Vec<u8>> {
+    pub fn read(&self, file: &Handle, selection: Selection, how: SelectedSettings) -> Pending<Vec<u8>> {
         let opened = self.usable(file, file.options().reads(), "it is not open for reading");
-        self.begin(file.shared_name(), async move |node, name, turn| {
+        self.begin_moving(file.shared_name(), how.method, async move |node, name, turn| {
             let file = opened.and_then(|number| node.files.begin_call(number, &name));
             let (file, _call) = joined(&turn, file).await?;
             joined(&turn, node.take_in_writes().await).await?;
-            file.read_selected(Some(&turn), &selection, how.into()).await
+            file.read_selected(Some(&turn), &selection, how).await
         })
     }
 
@@ -132,13 +111,19 @@ impl Team {
     /// # Errors
     /// If the file is not open for writing, there are not as many bytes as are selected, there is no room, or an agent
     /// cannot do it.
-    pub fn write(&self, file: &Handle, selection: Selection, bytes: Vec<u8>, how: TeamMoves) -> Pending<()> {
+    pub fn write(
+        &self,
+        file: &Handle,
+        selection: Selection,
+        bytes: Vec<u8>,
+        how: SelectedSettings,
+    ) -> Pending<()> {
         let opened = self.usable(file, file.options().writes(), "it is not open for writing");
-        self.begin(file.shared_name(), async move |node, name, turn| {
+        self.begin_moving(file.shared_name(), how.method, async move |node, name, turn| {
             let file = opened.and_then(|number| node.files.begin_call(number, &name));
             let (file, _call) = joined(&turn, file).await?;
             joined(&turn, node.take_in_writes().await).await?;
-            file.write_selected(Some(&turn), &selection, bytes, how.into()).await
+            file.write_selected(Some(&turn), &selection, bytes, how).await
         })
     }
 
@@ -159,13 +144,41 @@ impl Team {
         T: Send + 'static,
         F: AsyncFnOnce(Rc<Node>, Arc<str>, TeamTurn<'_, RealMachine>) -> Result<T> + Send + 'static,
     {
-        let (number, named) = (self.0.number, what.clone());
-        let call = self.0.calls.fetch_add(1, Ordering::Relaxed);
+        let (number, call, named) = (self.0.number, self.0.next_call(), what.clone());
         self.0.node.begin(what, move |node| async move {
             let team = node.teams.get(number);
             let turn = team.turn(call).await;
             job(node, named, turn).await
         })
+    }
+
+    /// The same of moving data by a method. Members who exchange data connect to each other before they do so first.
+    fn begin_moving<T, F>(&self, what: &Arc<str>, method: CollectiveMethod, job: F) -> Pending<T>
+    where
+        T: Send + 'static,
+        F: AsyncFnOnce(Rc<Node>, Arc<str>, TeamTurn<'_, RealMachine>) -> Result<T> + Send + 'static,
+    {
+        let is_first =
+            method == CollectiveMethod::TwoPhase && !self.0.is_reached.swap(true, Ordering::Relaxed);
+        let connecting = is_first.then(|| {
+            self.begin(&self.0.name, async |node, name, turn| {
+                node.client.told(&name, reach_each_other(&node.client, &turn).await)
+            })
+        });
+        self.begin(what, async move |node, name, turn| {
+            let connected = match connecting {
+                Some(connecting) => connecting.await,
+                None => Ok(()),
+            };
+            joined(&turn, connected).await?;
+            job(node, name, turn).await
+        })
+    }
+}
+
+impl Shared {
+    fn next_call(&self) -> u32 {
+        self.calls.fetch_add(1, Ordering::Relaxed)
     }
 }
 

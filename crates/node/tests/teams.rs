@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use layout::{Extent, Selection};
-use node::{ErrorKind, OpenOptions, Session, Team, TeamMoves};
+use node::{CollectiveMethod, ErrorKind, OpenOptions, SelectedSettings, Session, Team};
 use test_agents::Agents;
 
 const BOTH: OpenOptions = OpenOptions::new().read(true).write(true).create(true);
@@ -41,15 +41,21 @@ fn members_write_small_records_together_and_read_them() {
     let agents = Agents::start(3);
     Session::start(agents.settings()).and_then(|session| session.begin_tree()).expect("a namespace");
     let count = 50_000;
-    let how = TeamMoves::default();
     in_team(&agents, "records", |session, team| {
         let file = session.open("records", BOTH).expect("opened");
         assert_eq!(team.gather(u64::from(team.rank()) * 5).wait(), Ok(vec![0, 5, 10]));
         let own = records(team.rank(), count);
-        for round in 0..3 {
+        for round in 0..4 {
+            let directed = SelectedSettings::default();
+            let how = match round {
+                0 | 1 => directed,
+                _ => SelectedSettings { method: CollectiveMethod::TwoPhase, queued: round == 3, ..directed },
+            };
             let bytes = contents(team.rank() + round, own.bytes());
-            let to_media = round == 1;
-            team.write(&file, own.clone(), bytes, TeamMoves { to_media, ..how }).wait().expect("written");
+            let to_media = round % 2 == 1;
+            team.write(&file, own.clone(), bytes, SelectedSettings { to_media, ..how })
+                .wait()
+                .expect("written");
             // Called one after the other, and waited for in any order.
             let other = (team.rank() + 1) % MEMBERS;
             let reading = team.read(&file, records(other, count), how);
@@ -78,13 +84,15 @@ fn what_fails_for_one_fails_for_all_and_nobody_waits_for_who_has_left() {
         let own = records(team.rank(), 10);
         // One brings a byte too few; then one has the file open for reading only.
         let short = if team.rank() == 1 { 79 } else { 80 };
-        let written = team.write(&file, own.clone(), vec![1; short], TeamMoves::default()).wait();
+        let written = team.write(&file, own.clone(), vec![1; short], SelectedSettings::default()).wait();
         assert!(written.expect_err("one fails").why().contains("79 bytes are given for 80"));
         let options = if team.rank() == 2 { OpenOptions::new().read(true) } else { BOTH };
         let other = session.open("shared", options).expect("opened");
-        let written = team.write(&other, own.clone(), vec![1; 80], TeamMoves::default()).wait();
+        let written = team.write(&other, own.clone(), vec![1; 80], SelectedSettings::default()).wait();
         assert!(written.expect_err("one fails").to_string().contains("not open for writing"));
-        team.write(&file, own.clone(), vec![1; 80], TeamMoves::default()).wait().expect("and now none does");
+        team.write(&file, own.clone(), vec![1; 80], SelectedSettings::default())
+            .wait()
+            .expect("and now none does");
         if team.rank() > 0 {
             let error = team.meet().wait().expect_err("one has left");
             assert_eq!(error.kind(), ErrorKind::Gone);
@@ -104,7 +112,7 @@ fn one_process_alone_reads_and_writes_what_it_selects() {
     let bytes = contents(1, own.bytes());
     file.begin_write_selected(own.clone(), bytes.clone()).wait().expect("written");
     assert_eq!(file.begin_read_selected(own.clone()).wait().expect("read"), bytes);
-    assert_eq!(team.read(&file, own, TeamMoves::default()).wait().expect("read"), bytes);
+    assert_eq!(team.read(&file, own, SelectedSettings::default()).wait().expect("read"), bytes);
     let between = file.begin_read_selected(records(0, 4000)).wait().expect("read");
     assert_eq!(between, vec![9; 32_000]);
     assert_eq!(team.gather(5).wait(), Ok(vec![5]));

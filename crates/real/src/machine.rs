@@ -1,11 +1,14 @@
 //! A real node: clock, tasks, network, disks and buffers in one handle.
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use machine::{BufferPool, Computer, Duration, Instant, Machine, NodeId, NodeNotes, Present, Result, Work};
+use machine::{
+    BufferPool, Computer, Duration, Error, Instant, Machine, NodeId, NodeNotes, Present, Result, Work,
+};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::time::{ClockId, clock_gettime};
 
@@ -103,6 +106,24 @@ impl RealMachine {
     /// Where this node listens, with the port it got.
     pub fn address(&self) -> Option<SocketAddr> {
         self.inner.net.address()
+    }
+
+    /// Begins to listen, unless this node does, where those can call it who reach `beside`: at the address that this
+    /// computer has on the way there, and any free port. Returns where that is.
+    pub fn listen_beside(&self, beside: SocketAddr) -> Result<SocketAddr> {
+        let towards = || -> io::Result<IpAddr> {
+            // Connecting a socket of datagrams sends nothing: the system looks up the way.
+            let any: IpAddr =
+                if beside.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+            let socket = UdpSocket::bind((any, 0))?;
+            socket.connect(beside)?;
+            Ok(socket.local_addr()?.ip())
+        };
+        let own = towards().map_err(|error| Error::Io {
+            what: format!("looking up the way to {beside}"),
+            why: error.to_string(),
+        })?;
+        self.inner.net.listen((own, 0).into())
     }
 
     /// Connects to all of `peers` to which there is no connection, or fails at the first that cannot be.

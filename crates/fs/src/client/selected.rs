@@ -23,13 +23,22 @@ use crate::protocol::{Direction, MemoryId, Request, Selected, SelectedPart, Sele
 /// How what is selected is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelectedSettings {
-    /// Who moves the data. In two phases only the members of a group do: who is alone has nobody to exchange with, and
-    /// the members of a team do not reach each other.
+    /// Who moves the data. In two phases the members of a group or a team do, which have to reach each other then; who
+    /// is alone has nobody to exchange with.
     pub method: CollectiveMethod,
     /// Whether what several blocks have for a member travels together (gather/scatter).
     pub queued: bool,
     /// Whether what is written is on the media when that is done, not only at the disks.
     pub to_media: bool,
+}
+
+impl Default for SelectedSettings {
+    /// The disks direct it, each in the order of physical positions, with what several blocks have for a member
+    /// together; and it is on the media when somebody wants it there.
+    fn default() -> Self {
+        let method = CollectiveMethod::DiskDirected { presort: true };
+        SelectedSettings { method, queued: true, to_media: false }
+    }
 }
 
 /// With whom a node reads or writes what it has selected.
@@ -125,15 +134,15 @@ impl<M: Machine> File<M> {
         let about = || [("file", self.id().0), ("bytes", operation.selection.bytes())];
         let _span = self.notes().span(name, about);
         let method = operation.settings.method;
-        if let (Company::Group(group), CollectiveMethod::TwoPhase) = (company, method) {
-            return self.move_selected_in_two_phases(group, operation, fits, then).await;
+        match (method, company) {
+            (CollectiveMethod::TwoPhase, Company::Group(group)) => {
+                return self.move_selected_in_two_phases(group, operation, fits, then).await;
+            }
+            (CollectiveMethod::TwoPhase, Company::Team(turn)) if !turn.is_alone() => {
+                return self.move_selected_in_two_phases(turn, operation, fits, then).await;
+            }
+            _ => {}
         }
-        let fits = match (company, method) {
-            (Company::Team(turn), CollectiveMethod::TwoPhase) if !turn.is_alone() => fits.and(Err(
-                Error::Invalid("the members of a team cannot exchange data in two phases".into()).into(),
-            )),
-            _ => fits,
-        };
         let parts = fits.and_then(|()| self.parts_of(operation));
         match company {
             Company::Group(group) => self.move_with(group, operation, parts, then).await,

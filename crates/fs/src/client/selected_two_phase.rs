@@ -1,4 +1,4 @@
-//! Two-phase I/O of what the members of a group have selected.
+//! Two-phase I/O of what the members of a group or a team have selected.
 //!
 //! ```text
 //!  all      each member opens its memory and what it has selected to the others | barrier
@@ -17,8 +17,8 @@ use layout::{Extent, Selection};
 use machine::{BufferPool, Machine, Memory, Message, NodeId, Payload, Work};
 
 use super::selected::SelectedOperation;
-use super::together::{MoveTimes, Moved};
-use super::{CollectiveMethod, File, Group, unexpected};
+use super::together::{Exchanging, MoveTimes, Moved};
+use super::{CollectiveMethod, File, unexpected};
 use crate::error::{Error, Result};
 use crate::exchange::{Exchange, Exchanged, Own};
 use crate::protocol::{Direction, MemoryId, Reply, Request};
@@ -34,11 +34,11 @@ const TOLD_BYTES_MAX: u64 = 64 << 20;
 const LENGTH_BYTES: u64 = 8;
 
 impl<M: Machine> File<M> {
-    /// Moves what the members of a group have selected, in two phases, unless `fits` says that this one cannot. When it
+    /// Moves what all members have selected, in two phases, unless `fits` says that this one cannot. When it
     /// has been moved the first member does what there is to do `then`, with the end of all that is selected.
     pub(super) async fn move_selected_in_two_phases(
         &self,
-        group: &Group,
+        company: &impl Exchanging<M>,
         operation: &SelectedOperation<'_>,
         fits: Result<()>,
         then: impl AsyncFn(u64) -> Result<()>,
@@ -46,34 +46,34 @@ impl<M: Machine> File<M> {
         let SelectedOperation { direction, selection, memory, settings } = *operation;
         let inner = &self.client.inner;
         let machine = inner.endpoint.machine();
-        let (id, told) = (MemoryId::Collective(group.next()), MemoryId::Collective(group.next()));
+        let [id, told] = company.next_two().map(MemoryId::Collective);
         let fits =
             fits.and_then(|()| self.check_selection(selection, memory)).and_then(|()| encoded(selection));
         let (fits, encoded) = fits.map_or_else(|error| (Err(error), Vec::new()), |encoded| (Ok(()), encoded));
         let _opened = (inner.open_memory(id, memory), inner.open_memory(told, &Memory::real(encoded)));
         let begun = machine.now();
-        let met = self.client.barrier_with(group, fits).await;
+        let met = company.meet_after(&self.client, fits).await;
         let all_met = machine.now();
         let outcome = match met {
             Ok(()) => {
-                let selected = self.selected_by_all(group, told, selection).await;
+                let selected = self.selected_by_all(company, told, selection).await;
                 let end = selected.as_ref().map_or(0, |selectors| end_of(selectors));
                 let moved = match selected {
-                    Ok(selectors) => self.exchange_selected(group, operation, id, selectors).await,
+                    Ok(selectors) => self.exchange_selected(company, operation, id, selectors).await,
                     Err(error) => Err(error),
                 };
                 let settled = match settings.to_media {
-                    true => self.settle(direction, group, moved).await,
-                    false => self.client.barrier_with(group, moved).await,
+                    true => self.settle(direction, company, moved).await,
+                    false => company.meet_after(&self.client, moved).await,
                 };
                 match settled {
-                    Ok(()) if group.rank == 0 => then(end).await,
+                    Ok(()) if company.rank() == 0 => then(end).await,
                     settled => settled,
                 }
             }
             Err(error) => Err(error),
         };
-        self.client.barrier_with(group, outcome).await?;
+        company.meet_after(&self.client, outcome).await?;
         let (meeting, moving) = (all_met.since(begun), machine.now().since(all_met));
         Ok(Moved { times: MoveTimes { meeting, moving, ..MoveTimes::default() }, ..Moved::default() })
     }
@@ -81,13 +81,13 @@ impl<M: Machine> File<M> {
     /// What each member has selected, in their order.
     async fn selected_by_all(
         &self,
-        group: &Group,
+        company: &impl Exchanging<M>,
         told: MemoryId,
         own: &Selection,
     ) -> Result<Rc<[Selector]>> {
-        let mut selectors = Vec::with_capacity(group.members.len());
-        for (member, &node) in (0..).zip(group.members.iter()) {
-            let selection = match member as usize == group.rank {
+        let mut selectors = Vec::with_capacity(company.members().len());
+        for (member, &node) in (0..).zip(company.members().iter()) {
+            let selection = match member as usize == company.rank() {
                 true => own.clone(),
                 false => self.selected_by(node, told).await?,
             };
@@ -130,24 +130,24 @@ impl<M: Machine> File<M> {
     /// Goes through this member's part, a stage at a time.
     async fn exchange_selected(
         &self,
-        group: &Group,
+        company: &impl Exchanging<M>,
         operation: &SelectedOperation<'_>,
         id: MemoryId,
         selectors: Rc<[Selector]>,
     ) -> Result<()> {
         let block_bytes = self.striping().block_bytes();
-        let part = part_of(&selectors, group, block_bytes);
+        let part = part_of(&selectors, company, block_bytes);
         let _span = self.notes().span("two phases", || [("bytes", part.bytes)]);
         let exchange = Exchange::new(
             self.client.inner.endpoint.clone(),
             1,
             id,
-            group.members.to_vec(),
+            company.members().to_vec(),
             Some(Own {
                 memory: operation.memory.clone(),
                 exchange: self.client.inner.settings.two_phase_exchange,
             }),
-            operation.settings.queued.then_some(2 * group.members.len() as u64),
+            operation.settings.queued.then_some(2 * company.members().len() as u64),
             block_bytes,
         );
         let (mut at, mut moved) = (part.offset, Ok(()));
@@ -227,12 +227,12 @@ fn end_of(selectors: &[Selector]) -> u64 {
 }
 
 /// The part of the file that this member reads or writes for all: whole blocks, about as many as the others have.
-fn part_of(selectors: &[Selector], group: &Group, block_bytes: u64) -> Extent {
+fn part_of<M: Machine>(selectors: &[Selector], company: &impl Exchanging<M>, block_bytes: u64) -> Extent {
     let start = selectors.iter().map(|selector| selector.selection.span().offset).min().unwrap_or(0);
     let (first, end) = (start / block_bytes, end_of(selectors).div_ceil(block_bytes));
-    let (blocks, members) = (u128::from(end.saturating_sub(first)), group.members.len() as u128);
+    let (blocks, members) = (u128::from(end.saturating_sub(first)), company.members().len() as u128);
     let share = |rank: usize| first + (blocks * rank as u128 / members) as u64;
-    let (start, end) = (share(group.rank), share(group.rank + 1));
+    let (start, end) = (share(company.rank()), share(company.rank() + 1));
     Extent::new(start * block_bytes, (end - start) * block_bytes)
 }
 

@@ -13,13 +13,13 @@ use std::rc::Rc;
 
 use machine::{Condition, Machine, NodeId, Payload, Work};
 
-use super::together::{Gathering, Met, brought};
+use super::together::{Exchanging, Gathering, Met, brought};
 use super::{Client, unexpected};
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::protocol::{MeetingId, Reply, Request};
 
-/// Meetings that there may be in one turn.
-const MEETINGS_IN_TURN: u32 = 8;
+/// How many names of meetings and memory there are for one turn; the last is never that of a meeting.
+const NAMES_IN_TURN: u32 = 8;
 
 /// This node's membership of a team.
 pub struct TeamMembership<M: Machine> {
@@ -120,6 +120,22 @@ impl<M: Machine> TeamMembership<M> {
 }
 
 impl<M: Machine> TeamTurn<'_, M> {
+    /// The members, by rank.
+    pub fn members(&self) -> &[NodeId] {
+        &self.team.members
+    }
+
+    /// Which of them this node is, from 0.
+    pub fn rank(&self) -> u32 {
+        self.team.rank
+    }
+
+    /// One of the names that this turn has.
+    fn named(&self, which: u32) -> MeetingId {
+        let operation = self.number.wrapping_mul(NAMES_IN_TURN).wrapping_add(which);
+        MeetingId { group: self.team.group, operation }
+    }
+
     /// Whether the members have nobody to meet.
     pub(super) fn is_alone(&self) -> bool {
         self.team.size() == 1
@@ -168,12 +184,25 @@ fn failure_of(error: &Error) -> Failure {
 
 impl<M: Machine> Gathering<M> for TeamTurn<'_, M> {
     fn next(&self) -> MeetingId {
-        let operation = self.number.wrapping_mul(MEETINGS_IN_TURN).wrapping_add(self.meetings.get());
-        MeetingId { group: self.team.group, operation }
+        self.named(self.meetings.get())
     }
 
     async fn meet(&self, _client: &Client<M>, brings: std::result::Result<u64, &Error>) -> Result<Met> {
         let values = self.gather(brings).await?;
         Ok(Met { members: self.team.members.clone(), most: values.into_iter().max().unwrap_or(0) })
+    }
+}
+
+impl<M: Machine> Exchanging<M> for TeamTurn<'_, M> {
+    fn members(&self) -> &Rc<[NodeId]> {
+        &self.team.members
+    }
+
+    fn rank(&self) -> usize {
+        self.team.rank as usize
+    }
+
+    fn next_two(&self) -> [MeetingId; 2] {
+        [self.next(), self.named(NAMES_IN_TURN - 1)]
     }
 }

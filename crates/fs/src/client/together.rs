@@ -53,6 +53,25 @@ pub(super) trait Gathering<M: Machine> {
 
     /// Waits for all members with what this one brings; if any of them brings a failure, all leave with the same one.
     async fn meet(&self, client: &Client<M>, brought: std::result::Result<u64, &Error>) -> Result<Met>;
+
+    /// The same of members who bring nothing but what came of something.
+    async fn meet_after(&self, client: &Client<M>, outcome: Result<()>) -> Result<()> {
+        let met = self.meet(client, outcome.as_ref().map(|()| 0).map_err(|error| &**error)).await;
+        // A member's own error says more than what came back of it from the others.
+        outcome.and(met.map(drop))
+    }
+}
+
+/// Members who reach each other, so that they can exchange data.
+pub(super) trait Exchanging<M: Machine>: Gathering<M> {
+    /// Who they are, in order.
+    fn members(&self) -> &Rc<[NodeId]>;
+
+    /// Which of them this node is.
+    fn rank(&self) -> usize;
+
+    /// Begins the next operation, as [`next`](Gathering::next) does, with a second name for more memory of its members.
+    fn next_two(&self) -> [MeetingId; 2];
 }
 
 /// What is known of members who have met.
@@ -77,6 +96,20 @@ impl<M: Machine> Gathering<M> for Group {
     async fn meet(&self, client: &Client<M>, brought: std::result::Result<u64, &Error>) -> Result<Met> {
         client.meet_with(self, brought.err().map(|error| Failure::from(error.clone()))).await?;
         Ok(Met { members: self.members.clone(), most: brought.unwrap_or(0) })
+    }
+}
+
+impl<M: Machine> Exchanging<M> for Group {
+    fn members(&self) -> &Rc<[NodeId]> {
+        &self.members
+    }
+
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn next_two(&self) -> [MeetingId; 2] {
+        [Group::next(self), Group::next(self)]
     }
 }
 

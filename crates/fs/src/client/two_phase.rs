@@ -13,6 +13,7 @@
 use layout::{Dimension, Extent, Piece, View};
 use machine::{Machine, Memory, Payload};
 
+use super::together::Exchanging;
 use super::{File, Group};
 use crate::error::Result;
 use crate::exchange::{Exchange, Own};
@@ -102,13 +103,18 @@ impl<M: Machine> File<M> {
     /// After all members have written, sees to it that their data get to the media.
     ///
     /// Lost writes are reported to the member that made them.
-    pub(super) async fn settle(&self, direction: Direction, group: &Group, moved: Result<()>) -> Result<()> {
+    pub(super) async fn settle(
+        &self,
+        direction: Direction,
+        company: &impl Exchanging<M>,
+        moved: Result<()>,
+    ) -> Result<()> {
         if direction == Direction::Read {
             return moved;
         }
-        self.client.barrier_with(group, moved).await?;
+        company.meet_after(&self.client, moved).await?;
         match self.client.inner.settings.two_phase_flush {
-            TwoPhaseFlush::First if group.rank > 0 => Ok(()),
+            TwoPhaseFlush::First if company.rank() > 0 => Ok(()),
             TwoPhaseFlush::First => self.flush_all().await,
             TwoPhaseFlush::Each => self.flush().await,
         }

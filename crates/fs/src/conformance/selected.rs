@@ -140,6 +140,8 @@ pub fn what_is_selected_agrees_with_files_in_memory(testbed: &impl Testbed, base
         (4, With::Team, false, directed(false), true),
         (5, With::Group, false, CollectiveMethod::TwoPhase, true),
         (6, With::Group, true, CollectiveMethod::TwoPhase, false),
+        (7, With::Team, true, CollectiveMethod::TwoPhase, true),
+        (8, With::Team, false, CollectiveMethod::TwoPhase, false),
     ] {
         let settings = SelectedSettings { method, queued, to_media };
         run(testbed, 2 + MEMBERS as usize, move |nodes| async move {
@@ -155,7 +157,7 @@ pub fn selections_of_a_seed(testbed: &impl Testbed, seed: u64) {
     let with = [With::Nobody, With::Group, With::Team][draw.below(3) as usize];
     let mut is_so = || draw.below(2) == 0;
     let method = match with {
-        With::Group if is_so() => CollectiveMethod::TwoPhase,
+        With::Group | With::Team if is_so() => CollectiveMethod::TwoPhase,
         _ => CollectiveMethod::DiskDirected { presort: is_so() },
     };
     let settings = SelectedSettings { method, queued: is_so(), to_media: is_so() };

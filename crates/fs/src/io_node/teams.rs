@@ -147,6 +147,7 @@ impl Teams {
             meeting.failure.borrow_mut().get_or_insert(team.with_ranks(failure));
         }
         team.settle(&meeting);
+        team.end_if_out_of_step();
         loop {
             let outcome = meeting.outcome.borrow().clone();
             if let Some(outcome) = outcome {
@@ -237,8 +238,31 @@ impl Team {
     fn lose(&self, client: NodeId, what: &str) {
         let Some(rank) = self.rank_of(client) else { return };
         self.members.borrow_mut().remove(&rank);
-        let text = format!("rank {rank} of the team {} {what}", self.name);
-        self.lost.borrow_mut().get_or_insert(Failure::new(FailureKind::NoTeam, text));
+        self.end(format!("rank {rank} of the team {} {what}", self.name));
+    }
+
+    /// Ends the team if all members wait, and not for the same: nobody would ever come to any of these meetings. A
+    /// member waits in one meeting at a time.
+    fn end_if_out_of_step(&self) {
+        let meetings = self.meetings.borrow();
+        let waiting = || meetings.values().filter(|meeting| meeting.outcome.borrow().is_none());
+        let members: usize = waiting().map(|meeting| meeting.values.borrow().len()).sum();
+        if waiting().count() < 2 || (members as u64) < u64::from(self.size) {
+            return;
+        }
+        let ranks: Vec<String> = waiting().map(|meeting| ranks_in_words(&meeting.values.borrow())).collect();
+        drop(meetings);
+        let why = "they call different things, or want the same to be done in different ways";
+        self.end(format!(
+            "the members of the team {} are out of step, {}: {why}",
+            self.name,
+            ranks.join(" and ")
+        ));
+    }
+
+    /// Ends the team: who waits for others is told why, and so is whoever comes later.
+    fn end(&self, why: String) {
+        self.lost.borrow_mut().get_or_insert(Failure::new(FailureKind::NoTeam, why));
         let meetings: Vec<Rc<Meeting>> = self.meetings.borrow().values().cloned().collect();
         meetings.iter().for_each(|meeting| self.settle(meeting));
         self.changed.wake_all();
@@ -264,6 +288,15 @@ impl Team {
         }
         failure
     }
+}
+
+/// The members that are in a meeting, a few of them by their ranks.
+fn ranks_in_words(values: &BTreeMap<u32, u64>) -> String {
+    const NAMED: usize = 4;
+    let named: Vec<String> = values.keys().take(NAMED).map(u32::to_string).collect();
+    let more = values.len().saturating_sub(NAMED);
+    let and_more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("ranks {}{and_more}", named.join(", "))
 }
 
 #[cfg(test)]
@@ -318,6 +351,18 @@ mod tests {
 
     fn text(served: Option<Served>) -> String {
         served.expect("answered").expect_err("refused").text
+    }
+
+    #[test]
+    fn members_who_wait_for_different_things_are_told() {
+        let teams = Teams::default();
+        let group = pair(&teams);
+        let mut one = meet(&teams, group, 3, 10, None);
+        assert!(poll(&mut one).is_none());
+        let told = text(poll(&mut meet(&teams, group, 4, 11, None)));
+        assert!(told.contains("out of step, ranks 0 and ranks 1: they call different things"), "{told}");
+        assert_eq!(text(poll(&mut one)), told);
+        assert_eq!(text(poll(&mut meet(&teams, group, 5, 10, None))), told);
     }
 
     #[test]

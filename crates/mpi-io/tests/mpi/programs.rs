@@ -11,9 +11,10 @@ fn at(offset: u64) -> u8 {
     (offset * 31 + (offset >> 8) * 7 + (offset >> 16) + 1) as u8
 }
 
-fn arrays(mpi: &'static Mpi) {
+fn arrays(mpi: &'static Mpi, method: &str) {
     let Some(testbed) = Testbed::new(mpi) else { return };
-    testbed.run("arrays", &[]);
+    let account = testbed.run_with_hints("arrays", &format!("starfish_method={method}"));
+    assert!(account.contains(&format!("collective writes, {method}:")), "{account}");
     let session = testbed.agents.session();
     const RECORDS: u64 = 96 * 130;
     for (path, from, end) in [
@@ -115,12 +116,17 @@ fn examples_with_open_mpi() {
 
 #[test]
 fn arrays_with_mpich() {
-    arrays(&MPICH);
+    arrays(&MPICH, "disk-directed");
+}
+
+#[test]
+fn arrays_in_two_phases_with_mpich() {
+    arrays(&MPICH, "two-phase");
 }
 
 #[test]
 fn arrays_with_open_mpi() {
-    arrays(&OPEN_MPI);
+    arrays(&OPEN_MPI, "disk-directed");
 }
 
 #[test]
@@ -157,7 +163,8 @@ fn types_with_open_mpi() {
 fn with_wheel(environment: &str, compiler: &str) {
     let Some(mpi) = wheel(environment, compiler) else { return };
     examples(mpi);
-    arrays(mpi);
+    arrays(mpi, "disk-directed");
+    arrays(mpi, "two-phase");
     files(mpi);
     types(mpi);
     strange(mpi);

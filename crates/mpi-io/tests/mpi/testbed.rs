@@ -183,6 +183,14 @@ impl Testbed {
         succeed(self.launch(4, &program).args(arguments));
     }
 
+    /// Runs a program with hints from the environment; what it says on standard error, with an account of its calls.
+    pub(crate) fn run_with_hints(&self, name: &str, hints: &str) -> String {
+        let program = self.compile(name, &[]);
+        let mut command = self.launch(4, &program);
+        let output = succeed(command.env("STARFISH_MPI_HINTS", hints).env("STARFISH_MPI_REPORT", "1"));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
     pub(crate) fn contents(&self, session: &Session, path: &str) -> Vec<u8> {
         let file = session.open(path, OpenOptions::new().read(true)).expect(path);
         let mut found = vec![0; file.stat().expect("its size").bytes as usize];

@@ -56,7 +56,7 @@ struct Inner {
     limits: Limits,
     sockets: SocketBuffers,
     tasks: Tasks,
-    address: Option<SocketAddr>,
+    address: Cell<Option<SocketAddr>>,
     /// Connections, also those that are over, until their loss has been received.
     connections: RefCell<BTreeMap<NodeId, Rc<Connection>>>,
     /// Connections for control that wait for the one for data, by their tickets.
@@ -128,14 +128,13 @@ impl Net {
         tasks: Tasks,
         notes: Rc<NodeNotes>,
     ) -> Result<Self> {
-        let listener = listen.map(handshake::listen).transpose()?;
         let inner = Inner {
             node,
             key,
             room: Room::new(limits.receive_bytes),
             limits,
             sockets,
-            address: listener.as_ref().map(|(_, address)| *address),
+            address: Cell::new(None),
             connections: RefCell::default(),
             joining: RefCell::default(),
             handshakes: Handshakes::default(),
@@ -151,15 +150,26 @@ impl Net {
             begun: Cell::new(0),
         };
         let net = Net { inner: Rc::new(inner) };
-        if let Some((listener, _)) = listener {
-            let listening = compio::runtime::spawn(net.clone().accept_all(listener));
-            *net.inner.listening.borrow_mut() = Some(listening);
+        if let Some(address) = listen {
+            net.listen(address)?;
         }
         Ok(net)
     }
 
     pub(crate) fn address(&self) -> Option<SocketAddr> {
-        self.inner.address
+        self.inner.address.get()
+    }
+
+    /// Begins to listen, unless this node does; returns where, with the port it got.
+    pub(crate) fn listen(&self, address: SocketAddr) -> Result<SocketAddr> {
+        if let Some(address) = self.address() {
+            return Ok(address);
+        }
+        let (listener, address) = handshake::listen(address)?;
+        self.inner.address.set(Some(address));
+        let listening = compio::runtime::spawn(self.clone().accept_all(listener));
+        *self.inner.listening.borrow_mut() = Some(listening);
+        Ok(address)
     }
 
     fn connection(&self, node: NodeId) -> Option<Rc<Connection>> {

@@ -1,0 +1,66 @@
+//! How the members of a team come to reach each other, who have been connected to the agents only.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use fs::{Result, TeamTurn};
+use futures_util::future::join_all;
+use machine::NodeId;
+use real::{Peer, RealMachine};
+
+use crate::client_node::ClientNode;
+
+/// Connects the members of a team with each other: each listens on the way to the agents, tells the others where, and
+/// calls those that come after it. All of them leave with the same outcome.
+pub(crate) async fn reach_each_other(client: &ClientNode, turn: &TeamTurn<'_, RealMachine>) -> Result<()> {
+    let machine = &client.connection.machine;
+    let listening = machine.listen_beside(client.settings.agents[0].address);
+    // What fails here is told at the first of the meetings, and with that they all end.
+    let own = listening.map_err(Into::into).map(words_of);
+    let mut told = Vec::with_capacity(WORDS);
+    for word in 0..WORDS {
+        told.push(
+            turn.gather(own.as_ref().map(|words| words[word]).map_err(|error: &Box<fs::Error>| &**error))
+                .await?,
+        );
+    }
+    let peers = (0..).zip(turn.members()).skip(turn.rank() as usize + 1);
+    let calls = peers.map(|(rank, &node)| call(machine, node, [told[0][rank], told[1][rank], told[2][rank]]));
+    let called: Result<()> = join_all(calls).await.into_iter().collect();
+    turn.gather(called.as_ref().map(|()| 0).map_err(|error| &**error)).await.map(drop)
+}
+
+async fn call(machine: &RealMachine, node: NodeId, words: [u64; WORDS]) -> Result<()> {
+    let address = address_of(words);
+    Ok(machine.connect(&[Peer { node, address }]).await?)
+}
+
+/// How many words an address is told in.
+const WORDS: usize = 3;
+
+/// An address as the members of a team tell it: the two halves of that of IP version 6, and the port.
+fn words_of(address: SocketAddr) -> [u64; WORDS] {
+    let bits = match address.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    }
+    .to_bits();
+    [(bits >> 64) as u64, bits as u64, address.port().into()]
+}
+
+fn address_of([high, low, port]: [u64; WORDS]) -> SocketAddr {
+    let ip = Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low));
+    (ip.to_canonical(), port as u16).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_told_in_words() {
+        for address in ["127.0.0.1:1", "10.255.0.1:65535", "[::1]:7420", "[2001:db8::8:800:200c:417a]:80"] {
+            let address: SocketAddr = address.parse().expect("an address");
+            assert_eq!(address_of(words_of(address)), address);
+        }
+    }
+}
