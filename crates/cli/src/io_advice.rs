@@ -325,7 +325,8 @@ fn hint_of(method: Method) -> Option<&'static str> {
     match method {
         Method::Traditional => Some("independent"),
         Method::DiskDirected => Some("disk-directed"),
-        Method::TwoPhase | Method::WriteCached => None,
+        Method::TwoPhase => Some("two-phase"),
+        Method::WriteCached => None,
     }
 }
 

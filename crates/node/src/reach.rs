@@ -15,13 +15,10 @@ pub(crate) async fn reach_each_other(client: &ClientNode, turn: &TeamTurn<'_, Re
     let machine = &client.connection.machine;
     let listening = machine.listen_beside(client.settings.agents[0].address);
     // What fails here is told at the first of the meetings, and with that they all end.
-    let own = listening.map_err(Into::into).map(words_of);
+    let own: Result<_> = listening.map(words_of).map_err(Into::into);
     let mut told = Vec::with_capacity(WORDS);
     for word in 0..WORDS {
-        told.push(
-            turn.gather(own.as_ref().map(|words| words[word]).map_err(|error: &Box<fs::Error>| &**error))
-                .await?,
-        );
+        told.push(turn.gather(own.as_ref().map(|words| words[word]).map_err(|error| &**error)).await?);
     }
     let peers = (0..).zip(turn.members()).skip(turn.rank() as usize + 1);
     let calls = peers.map(|(rank, &node)| call(machine, node, [told[0][rank], told[1][rank], told[2][rank]]));
