@@ -116,13 +116,15 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     agent_log::begin()?;
     let session = Session::start(settings(&arguments)?)?;
     let tree = tree(&session, arguments.read_only)?;
+    // Before it is mounted: a signal that comes right then would leave a directory without a program.
+    let interrupted = interrupt::channel()?;
     let mounted = MountedDirectory::begin(
         &tree,
         &arguments.directory,
         mount_settings(&arguments)?,
         agent_log::hearer(),
     )?;
-    unmount_when_interrupted(mounted.directory())?;
+    unmount_when_interrupted(interrupted, mounted.directory());
     local::print([format!("{MOUNTED}{}", mounted.directory().display())])?;
     let ended = mounted.wait();
     drop(tree);
@@ -185,8 +187,8 @@ fn tree(session: &Session, read_only: bool) -> Result<Tree> {
 
 /// The first interruption unmounts. If the directory is in use, that is when nobody uses it any more, and the next one
 /// ends the program all the same.
-fn unmount_when_interrupted(directory: &Path) -> Result<()> {
-    let (interrupted, directory) = (interrupt::channel()?, directory.to_owned());
+fn unmount_when_interrupted(interrupted: flume::Receiver<()>, directory: &Path) {
+    let directory = directory.to_owned();
     std::thread::spawn(move || {
         let mut is_detached = false;
         while interrupted.recv().is_ok() {
@@ -204,7 +206,6 @@ fn unmount_when_interrupted(directory: &Path) -> Result<()> {
             }
         }
     });
-    Ok(())
 }
 
 /// Starts this program anew, without a terminal, and returns when it has mounted.
