@@ -11,12 +11,13 @@ use std::time::Instant;
 
 use layout::{Operation, Selection};
 use node::{ErrorKind, Handle, Stat};
+use request_log::CallMethod;
 
 use crate::account::CallAccount;
 use crate::atomic::{FileLock, HeldFileLock};
 use crate::failure::{ErrorClass, MpiError, Outcome};
 use crate::file_view::FileView;
-use crate::hints::{Hints, MoveMethod};
+use crate::hints::Hints;
 use crate::members::Members;
 use crate::mode::AccessMode;
 use crate::process::Connected;
@@ -247,11 +248,11 @@ impl CollectiveFile {
     }
 
     /// By which method a call moves the data of all members at once, if it does. All of them come to the same answer.
-    fn moves_together(&self, together: bool, switch: &str) -> Option<MoveMethod> {
+    fn moves_together(&self, together: bool, switch: &str) -> Option<CallMethod> {
         let state = self.state();
         let is_alone = state.is_atomic || self.members.size() == 1;
         let method = state.hints.method(switch);
-        (together && !is_alone && method != MoveMethod::Independent).then_some(method)
+        (together && !is_alone && method != CallMethod::Independent).then_some(method)
     }
 
     fn method_alone(&self, pieces: u64) -> &'static str {

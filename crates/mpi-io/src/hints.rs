@@ -5,28 +5,7 @@ use std::env;
 use std::num::NonZeroU32;
 
 use node::{CollectiveMethod, OpenOptions, SelectedSettings, Stat};
-
-/// How collective calls move data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MoveMethod {
-    /// The agents direct it: each disk in the order that suits it.
-    DiskDirected,
-    /// Each process reads or writes a contiguous part, and the processes exchange what is whose.
-    TwoPhase,
-    /// Each process by itself.
-    Independent,
-}
-
-impl MoveMethod {
-    /// What users call it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            MoveMethod::DiskDirected => "disk-directed",
-            MoveMethod::TwoPhase => "two-phase",
-            MoveMethod::Independent => "independent",
-        }
-    }
-}
+use request_log::CallMethod;
 
 /// The environment variable with hints for programs that give none; what a program says itself takes precedence.
 const VARIABLE: &str = "STARFISH_MPI_HINTS";
@@ -125,15 +104,12 @@ impl Hints {
     }
 
     /// How a collective call moves data: `switch` is ROMIO's hint about it.
-    pub(crate) fn method(&self, switch: &str) -> MoveMethod {
-        let is = |key: &str, value: &str| self.0.get(key).is_some_and(|found| found == value);
-        let is_disabled = is("starfish_method", "auto") && is(switch, "disable");
-        if is("starfish_method", "two-phase") {
-            MoveMethod::TwoPhase
-        } else if is("starfish_method", "independent") || is_disabled {
-            MoveMethod::Independent
-        } else {
-            MoveMethod::DiskDirected
+    pub(crate) fn method(&self, switch: &str) -> CallMethod {
+        let is_disabled = self.0.get(switch).is_some_and(|value| value == "disable");
+        match self.0.get("starfish_method").and_then(|word| CallMethod::named(word)) {
+            Some(method) => method,
+            None if is_disabled => CallMethod::Independent,
+            None => CallMethod::DiskDirected,
         }
     }
 
@@ -143,10 +119,10 @@ impl Hints {
     }
 
     /// How all members move data by this method.
-    pub(crate) fn moves(&self, method: MoveMethod) -> SelectedSettings {
+    pub(crate) fn moves(&self, method: CallMethod) -> SelectedSettings {
         let is = |key: &str| self.0.get(key).is_none_or(|value| value == "true");
         let method = match method {
-            MoveMethod::TwoPhase => CollectiveMethod::TwoPhase,
+            CallMethod::TwoPhase => CollectiveMethod::TwoPhase,
             _ => CollectiveMethod::DiskDirected { presort: is("starfish_presort") },
         };
         SelectedSettings { method, queued: is("starfish_queued"), ..SelectedSettings::default() }
@@ -188,11 +164,11 @@ mod tests {
     #[test]
     fn the_method_is_ours_or_romios() {
         let mut hints = Hints::usual(1);
-        assert_eq!(hints.method("romio_cb_write"), MoveMethod::DiskDirected);
+        assert_eq!(hints.method("romio_cb_write"), CallMethod::DiskDirected);
         hints.take("romio_cb_write", "disable");
-        assert_eq!(hints.method("romio_cb_write"), MoveMethod::Independent);
-        assert_eq!(hints.method("romio_cb_read"), MoveMethod::DiskDirected);
+        assert_eq!(hints.method("romio_cb_write"), CallMethod::Independent);
+        assert_eq!(hints.method("romio_cb_read"), CallMethod::DiskDirected);
         hints.take("starfish_method", "disk-directed");
-        assert_eq!(hints.method("romio_cb_write"), MoveMethod::DiskDirected);
+        assert_eq!(hints.method("romio_cb_write"), CallMethod::DiskDirected);
     }
 }

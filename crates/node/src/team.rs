@@ -144,7 +144,8 @@ impl Team {
         T: Send + 'static,
         F: AsyncFnOnce(Rc<Node>, Arc<str>, TeamTurn<'_, RealMachine>) -> Result<T> + Send + 'static,
     {
-        let (number, call, named) = (self.0.number, self.0.next_call(), what.clone());
+        let (number, named) = (self.0.number, what.clone());
+        let call = self.0.calls.fetch_add(1, Ordering::Relaxed);
         self.0.node.begin(what, move |node| async move {
             let team = node.teams.get(number);
             let turn = team.turn(call).await;
@@ -173,12 +174,6 @@ impl Team {
             joined(&turn, connected).await?;
             job(node, name, turn).await
         })
-    }
-}
-
-impl Shared {
-    fn next_call(&self) -> u32 {
-        self.calls.fetch_add(1, Ordering::Relaxed)
     }
 }
 
