@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use c_library::{SANITIZERS, installed, root, succeed};
+use c_library::{SANITIZERS, installed, root, sanitizers, succeed};
 use killing::{contents, draw, kill_after, rounds};
 use pdiol::{ErrorKind, OpenOptions, Session};
 use test_agents::Agents;
@@ -57,7 +57,7 @@ fn run(program: &Path, agents: &Agents) -> Command {
 /// A program of `tests/c` that checks itself.
 fn check(name: &str) {
     let agents = Agents::start(3);
-    let options = [&SANITIZERS[..], &WARNINGS, &["-std=c11", "-D_GNU_SOURCE", "-O1"]].concat();
+    let options = [sanitizers(name), &WARNINGS, &["-std=c11", "-D_GNU_SOURCE", "-O1"]].concat();
     let program =
         compile("cc", &format!("crates/libpdiol/tests/c/{name}.c"), agents.directory.path(), &options);
     succeed(run(&program, &agents).args(["-c", "1M", "-", "argument"]));

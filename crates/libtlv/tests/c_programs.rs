@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use c_library::{SANITIZERS, installed, root, succeed};
+use c_library::{SANITIZERS, installed, root, sanitizers, succeed};
 use tempfile::TempDir;
 use trace::{Amount, ArgumentValue, Mark, NoteKind, ProcessNumber, Timeline};
 
@@ -54,7 +54,7 @@ impl Program {
             true => Self::compile("c++", &source, &[&SANITIZERS, &WARNINGS, &["-std=c++11", "-O1"]]),
             false => {
                 let standard = ["-std=c99", "-D_GNU_SOURCE", "-O1"];
-                Self::compile("cc", &source, &[&SANITIZERS, &WARNINGS, &standard])
+                Self::compile("cc", &source, &[sanitizers(name), &WARNINGS, &standard])
             }
         }
     }

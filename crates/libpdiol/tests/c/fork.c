@@ -6,13 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What belonged to threads that are not in the child looks as if it had been leaked there. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-    return "detect_leaks=0";
-}
-
 static PFS_FILE *file, *locked;
 
 /* How a child ends that does WORK. One that hangs is ended by a signal. */

@@ -5,13 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What belonged to threads that are not in the child looks as if it had been leaked there. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-    return "detect_leaks=0";
-}
-
 static int in_parent, in_child;
 static volatile int is_over;
 
