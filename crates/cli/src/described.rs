@@ -1,5 +1,8 @@
 //! Machines and disks that options name, by name or path.
 
+use std::num::NonZero;
+use std::thread;
+
 use description::{Description, DiskDescription, MachineDescription};
 
 use command_line::failure::{Failure, Result};
@@ -53,6 +56,11 @@ pub(crate) fn load_machine_of_agents(
     }
     changes.extend_from_slice(set);
     load_machine(name, &changes)
+}
+
+/// What has the machine `loopback` share this computer's processors, of which agents and programs have no others here.
+pub(crate) fn processors_of_this_computer() -> (&'static str, String) {
+    ("processor.shared", thread::available_parallelism().map_or(1, NonZero::get).to_string())
 }
 
 /// Reads a disk model by name or path.

@@ -48,7 +48,7 @@ pub struct Nodes {
     pub io: Sourced<u32>,
 }
 
-/// A node's one processor.
+/// A node's one processor, or a process's share of a computer's.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Processor {
@@ -56,6 +56,9 @@ pub struct Processor {
     pub clock: Sourced<Frequency>,
     /// Size of the words that costs per word count.
     pub word: Sourced<Bytes>,
+    /// Number of processors that all nodes share, where they are processes of one computer: work of a node waits for one
+    /// that is free. Without it each node has a processor to itself.
+    pub shared: Option<Sourced<u32>>,
     /// What the machine's own doings cost.
     pub system: SystemCosts,
     /// What the file system's work costs, by name.
@@ -335,6 +338,9 @@ impl Processor {
         frequency.ensure(frequency.value.0 <= HERTZ_MAX, || format!("expected at most {HERTZ_MAX} Hz"))?;
         let word = &self.word;
         word.ensure((1..=64).contains(&word.value.0), || "expected a word of 1 to 64 bytes".to_owned())?;
+        if let Some(shared) = &self.shared {
+            check_count(shared, SHARED_PROCESSORS_MAX, "processors")?;
+        }
         let SystemCosts { send_message, receive_message, disk_interrupt, switch_thread } = &self.system;
         for cycles in [send_message, receive_message, disk_interrupt, switch_thread] {
             check_cycles(cycles)?;
@@ -413,6 +419,9 @@ impl Torus {
 const NODES_MAX: u32 = 1 << 16;
 const DISKS_PER_NODE_MAX: u32 = 1 << 8;
 const _: () = assert!((NODES_MAX as u64) * (DISKS_PER_NODE_MAX as u64) <= 1 << 24);
+
+/// More than there are in any one computer; a simulation looks at each of them for each piece of work.
+const SHARED_PROCESSORS_MAX: u32 = 1 << 12;
 
 /// No single cost, times the largest transfer, may come near the end of 64 bits of nanoseconds.
 const CYCLES_MAX: u64 = 1_000_000_000;

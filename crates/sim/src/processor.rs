@@ -15,6 +15,9 @@
 //! What is modelled: the time of work, and optionally of changing from one thread to another. What is not:
 //! caches, memory bandwidth, several processors in a node. A wait that is dropped leaves its work in the
 //! queue: what was begun is done.
+//!
+//! Nodes may be processes of one computer (`processor.shared`): then what a node begins also waits for one of the
+//! computer's processors, in order of asking.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -40,6 +43,8 @@ pub(crate) struct Costs {
     pub(crate) receive_message: u64,
     pub(crate) disk_interrupt: u64,
     switch_thread: u64,
+    /// The number of processors that all nodes share, if they do.
+    shared: Option<u32>,
 }
 
 struct Cost {
@@ -76,6 +81,7 @@ impl Costs {
             receive_message: time(&processor.system.receive_message),
             disk_interrupt: time(&processor.system.disk_interrupt),
             switch_thread: time(&processor.system.switch_thread),
+            shared: processor.shared.as_ref().map(|shared| shared.value),
         }
     }
 
@@ -101,7 +107,35 @@ impl Costs {
 /// The processors of all nodes.
 pub(crate) struct Processors {
     each: Vec<RefCell<Processor>>,
+    shared: Option<SharedProcessors>,
     switch_thread: u64,
+}
+
+/// The processors of a computer whose processes the nodes are: for each, when all work it was given is through.
+struct SharedProcessors(RefCell<Vec<u64>>);
+
+impl SharedProcessors {
+    fn new(count: u32) -> Self {
+        SharedProcessors(RefCell::new(vec![0; count as usize]))
+    }
+
+    /// Gives a processor to work that could begin at `earliest`, and says when it begins.
+    fn begin(&self, earliest: u64, nanoseconds: u64) -> u64 {
+        let mut free_at = self.0.borrow_mut();
+        // The one that was idle for the shortest time leaves the least of others' time unused; if all are at work, the
+        // first to be free.
+        let key = |&&mut at: &&mut u64| (at > earliest, if at > earliest { at } else { earliest - at });
+        let free = free_at.iter_mut().min_by_key(key).expect("a computer has a processor");
+        let begin = earliest.max(*free);
+        *free = begin + nanoseconds;
+        begin
+    }
+}
+
+/// When work begins that could begin at `earliest` if its node had a processor to itself.
+#[inline(always)]
+fn begin_of(shared: Option<&SharedProcessors>, earliest: u64, nanoseconds: u64) -> u64 {
+    shared.map_or(earliest, |shared| shared.begin(earliest, nanoseconds))
 }
 
 #[derive(Default)]
@@ -147,14 +181,15 @@ struct ThreadWork {
 impl Processors {
     pub(crate) fn new(count: usize, costs: &Costs) -> Self {
         let each = (0..count).map(|_| RefCell::default()).collect();
-        Processors { each, switch_thread: costs.switch_thread }
+        let shared = costs.shared.map(SharedProcessors::new);
+        Processors { each, shared, switch_thread: costs.switch_thread }
     }
 
     /// Does `nanoseconds` of interrupt work on `node`, and says when it is through.
     pub(crate) fn interrupt(&self, executor: &Executor, node: usize, nanoseconds: u64) -> u64 {
         let mut processor = self.each[node].borrow_mut();
         let now = executor.now();
-        let begin = processor.interrupts_until.max(now);
+        let begin = begin_of(self.shared.as_ref(), processor.interrupts_until.max(now), nanoseconds);
         let end = begin + nanoseconds;
         processor.interrupts_until = end;
         processor.interrupt_waits.add(begin - now);
@@ -194,7 +229,7 @@ impl Processors {
             level != Level::Yielding && processor.handing_over && processor.last_thread == Some(thread);
         if goes_on || (processor.running.is_none() && !processor.handing_over) {
             processor.handing_over = false;
-            processor.begin(executor, node, self.switch_thread, work);
+            processor.begin(executor, node, self, work);
         } else {
             let queue = if level == Level::Urgent { &mut processor.urgent } else { &mut processor.waiting };
             queue.push_back(work);
@@ -239,7 +274,7 @@ impl Processors {
             if let Some(trace) = executor.trace() {
                 trace.threads_waiting(node, executor.now(), processor.threads_waiting());
             }
-            processor.begin(executor, node, self.switch_thread, next);
+            processor.begin(executor, node, self, next);
             return None;
         }
         if executor.now() < processor.finish {
@@ -283,14 +318,15 @@ impl Processors {
 impl Processor {
     /// Begins work of a thread.
     #[inline(always)]
-    fn begin(&mut self, executor: &Executor, node: usize, switch_thread: u64, mut work: ThreadWork) {
+    fn begin(&mut self, executor: &Executor, node: usize, all: &Processors, mut work: ThreadWork) {
         if self.last_thread != Some(work.thread) {
             self.last_thread = Some(work.thread);
-            work.nanoseconds += switch_thread;
+            work.nanoseconds += all.switch_thread;
         }
         self.thread_time += work.nanoseconds;
         self.stolen = 0;
-        self.begun = self.interrupts_until.max(executor.now());
+        let earliest = self.interrupts_until.max(executor.now());
+        self.begun = begin_of(all.shared.as_ref(), earliest, work.nanoseconds);
         self.finish = self.begun + work.nanoseconds;
         self.running = Some(work);
         executor.schedule(self.finish, EventTarget::new(Kind::Processor, node));

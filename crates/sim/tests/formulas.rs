@@ -192,6 +192,50 @@ fn a_message_costs_its_sender_a_thread_and_its_receiver_an_interrupt() {
     assert_eq!(log.take(), [("left", left), ("arrived", received), ("copied", 20_400 + 2000)]);
 }
 
+/// When four processes of a computer with so many processors are through that begin the same work at once, of their
+/// first work and of their second.
+fn done_by_four_processes(processors: &str, works: [Work; 2]) -> Vec<u64> {
+    let changes = [
+        ("nodes.compute", "4"),
+        ("processor.shared", processors),
+        ("processor.system.switch_thread", "0"),
+        ("processor.cost.call_memget.cycles", "300"),
+        ("processor.cost.handle_memget.cycles", "600"),
+    ];
+    let simulation = simulation(&MachineDescription::load_with("loopback", &changes).expect("sound"));
+    let log = Log::default();
+    for node in simulation.compute_nodes() {
+        let (machine, log) = (node.clone(), log.clone());
+        node.spawn("worker", async move {
+            for work in works {
+                machine.compute(work).await;
+                log.note("done", &machine);
+            }
+            Ok(())
+        });
+    }
+    simulation.run_until_idle().expect("nothing fails");
+    log.take().into_iter().map(|(_, time)| time).collect()
+}
+
+#[test]
+fn processes_of_one_computer_have_its_processors_in_order_of_asking() {
+    // At 3 GHz.
+    let (thread, interrupt) = ((Work::CallMemget, 100), (Work::HandleMemget { bytes: 8 }, 200));
+    for (work, time) in [thread, interrupt] {
+        let done = |turns: [u64; 8]| turns.map(|turn| turn * time);
+        assert_eq!(done_by_four_processes("1", [work; 2]), done([1, 2, 3, 4, 5, 6, 7, 8]));
+        assert_eq!(done_by_four_processes("2", [work; 2]), done([1, 1, 2, 2, 3, 3, 4, 4]));
+    }
+    for works in [[thread.0; 2], [thread.0, interrupt.0], [interrupt.0, thread.0]] {
+        let last =
+            |processors: &str| done_by_four_processes(processors, works).pop().expect("four are through");
+        assert_eq!((last("1"), last("2")), (4 * last("4"), 2 * last("4")));
+        // More than there are processes are of no use.
+        assert_eq!(done_by_four_processes("4", works), done_by_four_processes("4096", works));
+    }
+}
+
 #[test]
 fn interrupts_come_first_and_threads_take_turns() {
     let simulation = simulation(&starfish(&[]));

@@ -13,7 +13,7 @@ use node::Size;
 use placement::Policy;
 
 use super::positive;
-use crate::described::{load_machine_of_agents, load_model};
+use crate::described::{load_machine_of_agents, load_model, processors_of_this_computer};
 use crate::placement_bench::MergeTimes;
 use crate::placement_bench::measure::MergeTestbed;
 use crate::placement_bench::prediction::predict;
@@ -173,7 +173,8 @@ fn machine(arguments: &Arguments, jobs: u32) -> Result<MachineDescription> {
         Some(name) => load_machine_of_agents(name, jobs, disks, 1, &[]),
         None => {
             let model = format!("disks.model={}", arguments.disk_model);
-            load_machine_of_agents("loopback", jobs, disks, 1, &[model])
+            let (key, processors) = processors_of_this_computer();
+            load_machine_of_agents("loopback", jobs, disks, 1, &[model, format!("{key}={processors}")])
         }
     }
 }

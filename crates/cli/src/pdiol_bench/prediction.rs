@@ -8,6 +8,8 @@ use experiment::{Experiment, FilePlace, Job, Launch, LocalProgram, Sequential, S
 use fs::{FileId, PageCacheSettings, Prefetch};
 use layout::Operation;
 
+use crate::described::processors_of_this_computer;
+
 use super::PAGE_BYTES;
 use super::limits::Limits;
 use super::testbed::{self, CACHE_FOR_READING};
@@ -38,6 +40,7 @@ impl ProgramPredictor {
 
     /// Predicts for this computer: the machine `loopback` with what was measured of it, and these disks.
     pub(crate) fn of_this_computer(limits: &Limits, disk_model: &str) -> Result<ProgramPredictor> {
+        let (processors_key, processors) = processors_of_this_computer();
         let machine = |model: &str, latency: Duration| {
             let bandwidth = format!("{} B/s", (limits.one_sender * f64::from(1 << 20)).max(1.0) as u64);
             let latency = format!("{} ns", latency.as_nanos());
@@ -48,6 +51,7 @@ impl ProgramPredictor {
                 ("network.link_bandwidth", &bandwidth),
                 ("network.latency", &latency),
                 ("processor.cost.copy.cycles_per_word", &copy),
+                (processors_key, &processors),
             ];
             MachineDescription::load_with("loopback", &values).map(|machine| ProgramPredictor { machine })
         };
