@@ -56,8 +56,8 @@ pub struct Processor {
     pub clock: Sourced<Frequency>,
     /// Size of the words that costs per word count.
     pub word: Sourced<Bytes>,
-    /// Number of processors that all nodes share, where they are processes of one computer: work of a node waits for one
-    /// that is free. Without it each node has a processor to itself.
+    /// Number of processors that all nodes share, where they are processes of one computer: work of a node waits for
+    /// one that is free. Without it each node has a processor to itself.
     pub shared: Option<Sourced<u32>>,
     /// What the machine's own doings cost.
     pub system: SystemCosts,
