@@ -1,8 +1,5 @@
 //! Machines and disks that options name, by name or path.
 
-use std::num::NonZero;
-use std::thread;
-
 use description::{Description, DiskDescription, MachineDescription};
 
 use command_line::failure::{Failure, Result};
@@ -58,9 +55,10 @@ pub(crate) fn load_machine_of_agents(
     load_machine(name, &changes)
 }
 
-/// What has the machine `loopback` share this computer's processors, of which agents and programs have no others here.
-pub(crate) fn processors_of_this_computer() -> (&'static str, String) {
-    ("processor.shared", thread::available_parallelism().map_or(1, NonZero::get).to_string())
+/// What is set of the machine `loopback` for it to be this computer, with disks of this model: agents and programs have
+/// no other processors than it has.
+pub(crate) fn this_computer(disk_model: &str) -> [String; 2] {
+    [format!("disks.model={disk_model}"), format!("processor.shared={}", plan::threads_here())]
 }
 
 /// Reads a disk model by name or path.

@@ -124,18 +124,12 @@ impl SharedProcessors {
         let mut free_at = self.0.borrow_mut();
         // The one that was idle for the shortest time leaves the least of others' time unused; if all are at work, the
         // first to be free.
-        let key = |&&mut at: &&mut u64| (at > earliest, if at > earliest { at } else { earliest - at });
-        let free = free_at.iter_mut().min_by_key(key).expect("a computer has a processor");
+        let free = free_at.iter_mut().min_by_key(|at| (**at > earliest, at.abs_diff(earliest)));
+        let free = free.expect("a computer has a processor");
         let begin = earliest.max(*free);
         *free = begin + nanoseconds;
         begin
     }
-}
-
-/// When work begins that could begin at `earliest` if its node had a processor to itself.
-#[inline(always)]
-fn begin_of(shared: Option<&SharedProcessors>, earliest: u64, nanoseconds: u64) -> u64 {
-    shared.map_or(earliest, |shared| shared.begin(earliest, nanoseconds))
 }
 
 #[derive(Default)]
@@ -185,11 +179,17 @@ impl Processors {
         Processors { each, shared, switch_thread: costs.switch_thread }
     }
 
+    /// When work begins that could begin at `earliest` if its node had a processor to itself.
+    #[inline(always)]
+    fn begin_of(&self, earliest: u64, nanoseconds: u64) -> u64 {
+        self.shared.as_ref().map_or(earliest, |shared| shared.begin(earliest, nanoseconds))
+    }
+
     /// Does `nanoseconds` of interrupt work on `node`, and says when it is through.
     pub(crate) fn interrupt(&self, executor: &Executor, node: usize, nanoseconds: u64) -> u64 {
         let mut processor = self.each[node].borrow_mut();
         let now = executor.now();
-        let begin = begin_of(self.shared.as_ref(), processor.interrupts_until.max(now), nanoseconds);
+        let begin = self.begin_of(processor.interrupts_until.max(now), nanoseconds);
         let end = begin + nanoseconds;
         processor.interrupts_until = end;
         processor.interrupt_waits.add(begin - now);
@@ -326,7 +326,7 @@ impl Processor {
         self.thread_time += work.nanoseconds;
         self.stolen = 0;
         let earliest = self.interrupts_until.max(executor.now());
-        self.begun = begin_of(all.shared.as_ref(), earliest, work.nanoseconds);
+        self.begun = all.begin_of(earliest, work.nanoseconds);
         self.finish = self.begun + work.nanoseconds;
         self.running = Some(work);
         executor.schedule(self.finish, EventTarget::new(Kind::Processor, node));

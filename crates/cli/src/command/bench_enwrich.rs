@@ -12,7 +12,7 @@ use fs::Scheduling;
 use jobs::ArrayPattern;
 use node::Size;
 
-use crate::described::{load_model, processors_of_this_computer};
+use crate::described::{load_model, this_computer};
 use crate::enwrich_bench::measure::measure;
 use crate::enwrich_bench::member::{be_member, check_problem};
 use crate::enwrich_bench::prediction::WritePredictor;
@@ -205,10 +205,7 @@ fn predictor(arguments: &Arguments, is_host: bool) -> Result<Option<WritePredict
     match &arguments.predict {
         Some(machine) => of(machine, &[]),
         None if is_host => Ok(None),
-        None => {
-            let (key, processors) = processors_of_this_computer();
-            of("loopback", &[format!("disks.model={}", arguments.disk_model), format!("{key}={processors}")])
-        }
+        None => of("loopback", &this_computer(&arguments.disk_model)),
     }
 }
 

@@ -13,7 +13,7 @@ use node::Size;
 use placement::Policy;
 
 use super::positive;
-use crate::described::{load_machine_of_agents, load_model, processors_of_this_computer};
+use crate::described::{load_machine_of_agents, load_model, this_computer};
 use crate::placement_bench::MergeTimes;
 use crate::placement_bench::measure::MergeTestbed;
 use crate::placement_bench::prediction::predict;
@@ -171,10 +171,6 @@ fn machine(arguments: &Arguments, jobs: u32) -> Result<MachineDescription> {
     let disks = usize::from(arguments.disks);
     match &arguments.predict {
         Some(name) => load_machine_of_agents(name, jobs, disks, 1, &[]),
-        None => {
-            let model = format!("disks.model={}", arguments.disk_model);
-            let (key, processors) = processors_of_this_computer();
-            load_machine_of_agents("loopback", jobs, disks, 1, &[model, format!("{key}={processors}")])
-        }
+        None => load_machine_of_agents("loopback", jobs, disks, 1, &this_computer(&arguments.disk_model)),
     }
 }

@@ -8,7 +8,7 @@ use experiment::{Experiment, FilePlace, Job, Launch, LocalProgram, Sequential, S
 use fs::{FileId, PageCacheSettings, Prefetch};
 use layout::Operation;
 
-use crate::described::processors_of_this_computer;
+use crate::described::{overrides, this_computer};
 
 use super::PAGE_BYTES;
 use super::limits::Limits;
@@ -40,26 +40,24 @@ impl ProgramPredictor {
 
     /// Predicts for this computer: the machine `loopback` with what was measured of it, and these disks.
     pub(crate) fn of_this_computer(limits: &Limits, disk_model: &str) -> Result<ProgramPredictor> {
-        let (processors_key, processors) = processors_of_this_computer();
-        let machine = |model: &str, latency: Duration| {
-            let bandwidth = format!("{} B/s", (limits.one_sender * f64::from(1 << 20)).max(1.0) as u64);
-            let latency = format!("{} ns", latency.as_nanos());
+        let machine = |model: &str, latency: Duration| -> Result<ProgramPredictor> {
+            let bandwidth = (limits.one_sender * f64::from(1 << 20)).max(1.0) as u64;
             // 8 bytes at 3 GHz.
-            let copy = (8.0 * 3e9 / (limits.copy * f64::from(1 << 20))).ceil().to_string();
-            let values = [
-                ("disks.model", model),
-                ("network.link_bandwidth", &bandwidth),
-                ("network.latency", &latency),
-                ("processor.cost.copy.cycles_per_word", &copy),
-                (processors_key, &processors),
+            let copy = (8.0 * 3e9 / (limits.copy * f64::from(1 << 20))).ceil();
+            let measured = [
+                format!("network.link_bandwidth={bandwidth} B/s"),
+                format!("network.latency={} ns", latency.as_nanos()),
+                format!("processor.cost.copy.cycles_per_word={copy}"),
             ];
-            MachineDescription::load_with("loopback", &values).map(|machine| ProgramPredictor { machine })
+            let set = [&this_computer(model)[..], &measured].concat();
+            let machine = MachineDescription::load_with("loopback", &overrides(&set)?).map_err(failed)?;
+            Ok(ProgramPredictor { machine })
         };
         // What a page takes beyond the simulated steps is the latency, there and back.
-        let steps = machine("memory", Duration::ZERO).map_err(failed)?;
+        let steps = machine("memory", Duration::ZERO)?;
         let simulated = steps.read(1, PAGES * PAGE_BYTES, Prefetch::Window(1))? / PAGES as f64;
         let latency = Duration::from_secs_f64(((limits.page - simulated) / 2.0).max(0.0));
-        machine(disk_model, latency).map_err(failed)
+        machine(disk_model, latency)
     }
 
     /// Seconds for reading a striped file.
