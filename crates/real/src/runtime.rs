@@ -1,6 +1,7 @@
 //! Running a node: the choice of the driver, the start, and an orderly end.
 
 use std::future::Future;
+use std::pin::Pin;
 
 use compio::driver::{DriverType, ProactorBuilder};
 use compio::runtime::{JoinError, ResumeUnwind};
@@ -9,6 +10,7 @@ use machine::{Error, Result};
 
 use crate::machine::RealMachine;
 use crate::settings::{Driver, Settings};
+use crate::task::Boxed;
 
 /// Runs a node on this thread until `node` is done, then ends it in order.
 ///
@@ -25,7 +27,8 @@ where
 {
     block_on(settings.driver, async {
         let machine = RealMachine::start(settings).await?;
-        let outcome = compio::runtime::spawn(node(machine.clone())).await;
+        let node: Boxed<T> = Box::pin(node(machine.clone()));
+        let outcome = compio::runtime::spawn(node).await;
         machine.finish().await;
         Ok(unwrap_outcome(outcome))
     })?
@@ -33,6 +36,7 @@ where
 
 /// Runs `future` on a runtime of its own on this thread. For several nodes on one thread; else use [`run`].
 pub fn block_on<T>(driver: Driver, future: impl Future<Output = T>) -> Result<T> {
+    let future: Pin<Box<dyn Future<Output = T> + '_>> = Box::pin(future);
     Ok(build(driver)?.block_on(future))
 }
 

@@ -40,6 +40,9 @@ pub(crate) struct RunningTask {
     pub(crate) name: &'static str,
 }
 
+/// A future of whatever type: the runtime's code is compiled once for all of these, and not for each kind of task.
+pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T>>>;
+
 struct Running<'a> {
     running: &'a Cell<RunningTask>,
     before: RunningTask,
@@ -88,11 +91,14 @@ impl Tasks {
 
     /// Starts a task whose failure is reported.
     pub(crate) fn spawn(&self, name: &'static str, task: impl Future<Output = Result<()>> + 'static) {
+        // The runtime moves a task several times before it is where it stays, and ours are large.
+        self.supervise(name, Box::pin(task));
+    }
+
+    fn supervise(&self, name: &'static str, mut task: Boxed<Result<()>>) {
         let tasks = self.clone();
         let number = self.inner.started.get() + 1;
         self.inner.started.set(number);
-        // The runtime moves a task several times before it is where it stays, and ours are large.
-        let mut task = Box::pin(task);
         let supervised = async move {
             let marked = poll_fn(|context| {
                 let _running = tasks.run(RunningTask { number, name });
@@ -121,7 +127,14 @@ impl Tasks {
         name: &'static str,
         transfer: impl Future<Output = Result<T>> + 'static,
     ) -> Result<T> {
-        let mut transfer = Box::pin(transfer);
+        self.complete_boxed(name, Box::pin(transfer)).await
+    }
+
+    async fn complete_boxed<T: 'static>(
+        &self,
+        name: &'static str,
+        mut transfer: Boxed<Result<T>>,
+    ) -> Result<T> {
         // One that needs no waiting needs no task.
         let at_once = poll_fn(|context| Poll::Ready(transfer.as_mut().poll(context))).await;
         if let Poll::Ready(outcome) = at_once {

@@ -7,7 +7,7 @@ pub(crate) mod stranger;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -103,6 +103,19 @@ pub(crate) fn run_nodes<T, F>(
 where
     F: Future<Output = T>,
 {
+    run_boxed(driver, nodes, reports, &adapt, Box::new(|machines| Box::pin(test(machines))))
+}
+
+/// A test of whatever type: what runs it is compiled once for all tests.
+type BoxedTest<'a, T> = Box<dyn FnOnce(Vec<RealMachine>) -> Pin<Box<dyn Future<Output = T> + 'a>> + 'a>;
+
+fn run_boxed<T>(
+    driver: Driver,
+    nodes: u64,
+    reports: &Reports,
+    adapt: &dyn Fn(Settings) -> Settings,
+    test: BoxedTest<'_, T>,
+) -> machine::Result<T> {
     real::block_on(driver, async {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mut machines: Vec<RealMachine> = Vec::new();
